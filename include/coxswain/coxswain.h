@@ -1,0 +1,13 @@
+/* Coxswain: split every frame over all OpenCL devices of a machine.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COXSWAIN_COXSWAIN_H
+#define COXSWAIN_COXSWAIN_H
+
+#include <coxswain/runtime.h>
+#include <coxswain/sched.h>
+#include <coxswain/session.h>
+#include <coxswain/status.h>
+#include <coxswain/tonemap.h>
+#include <coxswain/version.h>
+
+#endif

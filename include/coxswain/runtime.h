@@ -1,0 +1,173 @@
+/* The runtime: the devices of this machine, the memory they can reach, the thread that feeds them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COXSWAIN_RUNTIME_H
+#define COXSWAIN_RUNTIME_H
+
+#include <coxswain/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Owns devices, contexts, host memory and one scheduler thread. Several may live in one process.
+ * Thread-safety: every function taking a `cox_runtime` is safe from any thread but the scheduler thread,
+ * except cox_runtime_destroy, which must be the last one. */
+typedef struct cox_runtime cox_runtime;
+
+enum cox_log_level { COX_LOG_ERROR = 1, COX_LOG_WARN = 2, COX_LOG_INFO = 3, COX_LOG_DEBUG = 4 };
+
+/* Receives one line without its newline, valid during the call. May run on any thread that is inside the
+ * library or on the scheduler thread, on several at once; must not call the library back. */
+typedef void cox_log_fn(void *user, enum cox_log_level level, const char *line);
+
+/* Whether a core is kept free of kernel workers to feed asynchronous devices from. */
+enum cox_reserve {
+    COX_RESERVE_AUTO = 0, /* yes if an asynchronous device takes part and three cores or more are there */
+    COX_RESERVE_OFF = 1,
+    COX_RESERVE_ON = 2,   /* yes, the runtime chooses the core */
+    COX_RESERVE_CORE = 3, /* yes, the core of the operating system's CPU number `reserve_cpu` */
+};
+
+/* Zero in every field means the default. Read only during cox_runtime_create. */
+struct cox_runtime_params {
+    const char *devices; /* device selection (see cox_runtime_create); NULL = every device once */
+    enum cox_reserve reserve;
+    uint32_t reserve_cpu;
+    const char *cache_dir; /* directory for compiled kernels, created if missing; NULL = no cache */
+    cox_log_fn *log;       /* NULL = silent */
+    void *log_user;
+    enum cox_log_level log_level; /* most detailed level reported; 0 = COX_LOG_WARN */
+};
+#define COX_RUNTIME_PARAMS(...) (&(const struct cox_runtime_params){__VA_ARGS__})
+
+/* Find the devices, group them into contexts, start the scheduler thread. `*out` is NULL unless COX_OK.
+ *
+ * `devices` is a comma-separated list; each entry is
+ *   all | cpu | gpu | accelerator          every device of that type
+ *   P.D                                    device D of platform P, as `cox-devices` numbers them
+ *   TEXT                                   every device whose name or platform's name contains TEXT (any case)
+ * followed by an optional sub-device suffix  :NxC  (N sub-devices of C compute units each; without a selector
+ * before it applies to every device) and an optional memory mode  =shared | =mapped | =staged. A device selected
+ * twice is used once. An entry that selects nothing is an error.
+ *
+ * The first call in a process that touches OpenCL also decides on which cores a CPU platform's workers may
+ * run; where another library was first, reservation goes on without and says so in the log.
+ *
+ * Blocks: for the drivers' start-up (0.1 to 2 s).
+ * Errors: COX_E_NO_PLATFORM, COX_E_NO_DEVICE (platforms are there, devices are not), COX_E_NOT_FOUND (an entry
+ * selects nothing), COX_E_INVALID (syntax of `devices`, no such CPU), COX_E_NOMEM, COX_E_SYSTEM. */
+COX_API COX_MUST_CHECK cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params *params);
+
+/* Destroy and set to NULL; NULL is accepted. Sessions and buffers of the runtime must be destroyed before.
+ * Blocks until the scheduler thread has ended. */
+COX_API void cox_runtime_destroy(cox_runtime **runtime);
+
+enum cox_device_type { COX_DEVICE_CPU = 1, COX_DEVICE_GPU = 2, COX_DEVICE_ACCELERATOR = 3, COX_DEVICE_OTHER = 4 };
+
+/* How a device reaches the frame's memory. */
+enum cox_memory_mode {
+    COX_MODE_SHARED = 1, /* one context with others; a band is an aligned sub-buffer */
+    COX_MODE_MAPPED = 2, /* wraps its own range of the host allocation */
+    COX_MODE_STAGED = 3, /* own memory; pinned host memory, copies in pieces that overlap compute */
+};
+
+/* "cpu", "gpu", "accelerator", "other"; "shared", "mapped", "staged"; "unknown" for any other value. */
+COX_API const char *cox_device_type_name(enum cox_device_type type);
+COX_API const char *cox_memory_mode_name(enum cox_memory_mode mode);
+
+/* A copy of what is known of one device. Strings are terminated. */
+struct cox_device_info {
+    char name[128];
+    char platform[128];
+    char driver[64];
+    char id[192]; /* stable identity: platform, name and UUID or PCI address; not an index */
+    enum cox_device_type type;
+    enum cox_memory_mode mode;
+    uint32_t platform_index; /* numbers for the selector P.D */
+    uint32_t device_index;
+    uint32_t context_group;  /* devices with the same number share one cl_context */
+    uint32_t compute_units;  /* of the sub-device where it is one */
+    uint32_t parent_units;   /* of the whole device */
+    uint32_t subdevice;      /* 0 = not a sub-device, else 1 + its index in the partition */
+    uint32_t max_work_group; /* work-items */
+    uint32_t vector_width_float;
+    uint32_t base_align_bytes; /* alignment that a sub-buffer's offset needs */
+    uint64_t global_bytes;
+    uint64_t max_alloc_bytes;
+    bool unified; /* works on host memory */
+};
+
+COX_API uint32_t cox_runtime_device_count(const cox_runtime *runtime);
+
+/* Errors: COX_E_NOT_FOUND (index past the end; *info is untouched). */
+COX_API cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index, struct cox_device_info *info);
+
+enum { COX_CORE_KINDS_MAX = 8 };
+
+/* The machine's processor and the reserved core. */
+struct cox_host_info {
+    uint32_t cores; /* physical cores that this process may use */
+    uint32_t cpus;  /* hardware threads that this process may use */
+    uint32_t kind_count;                             /* 0 = the kinds are unknown or alike */
+    uint32_t kind_cores[COX_CORE_KINDS_MAX];         /* cores of each kind, least powerful first */
+    char kind_name[COX_CORE_KINDS_MAX][32];          /* "IntelAtom", … ; "" where the system has no name */
+    bool reserved;                                   /* a core is reserved */
+    bool workers_kept_off;                           /* no CPU-platform worker may run on it */
+    uint32_t reserved_cpu;                           /* the system's number of its first hardware thread */
+    char reserve_reason[160];                        /* one sentence: why this core, or why none */
+};
+
+COX_API void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info);
+
+/* Every OpenCL platform of the machine, usable or not; for diagnosis. */
+struct cox_platform_info {
+    char name[128];
+    char vendor[128];
+    char version[128];
+    uint32_t devices; /* 0 is normal for a platform without hardware */
+};
+
+/* Thread-safety: safe from any thread. */
+COX_API uint32_t cox_runtime_platform_count(const cox_runtime *runtime);
+COX_API cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_t index,
+                                             struct cox_platform_info *info);
+
+/* Host memory that every device of the runtime can work on: page-aligned, padded to pages, pinned for the first
+ * context that has a staged device, zeroed.
+ * Thread-safety: as for cox_runtime. */
+typedef struct cox_buffer cox_buffer;
+
+/* Errors: COX_E_INVALID (0 bytes), COX_E_NOMEM. */
+COX_API COX_MUST_CHECK cox_status cox_buffer_create(cox_runtime *runtime, size_t bytes, cox_buffer **out);
+
+/* Use the application's memory, which it keeps owning and must keep alive until the buffer is destroyed. Zero-copy
+ * where `data` is aligned to 4096 bytes; staged devices copy from pageable memory, which is slower.
+ * cox_buffer_info says what happens. Errors: COX_E_INVALID (NULL, 0 bytes, not aligned to 16), COX_E_NOMEM. */
+COX_API COX_MUST_CHECK cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes, cox_buffer **out);
+
+/* Destroy and set to NULL; NULL is accepted. No frame using it may be under way. */
+COX_API void cox_buffer_destroy(cox_buffer **buffer);
+
+struct cox_buffer_info {
+    size_t bytes;   /* as asked for */
+    bool pinned;    /* page-locked by a driver */
+    bool wrapped;   /* the application's memory */
+    bool zero_copy; /* devices that work on host memory need no copy */
+};
+
+COX_API void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info);
+
+/* The memory. Belongs to the application except between cox_session_submit and the frame's callback. */
+COX_API void *cox_buffer_data(const cox_buffer *buffer);
+
+/* The least row pitch >= row_bytes that keeps band boundaries free: a multiple of every device's sub-buffer
+ * alignment, which makes the granule as small as the kernel allows. Returns 0 if row_bytes is 0 or overflows. */
+COX_API size_t cox_runtime_pitch_bytes(const cox_runtime *runtime, size_t row_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

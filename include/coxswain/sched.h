@@ -1,0 +1,153 @@
+/* Splits, measurements and policies: the part of Coxswain that decides.
+ *
+ * Everything here is plain C over plain structs: no OpenCL, no thread, no clock, no allocation. A policy is
+ * a function of what was measured before; the same measurements give the same splits on every machine.
+ *
+ * Thread-safety: no function here keeps state outside its arguments; different states may be used from
+ * different threads at the same time, one state from one thread at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COXSWAIN_SCHED_H
+#define COXSWAIN_SCHED_H
+
+#include <coxswain/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    COX_DEVICES_MAX = 32, /* devices in one session */
+    COX_BANDS_MAX = 128,  /* bands in one split */
+};
+
+/* A contiguous range of rows given to one device for one frame: rows first_row .. first_row + rows - 1. */
+struct cox_band {
+    uint32_t device; /* index into the session's devices */
+    uint32_t first_row;
+    uint32_t rows;
+};
+
+/* Why a split is what it is. Values are ABI: append, never renumber. */
+#define COX_REASON_MAP(X)                                                                          \
+    X(COX_REASON_NONE, 0, "none")                                                                  \
+    X(COX_REASON_FIRST, 1, "first frame: no measurement yet")                                      \
+    X(COX_REASON_GIVEN, 2, "ratios given by the user")                                             \
+    X(COX_REASON_SINGLE, 3, "one device by request")                                               \
+    X(COX_REASON_BALANCED, 4, "moved towards equal finish times")                                  \
+    X(COX_REASON_KEPT, 5, "kept: the predicted gain is too small to move")                         \
+    X(COX_REASON_DROPPED, 6, "a device left out: it would only delay the frame")                   \
+    X(COX_REASON_DEVICES, 7, "the set of usable devices changed")                                  \
+    X(COX_REASON_WARMUP, 8, "warm-up of one device with the whole frame")                          \
+    X(COX_REASON_RERUN, 9, "rows of a failed band, run again elsewhere")                           \
+    X(COX_REASON_PROBE, 10, "a small band for a device that was left out, to see how it does now")
+
+enum cox_reason {
+#define COX_REASON_ENUM(name, value, text) name = value,
+    COX_REASON_MAP(COX_REASON_ENUM)
+#undef COX_REASON_ENUM
+};
+
+/* The text of a reason; "unknown reason" for any other value. Static storage. */
+COX_API const char *cox_reason_text(enum cox_reason reason);
+
+/* The bands of one frame, in ascending row order: non-overlapping, covering every row once, none empty.
+ * A device may have no band, or several. */
+struct cox_split {
+    uint32_t band_count;
+    enum cox_reason reason;
+    uint64_t predicted_ns; /* frame time the policy expects; 0 = it does not say */
+    struct cox_band bands[COX_BANDS_MAX];
+};
+
+/* What a policy may know of a device besides its own measurements. */
+struct cox_sched_device {
+    bool usable;      /* false: must not get rows (left the session, quarantined) */
+    double hint;      /* relative speed guessed from the device's description, > 0 */
+    uint64_t solo_ns; /* time of one whole frame on this device alone, from warm-up; 0 = unknown */
+};
+
+/* What is to be split. Valid during the call only. */
+struct cox_sched_view {
+    uint64_t frame;         /* index of the frame, from 0 */
+    uint32_t rows;          /* rows of the frame, >= 1 */
+    uint32_t granule;       /* every band boundary but the frame's end is a multiple of it, >= 1 */
+    uint32_t min_band_rows; /* a band has at least this many rows, or is empty (the frame's only band may be
+                               shorter); 0 = one granule */
+    uint32_t device_count;  /* 1 .. COX_DEVICES_MAX */
+    const struct cox_sched_device *devices;
+};
+
+/* What one band of one frame cost. Times are host wall times unless they say otherwise. */
+struct cox_measurement {
+    uint64_t frame;
+    uint32_t device;
+    uint32_t first_row;
+    uint32_t rows;
+    uint64_t wall_ns;   /* from when the device could start this band to observed completion */
+    uint64_t queue_ns;  /* before that: wait behind earlier bands in the device's own queue */
+    uint64_t kernel_ns; /* the device's own profile of the kernels; 0 = absent or implausible */
+};
+
+/* Options that a policy may read; fields it does not use are ignored. */
+struct cox_policy_options {
+    const double *ratios; /* `static`: share of rows per device, summing to 1; NULL = equal shares.
+                             Read during init only. */
+    uint32_t ratio_count; /* devices that `ratios` covers; must equal device_count */
+    uint32_t device;      /* `single`: 1 + index of the device; 0 = the fastest one measured */
+};
+
+/* A policy: history in, split out. All functions are called on one thread at a time, never allocate, never
+ * block. The library copies the struct but not what it points to: `name` must outlive every user. */
+struct cox_policy {
+    const char *name;
+
+    /* Bytes of state needed for so many devices. Aligned like malloc's memory, zeroed before init. */
+    size_t (*state_bytes)(uint32_t device_count);
+
+    /* Prepare a zeroed state. Errors: COX_E_INVALID (the options do not fit the view). */
+    cox_status (*init)(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options);
+
+    /* Decide the split of frame view->frame. Must give a split that cox_split_check accepts. */
+    cox_status (*split)(void *state, const struct cox_sched_view *view, struct cox_split *out);
+
+    /* Learn from a completed band. Called once per band, frames in completion order; several frames may be
+     * split before the first of them is observed. May be NULL. */
+    void (*observe)(void *state, const struct cox_measurement *measurement);
+};
+
+/* The built-in policies, in display order: "ewma" (the default), "static", "single", "last-frame", "mean10".
+ * `cox_policy_at` returns NULL past the end, `cox_policy_find` NULL for an unknown name (NULL name = default). */
+COX_API const struct cox_policy *cox_policy_at(uint32_t index);
+COX_API const struct cox_policy *cox_policy_find(const char *name);
+
+/* Whether `split` is a split of `view`: ascending, non-overlapping, complete, aligned to the granule, only
+ * usable devices, no empty band. Returns COX_OK, or COX_E_POLICY with one sentence that names the offending
+ * band in `why` (always terminated; may be NULL with bytes 0). Does not enforce min_band_rows, which is a
+ * matter of taste, not of correctness. */
+COX_API cox_status cox_split_check(const struct cox_split *split, const struct cox_sched_view *view, char *why,
+                                   size_t why_bytes);
+
+/* One device of the cost model t(n) = fixed_ns + ns_per_row * n for n > 0, t(0) = 0. */
+struct cox_cost {
+    bool usable;
+    double fixed_ns;   /* >= 0, finite */
+    double ns_per_row; /* > 0, finite */
+};
+
+/* Exact minimiser of max_d t_d(n_d) over all splits with n_d = 0 or n_d >= min_band_rows, every n_d a multiple
+ * of the granule except that one device (the one holding the frame's end) takes the remainder of
+ * rows % granule. Fills `rows_out[device_count]`, summing to `rows`; returns the frame time in nanoseconds, or
+ * a negative number if no device is usable or an argument is out of range.
+ * Source: water-filling over devices sorted by fixed cost; exact integer rounding by greedy completion.
+ * Cost: O(n log n) for min_band_rows <= granule; subsets are searched otherwise, for up to 16 usable devices, beyond
+ * that the smallest bands are removed greedily. */
+COX_API double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows, const struct cox_cost *costs,
+                             uint32_t device_count, uint32_t *rows_out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,217 @@
+/* A session: a stream of frames of one shape through one pipeline, split over the runtime's devices.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COXSWAIN_SESSION_H
+#define COXSWAIN_SESSION_H
+
+#include <coxswain/runtime.h>
+#include <coxswain/sched.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { COX_BINDINGS_MAX = 12, COX_STAGES_MAX = 8, COX_ARGS_MAX = 24, COX_PARAMS_MAX = 1024, COX_IN_FLIGHT_MAX = 16 };
+
+/* How a stage touches a buffer with respect to its band. */
+enum cox_contract {
+    COX_ROWS = 0,   /* row r of the band touches row r of the buffer */
+    COX_HALO = 1,   /* reads rows r - halo_rows .. r + halo_rows, clipped at the frame's edge; never written */
+    COX_WHOLE = 2,  /* every device reads all of it; never written */
+    COX_REDUCE = 3, /* every band writes its own partial, zeroed before; the host merges them in row order */
+};
+
+enum cox_access { COX_READ = 0, COX_WRITE = 1, COX_READ_WRITE = 2 };
+
+/* Merge `partial` into `into` (the frame's buffer, zeroed before the first). Runs on the scheduler thread, bands in
+ * row order. The number of partials depends on the split: the operation must be exact and associative for
+ * results not to depend on it (integers, minimum, maximum). */
+typedef void cox_merge_fn(void *into, const void *partial, size_t bytes, void *user);
+
+/* One buffer of the frame as the pipeline sees it. */
+struct cox_binding {
+    const char *name; /* for messages; may be NULL. Copied. */
+    enum cox_contract contract;
+    enum cox_access access; /* ROWS: any; HALO, WHOLE: COX_READ; REDUCE: COX_WRITE */
+    size_t pitch_bytes;     /* ROWS, HALO: bytes from one buffer row to the next */
+    uint32_t row_divisor;   /* ROWS, HALO: frame rows per buffer row, e.g. 2 for 4:2:0 chroma; 0 = 1 */
+    uint32_t halo_rows;     /* HALO: in buffer rows */
+    size_t bytes;           /* WHOLE, REDUCE: size */
+    cox_merge_fn *merge;    /* REDUCE */
+    void *merge_user;
+};
+
+enum cox_arg_kind {
+    COX_ARG_KIND_BUFFER = 0,   /* __global T *: the first row in memory of binding `index` for this band */
+    COX_ARG_KIND_PARAMS = 1,   /* T by value: `bytes` of the frame's parameters from `offset` */
+    COX_ARG_KIND_FIRST = 2,    /* int: the band's first frame row */
+    COX_ARG_KIND_ROWS = 3,     /* int: the band's number of frame rows */
+    COX_ARG_KIND_FRAME = 4,    /* int: the frame's number of rows */
+    COX_ARG_KIND_ORIGIN = 5,   /* int: the buffer row at which binding `index`'s memory begins; for HALO, whose
+                                  memory begins before the band */
+    COX_ARG_KIND_LOCAL = 6,    /* __local T *: `bytes` of local memory */
+    COX_ARG_KIND_COLUMNS = 7,  /* int: the stage's columns */
+};
+
+struct cox_arg {
+    enum cox_arg_kind kind;
+    uint32_t index;
+    size_t offset;
+    size_t bytes;
+};
+#define COX_ARG_BUFFER(binding) {COX_ARG_KIND_BUFFER, (binding), 0, 0}
+#define COX_ARG_PARAMS(struct_type) {COX_ARG_KIND_PARAMS, 0, 0, sizeof(struct_type)}
+#define COX_ARG_FIELD(struct_type, field)                                                          \
+    {COX_ARG_KIND_PARAMS, 0, offsetof(struct_type, field), sizeof(((struct_type *)0)->field)}
+#define COX_ARG_FIRST_ROW {COX_ARG_KIND_FIRST, 0, 0, 0}
+#define COX_ARG_ROWS {COX_ARG_KIND_ROWS, 0, 0, 0}
+#define COX_ARG_FRAME_ROWS {COX_ARG_KIND_FRAME, 0, 0, 0}
+#define COX_ARG_ORIGIN(binding) {COX_ARG_KIND_ORIGIN, (binding), 0, 0}
+#define COX_ARG_LOCAL(size) {COX_ARG_KIND_LOCAL, 0, 0, (size)}
+#define COX_ARG_COLUMNS {COX_ARG_KIND_COLUMNS, 0, 0, 0}
+
+/* A kernel in the form that suits one kind of device. Every variant of a stage takes the same arguments and must
+ * give the same results. */
+struct cox_variant {
+    enum cox_device_type type; /* the devices it is for; 0 = any device without a variant of its own */
+    const char *source;        /* OpenCL C; copied */
+    const char *options;       /* build options; NULL = none; copied */
+    uint32_t local_columns;    /* local size; 0 = 1. Never changes, the global size is padded to it: */
+    uint32_t local_rows;       /* guard in the kernel with get_global_id against columns and rows */
+    uint32_t item_columns;     /* columns and rows that one work-item covers; 0 = 1 */
+    uint32_t item_rows;
+};
+
+/* One kernel launch over the band: dimension 0 runs over columns, dimension 1 over the band's rows. Stages run in
+ * order on each band. A stage must not read through HALO or WHOLE what an earlier one wrote. */
+struct cox_stage {
+    const char *kernel; /* copied */
+    uint32_t columns;   /* 0 = 1 */
+    uint32_t variant_count;
+    const struct cox_variant *variants;
+    uint32_t arg_count;
+    const struct cox_arg *args;
+};
+
+/* What one band cost. Times in nanoseconds of the runtime's monotonic clock. */
+struct cox_band_report {
+    uint32_t device;
+    uint32_t first_row;
+    uint32_t rows;
+    uint32_t attempt;   /* 0 = first; > 0 = re-run after a failure elsewhere */
+    uint64_t submit_ns; /* when the scheduler began to enqueue it */
+    uint64_t end_ns;    /* observed completion */
+    uint64_t wall_ns;   /* as in cox_measurement */
+    uint64_t queue_ns;
+    uint64_t kernel_ns;
+    uint64_t copy_in_ns;  /* staged: the device's own profile of the copies; else 0 */
+    uint64_t copy_out_ns;
+};
+
+/* What one frame cost. Valid during the call only. */
+struct cox_frame_report {
+    uint64_t index; /* from 0 in submission order; warm-up runs have the index of the frame they precede */
+    bool warmup;    /* a warm-up run of one device, not a delivered frame */
+    cox_status status;
+    uint64_t submit_ns; /* cox_session_submit took the frame */
+    uint64_t start_ns;  /* the scheduler took it */
+    uint64_t end_ns;    /* its last band was in */
+    enum cox_reason reason;
+    uint64_t predicted_ns;
+    uint32_t band_count;
+    const struct cox_band_report *bands; /* in row order; re-runs after what they replace */
+};
+
+/* Called on the scheduler thread before the frame's `done`, for every frame and warm-up run. Must be quick and must
+ * not call the session back. */
+typedef void cox_report_fn(void *user, const struct cox_frame_report *report);
+
+/* Zero in every optional field means the default. Read only during cox_session_create; everything is copied. */
+struct cox_session_params {
+    uint32_t rows; /* frame rows, 1 .. INT32_MAX */
+    uint32_t binding_count;
+    const struct cox_binding *bindings;
+    uint32_t stage_count;
+    const struct cox_stage *stages;
+    size_t params_bytes; /* size of the per-frame parameter block; at most COX_PARAMS_MAX */
+
+    const char *policy;                     /* NULL = "ewma" */
+    const struct cox_policy *custom_policy; /* not NULL: used instead of `policy` */
+    struct cox_policy_options policy_options;
+    uint32_t min_band_rows; /* 0 = one granule */
+    uint32_t in_flight;     /* frames under way at once; 0 = 2 */
+    uint32_t device_count;  /* devices of the runtime that take part; 0 = all */
+    const uint32_t *devices;
+    bool allow_in_place; /* a ROWS binding may be COX_READ_WRITE; a band that fails is then not re-run */
+    bool no_warmup;      /* skip the warm-up runs; the first frames then pay for compilation */
+    cox_report_fn *report;
+    void *report_user;
+};
+#define COX_SESSION_PARAMS(...) (&(const struct cox_session_params){__VA_ARGS__})
+
+/* Thread-safety: cox_session_submit and cox_session_info from any thread; create and destroy are as for the
+ * runtime. */
+typedef struct cox_session cox_session;
+
+/* Build the kernels on every device, check the contracts, prepare frame slots. `*out` is NULL unless COX_OK.
+ * A device on which a kernel does not build leaves the session with a log line that holds the compiler's output.
+ *
+ * Blocks: for compilation.
+ * Errors: COX_E_INVALID (shape, contract or argument that does not hold together; the log says which),
+ * COX_E_NOT_FOUND (policy), COX_E_BUILD (a kernel builds on no device), COX_E_DEVICE_MEMORY, COX_E_NOMEM. */
+COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params,
+                                                     cox_session **out);
+
+/* Wait for every frame under way, then destroy and set to NULL; NULL is accepted. Not from a callback. */
+COX_API void cox_session_destroy(cox_session **session);
+
+/* One frame: a buffer for each binding, in binding order, and the parameter block. Copied by submit. */
+struct cox_frame {
+    cox_buffer *const *buffers;
+    uint32_t buffer_count;
+    const void *params; /* params_bytes; NULL = zeros */
+    bool nowait;        /* COX_E_BUSY instead of blocking */
+};
+
+/* The frame is done: `status` is COX_OK and every row is written, or an error and the outputs are undefined. Runs
+ * exactly once per submitted frame, on the scheduler thread, frames in submission order. May submit (never
+ * blocks there: COX_E_BUSY), must not destroy. */
+typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
+
+/* Submit one frame. Returns at once; the buffers belong to the session until `done` has run.
+ *
+ * Blocks only while `in_flight` frames are under way and `frame->nowait` is unset.
+ * Errors: COX_E_INVALID (count, or a buffer shorter than the session's rows need; the log says which),
+ * COX_E_BUSY, COX_E_NO_DEVICE (every device is lost). On an error `done` does not run. */
+COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
+                                                     cox_done_fn *done, void *user);
+
+/* Submit one frame and wait for it: the frame's status, or submit's. Not from a callback. */
+COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session, const struct cox_frame *frame);
+
+/* Wait until no frame is under way. Not from a callback. */
+COX_API void cox_session_wait(cox_session *session);
+
+/* A device in a session. */
+struct cox_session_device {
+    uint32_t device; /* index in the runtime */
+    enum cox_memory_mode mode;
+    bool usable;       /* false: it has left the session */
+    uint64_t solo_ns;  /* one whole frame alone, from warm-up; 0 = not measured */
+    uint32_t max_rows; /* most rows in one launch, bounded by the device's memory */
+};
+
+struct cox_session_info {
+    uint32_t granule;
+    uint32_t in_flight;
+    char policy[32];
+    uint64_t frames_done;
+    uint32_t device_count;
+    struct cox_session_device devices[COX_DEVICES_MAX];
+};
+
+COX_API void cox_session_info(cox_session *session, struct cox_session_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,44 @@
+/* Status codes: what went wrong. Why it went wrong stands in the log line that goes with it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COXSWAIN_STATUS_H
+#define COXSWAIN_STATUS_H
+
+#include <coxswain/version.h>
+
+/* X(name, value, text). The values are ABI: append, never renumber. */
+#define COX_STATUS_MAP(X)                                                                          \
+    X(COX_OK, 0, "success")                                                                        \
+    X(COX_E_INVALID, -1, "invalid argument")                                                       \
+    X(COX_E_NOMEM, -2, "out of host memory")                                                       \
+    X(COX_E_NO_PLATFORM, -3, "no OpenCL platform is installed")                                    \
+    X(COX_E_NO_DEVICE, -4, "no OpenCL device is available")                                        \
+    X(COX_E_NOT_FOUND, -5, "nothing of that name exists")                                          \
+    X(COX_E_BUILD, -6, "a kernel does not compile")                                                \
+    X(COX_E_UNSUPPORTED, -7, "not supported by this device or build")                              \
+    X(COX_E_BUSY, -8, "no free frame slot")                                                        \
+    X(COX_E_DEVICE_LOST, -9, "a device failed")                                                    \
+    X(COX_E_DEVICE_MEMORY, -10, "out of device memory")                                            \
+    X(COX_E_POLICY, -11, "the policy returned a split that is not one")                            \
+    X(COX_E_SYSTEM, -12, "the operating system refused a resource")
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum cox_status {
+#define COX_STATUS_ENUM(name, value, text) name = value,
+    COX_STATUS_MAP(COX_STATUS_ENUM)
+#undef COX_STATUS_ENUM
+} cox_status;
+
+/* One English sentence fragment for a status ("out of host memory"); "unknown status" for any other value.
+ * Static storage. Thread-safety: safe from any thread. */
+COX_API const char *cox_status_text(cox_status status);
+
+/* The enumerator's name ("COX_E_NOMEM"). Static storage. Thread-safety: safe from any thread. */
+COX_API const char *cox_status_name(cox_status status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,113 @@
+/* Tone mapping of pictures: the pipeline behind cox-tonemap, for applications that want it inside.
+ *
+ * Pixels are scene-linear RGBA, alpha last, row by row with a pitch; 1.0 is diffuse white (SDR white).
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COXSWAIN_TONEMAP_H
+#define COXSWAIN_TONEMAP_H
+
+#include <coxswain/session.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define COX_OPERATOR_MAP(X)                                                                        \
+    X(COX_OPERATOR_HABLE, 0, "hable")                                                              \
+    X(COX_OPERATOR_REINHARD, 1, "reinhard")                                                        \
+    X(COX_OPERATOR_MOBIUS, 2, "mobius")                                                            \
+    X(COX_OPERATOR_ACES, 3, "aces")                                                                \
+    X(COX_OPERATOR_EXPOSURE, 4, "exposure")                                                        \
+    X(COX_OPERATOR_LINEAR, 5, "linear")
+
+enum cox_operator {
+#define COX_OPERATOR_ENUM(name, value, text) name = value,
+    COX_OPERATOR_MAP(COX_OPERATOR_ENUM)
+#undef COX_OPERATOR_ENUM
+    COX_OPERATOR_COUNT
+};
+
+/* "hable" …; NULL for any other value. */
+COX_API const char *cox_operator_name(enum cox_operator op);
+
+/* Errors: COX_E_NOT_FOUND (*op is untouched). */
+COX_API cox_status cox_operator_find(const char *name, enum cox_operator *op);
+
+enum cox_pixel_in { COX_PIXEL_RGBA_HALF = 0, COX_PIXEL_RGBA_FLOAT = 1 };
+enum cox_pixel_out { COX_PIXEL_RGBA8 = 0, COX_PIXEL_RGBA16 = 1 };
+
+/* Shape of the pictures. Input rows are width * 8 (half) or 16 (float) bytes, output rows width * 4 or 8; a pitch is
+ * at least that and a multiple of one pixel. */
+struct cox_tonemap_shape {
+    uint32_t width;
+    uint32_t height;
+    enum cox_pixel_in in;
+    enum cox_pixel_out out;
+    size_t in_pitch_bytes;
+    size_t out_pitch_bytes;
+};
+
+/* What to do with each picture. Zero means the default. */
+struct cox_tonemap_settings {
+    enum cox_operator op;
+    float exposure_stops; /* the picture is multiplied by 2^stops first */
+    float peak;           /* brightest input after exposure, in multiples of SDR white, that keeps its gradation;
+                             0 = 10 */
+    float desaturate;     /* how fast colours above white lose saturation, 0 .. 1 for the strength; negative = 0;
+                             0 = the default, 0.75 */
+};
+
+/* What the analysis pass found. */
+struct cox_tonemap_analysis {
+    float log_average; /* exp(mean ln luminance) over the non-black pixels; 0 for a black picture */
+    float peak;        /* the luminance that 99.995 % of the pixels do not exceed */
+    uint64_t pixels;
+};
+
+/* Per-frame parameter blocks of the two pipelines, opaque; `cox_frame.params` points to one. */
+struct cox_tonemap_params {
+    uint32_t word[64];
+};
+
+/* The buffer written by the analysis pipeline: COX_TONEMAP_HISTOGRAM_BYTES, binding 1. */
+enum { COX_TONEMAP_HISTOGRAM_BINS = 1024, COX_TONEMAP_HISTOGRAM_BYTES = 4 * (COX_TONEMAP_HISTOGRAM_BINS + 2) };
+
+/* Fill a session's pipeline (rows, bindings, stages, params_bytes; the other fields are left alone). What it points to
+ * lives in `storage`, which must stay until cox_session_create has returned.
+ *
+ * mapping:  binding 0 = input picture (ROWS, READ), binding 1 = output picture (ROWS, WRITE)
+ * analysis: binding 0 = input picture (ROWS, READ), binding 1 = histogram (REDUCE)
+ * Errors: COX_E_INVALID (size 0 or over 65536, a pitch too small or misaligned). Thread-safety: safe from any thread. */
+struct cox_tonemap_storage {
+    struct cox_binding bindings[2];
+    struct cox_stage stages[1];
+    struct cox_variant variants[2];
+    struct cox_arg args[COX_ARGS_MAX];
+    char options[2][160];
+};
+
+COX_API COX_MUST_CHECK cox_status cox_tonemap_mapping(const struct cox_tonemap_shape *shape,
+                                                      struct cox_tonemap_storage *storage,
+                                                      struct cox_session_params *session);
+COX_API COX_MUST_CHECK cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *shape,
+                                                       struct cox_tonemap_storage *storage,
+                                                       struct cox_session_params *session);
+
+/* Compute the parameter block of one frame (curve constants in double precision, rounded once).
+ * Errors: COX_E_INVALID (NaN, negative peak, exposure beyond +-64 stops). */
+COX_API COX_MUST_CHECK cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
+                                                      const struct cox_tonemap_settings *settings,
+                                                      struct cox_tonemap_params *params);
+
+/* Read the histogram that the analysis pipeline left in `histogram`. Bins hold pixels by log2 of luminance, 32 per
+ * stop, over 2^-16 .. 2^16 relative to SDR white; the last two words count black pixels and hold the bits of the
+ * largest luminance. */
+COX_API void cox_tonemap_read_analysis(const uint32_t *histogram, struct cox_tonemap_analysis *out);
+
+/* Settings for a picture whose exposure is to come from itself: sets exposure_stops (added to what is there) so that
+ * the log-average lands on middle grey (0.18), and peak from the analysed peak at that exposure. */
+COX_API void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis, struct cox_tonemap_settings *settings);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

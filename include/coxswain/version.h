@@ -1,0 +1,33 @@
+/* Version of the library's interface.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COXSWAIN_VERSION_H
+#define COXSWAIN_VERSION_H
+
+#define COX_VERSION_MAJOR 0
+#define COX_VERSION_MINOR 1
+#define COX_VERSION_PATCH 0
+#define COX_VERSION_STRING "0.1.0"
+
+#if defined(_WIN32)
+#define COX_API
+#else
+#define COX_API __attribute__((visibility("default")))
+#endif
+#if defined(__GNUC__)
+#define COX_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define COX_MUST_CHECK
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Version of the library that is loaded, as "major.minor.patch". Static storage.
+ * Thread-safety: safe from any thread. */
+COX_API const char *cox_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

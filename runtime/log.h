@@ -1,0 +1,22 @@
+/* The logger: formats a line and gives it to the application's callback. Silent without one.
+ * Thread-safety: safe from any thread.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_RUNTIME_LOG_H
+#define COX_RUNTIME_LOG_H
+
+#include <coxswain/runtime.h>
+
+struct cox__log {
+    cox_log_fn *fn;
+    void *user;
+    enum cox_log_level level; /* most detailed level that is reported */
+};
+
+/* One line without a newline. Lines longer than 1 KiB are cut, except through cox__log_text. */
+void cox__log(const struct cox__log *log, enum cox_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A text of any length and many lines (a compiler's output), line by line, each after `prefix`. */
+void cox__log_text(const struct cox__log *log, enum cox_log_level level, const char *prefix, const char *text);
+
+#endif
