@@ -27,12 +27,13 @@ struct cox__pipeline {
     bool in_place; /* some binding is read and written */
 };
 
-/* Least number of frame rows such that every band offset suits this alignment, the variants for `type` and the
- * chroma subsampling. */
-uint32_t cox__pipeline_granule(const struct cox__pipeline *pipeline, enum cox_device_type type, uint32_t align_bytes);
+/* Least number of frame rows such that every band offset suits the device's alignment, its variants and the chroma
+ * subsampling. At most the frame's rows: then the frame cannot be split. */
+uint32_t cox__pipeline_granule(const struct cox__pipeline *pipeline, uint32_t device,
+                               const struct cox_device_info *info);
 
-/* The variant of a stage for a device type, or NULL. */
-const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, enum cox_device_type type);
+/* The variant of a stage for the runtime's device `device` of that type, or NULL. */
+const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint32_t device, enum cox_device_type type);
 
 /* Buffer rows of a ROWS or HALO binding that a band touches: [*first, *first + *count). For HALO the first row is
  * rounded down to the granule. */

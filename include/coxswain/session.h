@@ -72,6 +72,7 @@ struct cox_arg {
 /* A kernel in the form that suits one kind of device. Every variant of a stage takes the same arguments and must
  * give the same results. */
 struct cox_variant {
+    uint32_t device_plus_1;    /* 1 + index of the one runtime device it is for; 0 = by type. Comes before: */
     enum cox_device_type type; /* the devices it is for; 0 = any device without a variant of its own */
     const char *source;        /* OpenCL C; copied */
     const char *options;       /* build options; NULL = none; copied */
