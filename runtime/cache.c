@@ -1,0 +1,345 @@
+/* Files of compiled kernels: one directory, one file per key, named by the key in hexadecimal.
+ *
+ * File: 8 bytes magic and format number, 32 bytes key, 8 bytes payload length (little-endian), the payload, 32 bytes SHA-256 of
+ * all that. The key inside tells an entry that somebody renamed; the digest tells one that was cut or changed.
+ *
+ * Compiled kernels are code that the process will run, so the directory and the entries must belong to this user and be
+ * writable by nobody else, and the last component of the directory's path and the entries must not be links. What
+ * does not hold is as good as no cache.
+ *
+ * Several processes: a writer fills a file of a random name and renames it over the entry, so a reader sees the old, the
+ * new or no file, always whole. A reader that removes a damaged entry may hit a good one that was renamed there since; that
+ * costs one compilation.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "cache.h"
+#include "sha256.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    KEY_BYTES = COX__SHA256_BYTES,
+    MAGIC_BYTES = 8,
+    HEAD_BYTES = MAGIC_BYTES + KEY_BYTES + 8,
+    FRAME_BYTES = HEAD_BYTES + COX__SHA256_BYTES, /* an entry without its payload */
+    NAME_BYTES = 2 * KEY_BYTES + 8,               /* hexadecimal, ".bin", terminator */
+    TEMPORARY_TRIES = 16,
+    TEMPORARY_MAX_AGE_S = 3600, /* older: its writer has died */
+};
+
+static const unsigned char magic[MAGIC_BYTES] = {'C', 'O', 'X', 'B', 'I', 'N', 0, 1};
+static const char temporary_prefix[] = "tmp-";
+
+static void put_u64(unsigned char out[8], uint64_t value)
+{
+    for (size_t i = 0; i < 8; i++)
+        out[i] = (unsigned char)(value >> (8 * i));
+}
+
+static uint64_t get_u64(const unsigned char in[8])
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < 8; i++)
+        value |= (uint64_t)in[i] << (8 * i);
+    return value;
+}
+
+void cox__cache_key(const struct cox__cache_piece *pieces, size_t count, unsigned char digest[32])
+{
+    struct cox__sha256 sha;
+    cox__sha256_begin(&sha);
+    for (size_t i = 0; i < count; i++) {
+        unsigned char length[8];
+        put_u64(length, pieces[i].bytes);
+        cox__sha256_feed(&sha, length, sizeof length);
+        cox__sha256_feed(&sha, pieces[i].data, pieces[i].bytes);
+    }
+    cox__sha256_end(&sha, digest);
+}
+
+static void entry_name(const unsigned char key[KEY_BYTES], char name[NAME_BYTES])
+{
+    static const char digit[] = "0123456789abcdef";
+    for (size_t i = 0; i < KEY_BYTES; i++) {
+        name[2 * i] = digit[key[i] >> 4];
+        name[2 * i + 1] = digit[key[i] & 15];
+    }
+    memcpy(name + 2 * KEY_BYTES, ".bin", 5);
+}
+
+static void make_head(unsigned char head[HEAD_BYTES], const unsigned char key[KEY_BYTES], size_t bytes)
+{
+    memcpy(head, magic, MAGIC_BYTES);
+    memcpy(head + MAGIC_BYTES, key, KEY_BYTES);
+    put_u64(head + MAGIC_BYTES + KEY_BYTES, bytes);
+}
+
+static void make_digest(unsigned char digest[COX__SHA256_BYTES], const unsigned char head[HEAD_BYTES],
+                        const void *payload, size_t bytes)
+{
+    struct cox__sha256 sha;
+    cox__sha256_begin(&sha);
+    cox__sha256_feed(&sha, head, HEAD_BYTES);
+    cox__sha256_feed(&sha, payload, bytes);
+    cox__sha256_end(&sha, digest);
+}
+
+/* Private to this user: owned, and writable by nobody else. */
+static bool is_private(const struct stat *st)
+{
+    return st->st_uid == geteuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/* Make every missing directory of the path. Errors show when the last one is opened. */
+static void make_directories(char *path)
+{
+    for (char *p = path + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        (void)mkdir(path, 0700);
+        *p = '/';
+    }
+    (void)mkdir(path, 0700);
+}
+
+/* A descriptor of the directory, or -1: with a log line, except where `create` is false and it does not exist. */
+static int open_directory(const char *dir, bool create, const struct cox__log *log)
+{
+    int fd = -1;
+    struct stat st;
+    size_t length = strlen(dir);
+    /* A trailing slash would make the system follow a link. */
+    while (length > 1 && dir[length - 1] == '/')
+        length--;
+    char *path = length > 0 ? strndup(dir, length) : NULL;
+    if (!path) {
+        cox__log(log, COX_LOG_WARN, "kernel cache: %s", length > 0 ? "out of memory" : "the directory has no name");
+        return -1;
+    }
+    if (create)
+        make_directories(path);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        if (create || errno != ENOENT)
+            cox__log(log, COX_LOG_WARN, "kernel cache: cannot open the directory %s: %s", path, strerror(errno));
+        goto fail;
+    }
+    if (fstat(fd, &st) != 0 || !is_private(&st)) {
+        cox__log(log, COX_LOG_WARN,
+                 "kernel cache: %s is not used, because it belongs to another user or others may write to it", path);
+        goto fail;
+    }
+    free(path);
+    return fd;
+
+fail:
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return -1;
+}
+
+/* Read exactly `bytes`. Returns false with errno 0 at an early end of the file. */
+static bool read_all(int fd, void *data, size_t bytes)
+{
+    unsigned char *p = data;
+    while (bytes > 0) {
+        ssize_t got = read(fd, p, bytes);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            if (got == 0)
+                errno = 0;
+            return false;
+        }
+        p += got;
+        bytes -= (size_t)got;
+    }
+    return true;
+}
+
+static bool write_all(int fd, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    while (bytes > 0) {
+        ssize_t put = write(fd, p, bytes);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return false;
+        p += put;
+        bytes -= (size_t)put;
+    }
+    return true;
+}
+
+void *cox__cache_load(const char *dir, const unsigned char key[32], size_t *bytes, const struct cox__log *log)
+{
+    *bytes = 0;
+    if (!dir)
+        return NULL;
+    int dir_fd = open_directory(dir, false, log);
+    if (dir_fd < 0)
+        return NULL;
+
+    char name[NAME_BYTES];
+    unsigned char wanted[HEAD_BYTES], head[HEAD_BYTES];
+    unsigned char stored_digest[COX__SHA256_BYTES], digest[COX__SHA256_BYTES];
+    unsigned char *payload = NULL;
+    const char *damage = NULL;
+    struct stat st;
+    size_t payload_bytes = 0;
+
+    entry_name(key, name);
+    /* O_NONBLOCK: a FIFO of that name must not hold us up. */
+    int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        if (errno == ELOOP)
+            damage = "it is a link";
+        else if (errno != ENOENT)
+            cox__log(log, COX_LOG_WARN, "kernel cache: cannot open %s: %s", name, strerror(errno));
+        goto fail;
+    }
+    if (fstat(fd, &st) != 0)
+        goto unreadable;
+    if (!S_ISREG(st.st_mode) || !is_private(&st)) {
+        damage = "it is not a private file of this user";
+        goto fail;
+    }
+    if (st.st_size < FRAME_BYTES || (uint64_t)st.st_size > PTRDIFF_MAX) {
+        damage = "it is too short";
+        goto fail;
+    }
+    payload_bytes = (size_t)st.st_size - FRAME_BYTES;
+    if (!read_all(fd, head, sizeof head))
+        goto unreadable;
+    make_head(wanted, key, payload_bytes);
+    if (memcmp(head, wanted, sizeof head) != 0) {
+        damage = get_u64(head + MAGIC_BYTES + KEY_BYTES) != payload_bytes ? "its length is wrong" : "its head is wrong";
+        goto fail;
+    }
+    payload = malloc(payload_bytes > 0 ? payload_bytes : 1);
+    if (!payload) {
+        cox__log(log, COX_LOG_WARN, "kernel cache: no memory for %zu bytes of %s", payload_bytes, name);
+        goto fail;
+    }
+    if (!read_all(fd, payload, payload_bytes) || !read_all(fd, stored_digest, sizeof stored_digest))
+        goto unreadable;
+    make_digest(digest, head, payload, payload_bytes);
+    if (memcmp(digest, stored_digest, sizeof digest) != 0) {
+        damage = "its checksum is wrong";
+        goto fail;
+    }
+    close(fd);
+    close(dir_fd);
+    *bytes = payload_bytes;
+    return payload;
+
+unreadable:
+    if (errno == 0)
+        damage = "it ends early";
+    else
+        cox__log(log, COX_LOG_WARN, "kernel cache: cannot read %s: %s", name, strerror(errno));
+fail:
+    if (damage) {
+        bool removed = unlinkat(dir_fd, name, 0) == 0;
+        cox__log(log, COX_LOG_WARN, "kernel cache: %s is damaged, %s; %s", name, damage,
+                 removed ? "removed" : "it cannot be removed");
+    }
+    free(payload);
+    if (fd >= 0)
+        close(fd);
+    close(dir_fd);
+    return NULL;
+}
+
+/* Remove what writers that died have left. */
+static void sweep_temporaries(int dir_fd)
+{
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!list) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    time_t now = time(NULL);
+    for (struct dirent *entry; (entry = readdir(list));) {
+        struct stat st;
+        if (strncmp(entry->d_name, temporary_prefix, sizeof temporary_prefix - 1) == 0 &&
+            fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+            now - st.st_mtime > TEMPORARY_MAX_AGE_S)
+            (void)unlinkat(dir_fd, entry->d_name, 0);
+    }
+    closedir(list);
+}
+
+/* A new file of a name that nobody else uses, or -1 with errno. The process number alone would not do: processes in
+ * different containers may share the directory. */
+static int create_temporary(int dir_fd, char *name, size_t name_bytes)
+{
+    for (int i = 0; i < TEMPORARY_TRIES; i++) {
+        uint64_t number;
+        if (getrandom(&number, sizeof number, GRND_NONBLOCK) != (ssize_t)sizeof number) {
+            struct timespec now;
+            clock_gettime(CLOCK_MONOTONIC, &now);
+            number = (uint64_t)now.tv_nsec << 32 ^ (uint64_t)getpid() ^ (uint64_t)(uintptr_t)name;
+        }
+        snprintf(name, name_bytes, "%s%016llx", temporary_prefix, (unsigned long long)number);
+        int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+void cox__cache_store(const char *dir, const unsigned char key[32], const void *data, size_t bytes,
+                      const struct cox__log *log)
+{
+    if (!dir)
+        return;
+    int dir_fd = open_directory(dir, true, log);
+    if (dir_fd < 0)
+        return;
+
+    char name[NAME_BYTES];
+    char temporary[sizeof temporary_prefix + 16];
+    unsigned char head[HEAD_BYTES], digest[COX__SHA256_BYTES];
+    entry_name(key, name);
+    make_head(head, key, bytes);
+    make_digest(digest, head, data, bytes);
+
+    sweep_temporaries(dir_fd);
+    int fd = create_temporary(dir_fd, temporary, sizeof temporary);
+    if (fd < 0) {
+        cox__log(log, COX_LOG_WARN, "kernel cache: cannot create a file in %s: %s", dir, strerror(errno));
+        close(dir_fd);
+        return;
+    }
+    /* No fsync: an entry cut by a power failure reads as damaged, which costs one compilation. */
+    bool ok = write_all(fd, head, sizeof head) && write_all(fd, data, bytes) && write_all(fd, digest, sizeof digest);
+    int error = ok ? 0 : errno;
+    if (close(fd) != 0 && ok) {
+        ok = false;
+        error = errno;
+    }
+    if (ok && renameat(dir_fd, temporary, dir_fd, name) != 0) {
+        ok = false;
+        error = errno;
+    }
+    if (!ok) {
+        (void)unlinkat(dir_fd, temporary, 0);
+        cox__log(log, COX_LOG_WARN, "kernel cache: cannot write %s to %s: %s", name, dir, strerror(error));
+    }
+    close(dir_fd);
+}
