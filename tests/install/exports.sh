@@ -1,0 +1,20 @@
+#!/bin/sh
+# The shared library exports what the public headers declare with COX_API, all of it and nothing else.
+# exports.sh LIBRARY SOURCE_DIR
+# SPDX-License-Identifier: Apache-2.0
+set -eu
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+nm -D --defined-only "$1" | awk '{ print $NF }' | sort >"$dir/exported"
+# A declaration may span lines: join from COX_API to the semicolon, keep the name before the first parenthesis.
+cat "$2"/include/coxswain/*.h | grep -v '^#define' |
+    awk '/^COX_API/ { on = 1 } on { text = text " " $0 } on && /;/ { print text; text = ""; on = 0 }' |
+    sed 's/(.*//; s/.*[ *]//' | sort >"$dir/declared"
+
+[ -s "$dir/declared" ] || { echo "no declaration found"; exit 1; }
+if ! diff "$dir/declared" "$dir/exported" >"$dir/diff"; then
+    sed -n 's/^< /declared but not exported: /p; s/^> /exported but not declared: /p' "$dir/diff"
+    exit 1
+fi
+echo "$(wc -l <"$dir/exported") functions"

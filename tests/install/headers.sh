@@ -1,0 +1,26 @@
+#!/bin/sh
+# Each public header compiles alone, as C11 and as C++17, without a warning. headers.sh CC SOURCE_DIR
+# SPDX-License-Identifier: Apache-2.0
+set -eu
+cc=$1
+include=$2/include
+cxx=${CXX:-c++}
+command -v "$cxx" >/dev/null || { echo "C++17: skipped, because no C++ compiler is installed"; cxx=; }
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+status=0
+count=0
+for header in "$include"/coxswain/*.h; do
+    name=coxswain/$(basename "$header")
+    echo "#include <$name>" >"$dir/alone.c"
+    cp "$dir/alone.c" "$dir/alone.cpp"
+    "$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I "$include" "$dir/alone.c" ||
+        { echo "$name does not compile alone as C11"; status=1; }
+    [ -z "$cxx" ] || "$cxx" -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I "$include" "$dir/alone.cpp" ||
+        { echo "$name does not compile alone as C++17"; status=1; }
+    count=$((count + 1))
+done
+[ "$count" -gt 0 ] || { echo "no header found in $include/coxswain"; exit 1; }
+echo "$count headers"
+exit $status

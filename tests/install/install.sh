@@ -1,0 +1,41 @@
+#!/bin/sh
+# A stranger's project: install to an empty prefix, move it, build hello.c against it with find_package and with
+# pkg-config, run both. install.sh CMAKE CC BUILD_DIR SOURCE_DIR
+# SPDX-License-Identifier: Apache-2.0
+set -eu
+cmake=$1 cc=$2 build=$3 source=$4
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+"$cmake" --install "$build" --prefix "$dir/first" >/dev/null
+# Nothing in the installed tree may know where it was made.
+mv "$dir/first" "$dir/moved prefix"
+prefix="$dir/moved prefix"
+if grep -rIl -e "$build" -e "$dir/first" "$prefix"; then
+    echo "the files above name the build folder or the prefix they were installed to"
+    exit 1
+fi
+
+echo "--- find_package"
+"$cmake" -S "$source/tests/install/consumer" -B "$dir/consumer" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_C_COMPILER="$cc" -DHELLO="$source/examples/hello.c" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+"$cmake" --build "$dir/consumer" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+"$dir/consumer/hello" >"$dir/hello.txt"
+cat "$dir/hello.txt"
+[ -s "$dir/hello.txt" ] || { echo "hello printed nothing"; exit 1; }
+
+echo "--- pkg-config"
+pc=$(find "$prefix" -name coxswain.pc)
+PKG_CONFIG_PATH=$(dirname "$pc")
+export PKG_CONFIG_PATH
+# eval, because pkg-config quotes the space in the prefix for a shell.
+eval "\"$cc\" -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags coxswain) \"$source/examples/hello.c\" \
+    -o \"$dir/hello\" $(pkg-config --libs coxswain)"
+LD_LIBRARY_PATH=$(dirname "$(find "$prefix" -name libcoxswain.so)")
+export LD_LIBRARY_PATH
+"$dir/hello" >"$dir/hello.txt"
+[ -s "$dir/hello.txt" ] || { echo "hello printed nothing"; exit 1; }
+
+echo "--- the installed programs find the library next to them"
+unset LD_LIBRARY_PATH
+"$prefix/bin/cox-devices" >/dev/null
