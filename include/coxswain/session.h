@@ -99,6 +99,7 @@ struct cox_band_report {
     uint32_t first_row;
     uint32_t rows;
     uint32_t attempt;   /* 0 = first; > 0 = re-run after a failure elsewhere */
+    cox_status status;  /* not COX_OK: it failed, and a later attempt at its rows follows */
     uint64_t submit_ns; /* when the scheduler began to enqueue it */
     uint64_t end_ns;    /* observed completion */
     uint64_t wall_ns;   /* as in cox_measurement */

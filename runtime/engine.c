@@ -1,0 +1,669 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How long a band may go without a post before its device is asked: drivers exist that call nothing back when a
+ * command fails. Doubles while the band runs on. */
+#define POLL_FIRST_NS 50000000ull
+/* After a post that came before the event's status said so. */
+#define POLL_SOON_NS 500000ull
+/* Warm-up runs shorter than this are timed twice, and the shorter time counts. */
+#define SOLO_TWICE_NS 50000000ull
+
+#define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+static uint64_t now_ns(const struct cox_session *session)
+{
+    return session->runtime->backend->ops->now_ns(session->runtime->backend);
+}
+
+/* ---- bands ---- */
+
+static bool add_band(struct cox__slot *slot, uint32_t unit, uint32_t first_row, uint32_t rows, uint32_t attempt)
+{
+    if (slot->band_count == COX__SLOT_BANDS_MAX)
+        return false;
+    uint32_t index = slot->band_count++;
+    slot->bands[index].state = COX__BAND_PENDING;
+    slot->reports[index] = (struct cox_band_report){
+        .device = unit, .first_row = first_row, .rows = rows, .attempt = attempt, .status = COX_OK};
+    slot->unfinished++;
+    return true;
+}
+
+/* Add bands on one unit, cut to what it can hold at once. */
+static bool add_bands(const struct cox_session *session, struct cox__slot *slot, uint32_t unit, uint32_t first_row,
+                      uint32_t rows, uint32_t attempt)
+{
+    uint32_t most = session->units[unit].max_rows;
+    for (uint32_t done = 0; done < rows;) {
+        uint32_t part = rows - done < most ? rows - done : most;
+        if (!add_band(slot, unit, first_row + done, part, attempt))
+            return false;
+        done += part;
+    }
+    return true;
+}
+
+/* The usable unit that should do the whole frame soonest; unit_count if there is none. */
+static uint32_t best_unit(const struct cox_session *session)
+{
+    uint32_t best = session->unit_count;
+    for (uint32_t u = 0; u < session->unit_count; u++) {
+        if (!session->units[u].usable)
+            continue;
+        uint64_t solo = session->units[u].solo_ns ? session->units[u].solo_ns : UINT64_MAX;
+        uint64_t than = best == session->unit_count     ? UINT64_MAX
+                        : session->units[best].solo_ns ? session->units[best].solo_ns
+                                                       : UINT64_MAX;
+        if (best == session->unit_count || solo < than)
+            best = u;
+    }
+    return best;
+}
+
+static void fail_band(struct cox_session *session, struct cox__slot *slot, uint32_t band, cox_status status);
+
+static void lose_unit(struct cox_session *session, uint32_t unit, cox_status status)
+{
+    struct cox__session_unit *lost = &session->units[unit];
+    if (!lost->usable)
+        return;
+    pthread_mutex_lock(&session->lock);
+    lost->usable = false;
+    session->dead = true;
+    for (uint32_t u = 0; u < session->unit_count; u++)
+        session->dead &= !session->units[u].usable;
+    pthread_mutex_unlock(&session->lock);
+    cox__log(&session->runtime->log, COX_LOG_WARN, "%s leaves the session: %s", lost->info.name,
+             cox_status_text(status));
+    for (uint32_t i = 0; i < session->order_count; i++) {
+        struct cox__slot *slot = session->order[(session->order_first + i) % COX_IN_FLIGHT_MAX];
+        for (uint32_t b = 0; b < slot->band_count; b++)
+            if (slot->bands[b].state == COX__BAND_PENDING && slot->reports[b].device == unit)
+                fail_band(session, slot, b, status);
+    }
+}
+
+/* A PENDING or RUNNING band will not give its rows: have another device do them, or give the frame up. A band that ran
+ * may have written anywhere in its rows, which is harmless unless it reads them too. */
+static void fail_band(struct cox_session *session, struct cox__slot *slot, uint32_t band, cox_status status)
+{
+    struct cox_band_report *report = &slot->reports[band];
+    bool ran = slot->bands[band].state == COX__BAND_RUNNING;
+    slot->bands[band].state = COX__BAND_FAILED;
+    slot->unfinished--;
+    report->status = status;
+    if (slot->warmup) {
+        slot->status = status;
+        return;
+    }
+    uint32_t unit = best_unit(session);
+    if (unit == session->unit_count || (ran && session->pipeline.in_place) ||
+        !add_bands(session, slot, unit, report->first_row, report->rows, report->attempt + 1)) {
+        slot->status = COX_E_DEVICE_LOST;
+        return;
+    }
+    slot->reason = COX_REASON_RERUN;
+    cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: rows %u..%u go from %s to %s",
+             (unsigned long long)slot->index, report->first_row, report->first_row + report->rows - 1,
+             session->units[report->device].info.name, session->units[unit].info.name);
+}
+
+static struct cox__lane *free_lane(struct cox_session *session, struct cox__session_unit *unit)
+{
+    for (uint32_t l = 0; l < session->lane_count; l++)
+        if (!unit->lanes[l].busy)
+            return &unit->lanes[l];
+    return NULL;
+}
+
+/* Returns false if the unit has no lane free. */
+static bool submit_band(struct cox_session *session, struct cox__slot *slot, uint32_t band)
+{
+    struct cox_band_report *report = &slot->reports[band];
+    struct cox__session_unit *unit = &session->units[report->device];
+    struct cox__backend *backend = session->runtime->backend;
+    struct cox__lane *lane = free_lane(session, unit);
+    if (!lane)
+        return false;
+    struct cox__job *job = &lane->job;
+    job->slot = slot;
+    job->band = band;
+    job->first_row = report->first_row;
+    job->rows = report->rows;
+    job->mems = slot->mems;
+    job->params = slot->params;
+    job->kernel_ns = job->copy_in_ns = job->copy_out_ns = 0;
+    atomic_store(&job->end_ns, 0);
+    lane->busy = true;
+    lane->submit_ns = report->submit_ns = now_ns(session);
+    slot->bands[band].state = COX__BAND_RUNNING;
+    cox_status status = backend->ops->job_submit(backend, job);
+    if (status) {
+        lane->busy = false;
+        slot->bands[band].state = COX__BAND_PENDING; /* nothing of it ran */
+        lose_unit(session, report->device, status);
+        if (slot->bands[band].state == COX__BAND_PENDING) /* the slot is not in `order`: a warm-up */
+            fail_band(session, slot, band, status);
+        return true;
+    }
+    lane->poll_ns = now_ns(session) + POLL_FIRST_NS;
+    unit->unflushed = true;
+    return true;
+}
+
+/* Submit what has a lane. Devices whose enqueue returns at once first, and flushed, before one that computes inside the
+ * enqueue call. */
+static bool submit_pending(struct cox_session *session, struct cox__slot *slot)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    bool progress = false;
+    for (int blocking = 0; blocking <= 1; blocking++) {
+        for (uint32_t b = 0; b < slot->band_count; b++) /* band_count may grow on the way */
+            if (slot->bands[b].state == COX__BAND_PENDING &&
+                session->units[slot->reports[b].device].blocks_in_submit == blocking)
+                progress |= submit_band(session, slot, b);
+        for (uint32_t u = 0; u < session->unit_count; u++)
+            if (session->units[u].unflushed) {
+                session->units[u].unflushed = false;
+                backend->ops->unit_flush(backend, session->units[u].unit);
+            }
+    }
+    return progress;
+}
+
+/* ---- completion ---- */
+
+/* Keep a band's partial results until all bands are in: its lane is wanted for other bands before that. */
+static bool save_partials(struct cox_session *session, struct cox__slot *slot, uint32_t band, struct cox__job *job)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    if (!session->partial_bytes || slot->warmup)
+        return true;
+    if (!slot->bands[band].partials && !(slot->bands[band].partials = malloc(session->partial_bytes)))
+        return false;
+    char *to = slot->bands[band].partials;
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
+        if (session->pipeline.bindings[i].contract == COX_REDUCE) {
+            memcpy(to, backend->ops->job_partial(backend, job, i), session->pipeline.bindings[i].bytes);
+            to += session->pipeline.bindings[i].bytes;
+        }
+    return true;
+}
+
+static void band_done(struct cox_session *session, struct cox__lane *lane)
+{
+    struct cox__job *job = &lane->job;
+    struct cox__slot *slot = job->slot;
+    struct cox_band_report *report = &slot->reports[job->band];
+    struct cox__session_unit *unit = &session->units[report->device];
+    uint64_t end = atomic_load(&job->end_ns);
+    if (!end)
+        end = now_ns(session);
+    /* In-order queues: a band starts when it is enqueued and the one before it has ended. */
+    uint64_t start = lane->submit_ns > unit->last_end_ns ? lane->submit_ns : unit->last_end_ns;
+    if (end <= start)
+        end = start + 1;
+    unit->last_end_ns = end;
+    report->end_ns = end;
+    report->wall_ns = end - start;
+    report->queue_ns = start - lane->submit_ns;
+    report->kernel_ns = job->kernel_ns <= end - lane->submit_ns ? job->kernel_ns : 0;
+    report->copy_in_ns = job->copy_in_ns;
+    report->copy_out_ns = job->copy_out_ns;
+    slot->bands[job->band].state = COX__BAND_DONE;
+    slot->unfinished--;
+    if (end > slot->end_ns)
+        slot->end_ns = end;
+    if (!save_partials(session, slot, job->band, job))
+        slot->status = COX_E_NOMEM;
+    if (!slot->warmup && session->policy.observe) {
+        const struct cox_measurement measurement = {.frame = slot->index,
+                                                    .device = report->device,
+                                                    .first_row = report->first_row,
+                                                    .rows = report->rows,
+                                                    .wall_ns = report->wall_ns,
+                                                    .queue_ns = report->queue_ns,
+                                                    .kernel_ns = report->kernel_ns};
+        session->policy.observe(session->policy_state, &measurement);
+    }
+}
+
+/* Ask the device about a lane's band. Returns true if it has ended. */
+static bool poll_lane(struct cox_session *session, struct cox__lane *lane)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    if (!lane->busy)
+        return false;
+    enum cox__job_state state = backend->ops->job_poll(backend, &lane->job);
+    if (state == COX__JOB_RUNNING)
+        return false;
+    struct cox__slot *slot = lane->job.slot;
+    uint32_t band = lane->job.band;
+    uint32_t unit = slot->reports[band].device;
+    lane->busy = false;
+    if (state == COX__JOB_DONE) {
+        band_done(session, lane);
+    } else {
+        slot->reports[band].end_ns = now_ns(session);
+        lose_unit(session, unit, COX_E_DEVICE_LOST); /* first, so that the rows do not go back to it */
+        fail_band(session, slot, band, COX_E_DEVICE_LOST);
+    }
+    return true;
+}
+
+/* ---- frames ---- */
+
+void cox__engine_view(const struct cox_session *session, uint64_t frame, struct cox_sched_device *devices,
+                      struct cox_sched_view *view)
+{
+    for (uint32_t u = 0; u < session->unit_count; u++) {
+        const struct cox__session_unit *unit = &session->units[u];
+        devices[u].usable = unit->usable;
+        devices[u].hint = (double)unit->info.compute_units * (unit->info.type == COX_DEVICE_CPU ? 1 : 4);
+        devices[u].solo_ns = unit->solo_ns;
+    }
+    *view = (struct cox_sched_view){.frame = frame,
+                                    .rows = session->pipeline.rows,
+                                    .granule = session->pipeline.granule,
+                                    .min_band_rows = session->min_band_rows,
+                                    .device_count = session->unit_count,
+                                    .devices = devices};
+}
+
+/* The rows that nothing better is known for: equal costs. */
+static void split_evenly(const struct cox_sched_view *view, struct cox_split *split)
+{
+    struct cox_cost costs[COX_DEVICES_MAX];
+    uint32_t rows[COX_DEVICES_MAX];
+    for (uint32_t d = 0; d < view->device_count; d++)
+        costs[d] = (struct cox_cost){.usable = view->devices[d].usable, .fixed_ns = 0, .ns_per_row = 1};
+    cox_waterfill(view->rows, view->granule, view->min_band_rows, costs, view->device_count, rows);
+    memset(split, 0, sizeof *split);
+    uint32_t first = 0, last = view->device_count;
+    /* The device that takes the frame's ragged end comes last. */
+    for (uint32_t d = 0; d < view->device_count; d++)
+        if (rows[d] % view->granule)
+            last = d;
+    for (uint32_t i = 0; i <= view->device_count; i++) {
+        uint32_t d = i < view->device_count ? i : last;
+        if (d == view->device_count || (i < view->device_count && d == last) || !rows[d])
+            continue;
+        split->bands[split->band_count++] = (struct cox_band){.device = d, .first_row = first, .rows = rows[d]};
+        first += rows[d];
+    }
+}
+
+static void decide_split(struct cox_session *session, struct cox__slot *slot)
+{
+    struct cox_sched_device devices[COX_DEVICES_MAX];
+    struct cox_sched_view view;
+    struct cox_split split;
+    char why[160] = "it returned an error";
+    cox__engine_view(session, slot->index, devices, &view);
+    memset(&split, 0, sizeof split);
+    if (session->policy.split(session->policy_state, &view, &split) == COX_OK &&
+        cox_split_check(&split, &view, why, sizeof why) == COX_OK) {
+        session->last_split = split;
+        session->has_last_split = true;
+    } else {
+        cox__log(&session->runtime->log, COX_LOG_WARN, "policy %s, frame %llu: split refused: %s",
+                 session->policy.name, (unsigned long long)slot->index, why);
+        if (session->has_last_split && cox_split_check(&session->last_split, &view, NULL, 0) == COX_OK)
+            split = session->last_split;
+        else
+            split_evenly(&view, &split);
+    }
+    slot->reason = split.reason;
+    slot->predicted_ns = split.predicted_ns;
+    for (uint32_t b = 0; b < split.band_count; b++)
+        if (!add_bands(session, slot, split.bands[b].device, split.bands[b].first_row, split.bands[b].rows, 0))
+            slot->status = COX_E_DEVICE_MEMORY;
+}
+
+static void start_slot(struct cox_session *session, struct cox__slot *slot, bool warmup)
+{
+    slot->started = true;
+    slot->warmup = warmup;
+    slot->status = COX_OK;
+    slot->start_ns = slot->end_ns = now_ns(session);
+    slot->reason = COX_REASON_NONE;
+    slot->predicted_ns = 0;
+    slot->unfinished = 0;
+    slot->band_count = 0;
+}
+
+/* Sort by first row, then attempt; few bands, nearly sorted. */
+static void sort_reports(struct cox_session *session, const struct cox__slot *slot)
+{
+    struct cox_band_report *sorted = session->sorted;
+    for (uint32_t i = 0; i < slot->band_count; i++) {
+        const struct cox_band_report *report = &slot->reports[i];
+        uint32_t at = i;
+        while (at && (sorted[at - 1].first_row > report->first_row ||
+                      (sorted[at - 1].first_row == report->first_row && sorted[at - 1].attempt > report->attempt))) {
+            sorted[at] = sorted[at - 1];
+            at--;
+        }
+        sorted[at] = *report;
+    }
+}
+
+static void send_report(struct cox_session *session, const struct cox__slot *slot)
+{
+    if (!session->report)
+        return;
+    sort_reports(session, slot);
+    const struct cox_frame_report report = {.index = slot->index,
+                                            .warmup = slot->warmup,
+                                            .status = slot->status,
+                                            .submit_ns = slot->submit_ns,
+                                            .start_ns = slot->start_ns,
+                                            .end_ns = slot->end_ns,
+                                            .reason = slot->reason,
+                                            .predicted_ns = slot->predicted_ns,
+                                            .band_count = slot->band_count,
+                                            .bands = session->sorted};
+    session->report(session->report_user, &report);
+}
+
+/* Merge the partial results in row order. */
+static void merge_partials(struct cox_session *session, struct cox__slot *slot)
+{
+    const struct cox__pipeline *pipeline = &session->pipeline;
+    size_t offset = 0;
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        const struct cox_binding *binding = &pipeline->bindings[i];
+        if (binding->contract != COX_REDUCE)
+            continue;
+        memset(slot->data[i], 0, binding->bytes);
+        for (uint32_t next = 0; next < pipeline->rows;) {
+            uint32_t band = 0;
+            while (slot->bands[band].state != COX__BAND_DONE || slot->reports[band].first_row != next)
+                band++;
+            binding->merge(slot->data[i], (char *)slot->bands[band].partials + offset, binding->bytes,
+                           binding->merge_user);
+            next += slot->reports[band].rows;
+        }
+        offset += binding->bytes;
+    }
+}
+
+/* Give the finished frames at the head of the order to the application. */
+static bool deliver(struct cox_session *session)
+{
+    bool progress = false;
+    while (session->order_count) {
+        struct cox__slot *slot = session->order[session->order_first];
+        if (!slot->started || slot->unfinished)
+            break;
+        if (slot->status == COX_OK && session->partial_bytes)
+            merge_partials(session, slot);
+        send_report(session, slot);
+        cox_done_fn *done = slot->done;
+        void *user = slot->user;
+        uint64_t index = slot->index;
+        cox_status status = slot->status;
+        session->order_first = (session->order_first + 1) % COX_IN_FLIGHT_MAX;
+        session->order_count--;
+        pthread_mutex_lock(&session->lock);
+        slot->started = false;
+        slot->next_free = session->free_slots;
+        session->free_slots = slot;
+        session->frames_done++;
+        pthread_cond_broadcast(&session->changed);
+        pthread_mutex_unlock(&session->lock);
+        if (done)
+            done(user, index, status);
+        pthread_mutex_lock(&session->lock);
+        session->under_way--;
+        pthread_cond_broadcast(&session->changed);
+        pthread_mutex_unlock(&session->lock);
+        progress = true;
+    }
+    return progress;
+}
+
+/* ---- warm-up ---- */
+
+static void warmup_release(struct cox_session *session)
+{
+    struct cox__warmup *warmup = &session->warmup;
+    struct cox__backend *backend = session->runtime->backend;
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
+        if (warmup->owns_mem[i]) {
+            backend->ops->mem_destroy(backend, warmup->slot->mems[i]);
+            warmup->owns_mem[i] = false;
+        }
+    warmup->finished = true;
+}
+
+/* The first frame's own buffers serve, since its bands write the same rows again; a binding that is read and written
+ * gets a copy. */
+static cox_status warmup_borrow(struct cox_session *session, const struct cox__slot *frame)
+{
+    struct cox__warmup *warmup = &session->warmup;
+    struct cox__backend *backend = session->runtime->backend;
+    memcpy(warmup->slot->mems, frame->mems, sizeof frame->mems);
+    memcpy(warmup->slot->params, frame->params, sizeof frame->params);
+    warmup->slot->index = frame->index;
+    warmup->slot->submit_ns = frame->submit_ns;
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
+        if (session->pipeline.bindings[i].access != COX_READ_WRITE)
+            continue;
+        size_t bytes = cox__binding_bytes(&session->pipeline, i);
+        cox_status status = backend->ops->mem_create(backend, NULL, bytes, &warmup->slot->mems[i]);
+        if (status)
+            return status;
+        warmup->owns_mem[i] = true;
+        memcpy(backend->ops->mem_data(warmup->slot->mems[i]), backend->ops->mem_data(frame->mems[i]), bytes);
+    }
+    return COX_OK;
+}
+
+/* Note what the finished run showed and move on to the next run or unit. */
+static void warmup_learn(struct cox_session *session)
+{
+    struct cox__warmup *warmup = &session->warmup;
+    struct cox__slot *slot = warmup->slot;
+    struct cox__session_unit *unit = &session->units[warmup->unit];
+    send_report(session, slot);
+    slot->started = false;
+    uint64_t wall = slot->end_ns - slot->start_ns;
+    if (slot->status == COX_OK && warmup->run > 0) {
+        pthread_mutex_lock(&session->lock);
+        if (!unit->solo_ns || wall < unit->solo_ns)
+            unit->solo_ns = wall ? wall : 1;
+        pthread_mutex_unlock(&session->lock);
+    }
+    bool again = warmup->run == 0 || (warmup->run == 1 && wall < SOLO_TWICE_NS);
+    if (slot->status == COX_OK && again) {
+        warmup->run++;
+    } else {
+        warmup->unit++;
+        warmup->run = 0;
+    }
+}
+
+/* Advance the warm-up. Returns true if something happened. */
+static bool warmup_step(struct cox_session *session, const struct cox__slot *frame)
+{
+    struct cox__warmup *warmup = &session->warmup;
+    struct cox__slot *slot = warmup->slot;
+    if (slot->started) {
+        bool progress = submit_pending(session, slot);
+        if (slot->unfinished)
+            return progress;
+        warmup_learn(session);
+    } else if (warmup->unit == 0 && warmup->run == 0) {
+        cox_status status = warmup_borrow(session, frame);
+        if (status) {
+            cox__log(&session->runtime->log, COX_LOG_WARN, "no warm-up: %s", cox_status_text(status));
+            warmup_release(session);
+            return true;
+        }
+    }
+    while (warmup->unit < session->unit_count && !session->units[warmup->unit].usable)
+        warmup->unit++;
+    if (warmup->unit == session->unit_count) {
+        warmup_release(session);
+        return true;
+    }
+    start_slot(session, slot, true);
+    slot->reason = COX_REASON_WARMUP;
+    if (!add_bands(session, slot, warmup->unit, 0, session->pipeline.rows, 0))
+        slot->status = COX_E_DEVICE_MEMORY;
+    uint64_t before = now_ns(session);
+    submit_pending(session, slot);
+    uint64_t after = now_ns(session);
+    /* A device that had finished by the time the call returned computes inside it. */
+    struct cox__lane *lane = &session->units[warmup->unit].lanes[0];
+    uint64_t end = lane->busy ? atomic_load(&lane->job.end_ns) : 0;
+    if (warmup->run > 0)
+        session->units[warmup->unit].blocks_in_submit = end && end <= after && (end - before) * 2 > after - before &&
+                                                        after - before > 20000;
+    return true;
+}
+
+/* ---- the step ---- */
+
+static bool session_step(struct cox_session *session)
+{
+    bool progress = false;
+    for (uint32_t i = 0; i < session->order_count; i++) {
+        struct cox__slot *slot = session->order[(session->order_first + i) % COX_IN_FLIGHT_MAX];
+        if (!slot->started && !session->warmup.finished) {
+            progress |= warmup_step(session, slot);
+            break;
+        }
+        if (!slot->started) {
+            start_slot(session, slot, false);
+            if (session->dead)
+                slot->status = COX_E_DEVICE_LOST;
+            else
+                decide_split(session, slot);
+            progress = true;
+        }
+        if (slot->unfinished)
+            progress |= submit_pending(session, slot);
+    }
+    return deliver(session) || progress;
+}
+
+static void take_request(struct cox_runtime *runtime, struct cox__request *request)
+{
+    struct cox_session *session = request->session;
+    if (request->slot) {
+        session->order[(session->order_first + session->order_count) % COX_IN_FLIGHT_MAX] = request->slot;
+        session->order_count++;
+        if (!session->attached) {
+            session->attached = true;
+            session->next_active = runtime->active;
+            runtime->active = session;
+        }
+        return;
+    }
+    struct cox_session **link = &runtime->active;
+    while (*link && *link != session)
+        link = &(*link)->next_active;
+    if (*link)
+        *link = session->next_active;
+    pthread_mutex_lock(&session->lock);
+    session->detached = true;
+    pthread_cond_broadcast(&session->changed);
+    pthread_mutex_unlock(&session->lock); /* the session may be gone from here on */
+}
+
+static bool take_jobs(struct cox_runtime *runtime)
+{
+    struct cox__mpsc_node *node = cox__mpsc_take(&runtime->jobs);
+    bool any = node != NULL;
+    while (node) {
+        struct cox__mpsc_node *next = node->next;
+        struct cox__lane *lane = CONTAINER_OF(CONTAINER_OF(node, struct cox__job, node), struct cox__lane, job);
+        struct cox_session *session = lane->job.session;
+        cox__mpsc_open(node);
+        if (lane->busy && !poll_lane(session, lane))
+            lane->poll_ns = now_ns(session) + POLL_SOON_NS;
+        node = next;
+    }
+    return any;
+}
+
+static bool take_requests(struct cox_runtime *runtime)
+{
+    struct cox__mpsc_node *node = cox__mpsc_take(&runtime->requests);
+    bool any = node != NULL;
+    while (node) {
+        struct cox__mpsc_node *next = node->next;
+        cox__mpsc_open(node);
+        take_request(runtime, CONTAINER_OF(node, struct cox__request, node));
+        node = next;
+    }
+    return any;
+}
+
+/* Ask about the bands whose time has come; returns when the next one is due. */
+static uint64_t poll_due(struct cox_runtime *runtime, bool *progress)
+{
+    uint64_t next = UINT64_MAX;
+    for (struct cox_session *session = runtime->active; session; session = session->next_active)
+        for (uint32_t u = 0; u < session->unit_count; u++)
+            for (uint32_t l = 0; l < session->lane_count; l++) {
+                struct cox__lane *lane = &session->units[u].lanes[l];
+                if (!lane->busy)
+                    continue;
+                uint64_t now = now_ns(session);
+                if (lane->poll_ns <= now) {
+                    if (poll_lane(session, lane)) {
+                        *progress = true;
+                        continue;
+                    }
+                    uint64_t elapsed = now - lane->submit_ns;
+                    lane->poll_ns = now + (elapsed > POLL_FIRST_NS ? elapsed : POLL_FIRST_NS);
+                }
+                if (lane->poll_ns < next)
+                    next = lane->poll_ns;
+            }
+    return next;
+}
+
+uint64_t cox__engine_step(void *ctx)
+{
+    struct cox_runtime *runtime = ctx;
+    struct cox__backend *backend = runtime->backend;
+    for (;;) {
+        bool progress = take_jobs(runtime);
+        progress |= take_requests(runtime);
+        for (struct cox_session *session = runtime->active; session; session = session->next_active)
+            progress |= session_step(session);
+        if (progress)
+            continue;
+        uint64_t due = poll_due(runtime, &progress);
+        if (progress)
+            continue;
+        if (backend->ops->advance) {
+            if (backend->ops->advance(backend, due))
+                continue;
+            return UINT64_MAX;
+        }
+        uint64_t now = backend->ops->now_ns(backend);
+        return due == UINT64_MAX ? UINT64_MAX : due > now ? due - now : 0;
+    }
+}
+
+void cox__engine_post(void *ctx, struct cox__job *job)
+{
+    struct cox_runtime *runtime = ctx;
+    if (cox__mpsc_push(&runtime->jobs, &job->node))
+        cox__loop_wake(runtime->loop);
+}
+
+void cox__engine_request(struct cox_runtime *runtime, struct cox__request *request)
+{
+    if (cox__mpsc_push(&runtime->requests, &request->node))
+        cox__loop_wake(runtime->loop);
+}

@@ -1,0 +1,162 @@
+/* The session engine: what happens to a frame between cox_session_submit and its callback.
+ *
+ * Who may touch what. An application thread owns a slot from taking it (under `lock`) until it pushes the slot's request;
+ * from then until the slot is put back (under `lock`) it is the scheduler thread's. `units`, the policy state, `order` and
+ * everything below the line "scheduler thread only" is touched by no other thread while a frame is under way.
+ * `lock` guards what is above that line, and what cox_session_info reads. It is a leaf: no callback and no backend
+ * call runs under it.
+ *
+ * A frame's slot goes FREE -> (application fills it) -> request -> RUNNING -> delivered -> FREE.
+ * A band goes PENDING -> RUNNING (occupies a lane of its unit) -> DONE, or FAILED, which adds PENDING bands on
+ * other units for the same rows.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_RUNTIME_ENGINE_H
+#define COX_RUNTIME_ENGINE_H
+
+#include "backend.h"
+#include "log.h"
+#include "loop.h"
+#include "pipeline.h"
+#include "topology.h"
+
+#include <pthread.h>
+
+struct cox_runtime {
+    struct cox__log log;
+    struct cox__topology *topology; /* NULL over a backend that is not OpenCL */
+    struct cox__backend *backend;
+    struct cox__loop *loop;
+    struct cox__mpsc jobs;     /* finished jobs, posted by the backend */
+    struct cox__mpsc requests; /* frames and detachments, from application threads */
+
+    /* scheduler thread only */
+    struct cox_session *active; /* sessions that have had a frame, linked by next_active */
+};
+
+struct cox_buffer {
+    struct cox_runtime *runtime;
+    struct cox__mem *mem;
+};
+
+enum { COX__SLOT_BANDS_MAX = 2 * COX_BANDS_MAX };
+
+enum cox__band_state { COX__BAND_PENDING, COX__BAND_RUNNING, COX__BAND_DONE, COX__BAND_FAILED };
+
+struct cox__band_run {
+    enum cox__band_state state;
+    void *partials; /* REDUCE results, all bindings one after the other; kept for later frames */
+};
+
+struct cox__slot;
+
+struct cox__request {
+    struct cox__mpsc_node node;
+    struct cox_session *session;
+    struct cox__slot *slot; /* NULL = detach the session */
+};
+
+struct cox__slot {
+    struct cox__request request;
+    struct cox__slot *next_free;
+
+    uint64_t index;
+    uint64_t submit_ns;
+    struct cox__mem *mems[COX_BINDINGS_MAX];
+    void *data[COX_BINDINGS_MAX]; /* the application's view of REDUCE bindings */
+    unsigned char params[COX_PARAMS_MAX];
+    cox_done_fn *done;
+    void *user;
+
+    bool started;
+    bool warmup;
+    cox_status status;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    enum cox_reason reason;
+    uint64_t predicted_ns;
+    uint32_t unfinished; /* bands that are PENDING or RUNNING */
+    uint32_t band_count;
+    struct cox__band_run bands[COX__SLOT_BANDS_MAX];
+    struct cox_band_report reports[COX__SLOT_BANDS_MAX]; /* parallel to bands */
+};
+
+struct cox__lane {
+    struct cox__job job;
+    bool busy;
+    uint64_t submit_ns;
+    uint64_t poll_ns; /* when to ask the device even though nothing was posted */
+};
+
+/* One device in one session. */
+struct cox__session_unit {
+    struct cox__unit *unit;
+    uint32_t device; /* index in the runtime */
+    struct cox_device_info info;
+    uint32_t max_rows;
+    bool usable;           /* guarded by lock */
+    uint64_t solo_ns;      /* guarded by lock */
+    bool blocks_in_submit; /* runs kernels inside the enqueue call: comes last */
+    bool unflushed;
+    uint64_t last_end_ns; /* when its last band ended */
+    struct cox__lane *lanes;
+};
+
+/* Warm-up runs: for each unit a first run that compiles, then timed ones. */
+struct cox__warmup {
+    bool finished;
+    uint32_t unit;
+    uint32_t run;
+    struct cox__slot *slot;
+    bool owns_mem[COX_BINDINGS_MAX]; /* the slot works on a private copy of this binding */
+};
+
+struct cox_session {
+    struct cox_runtime *runtime;
+    struct cox__pipeline pipeline;
+    struct cox_policy policy;
+    void *policy_state;
+    uint32_t min_band_rows;
+    uint32_t in_flight;
+    cox_report_fn *report;
+    void *report_user;
+    size_t partial_bytes; /* of all REDUCE bindings */
+    uint32_t unit_count;
+    uint32_t lane_count; /* of each unit */
+    struct cox__session_unit units[COX_DEVICES_MAX];
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a slot came free, a frame was delivered, the session was detached */
+    struct cox__slot *slots;
+    struct cox__slot *free_slots;
+    uint64_t next_index;
+    uint32_t under_way; /* submitted frames whose callback has not returned */
+    uint64_t frames_done;
+    bool dead; /* every device is lost */
+    bool detached;
+
+    /* scheduler thread only */
+    bool attached;
+    struct cox_session *next_active;
+    struct cox__warmup warmup;
+    struct cox__slot *order[COX_IN_FLIGHT_MAX]; /* ring of frames in submission order */
+    uint32_t order_first;
+    uint32_t order_count;
+    struct cox_split last_split;
+    bool has_last_split;
+    struct cox_band_report sorted[COX__SLOT_BANDS_MAX];
+};
+
+/* One step of the scheduler thread over every session; the loop's `step`. */
+uint64_t cox__engine_step(void *runtime);
+
+/* What the policy sees. Fills `devices` (COX_DEVICES_MAX) and points `view` to it. */
+void cox__engine_view(const struct cox_session *session, uint64_t frame, struct cox_sched_device *devices,
+                      struct cox_sched_view *view);
+
+/* Post a finished job; the backend's `post`. */
+void cox__engine_post(void *runtime, struct cox__job *job);
+
+/* Hand a request to the scheduler thread. Any thread. */
+void cox__engine_request(struct cox_runtime *runtime, struct cox__request *request);
+
+#endif

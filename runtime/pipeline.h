@@ -1,0 +1,18 @@
+/* A session's pipeline: checked, copied, its geometry.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_RUNTIME_PIPELINE_H
+#define COX_RUNTIME_PIPELINE_H
+
+#include "backend.h"
+#include "log.h"
+
+/* Check the contracts of a session's parameters and copy them, defaults filled in. On failure *out holds nothing.
+ * Errors: COX_E_INVALID (the log says which binding, stage or argument), COX_E_NOMEM. */
+cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox_session_params *params,
+                              const struct cox__log *log);
+void cox__pipeline_clear(struct cox__pipeline *pipeline);
+
+/* Bytes that a buffer must have for a binding; SIZE_MAX never occurs (checked at init). */
+size_t cox__binding_bytes(const struct cox__pipeline *pipeline, uint32_t binding);
+
+#endif

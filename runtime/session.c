@@ -1,0 +1,372 @@
+/* The application's side of a session: create, submit, wait, destroy.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Which of the runtime's devices take part; checks the list. */
+static cox_status choose_devices(cox_runtime *runtime, const struct cox_session_params *params, uint32_t *devices,
+                                 uint32_t *count)
+{
+    uint32_t all = runtime->backend->ops->device_count(runtime->backend);
+    *count = params->device_count ? params->device_count : all;
+    if (*count > COX_DEVICES_MAX || (params->device_count && !params->devices)) {
+        cox__log(&runtime->log, COX_LOG_ERROR, "a session of %u devices does not work", *count);
+        return COX_E_INVALID;
+    }
+    for (uint32_t i = 0; i < *count; i++) {
+        devices[i] = params->device_count ? params->devices[i] : i;
+        for (uint32_t j = 0; j < i; j++)
+            if (devices[i] == devices[j]) {
+                cox__log(&runtime->log, COX_LOG_ERROR, "device %u is listed twice", devices[i]);
+                return COX_E_INVALID;
+            }
+        if (devices[i] >= all) {
+            cox__log(&runtime->log, COX_LOG_ERROR, "there is no device %u", devices[i]);
+            return COX_E_INVALID;
+        }
+    }
+    return COX_OK;
+}
+
+static uint32_t gcd(uint32_t a, uint32_t b)
+{
+    while (b) {
+        uint32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static void set_granule(cox_runtime *runtime, struct cox__pipeline *pipeline, const uint32_t *devices, uint32_t count)
+{
+    uint64_t granule = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        struct cox_device_info info;
+        runtime->backend->ops->device_info(runtime->backend, devices[i], &info);
+        uint32_t one = cox__pipeline_granule(pipeline, devices[i], &info);
+        granule = granule / gcd((uint32_t)granule, one) * one;
+        if (granule > pipeline->rows)
+            granule = pipeline->rows;
+    }
+    pipeline->granule = (uint32_t)granule;
+    if (granule == pipeline->rows && granule > 1 && count > 1)
+        cox__log(&runtime->log, COX_LOG_WARN,
+                 "rows cannot be split: with these pitches every band boundary is misaligned "
+                 "(see cox_runtime_pitch_bytes)");
+}
+
+static cox_status create_units(cox_session *session, const uint32_t *devices, uint32_t count)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    cox_status first_error = COX_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        struct cox__session_unit *unit = &session->units[session->unit_count];
+        backend->ops->device_info(backend, devices[i], &unit->info);
+        cox_status status = backend->ops->unit_create(backend, devices[i], &session->pipeline, session->lane_count,
+                                                      &unit->unit, &unit->max_rows);
+        if (status == COX_OK && (uint64_t)unit->max_rows * (COX_BANDS_MAX / 2) < session->pipeline.rows) {
+            backend->ops->unit_destroy(backend, unit->unit);
+            unit->unit = NULL;
+            status = COX_E_DEVICE_MEMORY;
+        }
+        if (status) {
+            cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not take part: %s", unit->info.name,
+                     cox_status_text(status));
+            first_error = first_error ? first_error : status;
+            continue;
+        }
+        session->unit_count++;
+        unit->device = devices[i];
+        unit->usable = true;
+        unit->lanes = calloc(session->lane_count, sizeof *unit->lanes);
+        if (!unit->lanes)
+            return COX_E_NOMEM;
+        for (uint32_t l = 0; l < session->lane_count; l++) {
+            struct cox__job *job = &unit->lanes[l].job;
+            job->session = session;
+            job->unit = unit->unit;
+            job->lane = l;
+        }
+    }
+    return session->unit_count ? COX_OK : first_error;
+}
+
+static cox_status start_policy(cox_session *session, const struct cox_session_params *params)
+{
+    const struct cox_policy *policy = params->custom_policy ? params->custom_policy : cox_policy_find(params->policy);
+    if (!policy) {
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "there is no policy '%s'", params->policy);
+        return COX_E_NOT_FOUND;
+    }
+    if (!policy->name || !policy->state_bytes || !policy->init || !policy->split) {
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "the custom policy lacks a name or a function");
+        return COX_E_INVALID;
+    }
+    session->policy = *policy;
+    size_t bytes = policy->state_bytes(session->unit_count);
+    session->policy_state = calloc(1, bytes ? bytes : 1);
+    if (!session->policy_state)
+        return COX_E_NOMEM;
+    struct cox_sched_device devices[COX_DEVICES_MAX];
+    struct cox_sched_view view;
+    cox__engine_view(session, 0, devices, &view);
+    cox_status status = policy->init(session->policy_state, &view, &params->policy_options);
+    if (status)
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "policy %s refuses its options for %u devices: %s",
+                 policy->name, session->unit_count, cox_status_text(status));
+    return status;
+}
+
+static cox_status create_slots(cox_session *session)
+{
+    session->slots = calloc(session->in_flight, sizeof *session->slots);
+    session->warmup.slot = calloc(1, sizeof *session->warmup.slot);
+    if (!session->slots || !session->warmup.slot)
+        return COX_E_NOMEM;
+    for (uint32_t i = 0; i < session->in_flight; i++) {
+        session->slots[i].request.session = session;
+        session->slots[i].request.slot = &session->slots[i];
+        session->slots[i].next_free = session->free_slots;
+        session->free_slots = &session->slots[i];
+    }
+    return COX_OK;
+}
+
+/* Free a session that the scheduler thread does not know (any more). Half-built ones too. */
+static void free_session(cox_session *session)
+{
+    for (uint32_t u = 0; u < session->unit_count; u++)
+        free(session->units[u].lanes);
+    for (uint32_t i = 0; session->slots && i < session->in_flight; i++)
+        for (uint32_t b = 0; b < COX__SLOT_BANDS_MAX; b++)
+            free(session->slots[i].bands[b].partials);
+    free(session->slots);
+    free(session->warmup.slot);
+    free(session->policy_state);
+    cox__pipeline_clear(&session->pipeline);
+    pthread_cond_destroy(&session->changed);
+    pthread_mutex_destroy(&session->lock);
+    free(session);
+}
+
+static void destroy_units(cox_session *session)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    for (uint32_t u = 0; u < session->unit_count; u++)
+        backend->ops->unit_destroy(backend, session->units[u].unit);
+}
+
+cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params, cox_session **out)
+{
+    if (!out)
+        return COX_E_INVALID;
+    *out = NULL;
+    if (!runtime || !params)
+        return COX_E_INVALID;
+    if (params->in_flight > COX_IN_FLIGHT_MAX) {
+        cox__log(&runtime->log, COX_LOG_ERROR, "%u frames in flight are more than %d", params->in_flight,
+                 COX_IN_FLIGHT_MAX);
+        return COX_E_INVALID;
+    }
+    uint32_t devices[COX_DEVICES_MAX], count;
+    cox_status status = choose_devices(runtime, params, devices, &count);
+    if (status)
+        return status;
+    cox_session *session = calloc(1, sizeof *session);
+    if (!session)
+        return COX_E_NOMEM;
+    session->runtime = runtime;
+    session->in_flight = params->in_flight ? params->in_flight : 2;
+    session->lane_count = session->in_flight > 2 ? session->in_flight : 2;
+    session->min_band_rows = params->min_band_rows;
+    session->report = params->report;
+    session->report_user = params->report_user;
+    session->warmup.finished = params->no_warmup;
+    pthread_mutex_init(&session->lock, NULL);
+    pthread_cond_init(&session->changed, NULL);
+
+    status = cox__pipeline_init(&session->pipeline, params, &runtime->log);
+    if (status)
+        goto fail;
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
+        if (session->pipeline.bindings[i].contract == COX_REDUCE)
+            session->partial_bytes += session->pipeline.bindings[i].bytes;
+    set_granule(runtime, &session->pipeline, devices, count);
+    if (runtime->topology)
+        cox__topology_enter(runtime->topology);
+    status = create_units(session, devices, count);
+    if (runtime->topology)
+        cox__topology_leave(runtime->topology);
+    if (status)
+        goto fail;
+    status = start_policy(session, params);
+    if (status)
+        goto fail;
+    status = create_slots(session);
+    if (status)
+        goto fail;
+    *out = session;
+    return COX_OK;
+
+fail:
+    destroy_units(session);
+    free_session(session);
+    return status;
+}
+
+void cox_session_destroy(cox_session **out)
+{
+    if (!out || !*out)
+        return;
+    cox_session *session = *out;
+    *out = NULL;
+    cox_session_wait(session);
+    /* No job is under way; a late callback of one may still post it, which unit_destroy waits for. The detachment comes
+     * behind such posts: the engine takes jobs before requests. */
+    destroy_units(session);
+    struct cox__request request = {.session = session, .slot = NULL};
+    cox__engine_request(session->runtime, &request);
+    pthread_mutex_lock(&session->lock);
+    while (!session->detached)
+        pthread_cond_wait(&session->changed, &session->lock);
+    pthread_mutex_unlock(&session->lock);
+    free_session(session);
+}
+
+static cox_status check_frame(const cox_session *session, const struct cox_frame *frame)
+{
+    const struct cox__pipeline *pipeline = &session->pipeline;
+    const struct cox__log *log = &session->runtime->log;
+    if (!frame || !frame->buffers || frame->buffer_count != pipeline->binding_count) {
+        cox__log(log, COX_LOG_ERROR, "a frame of this session has %u buffers", pipeline->binding_count);
+        return COX_E_INVALID;
+    }
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        const cox_buffer *buffer = frame->buffers[i];
+        struct cox_buffer_info info = {0};
+        if (buffer && buffer->runtime == session->runtime)
+            session->runtime->backend->ops->mem_info(buffer->mem, &info);
+        size_t need = cox__binding_bytes(pipeline, i);
+        if (info.bytes < need) {
+            cox__log(log, COX_LOG_ERROR, "buffer %u (%s): %s; %zu bytes are needed, %zu are there", i,
+                     pipeline->bindings[i].name,
+                     !buffer                                ? "NULL"
+                     : buffer->runtime != session->runtime ? "belongs to another runtime"
+                                                           : "too short",
+                     need, info.bytes);
+            return COX_E_INVALID;
+        }
+        for (uint32_t j = 0; j < i; j++)
+            if (frame->buffers[j] == buffer &&
+                (pipeline->bindings[i].access != COX_READ || pipeline->bindings[j].access != COX_READ)) {
+                cox__log(log, COX_LOG_ERROR, "buffers %u and %u are the same, and one is written", j, i);
+                return COX_E_INVALID;
+            }
+    }
+    return COX_OK;
+}
+
+static void fill_slot(struct cox__slot *slot, const cox_session *session, const struct cox_frame *frame,
+                      cox_done_fn *done, void *user)
+{
+    for (uint32_t i = 0; i < frame->buffer_count; i++) {
+        slot->mems[i] = frame->buffers[i]->mem;
+        slot->data[i] = cox_buffer_data(frame->buffers[i]);
+    }
+    if (frame->params)
+        memcpy(slot->params, frame->params, session->pipeline.params_bytes);
+    else
+        memset(slot->params, 0, session->pipeline.params_bytes);
+    slot->done = done;
+    slot->user = user;
+}
+
+cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame, cox_done_fn *done, void *user)
+{
+    if (!session)
+        return COX_E_INVALID;
+    cox_status status = check_frame(session, frame);
+    if (status)
+        return status;
+    struct cox__backend *backend = session->runtime->backend;
+    bool nowait = frame->nowait || cox__loop_inside(session->runtime->loop);
+    pthread_mutex_lock(&session->lock);
+    while (!session->free_slots && !session->dead && !nowait)
+        pthread_cond_wait(&session->changed, &session->lock);
+    struct cox__slot *slot = session->free_slots;
+    if (session->dead || !slot) {
+        status = session->dead ? COX_E_NO_DEVICE : COX_E_BUSY;
+        pthread_mutex_unlock(&session->lock);
+        return status;
+    }
+    session->free_slots = slot->next_free;
+    fill_slot(slot, session, frame, done, user);
+    slot->index = session->next_index++;
+    slot->submit_ns = backend->ops->now_ns(backend);
+    session->under_way++;
+    /* Under the lock, so that requests queue up in the order of their indices. */
+    cox__engine_request(session->runtime, &slot->request);
+    pthread_mutex_unlock(&session->lock);
+    return COX_OK;
+}
+
+void cox_session_wait(cox_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    while (session->under_way)
+        pthread_cond_wait(&session->changed, &session->lock);
+    pthread_mutex_unlock(&session->lock);
+}
+
+struct run_wait {
+    cox_session *session;
+    cox_status status;
+    bool done;
+};
+
+static void run_done(void *user, uint64_t frame, cox_status status)
+{
+    struct run_wait *wait = user;
+    cox_session *session = wait->session;
+    (void)frame;
+    pthread_mutex_lock(&session->lock);
+    wait->status = status;
+    wait->done = true; /* the waiter is woken when the frame leaves `under_way` */
+    pthread_mutex_unlock(&session->lock);
+}
+
+cox_status cox_session_run(cox_session *session, const struct cox_frame *frame)
+{
+    struct run_wait wait = {.session = session};
+    cox_status status = cox_session_submit(session, frame, run_done, &wait);
+    if (status)
+        return status;
+    pthread_mutex_lock(&session->lock);
+    while (!wait.done)
+        pthread_cond_wait(&session->changed, &session->lock);
+    pthread_mutex_unlock(&session->lock);
+    return wait.status;
+}
+
+void cox_session_info(cox_session *session, struct cox_session_info *info)
+{
+    memset(info, 0, sizeof *info);
+    info->granule = session->pipeline.granule;
+    info->in_flight = session->in_flight;
+    strncpy(info->policy, session->policy.name, sizeof info->policy - 1);
+    info->device_count = session->unit_count;
+    pthread_mutex_lock(&session->lock);
+    info->frames_done = session->frames_done;
+    for (uint32_t u = 0; u < session->unit_count; u++) {
+        const struct cox__session_unit *unit = &session->units[u];
+        info->devices[u] = (struct cox_session_device){.device = unit->device,
+                                                       .mode = unit->info.mode,
+                                                       .usable = unit->usable,
+                                                       .solo_ns = unit->solo_ns,
+                                                       .max_rows = unit->max_rows};
+    }
+    pthread_mutex_unlock(&session->lock);
+}
