@@ -1,15 +1,16 @@
 /* Files of compiled kernels: one directory, one file per key, named by the key in hexadecimal.
  *
- * File: 8 bytes magic and format number, 32 bytes key, 8 bytes payload length (little-endian), the payload, 32 bytes SHA-256 of
- * all that. The key inside tells an entry that somebody renamed; the digest tells one that was cut or changed.
+ * File: 8 bytes magic and format number, 32 bytes key, 8 bytes payload length (little-endian), the payload, and
+ * the SHA-256 of all that. The key inside tells an entry that somebody renamed; the digest tells one that was cut
+ * or changed.
  *
- * Compiled kernels are code that the process will run, so the directory and the entries must belong to this user and be
- * writable by nobody else, and the last component of the directory's path and the entries must not be links. What
- * does not hold is as good as no cache.
+ * Compiled kernels are code that the process will run, so the directory and the entries must belong to this user
+ * and be writable by nobody else, and neither the last component of the directory's path nor an entry may be a
+ * link. What does not hold is as good as no cache.
  *
- * Several processes: a writer fills a file of a random name and renames it over the entry, so a reader sees the old, the
- * new or no file, always whole. A reader that removes a damaged entry may hit a good one that was renamed there since; that
- * costs one compilation.
+ * Several processes: a writer fills a file of a random name and renames it over the entry, so a reader sees the
+ * old, the new or no file, always whole. A reader that removes a damaged entry may hit a good one that was renamed
+ * there since; that costs one compilation.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "cache.h"
@@ -284,8 +285,8 @@ static void sweep_temporaries(int dir_fd)
     closedir(list);
 }
 
-/* A new file of a name that nobody else uses, or -1 with errno. The process number alone would not do: processes in
- * different containers may share the directory. */
+/* A new file of a name that nobody else uses, or -1 with errno. The process number alone would not do: processes
+ * in different containers may share the directory. */
 static int create_temporary(int dir_fd, char *name, size_t name_bytes)
 {
     for (int i = 0; i < TEMPORARY_TRIES; i++) {
