@@ -1,0 +1,14 @@
+/* The built-in policies.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_SCHED_POLICIES_H
+#define COX_SCHED_POLICIES_H
+
+#include <coxswain/sched.h>
+
+extern const struct cox_policy cox__policy_static;
+extern const struct cox_policy cox__policy_single;
+extern const struct cox_policy cox__policy_last_frame;
+extern const struct cox_policy cox__policy_mean10;
+extern const struct cox_policy cox__policy_ewma;
+
+#endif
