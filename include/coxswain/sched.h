@@ -93,7 +93,7 @@ struct cox_measurement {
 
 /* Options that a policy may read; fields it does not use are ignored. */
 struct cox_policy_options {
-    const double *ratios; /* `static`: share of rows per device, summing to 1; NULL = equal shares.
+    const double *ratios; /* `static`: share of rows per device, summing to 1 (within 0.002); NULL = equal shares.
                              Read during init only. */
     uint32_t ratio_count; /* devices that `ratios` covers; must equal device_count */
     uint32_t device;      /* `single`: 1 + index of the device; 0 = the fastest one measured */
@@ -137,13 +137,16 @@ struct cox_cost {
     double ns_per_row; /* > 0, finite */
 };
 
-/* Exact minimiser of max_d t_d(n_d) over all splits with n_d = 0 or n_d >= min_band_rows, every n_d a multiple
- * of the granule except that one device (the one holding the frame's end) takes the remainder of
- * rows % granule. Fills `rows_out[device_count]`, summing to `rows`; returns the frame time in nanoseconds, or
- * a negative number if no device is usable or an argument is out of range.
- * Source: water-filling over devices sorted by fixed cost; exact integer rounding by greedy completion.
- * Cost: O(n log n) for min_band_rows <= granule; subsets are searched otherwise, for up to 16 usable devices, beyond
- * that the smallest bands are removed greedily. */
+/* Exact minimiser of max_d t_d(n_d) over all splits with n_d = 0 or n_d >= min_band_rows (0 = one granule), every
+ * n_d a multiple of the granule except that one device (the one holding the frame's end) takes the remainder of
+ * rows % granule. The frame's only band may be shorter than min_band_rows. Fills `rows_out[device_count]`, summing
+ * to `rows`; returns the frame time in nanoseconds, or a negative number and zeros if no device is usable or an
+ * argument is out of range (rows or granule 0, no device or more than COX_DEVICES_MAX, a usable device whose costs are
+ * not as in cox_cost or so extreme that a frame time would not be finite).
+ * Source: water-filling over devices sorted by fixed cost; exact integer rounding by greedy completion; where
+ * min_band_rows binds, bisection over the frame time (why that needs no search of subsets: sched/waterfill.c).
+ * Cost: O(n^2) for n devices, n times that if `rows` is not a multiple of the granule, and about 60 times that where
+ * min_band_rows binds. Allocates nothing. */
 COX_API double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows, const struct cox_cost *costs,
                              uint32_t device_count, uint32_t *rows_out);
 
