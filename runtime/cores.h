@@ -12,7 +12,7 @@ struct cox__core {
     uint32_t first_cpu; /* the system's number of its first hardware thread that this process may use */
     uint32_t cpu_count; /* hardware threads that this process may use */
     int kind;           /* rank of its kind among the cores of the table, 0 = least powerful; -1 = unknown */
-    uint32_t near_gpus; /* display-class PCI devices that are nearer to this core than to others */
+    uint32_t near_gpus; /* GPUs in whose neighbourhood it is */
 };
 
 /* Index of the core for the scheduler thread: of the cores of the least powerful kind (all, where kinds are unknown or

@@ -214,18 +214,17 @@ static bool only_a_console(unsigned vendor)
     return false;
 }
 
-/* GPUs in whose neighbourhood `cpuset` lies. A GPU that is equally far from all cores counts for none. */
+/* GPUs in whose neighbourhood `cpuset` lies. */
 static uint32_t near_gpus(hwloc_topology_t topology, hwloc_const_cpuset_t cpuset)
 {
     uint32_t count = 0;
-    hwloc_const_cpuset_t all = hwloc_topology_get_topology_cpuset(topology);
     for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci)) != NULL;) {
         unsigned class = pci->attr->pcidev.class_id >> 8;
         if ((class != PCI_CLASS_DISPLAY && class != PCI_CLASS_ACCELERATOR) ||
             only_a_console(pci->attr->pcidev.vendor_id))
             continue;
         hwloc_obj_t home = hwloc_get_non_io_ancestor_obj(topology, pci);
-        if (home && !hwloc_bitmap_isincluded(all, home->cpuset) && hwloc_bitmap_isincluded(cpuset, home->cpuset))
+        if (home && hwloc_bitmap_isincluded(cpuset, home->cpuset))
             count++;
     }
     return count;
@@ -245,8 +244,8 @@ static int kind_of(hwloc_topology_t topology, hwloc_const_cpuset_t cpuset)
 static hwloc_topology_t load_hwloc(char *why, size_t why_bytes)
 {
     /* The OpenCL component calls into the ICDs before the bracket, the others start drivers or an X connection.
-     * Naming one that is not there fails harmlessly. */
-    static const char *const unwanted[] = {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"};
+     * Without the PCI component hwloc reads the same from sysfs. Naming one that is not there fails harmlessly. */
+    static const char *const unwanted[] = {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl", "pci"};
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0) {
         snprintf(why, why_bytes, "hwloc does not start");
