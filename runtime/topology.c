@@ -36,6 +36,8 @@ enum {
     PCI_CLASS_ACCELERATOR = 0x12,
 };
 
+#define PCI_DIR "/sys/bus/pci/devices"
+
 struct mask {
     cpu_set_t set[CPUS_MAX / CPU_SETSIZE];
 };
@@ -203,10 +205,10 @@ static pid_t this_thread(void)
 /* ---- reading hwloc ---- */
 
 /* Display chips of servers and of virtual machines, which compute nothing. */
-static bool only_a_console(unsigned vendor)
+static bool only_a_console(unsigned long vendor)
 {
-    static const unsigned consoles[] = {0x1a03 /* ASPEED */, 0x102b /* Matrox */, 0x1013 /* Cirrus */,
-                                        0x1234 /* Bochs */,  0x15ad /* VMware */, 0x1af4 /* virtio */};
+    static const unsigned long consoles[] = {0x1a03 /* ASPEED */, 0x102b /* Matrox */, 0x1013 /* Cirrus */,
+                                             0x1234 /* Bochs */,  0x15ad /* VMware */, 0x1af4 /* virtio */};
     for (size_t i = 0; i < sizeof consoles / sizeof consoles[0]; i++) {
         if (vendor == consoles[i])
             return true;
@@ -214,20 +216,60 @@ static bool only_a_console(unsigned vendor)
     return false;
 }
 
-/* GPUs in whose neighbourhood `cpuset` lies. */
-static uint32_t near_gpus(hwloc_topology_t topology, hwloc_const_cpuset_t cpuset)
+/* One line of a file of a PCI device in sysfs, without its newline. */
+static bool pci_line(const char *device, const char *file, char *line, size_t bytes)
 {
-    uint32_t count = 0;
-    for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci)) != NULL;) {
-        unsigned class = pci->attr->pcidev.class_id >> 8;
-        if ((class != PCI_CLASS_DISPLAY && class != PCI_CLASS_ACCELERATOR) ||
-            only_a_console(pci->attr->pcidev.vendor_id))
-            continue;
-        hwloc_obj_t home = hwloc_get_non_io_ancestor_obj(topology, pci);
-        if (home && hwloc_bitmap_isincluded(cpuset, home->cpuset))
-            count++;
+    char path[320];
+    snprintf(path, sizeof path, "%s/%s/%s", PCI_DIR, device, file);
+    FILE *stream = fopen(path, "re");
+    if (!stream)
+        return false;
+    bool got = fgets(line, (int)bytes, stream) != NULL;
+    fclose(stream);
+    if (got)
+        line[strcspn(line, "\n")] = '\0';
+    return got;
+}
+
+/* "0-3,8,10-11" into a mask; stops at what it does not understand. */
+static void mask_read(struct mask *mask, const char *list)
+{
+    memset(mask, 0, sizeof *mask);
+    while (*list >= '0' && *list <= '9') {
+        char *end;
+        unsigned long first = strtoul(list, &end, 10), last = first;
+        if (*end == '-')
+            last = strtoul(end + 1, &end, 10);
+        for (unsigned long cpu = first; cpu <= last && cpu < CPUS_MAX; cpu++)
+            mask_add(mask, (uint32_t)cpu);
+        list = *end == ',' ? end + 1 : end;
     }
-    return count;
+}
+
+/* Count for each core the GPUs in whose neighbourhood it is. From sysfs and not through hwloc, whose PCI discovery sits
+ * in a plugin that often is not installed. */
+static void count_near_gpus(struct cox__core *cores, size_t count)
+{
+    DIR *dir = opendir(PCI_DIR);
+    if (!dir)
+        return;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        char line[1024];
+        if (entry->d_name[0] == '.' || !pci_line(entry->d_name, "class", line, sizeof line))
+            continue;
+        unsigned long class = strtoul(line, NULL, 16) >> 16;
+        if (class != PCI_CLASS_DISPLAY && class != PCI_CLASS_ACCELERATOR)
+            continue;
+        if (!pci_line(entry->d_name, "vendor", line, sizeof line) || only_a_console(strtoul(line, NULL, 16)))
+            continue;
+        struct mask near;
+        if (!pci_line(entry->d_name, "local_cpulist", line, sizeof line))
+            continue;
+        mask_read(&near, line);
+        for (size_t i = 0; i < count; i++)
+            cores[i].near_gpus += mask_has(&near, cores[i].first_cpu);
+    }
+    closedir(dir);
 }
 
 /* Rank of the kind of `cpuset` among all kinds of the machine; -1 = unknown. */
@@ -243,8 +285,8 @@ static int kind_of(hwloc_topology_t topology, hwloc_const_cpuset_t cpuset)
 /* Load what hwloc knows, or NULL with the reason in `why`. */
 static hwloc_topology_t load_hwloc(char *why, size_t why_bytes)
 {
-    /* The OpenCL component calls into the ICDs before the bracket, the others start drivers or an X connection.
-     * Without the PCI component hwloc reads the same from sysfs. Naming one that is not there fails harmlessly. */
+    /* The OpenCL component calls into the ICDs before the bracket, the others start drivers or an X connection or read
+     * what is not needed. Naming one that is not there fails harmlessly. */
     static const char *const unwanted[] = {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl", "pci"};
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0) {
@@ -253,7 +295,6 @@ static hwloc_topology_t load_hwloc(char *why, size_t why_bytes)
     }
     for (size_t i = 0; i < sizeof unwanted / sizeof unwanted[0]; i++)
         hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, unwanted[i]);
-    hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     if (hwloc_topology_load(topology) != 0) {
         snprintf(why, why_bytes, "hwloc cannot read this machine");
         goto fail;
@@ -326,8 +367,7 @@ static bool read_cores(struct cox__topology *self, uint32_t reserve_cpu, char *w
     uint32_t cpus = 0;
     for (int i = 0; i < object_count; i++) {
         hwloc_obj_t object = hwloc_get_obj_by_type(topology, type, (unsigned)i);
-        struct cox__core core = {.kind = kind_of(topology, object->cpuset),
-                                 .near_gpus = near_gpus(topology, object->cpuset)};
+        struct cox__core core = {.kind = kind_of(topology, object->cpuset)};
         for (int cpu = hwloc_bitmap_first(object->cpuset); cpu >= 0; cpu = hwloc_bitmap_next(object->cpuset, cpu)) {
             if (!mask_has(&self->allowed, (uint32_t)cpu))
                 continue;
@@ -349,6 +389,7 @@ static bool read_cores(struct cox__topology *self, uint32_t reserve_cpu, char *w
     self->core_count = (uint32_t)count;
     self->cpus = cpus;
     count_kinds(self, topology, cores, count);
+    count_near_gpus(cores, count);
 
     if (self->reserve != COX_RESERVE_CORE) {
         chosen = cox__cores_choose(cores, count, self->chosen_why, sizeof self->chosen_why);

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -88,42 +89,87 @@ int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t *set)
     return 0;
 }
 
+/* Files of the simulated machine: /sys/bus/pci/devices is a folder of the test, /proc can be missing. */
+static char pci_path[64];
+
+static const char *simulated_path(const char *path, char *buffer, size_t bytes)
+{
+    static const char pci[] = "/sys/bus/pci/devices";
+    if (simulated.no_proc && strncmp(path, "/proc/", 6) == 0)
+        return NULL;
+    if (!simulated.on || strncmp(path, pci, sizeof pci - 1) != 0)
+        return path;
+    snprintf(buffer, bytes, "%s%s", pci_path[0] ? pci_path : "/nonexistent", path + sizeof pci - 1);
+    return buffer;
+}
+
 DIR *opendir(const char *path)
 {
     static DIR *(*real)(const char *);
-    if (simulated.no_proc && strncmp(path, "/proc/", 6) == 0) {
-        errno = ENOENT;
-        return NULL;
-    }
+    char buffer[512];
+    path = simulated_path(path, buffer, sizeof buffer);
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "opendir");
-    return real(path);
+    errno = ENOENT;
+    return path ? real(path) : NULL;
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+    static FILE *(*real)(const char *, const char *);
+    char buffer[512];
+    path = simulated_path(path, buffer, sizeof buffer);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "fopen");
+    errno = ENOENT;
+    return path ? real(path, mode) : NULL;
 }
 
 static char xml_path[64];
 
-static void remove_xml(void)
+static void remove_files(void)
 {
-    if (xml_path[0])
-        unlink(xml_path);
+    static const char *const names[] = {"/0000:01:00.0/class", "/0000:01:00.0/vendor", "/0000:01:00.0/local_cpulist"};
+    char path[128];
+    unlink(xml_path);
+    if (!pci_path[0])
+        return;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s%s", pci_path, names[i]);
+        unlink(path);
+    }
+    snprintf(path, sizeof path, "%s/0000:01:00.0", pci_path);
+    rmdir(path);
+    rmdir(pci_path);
 }
 
-/* Describe a machine of `packages` with `cores` cores each and `pus` hardware threads per core. Cores from
- * `efficient_from` on are of a lesser kind (0 = all are alike). A PCI device of class and vendor `pci` stands near package
- * `pci_package` (-1 = near the whole machine). */
+/* A machine of `packages` with `cores` cores each and `pus` hardware threads per core. Cores from `efficient_from` on
+ * are of a lesser kind (0 = all are alike). */
 struct machine {
     uint32_t packages, cores, pus, efficient_from;
-    const char *pci;
-    int pci_package;
 };
 
-static void write_pci(FILE *file, const struct machine *machine)
+static void write_line(const char *folder, const char *name, const char *line)
 {
-    if (machine->pci)
-        fprintf(file,
-                "<object type=\"PCIDev\" gp_index=\"900\" pci_busid=\"0000:01:00.0\" pci_type=\"%s "
-                "[0000:0000] 00\" pci_link_speed=\"0.000000\"/>\n",
-                machine->pci);
+    char path[128];
+    snprintf(path, sizeof path, "%s/0000:01:00.0/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fprintf(file, "%s\n", line);
+    fclose(file);
+}
+
+/* A PCI device beside the machine, near these CPUs. */
+static void plug_in(const char *class, const char *vendor, const char *local_cpulist)
+{
+    char path[128];
+    snprintf(pci_path, sizeof pci_path, "/tmp/test_topology.%ld.pci", (long)getpid());
+    mkdir(pci_path, 0700);
+    snprintf(path, sizeof path, "%s/0000:01:00.0", pci_path);
+    mkdir(path, 0700);
+    write_line(pci_path, "class", class);
+    write_line(pci_path, "vendor", vendor);
+    write_line(pci_path, "local_cpulist", local_cpulist);
 }
 
 static void describe(struct machine machine)
@@ -131,7 +177,7 @@ static void describe(struct machine machine)
     snprintf(xml_path, sizeof xml_path, "/tmp/test_topology.%ld.xml", (long)getpid());
     FILE *file = fopen(xml_path, "w");
     cr_assert_not_null(file);
-    atexit(remove_xml);
+    atexit(remove_files);
     uint32_t per_package = machine.cores * machine.pus, id = 1;
     uint64_t all = machine.packages * per_package == 64 ? UINT64_MAX
                                                         : (UINT64_C(1) << machine.packages * per_package) - 1;
@@ -161,12 +207,8 @@ static void describe(struct machine machine)
             }
             fprintf(file, "</object>\n");
         }
-        if (machine.pci_package == (int)p)
-            write_pci(file, &machine);
         fprintf(file, "</object>\n");
     }
-    if (machine.pci_package < 0)
-        write_pci(file, &machine);
     fprintf(file, "</object>\n");
     if (efficient) {
         uint64_t strong = all & ~efficient;
@@ -432,9 +474,11 @@ Test(machine, a_mask_with_one_kind_left_has_no_kinds)
     cox__topology_destroy(&topology);
 }
 
-static uint32_t chosen_cpu_with(const char *pci, int package)
+/* The CPU chosen on two packages of three cores, CPUs 0-2 and 3-5. */
+static uint32_t chosen_cpu_with(const char *class, const char *vendor, const char *local_cpulist)
 {
-    simulate((struct machine){.packages = 2, .cores = 3, .pus = 1, .pci = pci, .pci_package = package}, 0);
+    plug_in(class, vendor, local_cpulist);
+    simulate((struct machine){.packages = 2, .cores = 3, .pus = 1}, 0);
     struct cox__topology *topology = create(COX_RESERVE_ON, 0);
     uint32_t cpu = host(topology).reserved_cpu;
     cox__topology_destroy(&topology);
@@ -443,27 +487,37 @@ static uint32_t chosen_cpu_with(const char *pci, int package)
 
 Test(machine, the_core_is_near_the_gpu)
 {
-    cr_assert_eq(chosen_cpu_with("0302 [10de:2335]", 0), 2, "a 3D controller");
+    cr_assert_eq(chosen_cpu_with("0x030200", "0x10de", "0-2"), 2);
+}
+
+Test(machine, lists_of_cpus_are_read_in_full)
+{
+    cr_assert_eq(chosen_cpu_with("0x030000", "0x8086", "0,2-3,9000"), 3);
 }
 
 Test(machine, an_accelerator_counts_as_a_gpu)
 {
-    cr_assert_eq(chosen_cpu_with("1200 [1002:740c]", 0), 2);
+    cr_assert_eq(chosen_cpu_with("0x120000", "0x1002", "0-2"), 2);
 }
 
 Test(machine, other_pci_devices_draw_nothing)
 {
-    cr_assert_eq(chosen_cpu_with("0200 [8086:1572]", 0), 5, "a network card");
+    cr_assert_eq(chosen_cpu_with("0x020000", "0x8086", "0-2"), 5);
 }
 
 Test(machine, a_console_chip_draws_nothing)
 {
-    cr_assert_eq(chosen_cpu_with("0300 [1a03:2000]", 0), 5, "a server's VGA");
+    cr_assert_eq(chosen_cpu_with("0x030000", "0x1a03", "0-2"), 5, "a server's VGA");
 }
 
 Test(machine, a_gpu_as_far_from_all_cores_draws_nothing)
 {
-    cr_assert_eq(chosen_cpu_with("0300 [1002:73bf]", -1), 5);
+    cr_assert_eq(chosen_cpu_with("0x030000", "0x1002", "0-5"), 5);
+}
+
+Test(machine, a_damaged_list_of_cpus_draws_nothing)
+{
+    cr_assert_eq(chosen_cpu_with("0x030000", "0x1002", "what?"), 5);
 }
 
 Test(machine, the_users_core_is_taken_with_all_its_hardware_threads)
