@@ -1,0 +1,64 @@
+# Turn OpenCL C sources into C character arrays at build time, so that the library opens no file at run time.
+# SPDX-License-Identifier: Apache-2.0
+#
+#   cox_embed_kernels(<out.c> <file.cl>...)      (.clh files may be among them and are passed over)
+#
+# For each file NAME.cl the output defines `const char cox__source_NAME[]`, declared in kernels/sources.h: the file's
+# text with every `#include "X"` replaced by the text of X from the same folder. Run as a script (cmake -P) by the
+# command that the function makes.
+
+if(CMAKE_SCRIPT_MODE_FILE)
+    function(read_resolved path result)
+        get_filename_component(folder "${path}" DIRECTORY)
+        file(READ "${path}" text)
+        while(text MATCHES "(^|\n)#include \"([^\"\n]+)\"")
+            set(name "${CMAKE_MATCH_2}")
+            file(READ "${folder}/${name}" included)
+            string(REPLACE "#include \"${name}\"" "${included}" text "${text}")
+        endwhile()
+        set(${result} "${text}" PARENT_SCOPE)
+    endfunction()
+
+    set(generated "/* Made from the files in kernels/ by cmake/EmbedKernels.cmake. */\n#include \"sources.h\"\n")
+    string(REPLACE "|" ";" inputs "${COX_INPUTS}")
+    foreach(input IN LISTS inputs)
+        get_filename_component(name "${input}" NAME_WE)
+        read_resolved("${input}" text)
+        file(WRITE "${COX_OUTPUT}.tmp" "${text}")
+        file(READ "${COX_OUTPUT}.tmp" hex HEX)
+        file(REMOVE "${COX_OUTPUT}.tmp")
+        string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
+        string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+        string(APPEND generated "\nconst char cox__source_${name}[] = {\n${hex}0x00};\n")
+    endforeach()
+    file(WRITE "${COX_OUTPUT}" "${generated}")
+    return()
+endif()
+
+set(COX_EMBED_KERNELS_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
+
+function(cox_embed_kernels output)
+    set(inputs)
+    set(folders)
+    foreach(file IN LISTS ARGN)
+        get_filename_component(path "${file}" ABSOLUTE)
+        get_filename_component(folder "${path}" DIRECTORY)
+        if(path MATCHES "\\.cl$")
+            list(APPEND inputs "${path}")
+            list(APPEND folders "${folder}")
+        endif()
+    endforeach()
+    list(REMOVE_DUPLICATES folders)
+    set(headers)
+    foreach(folder IN LISTS folders)
+        file(GLOB found CONFIGURE_DEPENDS "${folder}/*.clh")
+        list(APPEND headers ${found})
+    endforeach()
+    string(REPLACE ";" "|" joined "${inputs}")
+    add_custom_command(
+        OUTPUT "${output}"
+        COMMAND "${CMAKE_COMMAND}" "-DCOX_OUTPUT=${output}" "-DCOX_INPUTS=${joined}" -P "${COX_EMBED_KERNELS_SCRIPT}"
+        DEPENDS ${inputs} ${headers} "${COX_EMBED_KERNELS_SCRIPT}"
+        COMMENT "Embedding the kernels"
+        VERBATIM)
+endfunction()

@@ -1,0 +1,382 @@
+/* The picture tone mapper's host side: pipelines, curve constants, reading the histogram.
+ *
+ * Pure: no allocation, no OpenCL, no clock, no state.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "sources.h"
+#include <coxswain/tonemap.h>
+#include <math.h>
+#include <string.h>
+
+/* The kernel's parameter block; struct picture_params of picture.cl. */
+struct picture_params {
+    int32_t kind;
+    float gain;
+    float a0, a1, a2;
+    float b0, b1, b2;
+    float knee;
+    float desat;
+    float knee_over;
+    float slope, start, start_out, inner, outer;
+};
+
+enum { KIND_RATIONAL = 0, KIND_EXPOSURE = 1 };
+
+/* Work-item shapes. The CPU's were measured on PoCL (docs/kernels.md); a GPU takes one pixel per work-item. */
+enum {
+    SIZE_MAX_PIXELS = 65536,
+    CPU_WIDTH = 16,
+    CPU_ITEM = 64,
+    CPU_LOCAL = 16,
+    GPU_LOCAL = 128,
+    HISTOGRAM_LANES = 256,
+    HISTOGRAM_ROWS = 8,
+};
+
+_Static_assert(sizeof(struct picture_params) == 64, "16 words, no padding");
+_Static_assert(sizeof(struct picture_params) <= sizeof(struct cox_tonemap_params), "fits in the public block");
+
+const char *cox_operator_name(enum cox_operator op)
+{
+    switch (op) {
+#define OPERATOR_NAME(name, value, text)                                                                               \
+    case name: return text;
+        COX_OPERATOR_MAP(OPERATOR_NAME)
+#undef OPERATOR_NAME
+    case COX_OPERATOR_COUNT: break;
+    }
+    return NULL;
+}
+
+cox_status cox_operator_find(const char *name, enum cox_operator *op)
+{
+    if (!name)
+        return COX_E_NOT_FOUND;
+    for (int i = 0; i < COX_OPERATOR_COUNT; i++) {
+        if (strcmp(name, cox_operator_name((enum cox_operator)i)) == 0) {
+            *op = (enum cox_operator)i;
+            return COX_OK;
+        }
+    }
+    return COX_E_NOT_FOUND;
+}
+
+/* --- Pipelines ---------------------------------------------------------------------------------------------------- */
+
+static bool shape_ok(const struct cox_tonemap_shape *s)
+{
+    if (!s || s->width == 0 || s->height == 0 || s->width > SIZE_MAX_PIXELS || s->height > SIZE_MAX_PIXELS)
+        return false;
+    if ((s->in != COX_PIXEL_RGBA_HALF && s->in != COX_PIXEL_RGBA_FLOAT) ||
+        (s->out != COX_PIXEL_RGBA8 && s->out != COX_PIXEL_RGBA16))
+        return false;
+    const size_t in_pixel = s->in == COX_PIXEL_RGBA_FLOAT ? 16 : 8;
+    const size_t out_pixel = s->out == COX_PIXEL_RGBA16 ? 8 : 4;
+    return s->in_pitch_bytes >= s->width * in_pixel && s->in_pitch_bytes % in_pixel == 0 &&
+           s->in_pitch_bytes <= INT32_MAX && s->out_pitch_bytes >= s->width * out_pixel &&
+           s->out_pitch_bytes % out_pixel == 0 && s->out_pitch_bytes <= INT32_MAX;
+}
+
+/* Append " -Dname=value". */
+static char *add_define(char *at, const char *name, size_t value)
+{
+    memcpy(at, " -D", 3);
+    at += 3;
+    const size_t length = strlen(name);
+    memcpy(at, name, length);
+    at += length;
+    *at++ = '=';
+    char digits[24];
+    int n = 0;
+    do {
+        digits[n++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value != 0);
+    while (n > 0)
+        *at++ = digits[--n];
+    *at = '\0';
+    return at;
+}
+
+/* The longest line: every value at its largest. */
+#define LONGEST_OPTIONS                                                                                                \
+    " -DCOX_WIDTH=16 -DCOX_COLUMNS=65536 -DCOX_IN_FLOAT=1 -DCOX_IN_PITCH=2147483647 -DCOX_OUT_16=1"                    \
+    " -DCOX_OUT_PITCH=2147483647 -DCOX_ITEM=65536"
+_Static_assert(sizeof(LONGEST_OPTIONS) <= sizeof(((struct cox_tonemap_storage *)0)->options[0]), "options fit");
+
+static char *input_options(char *at, const struct cox_tonemap_shape *shape, size_t width)
+{
+    at = add_define(at, "COX_WIDTH", width);
+    at = add_define(at, "COX_COLUMNS", shape->width);
+    at = add_define(at, "COX_IN_FLOAT", shape->in == COX_PIXEL_RGBA_FLOAT);
+    return add_define(at, "COX_IN_PITCH", shape->in_pitch_bytes);
+}
+
+static void mapping_options(char *at, const struct cox_tonemap_shape *shape, size_t width, size_t item)
+{
+    at = input_options(at, shape, width);
+    at = add_define(at, "COX_OUT_16", shape->out == COX_PIXEL_RGBA16);
+    at = add_define(at, "COX_OUT_PITCH", shape->out_pitch_bytes);
+    add_define(at, "COX_ITEM", item);
+}
+
+static void histogram_options(char *at, const struct cox_tonemap_shape *shape, size_t width, size_t lanes)
+{
+    at = input_options(at, shape, width);
+    at = add_define(at, "COX_LANES", lanes);
+    add_define(at, "COX_ITEM_ROWS", HISTOGRAM_ROWS);
+}
+
+/* One stage of two variants, [0] for CPUs and [1] for everything else. */
+static void fill_session(struct cox_tonemap_storage *storage, uint32_t height, uint32_t arg_count, size_t params_bytes,
+                         struct cox_session_params *session)
+{
+    storage->stages[0].variants = storage->variants;
+    storage->stages[0].variant_count = 2;
+    storage->stages[0].args = storage->args;
+    storage->stages[0].arg_count = arg_count;
+    session->rows = height;
+    session->bindings = storage->bindings;
+    session->binding_count = 2;
+    session->stages = storage->stages;
+    session->stage_count = 1;
+    session->params_bytes = params_bytes;
+}
+
+cox_status cox_tonemap_mapping(const struct cox_tonemap_shape *shape, struct cox_tonemap_storage *storage,
+                               struct cox_session_params *session)
+{
+    if (!shape_ok(shape) || !storage || !session)
+        return COX_E_INVALID;
+    memset(storage, 0, sizeof(*storage));
+    storage->bindings[0] = (struct cox_binding){
+        .name = "input", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = shape->in_pitch_bytes};
+    storage->bindings[1] = (struct cox_binding){
+        .name = "output", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = shape->out_pitch_bytes};
+    mapping_options(storage->options[0], shape, CPU_WIDTH, CPU_ITEM);
+    mapping_options(storage->options[1], shape, 1, 1);
+    storage->variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
+                                                .source = cox__source_picture,
+                                                .options = storage->options[0],
+                                                .local_columns = CPU_LOCAL,
+                                                .local_rows = 1,
+                                                .item_columns = CPU_ITEM,
+                                                .item_rows = 1};
+    storage->variants[1] = (struct cox_variant){.source = cox__source_picture,
+                                                .options = storage->options[1],
+                                                .local_columns = GPU_LOCAL,
+                                                .local_rows = 1,
+                                                .item_columns = 1,
+                                                .item_rows = 1};
+    storage->args[0] = (struct cox_arg)COX_ARG_BUFFER(0);
+    storage->args[1] = (struct cox_arg)COX_ARG_BUFFER(1);
+    storage->args[2] = (struct cox_arg)COX_ARG_PARAMS(struct picture_params);
+    storage->args[3] = (struct cox_arg)COX_ARG_ROWS;
+    storage->stages[0] = (struct cox_stage){.kernel = "picture", .columns = shape->width};
+    fill_session(storage, shape->height, 4, sizeof(struct cox_tonemap_params), session);
+    return COX_OK;
+}
+
+/* Counts add up, the last word is a maximum: exact in any order. */
+static void merge_histogram(void *into, const void *partial, size_t bytes, void *user)
+{
+    (void)user;
+    (void)bytes;
+    uint32_t *total = into;
+    const uint32_t *part = partial;
+    for (int i = 0; i <= COX_TONEMAP_HISTOGRAM_BINS; i++)
+        total[i] += part[i];
+    if (part[COX_TONEMAP_HISTOGRAM_BINS + 1] > total[COX_TONEMAP_HISTOGRAM_BINS + 1])
+        total[COX_TONEMAP_HISTOGRAM_BINS + 1] = part[COX_TONEMAP_HISTOGRAM_BINS + 1];
+}
+
+cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *shape, struct cox_tonemap_storage *storage,
+                                struct cox_session_params *session)
+{
+    if (!shape_ok(shape) || !storage || !session)
+        return COX_E_INVALID;
+    memset(storage, 0, sizeof(*storage));
+    storage->bindings[0] = (struct cox_binding){
+        .name = "input", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = shape->in_pitch_bytes};
+    storage->bindings[1] = (struct cox_binding){.name = "histogram",
+                                                .contract = COX_REDUCE,
+                                                .access = COX_WRITE,
+                                                .bytes = COX_TONEMAP_HISTOGRAM_BYTES,
+                                                .merge = merge_histogram};
+    histogram_options(storage->options[0], shape, CPU_WIDTH, 1);
+    histogram_options(storage->options[1], shape, 1, HISTOGRAM_LANES);
+    /* A work-group walks over whole rows: on a CPU one work-item, else one per lane. */
+    storage->variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
+                                                .source = cox__source_histogram,
+                                                .options = storage->options[0],
+                                                .local_columns = 1,
+                                                .local_rows = 1,
+                                                .item_columns = HISTOGRAM_LANES,
+                                                .item_rows = HISTOGRAM_ROWS};
+    storage->variants[1] = (struct cox_variant){.source = cox__source_histogram,
+                                                .options = storage->options[1],
+                                                .local_columns = HISTOGRAM_LANES,
+                                                .local_rows = 1,
+                                                .item_columns = 1,
+                                                .item_rows = HISTOGRAM_ROWS};
+    storage->args[0] = (struct cox_arg)COX_ARG_BUFFER(0);
+    storage->args[1] = (struct cox_arg)COX_ARG_BUFFER(1);
+    storage->args[2] = (struct cox_arg)COX_ARG_ROWS;
+    storage->stages[0] = (struct cox_stage){.kernel = "histogram", .columns = HISTOGRAM_LANES};
+    fill_session(storage, shape->height, 3, 0, session);
+    return COX_OK;
+}
+
+/* --- Curves ------------------------------------------------------------------------------------------------------- */
+
+/* (a2 x^2 + a1 x + a0) / (b2 x^2 + b1 x + b0) from x = knee on, x below it. */
+struct rational {
+    double a0, a1, a2, b0, b1, b2, knee;
+};
+
+/* Hable's curve for Uncharted 2, scaled so that the peak becomes white. The subtraction of E/F is folded into the
+ * numerator, where nothing cancels. */
+static struct rational curve_hable(double peak)
+{
+    const double a = 0.15, b = 0.50, c = 0.10, d = 0.20, e = 0.02, f = 0.30;
+    const double a1 = c * b - b * (e / f), a2 = a * (1 - e / f);
+    const double white = ((a2 * peak + a1) * peak) / ((a * peak + b) * peak + d * f);
+    return (struct rational){.a1 = a1 / white, .a2 = a2 / white, .b0 = d * f, .b1 = b, .b2 = a};
+}
+
+/* x / (x + 1), scaled so that the peak becomes white. */
+static struct rational curve_reinhard(double peak)
+{
+    return (struct rational){.a1 = (peak + 1) / peak, .b0 = 1, .b1 = 1};
+}
+
+/* Linear up to j, then a Moebius transform that meets it with equal slope and takes the peak to white. */
+static struct rational curve_mobius(double peak)
+{
+    const double j = 0.3;
+    if (peak < 1.001) /* nothing to compress; the formula tends to the identity */
+        return (struct rational){.a1 = 1, .b0 = 1};
+    const double a = -j * j * (peak - 1) / (j * j - 2 * j + peak);
+    const double b = (j * j - 2 * j * peak + peak) / (peak - 1);
+    const double scale = (b * b + 2 * b * j + j * j) / (b - a);
+    return (struct rational){.a0 = scale * a / b, .a1 = scale / b, .b0 = 1, .b1 = 1 / b, .knee = j};
+}
+
+/* Narkowicz's fit of the ACES reference rendering. */
+static struct rational curve_aces(void)
+{
+    return (struct rational){.a1 = 0.03, .a2 = 2.51, .b0 = 0.14, .b1 = 0.59, .b2 = 2.43};
+}
+
+static struct rational curve_linear(void)
+{
+    return (struct rational){.a1 = 1, .b0 = 1};
+}
+
+/* The exposure operator of the OpenEXR viewers: light is scaled so that middle grey is 1, followed linearly to
+ * 2^-3 and logarithmically from there, such that the peak becomes 2^3.5, which is white. */
+static void curve_exposure(double peak, struct picture_params *p)
+{
+    const double scale = exp2(2.47393), low = exp2(-3.0), white = exp2(3.5);
+    const double x = peak * scale - low, y = white - low;
+    p->kind = KIND_EXPOSURE;
+    p->slope = (float)(scale / white);
+    if (x <= y * 1.001) { /* nothing to compress: linear throughout */
+        p->start = 0x1p30f; /* above every light */
+        return;
+    }
+    /* f solves x f + 1 = exp(y f): the right side is convex and both are 1 at 0, so above the root it is larger. */
+    double lo = 0, hi = 1;
+    while (exp(y * hi) < x * hi + 1)
+        hi *= 2;
+    for (int i = 0; i < 200 && lo < hi; i++) {
+        const double f = (lo + hi) / 2;
+        if (exp(y * f) < x * f + 1)
+            lo = f;
+        else
+            hi = f;
+    }
+    const double f = hi;
+    p->start = (float)(low / scale);
+    p->start_out = (float)(low / white);
+    p->inner = (float)(f * scale);
+    p->outer = (float)(log(2.0) / (f * white));
+}
+
+cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape, const struct cox_tonemap_settings *settings,
+                               struct cox_tonemap_params *params)
+{
+    if (!shape_ok(shape) || !settings || !params || !cox_operator_name(settings->op))
+        return COX_E_INVALID;
+    /* Written so that a NaN fails. */
+    if (!(fabsf(settings->exposure_stops) <= 64.0f) || !(settings->peak >= 0.0f) || isnan(settings->desaturate))
+        return COX_E_INVALID;
+
+    double peak = settings->peak == 0.0f ? 10.0 : (double)settings->peak;
+    peak = fmin(fmax(peak, 0x1p-10), 0x1p24); /* the kernel limits light to 2^24 */
+    double desat = settings->desaturate == 0.0f ? 0.75 : (double)settings->desaturate;
+    desat = fmin(fmax(desat, 0.0), 1.0);
+
+    struct picture_params p = {.kind = KIND_RATIONAL,
+                               .gain = (float)exp2((double)settings->exposure_stops),
+                               .desat = (float)desat,
+                               .knee_over = 1.0f};
+    struct rational r = curve_linear();
+    switch (settings->op) {
+    case COX_OPERATOR_HABLE: r = curve_hable(peak); break;
+    case COX_OPERATOR_REINHARD: r = curve_reinhard(peak); break;
+    case COX_OPERATOR_MOBIUS: r = curve_mobius(peak); break;
+    case COX_OPERATOR_ACES: r = curve_aces(); break;
+    case COX_OPERATOR_EXPOSURE: curve_exposure(peak, &p); break;
+    case COX_OPERATOR_LINEAR:
+    case COX_OPERATOR_COUNT: break;
+    }
+    p.a0 = (float)r.a0;
+    p.a1 = (float)r.a1;
+    p.a2 = (float)r.a2;
+    p.b0 = (float)r.b0;
+    p.b1 = (float)r.b1;
+    p.b2 = (float)r.b2;
+    p.knee = (float)r.knee;
+    memset(params, 0, sizeof(*params));
+    memcpy(params, &p, sizeof(p));
+    return COX_OK;
+}
+
+/* --- Analysis ----------------------------------------------------------------------------------------------------- */
+
+enum { BINS_PER_STOP = 32, LOWEST_STOP = -16 };
+
+void cox_tonemap_read_analysis(const uint32_t *histogram, struct cox_tonemap_analysis *out)
+{
+    memset(out, 0, sizeof(*out));
+    uint64_t lit = 0;
+    double sum = 0; /* of log2, at the bins' centres */
+    for (int i = 0; i < COX_TONEMAP_HISTOGRAM_BINS; i++) {
+        lit += histogram[i];
+        sum += histogram[i] * ((i + 0.5) / BINS_PER_STOP + LOWEST_STOP);
+    }
+    out->pixels = lit + histogram[COX_TONEMAP_HISTOGRAM_BINS];
+    if (lit == 0)
+        return;
+    out->log_average = (float)exp2(sum / (double)lit);
+
+    float largest;
+    memcpy(&largest, &histogram[COX_TONEMAP_HISTOGRAM_BINS + 1], sizeof(largest));
+    uint64_t above = out->pixels / 20000; /* 0.005 % may exceed the peak */
+    int bin = COX_TONEMAP_HISTOGRAM_BINS - 1;
+    while (bin > 0 && histogram[bin] <= above)
+        above -= histogram[bin--];
+    const float edge = (float)exp2((bin + 1.0) / BINS_PER_STOP + LOWEST_STOP);
+    /* The last bin has no upper edge. */
+    out->peak = bin == COX_TONEMAP_HISTOGRAM_BINS - 1 || edge > largest ? largest : edge;
+}
+
+void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis, struct cox_tonemap_settings *settings)
+{
+    if (!(analysis->log_average > 0.0f))
+        return;
+    double stops = (double)settings->exposure_stops + log2(0.18 / (double)analysis->log_average);
+    stops = fmin(fmax(stops, -64.0), 64.0);
+    settings->exposure_stops = (float)stops;
+    settings->peak = (float)fmax((double)analysis->peak * exp2(stops), 1.0);
+}
