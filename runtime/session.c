@@ -67,6 +67,9 @@ static cox_status create_units(cox_session *session, const uint32_t *devices, ui
         backend->ops->device_info(backend, devices[i], &unit->info);
         cox_status status = backend->ops->unit_create(backend, devices[i], &session->pipeline, session->lane_count,
                                                       &unit->unit, &unit->max_rows);
+        /* Longer bands are cut at multiples of it, which must be band boundaries. */
+        if (status == COX_OK && unit->max_rows < session->pipeline.rows)
+            unit->max_rows -= unit->max_rows % session->pipeline.granule;
         if (status == COX_OK && (uint64_t)unit->max_rows * (COX_BANDS_MAX / 2) < session->pipeline.rows) {
             backend->ops->unit_destroy(backend, unit->unit);
             unit->unit = NULL;

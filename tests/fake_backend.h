@@ -1,0 +1,134 @@
+/* A scripted set of devices for the session engine: cost models on a virtual clock (or on the real one, for race tests),
+ * kernels that are C functions working on real memory, faults on cue, and a record of what the engine did.
+ *
+ * It is stricter than any driver: nothing starts before a flush, a failed band leaves garbage in its output, and every
+ * step outside the backend's contract is noted as a violation.
+ *
+ * Thread-safety: everything here is safe from any thread, except fake_free, which must be the last call.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_FAKE_BACKEND_H
+#define COX_TESTS_FAKE_BACKEND_H
+
+#include "backend.h"
+
+enum { FAKE_DEVICES_MAX = 8, FAKE_KERNELS_MAX = 16 };
+
+/* What a fake kernel sees of its band, with the meaning of the kernel arguments of session.h. */
+struct fake_args {
+    const struct cox__pipeline *pipeline;
+    const struct cox_stage *stage;
+    uint32_t device;
+    uint32_t first_row;
+    uint32_t rows;
+    uint32_t frame_rows;
+    unsigned char *data[COX_BINDINGS_MAX]; /* first row in memory; REDUCE: the zeroed partial; WHOLE: its beginning */
+    uint32_t origin[COX_BINDINGS_MAX];     /* buffer row at which data begins */
+    const void *params;
+};
+
+typedef void fake_kernel_fn(const struct fake_args *args);
+
+/* A stage's kernel is found by its name; an unknown name does not build. */
+struct fake_kernel {
+    const char *name;
+    fake_kernel_fn *fn;
+};
+
+/* A device takes fixed_ns + ns_per_row * rows per band. Zero means: named "fake N", CPU, mapped, alignment 4, no bound. */
+struct fake_device {
+    const char *name;
+    enum cox_device_type type;
+    enum cox_memory_mode mode;
+    uint32_t align_bytes;
+    uint32_t max_rows;
+    uint32_t compute_units;
+    double fixed_ns;
+    double ns_per_row;
+    double copy_in_ns_per_row; /* staged: on their own timelines, so that they overlap the kernels */
+    double copy_out_ns_per_row;
+    double jitter;      /* each cost times 1 + jitter * u, u uniform in -1 .. 1, the same in every run */
+    bool inside_submit; /* runs the band inside job_submit */
+    bool no_profile;
+};
+
+struct fake_params {
+    uint32_t device_count;
+    struct fake_device devices[FAKE_DEVICES_MAX];
+    uint32_t kernel_count;
+    struct fake_kernel kernels[FAKE_KERNELS_MAX];
+    bool real_time;    /* one thread per device that sleeps; no virtual clock */
+    bool held;         /* begin with the clock held */
+    bool late_overlap; /* bands may overlap ones that never ended */
+};
+
+struct fake;
+
+/* Prepare a fake. Pass it as `user` of fake_make to cox__runtime_create_with; it outlives the runtime. Aborts the test
+ * on allocation failure, as everything here does. */
+struct fake *fake_new(const struct fake_params *params);
+void fake_free(struct fake **fake);
+cox_status fake_make(void *user, struct cox__post post, struct cox__log *log, struct cox__backend **out);
+
+enum fake_fault_kind {
+    FAKE_SUBMIT_FAILS = 1, /* job_submit returns `status` */
+    FAKE_EVENT_FAILS,      /* the band ends with FAILED, its output is garbage */
+    FAKE_DEVICE_DIES,      /* this band and everything queued behind it fail; later submits give COX_E_DEVICE_LOST */
+    FAKE_HANGS,            /* ends `delay_ns` later than it should; UINT64_MAX = never */
+    FAKE_NO_POST,          /* ends in time, but nobody is told */
+    FAKE_POST_TWICE,
+    FAKE_POST_EARLY, /* posted when it starts, and again when it ends */
+    FAKE_POST_LATE,  /* posted `delay_ns` after it ended */
+    FAKE_SLOW,       /* takes `factor` times as long */
+    FAKE_UNIT_FAILS, /* unit_create returns `status` */
+    FAKE_MEM_FAILS,  /* mem_create returns `status`; device is ignored */
+};
+
+/* Strikes `count` times (0 = once, UINT32_MAX = for ever) from the `skip`-th matching call after it was added. */
+struct fake_fault {
+    enum fake_fault_kind kind;
+    uint32_t device;
+    uint32_t skip;
+    uint32_t count;
+    cox_status status;
+    uint64_t delay_ns;
+    double factor;
+};
+void fake_script(struct fake *fake, const struct fake_fault *fault);
+
+/* Stop the virtual clock: bands can be submitted but none ends. Release also wakes the engine. */
+void fake_hold(struct fake *fake);
+void fake_release(struct fake *fake);
+
+/* Block (in real time) until so many bands are under way, for at most ten seconds. Returns whether they are. */
+bool fake_await_running(struct fake *fake, uint32_t bands);
+
+uint64_t fake_now(struct fake *fake);
+
+enum fake_step { FAKE_STEP_SUBMIT = 1, FAKE_STEP_FLUSH, FAKE_STEP_POLL, FAKE_STEP_END, FAKE_STEP_POST, FAKE_STEP_WAIT };
+
+/* One step of the record, in the order in which it happened. `job` fields are zero for FLUSH and WAIT. */
+struct fake_record {
+    enum fake_step step;
+    uint64_t time_ns;
+    uint32_t device;
+    uint32_t lane;
+    uint32_t first_row;
+    uint32_t rows;
+    uint32_t band;
+    const void *slot;
+    const void *session;
+    bool failed; /* END: the band failed; SUBMIT: it was refused */
+};
+
+/* A copy of the record so far; free() it. */
+struct fake_record *fake_take_record(struct fake *fake, size_t *count);
+void fake_clear_record(struct fake *fake);
+
+/* Steps outside the contract so far; the first one in words, "" if there is none (valid until fake_free). */
+uint32_t fake_violations(struct fake *fake);
+const char *fake_violation(struct fake *fake);
+
+/* Objects alive: host allocations and units. */
+uint32_t fake_alive(struct fake *fake);
+
+#endif
