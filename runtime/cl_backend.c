@@ -1,0 +1,90 @@
+/* The OpenCL backend: creation, the table of operations.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cl_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void destroy(struct cox__backend *base)
+{
+    struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
+    cox__cl_drop_contexts(backend);
+    for (uint32_t d = 0; d < backend->device_count; d++)
+        if (backend->devices[d].is_subdevice)
+            clReleaseDevice(backend->devices[d].id);
+    free(backend->cache_dir);
+    free(backend);
+}
+
+static uint32_t device_count(struct cox__backend *base)
+{
+    return ((struct cox__cl_backend *)base)->device_count;
+}
+
+static void device_info(struct cox__backend *base, uint32_t index, struct cox_device_info *info)
+{
+    *info = ((struct cox__cl_backend *)base)->devices[index].info;
+}
+
+static uint64_t now_ns(struct cox__backend *base)
+{
+    struct timespec now;
+    (void)base;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static const struct cox__backend_ops ops = {
+    .destroy = destroy,
+    .device_count = device_count,
+    .device_info = device_info,
+    .mem_create = cox__cl_mem_create,
+    .mem_destroy = cox__cl_mem_destroy,
+    .mem_data = cox__cl_mem_data,
+    .mem_info = cox__cl_mem_info,
+    .unit_create = cox__cl_unit_create,
+    .unit_destroy = cox__cl_unit_destroy,
+    .job_submit = cox__cl_job_submit,
+    .unit_flush = cox__cl_unit_flush,
+    .job_poll = cox__cl_job_poll,
+    .job_partial = cox__cl_job_partial,
+    .now_ns = now_ns,
+};
+
+cox_status cox__cl_create(struct cox__backend **out, const struct cox__cl_options *options)
+{
+    struct cox__cl_backend *backend = calloc(1, sizeof *backend);
+    cox_status status = COX_E_NOMEM;
+    if (!backend)
+        return status;
+    backend->base.ops = &ops;
+    backend->log = options->log;
+    backend->post = options->post;
+    if (options->cache_dir && !(backend->cache_dir = strdup(options->cache_dir)))
+        goto fail;
+    status = cox__cl_discover(backend, options);
+    if (status)
+        goto fail;
+    cox__topology_enter(options->topology);
+    status = cox__cl_make_contexts(backend);
+    cox__topology_leave(options->topology);
+    if (status)
+        goto fail;
+    *out = &backend->base;
+    return COX_OK;
+
+fail:
+    destroy(&backend->base);
+    return status;
+}
+
+uint32_t cox__cl_platform_count(struct cox__backend *base)
+{
+    return ((struct cox__cl_backend *)base)->platform_count;
+}
+
+void cox__cl_platform_info(struct cox__backend *base, uint32_t index, struct cox_platform_info *info)
+{
+    *info = ((struct cox__cl_backend *)base)->platforms[index];
+}

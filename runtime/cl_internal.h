@@ -1,0 +1,110 @@
+/* What the files of the OpenCL backend share. Included by runtime/cl_*.c only.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_RUNTIME_CL_INTERNAL_H
+#define COX_RUNTIME_CL_INTERNAL_H
+
+#include "cl_backend.h"
+#include "pipeline.h"
+
+#include <CL/cl.h>
+#include <CL/cl_ext.h>
+
+enum { COX__CL_PLATFORMS_MAX = 16, COX__PAGE_BYTES = 4096 };
+
+/* A device that takes part. */
+struct cox__cl_device {
+    struct cox_device_info info;
+    cl_platform_id platform;
+    cl_device_id id;
+    bool is_subdevice; /* `id` is ours to release */
+    uint32_t group;
+    char platform_version[128];
+    cl_command_queue service; /* for work outside the frame path */
+};
+
+/* Devices that share a context. */
+struct cox__cl_group {
+    cl_context context;
+    bool subbuffers; /* passed the self-test: bands are sub-buffers of one buffer */
+};
+
+struct cox__cl_backend {
+    struct cox__backend base;
+    const struct cox__log *log;
+    struct cox__post post;
+    char *cache_dir;
+    uint32_t platform_count;
+    struct cox_platform_info platforms[COX__CL_PLATFORMS_MAX];
+    uint32_t device_count;
+    struct cox__cl_device devices[COX_DEVICES_MAX];
+    uint32_t group_count;
+    struct cox__cl_group groups[COX_DEVICES_MAX];
+};
+
+/* One band of a host allocation as one device sees it: a sub-buffer or a wrapper. Between frames it is mapped, so that
+ * the application may touch the memory. */
+struct cox__cl_object {
+    cl_mem mem;
+    void *mapped; /* NULL: never used yet */
+    uint32_t device;
+    enum cox_access access;
+    size_t offset;
+    size_t bytes;
+    uint64_t used; /* when, on the memory's own count; the least recently used goes first */
+};
+
+/* More than the bands of a steady split need on every device; old ones are released beyond it. */
+enum { COX__CL_OBJECTS_MAX = 256 };
+
+struct cox__mem {
+    void *data;
+    size_t bytes;
+    size_t padded_bytes;
+    bool wrapped;
+    cl_mem pinned; /* not NULL: `data` is this buffer, mapped */
+    uint32_t pinned_device;
+    cl_mem parents[COX_DEVICES_MAX]; /* per group, made at first use */
+    uint64_t uses;
+    uint32_t object_count;
+    struct cox__cl_object objects[COX__CL_OBJECTS_MAX];
+};
+
+/* cl_status.c: map an error; the log line holds the call and the raw code's name. Returns COX_OK for CL_SUCCESS. */
+cox_status cox__cl_check(const struct cox__log *log, cl_int code, const char *call, const char *device);
+const char *cox__cl_error_name(cl_int code);
+
+/* cl_platform.c: find platforms and devices, apply the selection, make sub-devices. */
+cox_status cox__cl_discover(struct cox__cl_backend *backend, const struct cox__cl_options *options);
+
+/* cl_context.c: make contexts, run the self-test, settle each device's mode. `modes` holds what the selection asks for,
+ * 0 where it leaves it open. */
+cox_status cox__cl_make_contexts(struct cox__cl_backend *backend);
+void cox__cl_drop_contexts(struct cox__cl_backend *backend);
+
+/* cl_program.c: build a program for one device, through the cache of binaries. The compiler's log goes to the logger.
+ * Errors: COX_E_BUILD, COX_E_NOMEM, … */
+cox_status cox__cl_build(struct cox__cl_backend *backend, uint32_t device, const char *source, const char *options,
+                         cl_program *out);
+
+/* cl_memory.c */
+cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t bytes, struct cox__mem **out);
+void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem);
+void *cox__cl_mem_data(struct cox__mem *mem);
+void cox__cl_mem_info(struct cox__mem *mem, struct cox_buffer_info *info);
+
+/* The band object for a range, from the cache or new. `queue` is the device's, for the unmapping of what must go.
+ * NULL on failure (logged). Scheduler thread only. */
+struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem, uint32_t device,
+                                          enum cox_access access, size_t offset, size_t bytes,
+                                          cl_command_queue queue);
+
+/* cl_unit.c */
+cox_status cox__cl_unit_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,
+                               uint32_t lanes, struct cox__unit **out, uint32_t *max_rows);
+void cox__cl_unit_destroy(struct cox__backend *base, struct cox__unit *unit);
+cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job);
+void cox__cl_unit_flush(struct cox__backend *base, struct cox__unit *unit);
+enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job *job);
+const void *cox__cl_job_partial(struct cox__backend *base, struct cox__job *job, uint32_t binding);
+
+#endif

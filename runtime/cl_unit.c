@@ -1,0 +1,790 @@
+/* One device's part of a session: its queues, its kernels, and how a band becomes commands.
+ *
+ * Shared and mapped mode: one in-order queue. The band objects are mapped while the application owns the memory; a band
+ * unmaps them, runs its kernels and maps them again. The last command's event stands for the band.
+ *
+ * Staged mode: three in-order queues on the device's own memory, for copying in, computing, copying out. The band is cut
+ * into pieces; each piece's kernels wait for its copies and its copies out for the kernels, so that the three queues
+ * overlap. The wait lists stay within one device.
+ *
+ * REDUCE bindings live in a small device buffer per lane in every mode: filled with zeros before, read afterwards.
+ *
+ * A lane carries one band at a time and owns all that the band needs, so that nothing is created per frame.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cl_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { QUEUE_IN, QUEUE_COMPUTE, QUEUE_OUT, QUEUE_COUNT };
+enum { PIECES_MAX = 8, RECORDS = 4 };
+
+/* A piece below this is not worth its enqueueing. */
+#define PIECE_BYTES_MIN (1u << 20)
+
+enum event_kind { EVENT_COPY_IN, EVENT_KERNEL, EVENT_COPY_OUT };
+
+/* What a completion callback gets. A late callback of an earlier band finds that its sequence number is past. */
+struct record {
+    struct cox__unit *unit;
+    struct cox__job *job;
+    _Atomic uint32_t *lane_sequence;
+    uint32_t sequence;
+};
+
+struct lane {
+    cl_mem mems[COX_BINDINGS_MAX];               /* staged: the band; REDUCE: the partial */
+    cl_mem pieces[COX_BINDINGS_MAX][PIECES_MAX]; /* staged, ROWS: sub-buffers of mems, one per piece */
+    void *partials[COX_BINDINGS_MAX];            /* REDUCE: where the partial is read to */
+    struct cox__cl_object *objects[COX_BINDINGS_MAX];
+    cl_event *events;
+    unsigned char *kinds;
+    uint32_t event_count;
+    _Atomic uint32_t sequence;
+    struct record records[RECORDS];
+};
+
+/* The last value of a kernel argument that is not a buffer: setting it again is not free. Buffers are always set, since a
+ * new one may have the address of a released one. */
+struct arg_memo {
+    size_t bytes;
+    unsigned char value[COX_PARAMS_MAX];
+};
+
+struct unit_stage {
+    const struct cox_stage *stage;
+    const struct cox_variant *variant;
+    cl_program program;
+    cl_kernel kernel;
+    struct arg_memo *memos;
+};
+
+struct cox__unit {
+    struct cox__cl_backend *backend;
+    const struct cox__cl_device *device;
+    uint32_t device_index;
+    const struct cox__pipeline *pipeline;
+    bool staged;
+    uint32_t piece_rows;
+    uint32_t lane_count;
+    uint32_t event_max;
+    cl_command_queue queues[QUEUE_COUNT];
+    struct unit_stage stages[COX_STAGES_MAX];
+    struct lane *lanes;
+    bool failed; /* a command failed: its callback may never come */
+    _Atomic uint32_t callbacks; /* set and not yet arrived */
+};
+
+static bool by_rows(const struct cox_binding *binding)
+{
+    return binding->contract == COX_ROWS || binding->contract == COX_HALO;
+}
+
+static cox_status check(const struct cox__unit *unit, cl_int code, const char *call)
+{
+    return cox__cl_check(unit->backend->log, code, call, unit->device->info.name);
+}
+
+static uint64_t now_ns(const struct cox__unit *unit)
+{
+    return unit->backend->base.ops->now_ns(&unit->backend->base);
+}
+
+/* ---- creation ---- */
+
+static cox_status make_kernel(struct cox__unit *unit, struct unit_stage *made)
+{
+    const struct cox__log *log = unit->backend->log;
+    const struct cox_device_info *info = &unit->device->info;
+    made->variant = cox__stage_variant(made->stage, unit->device_index, info->type);
+    if (!made->variant) {
+        cox__log(log, COX_LOG_WARN, "%s: kernel %s has no variant for a %s", info->name, made->stage->kernel,
+                 cox_device_type_name(info->type));
+        return COX_E_UNSUPPORTED;
+    }
+    cox_status status = cox__cl_build(unit->backend, unit->device_index, made->variant->source,
+                                      made->variant->options, &made->program);
+    if (status)
+        return status;
+    cl_int code;
+    made->kernel = clCreateKernel(made->program, made->stage->kernel, &code);
+    status = check(unit, code, "clCreateKernel");
+    if (status) {
+        made->kernel = NULL;
+        return code == CL_INVALID_KERNEL_NAME ? COX_E_BUILD : status;
+    }
+    cl_uint args = 0;
+    size_t group = 0, local = (size_t)made->variant->local_columns * made->variant->local_rows;
+    clGetKernelInfo(made->kernel, CL_KERNEL_NUM_ARGS, sizeof args, &args, NULL);
+    clGetKernelWorkGroupInfo(made->kernel, unit->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof group, &group, NULL);
+    if (args != made->stage->arg_count) {
+        cox__log(log, COX_LOG_ERROR, "kernel %s takes %u arguments, the stage gives %u", made->stage->kernel, args,
+                 made->stage->arg_count);
+        return COX_E_INVALID;
+    }
+    if (local > group) {
+        cox__log(log, COX_LOG_WARN, "%s: kernel %s allows %zu work-items in a group, not %zu", info->name,
+                 made->stage->kernel, group, local);
+        return COX_E_UNSUPPORTED;
+    }
+    made->memos = calloc(made->stage->arg_count ? made->stage->arg_count : 1, sizeof *made->memos);
+    return made->memos ? COX_OK : COX_E_NOMEM;
+}
+
+/* Most rows of one band that the device can hold in single allocations. */
+static uint32_t rows_bound(const struct cox__unit *unit)
+{
+    const struct cox__pipeline *pipeline = unit->pipeline;
+    uint64_t most = unit->device->info.max_alloc_bytes, bound = pipeline->rows;
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        const struct cox_binding *binding = &pipeline->bindings[i];
+        if (!by_rows(binding)) {
+            if (binding->bytes > most)
+                return 0;
+            continue;
+        }
+        uint64_t fit = most / binding->pitch_bytes;
+        uint64_t extra = binding->contract == COX_HALO ? 2ull * binding->halo_rows + pipeline->granule : 0;
+        uint64_t rows = fit > extra ? (fit - extra) * binding->row_divisor : 0;
+        bound = rows < bound ? rows : bound;
+    }
+    return bound == pipeline->rows ? (uint32_t)bound : (uint32_t)(bound - bound % pipeline->granule);
+}
+
+static size_t staged_bytes(const struct cox__pipeline *pipeline, uint32_t index, uint32_t rows)
+{
+    const struct cox_binding *binding = &pipeline->bindings[index];
+    if (!by_rows(binding))
+        return binding->bytes;
+    size_t count = rows / binding->row_divisor + (rows % binding->row_divisor != 0);
+    if (binding->contract == COX_HALO)
+        count += 2 * (size_t)binding->halo_rows + pipeline->granule;
+    size_t all = cox__binding_bytes(pipeline, index);
+    return count < all / binding->pitch_bytes ? count * binding->pitch_bytes : all;
+}
+
+static void free_lane_mems(struct cox__unit *unit, struct lane *lane)
+{
+    for (uint32_t i = 0; i < unit->pipeline->binding_count; i++) {
+        for (uint32_t p = 0; p < PIECES_MAX; p++)
+            if (lane->pieces[i][p]) {
+                clReleaseMemObject(lane->pieces[i][p]);
+                lane->pieces[i][p] = NULL;
+            }
+        if (lane->mems[i]) {
+            clReleaseMemObject(lane->mems[i]);
+            lane->mems[i] = NULL;
+        }
+    }
+}
+
+static cl_int make_pieces(struct cox__unit *unit, struct lane *lane, uint32_t index, uint32_t max_rows)
+{
+    const struct cox_binding *binding = &unit->pipeline->bindings[index];
+    size_t all = staged_bytes(unit->pipeline, index, max_rows);
+    uint32_t divisor = binding->row_divisor;
+    size_t step = (size_t)((unit->piece_rows + divisor - 1) / divisor) * binding->pitch_bytes;
+    cl_int code = CL_SUCCESS;
+    for (uint32_t p = 0; p < PIECES_MAX && code == CL_SUCCESS && p * step < all; p++) {
+        const cl_buffer_region region = {.origin = p * step, .size = all - p * step < step ? all - p * step : step};
+        lane->pieces[index][p] =
+            clCreateSubBuffer(lane->mems[index], 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    }
+    return code;
+}
+
+/* Device memory of one lane, touched once: some drivers allocate at first use, and the frame loop is no place to find
+ * out that it does not fit. */
+static cl_int make_lane_mems(struct cox__unit *unit, struct lane *lane, uint32_t max_rows)
+{
+    const struct cox__pipeline *pipeline = unit->pipeline;
+    const cl_uint zero = 0;
+    cl_int code = CL_SUCCESS;
+    for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++) {
+        const struct cox_binding *binding = &pipeline->bindings[i];
+        if (!unit->staged && binding->contract != COX_REDUCE)
+            continue;
+        cl_mem_flags flags = binding->access == COX_READ ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
+        size_t bytes = (staged_bytes(pipeline, i, max_rows) + 3) / 4 * 4;
+        lane->mems[i] = clCreateBuffer(unit->backend->groups[unit->device->group].context, flags, bytes, NULL, &code);
+        if (code == CL_SUCCESS)
+            code = clEnqueueFillBuffer(unit->device->service, lane->mems[i], &zero, sizeof zero, 0, sizeof zero, 0,
+                                       NULL, NULL);
+        if (code == CL_SUCCESS && unit->staged && binding->contract == COX_ROWS)
+            code = make_pieces(unit, lane, i, max_rows);
+    }
+    return code == CL_SUCCESS ? clFinish(unit->device->service) : code;
+}
+
+static size_t frame_bytes(const struct cox__pipeline *pipeline)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < pipeline->binding_count; i++)
+        bytes += by_rows(&pipeline->bindings[i]) ? cox__binding_bytes(pipeline, i) : 0;
+    return bytes;
+}
+
+/* Rows of a piece: PIECES_MAX pieces for the largest band, unless they would be too small. */
+static uint32_t choose_piece_rows(const struct cox__pipeline *pipeline, uint32_t max_rows)
+{
+    uint64_t rows = (max_rows + PIECES_MAX - 1) / PIECES_MAX;
+    size_t per_row = frame_bytes(pipeline) / pipeline->rows + 1;
+    if (rows * per_row < PIECE_BYTES_MIN)
+        rows = PIECE_BYTES_MIN / per_row + 1;
+    rows = (rows + pipeline->granule - 1) / pipeline->granule * pipeline->granule;
+    return rows < max_rows ? (uint32_t)rows : max_rows;
+}
+
+static cox_status make_memory(struct cox__unit *unit, uint32_t *max_rows)
+{
+    uint32_t granule = unit->pipeline->granule;
+    for (uint32_t rows = rows_bound(unit); rows >= granule || rows == unit->pipeline->rows;) {
+        unit->piece_rows = unit->staged ? choose_piece_rows(unit->pipeline, rows) : rows;
+        cl_int code = CL_SUCCESS;
+        for (uint32_t l = 0; l < unit->lane_count && code == CL_SUCCESS; l++)
+            code = make_lane_mems(unit, &unit->lanes[l], rows);
+        if (code == CL_SUCCESS) {
+            *max_rows = rows;
+            return COX_OK;
+        }
+        for (uint32_t l = 0; l < unit->lane_count; l++)
+            free_lane_mems(unit, &unit->lanes[l]);
+        if (!unit->staged)
+            return check(unit, code, "clCreateBuffer");
+        cox__log(unit->backend->log, COX_LOG_INFO, "%s: bands of %u rows do not fit (%s); trying half",
+                 unit->device->info.name, rows, cox__cl_error_name(code));
+        rows = rows / 2 / granule * granule;
+        if (!rows)
+            break;
+    }
+    cox__log(unit->backend->log, COX_LOG_WARN, "%s: too little memory for this frame's shape", unit->device->info.name);
+    return COX_E_DEVICE_MEMORY;
+}
+
+static cox_status make_lane(struct cox__unit *unit, struct lane *lane)
+{
+    lane->events = calloc(unit->event_max, sizeof *lane->events);
+    lane->kinds = calloc(unit->event_max, 1);
+    if (!lane->events || !lane->kinds)
+        return COX_E_NOMEM;
+    for (uint32_t i = 0; i < unit->pipeline->binding_count; i++)
+        if (unit->pipeline->bindings[i].contract == COX_REDUCE &&
+            !(lane->partials[i] = calloc(1, unit->pipeline->bindings[i].bytes)))
+            return COX_E_NOMEM;
+    return COX_OK;
+}
+
+static cox_status make_queues(struct cox__unit *unit)
+{
+    cl_context context = unit->backend->groups[unit->device->group].context;
+    for (int q = 0; q < QUEUE_COUNT; q++) {
+        if (!unit->staged && q != QUEUE_COMPUTE)
+            continue;
+        cl_int code;
+        unit->queues[q] = clCreateCommandQueue(context, unit->device->id, CL_QUEUE_PROFILING_ENABLE, &code);
+        cox_status status = check(unit, code, "clCreateCommandQueue");
+        if (status)
+            return status;
+    }
+    return COX_OK;
+}
+
+cox_status cox__cl_unit_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,
+                               uint32_t lanes, struct cox__unit **out, uint32_t *max_rows)
+{
+    struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
+    cox_status status = COX_E_NOMEM;
+    struct cox__unit *unit = calloc(1, sizeof *unit);
+    if (!unit)
+        return status;
+    unit->backend = backend;
+    unit->device = &backend->devices[device];
+    unit->device_index = device;
+    unit->pipeline = pipeline;
+    unit->staged = unit->device->info.mode == COX_MODE_STAGED;
+    unit->event_max = PIECES_MAX * (pipeline->stage_count + 2 * pipeline->binding_count);
+    unit->lanes = calloc(lanes, sizeof *unit->lanes);
+    if (!unit->lanes)
+        goto fail;
+    unit->lane_count = lanes;
+    for (uint32_t l = 0; l < lanes; l++) {
+        status = make_lane(unit, &unit->lanes[l]);
+        if (status)
+            goto fail;
+    }
+    for (uint32_t s = 0; s < pipeline->stage_count; s++) {
+        unit->stages[s].stage = &pipeline->stages[s];
+        status = make_kernel(unit, &unit->stages[s]);
+        if (status)
+            goto fail;
+    }
+    status = make_queues(unit);
+    if (status)
+        goto fail;
+    status = make_memory(unit, max_rows);
+    if (status)
+        goto fail;
+    *out = unit;
+    return COX_OK;
+
+fail:
+    cox__cl_unit_destroy(base, unit);
+    return status;
+}
+
+static void sleep_ms(long ms)
+{
+    const struct timespec pause = {.tv_sec = 0, .tv_nsec = ms * 1000000};
+    nanosleep(&pause, NULL);
+}
+
+void cox__cl_unit_destroy(struct cox__backend *base, struct cox__unit *unit)
+{
+    (void)base;
+    /* Callbacks hold a pointer to the unit; after a failed command one may never come. */
+    for (int ms = 0; atomic_load(&unit->callbacks) && ms < (unit->failed ? 200 : 5000); ms++)
+        sleep_ms(1);
+    if (atomic_load(&unit->callbacks)) {
+        cox__log(unit->backend->log, COX_LOG_WARN, "%s: %u callbacks never came; their memory is given up",
+                 unit->device->info.name, atomic_load(&unit->callbacks));
+        return;
+    }
+    for (uint32_t l = 0; l < unit->lane_count; l++) {
+        struct lane *lane = &unit->lanes[l];
+        free_lane_mems(unit, lane);
+        for (uint32_t i = 0; i < unit->pipeline->binding_count; i++)
+            free(lane->partials[i]);
+        free(lane->events);
+        free(lane->kinds);
+    }
+    for (uint32_t s = 0; s < unit->pipeline->stage_count; s++) {
+        if (unit->stages[s].kernel)
+            clReleaseKernel(unit->stages[s].kernel);
+        if (unit->stages[s].program)
+            clReleaseProgram(unit->stages[s].program);
+        free(unit->stages[s].memos);
+    }
+    for (int q = 0; q < QUEUE_COUNT; q++)
+        if (unit->queues[q])
+            clReleaseCommandQueue(unit->queues[q]);
+    free(unit->lanes);
+    free(unit);
+}
+
+/* ---- commands of a band ---- */
+
+static cl_event *new_event(struct lane *lane, enum event_kind kind)
+{
+    lane->kinds[lane->event_count] = (unsigned char)kind;
+    return &lane->events[lane->event_count++];
+}
+
+static cl_event newest(const struct lane *lane)
+{
+    return lane->events[lane->event_count - 1];
+}
+
+static cl_int set_arg(struct unit_stage *stage, cl_uint index, size_t bytes, const void *value)
+{
+    struct arg_memo *memo = &stage->memos[index];
+    if (!value)
+        return memo->bytes == bytes ? CL_SUCCESS : (memo->bytes = bytes, clSetKernelArg(stage->kernel, index, bytes, NULL));
+    if (memo->bytes == bytes && memcmp(memo->value, value, bytes) == 0)
+        return CL_SUCCESS;
+    memo->bytes = bytes;
+    memcpy(memo->value, value, bytes);
+    return clSetKernelArg(stage->kernel, index, bytes, value);
+}
+
+/* What a kernel launch is about: the whole band, or one piece of it. */
+struct launch {
+    const struct cox__job *job;
+    struct lane *lane;
+    uint32_t first_row;
+    uint32_t rows;
+    const cl_mem *mems;      /* per binding */
+    const uint32_t *origins; /* per binding: buffer row at which its memory begins */
+};
+
+static cl_int set_args(struct unit_stage *stage, const struct launch *launch, uint32_t frame_rows)
+{
+    for (uint32_t a = 0; a < stage->stage->arg_count; a++) {
+        const struct cox_arg *arg = &stage->stage->args[a];
+        cl_int number = 0, code;
+        switch (arg->kind) {
+        case COX_ARG_KIND_BUFFER:
+            code = clSetKernelArg(stage->kernel, a, sizeof(cl_mem), &launch->mems[arg->index]);
+            break;
+        case COX_ARG_KIND_PARAMS:
+            code = set_arg(stage, a, arg->bytes, (const char *)launch->job->params + arg->offset);
+            break;
+        case COX_ARG_KIND_LOCAL:
+            code = set_arg(stage, a, arg->bytes, NULL);
+            break;
+        default:
+            number = (cl_int)(arg->kind == COX_ARG_KIND_FIRST    ? launch->first_row
+                              : arg->kind == COX_ARG_KIND_ROWS   ? launch->rows
+                              : arg->kind == COX_ARG_KIND_FRAME  ? frame_rows
+                              : arg->kind == COX_ARG_KIND_ORIGIN ? launch->origins[arg->index]
+                                                                 : stage->stage->columns);
+            code = set_arg(stage, a, sizeof number, &number);
+        }
+        if (code)
+            return code;
+    }
+    return CL_SUCCESS;
+}
+
+static size_t padded(uint32_t count, uint32_t per_item, uint32_t local)
+{
+    size_t items = ((size_t)count + per_item - 1) / per_item;
+    return (items + local - 1) / local * local;
+}
+
+/* Every stage over the launch's rows; the first waits for `after`. */
+static cox_status run_stages(struct cox__unit *unit, const struct launch *launch, cl_event after)
+{
+    for (uint32_t s = 0; s < unit->pipeline->stage_count; s++) {
+        struct unit_stage *stage = &unit->stages[s];
+        const struct cox_variant *variant = stage->variant;
+        const size_t local[2] = {variant->local_columns, variant->local_rows};
+        const size_t global[2] = {padded(stage->stage->columns, variant->item_columns, variant->local_columns),
+                                  padded(launch->rows, variant->item_rows, variant->local_rows)};
+        cl_int code = set_args(stage, launch, unit->pipeline->rows);
+        if (code)
+            return check(unit, code, "clSetKernelArg");
+        bool wait = after && s == 0;
+        cl_event event;
+        code = clEnqueueNDRangeKernel(unit->queues[QUEUE_COMPUTE], stage->kernel, 2, NULL, global, local, wait ? 1 : 0,
+                                      wait ? &after : NULL, &event);
+        if (code)
+            return check(unit, code, "clEnqueueNDRangeKernel");
+        *new_event(launch->lane, EVENT_KERNEL) = event;
+    }
+    return COX_OK;
+}
+
+static cox_status clear_partials(struct cox__unit *unit, struct lane *lane, cl_mem *mems)
+{
+    const cl_uchar zero = 0;
+    for (uint32_t i = 0; i < unit->pipeline->binding_count; i++) {
+        const struct cox_binding *binding = &unit->pipeline->bindings[i];
+        if (binding->contract != COX_REDUCE)
+            continue;
+        mems[i] = lane->mems[i];
+        cl_int code = clEnqueueFillBuffer(unit->queues[QUEUE_COMPUTE], mems[i], &zero, 1, 0, binding->bytes, 0, NULL,
+                                          NULL);
+        if (code)
+            return check(unit, code, "clEnqueueFillBuffer");
+    }
+    return COX_OK;
+}
+
+static cox_status read_partials(struct cox__unit *unit, struct lane *lane, cl_command_queue queue)
+{
+    bool across = queue != unit->queues[QUEUE_COMPUTE];
+    cl_event after = newest(lane);
+    for (uint32_t i = 0; i < unit->pipeline->binding_count; i++) {
+        const struct cox_binding *binding = &unit->pipeline->bindings[i];
+        if (binding->contract != COX_REDUCE)
+            continue;
+        cl_event event;
+        cl_int code = clEnqueueReadBuffer(queue, lane->mems[i], CL_FALSE, 0, binding->bytes, lane->partials[i],
+                                          across ? 1 : 0, across ? &after : NULL, &event);
+        if (code)
+            return check(unit, code, "clEnqueueReadBuffer");
+        *new_event(lane, EVENT_COPY_OUT) = event;
+    }
+    return COX_OK;
+}
+
+/* The bytes of a binding's memory that rows [first, first + count) take. */
+static size_t row_offset(const struct cox_binding *binding, uint32_t row)
+{
+    return by_rows(binding) ? (size_t)row * binding->pitch_bytes : 0;
+}
+
+/* ---- shared and mapped mode ---- */
+
+static cox_status unmap_objects(struct cox__unit *unit, struct cox__job *job, struct lane *lane, cl_mem *mems,
+                                uint32_t *origins)
+{
+    const struct cox__pipeline *pipeline = unit->pipeline;
+    cl_command_queue queue = unit->queues[QUEUE_COMPUTE];
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        const struct cox_binding *binding = &pipeline->bindings[i];
+        uint32_t first = 0, count = 0;
+        lane->objects[i] = NULL;
+        if (binding->contract == COX_REDUCE)
+            continue;
+        if (by_rows(binding))
+            cox__binding_rows(pipeline, i, job->first_row, job->rows, &first, &count);
+        size_t bytes = by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
+        struct cox__cl_object *object =
+            cox__cl_object_get(unit->backend, job->mems[i], unit->device_index, binding->access,
+                               row_offset(binding, first), bytes, queue);
+        if (!object)
+            return COX_E_DEVICE_MEMORY;
+        if (object->mapped) {
+            cl_int code = clEnqueueUnmapMemObject(queue, object->mem, object->mapped, 0, NULL, NULL);
+            if (code)
+                return check(unit, code, "clEnqueueUnmapMemObject");
+            object->mapped = NULL;
+        }
+        lane->objects[i] = object;
+        mems[i] = object->mem;
+        origins[i] = first;
+    }
+    return COX_OK;
+}
+
+static cox_status map_objects(struct cox__unit *unit, struct lane *lane)
+{
+    static const cl_map_flags flags[] = {
+        [COX_READ] = CL_MAP_WRITE, [COX_WRITE] = CL_MAP_READ, [COX_READ_WRITE] = CL_MAP_READ | CL_MAP_WRITE};
+    for (uint32_t i = 0; i < unit->pipeline->binding_count; i++) {
+        struct cox__cl_object *object = lane->objects[i];
+        if (!object || object->mapped) /* one object may serve two bindings that read */
+            continue;
+        cl_int code;
+        cl_event event;
+        object->mapped = clEnqueueMapBuffer(unit->queues[QUEUE_COMPUTE], object->mem, CL_FALSE, flags[object->access],
+                                            0, object->bytes, 0, NULL, &event, &code);
+        if (code)
+            return object->mapped = NULL, check(unit, code, "clEnqueueMapBuffer");
+        *new_event(lane, EVENT_COPY_OUT) = event;
+    }
+    return COX_OK;
+}
+
+static cox_status submit_direct(struct cox__unit *unit, struct cox__job *job, struct lane *lane)
+{
+    cl_mem mems[COX_BINDINGS_MAX] = {0};
+    uint32_t origins[COX_BINDINGS_MAX] = {0};
+    const struct launch launch = {
+        .job = job, .lane = lane, .first_row = job->first_row, .rows = job->rows, .mems = mems, .origins = origins};
+    cox_status status = unmap_objects(unit, job, lane, mems, origins);
+    if (status == COX_OK)
+        status = clear_partials(unit, lane, mems);
+    if (status == COX_OK)
+        status = run_stages(unit, &launch, NULL);
+    if (status == COX_OK)
+        status = map_objects(unit, lane);
+    if (status == COX_OK)
+        status = read_partials(unit, lane, unit->queues[QUEUE_COMPUTE]);
+    return status;
+}
+
+/* ---- staged mode ---- */
+
+/* Rows of a binding's host memory to or from the lane's device memory, which begins at buffer row `origin`. */
+static cox_status copy(struct cox__unit *unit, struct cox__job *job, struct lane *lane, uint32_t index, bool in,
+                       uint32_t origin, uint32_t first, uint32_t count, cl_event after)
+{
+    const struct cox_binding *binding = &unit->pipeline->bindings[index];
+    size_t bytes = by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
+    size_t there = row_offset(binding, first - origin);
+    char *here = (char *)job->mems[index]->data + row_offset(binding, first);
+    cl_event event;
+    cl_int code = in ? clEnqueueWriteBuffer(unit->queues[QUEUE_IN], lane->mems[index], CL_FALSE, there, bytes, here, 0,
+                                            NULL, &event)
+                     : clEnqueueReadBuffer(unit->queues[QUEUE_OUT], lane->mems[index], CL_FALSE, there, bytes, here,
+                                           after ? 1 : 0, after ? &after : NULL, &event);
+    if (code)
+        return check(unit, code, in ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer");
+    *new_event(lane, in ? EVENT_COPY_IN : EVENT_COPY_OUT) = event;
+    return COX_OK;
+}
+
+/* State of a band on its way through the pieces. */
+struct staging {
+    cl_mem mems[COX_BINDINGS_MAX];
+    uint32_t origins[COX_BINDINGS_MAX];      /* of the piece, for the kernel */
+    uint32_t band_origins[COX_BINDINGS_MAX]; /* of the band: where the lane's memory begins */
+    uint32_t copied[COX_BINDINGS_MAX];       /* buffer rows up to here are on the device */
+};
+
+/* Copy in what a piece needs and is not there yet. */
+static cox_status copy_piece_in(struct cox__unit *unit, struct cox__job *job, struct lane *lane, struct staging *state,
+                                uint32_t first_row, uint32_t rows, uint32_t piece)
+{
+    const struct cox__pipeline *pipeline = unit->pipeline;
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        const struct cox_binding *binding = &pipeline->bindings[i];
+        uint32_t first = 0, count = 0;
+        cox_status status = COX_OK;
+        if (binding->contract == COX_WHOLE) {
+            state->mems[i] = lane->mems[i];
+            if (piece == 0)
+                status = copy(unit, job, lane, i, true, 0, 0, 0, NULL);
+        } else if (by_rows(binding)) {
+            cox__binding_rows(pipeline, i, first_row, rows, &first, &count);
+            bool halo = binding->contract == COX_HALO;
+            state->mems[i] = halo ? lane->mems[i] : lane->pieces[i][piece];
+            state->origins[i] = halo ? state->band_origins[i] : first;
+            uint32_t from = first > state->copied[i] ? first : state->copied[i];
+            if (binding->access != COX_WRITE && from < first + count)
+                status = copy(unit, job, lane, i, true, state->band_origins[i], from, first + count - from, NULL);
+            state->copied[i] = first + count;
+        }
+        if (status)
+            return status;
+    }
+    return COX_OK;
+}
+
+static cox_status copy_piece_out(struct cox__unit *unit, struct cox__job *job, struct lane *lane,
+                                 const struct staging *state, uint32_t first_row, uint32_t rows)
+{
+    const struct cox__pipeline *pipeline = unit->pipeline;
+    cl_event after = newest(lane);
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        if (pipeline->bindings[i].contract != COX_ROWS || pipeline->bindings[i].access == COX_READ)
+            continue;
+        uint32_t first, count;
+        cox__binding_rows(pipeline, i, first_row, rows, &first, &count);
+        cox_status status = copy(unit, job, lane, i, false, state->band_origins[i], first, count, after);
+        if (status)
+            return status;
+    }
+    return COX_OK;
+}
+
+static cox_status submit_staged(struct cox__unit *unit, struct cox__job *job, struct lane *lane)
+{
+    struct staging state = {0};
+    for (uint32_t i = 0; i < unit->pipeline->binding_count; i++)
+        if (by_rows(&unit->pipeline->bindings[i])) {
+            uint32_t count;
+            cox__binding_rows(unit->pipeline, i, job->first_row, job->rows, &state.band_origins[i], &count);
+        }
+    cox_status status = clear_partials(unit, lane, state.mems);
+    for (uint32_t done = 0, piece = 0; status == COX_OK && done < job->rows; piece++) {
+        uint32_t rows = job->rows - done < unit->piece_rows ? job->rows - done : unit->piece_rows;
+        const struct launch launch = {.job = job,
+                                      .lane = lane,
+                                      .first_row = job->first_row + done,
+                                      .rows = rows,
+                                      .mems = state.mems,
+                                      .origins = state.origins};
+        uint32_t before = lane->event_count;
+        status = copy_piece_in(unit, job, lane, &state, launch.first_row, rows, piece);
+        if (status == COX_OK)
+            status = run_stages(unit, &launch, lane->event_count > before ? newest(lane) : NULL);
+        if (status == COX_OK)
+            status = copy_piece_out(unit, job, lane, &state, launch.first_row, rows);
+        done += rows;
+    }
+    return status == COX_OK ? read_partials(unit, lane, unit->queues[QUEUE_OUT]) : status;
+}
+
+/* ---- submission and completion ---- */
+
+static void drop_events(struct lane *lane)
+{
+    for (uint32_t e = 0; e < lane->event_count; e++)
+        clReleaseEvent(lane->events[e]);
+    lane->event_count = 0;
+}
+
+/* Runs on a driver's thread. Posts, and nothing else: no OpenCL call is safe here, and the status it is given is not to
+ * be trusted. */
+static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *user)
+{
+    struct record *record = user;
+    struct cox__unit *unit = record->unit;
+    (void)event;
+    (void)status;
+    if (atomic_load(record->lane_sequence) == record->sequence) {
+        atomic_store(&record->job->end_ns, now_ns(unit));
+        unit->backend->post.post(unit->backend->post.ctx, record->job);
+    }
+    atomic_fetch_sub(&unit->callbacks, 1); /* last: the unit may go now */
+}
+
+cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
+{
+    (void)base;
+    struct cox__unit *unit = job->unit;
+    struct lane *lane = &unit->lanes[job->lane];
+    cox_status status = unit->staged ? submit_staged(unit, job, lane) : submit_direct(unit, job, lane);
+    if (status == COX_OK) {
+        uint32_t sequence = atomic_fetch_add(&lane->sequence, 1) + 1;
+        struct record *record = &lane->records[sequence % RECORDS];
+        *record = (struct record){
+            .unit = unit, .job = job, .lane_sequence = &lane->sequence, .sequence = sequence};
+        atomic_fetch_add(&unit->callbacks, 1);
+        cl_int code = clSetEventCallback(newest(lane), CL_COMPLETE, on_complete, record);
+        if (code)
+            atomic_fetch_sub(&unit->callbacks, 1);
+        status = check(unit, code, "clSetEventCallback");
+    }
+    if (status) {
+        /* What was enqueued may still run; it writes what any device would have written. */
+        unit->failed = true;
+        cox__cl_unit_flush(base, unit);
+        drop_events(lane);
+    }
+    return status;
+}
+
+void cox__cl_unit_flush(struct cox__backend *base, struct cox__unit *unit)
+{
+    (void)base;
+    for (int q = 0; q < QUEUE_COUNT; q++)
+        if (unit->queues[q])
+            clFlush(unit->queues[q]);
+}
+
+/* Time between the start of the first and the end of the last event of a kind in a run of them, summed over the runs.
+ * Nonsense profiles give 0. */
+static uint64_t profile(const struct lane *lane, enum event_kind kind)
+{
+    uint64_t sum = 0;
+    for (uint32_t e = 0; e < lane->event_count; e++) {
+        cl_ulong start = 0, end = 0;
+        if (lane->kinds[e] != kind)
+            continue;
+        if (clGetEventProfilingInfo(lane->events[e], CL_PROFILING_COMMAND_START, sizeof start, &start, NULL) ||
+            clGetEventProfilingInfo(lane->events[e], CL_PROFILING_COMMAND_END, sizeof end, &end, NULL) || end < start)
+            return 0;
+        sum += end - start;
+    }
+    return sum;
+}
+
+enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job *job)
+{
+    (void)base;
+    struct cox__unit *unit = job->unit;
+    struct lane *lane = &unit->lanes[job->lane];
+    bool all = true;
+    for (uint32_t e = lane->event_count; e-- > 0;) {
+        cl_int state = CL_QUEUED;
+        cl_int code =
+            clGetEventInfo(lane->events[e], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+        if (code || state < 0) {
+            cox__cl_check(unit->backend->log, code ? code : state, code ? "clGetEventInfo" : "a command of a band",
+                          unit->device->info.name);
+            unit->failed = true;
+            atomic_fetch_add(&lane->sequence, 1); /* a callback that comes now is late */
+            drop_events(lane);
+            return COX__JOB_FAILED;
+        }
+        all &= state == CL_COMPLETE;
+    }
+    if (!all)
+        return COX__JOB_RUNNING;
+    job->kernel_ns = profile(lane, EVENT_KERNEL);
+    job->copy_in_ns = unit->staged ? profile(lane, EVENT_COPY_IN) : 0;
+    job->copy_out_ns = unit->staged ? profile(lane, EVENT_COPY_OUT) : 0;
+    drop_events(lane);
+    return COX__JOB_DONE;
+}
+
+const void *cox__cl_job_partial(struct cox__backend *base, struct cox__job *job, uint32_t binding)
+{
+    (void)base;
+    return job->unit->lanes[job->lane].partials[binding];
+}
