@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+void json_begin(struct json *json, FILE *stream)
+{
+    *json = (struct json){.stream = stream};
+}
+
+void json_end(struct json *json)
+{
+    fputc('\n', json->stream);
+}
+
+static void new_line(const struct json *json)
+{
+    fputc('\n', json->stream);
+    for (unsigned i = 0; i < json->depth; i++)
+        fputs("  ", json->stream);
+}
+
+/* What comes before any value or key. */
+static void separate(struct json *json)
+{
+    if (json->after_key) {
+        json->after_key = false;
+        return;
+    }
+    if (json->filled[json->depth])
+        fputc(',', json->stream);
+    if (json->depth && !json->flat[json->depth])
+        new_line(json);
+    else if (json->filled[json->depth])
+        fputc(' ', json->stream);
+    json->filled[json->depth] = true;
+}
+
+static void open_level(struct json *json, char bracket, bool flat)
+{
+    separate(json);
+    fputc(bracket, json->stream);
+    bool inherited = json->flat[json->depth];
+    if (json->depth + 1 < JSON_DEPTH_MAX)
+        json->depth++;
+    json->filled[json->depth] = false;
+    json->flat[json->depth] = flat || inherited;
+}
+
+static void close_level(struct json *json, char bracket)
+{
+    bool break_line = json->filled[json->depth] && !json->flat[json->depth];
+    if (json->depth)
+        json->depth--;
+    if (break_line)
+        new_line(json);
+    fputc(bracket, json->stream);
+}
+
+void json_open_object(struct json *json, bool flat)
+{
+    open_level(json, '{', flat);
+}
+
+void json_open_array(struct json *json, bool flat)
+{
+    open_level(json, '[', flat);
+}
+
+void json_close_object(struct json *json)
+{
+    close_level(json, '}');
+}
+
+void json_close_array(struct json *json)
+{
+    close_level(json, ']');
+}
+
+/* Length of the UTF-8 character at `s` (RFC 3629: shortest form, no surrogates), 0 if it is not one. */
+static int utf8_length(const unsigned char *s)
+{
+    if (s[0] < 0x80)
+        return 1;
+    int length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    uint32_t code = s[0] & (0x7f >> length);
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    for (int i = 1; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (s[i] & 0x3f);
+    }
+    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+    return code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : length;
+}
+
+static void put_string(FILE *stream, const char *text)
+{
+    fputc('"', stream);
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        int length = utf8_length(s);
+        if (*s == '"' || *s == '\\')
+            fprintf(stream, "\\%c", *s);
+        else if (*s < 0x20 || *s == 0x7f)
+            fprintf(stream, "\\u%04x", *s);
+        else if (length)
+            fwrite(s, 1, (size_t)length, stream);
+        else
+            fputs("\\ufffd", stream);
+        s += length ? length : 1;
+    }
+    fputc('"', stream);
+}
+
+void json_key(struct json *json, const char *key)
+{
+    separate(json);
+    put_string(json->stream, key);
+    fputs(": ", json->stream);
+    json->after_key = true;
+}
+
+void json_string(struct json *json, const char *text)
+{
+    separate(json);
+    put_string(json->stream, text);
+}
+
+void json_unsigned(struct json *json, uint64_t value)
+{
+    separate(json);
+    fprintf(json->stream, "%" PRIu64, value);
+}
+
+void json_us(struct json *json, uint64_t ns)
+{
+    separate(json);
+    fprintf(json->stream, "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
+}
+
+void json_number(struct json *json, double value)
+{
+    if (!isfinite(value) || fabs(value) > 1e15) {
+        json_null(json);
+        return;
+    }
+    separate(json);
+    double magnitude = fabs(value);
+    uint64_t whole = (uint64_t)magnitude;
+    uint64_t millionths = (uint64_t)llround((magnitude - (double)whole) * 1e6);
+    if (millionths == 1000000) {
+        whole++;
+        millionths = 0;
+    }
+    bool negative = value < 0 && (whole || millionths);
+    fprintf(json->stream, "%s%" PRIu64 ".%06" PRIu64, negative ? "-" : "", whole, millionths);
+}
+
+void json_null(struct json *json)
+{
+    separate(json);
+    fputs("null", json->stream);
+}

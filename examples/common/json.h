@@ -1,0 +1,40 @@
+/* A JSON writer: commas, indentation and escapes; numbers without the locale. Nesting errors are the caller's.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef JSON_H
+#define JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { JSON_DEPTH_MAX = 16 };
+
+struct json {
+    FILE *stream; /* write errors stay in the stream: ferror */
+    unsigned depth;
+    bool filled[JSON_DEPTH_MAX]; /* a value came before in this object or array */
+    bool flat[JSON_DEPTH_MAX];   /* on one line */
+    bool after_key;
+};
+
+void json_begin(struct json *json, FILE *stream);
+void json_end(struct json *json); /* a final newline */
+
+/* `flat`: on one line, with all that is in it. */
+void json_open_object(struct json *json, bool flat);
+void json_open_array(struct json *json, bool flat);
+void json_close_object(struct json *json);
+void json_close_array(struct json *json);
+
+void json_key(struct json *json, const char *key);
+
+/* UTF-8 expected; bytes that are not become U+FFFD. */
+void json_string(struct json *json, const char *text);
+void json_unsigned(struct json *json, uint64_t value);
+/* Nanoseconds as microseconds with three decimals. */
+void json_us(struct json *json, uint64_t ns);
+/* Six decimals; null if not finite or beyond 1e15. */
+void json_number(struct json *json, double value);
+void json_null(struct json *json);
+
+#endif

@@ -1,0 +1,23 @@
+/* Colour spaces by their primaries: what turns a file's RGB into BT.709 RGB.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef PRIMARIES_H
+#define PRIMARIES_H
+
+#include <stdbool.h>
+
+/* CIE 1931 x, y of red, green, blue and white. */
+struct primaries {
+    double red[2], green[2], blue[2], white[2];
+};
+
+enum primaries_match {
+    PRIMARIES_SAME = 0,    /* BT.709 within the rounding of a header: nothing to do */
+    PRIMARIES_CONVERT = 1, /* the matrix was filled */
+    PRIMARIES_BROKEN = -1, /* no colour space has such primaries */
+};
+
+/* The matrix from linear RGB of `from` to linear BT.709 RGB, row by row. White is kept white: Bradford's adaptation
+ * (ICC.1:2010, annex E) where the white points differ. */
+enum primaries_match primaries_to_bt709(const struct primaries *from, float matrix[9]);
+
+#endif

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report.h"
+#include "json.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct report {
+    pthread_mutex_t lock; /* around everything below */
+    uint32_t device_count;
+    struct report_frame *frames;
+    size_t frame_count, frame_capacity;
+    struct cox_band_report *bands;
+    size_t band_count, band_capacity;
+    uint64_t delivered, lost;
+    size_t *delivered_at; /* place of the n-th delivered frame in `frames`; as large as `frames` */
+};
+
+struct report *report_create(uint32_t device_count, uint64_t frames)
+{
+    struct report *report = calloc(1, sizeof *report);
+    if (!report)
+        return NULL;
+    size_t guess = frames < 65536 ? (size_t)frames : 65536;
+    report->device_count = device_count;
+    report->frame_capacity = guess + 4 * (size_t)device_count + 16;
+    report->band_capacity = report->frame_capacity * (device_count ? device_count : 1);
+    report->frames = malloc(report->frame_capacity * sizeof *report->frames);
+    report->delivered_at = malloc(report->frame_capacity * sizeof *report->delivered_at);
+    report->bands = malloc(report->band_capacity * sizeof *report->bands);
+    if (!report->frames || !report->delivered_at || !report->bands || pthread_mutex_init(&report->lock, NULL)) {
+        free(report->frames);
+        free(report->delivered_at);
+        free(report->bands);
+        free(report);
+        return NULL;
+    }
+    return report;
+}
+
+void report_destroy(struct report **report)
+{
+    if (!*report)
+        return;
+    pthread_mutex_destroy(&(*report)->lock);
+    free((*report)->frames);
+    free((*report)->delivered_at);
+    free((*report)->bands);
+    free(*report);
+    *report = NULL;
+}
+
+static bool grow(struct report *report, uint32_t bands)
+{
+    if (report->frame_count == report->frame_capacity) {
+        size_t capacity = report->frame_capacity * 2;
+        struct report_frame *frames = realloc(report->frames, capacity * sizeof *frames);
+        if (!frames)
+            return false;
+        report->frames = frames;
+        size_t *places = realloc(report->delivered_at, capacity * sizeof *places);
+        if (!places)
+            return false;
+        report->delivered_at = places;
+        report->frame_capacity = capacity;
+    }
+    if (report->band_capacity - report->band_count < bands) {
+        size_t capacity = report->band_capacity * 2 + bands;
+        struct cox_band_report *more = realloc(report->bands, capacity * sizeof *more);
+        if (!more)
+            return false;
+        report->bands = more;
+        report->band_capacity = capacity;
+    }
+    return true;
+}
+
+void report_on_frame(void *user, const struct cox_frame_report *from)
+{
+    struct report *report = user;
+    pthread_mutex_lock(&report->lock);
+    if (!grow(report, from->band_count)) {
+        report->lost++;
+        pthread_mutex_unlock(&report->lock);
+        return;
+    }
+    struct report_frame *frame = &report->frames[report->frame_count];
+    *frame = (struct report_frame){.index = from->index,
+                                   .submit_ns = from->submit_ns,
+                                   .start_ns = from->start_ns,
+                                   .end_ns = from->end_ns,
+                                   .predicted_ns = from->predicted_ns,
+                                   .status = from->status,
+                                   .reason = from->reason,
+                                   .warmup = from->warmup,
+                                   .band_count = from->band_count,
+                                   .first_band = report->band_count};
+    if (from->band_count)
+        memcpy(report->bands + report->band_count, from->bands, from->band_count * sizeof *from->bands);
+    report->band_count += from->band_count;
+    if (!from->warmup)
+        report->delivered_at[report->delivered++] = report->frame_count;
+    report->frame_count++;
+    pthread_mutex_unlock(&report->lock);
+}
+
+uint64_t report_frame_count(struct report *report)
+{
+    pthread_mutex_lock(&report->lock);
+    uint64_t count = report->delivered;
+    pthread_mutex_unlock(&report->lock);
+    return count;
+}
+
+uint64_t report_lost(struct report *report)
+{
+    pthread_mutex_lock(&report->lock);
+    uint64_t lost = report->lost;
+    pthread_mutex_unlock(&report->lock);
+    return lost;
+}
+
+bool report_frame(struct report *report, uint64_t n, struct report_frame *frame, struct cox_band_report *bands,
+                  uint32_t max_bands)
+{
+    pthread_mutex_lock(&report->lock);
+    bool there = n < report->delivered;
+    if (there) {
+        *frame = report->frames[report->delivered_at[n]];
+        if (frame->band_count > max_bands)
+            frame->band_count = max_bands;
+        if (frame->band_count)
+            memcpy(bands, report->bands + frame->first_band, frame->band_count * sizeof *bands);
+    }
+    pthread_mutex_unlock(&report->lock);
+    return there;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* The least value that `percent` % of the values do not exceed (nearest rank). */
+static uint64_t percentile(const uint64_t *sorted, size_t count, unsigned percent)
+{
+    size_t rank = (count * percent + 99) / 100;
+    return sorted[rank ? rank - 1 : 0];
+}
+
+/* 1 / (T * sum of 1/T_d), which is (T_best / T) / (T_best * sum of 1/T_d). */
+static double efficiency(uint64_t frame_ns, const uint64_t *solo_ns, uint32_t device_count)
+{
+    double frames_per_ns = 0;
+    for (uint32_t d = 0; d < device_count; d++) {
+        if (!solo_ns[d])
+            return NAN;
+        frames_per_ns += 1.0 / (double)solo_ns[d];
+    }
+    return frame_ns && device_count ? 1.0 / ((double)frame_ns * frames_per_ns) : NAN;
+}
+
+void report_summarise(struct report *report, const uint64_t *solo_ns, uint32_t device_count,
+                      struct report_summary *summary)
+{
+    *summary = (struct report_summary){.efficiency = NAN};
+    pthread_mutex_lock(&report->lock);
+    uint64_t *walls = malloc((report->delivered + 1) * sizeof *walls);
+    uint64_t *periods = malloc((report->delivered + 1) * sizeof *periods);
+    if (!walls || !periods)
+        goto done;
+    size_t count = 0;
+    uint64_t first_start = 0, last_end = 0;
+    for (uint64_t n = 0; n < report->delivered; n++) {
+        const struct report_frame *frame = &report->frames[report->delivered_at[n]];
+        if (frame->status != COX_OK)
+            continue;
+        /* With several frames in flight a frame's own wall time holds its predecessors' work too; its period is
+         * the time from when it was the oldest one under way. */
+        uint64_t from = frame->start_ns > last_end ? frame->start_ns : last_end;
+        if (!count)
+            first_start = from = frame->start_ns;
+        walls[count] = frame->end_ns - frame->start_ns;
+        periods[count] = frame->end_ns > from ? frame->end_ns - from : 0;
+        if (frame->end_ns > last_end)
+            last_end = frame->end_ns;
+        count++;
+    }
+    summary->frames = count;
+    if (count) {
+        qsort(walls, count, sizeof *walls, compare_times);
+        qsort(periods, count, sizeof *periods, compare_times);
+        summary->wall_p50_ns = percentile(walls, count, 50);
+        summary->wall_p99_ns = percentile(walls, count, 99);
+        summary->efficiency = efficiency(percentile(periods, count, 50), solo_ns, device_count);
+        if (last_end > first_start)
+            summary->fps = (double)count * 1e9 / (double)(last_end - first_start);
+    }
+done:
+    pthread_mutex_unlock(&report->lock);
+    free(walls);
+    free(periods);
+}
+
+/* --- Statistics ---------------------------------------------------------------------------------------------------- */
+
+void report_write_stats(struct report *report, const struct report_about *about, FILE *stream)
+{
+    struct report_summary summary;
+    report_summarise(report, about->solo_ns, about->device_count, &summary);
+    struct json json;
+    json_begin(&json, stream);
+    json_open_object(&json, false);
+    json_key(&json, "devices");
+    json_open_array(&json, false);
+    for (uint32_t d = 0; d < about->device_count; d++) {
+        json_open_object(&json, true);
+        json_key(&json, "name");
+        json_string(&json, about->devices[d].name);
+        json_key(&json, "type");
+        json_string(&json, about->devices[d].type);
+        json_key(&json, "mode");
+        json_string(&json, about->devices[d].mode);
+        json_close_object(&json);
+    }
+    json_close_array(&json);
+    json_key(&json, "policy");
+    json_string(&json, about->policy);
+    json_key(&json, "granule");
+    json_unsigned(&json, about->granule);
+    json_key(&json, "frames");
+    json_open_array(&json, false);
+    pthread_mutex_lock(&report->lock);
+    for (uint64_t n = 0; n < report->delivered; n++) {
+        const struct report_frame *frame = &report->frames[report->delivered_at[n]];
+        json_open_object(&json, true);
+        json_key(&json, "index");
+        json_unsigned(&json, frame->index);
+        json_key(&json, "wall_us");
+        json_us(&json, frame->end_ns - frame->start_ns);
+        json_key(&json, "bands");
+        json_open_array(&json, true);
+        for (uint32_t b = 0; b < frame->band_count; b++) {
+            const struct cox_band_report *band = &report->bands[frame->first_band + b];
+            json_open_object(&json, true);
+            json_key(&json, "device");
+            json_unsigned(&json, band->device);
+            json_key(&json, "first_row");
+            json_unsigned(&json, band->first_row);
+            json_key(&json, "rows");
+            json_unsigned(&json, band->rows);
+            json_key(&json, "wall_us");
+            json_us(&json, band->wall_ns);
+            json_key(&json, "queue_us");
+            json_us(&json, band->queue_ns);
+            json_key(&json, "kernel_us");
+            json_us(&json, band->kernel_ns);
+            json_close_object(&json);
+        }
+        json_close_array(&json);
+        json_close_object(&json);
+    }
+    pthread_mutex_unlock(&report->lock);
+    json_close_array(&json);
+    json_key(&json, "summary");
+    json_open_object(&json, true);
+    json_key(&json, "frames");
+    json_unsigned(&json, summary.frames);
+    json_key(&json, "fps");
+    json_number(&json, summary.fps);
+    json_key(&json, "wall_us_p50");
+    json_us(&json, summary.wall_p50_ns);
+    json_key(&json, "wall_us_p99");
+    json_us(&json, summary.wall_p99_ns);
+    json_key(&json, "efficiency");
+    json_number(&json, summary.efficiency);
+    json_close_object(&json);
+    json_close_object(&json);
+    json_end(&json);
+}
+
+/* --- Trace --------------------------------------------------------------------------------------------------------- */
+
+/* Thread numbers of the tracks. */
+enum { TRACK_SCHEDULER = 1, TRACK_DEVICES = 2 };
+
+/* The head that every event has; the object stays open for more. */
+static void begin_event(struct json *json, const char *phase, const char *name, const char *category, uint32_t track,
+                        uint64_t ts_ns)
+{
+    json_open_object(json, true);
+    json_key(json, "ph");
+    json_string(json, phase);
+    json_key(json, "name");
+    json_string(json, name);
+    json_key(json, "cat");
+    json_string(json, category);
+    json_key(json, "pid");
+    json_unsigned(json, 1);
+    json_key(json, "tid");
+    json_unsigned(json, track);
+    json_key(json, "ts");
+    json_us(json, ts_ns);
+}
+
+static void write_name(struct json *json, const char *what, uint32_t track, const char *name)
+{
+    begin_event(json, "M", what, "__metadata", track, 0);
+    json_key(json, "args");
+    json_open_object(json, true);
+    json_key(json, "name");
+    json_string(json, name);
+    json_close_object(json);
+    json_close_object(json);
+}
+
+static void write_tracks(struct json *json, const struct report_about *about)
+{
+    write_name(json, "process_name", TRACK_SCHEDULER, about->program);
+    write_name(json, "thread_name", TRACK_SCHEDULER, "scheduler");
+    for (uint32_t d = 0; d < about->device_count; d++) {
+        char name[256];
+        snprintf(name, sizeof name, "queue %u: %.160s (%s, %s)", d, about->devices[d].name, about->devices[d].type,
+                 about->devices[d].mode);
+        write_name(json, "thread_name", TRACK_DEVICES + d, name);
+    }
+    for (uint32_t track = TRACK_SCHEDULER; track < TRACK_DEVICES + about->device_count; track++) {
+        begin_event(json, "M", "thread_sort_index", "__metadata", track, 0);
+        json_key(json, "args");
+        json_open_object(json, true);
+        json_key(json, "sort_index");
+        json_unsigned(json, track);
+        json_close_object(json);
+        json_close_object(json);
+    }
+}
+
+static void frame_name(const struct report_frame *frame, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s %llu", frame->warmup ? "warm-up" : "frame", (unsigned long long)frame->index);
+}
+
+/* The scheduler's own work: from taking the frame to beginning its last band. */
+static void write_split(struct json *json, const struct report_frame *frame, const struct cox_band_report *bands,
+                        uint64_t origin_ns)
+{
+    char name[64];
+    uint64_t end_ns = frame->start_ns;
+    for (uint32_t b = 0; b < frame->band_count; b++)
+        if (!bands[b].attempt && bands[b].submit_ns > end_ns)
+            end_ns = bands[b].submit_ns;
+    snprintf(name, sizeof name, "split %s%llu", frame->warmup ? "warm-up " : "", (unsigned long long)frame->index);
+    begin_event(json, "X", name, "split", TRACK_SCHEDULER, frame->start_ns - origin_ns);
+    json_key(json, "dur");
+    json_us(json, end_ns - frame->start_ns);
+    json_key(json, "args");
+    json_open_object(json, true);
+    json_key(json, "frame");
+    json_unsigned(json, frame->index);
+    json_key(json, "reason");
+    json_string(json, cox_reason_text(frame->reason));
+    json_key(json, "predicted_us");
+    json_us(json, frame->predicted_ns);
+    json_key(json, "status");
+    json_string(json, cox_status_name(frame->status));
+    json_key(json, "bands");
+    json_open_array(json, true);
+    for (uint32_t b = 0; b < frame->band_count; b++) {
+        json_open_object(json, true);
+        json_key(json, "device");
+        json_unsigned(json, bands[b].device);
+        json_key(json, "first_row");
+        json_unsigned(json, bands[b].first_row);
+        json_key(json, "rows");
+        json_unsigned(json, bands[b].rows);
+        json_close_object(json);
+    }
+    json_close_array(json);
+    json_close_object(json);
+    json_close_object(json);
+}
+
+/* A frame under way, as an asynchronous event: several overlap. */
+static void write_flight(struct json *json, const struct report_frame *frame, uint64_t origin_ns, uint64_t id)
+{
+    char name[64], text[32];
+    frame_name(frame, name, sizeof name);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)id);
+    for (int end = 0; end < 2; end++) {
+        begin_event(json, end ? "e" : "b", name, "frame", TRACK_SCHEDULER,
+                    (end ? frame->end_ns : frame->start_ns) - origin_ns);
+        json_key(json, "id");
+        json_string(json, text);
+        json_close_object(json);
+    }
+}
+
+/* Rows of each device over time. */
+static void write_rows(struct json *json, const struct report_about *about, const struct report_frame *frame,
+                       const struct cox_band_report *bands, uint64_t origin_ns)
+{
+    begin_event(json, "C", "rows", "split", TRACK_SCHEDULER, frame->start_ns - origin_ns);
+    json_key(json, "args");
+    json_open_object(json, true);
+    for (uint32_t d = 0; d < about->device_count; d++) {
+        char key[32];
+        uint64_t rows = 0;
+        for (uint32_t b = 0; b < frame->band_count; b++)
+            if (bands[b].device == d && !bands[b].attempt)
+                rows += bands[b].rows;
+        snprintf(key, sizeof key, "device %u", d);
+        json_key(json, key);
+        json_unsigned(json, rows);
+    }
+    json_close_object(json);
+    json_close_object(json);
+}
+
+static void write_band(struct json *json, const struct report_frame *frame, const struct cox_band_report *band,
+                       uint64_t origin_ns, uint64_t *track_end_ns)
+{
+    char name[64];
+    uint64_t start_ns = band->end_ns > band->wall_ns ? band->end_ns - band->wall_ns : 0;
+    if (start_ns < *track_end_ns) /* a queue does one band at a time; clocks read apart may say a little else */
+        start_ns = *track_end_ns;
+    if (start_ns < origin_ns)
+        start_ns = origin_ns;
+    uint64_t end_ns = band->end_ns > start_ns ? band->end_ns : start_ns;
+    *track_end_ns = end_ns;
+    frame_name(frame, name, sizeof name);
+    begin_event(json, "X", name, frame->warmup ? "warm-up" : "band", TRACK_DEVICES + band->device, start_ns - origin_ns);
+    json_key(json, "dur");
+    json_us(json, end_ns - start_ns);
+    json_key(json, "args");
+    json_open_object(json, true);
+    json_key(json, "frame");
+    json_unsigned(json, frame->index);
+    json_key(json, "first_row");
+    json_unsigned(json, band->first_row);
+    json_key(json, "rows");
+    json_unsigned(json, band->rows);
+    json_key(json, "wall_us");
+    json_us(json, band->wall_ns);
+    json_key(json, "queue_us");
+    json_us(json, band->queue_ns);
+    json_key(json, "kernel_us");
+    json_us(json, band->kernel_ns);
+    json_key(json, "copy_in_us");
+    json_us(json, band->copy_in_ns);
+    json_key(json, "copy_out_us");
+    json_us(json, band->copy_out_ns);
+    json_key(json, "attempt");
+    json_unsigned(json, band->attempt);
+    json_close_object(json);
+    json_close_object(json);
+}
+
+void report_write_trace(struct report *report, const struct report_about *about, FILE *stream)
+{
+    struct json json;
+    uint64_t track_end_ns[COX_DEVICES_MAX] = {0};
+    json_begin(&json, stream);
+    json_open_object(&json, false);
+    json_key(&json, "displayTimeUnit");
+    json_string(&json, "ms");
+    json_key(&json, "traceEvents");
+    json_open_array(&json, false);
+    write_tracks(&json, about);
+    pthread_mutex_lock(&report->lock);
+    uint64_t origin_ns = report->frame_count ? UINT64_MAX : 0;
+    for (size_t i = 0; i < report->frame_count; i++)
+        if (report->frames[i].start_ns < origin_ns)
+            origin_ns = report->frames[i].start_ns;
+    for (size_t i = 0; i < report->frame_count; i++) {
+        const struct report_frame *frame = &report->frames[i];
+        const struct cox_band_report *bands = report->bands + frame->first_band;
+        write_split(&json, frame, bands, origin_ns);
+        write_flight(&json, frame, origin_ns, i);
+        if (!frame->warmup)
+            write_rows(&json, about, frame, bands, origin_ns);
+        for (uint32_t b = 0; b < frame->band_count; b++)
+            if (bands[b].device < about->device_count && bands[b].device < COX_DEVICES_MAX)
+                write_band(&json, frame, &bands[b], origin_ns, &track_end_ns[bands[b].device]);
+    }
+    pthread_mutex_unlock(&report->lock);
+    json_close_array(&json);
+    json_close_object(&json);
+    json_end(&json);
+}
+
+/* --- For people ----------------------------------------------------------------------------------------------------- */
+
+char report_bar_mark(uint32_t device)
+{
+    static const char marks[] = "#=+o*%x:~^";
+    return device < sizeof marks - 1 ? marks[device] : '.';
+}
+
+void report_bar(const struct cox_band_report *bands, uint32_t count, uint32_t width, char *text)
+{
+    uint64_t rows = 0, before = 0;
+    for (uint32_t b = 0; b < count; b++)
+        rows += bands[b].attempt ? 0 : bands[b].rows;
+    text[0] = '[';
+    memset(text + 1, rows ? report_bar_mark(bands[0].device) : ' ', width);
+    for (uint32_t b = 0; b < count && rows; b++) {
+        if (bands[b].attempt)
+            continue;
+        uint64_t from = (before * width + rows / 2) / rows;
+        before += bands[b].rows;
+        uint64_t to = (before * width + rows / 2) / rows;
+        for (uint64_t i = from; i < to; i++)
+            text[1 + i] = report_bar_mark(bands[b].device);
+    }
+    text[1 + width] = ']';
+    text[2 + width] = 0;
+}

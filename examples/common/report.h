@@ -1,0 +1,76 @@
+/* Collects what a session reports of its frames; writes it as statistics, as a trace, as lines for people.
+ * docs/stats.md says what the numbers mean.
+ *
+ * Thread-safety: report_on_frame runs on the scheduler thread while another thread calls the others.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include <coxswain/session.h>
+#include <stdio.h>
+
+struct report;
+
+/* What one frame cost; its bands lie in the report's own list. */
+struct report_frame {
+    uint64_t index;
+    uint64_t submit_ns, start_ns, end_ns;
+    uint64_t predicted_ns;
+    cox_status status;
+    enum cox_reason reason;
+    bool warmup;
+    uint32_t band_count;
+    size_t first_band;
+};
+
+struct report_summary {
+    uint64_t frames; /* delivered and successful */
+    double fps;      /* 0 = unknown */
+    uint64_t wall_p50_ns, wall_p99_ns;
+    double efficiency; /* NaN = unknown: no solo time of some device */
+};
+
+/* `frames` is a guess that saves allocations while frames run. NULL if out of memory. */
+struct report *report_create(uint32_t device_count, uint64_t frames);
+
+/* NULL is accepted; sets to NULL. */
+void report_destroy(struct report **report);
+
+/* A cox_report_fn; `user` is the report. A frame for which there is no memory is counted in report_lost. */
+void report_on_frame(void *user, const struct cox_frame_report *frame);
+
+/* Delivered frames so far, warm-up runs not counted. */
+uint64_t report_frame_count(struct report *report);
+uint64_t report_lost(struct report *report);
+
+/* Copy of the n-th delivered frame and of up to `max_bands` bands of it. False if there is none. */
+bool report_frame(struct report *report, uint64_t n, struct report_frame *frame, struct cox_band_report *bands,
+                  uint32_t max_bands);
+
+/* The following ones need the session to be idle. `solo_ns` has one time for each device, 0 = unknown. */
+void report_summarise(struct report *report, const uint64_t *solo_ns, uint32_t device_count,
+                      struct report_summary *summary);
+
+struct report_device {
+    const char *name;
+    const char *type;
+    const char *mode;
+};
+
+struct report_about {
+    const char *program; /* for the trace */
+    const char *policy;
+    uint32_t granule;
+    uint32_t device_count;
+    const struct report_device *devices;
+    const uint64_t *solo_ns;
+};
+
+void report_write_stats(struct report *report, const struct report_about *about, FILE *stream);
+void report_write_trace(struct report *report, const struct report_about *about, FILE *stream);
+
+/* "[#####====]": how `width` characters are shared, device 0 '#', device 1 '=' and so on. Writes width + 3 bytes. */
+void report_bar(const struct cox_band_report *bands, uint32_t count, uint32_t width, char *text);
+char report_bar_mark(uint32_t device);
+
+#endif
