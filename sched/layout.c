@@ -51,8 +51,7 @@ double cox__layout_balance(const struct cox_sched_view *view, const double *ns_p
 {
     struct cox_cost costs[COX_DEVICES_MAX];
     for (uint32_t d = 0; d < view->device_count; d++)
-        costs[d] = (struct cox_cost){.usable = view->devices[d].usable,
-                                     .ns_per_row = cox__layout_sane(ns_per_row[d])};
+        costs[d] = (struct cox_cost){.usable = view->devices[d].usable, .ns_per_row = cox__layout_sane(ns_per_row[d])};
     return cox_waterfill(view->rows, view->granule, view->min_band_rows, costs, view->device_count, rows);
 }
 

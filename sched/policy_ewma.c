@@ -26,15 +26,16 @@
 #include <math.h>
 #include <string.h>
 
-static const double GAIN_FIRST = 0.85;
+static const double GAIN_FIRST = 0.85; /* of the first measurement, against a guess */
+static const double GAIN_AGAIN = 0.5;  /* of the one after that, and after a change */
 static const double GAIN_MIN = 0.03;
 static const double DEVIATION_FIRST = 0.10; /* relative; what is assumed of a device never measured */
 static const double DEVIATION_MIN = 0.01;
 static const double CLIP = 4.0; /* deviations */
 static const double CUSUM_SLACK = 1.0;
 static const double CUSUM_ALARM = 5.0;
-static const double MOVE_GAIN = 0.004; /* of the frame time */
-static const double MOVE_ERRORS = 2.5; /* standard errors of the predicted gain */
+static const double MOVE_GAIN = 0.004;  /* of the frame time */
+static const double MOVE_ERRORS = 2.5;  /* standard errors of the predicted gain */
 static const double ALONE_LOSES = 1.03; /* split over alone, above which a split is given up, */
 static const double ALONE_TRIES = 0.80; /* above which alone is worth a trial, */
 static const double ALONE_ENDS = 0.98;  /* below which one device alone is given up */
@@ -43,7 +44,7 @@ enum { STEADY_FRAMES = 4, ALONE_FRAMES = 8, ALONE_PAUSE_MIN = 32, ALONE_PAUSE_MA
 struct device {
     struct cox__tally tally;
     struct cox__probe probe;
-    bool usable;       /* at the last split */
+    bool usable; /* at the last split */
     bool measured;
     double ns_per_row; /* 0 = nothing known */
     double gain;       /* of the next measurement */
@@ -74,7 +75,7 @@ static size_t ewma_bytes(uint32_t device_count)
 
 static void reopen(struct device *device)
 {
-    device->gain = GAIN_FIRST;
+    device->gain = GAIN_AGAIN;
     device->up = device->down = 0;
 }
 
@@ -96,12 +97,16 @@ static cox_status ewma_init(void *memory, const struct cox_sched_view *view, con
 
 static void learn_speed(struct device *device, double ns_per_row)
 {
+    if (device->measured && device->rows == 0) { /* a probe: nothing else is as recent */
+        device->ns_per_row = ns_per_row;
+        reopen(device);
+        return;
+    }
     if (!device->measured) {
         /* Warm-up and hints know nothing of the other devices' company: mostly believe the measurement. */
         bool guess = device->ns_per_row > 0;
         device->ns_per_row = guess ? device->ns_per_row + GAIN_FIRST * (ns_per_row - device->ns_per_row) : ns_per_row;
         device->measured = true;
-        device->gain = 0.5;
         return;
     }
     double residual = ns_per_row / device->ns_per_row - 1.0;
@@ -113,7 +118,6 @@ static void learn_speed(struct device *device, double ns_per_row)
         device->alone_ns *= ns_per_row / device->ns_per_row; /* the best guess of what it would be now */
         device->ns_per_row = ns_per_row;
         reopen(device);
-        device->gain = 0.5;
         return;
     }
     device->ns_per_row = cox__layout_sane(device->ns_per_row * (1.0 + device->gain * z * deviation));
@@ -267,8 +271,7 @@ static void decide_alone(struct state *state, const struct cox_sched_view *view,
             state->alone_on = best;
             state->devices[best].alone_seen = false; /* the first frame of this trial counts in full */
         }
-    } else if ((state->devices[state->alone_on].alone_seen && ratio < ALONE_ENDS) ||
-               state->since >= state->pause) {
+    } else if ((state->devices[state->alone_on].alone_seen && ratio < ALONE_ENDS) || state->since >= state->pause) {
         set_alone(state, false);
     }
 }
@@ -318,8 +321,5 @@ static cox_status ewma_split(void *memory, const struct cox_sched_view *view, st
     return COX_OK;
 }
 
-const struct cox_policy cox__policy_ewma = {.name = "ewma",
-                                            .state_bytes = ewma_bytes,
-                                            .init = ewma_init,
-                                            .split = ewma_split,
-                                            .observe = ewma_observe};
+const struct cox_policy cox__policy_ewma = {
+    .name = "ewma", .state_bytes = ewma_bytes, .init = ewma_init, .split = ewma_split, .observe = ewma_observe};

@@ -82,8 +82,5 @@ static cox_status last_split(void *memory, const struct cox_sched_view *view, st
     return COX_OK;
 }
 
-const struct cox_policy cox__policy_last_frame = {.name = "last-frame",
-                                                  .state_bytes = last_bytes,
-                                                  .init = last_init,
-                                                  .split = last_split,
-                                                  .observe = last_observe};
+const struct cox_policy cox__policy_last_frame = {
+    .name = "last-frame", .state_bytes = last_bytes, .init = last_init, .split = last_split, .observe = last_observe};

@@ -171,8 +171,5 @@ static cox_status mean_split(void *memory, const struct cox_sched_view *view, st
     return COX_OK;
 }
 
-const struct cox_policy cox__policy_mean10 = {.name = "mean10",
-                                              .state_bytes = mean_bytes,
-                                              .init = mean_init,
-                                              .split = mean_split,
-                                              .observe = mean_observe};
+const struct cox_policy cox__policy_mean10 = {
+    .name = "mean10", .state_bytes = mean_bytes, .init = mean_init, .split = mean_split, .observe = mean_observe};

@@ -42,7 +42,6 @@ bool cox__probe_frame(struct cox__probe *probes, const struct cox_sched_view *vi
     rows[largest] -= (uint32_t)band;
     rows[due] = (uint32_t)band;
     probes[due].out = 0;
-    probes[due].pause =
-        2 * probes[due].pause > COX__PROBE_PAUSE_MAX ? COX__PROBE_PAUSE_MAX : 2 * probes[due].pause;
+    probes[due].pause = 2 * probes[due].pause > COX__PROBE_PAUSE_MAX ? COX__PROBE_PAUSE_MAX : 2 * probes[due].pause;
     return true;
 }

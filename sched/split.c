@@ -9,8 +9,8 @@
 const char *cox_reason_text(enum cox_reason reason)
 {
     switch (reason) {
-#define COX_REASON_CASE(name, value, text)                                                         \
-    case name:                                                                                     \
+#define COX_REASON_CASE(name, value, text) \
+    case name:                             \
         return text;
         COX_REASON_MAP(COX_REASON_CASE)
 #undef COX_REASON_CASE
@@ -54,7 +54,8 @@ cox_status cox_split_check(const struct cox_split *split, const struct cox_sched
         if (band->first_row < next)
             return refuse(why, why_bytes,
                           "band %" PRIu32 " begins at row %" PRIu32 ", inside or before its predecessor, which ends "
-                          "at row %" PRIu64, i, band->first_row, next);
+                          "at row %" PRIu64,
+                          i, band->first_row, next);
         if (band->first_row > next)
             return refuse(why, why_bytes, "rows %" PRIu64 " to %" PRIu32 " before band %" PRIu32 " are in no band",
                           next, band->first_row - 1, i);

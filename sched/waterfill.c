@@ -31,9 +31,9 @@ struct problem {
     uint64_t rows;
     uint64_t granule;
     uint64_t min_rows;
-    uint64_t rest;  /* rows % granule */
-    uint64_t units; /* rows / granule */
-    uint32_t count; /* usable devices */
+    uint64_t rest;                      /* rows % granule */
+    uint64_t units;                     /* rows / granule */
+    uint32_t count;                     /* usable devices */
     struct item items[COX_DEVICES_MAX]; /* base and units unset */
 };
 
@@ -147,7 +147,8 @@ static int64_t capacity(const struct item *item, uint64_t base, uint64_t limit, 
     at.base = base;
     if (finish(&at, 0, granule) > ns)
         return -1;
-    double guess = floor((ns - item->fixed_ns - item->ns_per_row * (double)base) / (item->ns_per_row * (double)granule));
+    double guess = floor((ns - item->fixed_ns - item->ns_per_row * (double)base) /
+                         (item->ns_per_row * (double)granule));
     uint64_t n = guess <= 0 ? 0 : guess >= (double)limit ? limit : (uint64_t)guess;
     while (n > 0 && finish(&at, n, granule) > ns)
         n--;
