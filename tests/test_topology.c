@@ -329,10 +329,11 @@ static void allowed_list(pid_t thread, char *out, size_t bytes)
     cr_assert_not_null(file);
     out[0] = '\0';
     while (fgets(line, sizeof line, file)) {
-        if (sscanf(line, "Cpus_allowed_list: %[^\n]", line) == 1)
-            snprintf(out, bytes, "%s", line);
+        if (strncmp(line, "Cpus_allowed_list:", 18) == 0)
+            snprintf(out, bytes, "%.*s", (int)bytes - 1, line + 18 + strspn(line + 18, "\t "));
     }
     fclose(file);
+    out[strcspn(out, "\n")] = '\0';
     cr_assert_neq(out[0], '\0');
 }
 
