@@ -61,7 +61,8 @@ struct cox__mem {
     size_t bytes;
     size_t padded_bytes;
     bool wrapped;
-    cl_mem pinned; /* not NULL: `data` is this buffer, mapped */
+    cl_mem pinned;    /* not NULL: `data` lies in this buffer, mapped at `pinned_map` */
+    void *pinned_map;
     uint32_t pinned_device;
     cl_mem parents[COX_DEVICES_MAX]; /* per group, made at first use */
     uint64_t uses;

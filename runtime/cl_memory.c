@@ -14,7 +14,8 @@ static uint32_t first_staged(const struct cox__cl_backend *backend)
     return backend->device_count;
 }
 
-/* Page-locked memory comes from the driver of the first staged device: a buffer that stays mapped all its life. */
+/* Page-locked memory comes from the driver of the first staged device: a buffer that stays mapped all its life, one page
+ * longer than asked for, since not every driver begins it on a page. */
 static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
     uint32_t d = first_staged(backend);
@@ -22,23 +23,21 @@ static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
         return;
     const struct cox__cl_device *device = &backend->devices[d];
     cl_int code;
+    size_t bytes = mem->padded_bytes + COX__PAGE_BYTES;
     cl_mem pinned = clCreateBuffer(backend->groups[device->group].context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                                   mem->padded_bytes, NULL, &code);
+                                   bytes, NULL, &code);
     if (code == CL_SUCCESS) {
-        mem->data = clEnqueueMapBuffer(device->service, pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                                       mem->padded_bytes, 0, NULL, NULL, &code);
-        if (code == CL_SUCCESS && (uintptr_t)mem->data % COX__PAGE_BYTES == 0) {
+        char *mapped = clEnqueueMapBuffer(device->service, pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0,
+                                          NULL, NULL, &code);
+        if (code == CL_SUCCESS) {
+            mem->data = mapped + (COX__PAGE_BYTES - (uintptr_t)mapped % COX__PAGE_BYTES) % COX__PAGE_BYTES;
             mem->pinned = pinned;
+            mem->pinned_map = mapped;
             mem->pinned_device = d;
             return;
         }
-        if (code == CL_SUCCESS) {
-            clEnqueueUnmapMemObject(device->service, pinned, mem->data, 0, NULL, NULL);
-            clFinish(device->service);
-        }
         clReleaseMemObject(pinned);
     }
-    mem->data = NULL;
     cox__log(backend->log, COX_LOG_WARN, "%s gives no pinned memory of %zu bytes; copies will be slower",
              device->info.name, mem->padded_bytes);
 }
@@ -96,7 +95,8 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
         touched[mem->objects[i].device] = true;
     }
     if (mem->pinned) {
-        clEnqueueUnmapMemObject(backend->devices[mem->pinned_device].service, mem->pinned, mem->data, 0, NULL, NULL);
+        clEnqueueUnmapMemObject(backend->devices[mem->pinned_device].service, mem->pinned, mem->pinned_map, 0, NULL,
+                                NULL);
         touched[mem->pinned_device] = true;
     }
     for (uint32_t d = 0; d < backend->device_count; d++)

@@ -57,6 +57,7 @@ struct unit_stage {
     const struct cox_variant *variant;
     cl_program program;
     cl_kernel kernel;
+    size_t local[2];
     struct arg_memo *memos;
 };
 
@@ -93,6 +94,39 @@ static uint64_t now_ns(const struct cox__unit *unit)
 
 /* ---- creation ---- */
 
+/* The variant's local size, halved where the device allows no such group and the kernel does not depend on it. Once chosen
+ * it never changes. */
+static cox_status choose_local(struct cox__unit *unit, struct unit_stage *made)
+{
+    const struct cox_device_info *info = &unit->device->info;
+    size_t most = 0, required[3] = {0};
+    cl_ulong local_bytes = 0;
+    made->local[0] = made->variant->local_columns;
+    made->local[1] = made->variant->local_rows;
+    clGetKernelWorkGroupInfo(made->kernel, unit->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
+    clGetKernelWorkGroupInfo(made->kernel, unit->device->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required,
+                             required, NULL);
+    clGetKernelWorkGroupInfo(made->kernel, unit->device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes,
+                             &local_bytes, NULL);
+    bool free_choice = !required[0] && !local_bytes;
+    for (uint32_t a = 0; a < made->stage->arg_count; a++)
+        free_choice &= made->stage->args[a].kind != COX_ARG_KIND_LOCAL;
+    size_t wanted = made->local[0] * made->local[1];
+    while (free_choice && made->local[0] * made->local[1] > most && most) {
+        size_t *larger = made->local[0] >= made->local[1] ? &made->local[0] : &made->local[1];
+        *larger = (*larger + 1) / 2;
+    }
+    if (made->local[0] * made->local[1] > most) {
+        cox__log(unit->backend->log, COX_LOG_WARN, "%s: kernel %s allows %zu work-items in a group, not %zu",
+                 info->name, made->stage->kernel, most, wanted);
+        return COX_E_UNSUPPORTED;
+    }
+    if (made->local[0] * made->local[1] != wanted)
+        cox__log(unit->backend->log, COX_LOG_INFO, "%s: kernel %s runs in groups of %zu x %zu", info->name,
+                 made->stage->kernel, made->local[0], made->local[1]);
+    return COX_OK;
+}
+
 static cox_status make_kernel(struct cox__unit *unit, struct unit_stage *made)
 {
     const struct cox__log *log = unit->backend->log;
@@ -115,19 +149,15 @@ static cox_status make_kernel(struct cox__unit *unit, struct unit_stage *made)
         return code == CL_INVALID_KERNEL_NAME ? COX_E_BUILD : status;
     }
     cl_uint args = 0;
-    size_t group = 0, local = (size_t)made->variant->local_columns * made->variant->local_rows;
     clGetKernelInfo(made->kernel, CL_KERNEL_NUM_ARGS, sizeof args, &args, NULL);
-    clGetKernelWorkGroupInfo(made->kernel, unit->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof group, &group, NULL);
     if (args != made->stage->arg_count) {
         cox__log(log, COX_LOG_ERROR, "kernel %s takes %u arguments, the stage gives %u", made->stage->kernel, args,
                  made->stage->arg_count);
         return COX_E_INVALID;
     }
-    if (local > group) {
-        cox__log(log, COX_LOG_WARN, "%s: kernel %s allows %zu work-items in a group, not %zu", info->name,
-                 made->stage->kernel, group, local);
-        return COX_E_UNSUPPORTED;
-    }
+    status = choose_local(unit, made);
+    if (status)
+        return status;
     made->memos = calloc(made->stage->arg_count ? made->stage->arg_count : 1, sizeof *made->memos);
     return made->memos ? COX_OK : COX_E_NOMEM;
 }
@@ -436,7 +466,7 @@ static cl_int set_args(struct unit_stage *stage, const struct launch *launch, ui
     return CL_SUCCESS;
 }
 
-static size_t padded(uint32_t count, uint32_t per_item, uint32_t local)
+static size_t padded(uint32_t count, uint32_t per_item, size_t local)
 {
     size_t items = ((size_t)count + per_item - 1) / per_item;
     return (items + local - 1) / local * local;
@@ -448,9 +478,9 @@ static cox_status run_stages(struct cox__unit *unit, const struct launch *launch
     for (uint32_t s = 0; s < unit->pipeline->stage_count; s++) {
         struct unit_stage *stage = &unit->stages[s];
         const struct cox_variant *variant = stage->variant;
-        const size_t local[2] = {variant->local_columns, variant->local_rows};
-        const size_t global[2] = {padded(stage->stage->columns, variant->item_columns, variant->local_columns),
-                                  padded(launch->rows, variant->item_rows, variant->local_rows)};
+        const size_t *local = stage->local;
+        const size_t global[2] = {padded(stage->stage->columns, variant->item_columns, local[0]),
+                                  padded(launch->rows, variant->item_rows, local[1])};
         cl_int code = set_args(stage, launch, unit->pipeline->rows);
         if (code)
             return check(unit, code, "clSetKernelArg");

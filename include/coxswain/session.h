@@ -77,7 +77,8 @@ struct cox_variant {
     const char *source;        /* OpenCL C; copied */
     const char *options;       /* build options; NULL = none; copied */
     uint32_t local_columns;    /* local size; 0 = 1. Never changes, the global size is padded to it: */
-    uint32_t local_rows;       /* guard in the kernel with get_global_id against columns and rows */
+    uint32_t local_rows;       /* guard in the kernel with get_global_id against columns and rows. Halved on a device that
+                                  allows no such group, unless the kernel uses local memory or requires its size */
     uint32_t item_columns;     /* columns and rows that one work-item covers; 0 = 1 */
     uint32_t item_rows;
 };
