@@ -30,7 +30,7 @@ PKG_CONFIG_PATH=$(dirname "$pc")
 export PKG_CONFIG_PATH
 # eval, because pkg-config quotes the space in the prefix for a shell.
 eval "\"$cc\" -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags coxswain) \"$source/examples/hello.c\" \
-    -o \"$dir/hello\" $(pkg-config --libs coxswain)"
+    -o \"$dir/hello\" $(pkg-config --libs coxswain) -lm"
 LD_LIBRARY_PATH=$(dirname "$(find "$prefix" -name libcoxswain.so)")
 export LD_LIBRARY_PATH
 "$dir/hello" >"$dir/hello.txt"
