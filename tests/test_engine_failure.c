@@ -506,7 +506,7 @@ Test(engine_failure, a_run_again_is_counted_once_in_a_reduction)
 static struct cox_split split_of(uint32_t bands, const uint32_t (*device_first_rows)[3])
 {
     struct cox_split split = {.band_count = bands};
-    for (uint32_t i = 0; i < bands && i < COX_BANDS_MAX; i++)
+    for (uint32_t i = 0; i < bands && i < 4; i++)
         split.bands[i] = (struct cox_band){device_first_rows[i][0], device_first_rows[i][1], device_first_rows[i][2]};
     return split;
 }
