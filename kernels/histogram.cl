@@ -22,7 +22,7 @@
 /* The word that counts each pixel and, in *bits, its luminance. */
 static inline sint histogram_bin(real r, real g, real b, sint *bits)
 {
-    const real y = MULADD(r, REAL(0.2126f), MULADD(g, REAL(0.7152f), b * REAL(0.0722f)));
+    const real y = det_luminance(r, g, b);
     const real scaled = MULADD(det_log2(det_max(y, REAL(0x1p-20f))), REAL(32.0f), REAL(512.0f));
     const sint bin = TO_SINT(det_min(scaled, REAL(1023.0f)));
     *bits = AS_SINT(y);

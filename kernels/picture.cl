@@ -3,8 +3,8 @@
  * Formula, for each pixel:
  *     c    = min(gain * max(c, 0), 2^24)             for R, G, B; NaN = 0, infinity = the largest finite value
  *     m    = max(R, G, B)
- *     w    = desat * over / (over + knee_over)        over = max(m - 1, 0): how far colours above white go to white
- *     c    = c + (m - c) * w
+ *     w    = over / (over + 3)                        over = fade_speed * max(Y - fade, 0), Y the luminance of c
+ *     c    = c + (m - c) * w                          light above `fade` turns white, as on film
  *     rational operators (hable, reinhard, mobius, aces, linear), kind 0:
  *         f(m) = (a2 m^2 + a1 m + a0) / (b2 m^2 + b1 m + b0), or m below `knee`;  c = c * f(m)/m
  *     exposure operator, kind 1, each channel for itself:
@@ -30,8 +30,7 @@ struct picture_params {
     float a0, a1, a2;
     float b0, b1, b2;
     float knee;
-    float desat;
-    float knee_over;
+    float fade, fade_speed;
     float slope, start, start_out, inner, outer;
 };
 
@@ -73,19 +72,19 @@ static inline struct codes map_pixels(struct pixels px, const struct picture_par
     real g = det_min(px.g * REAL(k->gain), REAL(0x1p24f));
     real b = det_min(px.b * REAL(k->gain), REAL(0x1p24f));
     real m = det_max(r, det_max(g, b));
-    real over = det_max(m - REAL(1.0f), REAL(0.0f));
-    real whiten = over + REAL(k->knee_over);
+    real over = det_max(det_luminance(r, g, b) - REAL(k->fade), REAL(0.0f)) * REAL(k->fade_speed);
+    real whiten = over + REAL(3.0f);
     if (k->kind == 0) {
         real p = MULADD(MULADD(m, REAL(k->a2), REAL(k->a1)), m, REAL(k->a0));
         real q = MULADD(MULADD(m, REAL(k->b2), REAL(k->b1)), m, REAL(k->b0)) * det_max(m, REAL(0x1p-40f));
         real inverse = det_rcp(q * whiten); /* one reciprocal for both quotients */
-        real w = over * REAL(k->desat) * (inverse * q);
+        real w = over * (inverse * q);
         real ratio = PICK(m < REAL(k->knee), REAL(1.0f), p * (inverse * whiten));
         r = MULADD(m - r, w, r) * ratio;
         g = MULADD(m - g, w, g) * ratio;
         b = MULADD(m - b, w, b) * ratio;
     } else {
-        real w = over * REAL(k->desat) * det_rcp(whiten);
+        real w = over * det_rcp(whiten);
         r = exposure_curve(MULADD(m - r, w, r), k);
         g = exposure_curve(MULADD(m - g, w, g), k);
         b = exposure_curve(MULADD(m - b, w, b), k);

@@ -14,8 +14,7 @@ struct picture_params {
     float a0, a1, a2;
     float b0, b1, b2;
     float knee;
-    float desat;
-    float knee_over;
+    float fade, fade_speed;
     float slope, start, start_out, inner, outer;
 };
 
@@ -228,78 +227,117 @@ cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *shape, struct co
 
 /* --- Curves ------------------------------------------------------------------------------------------------------- */
 
-/* (a2 x^2 + a1 x + a0) / (b2 x^2 + b1 x + b0) from x = knee on, x below it. */
-struct rational {
+/* An operator's curve in double precision. */
+struct curve {
+    bool exposure; /* which half below is in use */
+    /* (a2 x^2 + a1 x + a0) / (b2 x^2 + b1 x + b0) from x = knee on, x below it. */
     double a0, a1, a2, b0, b1, b2, knee;
+    /* x slope up to x = start, then start_out + outer log2((x - start) inner + 1). */
+    double slope, start, start_out, inner, outer;
 };
 
 /* Hable's curve for Uncharted 2, scaled so that the peak becomes white. The subtraction of E/F is folded into the
  * numerator, where nothing cancels. */
-static struct rational curve_hable(double peak)
+static struct curve curve_hable(double peak)
 {
     const double a = 0.15, b = 0.50, c = 0.10, d = 0.20, e = 0.02, f = 0.30;
     const double a1 = c * b - b * (e / f), a2 = a * (1 - e / f);
     const double white = ((a2 * peak + a1) * peak) / ((a * peak + b) * peak + d * f);
-    return (struct rational){.a1 = a1 / white, .a2 = a2 / white, .b0 = d * f, .b1 = b, .b2 = a};
+    return (struct curve){.a1 = a1 / white, .a2 = a2 / white, .b0 = d * f, .b1 = b, .b2 = a};
 }
 
 /* x / (x + 1), scaled so that the peak becomes white. */
-static struct rational curve_reinhard(double peak)
+static struct curve curve_reinhard(double peak)
 {
-    return (struct rational){.a1 = (peak + 1) / peak, .b0 = 1, .b1 = 1};
+    return (struct curve){.a1 = (peak + 1) / peak, .b0 = 1, .b1 = 1};
+}
+
+static struct curve curve_linear(void)
+{
+    return (struct curve){.a1 = 1, .b0 = 1};
 }
 
 /* Linear up to j, then a Moebius transform that meets it with equal slope and takes the peak to white. */
-static struct rational curve_mobius(double peak)
+static struct curve curve_mobius(double peak)
 {
     const double j = 0.3;
     if (peak < 1.001) /* nothing to compress; the formula tends to the identity */
-        return (struct rational){.a1 = 1, .b0 = 1};
+        return curve_linear();
     const double a = -j * j * (peak - 1) / (j * j - 2 * j + peak);
     const double b = (j * j - 2 * j * peak + peak) / (peak - 1);
     const double scale = (b * b + 2 * b * j + j * j) / (b - a);
-    return (struct rational){.a0 = scale * a / b, .a1 = scale / b, .b0 = 1, .b1 = 1 / b, .knee = j};
+    return (struct curve){.a0 = scale * a / b, .a1 = scale / b, .b0 = 1, .b1 = 1 / b, .knee = j};
 }
 
 /* Narkowicz's fit of the ACES reference rendering. */
-static struct rational curve_aces(void)
+static struct curve curve_aces(void)
 {
-    return (struct rational){.a1 = 0.03, .a2 = 2.51, .b0 = 0.14, .b1 = 0.59, .b2 = 2.43};
+    return (struct curve){.a1 = 0.03, .a2 = 2.51, .b0 = 0.14, .b1 = 0.59, .b2 = 2.43};
 }
 
-static struct rational curve_linear(void)
-{
-    return (struct rational){.a1 = 1, .b0 = 1};
-}
-
-/* The exposure operator of the OpenEXR viewers: light is scaled so that middle grey is 1, followed linearly to
- * 2^-3 and logarithmically from there, such that the peak becomes 2^3.5, which is white. */
-static void curve_exposure(double peak, struct picture_params *p)
+/* The operator of the OpenEXR viewers: light is scaled so that middle grey is 1, followed linearly to 2^-3 and
+ * logarithmically from there, such that the peak becomes 2^3.5, which is white. */
+static struct curve curve_exposure(double peak)
 {
     const double scale = exp2(2.47393), low = exp2(-3.0), white = exp2(3.5);
     const double x = peak * scale - low, y = white - low;
-    p->kind = KIND_EXPOSURE;
-    p->slope = (float)(scale / white);
-    if (x <= y * 1.001) { /* nothing to compress: linear throughout */
-        p->start = 0x1p30f; /* above every light */
-        return;
-    }
-    /* f solves x f + 1 = exp(y f): the right side is convex and both are 1 at 0, so above the root it is larger. */
+    if (x <= y * 1.001) /* nothing to compress: linear throughout */
+        return (struct curve){.exposure = true, .slope = scale / white, .start = 0x1p30};
+    /* f solves x f + 1 = exp(y f). Both sides are 1 at 0 and the right one is convex: it is the larger one above the
+     * root. */
     double lo = 0, hi = 1;
     while (exp(y * hi) < x * hi + 1)
         hi *= 2;
-    for (int i = 0; i < 200 && lo < hi; i++) {
+    for (int i = 0; i < 200; i++) {
         const double f = (lo + hi) / 2;
         if (exp(y * f) < x * f + 1)
             lo = f;
         else
             hi = f;
     }
-    const double f = hi;
-    p->start = (float)(low / scale);
-    p->start_out = (float)(low / white);
-    p->inner = (float)(f * scale);
-    p->outer = (float)(log(2.0) / (f * white));
+    return (struct curve){.exposure = true,
+                          .slope = scale / white,
+                          .start = low / scale,
+                          .start_out = low / white,
+                          .inner = hi * scale,
+                          .outer = log(2.0) / (hi * white)};
+}
+
+enum { PEAK_DEFAULT = 10 };
+
+static struct curve curve_of(enum cox_operator op, double peak)
+{
+    peak = fmin(fmax(peak, 0x1p-10), 0x1p24); /* the kernel limits light to 2^24 */
+    switch (op) {
+    case COX_OPERATOR_HABLE: return curve_hable(peak);
+    case COX_OPERATOR_REINHARD: return curve_reinhard(peak);
+    case COX_OPERATOR_MOBIUS: return curve_mobius(peak);
+    case COX_OPERATOR_ACES: return curve_aces();
+    case COX_OPERATOR_EXPOSURE: return curve_exposure(peak);
+    case COX_OPERATOR_LINEAR:
+    case COX_OPERATOR_COUNT: break;
+    }
+    return curve_linear();
+}
+
+static double curve_at(const struct curve *c, double x)
+{
+    if (c->exposure)
+        return x < c->start ? x * c->slope : c->start_out + c->outer * log2((x - c->start) * c->inner + 1);
+    return x < c->knee ? x : ((c->a2 * x + c->a1) * x + c->a0) / ((c->b2 * x + c->b1) * x + c->b0);
+}
+
+/* Where a rising curve reaches y, between lo and hi; the nearer end if it does not. */
+static double curve_inverse(const struct curve *c, double y, double lo, double hi)
+{
+    for (int i = 0; i < 100; i++) {
+        const double x = sqrt(lo * hi);
+        if (curve_at(c, x) < y)
+            lo = x;
+        else
+            hi = x;
+    }
+    return hi;
 }
 
 cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape, const struct cox_tonemap_settings *settings,
@@ -311,32 +349,27 @@ cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape, const stru
     if (!(fabsf(settings->exposure_stops) <= 64.0f) || !(settings->peak >= 0.0f) || isnan(settings->desaturate))
         return COX_E_INVALID;
 
-    double peak = settings->peak == 0.0f ? 10.0 : (double)settings->peak;
-    peak = fmin(fmax(peak, 0x1p-10), 0x1p24); /* the kernel limits light to 2^24 */
-    double desat = settings->desaturate == 0.0f ? 0.75 : (double)settings->desaturate;
-    desat = fmin(fmax(desat, 0.0), 1.0);
-
-    struct picture_params p = {.kind = KIND_RATIONAL,
-                               .gain = (float)exp2((double)settings->exposure_stops),
-                               .desat = (float)desat,
-                               .knee_over = 1.0f};
-    struct rational r = curve_linear();
-    switch (settings->op) {
-    case COX_OPERATOR_HABLE: r = curve_hable(peak); break;
-    case COX_OPERATOR_REINHARD: r = curve_reinhard(peak); break;
-    case COX_OPERATOR_MOBIUS: r = curve_mobius(peak); break;
-    case COX_OPERATOR_ACES: r = curve_aces(); break;
-    case COX_OPERATOR_EXPOSURE: curve_exposure(peak, &p); break;
-    case COX_OPERATOR_LINEAR:
-    case COX_OPERATOR_COUNT: break;
-    }
-    p.a0 = (float)r.a0;
-    p.a1 = (float)r.a1;
-    p.a2 = (float)r.a2;
-    p.b0 = (float)r.b0;
-    p.b1 = (float)r.b1;
-    p.b2 = (float)r.b2;
-    p.knee = (float)r.knee;
+    const struct curve c = curve_of(settings->op, settings->peak == 0.0f ? PEAK_DEFAULT : (double)settings->peak);
+    const double strength =
+        settings->desaturate == 0.0f ? 0.75 : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
+    /* Colours begin to fade where the curve has left the middle of its range, but never below diffuse white. */
+    const double fade = curve_inverse(&c, 0.5, 1.0, 0x1p24);
+    const struct picture_params p = {.kind = c.exposure ? KIND_EXPOSURE : KIND_RATIONAL,
+                                     .gain = (float)exp2((double)settings->exposure_stops),
+                                     .a0 = (float)c.a0,
+                                     .a1 = (float)c.a1,
+                                     .a2 = (float)c.a2,
+                                     .b0 = (float)c.b0,
+                                     .b1 = (float)c.b1,
+                                     .b2 = (float)c.b2,
+                                     .knee = (float)c.knee,
+                                     .fade = (float)fade,
+                                     .fade_speed = (float)(strength / fade),
+                                     .slope = (float)c.slope,
+                                     .start = (float)c.start,
+                                     .start_out = (float)c.start_out,
+                                     .inner = (float)c.inner,
+                                     .outer = (float)c.outer};
     memset(params, 0, sizeof(*params));
     memcpy(params, &p, sizeof(p));
     return COX_OK;
@@ -345,6 +378,19 @@ cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape, const stru
 /* --- Analysis ----------------------------------------------------------------------------------------------------- */
 
 enum { BINS_PER_STOP = 32, LOWEST_STOP = -16 };
+
+/* The upper edge of the bin below which all but `above` pixels lie, or the largest luminance if that is less. */
+static float luminance_below(const uint32_t *histogram, uint64_t above)
+{
+    float largest;
+    memcpy(&largest, &histogram[COX_TONEMAP_HISTOGRAM_BINS + 1], sizeof(largest));
+    int bin = COX_TONEMAP_HISTOGRAM_BINS - 1;
+    while (bin > 0 && histogram[bin] <= above)
+        above -= histogram[bin--];
+    const float edge = (float)exp2((bin + 1.0) / BINS_PER_STOP + LOWEST_STOP);
+    /* The last bin has no upper edge. */
+    return bin == COX_TONEMAP_HISTOGRAM_BINS - 1 || edge > largest ? largest : edge;
+}
 
 void cox_tonemap_read_analysis(const uint32_t *histogram, struct cox_tonemap_analysis *out)
 {
@@ -360,23 +406,26 @@ void cox_tonemap_read_analysis(const uint32_t *histogram, struct cox_tonemap_ana
         return;
     out->log_average = (float)exp2(sum / (double)lit);
 
-    float largest;
-    memcpy(&largest, &histogram[COX_TONEMAP_HISTOGRAM_BINS + 1], sizeof(largest));
-    uint64_t above = out->pixels / 20000; /* 0.005 % may exceed the peak */
-    int bin = COX_TONEMAP_HISTOGRAM_BINS - 1;
-    while (bin > 0 && histogram[bin] <= above)
-        above -= histogram[bin--];
-    const float edge = (float)exp2((bin + 1.0) / BINS_PER_STOP + LOWEST_STOP);
-    /* The last bin has no upper edge. */
-    out->peak = bin == COX_TONEMAP_HISTOGRAM_BINS - 1 || edge > largest ? largest : edge;
+    out->peak = luminance_below(histogram, out->pixels / 20000);
+    out->highlight = luminance_below(histogram, out->pixels / 50);
 }
 
 void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis, struct cox_tonemap_settings *settings)
 {
     if (!(analysis->log_average > 0.0f))
         return;
-    double stops = (double)settings->exposure_stops + log2(0.18 / (double)analysis->log_average);
-    stops = fmin(fmax(stops, -64.0), 64.0);
+    const double grey = 0.18;
+    double stops = log2(grey / (double)analysis->log_average);
+    /* A night scene stays one: lift no further than the highlights allow. */
+    if (analysis->highlight > 0.0f)
+        stops = fmin(stops, fmax(-log2((double)analysis->highlight), 0.0));
+    /* Then so much more as the operator takes from middle grey. Its curve depends on the peak, which moves along. */
+    double lift = 0;
+    for (int i = 0; i < 8; i++) {
+        const struct curve c = curve_of(settings->op, fmax((double)analysis->peak * exp2(stops + lift), 1.0));
+        lift = log2(curve_inverse(&c, grey, grey / 8, grey * 8) / grey);
+    }
+    stops = fmin(fmax(stops + lift + (double)settings->exposure_stops, -64.0), 64.0);
     settings->exposure_stops = (float)stops;
     settings->peak = (float)fmax((double)analysis->peak * exp2(stops), 1.0);
 }

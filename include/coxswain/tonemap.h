@@ -60,6 +60,7 @@ struct cox_tonemap_settings {
 struct cox_tonemap_analysis {
     float log_average; /* exp(mean ln luminance) over the non-black pixels; 0 for a black picture */
     float peak;        /* the luminance that 99.995 % of the pixels do not exceed */
+    float highlight;   /* the luminance that 98 % of the pixels do not exceed */
     uint64_t pixels;
 };
 
