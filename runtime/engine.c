@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine.h"
+#include "layout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,8 @@ static void lose_unit(struct cox_session *session, uint32_t unit, cox_status sta
     session->dead = true;
     for (uint32_t u = 0; u < session->unit_count; u++)
         session->dead &= !session->units[u].usable;
+    if (session->dead)
+        pthread_cond_broadcast(&session->slot_free); /* nobody shall wait for a slot in vain */
     pthread_mutex_unlock(&session->lock);
     cox__log(&session->runtime->log, COX_LOG_WARN, "%s leaves the session: %s", lost->info.name,
              cox_status_text(status));
@@ -274,27 +277,16 @@ void cox__engine_view(const struct cox_session *session, uint64_t frame, struct 
                                     .devices = devices};
 }
 
-/* The rows that nothing better is known for: equal costs. */
+/* When nothing better is known: equal costs. */
 static void split_evenly(const struct cox_sched_view *view, struct cox_split *split)
 {
-    struct cox_cost costs[COX_DEVICES_MAX];
+    double equal[COX_DEVICES_MAX];
     uint32_t rows[COX_DEVICES_MAX];
     for (uint32_t d = 0; d < view->device_count; d++)
-        costs[d] = (struct cox_cost){.usable = view->devices[d].usable, .fixed_ns = 0, .ns_per_row = 1};
-    cox_waterfill(view->rows, view->granule, view->min_band_rows, costs, view->device_count, rows);
+        equal[d] = 1;
     memset(split, 0, sizeof *split);
-    uint32_t first = 0, last = view->device_count;
-    /* The device that takes the frame's ragged end comes last. */
-    for (uint32_t d = 0; d < view->device_count; d++)
-        if (rows[d] % view->granule)
-            last = d;
-    for (uint32_t i = 0; i <= view->device_count; i++) {
-        uint32_t d = i < view->device_count ? i : last;
-        if (d == view->device_count || (i < view->device_count && d == last) || !rows[d])
-            continue;
-        split->bands[split->band_count++] = (struct cox_band){.device = d, .first_row = first, .rows = rows[d]};
-        first += rows[d];
-    }
+    cox__layout_balance(view, equal, rows);
+    cox__layout_bands(view, rows, split);
 }
 
 static void decide_split(struct cox_session *session, struct cox__slot *slot)
@@ -414,13 +406,13 @@ static bool deliver(struct cox_session *session)
         slot->next_free = session->free_slots;
         session->free_slots = slot;
         session->frames_done++;
-        pthread_cond_broadcast(&session->changed);
+        pthread_cond_signal(&session->slot_free);
         pthread_mutex_unlock(&session->lock);
         if (done)
             done(user, index, status);
         pthread_mutex_lock(&session->lock);
         session->under_way--;
-        pthread_cond_broadcast(&session->changed);
+        pthread_cond_broadcast(&session->delivered);
         pthread_mutex_unlock(&session->lock);
         progress = true;
     }
@@ -573,7 +565,7 @@ static void take_request(struct cox_runtime *runtime, struct cox__request *reque
         *link = session->next_active;
     pthread_mutex_lock(&session->lock);
     session->detached = true;
-    pthread_cond_broadcast(&session->changed);
+    pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock); /* the session may be gone from here on */
 }
 

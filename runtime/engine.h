@@ -125,7 +125,8 @@ struct cox_session {
     struct cox__session_unit units[COX_DEVICES_MAX];
 
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* a slot came free, a frame was delivered, the session was detached */
+    pthread_cond_t slot_free; /* for submitters */
+    pthread_cond_t delivered; /* a callback has returned, or the session was detached */
     struct cox__slot *slots;
     struct cox__slot *free_slots;
     uint64_t next_index;

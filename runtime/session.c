@@ -150,7 +150,8 @@ static void free_session(cox_session *session)
     free(session->warmup.slot);
     free(session->policy_state);
     cox__pipeline_clear(&session->pipeline);
-    pthread_cond_destroy(&session->changed);
+    pthread_cond_destroy(&session->slot_free);
+    pthread_cond_destroy(&session->delivered);
     pthread_mutex_destroy(&session->lock);
     free(session);
 }
@@ -189,7 +190,8 @@ cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_par
     session->report_user = params->report_user;
     session->warmup.finished = params->no_warmup;
     pthread_mutex_init(&session->lock, NULL);
-    pthread_cond_init(&session->changed, NULL);
+    pthread_cond_init(&session->slot_free, NULL);
+    pthread_cond_init(&session->delivered, NULL);
 
     status = cox__pipeline_init(&session->pipeline, params, &runtime->log);
     if (status)
@@ -234,7 +236,7 @@ void cox_session_destroy(cox_session **out)
     cox__engine_request(session->runtime, &request);
     pthread_mutex_lock(&session->lock);
     while (!session->detached)
-        pthread_cond_wait(&session->changed, &session->lock);
+        pthread_cond_wait(&session->delivered, &session->lock);
     pthread_mutex_unlock(&session->lock);
     free_session(session);
 }
@@ -298,7 +300,7 @@ cox_status cox_session_submit(cox_session *session, const struct cox_frame *fram
     bool nowait = frame->nowait || cox__loop_inside(session->runtime->loop);
     pthread_mutex_lock(&session->lock);
     while (!session->free_slots && !session->dead && !nowait)
-        pthread_cond_wait(&session->changed, &session->lock);
+        pthread_cond_wait(&session->slot_free, &session->lock);
     struct cox__slot *slot = session->free_slots;
     if (session->dead || !slot) {
         status = session->dead ? COX_E_NO_DEVICE : COX_E_BUSY;
@@ -320,7 +322,7 @@ void cox_session_wait(cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
     while (session->under_way)
-        pthread_cond_wait(&session->changed, &session->lock);
+        pthread_cond_wait(&session->delivered, &session->lock);
     pthread_mutex_unlock(&session->lock);
 }
 
@@ -349,7 +351,7 @@ cox_status cox_session_run(cox_session *session, const struct cox_frame *frame)
         return status;
     pthread_mutex_lock(&session->lock);
     while (!wait.done)
-        pthread_cond_wait(&session->changed, &session->lock);
+        pthread_cond_wait(&session->delivered, &session->lock);
     pthread_mutex_unlock(&session->lock);
     return wait.status;
 }
