@@ -26,6 +26,7 @@ enum { REPEAT_MAX = 1000000, FRAME_LINES_MAX = 12, BAR_WIDTH = 24 };
 
 /* SDR white of an HDR picture, in cd/m2 (ITU-R BT.2408). */
 static const double white_nits = 203.0;
+static const double default_peak_nits = 2030.0;
 
 static const char usage_text[] =
     "Usage: cox-tonemap INPUT -o OUTPUT [options]\n"
@@ -35,9 +36,9 @@ static const char usage_text[] =
     "\n"
     "  -o, --output FILE       the PNG; - is standard output\n"
     "      --operator NAME     hable (default), reinhard, mobius, aces, exposure or linear\n"
-    "      --exposure STOPS    brighten (> 0) or darken the picture; added to what --peak auto finds\n"
-    "      --peak NITS|auto    the brightest light that keeps its gradation, in cd/m2 with white at 203;\n"
-    "                          auto (default): exposure and peak from the picture itself\n"
+    "      --exposure STOPS    brighten (> 0) or darken (< 0) the picture first\n"
+    "      --peak NITS|auto    the brightest light that keeps its gradation, in cd/m2 with white at 203 (default\n"
+    "                          2030); auto: exposure and peak from the picture, for one of unknown brightness\n"
     "      --desat STRENGTH    how much colours brighter than white fade to white, 0 to 1 (default 0.75)\n"
     "      --depth 8|16        bits per channel of the PNG (default 8)\n"
     "      --alpha             keep an alpha channel (default: transparent parts lie over black)\n"
@@ -116,7 +117,29 @@ static struct {
     size_t used;
     unsigned lines;
     char text[16384]; /* lines, each with a newline */
+    unsigned said_count;
+    uint64_t said[64]; /* hashes of what was printed: every session has the same to say of the same device */
 } logbook = {.lock = PTHREAD_MUTEX_INITIALIZER, .shown = COX_LOG_WARN};
+
+/* FNV-1a, 64 bits. */
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    for (const uint8_t *at = data, *end = at + bytes; at < end; at++)
+        hash = (hash ^ *at) * 0x100000001b3;
+    return hash;
+}
+static const uint64_t hash_start = 0xcbf29ce484222325;
+
+static bool said_before(const char *line)
+{
+    uint64_t hash = hash_bytes(hash_start, line, strlen(line));
+    for (unsigned i = 0; i < logbook.said_count; i++)
+        if (logbook.said[i] == hash)
+            return true;
+    if (logbook.said_count < sizeof logbook.said / sizeof logbook.said[0])
+        logbook.said[logbook.said_count++] = hash;
+    return false;
+}
 
 static void on_log(void *user, enum cox_log_level level, const char *line)
 {
@@ -131,7 +154,7 @@ static void on_log(void *user, enum cox_log_level level, const char *line)
             logbook.text[logbook.used] = 0;
             logbook.lines++;
         }
-    } else if (level <= logbook.shown) {
+    } else if (level <= logbook.shown && !said_before(line)) {
         fprintf(stderr, "cox-tonemap: %s%s\n", level == COX_LOG_WARN ? "warning: " : "", line);
     }
     pthread_mutex_unlock(&logbook.lock);
@@ -584,29 +607,19 @@ static bool open_files(struct job *job)
     return true;
 }
 
-/* Nothing fits the user's list: say what there is. */
+/* Nothing fits the user's list. The library's lines say what it did not find and what there is. */
 static bool complain_devices(const char *wanted)
 {
-    char reason[512] = "";
     pthread_mutex_lock(&logbook.lock);
-    if (logbook.lines)
-        snprintf(reason, sizeof reason, "%.*s", (int)strcspn(logbook.text, "\n"), logbook.text);
+    char all[1536] = "";
+    size_t used = 0;
+    for (const char *line = logbook.text; *line && used < sizeof all; line += strcspn(line, "\n") + 1)
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%.*s", used ? "; " : "", (int)strcspn(line, "\n"),
+                                 line);
+    complain("--devices %s: %s", wanted, *all ? all : "nothing of that name");
     logbook_clear();
     pthread_mutex_unlock(&logbook.lock);
-    char list[1024] = "";
-    size_t used = 0;
-    cox_runtime *all = NULL;
-    if (cox_runtime_create(&all, COX_RUNTIME_PARAMS(.reserve = COX_RESERVE_OFF)) == COX_OK) {
-        struct cox_device_info info;
-        for (uint32_t i = 0; cox_runtime_device_info(all, i, &info) == COX_OK && used + 200 < sizeof list; i++)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%u.%u %.100s (%s)", i ? "; " : "",
-                                     info.platform_index, info.device_index, info.name,
-                                     cox_device_type_name(info.type));
-    }
-    cox_runtime_destroy(&all);
-    if (*reason)
-        return complain("--devices %s: %s; there are: %s", wanted, reason, list);
-    return complain("--devices %s: nothing of that name; there are: %s", wanted, list);
+    return false;
 }
 
 static bool start_runtime(struct job *job)
@@ -771,15 +784,19 @@ static void print_devices(const struct job *job)
     say("devices\n");
     for (uint32_t d = 0; d < job->device_count; d++) {
         const struct cox_device_info *device = &job->devices[d];
-        say("  %c %u  %.60s (%.40s), %s, %s memory, %u compute unit%s%s\n", report_bar_mark(d), d, device->name,
-            device->platform, cox_device_type_name(device->type), cox_memory_mode_name(device->mode),
-            device->compute_units, device->compute_units == 1 ? "" : "s",
-            device->subdevice ? ", a sub-device" : "");
+        char mark = '-';
+        for (uint32_t i = 0; i < job->info.device_count; i++)
+            if (job->info.devices[i].device == d && job->info.devices[i].usable)
+                mark = report_bar_mark(i);
+        say("  %c %u  %.60s (%.40s), %s, %s memory, %u compute unit%s%s%s\n", mark, d, device->name, device->platform,
+            cox_device_type_name(device->type), cox_memory_mode_name(device->mode), device->compute_units,
+            device->compute_units == 1 ? "" : "s", device->subdevice ? ", a sub-device" : "",
+            mark == '-' ? ": does not take part" : "");
     }
     struct cox_host_info host;
     cox_runtime_host_info(job->runtime, &host);
     if (host.reserved)
-        say("  core of CPU %u is kept for the scheduler: %s\n", host.reserved_cpu, host.reserve_reason);
+        say("  CPU %u is kept for the scheduler: %s\n", host.reserved_cpu, host.reserve_reason);
     else if (job->options->verbose)
         say("  no core is reserved: %s\n", host.reserve_reason);
 }
@@ -908,15 +925,13 @@ static bool run_frames(struct job *job)
 
 /* --- Results ------------------------------------------------------------------------------------------------------- */
 
-/* FNV-1a, 64 bits, over the pixels without the padding of rows. */
+/* Of the pixels, without the padding of rows. */
 static uint64_t hash_pixels(const struct job *job, const cox_buffer *buffer)
 {
-    uint64_t hash = 0xcbf29ce484222325;
-    for (uint32_t y = 0; y < job->shape.height; y++) {
-        const uint8_t *row = (const uint8_t *)cox_buffer_data(buffer) + y * job->shape.out_pitch_bytes;
-        for (size_t i = 0; i < job->shape.width * out_pixel_bytes(job); i++)
-            hash = (hash ^ row[i]) * 0x100000001b3;
-    }
+    uint64_t hash = hash_start;
+    for (uint32_t y = 0; y < job->shape.height; y++)
+        hash = hash_bytes(hash, (const uint8_t *)cox_buffer_data(buffer) + y * job->shape.out_pitch_bytes,
+                          job->shape.width * out_pixel_bytes(job));
     return hash;
 }
 
@@ -934,8 +949,9 @@ static bool verify(struct job *job, uint64_t expected)
     if (status != COX_OK)
         return complain_status("cannot get memory to verify", status);
     say("verify    together        %016" PRIx64 "\n", expected);
-    for (uint32_t d = 0; d < job->device_count && !interrupted; d++) {
+    for (uint32_t i = 0; i < job->info.device_count && !interrupted; i++) {
         cox_session *session = NULL;
+        uint32_t d = job->info.devices[i].device;
         status = create_session(job, d, &session);
         if (status == COX_OK) {
             cox_buffer *const buffers[2] = {job->in[0], result};
@@ -968,7 +984,7 @@ static void print_summary(struct job *job, const uint64_t *solo_ns)
     for (uint32_t d = 0; d < job->info.device_count; d++) {
         if (!solo_ns[d])
             continue;
-        say("%s device %u alone %.2f ms", before, d, (double)solo_ns[d] / 1e6);
+        say("%s device %u alone %.2f ms", before, job->info.devices[d].device, (double)solo_ns[d] / 1e6);
         before = ",";
     }
     if (*before == ',')
@@ -1038,12 +1054,12 @@ static bool deliver(struct job *job)
 
 static bool run(struct job *job)
 {
-    if (!open_files(job) || !start_runtime(job))
+    if (!open_files(job) || !start_runtime(job) || !load_picture(job) || !start_session(job))
         return false;
     say("picture   %s: %u x %u, %s\n", job->options->input, job->format->width, job->format->height,
         job->format->text);
     print_devices(job);
-    if (!load_picture(job) || !choose_settings(job) || !start_session(job))
+    if (!choose_settings(job))
         return false;
     if (interrupted)
         return complain("interrupted");
@@ -1071,7 +1087,7 @@ static void clean_up(struct job *job)
 
 int main(int argc, char **argv)
 {
-    struct options options = {.op = COX_OPERATOR_HABLE, .peak_auto = true, .in_flight = 2, .repeat = 1};
+    struct options options = {.op = COX_OPERATOR_HABLE, .peak_nits = default_peak_nits, .in_flight = 2, .repeat = 1};
     switch (parse_options(&options, argc, argv)) {
     case PARSED_DONE:
         return fflush(stdout) || ferror(stdout) ? EXIT_BAD : 0;
