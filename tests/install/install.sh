@@ -1,9 +1,9 @@
 #!/bin/sh
 # A stranger's project: install to an empty prefix, move it, build hello.c against it with find_package and with
-# pkg-config, run both. install.sh CMAKE CC BUILD_DIR SOURCE_DIR
+# pkg-config, run both. install.sh CMAKE GENERATOR CC BUILD_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 set -eu
-cmake=$1 cc=$2 build=$3 source=$4
+cmake=$1 generator=$2 cc=$3 build=$4 source=$5
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
@@ -17,7 +17,7 @@ if grep -rIl -e "$build" -e "$dir/first" "$prefix"; then
 fi
 
 echo "--- find_package"
-"$cmake" -S "$source/tests/install/consumer" -B "$dir/consumer" -DCMAKE_PREFIX_PATH="$prefix" \
+"$cmake" -S "$source/tests/install/consumer" -B "$dir/consumer" -G "$generator" -DCMAKE_PREFIX_PATH="$prefix" \
     -DCMAKE_C_COMPILER="$cc" -DHELLO="$source/examples/hello.c" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 "$cmake" --build "$dir/consumer" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 "$dir/consumer/hello" >"$dir/hello.txt"
