@@ -645,7 +645,7 @@ void cox__topology_decide(struct cox__topology *self, bool async_device, bool cp
         /* At least one worker for each CPU that is left: fewer would be some driver's own threads. */
         self->bind = true;
         self->kept_off = true;
-        snprintf(tail, sizeof tail, "workers that stay off it: %u", off);
+        snprintf(tail, sizeof tail, "%u worker thread%s off it", off, off == 1 ? " stays" : "s stay");
     } else {
         /* Workers that were there before may be off the core too, if an earlier runtime saw to it. Then it is
          * worth binding to. If not, or if they start later and inherit the scheduler's mask, a bound scheduler
@@ -657,7 +657,8 @@ void cox__topology_decide(struct cox__topology *self, bool async_device, bool cp
         self->bind = earlier >= workers && pinned == 0;
         level = self->bind ? COX_LOG_INFO : COX_LOG_WARN;
         if (self->bind)
-            snprintf(tail, sizeof tail, "workers were there already, threads that stay off it: %u", earlier);
+            snprintf(tail, sizeof tail, "workers were there already, %u thread%s off it", earlier,
+                     earlier == 1 ? " stays" : "s stay");
         else
             snprintf(tail, sizeof tail, "but workers were started by somebody else, or start later");
     }

@@ -164,3 +164,9 @@ void json_null(struct json *json)
     separate(json);
     fputs("null", json->stream);
 }
+
+void json_bool(struct json *json, bool value)
+{
+    separate(json);
+    fputs(value ? "true" : "false", json->stream);
+}

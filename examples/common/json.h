@@ -36,5 +36,6 @@ void json_us(struct json *json, uint64_t ns);
 /* Six decimals; null if not finite or beyond 1e15. */
 void json_number(struct json *json, double value);
 void json_null(struct json *json);
+void json_bool(struct json *json, bool value);
 
 #endif
