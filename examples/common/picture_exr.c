@@ -86,6 +86,12 @@ static int64_t on_size(exr_const_context_t context, void *user)
     return (int64_t)input->bytes;
 }
 
+/* Zeroed: of a damaged chunk the library may fill only a part, and what it leaves must not be this process's past. */
+static void *on_allocate(size_t bytes)
+{
+    return calloc(1, bytes);
+}
+
 static void on_error(exr_const_context_t context, exr_result_t code, const char *message)
 {
     (void)code;
@@ -284,6 +290,8 @@ static bool exr_open(struct picture_input *input, struct picture_error *error)
     exr_context_initializer_t setup = EXR_DEFAULT_CONTEXT_INITIALIZER;
     setup.error_handler_fn = on_error;
     setup.user_data = input;
+    setup.alloc_fn = on_allocate;
+    setup.free_fn = free;
     setup.read_fn = on_read;
     setup.size_fn = on_size;
     setup.max_image_width = PICTURE_SIDE_MAX;
