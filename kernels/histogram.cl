@@ -6,10 +6,11 @@
  *     word 1025           the bits of the largest Y (positive floats order like integers)
  *
  * Geometry: dimension 0 over COX_LANES columns, each taking every COX_LANES-th group of COX_WIDTH pixels of a row,
- * dimension 1 over groups of COX_ITEM_ROWS rows. A work-group is COX_LANES by 1 and gathers its counts in local memory
- * (COX_LANES > 1) or private memory (1) first: a device's global atomics cost more than everything else here.
+ * dimension 1 over groups of COX_ITEM_ROWS rows. A work-group is COX_GROUP by 1 and gathers its counts in local memory
+ * (COX_GROUP > 1) or private memory (1) first: a device's global atomics cost more than everything else here.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_LANES, COX_ITEM_ROWS, COX_COLUMNS, COX_IN_PITCH (bytes), COX_IN_FLOAT.
+ * Build defines: COX_WIDTH (detmath.clh), COX_LANES, COX_GROUP, COX_ITEM_ROWS, COX_COLUMNS, COX_IN_PITCH (bytes),
+ * COX_IN_FLOAT.
  * Access: `in` ROWS read, beginning at the band's first row; `histogram` REDUCE, zeroed before.
  * Numerics: see detmath.clh; the counts are integers, so the order and the cut do not matter.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -29,16 +30,16 @@ static inline sint histogram_bin(real r, real g, real b, sint *bits)
     return PICK(y < REAL(0x1p-16f), SINT(COX_BINS), max(bin, SINT(0)));
 }
 
-__kernel __attribute__((reqd_work_group_size(COX_LANES, 1, 1))) void
+__kernel __attribute__((reqd_work_group_size(COX_GROUP, 1, 1))) void
 histogram(__global const uchar *in, __global uint *histogram, int rows)
 {
     const int lane = (int)get_local_id(0);
     const int first = (int)get_global_id(1) * COX_ITEM_ROWS;
     const int end = min(first + COX_ITEM_ROWS, rows);
     int largest = 0;
-#if COX_LANES > 1
+#if COX_GROUP > 1
     __local uint counts[COX_WORDS];
-    for (int i = lane; i < COX_WORDS; i += COX_LANES)
+    for (int i = lane; i < COX_WORDS; i += COX_GROUP)
         counts[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 #else
@@ -48,7 +49,7 @@ histogram(__global const uchar *in, __global uint *histogram, int rows)
 #endif
     for (int y = first; y < end; y++) {
         __global const uint *src = (__global const uint *)(in + (size_t)y * COX_IN_PITCH);
-        for (int x = lane * COX_WIDTH; x < COX_COLUMNS; x += COX_LANES * COX_WIDTH) {
+        for (int x = (int)get_global_id(0) * COX_WIDTH; x < COX_COLUMNS; x += COX_LANES * COX_WIDTH) {
             struct pixels px;
             sint bits;
 #if COX_WIDTH == 1
@@ -56,7 +57,7 @@ histogram(__global const uchar *in, __global uint *histogram, int rows)
             UNPACK_COLOUR(px);
             const int bin = histogram_bin(px.r, px.g, px.b, &bits);
             largest = max(largest, bits);
-#if COX_LANES > 1
+#if COX_GROUP > 1
             atomic_inc(&counts[bin]);
 #else
             counts[bin]++;
@@ -83,13 +84,13 @@ histogram(__global const uchar *in, __global uint *histogram, int rows)
 #endif
         }
     }
-#if COX_LANES > 1
+#if COX_GROUP > 1
     atomic_max(&counts[COX_BINS + 1], (uint)largest);
     barrier(CLK_LOCAL_MEM_FENCE);
 #else
     counts[COX_BINS + 1] = (uint)largest;
 #endif
-    for (int i = lane; i <= COX_BINS; i += COX_LANES)
+    for (int i = lane; i <= COX_BINS; i += COX_GROUP)
         if (counts[i] != 0)
             atomic_add(&histogram[i], counts[i]);
     if (lane == 0)

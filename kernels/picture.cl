@@ -99,6 +99,7 @@ static inline struct codes map_pixels(struct pixels px, const struct picture_par
 
 __kernel void picture(__global const uchar *in, __global uchar *out, struct picture_params k, int rows)
 {
+    const struct picture_params p = k; /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const int y = (int)get_global_id(1);
     int x = (int)get_global_id(0) * COX_ITEM;
     if (y >= rows || x >= COX_COLUMNS)
@@ -112,7 +113,7 @@ __kernel void picture(__global const uchar *in, __global uchar *out, struct pict
         LOAD(src + x * COX_IN_WORDS);
         UNPACK_COLOUR(px);
         UNPACK_ALPHA(px);
-        const struct codes c = map_pixels(px, &k);
+        const struct codes c = map_pixels(px, &p);
         PACK(dst + x * COX_OUT_WORDS, c);
     }
 #else
@@ -121,7 +122,7 @@ __kernel void picture(__global const uchar *in, __global uchar *out, struct pict
         LOAD(src + x * COX_IN_WORDS);
         UNPACK_COLOUR(px);
         UNPACK_ALPHA(px);
-        const struct codes c = map_pixels(px, &k);
+        const struct codes c = map_pixels(px, &p);
         PACK(dst + x * COX_OUT_WORDS, c);
     }
     if (x < item_end) {
@@ -132,7 +133,7 @@ __kernel void picture(__global const uchar *in, __global uchar *out, struct pict
         LOAD(words);
         UNPACK_COLOUR(px);
         UNPACK_ALPHA(px);
-        const struct codes c = map_pixels(px, &k);
+        const struct codes c = map_pixels(px, &p);
         uint packed[COX_WIDTH * COX_OUT_WORDS];
         PACK(packed, c);
         for (int i = 0; i < rest * COX_OUT_WORDS; i++)

@@ -27,7 +27,8 @@ enum {
     CPU_ITEM = 64,
     CPU_LOCAL = 16,
     GPU_LOCAL = 128,
-    HISTOGRAM_LANES = 256,
+    HISTOGRAM_LANES = 256, /* work-items on a row of a GPU, in groups that every device can hold */
+    HISTOGRAM_GROUP = 32,
     HISTOGRAM_ROWS = 8,
 };
 
@@ -118,10 +119,12 @@ static void mapping_options(char *at, const struct cox_tonemap_shape *shape, siz
     add_define(at, "COX_ITEM", item);
 }
 
-static void histogram_options(char *at, const struct cox_tonemap_shape *shape, size_t width, size_t lanes)
+static void histogram_options(char *at, const struct cox_tonemap_shape *shape, size_t width, size_t lanes,
+                              size_t group)
 {
     at = input_options(at, shape, width);
     at = add_define(at, "COX_LANES", lanes);
+    at = add_define(at, "COX_GROUP", group);
     add_define(at, "COX_ITEM_ROWS", HISTOGRAM_ROWS);
 }
 
@@ -191,7 +194,8 @@ static void merge_histogram(void *into, const void *partial, size_t bytes, void 
 cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *shape, struct cox_tonemap_storage *storage,
                                 struct cox_session_params *session)
 {
-    if (!shape_ok(shape) || !storage || !session)
+    /* The counts have 32 bits. */
+    if (!shape_ok(shape) || !storage || !session || (uint64_t)shape->width * shape->height > UINT32_MAX)
         return COX_E_INVALID;
     memset(storage, 0, sizeof(*storage));
     storage->bindings[0] = (struct cox_binding){
@@ -201,9 +205,9 @@ cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *shape, struct co
                                                 .access = COX_WRITE,
                                                 .bytes = COX_TONEMAP_HISTOGRAM_BYTES,
                                                 .merge = merge_histogram};
-    histogram_options(storage->options[0], shape, CPU_WIDTH, 1);
-    histogram_options(storage->options[1], shape, 1, HISTOGRAM_LANES);
-    /* A work-group walks over whole rows: on a CPU one work-item, else one per lane. */
+    histogram_options(storage->options[0], shape, CPU_WIDTH, 1, 1);
+    histogram_options(storage->options[1], shape, 1, HISTOGRAM_LANES, HISTOGRAM_GROUP);
+    /* On a CPU one work-item takes whole rows. */
     storage->variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
                                                 .source = cox__source_histogram,
                                                 .options = storage->options[0],
@@ -213,7 +217,7 @@ cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *shape, struct co
                                                 .item_rows = HISTOGRAM_ROWS};
     storage->variants[1] = (struct cox_variant){.source = cox__source_histogram,
                                                 .options = storage->options[1],
-                                                .local_columns = HISTOGRAM_LANES,
+                                                .local_columns = HISTOGRAM_GROUP,
                                                 .local_rows = 1,
                                                 .item_columns = 1,
                                                 .item_rows = HISTOGRAM_ROWS};

@@ -1,6 +1,9 @@
 /* Tone mapping of pictures: the pipeline behind cox-tonemap, for applications that want it inside.
  *
- * Pixels are scene-linear RGBA, alpha last, row by row with a pitch; 1.0 is diffuse white (SDR white).
+ * Input pixels are scene-linear RGBA with BT.709 primaries, alpha last, row by row with a pitch; 1.0 is diffuse white
+ * (SDR white). NaN and negative values count as 0, infinity as the largest value (65504 for half, 2^32 for float).
+ * Output pixels are sRGB-encoded; alpha is limited to 0 .. 1 and not encoded, a NaN in it counts as 1.
+ * Every device gives the same bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COXSWAIN_TONEMAP_H
 #define COXSWAIN_TONEMAP_H
@@ -52,8 +55,9 @@ struct cox_tonemap_settings {
     float exposure_stops; /* the picture is multiplied by 2^stops first */
     float peak;           /* brightest input after exposure, in multiples of SDR white, that keeps its gradation;
                              0 = 10 */
-    float desaturate;     /* how fast colours above white lose saturation, 0 .. 1 for the strength; negative = 0;
-                             0 = the default, 0.75 */
+    float desaturate;     /* how fast light above diffuse white loses its colour, 0 .. 1, so that hot spots end white;
+                             negative = not at all; 0 = the default, 0.75. It starts at the luminance that the
+                             operator maps to 0.5, but not below 1 */
 };
 
 /* What the analysis pass found. */
@@ -64,7 +68,7 @@ struct cox_tonemap_analysis {
     uint64_t pixels;
 };
 
-/* Per-frame parameter blocks of the two pipelines, opaque; `cox_frame.params` points to one. */
+/* Per-frame parameters of the mapping pipeline, opaque; `cox_frame.params` points to one. */
 struct cox_tonemap_params {
     uint32_t word[64];
 };
@@ -77,7 +81,8 @@ enum { COX_TONEMAP_HISTOGRAM_BINS = 1024, COX_TONEMAP_HISTOGRAM_BYTES = 4 * (COX
  *
  * mapping:  binding 0 = input picture (ROWS, READ), binding 1 = output picture (ROWS, WRITE)
  * analysis: binding 0 = input picture (ROWS, READ), binding 1 = histogram (REDUCE)
- * Errors: COX_E_INVALID (size 0 or over 65536, a pitch too small or misaligned). Thread-safety: safe from any thread. */
+ * Errors: COX_E_INVALID (size 0 or over 65536, a pitch too small, misaligned or over 2^31 - 1; for the analysis also
+ * 2^32 pixels). Thread-safety: safe from any thread. */
 struct cox_tonemap_storage {
     struct cox_binding bindings[2];
     struct cox_stage stages[1];
@@ -93,19 +98,22 @@ COX_API COX_MUST_CHECK cox_status cox_tonemap_analysis(const struct cox_tonemap_
                                                        struct cox_tonemap_storage *storage,
                                                        struct cox_session_params *session);
 
-/* Compute the parameter block of one frame (curve constants in double precision, rounded once).
+/* Compute the mapping pipeline's parameter block for one frame (curve constants in double precision, rounded once).
+ * The analysis pipeline takes none.
  * Errors: COX_E_INVALID (NaN, negative peak, exposure beyond +-64 stops). */
 COX_API COX_MUST_CHECK cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
                                                       const struct cox_tonemap_settings *settings,
                                                       struct cox_tonemap_params *params);
 
 /* Read the histogram that the analysis pipeline left in `histogram`. Bins hold pixels by log2 of luminance, 32 per
- * stop, over 2^-16 .. 2^16 relative to SDR white; the last two words count black pixels and hold the bits of the
- * largest luminance. */
+ * stop, over 2^-16 .. 2^16 relative to SDR white; the last two words count black pixels, below 2^-16, and hold the
+ * bits of the largest luminance. */
 COX_API void cox_tonemap_read_analysis(const uint32_t *histogram, struct cox_tonemap_analysis *out);
 
-/* Settings for a picture whose exposure is to come from itself: sets exposure_stops (added to what is there) so that
- * the log-average lands on middle grey (0.18), and peak from the analysed peak at that exposure. */
+/* Settings for a picture whose exposure is to come from itself: adds to exposure_stops so much that the operator takes
+ * the log-average to middle grey (0.18), but lifts the picture at most so far that its highlight would be diffuse white
+ * under a linear operator, since a night scene is to stay one; sets peak to the analysed peak at that exposure. A
+ * black picture leaves the settings alone. */
 COX_API void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis, struct cox_tonemap_settings *settings);
 
 #ifdef __cplusplus

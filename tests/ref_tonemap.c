@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ref_tonemap.h"
+#include <math.h>
+
+static double hable(double x)
+{
+    const double a = .15, b = .50, c = .10, d = .20, e = .02, f = .30;
+    return (x * (a * x + c * b) + d * e) / (x * (a * x + b) + d * f) - e / f;
+}
+
+static double reinhard(double x, double peak)
+{
+    const double param = 0.5, p = (1 - param) / param;
+    return x / (x + p) * (peak + p) / peak;
+}
+
+static double mobius(double x, double peak)
+{
+    const double j = 0.3;
+    if (x <= j || peak <= 1)
+        return x;
+    const double a = -j * j * (peak - 1) / (j * j - 2 * j + peak);
+    const double b = (j * j - 2 * j * peak + peak) / (peak - 1);
+    return (b * b + 2 * b * j + j * j) / (b - a) * (x + a) / (x + b);
+}
+
+static double aces(double x)
+{
+    return x * (2.51 * x + .03) / (x * (2.43 * x + .59) + .14);
+}
+
+double ref_exposure_f(double k_low, double k_high)
+{
+    const double x = pow(2, k_high) - pow(2, k_low), y = pow(2, 3.5) - pow(2, k_low);
+    if (x <= y)
+        return 0;
+    /* Newton's method from the right of the root of a convex function. */
+    double f = 1;
+    while (exp(y * f) - x * f - 1 < 0)
+        f += 1;
+    for (int i = 0; i < 100; i++)
+        f -= (exp(y * f) - x * f - 1) / (y * exp(y * f) - x);
+    return f;
+}
+
+static double exposure(double x, double f)
+{
+    const double knee = pow(2, -3);
+    double c = x * pow(2, 2.47393);
+    if (c > knee && f > 0)
+        c = knee + log((c - knee) * f + 1) / f;
+    return c * pow(2, -3.5);
+}
+
+double ref_operator_at(const struct ref_operator *operator, double x)
+{
+    switch (operator->op) {
+    case COX_OPERATOR_HABLE: return hable(x) / hable(operator->peak);
+    case COX_OPERATOR_REINHARD: return reinhard(x, operator->peak);
+    case COX_OPERATOR_MOBIUS: return mobius(x, operator->peak);
+    case COX_OPERATOR_ACES: return aces(x);
+    case COX_OPERATOR_EXPOSURE: return exposure(x, operator->f);
+    case COX_OPERATOR_LINEAR:
+    case COX_OPERATOR_COUNT: break;
+    }
+    return x;
+}
+
+void ref_operator_init(struct ref_operator *operator, enum cox_operator op, double peak)
+{
+    *operator = (struct ref_operator){.op = op, .peak = peak == 0 ? 10 : peak};
+    operator->f = ref_exposure_f(-3, log2(operator->peak) + 2.47393);
+    /* Where the operator reaches one half, but at least diffuse white. */
+    double below = 1, above = pow(2, 24);
+    while (above - below > 1e-12 * above) {
+        const double middle = (below + above) / 2;
+        if (ref_operator_at(operator, middle) < 0.5)
+            below = middle;
+        else
+            above = middle;
+    }
+    operator->fade = above;
+}
+
+double ref_half(uint16_t bits)
+{
+    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    double value = ldexp(mantissa, -24);
+    if (exponent == 31)
+        value = mantissa ? NAN : INFINITY;
+    else if (exponent != 0)
+        value = ldexp(1024 + mantissa, exponent - 25);
+    return bits & 0x8000 ? -value : value;
+}
+
+uint16_t ref_to_half(double value)
+{
+    const uint16_t sign = signbit(value) ? 0x8000 : 0;
+    value = fabs(value);
+    const int exponent = value == 0 ? -14 : (int)fmax(floor(log2(value)), -14);
+    const double mantissa = nearbyint(ldexp(value, 10 - exponent)); /* 1024 .. 2048, or less for a denormal */
+    return (uint16_t)(sign | ((exponent + 14) * 1024 + (int)mantissa));
+}
+
+double ref_srgb(double linear)
+{
+    return linear <= 0.0031308 ? 12.92 * linear : 1.055 * pow(linear, 1 / 2.4) - 0.055;
+}
+
+double ref_colour(double stored, enum cox_pixel_in format)
+{
+    if (isnan(stored) || stored < 0)
+        return 0;
+    if (format == COX_PIXEL_RGBA_HALF)
+        return fmin(stored, 65504);
+    return stored < pow(2, -40) ? 0 : fmin(stored, pow(2, 32));
+}
+
+double ref_luminance(const double rgb[3])
+{
+    return 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2];
+}
+
+void ref_tonemap_pixel(const struct ref_operator *operator, const struct cox_tonemap_settings *settings,
+                       enum cox_pixel_in format, const double in[4], double scale, double out[4])
+{
+    double strength = settings->desaturate;
+    if (strength == 0)
+        strength = 0.75;
+    strength = fmin(fmax(strength, 0), 1);
+
+    double c[3];
+    for (int i = 0; i < 3; i++)
+        c[i] = fmin(ref_colour(in[i], format) * pow(2, settings->exposure_stops), pow(2, 24));
+    const double over = strength * fmax(ref_luminance(c) / operator->fade - 1, 0);
+    const double white = over / (over + 3);
+    const double brightest = fmax(c[0], fmax(c[1], c[2]));
+    for (int i = 0; i < 3; i++) {
+        double light = c[i] * (1 - white) + brightest * white;
+        if (operator->op == COX_OPERATOR_EXPOSURE)
+            light = ref_operator_at(operator, light);
+        else if (brightest > 0)
+            light *= ref_operator_at(operator, brightest) / brightest;
+        out[i] = scale * ref_srgb(fmin(light, 1));
+    }
+    out[3] = scale * (isnan(in[3]) ? 1 : fmin(fmax(in[3], 0), 1));
+}

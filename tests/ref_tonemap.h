@@ -1,0 +1,41 @@
+/* The judge of the picture kernels: the whole path in scalar double precision with the C library's functions, written
+ * from the formulas and not from the kernels.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_REF_TONEMAP_H
+#define COX_TESTS_REF_TONEMAP_H
+
+#include <coxswain/tonemap.h>
+
+/* An operator with its peak; fill with ref_operator_init. */
+struct ref_operator {
+    enum cox_operator op;
+    double peak;
+    double f;    /* exposure: the constant of its logarithmic part */
+    double fade; /* luminance from which colours fade */
+};
+
+void ref_operator_init(struct ref_operator *operator, enum cox_operator op, double peak);
+
+/* The operator on one number, not limited. */
+double ref_operator_at(const struct ref_operator *operator, double x);
+
+/* f of the exposure operator, from the two stops of the OpenEXR viewers. */
+double ref_exposure_f(double k_low, double k_high);
+
+double ref_half(uint16_t bits);
+
+/* The half nearest to a finite value within the format's range. */
+uint16_t ref_to_half(double value);
+
+double ref_srgb(double linear);
+
+/* The colour that a stored value stands for. */
+double ref_colour(double stored, enum cox_pixel_in format);
+
+double ref_luminance(const double rgb[3]);
+
+/* One pixel: stored values in; codes out as real numbers, 0 .. scale. */
+void ref_tonemap_pixel(const struct ref_operator *operator, const struct cox_tonemap_settings *settings,
+                       enum cox_pixel_in format, const double in[4], double scale, double out[4]);
+
+#endif
