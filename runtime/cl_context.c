@@ -100,9 +100,12 @@ static bool test_round(struct cox__cl_backend *backend, struct test_band *bands,
     for (uint32_t i = 0; i < count; i++)
         for (cl_uint w = 0; good && w < TEST_WORDS; w++)
             good = host[(size_t)i * TEST_WORDS + w] == ((round * 977 + i) ^ (w * 2654435761u));
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        cl_command_queue queue = backend->devices[bands[i].device].service;
         if (mapped[i])
-            clEnqueueUnmapMemObject(backend->devices[bands[i].device].service, bands[i].sub, mapped[i], 0, NULL, NULL);
+            clEnqueueUnmapMemObject(queue, bands[i].sub, mapped[i], 0, NULL, NULL);
+        clFlush(queue); /* all before the first wait */
+    }
     for (uint32_t i = 0; i < count; i++)
         clFinish(backend->devices[bands[i].device].service);
     return good;

@@ -101,6 +101,9 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
     }
     for (uint32_t d = 0; d < backend->device_count; d++)
         if (touched[d])
+            clFlush(backend->devices[d].service); /* all before the first wait */
+    for (uint32_t d = 0; d < backend->device_count; d++)
+        if (touched[d])
             clFinish(backend->devices[d].service); /* the memory must not go before the unmappings are done */
     for (uint32_t g = 0; g < backend->group_count; g++)
         if (mem->parents[g])

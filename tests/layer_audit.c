@@ -34,7 +34,7 @@
 
 /* --- Counts and texts ------------------------------------------------------------------------------------ */
 
-enum { TEXTS_MAX = 200, TEXTS_PER_RULE = 10, TEXT_BYTES = 320 };
+enum { TEXTS_MAX = 100, TEXT_BYTES = 320 };
 
 static _Atomic int current_phase = AUDIT_PHASE_SETUP;
 static _Atomic uint64_t violation_count[AUDIT_RULES];
@@ -43,9 +43,9 @@ static _Atomic uint64_t live_count[AUDIT_TYPES];
 static _Atomic uint64_t failed_calls;
 
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
-static char texts[TEXTS_MAX][TEXT_BYTES];
+static char texts[TEXTS_MAX][TEXT_BYTES]; /* the first one of each kind */
+static uint64_t text_times[TEXTS_MAX];
 static int text_count;
-static int texts_of_rule[AUDIT_RULES];
 
 static bool frames_run(void)
 {
@@ -53,20 +53,38 @@ static bool frames_run(void)
     return phase == AUDIT_PHASE_ADAPTING || phase == AUDIT_PHASE_STEADY;
 }
 
+/* Alike but for their numbers. */
+static bool same_kind(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        while (*a >= '0' && *a <= '9')
+            a++;
+        while (*b >= '0' && *b <= '9')
+            b++;
+        if (*a != *b)
+            return false;
+        if (!*a)
+            return true;
+    }
+}
+
 __attribute__((format(printf, 2, 3))) static void violate(enum audit_rule rule, const char *format, ...)
 {
+    char text[TEXT_BYTES];
+    va_list args;
+    int at = snprintf(text, TEXT_BYTES, "%s %s: ", audit_phase_word(current_phase), audit_rule_word(rule));
+    va_start(args, format);
+    vsnprintf(text + at, TEXT_BYTES - (size_t)at, format, args);
+    va_end(args);
     atomic_fetch_add(&violation_count[rule], 1);
     pthread_mutex_lock(&log_lock);
-    if (text_count < TEXTS_MAX && texts_of_rule[rule] < TEXTS_PER_RULE) {
-        char *text = texts[text_count];
-        va_list args;
-        int at = snprintf(text, TEXT_BYTES, "%s %s: ", audit_phase_word(current_phase), audit_rule_word(rule));
-        va_start(args, format);
-        vsnprintf(text + at, TEXT_BYTES - (size_t)at, format, args);
-        va_end(args);
-        text_count++;
-        texts_of_rule[rule]++;
-    }
+    int i = 0;
+    while (i < text_count && !same_kind(texts[i], text))
+        i++;
+    if (i == text_count && i < TEXTS_MAX)
+        memcpy(texts[text_count++], text, sizeof text);
+    if (i < TEXTS_MAX)
+        text_times[i]++;
     pthread_mutex_unlock(&log_lock);
 }
 
@@ -79,6 +97,57 @@ static void *must_alloc(size_t count, size_t bytes)
     }
     return memory;
 }
+
+/* --- The calls ------------------------------------------------------------------------------------------- */
+
+/* Every function that the layer stands in front of. */
+/* clang-format off */
+#define CALLS(X) \
+    X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) \
+    X(clCreateContextFromType) X(clRetainContext) X(clReleaseContext) X(clGetContextInfo) \
+    X(clCreateCommandQueue) X(clRetainCommandQueue) X(clReleaseCommandQueue) X(clGetCommandQueueInfo) \
+    X(clSetCommandQueueProperty) X(clCreateBuffer) X(clCreateImage2D) X(clCreateImage3D) \
+    X(clRetainMemObject) X(clReleaseMemObject) X(clGetSupportedImageFormats) X(clGetMemObjectInfo) \
+    X(clGetImageInfo) X(clCreateSampler) X(clRetainSampler) X(clReleaseSampler) X(clGetSamplerInfo) \
+    X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clRetainProgram) X(clReleaseProgram) \
+    X(clBuildProgram) X(clUnloadCompiler) X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clCreateKernel) \
+    X(clCreateKernelsInProgram) X(clRetainKernel) X(clReleaseKernel) X(clSetKernelArg) \
+    X(clGetKernelInfo) X(clGetKernelWorkGroupInfo) X(clWaitForEvents) X(clGetEventInfo) X(clRetainEvent) \
+    X(clReleaseEvent) X(clGetEventProfilingInfo) X(clFlush) X(clFinish) X(clEnqueueReadBuffer) \
+    X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueReadImage) X(clEnqueueWriteImage) \
+    X(clEnqueueCopyImage) X(clEnqueueCopyImageToBuffer) X(clEnqueueCopyBufferToImage) \
+    X(clEnqueueMapBuffer) X(clEnqueueMapImage) X(clEnqueueUnmapMemObject) X(clEnqueueNDRangeKernel) \
+    X(clEnqueueTask) X(clEnqueueNativeKernel) X(clEnqueueMarker) X(clEnqueueWaitForEvents) \
+    X(clEnqueueBarrier) X(clGetExtensionFunctionAddress) X(clSetEventCallback) X(clCreateSubBuffer) \
+    X(clSetMemObjectDestructorCallback) X(clCreateUserEvent) X(clSetUserEventStatus) \
+    X(clEnqueueReadBufferRect) X(clEnqueueWriteBufferRect) X(clEnqueueCopyBufferRect) \
+    X(clCreateSubDevicesEXT) X(clRetainDeviceEXT) X(clReleaseDeviceEXT) X(clCreateSubDevices) \
+    X(clRetainDevice) X(clReleaseDevice) X(clCreateImage) X(clCreateProgramWithBuiltInKernels) \
+    X(clCompileProgram) X(clLinkProgram) X(clUnloadPlatformCompiler) X(clGetKernelArgInfo) \
+    X(clEnqueueFillBuffer) X(clEnqueueFillImage) X(clEnqueueMigrateMemObjects) \
+    X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) \
+    X(clGetExtensionFunctionAddressForPlatform) X(clCreateCommandQueueWithProperties) X(clCreatePipe) \
+    X(clGetPipeInfo) X(clSVMAlloc) X(clSVMFree) X(clEnqueueSVMFree) X(clEnqueueSVMMemcpy) \
+    X(clEnqueueSVMMemFill) X(clEnqueueSVMMap) X(clEnqueueSVMUnmap) X(clCreateSamplerWithProperties) \
+    X(clSetKernelArgSVMPointer) X(clSetKernelExecInfo) X(clGetKernelSubGroupInfoKHR) X(clCloneKernel) \
+    X(clCreateProgramWithIL) X(clEnqueueSVMMigrateMem) X(clGetDeviceAndHostTimer) X(clGetHostTimer) \
+    X(clGetKernelSubGroupInfo) X(clSetDefaultDeviceCommandQueue) X(clSetProgramReleaseCallback) \
+    X(clSetProgramSpecializationConstant) X(clCreateBufferWithProperties) X(clCreateImageWithProperties) \
+    X(clSetContextDestructorCallback)
+/* clang-format on */
+
+enum call {
+#define X(name) CALL_##name,
+    CALLS(X)
+#undef X
+        CALL_COUNT
+};
+
+static const char *const call_name[] = {
+#define X(name) #name,
+    CALLS(X)
+#undef X
+};
 
 /* --- What the application has made ----------------------------------------------------------------------- */
 
@@ -291,6 +360,14 @@ static const struct access *conflict(const struct command *a, const struct comma
     return NULL;
 }
 
+static bool is_kernel(const struct command *command)
+{
+    return command->call == call_name[CALL_clEnqueueNDRangeKernel] || command->call == call_name[CALL_clEnqueueTask];
+}
+
+/* What a kernel touches of an argument is not known, so it counts as all of it. Between devices that is as it should be:
+ * each has buffers or sub-buffers of its own bands. A copy on another queue of the kernel's own device may well go to
+ * other rows of the same buffer: that is a rule of its own, for those who want to be that strict. */
 static void check_overlap(struct command *command)
 {
     marks++;
@@ -298,12 +375,14 @@ static void check_overlap(struct command *command)
     mark_before(command);
     for (struct command *c = oldest; c; c = c->next) {
         const struct access *range = c->mark != marks ? conflict(command, c) : NULL;
-        if (range) {
-            violate(AUDIT_RULE_OVERLAP, "%s on queue %u %s bytes %zu to %zu of %s, where %s on queue %u is in flight",
-                    command->call, command->queue->number, range->write ? "writes" : "reads", (size_t)range->from,
-                    (size_t)range->to, range->space ? "a buffer" : "host memory", c->call, c->queue->number);
-            return;
-        }
+        if (!range)
+            continue;
+        bool beside = range->space && c->queue->device == command->queue->device && is_kernel(c) != is_kernel(command);
+        violate(beside ? AUDIT_RULE_COPY_BESIDE_KERNEL : AUDIT_RULE_OVERLAP,
+                "%s on queue %u %s bytes %zu to %zu of %s, where %s on queue %u is in flight", command->call,
+                command->queue->number, range->write ? "writes" : "reads", (size_t)range->from, (size_t)range->to,
+                range->space ? "a buffer" : "host memory", c->call, c->queue->number);
+        return;
     }
 }
 
@@ -314,8 +393,9 @@ static void check_mapped(const struct command *command)
             const struct access *x = &command->access[i];
             if (x->root && x->root == map->access.root && x->root_from < map->access.root_to &&
                 map->access.root_from < x->root_to && (x->write || map->flags & ~(cl_map_flags)CL_MAP_READ)) {
-                violate(AUDIT_RULE_MAPPED_IN_USE, "%s on queue %u %s a region that is mapped", command->call,
-                        command->queue->number, x->write ? "writes" : "reads");
+                violate(AUDIT_RULE_MAPPED_IN_USE, "%s on queue %u %s a region that is mapped for %s", command->call,
+                        command->queue->number, x->write ? "writes" : "reads",
+                        map->flags & ~(cl_map_flags)CL_MAP_READ ? "writing" : "reading");
                 return;
             }
         }
@@ -430,56 +510,7 @@ static bool released(const void *handle, const enum audit_type *types, size_t ty
     return known;
 }
 
-/* --- The calls ------------------------------------------------------------------------------------------- */
-
-/* Every function that the layer stands in front of. */
-/* clang-format off */
-#define CALLS(X) \
-    X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) \
-    X(clCreateContextFromType) X(clRetainContext) X(clReleaseContext) X(clGetContextInfo) \
-    X(clCreateCommandQueue) X(clRetainCommandQueue) X(clReleaseCommandQueue) X(clGetCommandQueueInfo) \
-    X(clSetCommandQueueProperty) X(clCreateBuffer) X(clCreateImage2D) X(clCreateImage3D) \
-    X(clRetainMemObject) X(clReleaseMemObject) X(clGetSupportedImageFormats) X(clGetMemObjectInfo) \
-    X(clGetImageInfo) X(clCreateSampler) X(clRetainSampler) X(clReleaseSampler) X(clGetSamplerInfo) \
-    X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clRetainProgram) X(clReleaseProgram) \
-    X(clBuildProgram) X(clUnloadCompiler) X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clCreateKernel) \
-    X(clCreateKernelsInProgram) X(clRetainKernel) X(clReleaseKernel) X(clSetKernelArg) \
-    X(clGetKernelInfo) X(clGetKernelWorkGroupInfo) X(clWaitForEvents) X(clGetEventInfo) X(clRetainEvent) \
-    X(clReleaseEvent) X(clGetEventProfilingInfo) X(clFlush) X(clFinish) X(clEnqueueReadBuffer) \
-    X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueReadImage) X(clEnqueueWriteImage) \
-    X(clEnqueueCopyImage) X(clEnqueueCopyImageToBuffer) X(clEnqueueCopyBufferToImage) \
-    X(clEnqueueMapBuffer) X(clEnqueueMapImage) X(clEnqueueUnmapMemObject) X(clEnqueueNDRangeKernel) \
-    X(clEnqueueTask) X(clEnqueueNativeKernel) X(clEnqueueMarker) X(clEnqueueWaitForEvents) \
-    X(clEnqueueBarrier) X(clGetExtensionFunctionAddress) X(clSetEventCallback) X(clCreateSubBuffer) \
-    X(clSetMemObjectDestructorCallback) X(clCreateUserEvent) X(clSetUserEventStatus) \
-    X(clEnqueueReadBufferRect) X(clEnqueueWriteBufferRect) X(clEnqueueCopyBufferRect) \
-    X(clCreateSubDevicesEXT) X(clRetainDeviceEXT) X(clReleaseDeviceEXT) X(clCreateSubDevices) \
-    X(clRetainDevice) X(clReleaseDevice) X(clCreateImage) X(clCreateProgramWithBuiltInKernels) \
-    X(clCompileProgram) X(clLinkProgram) X(clUnloadPlatformCompiler) X(clGetKernelArgInfo) \
-    X(clEnqueueFillBuffer) X(clEnqueueFillImage) X(clEnqueueMigrateMemObjects) \
-    X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) \
-    X(clGetExtensionFunctionAddressForPlatform) X(clCreateCommandQueueWithProperties) X(clCreatePipe) \
-    X(clGetPipeInfo) X(clSVMAlloc) X(clSVMFree) X(clEnqueueSVMFree) X(clEnqueueSVMMemcpy) \
-    X(clEnqueueSVMMemFill) X(clEnqueueSVMMap) X(clEnqueueSVMUnmap) X(clCreateSamplerWithProperties) \
-    X(clSetKernelArgSVMPointer) X(clSetKernelExecInfo) X(clGetKernelSubGroupInfoKHR) X(clCloneKernel) \
-    X(clCreateProgramWithIL) X(clEnqueueSVMMigrateMem) X(clGetDeviceAndHostTimer) X(clGetHostTimer) \
-    X(clGetKernelSubGroupInfo) X(clSetDefaultDeviceCommandQueue) X(clSetProgramReleaseCallback) \
-    X(clSetProgramSpecializationConstant) X(clCreateBufferWithProperties) X(clCreateImageWithProperties) \
-    X(clSetContextDestructorCallback)
-/* clang-format on */
-
-enum call {
-#define X(name) CALL_##name,
-    CALLS(X)
-#undef X
-        CALL_COUNT
-};
-
-static const char *const call_name[] = {
-#define X(name) #name,
-    CALLS(X)
-#undef X
-};
+/* --- Passing on ------------------------------------------------------------------------------------------- */
 
 static _Atomic uint64_t call_count[CALL_COUNT];
 static cl_icd_dispatch next; /* where the calls go on to */
@@ -1208,8 +1239,9 @@ static cl_int CL_API_CALL audit_clEnqueueMigrateMemObjects(cl_command_queue queu
                        event);
 }
 
-/* A map brings the contents to the host: where they live in the application's memory, the driver may write there.
- * An unmap brings them back: it writes the buffer, but only reads the application's memory. */
+/* A map brings the contents to the host: where they live in the application's memory, the driver may write there, but
+ * for an object that no kernel can have changed. An unmap, if the mapping was for writing, brings them back: it writes the buffer, but only reads the application's
+ * memory. */
 static void *CL_API_CALL audit_clEnqueueMapBuffer(cl_command_queue queue, cl_mem mem, cl_bool blocking,
                                                   cl_map_flags flags, size_t offset, size_t bytes, WAIT, cl_int *error)
 {
@@ -1219,7 +1251,7 @@ static void *CL_API_CALL audit_clEnqueueMapBuffer(cl_command_queue queue, cl_mem
     struct access access = mem_access(object, offset, bytes, false);
     struct access checked = access;
     bool in_host = object && object->host;
-    checked.write = in_host && !(flags & CL_MAP_WRITE_INVALIDATE_REGION);
+    checked.write = in_host && !(flags & CL_MAP_WRITE_INVALIDATE_REGION) && !(object->flags & CL_MEM_READ_ONLY);
     checked.root = 0; /* mapping what is mapped is allowed */
     add_access(command, checked);
     command_submit(command);
@@ -1251,8 +1283,9 @@ static cl_int CL_API_CALL audit_clEnqueueUnmapMemObject(cl_command_queue queue, 
     if (map) {
         struct access access = map->access;
         access.root = 0;
-        access.write = !map->in_host && map->flags & ~(cl_map_flags)CL_MAP_READ;
-        add_access(command, access);
+        access.write = !map->in_host;
+        if (map->flags & ~(cl_map_flags)CL_MAP_READ)
+            add_access(command, access);
         *place = map->next;
         free(map);
         atomic_fetch_sub(&live_count[AUDIT_TYPE_MAPPING], 1);
@@ -1671,7 +1704,7 @@ EXPORT int cox_audit_write(const char *path)
     }
     pthread_mutex_lock(&log_lock);
     for (int i = 0; i < text_count; i++)
-        fprintf(file, "text %s\n", texts[i]);
+        fprintf(file, "text %llu times %s\n", (unsigned long long)text_times[i], texts[i]);
     pthread_mutex_unlock(&log_lock);
     fprintf(file, "violations %llu\n", (unsigned long long)sum);
     int failed = ferror(file);
