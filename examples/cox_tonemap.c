@@ -26,7 +26,6 @@ enum { REPEAT_MAX = 1000000, FRAME_LINES_MAX = 12, BAR_WIDTH = 24 };
 
 /* SDR white of an HDR picture, in cd/m2 (ITU-R BT.2408). */
 static const double white_nits = 203.0;
-static const double default_peak_nits = 2030.0;
 
 static const char usage_text[] =
     "Usage: cox-tonemap INPUT -o OUTPUT [options]\n"
@@ -36,9 +35,9 @@ static const char usage_text[] =
     "\n"
     "  -o, --output FILE       the PNG; - is standard output\n"
     "      --operator NAME     hable (default), reinhard, mobius, aces, exposure or linear\n"
-    "      --exposure STOPS    brighten (> 0) or darken (< 0) the picture first\n"
-    "      --peak NITS|auto    the brightest light that keeps its gradation, in cd/m2 with white at 203 (default\n"
-    "                          2030); auto: exposure and peak from the picture, for one of unknown brightness\n"
+    "      --exposure STOPS    brighten (> 0) or darken (< 0) the picture; added to what --peak auto finds\n"
+    "      --peak NITS|auto    the brightest light that keeps its gradation, in cd/m2 with white at 203;\n"
+    "                          auto (default): exposure and peak from the picture itself\n"
     "      --desat STRENGTH    how much colours brighter than white fade to white, 0 to 1 (default 0.75)\n"
     "      --depth 8|16        bits per channel of the PNG (default 8)\n"
     "      --alpha             keep an alpha channel (default: transparent parts lie over black)\n"
@@ -219,7 +218,8 @@ static void catch_signals(void)
         if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
     }
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe and a file that may not grow are errors of the write */
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 static uint64_t now_ns(void)
@@ -1087,7 +1087,7 @@ static void clean_up(struct job *job)
 
 int main(int argc, char **argv)
 {
-    struct options options = {.op = COX_OPERATOR_HABLE, .peak_nits = default_peak_nits, .in_flight = 2, .repeat = 1};
+    struct options options = {.op = COX_OPERATOR_HABLE, .peak_auto = true, .in_flight = 2, .repeat = 1};
     switch (parse_options(&options, argc, argv)) {
     case PARSED_DONE:
         return fflush(stdout) || ferror(stdout) ? EXIT_BAD : 0;
