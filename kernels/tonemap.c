@@ -38,11 +38,13 @@ _Static_assert(sizeof(struct picture_params) <= sizeof(struct cox_tonemap_params
 const char *cox_operator_name(enum cox_operator op)
 {
     switch (op) {
-#define OPERATOR_NAME(name, value, text)                                                                               \
-    case name: return text;
+#define OPERATOR_NAME(name, value, text) \
+    case name:                           \
+        return text;
         COX_OPERATOR_MAP(OPERATOR_NAME)
 #undef OPERATOR_NAME
-    case COX_OPERATOR_COUNT: break;
+    case COX_OPERATOR_COUNT:
+        break;
     }
     return NULL;
 }
@@ -98,8 +100,8 @@ static char *add_define(char *at, const char *name, size_t value)
 }
 
 /* The longest line: every value at its largest. */
-#define LONGEST_OPTIONS                                                                                                \
-    " -DCOX_WIDTH=16 -DCOX_COLUMNS=65536 -DCOX_IN_FLOAT=1 -DCOX_IN_PITCH=2147483647 -DCOX_OUT_16=1"                    \
+#define LONGEST_OPTIONS                                                                             \
+    " -DCOX_WIDTH=16 -DCOX_COLUMNS=65536 -DCOX_IN_FLOAT=1 -DCOX_IN_PITCH=2147483647 -DCOX_OUT_16=1" \
     " -DCOX_OUT_PITCH=2147483647 -DCOX_ITEM=65536"
 _Static_assert(sizeof(LONGEST_OPTIONS) <= sizeof(((struct cox_tonemap_storage *)0)->options[0]), "options fit");
 
@@ -119,8 +121,7 @@ static void mapping_options(char *at, const struct cox_tonemap_shape *shape, siz
     add_define(at, "COX_ITEM", item);
 }
 
-static void histogram_options(char *at, const struct cox_tonemap_shape *shape, size_t width, size_t lanes,
-                              size_t group)
+static void histogram_options(char *at, const struct cox_tonemap_shape *shape, size_t width, size_t lanes, size_t group)
 {
     at = input_options(at, shape, width);
     at = add_define(at, "COX_LANES", lanes);
@@ -313,13 +314,19 @@ static struct curve curve_of(enum cox_operator op, double peak)
 {
     peak = fmin(fmax(peak, 0x1p-10), 0x1p24); /* the kernel limits light to 2^24 */
     switch (op) {
-    case COX_OPERATOR_HABLE: return curve_hable(peak);
-    case COX_OPERATOR_REINHARD: return curve_reinhard(peak);
-    case COX_OPERATOR_MOBIUS: return curve_mobius(peak);
-    case COX_OPERATOR_ACES: return curve_aces();
-    case COX_OPERATOR_EXPOSURE: return curve_exposure(peak);
+    case COX_OPERATOR_HABLE:
+        return curve_hable(peak);
+    case COX_OPERATOR_REINHARD:
+        return curve_reinhard(peak);
+    case COX_OPERATOR_MOBIUS:
+        return curve_mobius(peak);
+    case COX_OPERATOR_ACES:
+        return curve_aces();
+    case COX_OPERATOR_EXPOSURE:
+        return curve_exposure(peak);
     case COX_OPERATOR_LINEAR:
-    case COX_OPERATOR_COUNT: break;
+    case COX_OPERATOR_COUNT:
+        break;
     }
     return curve_linear();
 }
@@ -354,8 +361,7 @@ cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape, const stru
         return COX_E_INVALID;
 
     const struct curve c = curve_of(settings->op, settings->peak == 0.0f ? PEAK_DEFAULT : (double)settings->peak);
-    const double strength =
-        settings->desaturate == 0.0f ? 0.75 : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
+    const double strength = settings->desaturate == 0.0f ? 0.75 : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
     /* Colours begin to fade where the curve has left the middle of its range, but never below diffuse white. */
     const double fade = curve_inverse(&c, 0.5, 1.0, 0x1p24);
     const struct picture_params p = {.kind = c.exposure ? KIND_EXPOSURE : KIND_RATIONAL,

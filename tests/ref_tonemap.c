@@ -55,20 +55,26 @@ static double exposure(double x, double f)
 double ref_operator_at(const struct ref_operator *operator, double x)
 {
     switch (operator->op) {
-    case COX_OPERATOR_HABLE: return hable(x) / hable(operator->peak);
-    case COX_OPERATOR_REINHARD: return reinhard(x, operator->peak);
-    case COX_OPERATOR_MOBIUS: return mobius(x, operator->peak);
-    case COX_OPERATOR_ACES: return aces(x);
-    case COX_OPERATOR_EXPOSURE: return exposure(x, operator->f);
+    case COX_OPERATOR_HABLE:
+        return hable(x) / hable(operator->peak);
+    case COX_OPERATOR_REINHARD:
+        return reinhard(x, operator->peak);
+    case COX_OPERATOR_MOBIUS:
+        return mobius(x, operator->peak);
+    case COX_OPERATOR_ACES:
+        return aces(x);
+    case COX_OPERATOR_EXPOSURE:
+        return exposure(x, operator->f);
     case COX_OPERATOR_LINEAR:
-    case COX_OPERATOR_COUNT: break;
+    case COX_OPERATOR_COUNT:
+        break;
     }
     return x;
 }
 
 void ref_operator_init(struct ref_operator *operator, enum cox_operator op, double peak)
 {
-    *operator = (struct ref_operator){.op = op, .peak = peak == 0 ? 10 : peak};
+    *operator=(struct ref_operator){.op = op, .peak = peak == 0 ? 10 : peak};
     operator->f = ref_exposure_f(-3, log2(operator->peak) + 2.47393);
     /* Where the operator reaches one half, but at least diffuse white. */
     double below = 1, above = pow(2, 24);
@@ -121,7 +127,7 @@ double ref_luminance(const double rgb[3])
     return 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2];
 }
 
-void ref_tonemap_pixel(const struct ref_operator *operator, const struct cox_tonemap_settings *settings,
+void ref_tonemap_pixel(const struct ref_operator *operator, const struct cox_tonemap_settings * settings,
                        enum cox_pixel_in format, const double in[4], double scale, double out[4])
 {
     double strength = settings->desaturate;

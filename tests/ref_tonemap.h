@@ -35,7 +35,7 @@ double ref_colour(double stored, enum cox_pixel_in format);
 double ref_luminance(const double rgb[3]);
 
 /* One pixel: stored values in; codes out as real numbers, 0 .. scale. */
-void ref_tonemap_pixel(const struct ref_operator *operator, const struct cox_tonemap_settings *settings,
+void ref_tonemap_pixel(const struct ref_operator *operator, const struct cox_tonemap_settings * settings,
                        enum cox_pixel_in format, const double in[4], double scale, double out[4]);
 
 #endif
