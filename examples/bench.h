@@ -1,0 +1,131 @@
+/* What the files of cox-bench share.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <coxswain/coxswain.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bench_options {
+    const char *devices; /* NULL = the command's default */
+    uint32_t frames;     /* 0 = the command's default */
+    double ratio;        /* split: work per row of the second device over that of the first */
+    const char *policy;  /* split: NULL = the library's default */
+    double quiet_s;      /* time to spend on doing disturbed rounds again; 0 = keep all */
+    bool json;
+};
+
+/* The commands. `*met` = every bar is met. Return false after saying why on standard error. */
+bool bench_overhead(const struct bench_options *options, bool *met);
+bool bench_split(const struct bench_options *options, bool *met);
+
+/* One line on standard error; returns false. */
+bool bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+uint64_t bench_now_ns(void);
+
+/* --- the kernel (bench_work.c) ---
+ * out = f(in) per float4, `work` rounds of arithmetic; -D FACTOR=n does the work n times and gives the same bits. */
+extern const char bench_source[];
+#define BENCH_KERNEL "mill"
+#define BENCH_BASE_OPTIONS "-D FACTOR=1"
+enum { BENCH_LOCAL_COLUMNS = 64, BENCH_ITEM_BYTES = 16 };
+
+struct bench_shape {
+    uint32_t columns; /* float4 */
+    uint32_t rows;
+    size_t pitch_bytes;
+    int32_t work;
+};
+
+struct bench_params {
+    int32_t pitch; /* float4 from row to row */
+    int32_t work;
+    float zero;
+};
+
+/* A session's pipeline; valid while it lives. `factor_device` < 0: the same work everywhere. */
+struct bench_pipeline {
+    struct cox_binding bindings[2];
+    struct cox_arg args[7];
+    struct cox_variant variants[2];
+    struct cox_stage stage;
+    char factor_options[32];
+};
+void bench_pipeline_fill(struct bench_pipeline *pipeline, const struct bench_shape *shape, int factor_device,
+                         int factor, struct cox_session_params *session);
+struct bench_params bench_params_of(const struct bench_shape *shape);
+void bench_input_fill(float *data, const struct bench_shape *shape);
+
+/* --- figures (bench_figures.c) --- */
+
+/* Sorts. `share` 0.5 = the median; between two values: interpolated. 0 for no values. */
+double bench_quantile(double *values, size_t count, double share);
+double bench_median_of(const double *values, size_t count, double *scratch);
+
+/* --- the machine (bench_machine.c) --- */
+
+struct bench_machine {
+    char cpu[128];
+    char system[160];
+    unsigned cpus; /* hardware threads this process may use */
+    double load;   /* 1-minute load average at the start; negative = unknown */
+};
+void bench_machine_read(struct bench_machine *machine);
+
+/* Whether other programs ran meanwhile: a round in which they used more than a tenth of a processor is disturbed, whatever
+ * its figures are. While there is time, such rounds are done again; the output says how many. */
+struct bench_quiet {
+    double budget_ns; /* left for doing rounds again */
+    uint64_t begin_ns, busy_ns, own_ns;
+    uint32_t kept, again;
+    double kept_ns, others_ns; /* of the kept rounds: their length, processor time of other programs in it */
+};
+void bench_quiet_start(struct bench_quiet *quiet, const struct bench_options *options);
+void bench_quiet_begin(struct bench_quiet *quiet);
+/* Returns false if the round is to be done again. */
+bool bench_quiet_keep(struct bench_quiet *quiet);
+/* Processors that other programs used in the kept rounds; negative = unknown. */
+double bench_quiet_others(const struct bench_quiet *quiet);
+
+/* --- heap (bench_heap.c) --- */
+
+struct bench_heap_count {
+    uint64_t library; /* calls made by libcoxswain, libuv or hwloc, directly or through the C library */
+    uint64_t others;  /* by anyone else: the OpenCL drivers, this program */
+};
+/* Whether this build can count; not with sanitizers, which bring their own allocator. */
+bool bench_heap_possible(void);
+void bench_heap_start(void);
+struct bench_heap_count bench_heap_stop(void);
+
+/* --- hand-written OpenCL (bench_cl.c) --- */
+
+struct bench_cl;
+
+/* How a frame is done and waited for. */
+enum bench_cl_form {
+    BENCH_CL_FINISH,   /* the blocking form: flush, clFinish */
+    BENCH_CL_CALLBACK, /* the asynchronous form: flush, event callback wakes the thread */
+    BENCH_CL_LEAN,     /* as FINISH, without unmapping and mapping: not valid OpenCL by the letter */
+    BENCH_CL_FORMS
+};
+
+struct bench_cl_times {
+    uint64_t visible_ns;  /* from the first call to the result being visible in the calling thread */
+    uint64_t callback_ns; /* CALLBACK: to the start of the driver's callback */
+};
+
+/* The device that `info` describes, found again, with buffers, queue and kernel of its own. NULL after a message. */
+struct bench_cl *bench_cl_create(const struct cox_device_info *info, const struct bench_shape *shape);
+void bench_cl_destroy(struct bench_cl **bench);
+float *bench_cl_input(struct bench_cl *bench);
+const float *bench_cl_output(struct bench_cl *bench);
+bool bench_cl_has(const struct bench_cl *bench, enum bench_cl_form form);
+const char *bench_cl_describe(const struct bench_cl *bench, enum bench_cl_form form);
+/* Times of 0 = failed (said on standard error). */
+struct bench_cl_times bench_cl_frame(struct bench_cl *bench, enum bench_cl_form form);
+
+#endif

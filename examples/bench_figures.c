@@ -1,0 +1,30 @@
+/* Order statistics.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_value(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+double bench_quantile(double *values, size_t count, double share)
+{
+    if (count == 0)
+        return 0;
+    qsort(values, count, sizeof *values, by_value);
+    double at = share * (double)(count - 1);
+    size_t below = (size_t)at;
+    if (below + 1 >= count)
+        return values[count - 1];
+    return values[below] + (at - (double)below) * (values[below + 1] - values[below]);
+}
+
+double bench_median_of(const double *values, size_t count, double *scratch)
+{
+    memcpy(scratch, values, count * sizeof *values);
+    return bench_quantile(scratch, count, 0.5);
+}
