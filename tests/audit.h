@@ -33,7 +33,7 @@
     X(SUB_BUFFER_ALIGNMENT, "sub_buffer_alignment", "a sub-buffer not aligned for every device of its context")    \
     X(OVERLAP, "overlap", "unordered commands in flight, one writing what the other touches")                      \
     X(COPY_BESIDE_KERNEL, "copy_beside_kernel",                                                                    \
-      "a copy into or out of what an unordered kernel of its device may use")                                      \
+      "a copy from or to a part of what an unordered kernel of the same device may use")                           \
     X(MAPPED_IN_USE, "mapped_in_use", "a command on a region that the host has mapped")                            \
     X(CROSS_DEVICE_WAIT, "cross_device_wait", "a wait list with an event of another device")                       \
     X(USER_EVENT, "user_event", "a user event while frames run")                                                   \

@@ -483,19 +483,30 @@ static void out_of_order_with_a_barrier(void)
     out_of_order(true);
 }
 
-static void copy_beside_a_kernel(void)
+/* A copy to `bytes` of a buffer from `from` on, while a kernel of the same device has all of it as its argument. */
+static void copy_beside(size_t from, size_t bytes)
 {
     cl_int error;
     cl_event b;
     cl_command_queue second = clCreateCommandQueue(context, device[0], 0, &error);
     NEED(error);
     cl_event a = launch_fill(0, 0, buffer[0], HALF / 4, NULL);
-    NEED(clEnqueueWriteBuffer(second, buffer[0], CL_FALSE, HALF, HALF, host, 0, NULL, &b)); /* the sin */
+    NEED(clEnqueueWriteBuffer(second, buffer[0], CL_FALSE, from, bytes, host, 0, NULL, &b)); /* the sin */
     NEED(clFlush(second));
     flush_both();
     see_end(a);
     see_end(b);
     NEED(clReleaseCommandQueue(second));
+}
+
+static void copy_beside_a_kernel(void)
+{
+    copy_beside(HALF, HALF);
+}
+
+static void copy_over_a_kernel(void)
+{
+    copy_beside(0, BYTES);
 }
 
 static void use_while_mapped(void)
@@ -892,6 +903,8 @@ int main(int argc, char **argv)
     expect("an out-of-order queue with a barrier is clean", AUDIT_PHASE_ADAPTING, CLEAN, out_of_order_with_a_barrier);
     expect("a copy beside a kernel of the same device", AUDIT_PHASE_ADAPTING, AUDIT_RULE_COPY_BESIDE_KERNEL, 1,
            copy_beside_a_kernel);
+    expect("a copy over what a kernel of the same device uses", AUDIT_PHASE_ADAPTING, AUDIT_RULE_OVERLAP, 1,
+           copy_over_a_kernel);
     expect("a kernel on a mapped buffer", AUDIT_PHASE_ADAPTING, AUDIT_RULE_MAPPED_IN_USE, 1, use_while_mapped);
     expect("a kernel after the unmap is clean", AUDIT_PHASE_ADAPTING, CLEAN, use_between_mappings);
     if (two_devices)

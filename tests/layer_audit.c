@@ -349,13 +349,16 @@ static void mark_before(struct command *command)
         }
 }
 
-static const struct access *conflict(const struct command *a, const struct command *b)
+/* The range of `a` that meets one of `b`, which goes into *other; NULL if none does. */
+static const struct access *conflict(const struct command *a, const struct command *b, const struct access **other)
 {
     for (unsigned i = 0; i < a->access_count; i++)
         for (unsigned j = 0; j < b->access_count; j++) {
             const struct access *x = &a->access[i], *y = &b->access[j];
-            if (x->space == y->space && x->from < y->to && y->from < x->to && (x->write || y->write))
+            if (x->space == y->space && x->from < y->to && y->from < x->to && (x->write || y->write)) {
+                *other = y;
                 return x;
+            }
         }
     return NULL;
 }
@@ -366,19 +369,28 @@ static bool is_kernel(const struct command *command)
 }
 
 /* What a kernel touches of an argument is not known, so it counts as all of it. Between devices that is as it should be:
- * each has buffers or sub-buffers of its own bands. A copy on another queue of the kernel's own device may well go to
- * other rows of the same buffer: that is a rule of its own, for those who want to be that strict. */
+ * each has buffers or sub-buffers of its own bands. But a copy on another queue of the kernel's own device, to a part of
+ * its argument, may well go to rows that the kernel leaves alone: that is a rule of its own, for those who want to be
+ * that strict. */
+static bool maybe_apart(const struct command *a, const struct access *x, const struct command *b,
+                        const struct access *y)
+{
+    if (!x->space || a->queue->device != b->queue->device || is_kernel(a) == is_kernel(b))
+        return false;
+    const struct access *kernel = is_kernel(a) ? x : y, *copy = is_kernel(a) ? y : x;
+    return kernel->from < copy->from || kernel->to > copy->to;
+}
+
 static void check_overlap(struct command *command)
 {
     marks++;
     command->mark = marks;
     mark_before(command);
     for (struct command *c = oldest; c; c = c->next) {
-        const struct access *range = c->mark != marks ? conflict(command, c) : NULL;
+        const struct access *other = NULL, *range = c->mark != marks ? conflict(command, c, &other) : NULL;
         if (!range)
             continue;
-        bool beside = range->space && c->queue->device == command->queue->device && is_kernel(c) != is_kernel(command);
-        violate(beside ? AUDIT_RULE_COPY_BESIDE_KERNEL : AUDIT_RULE_OVERLAP,
+        violate(maybe_apart(command, range, c, other) ? AUDIT_RULE_COPY_BESIDE_KERNEL : AUDIT_RULE_OVERLAP,
                 "%s on queue %u %s bytes %zu to %zu of %s, where %s on queue %u is in flight", command->call,
                 command->queue->number, range->write ? "writes" : "reads", (size_t)range->from, (size_t)range->to,
                 range->space ? "a buffer" : "host memory", c->call, c->queue->number);
