@@ -48,6 +48,7 @@ struct cox__cl_object {
     void *mapped; /* NULL: never used yet */
     uint32_t device;
     enum cox_access access;
+    bool sub; /* a sub-buffer of its group's parent, not a wrapper of its own */
     size_t offset;
     size_t bytes;
     uint64_t used; /* when, on the memory's own count; the least recently used goes first */
@@ -93,11 +94,13 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem);
 void *cox__cl_mem_data(struct cox__mem *mem);
 void cox__cl_mem_info(struct cox__mem *mem, struct cox_buffer_info *info);
 
-/* The band object for a range, from the cache or new. `queue` is the device's, for the unmapping of what must go.
+/* The band object for a range, from the cache or new. Ranges that are not disjoint among the bands in flight (HALO,
+ * WHOLE) never become sub-buffers: PoCL 3.1 keeps the mappings of all sub-buffers with their parent and finds them by
+ * address, so that two devices that map the same range unmap each other's. `queue` is the device's, for the unmapping of what must go.
  * NULL on failure (logged). Scheduler thread only. */
 struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem, uint32_t device,
-                                          enum cox_access access, size_t offset, size_t bytes,
-                                          cl_command_queue queue);
+                                          enum cox_access access, bool disjoint, size_t offset,
+                                          size_t bytes, cl_command_queue queue);
 
 /* cl_unit.c */
 cox_status cox__cl_unit_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,

@@ -161,22 +161,22 @@ static struct cox__cl_object *object_place(struct cox__cl_backend *backend, stru
 }
 
 struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem, uint32_t device,
-                                          enum cox_access access, size_t offset, size_t bytes,
-                                          cl_command_queue queue)
+                                          enum cox_access access, bool disjoint, size_t offset,
+                                          size_t bytes, cl_command_queue queue)
 {
+    const struct cox__cl_device *owner = &backend->devices[device];
+    const bool sub = disjoint && owner->info.mode == COX_MODE_SHARED && backend->groups[owner->group].subbuffers;
     mem->uses++;
     for (uint32_t i = 0; i < mem->object_count; i++) {
         struct cox__cl_object *object = &mem->objects[i];
         if (object->offset == offset && object->bytes == bytes && object->device == device &&
-            object->access == access) {
+            object->access == access && object->sub == sub) {
             object->used = mem->uses;
             return object;
         }
     }
-    const struct cox__cl_device *owner = &backend->devices[device];
     struct cox__cl_object fresh = {
-        .device = device, .access = access, .offset = offset, .bytes = bytes, .used = mem->uses};
-    bool sub = owner->info.mode == COX_MODE_SHARED && backend->groups[owner->group].subbuffers;
+        .device = device, .access = access, .sub = sub, .offset = offset, .bytes = bytes, .used = mem->uses};
     cl_int code;
     fresh.mem = sub ? make_subbuffer(backend, mem, owner, &fresh, &code) : make_wrapper(backend, mem, owner, &fresh, &code);
     if (cox__cl_check(backend->log, code, sub ? "clCreateSubBuffer" : "clCreateBuffer", owner->info.name))

@@ -553,7 +553,7 @@ static cox_status unmap_objects(struct cox__unit *unit, struct cox__job *job, st
         size_t bytes = by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
         struct cox__cl_object *object =
             cox__cl_object_get(unit->backend, job->mems[i], unit->device_index, binding->access,
-                               row_offset(binding, first), bytes, queue);
+                               binding->contract == COX_ROWS, row_offset(binding, first), bytes, queue);
         if (!object)
             return COX_E_DEVICE_MEMORY;
         if (object->mapped) {
