@@ -208,6 +208,13 @@ static void on_signal(int number)
     interrupted = number;
 }
 
+/* A driver's compiler may end the process (LLVM does, on an internal error). The signal strikes again after this. */
+static void on_crash(int number)
+{
+    (void)number;
+    outfile_remove_all();
+}
+
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal};
@@ -218,6 +225,12 @@ static void catch_signals(void)
         if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
     }
+    action.sa_handler = on_crash;
+    action.sa_flags = (int)SA_RESETHAND;
+    static const int crashes[] = {SIGABRT, SIGSEGV, SIGBUS};
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
+        sigaction(crashes[i], &action, NULL);
+    atexit(outfile_remove_all);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe and a file that may not grow are errors of the write */
     signal(SIGXFSZ, SIG_IGN);
 }
