@@ -514,6 +514,38 @@ Test(ewma, adds_up_several_bands_of_one_device_in_a_frame)
     free(state);
 }
 
+/* The table of docs/scheduling.md. */
+Test(ewma, is_no_worse_than_the_simple_policies_on_any_model)
+{
+    struct model lagging = office, step = office, company = pair, dear = office, outliers = office;
+    lagging.lag = 2;
+    step.step_device = 2;
+    step.step_factor = 3;
+    step.step_from = 100;
+    step.step_to = 200;
+    company = (struct model){
+        .count = 2, .fixed_ns = {60e3, 250e3}, .ns_per_row = {9e3, 4.5e3}, .sigma = 0.05, .company = 1.9};
+    dear.fixed_ns[2] = 9e6;
+    outliers.outliers = 0.01;
+    const struct {
+        const char *name;
+        const struct model *model;
+    } models[] = {{"two devices", &pair},
+                  {"three devices", &office},
+                  {"two frames late", &lagging},
+                  {"a step of three", &step},
+                  {"company costs", &company},
+                  {"one to be left out", &dear},
+                  {"one per cent outliers", &outliers}};
+    for (uint32_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        cr_log_info("%s:", models[i].name);
+        struct summary ewma = summarise("ewma", models[i].model), last = summarise("last-frame", models[i].model),
+                       mean = summarise("mean10", models[i].model);
+        cr_assert_leq(ewma.excess, last.excess + 0.002, "%s", models[i].name);
+        cr_assert_leq(ewma.excess, mean.excess + 0.005, "%s", models[i].name);
+    }
+}
+
 /* --- the other policies --- */
 
 Test(last_frame, balances_after_one_frame)

@@ -1,0 +1,93 @@
+#!/bin/sh
+# What cox-bench prints and refuses; that the library allocates nothing per frame and computes the same bits. Its bars on
+# time are for a quiet machine, not for a test.   sh cli_bench.sh BIN_DIR SOURCE_DIR
+# SPDX-License-Identifier: Apache-2.0
+set -u
+bench=$(cd "$1" && pwd)/cox-bench
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE POCL_DEVICES OCL_ICD_VENDORS
+passed=0
+failed=0
+
+# run STATUS NAME ARGS...
+run() {
+    expected=$1
+    what=$2
+    shift 2
+    "$bench" "$@" >"$work/out" 2>"$work/err" </dev/null
+    status=$?
+    if [ "$status" -eq "$expected" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what: status $status instead of $expected"
+        sed 's/^/    err: /' "$work/err" | cut -c 1-300
+    fi
+}
+
+# shows FILE PATTERN
+shows() {
+    if grep -q -- "$2" "$work/$1"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what: no '$2' in its $1:"
+        sed 's/^/    /' "$work/$1" | cut -c 1-300
+    fi
+}
+
+# count FILE PATTERN NUMBER
+count() {
+    found=$(grep -c -- "$2" "$work/$1")
+    if [ "$found" -eq "$3" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what: '$2' $found times instead of $3 in its $1:"
+        sed 's/^/    /' "$work/$1" | cut -c 1-300
+    fi
+}
+
+run 2 "no command"
+shows err Usage
+run 2 "unknown command" run
+run 2 "two commands" split overhead
+run 2 "unknown option" split --fast
+run 0 "help" --help
+shows out "overhead|split"
+run 2 "frames not a number" split --frames many
+shows err "'many'"
+run 2 "too few frames" overhead --frames 3
+run 2 "ratio out of range" split --ratio 0
+run 2 "unknown policy" split --policy fastest
+shows err "mean10"
+run 1 "unknown device" overhead --devices no-such-device
+shows err no-such-device
+run 1 "one device is not two" split --devices cpu:1x1
+shows err "two are needed"
+
+run 0 "overhead" overhead --devices cpu --frames 20 --json
+count out '"same_output": 1' 3
+count out '"hand_blocking_visible"' 3
+if grep -q '"library_allocations_per_frame": null' "$work/out"; then
+    echo "skipped, because this build cannot count allocations: that there are none"
+else
+    count out '"library_allocations_per_frame": 0.000000' 3
+fi
+run 0 "overhead as text" overhead --devices cpu --frames 20
+shows out "p50 over hand-written, blocking"
+
+if [ "$(getconf _NPROCESSORS_ONLN)" -lt 2 ]; then
+    echo "skipped, because there is one processor: cox-bench split"
+else
+    run 0 "split" split --frames 10 --json
+    count out '"same_output": 1' 1
+    count out '"device_0_rows"' 17
+    run 0 "split as text" split --frames 10 --policy last-frame --ratio 2
+    shows out "policy last-frame"
+    shows out "T / T_oracle"
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
