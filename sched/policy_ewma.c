@@ -37,9 +37,9 @@ static const double CUSUM_ALARM = 5.0;
 static const double MOVE_GAIN = 0.004;  /* of the frame time */
 static const double MOVE_ERRORS = 2.5;  /* standard errors of the predicted gain */
 static const double ALONE_LOSES = 1.03; /* split over alone, above which a split is given up, */
-static const double ALONE_TRIES = 0.80; /* above which alone is worth a trial, */
+static const double ALONE_TRIES = 0.83; /* above which alone is worth a trial, */
 static const double ALONE_ENDS = 0.98;  /* below which one device alone is given up */
-enum { STEADY_FRAMES = 4, ALONE_FRAMES = 8, ALONE_PAUSE_MIN = 32, ALONE_PAUSE_MAX = 1024 };
+enum { STEADY_FRAMES = 8, ALONE_FRAMES = 8, ALONE_PAUSE_MIN = 32, ALONE_PAUSE_MAX = 1024 };
 
 struct device {
     struct cox__tally tally;
@@ -237,6 +237,20 @@ static void set_alone(struct state *state, bool alone)
     state->pause = state->pause * 2 > ALONE_PAUSE_MAX ? ALONE_PAUSE_MAX : state->pause * 2;
 }
 
+/* The last of several devices is later than their averages say: by 0.56 deviations for two of equal times. */
+static double with_jitter(const struct state *state, double split_ns)
+{
+    double variance = 0;
+    uint32_t sharing = 0;
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        if (state->devices[d].rows == 0)
+            continue;
+        variance += state->devices[d].variance;
+        sharing++;
+    }
+    return sharing > 1 ? split_ns * (1.0 + 0.56 * sqrt(variance / sharing)) : split_ns;
+}
+
 /* Decide whether the frame goes to the best device alone, given what the split would take. */
 static void decide_alone(struct state *state, const struct cox_sched_view *view, double split_ns)
 {
@@ -299,7 +313,7 @@ static cox_status ewma_split(void *memory, const struct cox_sched_view *view, st
     double ns = cox__layout_predict(view, ns_per_row, rows);
 
     if (timed)
-        decide_alone(state, view, ns);
+        decide_alone(state, view, with_jitter(state, ns));
     if (state->alone) {
         memset(rows, 0, sizeof rows);
         rows[state->alone_on] = view->rows;
