@@ -42,11 +42,12 @@ struct cox__cl_backend {
 };
 
 /* One band of a host allocation as one device sees it: a sub-buffer or a wrapper. Between frames it is mapped, so that
- * the application may touch the memory. */
+ * the application may touch the memory, unless a sub-buffer that overlaps it has taken its place. */
 struct cox__cl_object {
     cl_mem mem;
-    void *mapped; /* NULL: never used yet */
-    uint32_t device;
+    void *mapped;
+    bool stale;             /* unmapped since its last use: does not know what the application wrote since */
+    cl_command_queue queue; /* retained; in order, the only one that has commands for it */
     enum cox_access access;
     bool sub; /* a sub-buffer of its group's parent, not a wrapper of its own */
     size_t offset;
@@ -62,7 +63,7 @@ struct cox__mem {
     size_t bytes;
     size_t padded_bytes;
     bool wrapped;
-    cl_mem pinned;    /* not NULL: `data` lies in this buffer, mapped at `pinned_map` */
+    cl_mem pinned; /* not NULL: `data` lies in this buffer, mapped at `pinned_map` */
     void *pinned_map;
     uint32_t pinned_device;
     cl_mem parents[COX_DEVICES_MAX]; /* per group, made at first use */
@@ -94,13 +95,16 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem);
 void *cox__cl_mem_data(struct cox__mem *mem);
 void cox__cl_mem_info(struct cox__mem *mem, struct cox_buffer_info *info);
 
-/* The band object for a range, from the cache or new. Ranges that are not disjoint among the bands in flight (HALO,
- * WHOLE) never become sub-buffers: PoCL 3.1 keeps the mappings of all sub-buffers with their parent and finds them by
- * address, so that two devices that map the same range unmap each other's. `queue` is the device's, for the unmapping of what must go.
- * NULL on failure (logged). Scheduler thread only. */
+/* The band object for a range, from the cache or new, unmapped by a command on `queue`, the session's own on that device. `disjoint`: no other device's band in flight overlaps the range (ROWS); ranges that are not
+ * (HALO, WHOLE) never become sub-buffers, because PoCL 3.1 keeps the mappings of all sub-buffers with their parent and
+ * finds them by address, so that two devices that map the same address unmap each other's. NULL on failure (logged).
+ * Scheduler thread only. */
 struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem, uint32_t device,
-                                          enum cox_access access, bool disjoint, size_t offset,
-                                          size_t bytes, cl_command_queue queue);
+                                          enum cox_access access, bool disjoint, size_t offset, size_t bytes,
+                                          cl_command_queue queue);
+
+/* Enqueue the mapping that gives the object's memory back to the application. */
+cl_int cox__cl_object_map(struct cox__cl_object *object, cl_event *event);
 
 /* cl_unit.c */
 cox_status cox__cl_unit_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,

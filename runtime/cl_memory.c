@@ -79,32 +79,51 @@ void cox__cl_mem_info(struct cox__mem *mem, struct cox_buffer_info *info)
 
 /* ---- band objects ---- */
 
-static void release_object(struct cox__cl_object *object, cl_command_queue queue)
+static void unmap_object(struct cox__cl_object *object)
 {
-    if (object->mapped)
-        clEnqueueUnmapMemObject(queue, object->mem, object->mapped, 0, NULL, NULL);
+    clEnqueueUnmapMemObject(object->queue, object->mem, object->mapped, 0, NULL, NULL);
+    object->mapped = NULL;
+    object->stale = true;
+}
+
+static void release_object(struct cox__cl_object *object)
+{
+    if (object->mapped) {
+        unmap_object(object);
+        clFlush(object->queue);
+    }
     clReleaseMemObject(object->mem);
+    clReleaseCommandQueue(object->queue);
+}
+
+cl_int cox__cl_object_map(struct cox__cl_object *object, cl_event *event)
+{
+    static const cl_map_flags flags[] = {
+        [COX_READ] = CL_MAP_WRITE, [COX_WRITE] = CL_MAP_READ, [COX_READ_WRITE] = CL_MAP_READ | CL_MAP_WRITE};
+    cl_int code;
+    object->mapped = clEnqueueMapBuffer(object->queue, object->mem, CL_FALSE, flags[object->access], 0, object->bytes,
+                                        0, NULL, event, &code);
+    if (code)
+        object->mapped = NULL;
+    return code;
 }
 
 void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
-    bool touched[COX_DEVICES_MAX] = {false};
+    /* The memory must not go before the unmappings are done. */
     for (uint32_t i = 0; i < mem->object_count; i++) {
-        release_object(&mem->objects[i], backend->devices[mem->objects[i].device].service);
-        touched[mem->objects[i].device] = true;
+        if (mem->objects[i].mapped) {
+            unmap_object(&mem->objects[i]);
+            clFinish(mem->objects[i].queue);
+        }
+        release_object(&mem->objects[i]);
     }
     if (mem->pinned) {
-        clEnqueueUnmapMemObject(backend->devices[mem->pinned_device].service, mem->pinned, mem->pinned_map, 0, NULL,
-                                NULL);
-        touched[mem->pinned_device] = true;
+        cl_command_queue service = backend->devices[mem->pinned_device].service;
+        clEnqueueUnmapMemObject(service, mem->pinned, mem->pinned_map, 0, NULL, NULL);
+        clFinish(service);
     }
-    for (uint32_t d = 0; d < backend->device_count; d++)
-        if (touched[d])
-            clFlush(backend->devices[d].service); /* all before the first wait */
-    for (uint32_t d = 0; d < backend->device_count; d++)
-        if (touched[d])
-            clFinish(backend->devices[d].service); /* the memory must not go before the unmappings are done */
     for (uint32_t g = 0; g < backend->group_count; g++)
         if (mem->parents[g])
             clReleaseMemObject(mem->parents[g]);
@@ -127,8 +146,8 @@ static cl_mem make_wrapper(struct cox__cl_backend *backend, struct cox__mem *mem
                           object->bytes, (char *)mem->data + object->offset, code);
 }
 
-static cl_mem make_subbuffer(struct cox__cl_backend *backend, struct cox__mem *mem,
-                             const struct cox__cl_device *device, const struct cox__cl_object *object, cl_int *code)
+static cl_mem make_subbuffer(struct cox__cl_backend *backend, struct cox__mem *mem, const struct cox__cl_device *device,
+                             const struct cox__cl_object *object, cl_int *code)
 {
     cl_mem *parent = &mem->parents[device->group];
     if (!*parent) {
@@ -144,8 +163,7 @@ static cl_mem make_subbuffer(struct cox__cl_backend *backend, struct cox__mem *m
 }
 
 /* A place for a new object: at the end, or the least recently used one's. */
-static struct cox__cl_object *object_place(struct cox__cl_backend *backend, struct cox__mem *mem,
-                                           cl_command_queue queue, uint32_t device)
+static struct cox__cl_object *object_place(struct cox__mem *mem)
 {
     if (mem->object_count < COX__CL_OBJECTS_MAX)
         return &mem->objects[mem->object_count++];
@@ -153,35 +171,70 @@ static struct cox__cl_object *object_place(struct cox__cl_backend *backend, stru
     for (uint32_t i = 1; i < COX__CL_OBJECTS_MAX; i++)
         if (mem->objects[i].used < oldest->used)
             oldest = &mem->objects[i];
-    bool own = oldest->device == device;
-    release_object(oldest, own ? queue : backend->devices[oldest->device].service);
-    if (!own)
-        clFlush(backend->devices[oldest->device].service);
+    release_object(oldest);
     return oldest;
 }
 
+/* No two sub-buffers of one parent that overlap stay mapped. The unmapping goes to the queue that did the mapping, which
+ * may be under way still if two frames in flight read the same buffer. */
+static void unmap_overlaps(struct cox__mem *mem, const struct cox__cl_object *object)
+{
+    for (uint32_t i = 0; i < mem->object_count; i++) {
+        struct cox__cl_object *other = &mem->objects[i];
+        if (other == object || !other->mapped || !other->sub || other->offset >= object->offset + object->bytes ||
+            object->offset >= other->offset + other->bytes)
+            continue;
+        unmap_object(other);
+        clFlush(other->queue);
+    }
+}
+
+/* Unmap an object for use by a kernel on its queue. */
+static cl_int open_object(struct cox__mem *mem, struct cox__cl_object *object)
+{
+    cl_int code = CL_SUCCESS;
+    if (!object->mapped && object->sub)
+        unmap_overlaps(mem, object);
+    if (!object->mapped && object->stale && object->access != COX_WRITE)
+        code = cox__cl_object_map(object, NULL); /* the way to tell a device that the memory has changed */
+    if (object->mapped && code == CL_SUCCESS)
+        code = clEnqueueUnmapMemObject(object->queue, object->mem, object->mapped, 0, NULL, NULL);
+    object->mapped = NULL;
+    object->stale = false;
+    return code;
+}
+
+static struct cox__cl_object *find_object(struct cox__mem *mem, cl_command_queue queue, enum cox_access access,
+                                          bool sub, size_t offset, size_t bytes)
+{
+    for (uint32_t i = 0; i < mem->object_count; i++) {
+        struct cox__cl_object *object = &mem->objects[i];
+        if (object->offset == offset && object->bytes == bytes && object->queue == queue && object->access == access &&
+            object->sub == sub)
+            return object;
+    }
+    return NULL;
+}
+
 struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem, uint32_t device,
-                                          enum cox_access access, bool disjoint, size_t offset,
-                                          size_t bytes, cl_command_queue queue)
+                                          enum cox_access access, bool disjoint, size_t offset, size_t bytes,
+                                          cl_command_queue queue)
 {
     const struct cox__cl_device *owner = &backend->devices[device];
     const bool sub = disjoint && owner->info.mode == COX_MODE_SHARED && backend->groups[owner->group].subbuffers;
-    mem->uses++;
-    for (uint32_t i = 0; i < mem->object_count; i++) {
-        struct cox__cl_object *object = &mem->objects[i];
-        if (object->offset == offset && object->bytes == bytes && object->device == device &&
-            object->access == access && object->sub == sub) {
-            object->used = mem->uses;
-            return object;
-        }
-    }
-    struct cox__cl_object fresh = {
-        .device = device, .access = access, .sub = sub, .offset = offset, .bytes = bytes, .used = mem->uses};
+    struct cox__cl_object *object = find_object(mem, queue, access, sub, offset, bytes);
     cl_int code;
-    fresh.mem = sub ? make_subbuffer(backend, mem, owner, &fresh, &code) : make_wrapper(backend, mem, owner, &fresh, &code);
-    if (cox__cl_check(backend->log, code, sub ? "clCreateSubBuffer" : "clCreateBuffer", owner->info.name))
-        return NULL;
-    struct cox__cl_object *place = object_place(backend, mem, queue, device);
-    *place = fresh;
-    return place;
+    if (!object) {
+        struct cox__cl_object fresh = {.queue = queue, .access = access, .sub = sub, .offset = offset, .bytes = bytes};
+        fresh.mem = sub ? make_subbuffer(backend, mem, owner, &fresh, &code)
+                        : make_wrapper(backend, mem, owner, &fresh, &code);
+        if (cox__cl_check(backend->log, code, sub ? "clCreateSubBuffer" : "clCreateBuffer", owner->info.name))
+            return NULL;
+        clRetainCommandQueue(queue);
+        object = object_place(mem);
+        *object = fresh;
+    }
+    object->used = ++mem->uses;
+    code = open_object(mem, object);
+    return cox__cl_check(backend->log, code, "unmapping a band", owner->info.name) ? NULL : object;
 }

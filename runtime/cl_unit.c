@@ -73,7 +73,7 @@ struct cox__unit {
     cl_command_queue queues[QUEUE_COUNT];
     struct unit_stage stages[COX_STAGES_MAX];
     struct lane *lanes;
-    bool failed; /* a command failed: its callback may never come */
+    bool failed;                /* a command failed: its callback may never come */
     _Atomic uint32_t callbacks; /* set and not yet arrived */
 };
 
@@ -106,8 +106,8 @@ static cox_status choose_local(struct cox__unit *unit, struct unit_stage *made)
     clGetKernelWorkGroupInfo(made->kernel, unit->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
     clGetKernelWorkGroupInfo(made->kernel, unit->device->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required,
                              required, NULL);
-    clGetKernelWorkGroupInfo(made->kernel, unit->device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes,
-                             &local_bytes, NULL);
+    clGetKernelWorkGroupInfo(made->kernel, unit->device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes, &local_bytes,
+                             NULL);
     bool free_choice = !required[0] && !local_bytes;
     for (uint32_t a = 0; a < made->stage->arg_count; a++)
         free_choice &= made->stage->args[a].kind != COX_ARG_KIND_LOCAL;
@@ -137,8 +137,8 @@ static cox_status make_kernel(struct cox__unit *unit, struct unit_stage *made)
                  cox_device_type_name(info->type));
         return COX_E_UNSUPPORTED;
     }
-    cox_status status = cox__cl_build(unit->backend, unit->device_index, made->variant->source,
-                                      made->variant->options, &made->program);
+    cox_status status = cox__cl_build(unit->backend, unit->device_index, made->variant->source, made->variant->options,
+                                      &made->program);
     if (status)
         return status;
     cl_int code;
@@ -218,8 +218,7 @@ static cl_int make_pieces(struct cox__unit *unit, struct lane *lane, uint32_t in
     cl_int code = CL_SUCCESS;
     for (uint32_t p = 0; p < PIECES_MAX && code == CL_SUCCESS && p * step < all; p++) {
         const cl_buffer_region region = {.origin = p * step, .size = all - p * step < step ? all - p * step : step};
-        lane->pieces[index][p] =
-            clCreateSubBuffer(lane->mems[index], 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+        lane->pieces[index][p] = clCreateSubBuffer(lane->mems[index], 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
     }
     return code;
 }
@@ -419,7 +418,8 @@ static cl_int set_arg(struct unit_stage *stage, cl_uint index, size_t bytes, con
 {
     struct arg_memo *memo = &stage->memos[index];
     if (!value)
-        return memo->bytes == bytes ? CL_SUCCESS : (memo->bytes = bytes, clSetKernelArg(stage->kernel, index, bytes, NULL));
+        return memo->bytes == bytes ? CL_SUCCESS
+                                    : (memo->bytes = bytes, clSetKernelArg(stage->kernel, index, bytes, NULL));
     if (memo->bytes == bytes && memcmp(memo->value, value, bytes) == 0)
         return CL_SUCCESS;
     memo->bytes = bytes;
@@ -551,17 +551,11 @@ static cox_status unmap_objects(struct cox__unit *unit, struct cox__job *job, st
         if (by_rows(binding))
             cox__binding_rows(pipeline, i, job->first_row, job->rows, &first, &count);
         size_t bytes = by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
-        struct cox__cl_object *object =
-            cox__cl_object_get(unit->backend, job->mems[i], unit->device_index, binding->access,
-                               binding->contract == COX_ROWS, row_offset(binding, first), bytes, queue);
+        struct cox__cl_object *object = cox__cl_object_get(unit->backend, job->mems[i], unit->device_index,
+                                                           binding->access, binding->contract == COX_ROWS,
+                                                           row_offset(binding, first), bytes, queue);
         if (!object)
             return COX_E_DEVICE_MEMORY;
-        if (object->mapped) {
-            cl_int code = clEnqueueUnmapMemObject(queue, object->mem, object->mapped, 0, NULL, NULL);
-            if (code)
-                return check(unit, code, "clEnqueueUnmapMemObject");
-            object->mapped = NULL;
-        }
         lane->objects[i] = object;
         mems[i] = object->mem;
         origins[i] = first;
@@ -571,18 +565,14 @@ static cox_status unmap_objects(struct cox__unit *unit, struct cox__job *job, st
 
 static cox_status map_objects(struct cox__unit *unit, struct lane *lane)
 {
-    static const cl_map_flags flags[] = {
-        [COX_READ] = CL_MAP_WRITE, [COX_WRITE] = CL_MAP_READ, [COX_READ_WRITE] = CL_MAP_READ | CL_MAP_WRITE};
     for (uint32_t i = 0; i < unit->pipeline->binding_count; i++) {
         struct cox__cl_object *object = lane->objects[i];
         if (!object || object->mapped) /* one object may serve two bindings that read */
             continue;
-        cl_int code;
         cl_event event;
-        object->mapped = clEnqueueMapBuffer(unit->queues[QUEUE_COMPUTE], object->mem, CL_FALSE, flags[object->access],
-                                            0, object->bytes, 0, NULL, &event, &code);
+        cl_int code = cox__cl_object_map(object, &event);
         if (code)
-            return object->mapped = NULL, check(unit, code, "clEnqueueMapBuffer");
+            return check(unit, code, "clEnqueueMapBuffer");
         *new_event(lane, EVENT_COPY_OUT) = event;
     }
     return COX_OK;
@@ -742,8 +732,7 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
     if (status == COX_OK) {
         uint32_t sequence = atomic_fetch_add(&lane->sequence, 1) + 1;
         struct record *record = &lane->records[sequence % RECORDS];
-        *record = (struct record){
-            .unit = unit, .job = job, .lane_sequence = &lane->sequence, .sequence = sequence};
+        *record = (struct record){.unit = unit, .job = job, .lane_sequence = &lane->sequence, .sequence = sequence};
         atomic_fetch_add(&unit->callbacks, 1);
         cl_int code = clSetEventCallback(newest(lane), CL_COMPLETE, on_complete, record);
         if (code)
@@ -792,8 +781,7 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
     bool all = true;
     for (uint32_t e = lane->event_count; e-- > 0;) {
         cl_int state = CL_QUEUED;
-        cl_int code =
-            clGetEventInfo(lane->events[e], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+        cl_int code = clGetEventInfo(lane->events[e], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
         if (code || state < 0) {
             cox__cl_check(unit->backend->log, code ? code : state, code ? "clGetEventInfo" : "a command of a band",
                           unit->device->info.name);
