@@ -115,7 +115,7 @@ static bool round_of(struct stand *stand, uint32_t turn, double *ns)
     for (uint32_t i = 0; i <= BENCH_CL_FORMS; i++) {
         uint32_t form = (turn + i) % (BENCH_CL_FORMS + 1);
         if (form == BENCH_CL_FORMS) {
-            uint64_t visible, callback;
+            uint64_t visible = 0, callback = 0;
             if (!library_frame(stand, &visible, &callback))
                 return false;
             ns[LIBRARY_VISIBLE] = (double)visible;
@@ -174,7 +174,7 @@ static bool count_heap(struct stand *stand, cox_runtime *runtime, struct result 
 
     bench_heap_start();
     for (int i = 0; i < HEAP_FRAMES; i++) {
-        uint64_t visible, callback;
+        uint64_t visible = 0, callback = 0;
         if (!library_frame(stand, &visible, &callback))
             return false;
     }
@@ -385,8 +385,12 @@ bool bench_overhead(const struct bench_options *options, bool *met)
     struct bench_quiet quiet;
     bench_quiet_start(&quiet, options);
     struct result *results = calloc(devices * (size_t)SIZES, sizeof *results);
-    bool good = results || bench_fail("out of memory");
-    *met = good;
+    if (!results) {
+        cox_runtime_destroy(&runtime);
+        return bench_fail("out of memory");
+    }
+    bool good = true;
+    *met = true;
     for (uint32_t d = 0; good && d < devices; d++) {
         for (uint32_t s = 0; good && s < SIZES; s++) {
             struct result *result = &results[count++];
@@ -401,7 +405,7 @@ bool bench_overhead(const struct bench_options *options, bool *met)
             *met &= good && meets(result);
         }
     }
-    if (good)
+    if (good && count > 0)
         print_all(options, &machine, &quiet, results, count);
     free(results);
     cox_runtime_destroy(&runtime);
