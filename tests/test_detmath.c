@@ -7,6 +7,7 @@
 #include <string.h>
 
 /* What OpenCL C has and C has not. */
+#pragma GCC diagnostic ignored "-Wunused-function"
 typedef unsigned int uint;
 #ifndef __ENDIAN_LITTLE__
 #define __ENDIAN_LITTLE__ 1
@@ -50,7 +51,6 @@ static inline int min(int a, int b)
 #pragma STDC FP_CONTRACT OFF /* gcc is strict under -std=c11 */
 #endif
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
-#pragma GCC diagnostic ignored "-Wunused-function"
 #include "detmath.clh"
 
 TestSuite(detmath, .timeout = 120);
