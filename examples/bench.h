@@ -20,6 +20,7 @@ struct bench_options {
 /* The commands. `*met` = every bar is met. Return false after saying why on standard error. */
 bool bench_overhead(const struct bench_options *options, bool *met);
 bool bench_split(const struct bench_options *options, bool *met);
+bool bench_frames(const struct bench_options *options, bool *met);
 
 /* One line on standard error; returns false. */
 bool bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -89,6 +90,8 @@ void bench_quiet_begin(struct bench_quiet *quiet);
 bool bench_quiet_keep(struct bench_quiet *quiet);
 /* Processors that other programs used in the kept rounds; negative = unknown. */
 double bench_quiet_others(const struct bench_quiet *quiet);
+/* Whether that is so much that the figures say little. */
+bool bench_quiet_busy(const struct bench_quiet *quiet);
 
 /* --- heap (bench_heap.c) --- */
 
@@ -127,5 +130,12 @@ bool bench_cl_has(const struct bench_cl *bench, enum bench_cl_form form);
 const char *bench_cl_describe(const struct bench_cl *bench, enum bench_cl_form form);
 /* Times of 0 = failed (said on standard error). */
 struct bench_cl_times bench_cl_frame(struct bench_cl *bench, enum bench_cl_form form);
+
+/* What the link to a device carries: pinned host memory, one copy of `bytes` after the other, nothing else going on.
+ * Gigabytes (10^9 bytes) a second, the median of `times` copies by the device's own profile. */
+struct bench_cl_link {
+    double write_gbs, read_gbs;
+};
+bool bench_cl_link(const struct cox_device_info *info, size_t bytes, uint32_t times, struct bench_cl_link *link);
 
 #endif

@@ -121,6 +121,11 @@ bool bench_quiet_keep(struct bench_quiet *quiet)
     return true;
 }
 
+bool bench_quiet_busy(const struct bench_quiet *quiet)
+{
+    return bench_quiet_others(quiet) > 0.25;
+}
+
 double bench_quiet_others(const struct bench_quiet *quiet)
 {
     if (quiet->busy_ns == 0 || quiet->kept_ns <= 0)

@@ -21,16 +21,30 @@ static const struct {
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 /* What is timed, in nanoseconds from the first call. */
-enum series { LIBRARY_VISIBLE, LIBRARY_CALLBACK, HAND_FINISH, HAND_CALLBACK_VISIBLE, HAND_CALLBACK, HAND_LEAN, SERIES };
+enum {
+    LIBRARY_TAKEN,
+    LIBRARY_ENDED,
+    LIBRARY_CALLBACK,
+    LIBRARY_VISIBLE,
+    HAND_FINISH,
+    HAND_CALLBACK,
+    HAND_CALLBACK_VISIBLE,
+    HAND_LEAN,
+    SERIES
+};
 
-static const char *const series_names[SERIES] = {"library: result visible",
-                                                 "library: completion callback",
-                                                 "hand-written, blocking: visible",
-                                                 "hand-written, asynchronous: visible",
-                                                 "hand-written, asynchronous: callback",
-                                                 "hand-written, without mapping: visible"};
-static const char *const series_keys[SERIES] = {"library_visible",    "library_callback",    "hand_blocking_visible",
-                                                "hand_async_visible", "hand_async_callback", "hand_unmapped_visible"};
+static const struct {
+    const char *name, *key;
+} series[SERIES] = {
+    [LIBRARY_TAKEN] = {"library: scheduler has the frame", "library_taken"},
+    [LIBRARY_ENDED] = {"library: driver says done", "library_ended"},
+    [LIBRARY_CALLBACK] = {"library: completion callback", "library_callback"},
+    [LIBRARY_VISIBLE] = {"library: result visible", "library_visible"},
+    [HAND_FINISH] = {"hand-written, blocking: visible", "hand_blocking_visible"},
+    [HAND_CALLBACK] = {"hand-written, asynchronous: callback", "hand_async_callback"},
+    [HAND_CALLBACK_VISIBLE] = {"hand-written, asynchronous: visible", "hand_async_visible"},
+    [HAND_LEAN] = {"hand-written, without mapping: visible", "hand_unmapped_visible"},
+};
 
 struct result {
     struct cox_device_info device;
@@ -56,7 +70,8 @@ struct stand {
     cox_session *session;
     cox_buffer *buffers[2];
     struct bench_cl *hand;
-    _Atomic uint64_t done_ns;
+    /* Written by the scheduler thread; the runtime's clock is the bench's. */
+    _Atomic uint64_t start_ns, end_ns, done_ns;
     atomic_int status;
 };
 
@@ -68,15 +83,27 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     atomic_store(&stand->status, status);
 }
 
-static bool library_frame(struct stand *stand, uint64_t *visible_ns, uint64_t *callback_ns)
+static void on_report(void *user, const struct cox_frame_report *report)
+{
+    struct stand *stand = user;
+    if (report->warmup)
+        return;
+    atomic_store(&stand->start_ns, report->start_ns);
+    atomic_store(&stand->end_ns, report->end_ns);
+}
+
+/* Fills in the LIBRARY_ series. */
+static bool library_frame(struct stand *stand, double *ns)
 {
     const struct cox_frame frame = {.buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
     uint64_t begin = bench_now_ns();
     cox_status status = cox_session_submit(stand->session, &frame, on_done, stand);
     if (status == COX_OK) {
         cox_session_wait(stand->session);
-        *visible_ns = bench_now_ns() - begin;
-        *callback_ns = atomic_load(&stand->done_ns) - begin;
+        ns[LIBRARY_VISIBLE] = (double)(bench_now_ns() - begin);
+        ns[LIBRARY_TAKEN] = (double)(atomic_load(&stand->start_ns) - begin);
+        ns[LIBRARY_ENDED] = (double)(atomic_load(&stand->end_ns) - begin);
+        ns[LIBRARY_CALLBACK] = (double)(atomic_load(&stand->done_ns) - begin);
         status = (cox_status)atomic_load(&stand->status);
     }
     return status == COX_OK || bench_fail("a frame of the library: %s", cox_status_text(status));
@@ -84,7 +111,8 @@ static bool library_frame(struct stand *stand, uint64_t *visible_ns, uint64_t *c
 
 static bool stand_create(struct stand *stand, cox_runtime *runtime, uint32_t device, const struct cox_device_info *info)
 {
-    struct cox_session_params params = {.policy = "single", .device_count = 1, .devices = &device};
+    struct cox_session_params params = {
+        .policy = "single", .device_count = 1, .devices = &device, .report = on_report, .report_user = stand};
     bench_pipeline_fill(&stand->pipeline, &stand->shape, -1, 1, &params);
     stand->params = bench_params_of(&stand->shape);
     size_t bytes = stand->shape.rows * stand->shape.pitch_bytes;
@@ -115,11 +143,8 @@ static bool round_of(struct stand *stand, uint32_t turn, double *ns)
     for (uint32_t i = 0; i <= BENCH_CL_FORMS; i++) {
         uint32_t form = (turn + i) % (BENCH_CL_FORMS + 1);
         if (form == BENCH_CL_FORMS) {
-            uint64_t visible = 0, callback = 0;
-            if (!library_frame(stand, &visible, &callback))
+            if (!library_frame(stand, ns))
                 return false;
-            ns[LIBRARY_VISIBLE] = (double)visible;
-            ns[LIBRARY_CALLBACK] = (double)callback;
         } else if (bench_cl_has(stand->hand, (enum bench_cl_form)form)) {
             struct bench_cl_times times = bench_cl_frame(stand->hand, (enum bench_cl_form)form);
             if (times.visible_ns == 0)
@@ -174,8 +199,8 @@ static bool count_heap(struct stand *stand, cox_runtime *runtime, struct result 
 
     bench_heap_start();
     for (int i = 0; i < HEAP_FRAMES; i++) {
-        uint64_t visible = 0, callback = 0;
-        if (!library_frame(stand, &visible, &callback))
+        double ignored[SERIES];
+        if (!library_frame(stand, ignored))
             return false;
     }
     count = bench_heap_stop();
@@ -256,7 +281,7 @@ static void print_text(const struct result *r)
     printf("  %-40s %10s %10s\n", "us from submit", "p50", "p99");
     for (int s = 0; s < SERIES; s++)
         if (r->has[s])
-            printf("  %-40s %10.1f %10.1f\n", series_names[s], r->p50_us[s], r->p99_us[s]);
+            printf("  %-40s %10.1f %10.1f\n", series[s].name, r->p50_us[s], r->p99_us[s]);
     printf("  p50 over hand-written, blocking: %+.1f us (%d blocks: %+.1f to %+.1f); bar +%.0f: %s\n", r->more_us,
            BLOCKS, r->more_low_us, r->more_high_us, bar_p50_us, verdict(r->more_us <= bar_p50_us));
     printf("  p99 over hand-written, blocking: x %.2f; bar x %.0f: %s\n", r->p99_ratio, bar_p99_ratio,
@@ -291,7 +316,7 @@ static void print_json(struct json *json, const struct result *r)
     for (int s = 0; s < SERIES; s++) {
         if (!r->has[s])
             continue;
-        json_key(json, series_keys[s]);
+        json_key(json, series[s].key);
         json_open_object(json, true);
         json_key(json, "p50_us");
         json_number(json, r->p50_us[s]);
@@ -331,6 +356,8 @@ static void print_all(const struct bench_options *options, const struct bench_ma
         if (bench_quiet_others(quiet) >= 0)
             printf("other programs used %.2f processors meanwhile; %u disturbed stretches were done again\n",
                    bench_quiet_others(quiet), quiet->again);
+        if (bench_quiet_busy(quiet))
+            printf("The machine was BUSY: the figures say little.\n");
         printf("hand-written, blocking: %s\n", results[0].forms[BENCH_CL_FINISH]);
         printf("hand-written, asynchronous: %s\n", results[0].forms[BENCH_CL_CALLBACK]);
         printf("hand-written, without mapping: %s\n", results[0].forms[BENCH_CL_LEAN]);

@@ -430,8 +430,11 @@ static void print_text(const struct bench_options *options, const struct bench_m
            "times from submit to result, medians, in brackets the least and greatest of %d blocks\n",
            bench->shape.rows, bench->shape.columns, info.granule, info.policy, bench->rounds, BLOCKS);
     if (r->others >= 0)
-        printf("other programs used %.2f processors meanwhile; %u disturbed rounds were done again\n\n", r->others,
+        printf("other programs used %.2f processors meanwhile; %u disturbed rounds were done again\n", r->others,
                bench->quiet.again);
+    if (bench_quiet_busy(&bench->quiet))
+        printf("The machine was BUSY: the figures say little.\n");
+    putchar('\n');
     for (int d = 0; d < 2; d++)
         printf("  device %d alone  %8.3f ms  [%.3f, %.3f]\n", d, r->alone_ms[d].value, r->alone_ms[d].low,
                r->alone_ms[d].high);
