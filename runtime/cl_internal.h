@@ -49,7 +49,8 @@ struct cox__cl_object {
     bool stale;             /* unmapped since its last use: does not know what the application wrote since */
     cl_command_queue queue; /* retained; in order, the only one that has commands for it */
     enum cox_access access;
-    bool sub; /* a sub-buffer of its group's parent, not a wrapper of its own */
+    bool busy; /* a band under way uses it: a driver may refuse to unmap what is not mapped yet */
+    bool sub;  /* a sub-buffer of its group's parent, not a wrapper of its own */
     size_t offset;
     size_t bytes;
     uint64_t used; /* when, on the memory's own count; the least recently used goes first */

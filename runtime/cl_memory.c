@@ -162,16 +162,17 @@ static cl_mem make_subbuffer(struct cox__cl_backend *backend, struct cox__mem *m
     return clCreateSubBuffer(*parent, flags_of(object->access), CL_BUFFER_CREATE_TYPE_REGION, &region, code);
 }
 
-/* A place for a new object: at the end, or the least recently used one's. */
+/* A place for a new object: at the end, or the least recently used one's. NULL if all are at work. */
 static struct cox__cl_object *object_place(struct cox__mem *mem)
 {
     if (mem->object_count < COX__CL_OBJECTS_MAX)
         return &mem->objects[mem->object_count++];
-    struct cox__cl_object *oldest = &mem->objects[0];
-    for (uint32_t i = 1; i < COX__CL_OBJECTS_MAX; i++)
-        if (mem->objects[i].used < oldest->used)
+    struct cox__cl_object *oldest = NULL;
+    for (uint32_t i = 0; i < COX__CL_OBJECTS_MAX; i++)
+        if (!mem->objects[i].busy && (!oldest || mem->objects[i].used < oldest->used))
             oldest = &mem->objects[i];
-    release_object(oldest);
+    if (oldest)
+        release_object(oldest);
     return oldest;
 }
 
@@ -210,7 +211,7 @@ static struct cox__cl_object *find_object(struct cox__mem *mem, cl_command_queue
     for (uint32_t i = 0; i < mem->object_count; i++) {
         struct cox__cl_object *object = &mem->objects[i];
         if (object->offset == offset && object->bytes == bytes && object->queue == queue && object->access == access &&
-            object->sub == sub)
+            object->sub == sub && !object->busy)
             return object;
     }
     return NULL;
@@ -230,11 +231,19 @@ struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struc
                         : make_wrapper(backend, mem, owner, &fresh, &code);
         if (cox__cl_check(backend->log, code, sub ? "clCreateSubBuffer" : "clCreateBuffer", owner->info.name))
             return NULL;
-        clRetainCommandQueue(queue);
         object = object_place(mem);
+        if (!object) {
+            cox__log(backend->log, COX_LOG_WARN, "more than %d bands work on one buffer", COX__CL_OBJECTS_MAX);
+            clReleaseMemObject(fresh.mem);
+            return NULL;
+        }
+        clRetainCommandQueue(queue);
         *object = fresh;
     }
     object->used = ++mem->uses;
     code = open_object(mem, object);
-    return cox__cl_check(backend->log, code, "unmapping a band", owner->info.name) ? NULL : object;
+    if (cox__cl_check(backend->log, code, "unmapping a band", owner->info.name))
+        return NULL;
+    object->busy = true;
+    return object;
 }

@@ -545,7 +545,6 @@ static cox_status unmap_objects(struct cox__unit *unit, struct cox__job *job, st
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const struct cox_binding *binding = &pipeline->bindings[i];
         uint32_t first = 0, count = 0;
-        lane->objects[i] = NULL;
         if (binding->contract == COX_REDUCE)
             continue;
         if (by_rows(binding))
@@ -567,7 +566,7 @@ static cox_status map_objects(struct cox__unit *unit, struct lane *lane)
 {
     for (uint32_t i = 0; i < unit->pipeline->binding_count; i++) {
         struct cox__cl_object *object = lane->objects[i];
-        if (!object || object->mapped) /* one object may serve two bindings that read */
+        if (!object)
             continue;
         cl_event event;
         cl_int code = cox__cl_object_map(object, &event);
@@ -701,11 +700,16 @@ static cox_status submit_staged(struct cox__unit *unit, struct cox__job *job, st
 
 /* ---- submission and completion ---- */
 
-static void drop_events(struct lane *lane)
+static void clear_lane(struct lane *lane)
 {
     for (uint32_t e = 0; e < lane->event_count; e++)
         clReleaseEvent(lane->events[e]);
     lane->event_count = 0;
+    for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++)
+        if (lane->objects[i]) {
+            lane->objects[i]->busy = false;
+            lane->objects[i] = NULL;
+        }
 }
 
 /* Runs on a driver's thread. Posts, and nothing else: no OpenCL call is safe here, and the status it is given is not to
@@ -743,7 +747,7 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
         /* What was enqueued may still run; it writes what any device would have written. */
         unit->failed = true;
         cox__cl_unit_flush(base, unit);
-        drop_events(lane);
+        clear_lane(lane);
     }
     return status;
 }
@@ -787,7 +791,7 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
                           unit->device->info.name);
             unit->failed = true;
             atomic_fetch_add(&lane->sequence, 1); /* a callback that comes now is late */
-            drop_events(lane);
+            clear_lane(lane);
             return COX__JOB_FAILED;
         }
         all &= state == CL_COMPLETE;
@@ -797,7 +801,7 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
     job->kernel_ns = profile(lane, EVENT_KERNEL);
     job->copy_in_ns = unit->staged ? profile(lane, EVENT_COPY_IN) : 0;
     job->copy_out_ns = unit->staged ? profile(lane, EVENT_COPY_OUT) : 0;
-    drop_events(lane);
+    clear_lane(lane);
     return COX__JOB_DONE;
 }
 
