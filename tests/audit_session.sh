@@ -1,9 +1,10 @@
 #!/bin/sh
 # Real sessions under the auditing layer on every set-up that this machine can give: sh audit_session.sh BIN_DIR SOURCE_DIR
-# Needs COX_TEST_DIR and COX_TEST_LAYER_DIR. FRAMES=N for another number than 1000.
+# Needs COX_TEST_DIR and COX_TEST_LAYER_DIR. FRAMES=N for another number than 1000, or 150 under AddressSanitizer.
 # SPDX-License-Identifier: Apache-2.0
 set -u
-frames=${FRAMES:-1000}
+[ -z "${ASAN_OPTIONS:-}" ] && enough=1000 || enough=150
+frames=${FRAMES:-$enough}
 program=$COX_TEST_DIR/audit_session
 failed=0
 ran=0
