@@ -1,0 +1,31 @@
+#!/bin/sh
+# The program in docs/api.md compiles without a warning and does what the text says.   sh cli_api_md.sh BIN_DIR SOURCE_DIR
+# SPDX-License-Identifier: Apache-2.0
+set -u
+lib=$1/../lib
+source=$2
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+fail() {
+    echo "FAILED: $1"
+    cat "$work/log"
+    echo "0 passed, 1 failed"
+    exit 1
+}
+
+awk '/^```c$/ {on = 1; next} /^```$/ {on = 0} on' "$source/docs/api.md" >"$work/api.c"
+# A library with a sanitizer in it wants its programs to have it too.
+sanitizer=
+if nm -D "$lib/libcoxswain.so" 2>/dev/null | grep -q ' U __asan_init'; then sanitizer=-fsanitize=address,undefined; fi
+# shellcheck disable=SC2086 # no option is no argument
+"${CC:-cc}" -std=c11 -Wall -Wextra -Werror $sanitizer -I"$source/include" "$work/api.c" -o "$work/api" -L"$lib" \
+    -lcoxswain -lpthread -Wl,-rpath,"$lib" >"$work/log" 2>&1 || fail "it does not compile"
+"$work/api" >"$work/log" 2>&1
+status=$?
+if [ "$status" -ne 0 ] && grep -q 'no OpenCL' "$work/log"; then
+    echo "skipped running it, because this machine has no OpenCL device"
+    exit 77
+fi
+[ "$status" -eq 0 ] || fail "it ends with status $status"
+grep -q '^9100000 dark pixels, as expected$' "$work/log" || fail "it counts otherwise"
+echo "1 passed, 0 failed"
