@@ -313,3 +313,62 @@ struct bench_cl_times bench_cl_frame(struct bench_cl *bench, enum bench_cl_form 
         return (struct bench_cl_times){0};
     return times;
 }
+
+/* Nanoseconds of one copy by its event's profile; 0 = failed. */
+static double copy_ns(cl_command_queue queue, cl_mem mem, void *host, size_t bytes, bool in)
+{
+    cl_event event;
+    cl_ulong start = 0, end = 0;
+    cl_int code = in ? clEnqueueWriteBuffer(queue, mem, CL_FALSE, 0, bytes, host, 0, NULL, &event)
+                     : clEnqueueReadBuffer(queue, mem, CL_FALSE, 0, bytes, host, 0, NULL, &event);
+    if (failed(code, in ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer"))
+        return 0;
+    bool good = !failed(clFinish(queue), "clFinish") &&
+                !clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL) &&
+                !clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+    clReleaseEvent(event);
+    return good && end > start ? (double)(end - start) : 0;
+}
+
+bool bench_cl_link(const struct cox_device_info *info, size_t bytes, uint32_t times, struct bench_cl_link *link)
+{
+    struct bench_cl bench = {.bytes = bytes};
+    double *ns[2] = {calloc(times, sizeof(double)), calloc(times, sizeof(double))};
+    cl_int code = CL_SUCCESS;
+    bool good = ns[0] && ns[1] && find_device(&bench, info);
+    if (good) {
+        bench.context = clCreateContext(NULL, 1, &bench.device, NULL, NULL, &code);
+        good = !failed(code, "clCreateContext");
+    }
+    if (good) {
+        bench.queue = clCreateCommandQueue(bench.context, bench.device, CL_QUEUE_PROFILING_ENABLE, &code);
+        good = !failed(code, "clCreateCommandQueue") && make_staged(&bench, IN);
+    }
+    for (uint32_t i = 0; good && i < 2 * (times + 1); i++) { /* the first of each is not counted */
+        double one = copy_ns(bench.queue, bench.mems[IN], bench.host[IN], bytes, i % 2 == 0);
+        if (i >= 2)
+            ns[i % 2][i / 2 - 1] = one;
+        good = one > 0;
+    }
+    if (good) {
+        link->write_gbs = (double)bytes / bench_quantile(ns[0], times, 0.5);
+        link->read_gbs = (double)bytes / bench_quantile(ns[1], times, 0.5);
+    }
+    if (bench.queue && bench.pinned[IN] && bench.host[IN])
+        clEnqueueUnmapMemObject(bench.queue, bench.pinned[IN], bench.host[IN], 0, NULL, NULL);
+    if (bench.queue)
+        clFinish(bench.queue);
+    if (bench.mems[IN])
+        clReleaseMemObject(bench.mems[IN]);
+    if (bench.pinned[IN])
+        clReleaseMemObject(bench.pinned[IN]);
+    if (bench.queue)
+        clReleaseCommandQueue(bench.queue);
+    if (bench.context)
+        clReleaseContext(bench.context);
+    if (bench.owns_device)
+        clReleaseDevice(bench.device);
+    free(ns[0]);
+    free(ns[1]);
+    return good;
+}

@@ -15,16 +15,19 @@
 enum { EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_MISSED = 3 };
 
 static const char usage_text[] =
-    "Usage: cox-bench overhead|split [options]\n"
+    "Usage: cox-bench overhead|split|frames [options]\n"
     "\n"
     "overhead  one device: a frame through the library against the same frame in hand-written OpenCL\n"
     "split     two devices of unequal speed: how close the split comes to the best one there is\n"
+    "frames    4K pictures tone-mapped as a stream: each device alone, and all together\n"
     "\n"
     "  --devices LIST   overhead: each device of the list in turn (default: every device)\n"
     "                   split: the first two of the list (default: cpu:2x1)\n"
-    "  --frames N       overhead: frames of each form (default 2000); split: frames of each split (default 200)\n"
+    "                   frames: these devices (default: every device)\n"
+    "  --frames N       overhead: frames of each form (default 2000); split: frames of each split (default 200);\n"
+    "                   frames: frames of each round (default 60)\n"
     "  --ratio R        split: work per row on the second device over that on the first, 1 to 64 (default 3)\n"
-    "  --policy NAME    split: the policy to measure (default: the library's)\n"
+    "  --policy NAME    split, frames: the policy to measure (default: the library's)\n"
     "  --quiet SECONDS  spend up to so much on doing again what other programs disturbed (default 0: keep all)\n"
     "  --check          exit status 3 if a bar is missed\n"
     "  --json           JSON instead of text\n"
@@ -131,12 +134,17 @@ int main(int argc, char **argv)
     int status = read_options(argc, argv, &options, &check);
     if (status >= 0)
         return status;
-    const char *command = optind < argc ? argv[optind] : "";
-    if (optind + 1 != argc || (strcmp(command, "overhead") != 0 && strcmp(command, "split") != 0)) {
+    const char *command = optind + 1 == argc ? argv[optind] : "";
+    if (strcmp(command, "overhead") == 0) {
+        good = bench_overhead(&options, &met);
+    } else if (strcmp(command, "split") == 0) {
+        good = bench_split(&options, &met);
+    } else if (strcmp(command, "frames") == 0) {
+        good = bench_frames(&options, &met);
+    } else {
         fputs(usage_text, stderr);
         return EXIT_USAGE;
     }
-    good = strcmp(command, "overhead") == 0 ? bench_overhead(&options, &met) : bench_split(&options, &met);
     if (good && (fflush(stdout) != 0 || ferror(stdout)))
         good = bench_fail("standard output: %s", strerror(errno));
     if (!good)
