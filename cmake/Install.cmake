@@ -6,11 +6,7 @@ install(TARGETS coxswain EXPORT coxswain-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${cox_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/coxswain)
-foreach(file LICENSE README.md CHANGELOG.md)
-    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${file})
-        install(FILES ${file} DESTINATION ${CMAKE_INSTALL_DOCDIR})
-    endif()
-endforeach()
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/coxswain)
 install(EXPORT coxswain-targets NAMESPACE coxswain:: DESTINATION ${package_dir})
