@@ -134,9 +134,10 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
     free(mem);
 }
 
+/* What one stage writes a later one may read: to the device that is no write-only buffer. */
 static cl_mem_flags flags_of(enum cox_access access)
 {
-    return access == COX_READ ? CL_MEM_READ_ONLY : access == COX_WRITE ? CL_MEM_WRITE_ONLY : CL_MEM_READ_WRITE;
+    return access == COX_READ ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
 }
 
 static cl_mem make_wrapper(struct cox__cl_backend *backend, struct cox__mem *mem, const struct cox__cl_device *device,
