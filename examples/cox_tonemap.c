@@ -642,8 +642,8 @@ static bool start_runtime(struct job *job)
     const struct cox_runtime_params params = {.devices = options->devices,
                                               .reserve = options->reserve,
                                               .reserve_cpu = options->reserve_cpu,
-                                              .cache_dir =
-                                                  options->no_cache ? NULL : cache_directory(cache, sizeof cache),
+                                              .cache_dir = options->no_cache ? NULL
+                                                                             : cache_directory(cache, sizeof cache),
                                               .log = on_log,
                                               .log_level = options->verbose ? COX_LOG_INFO : COX_LOG_WARN};
     cox_status status = cox_runtime_create(&job->runtime, &params);
@@ -853,7 +853,9 @@ static void print_frame(struct job *job, uint64_t n)
     say("frame %5" PRIu64 "  %s %8.2f ms ", frame.index, bar, (double)(frame.end_ns - frame.start_ns) / 1e6);
     for (uint32_t b = 0; b < frame.band_count; b++)
         say(" %c %u rows %.2f ms%s", report_bar_mark(bands[b].device), bands[b].rows, (double)bands[b].wall_ns / 1e6,
-            bands[b].attempt ? " (again)" : b + 1 < frame.band_count ? "," : "");
+            bands[b].attempt           ? " (again)"
+            : b + 1 < frame.band_count ? ","
+                                       : "");
     say("  %s\n", cox_reason_text(frame.reason));
 }
 
@@ -969,8 +971,8 @@ static bool verify(struct job *job, uint64_t expected)
         if (status == COX_OK) {
             cox_buffer *const buffers[2] = {job->in[0], result};
             memset(cox_buffer_data(result), 0, job->shape.out_pitch_bytes * job->shape.height);
-            status = cox_session_run(
-                session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 2, .params = &job->params});
+            status = cox_session_run(session, &(const struct cox_frame){
+                                                  .buffers = buffers, .buffer_count = 2, .params = &job->params});
         }
         cox_session_destroy(&session);
         if (status != COX_OK) {
@@ -1069,8 +1071,7 @@ static bool run(struct job *job)
 {
     if (!open_files(job) || !start_runtime(job) || !load_picture(job) || !start_session(job))
         return false;
-    say("picture   %s: %u x %u, %s\n", job->options->input, job->format->width, job->format->height,
-        job->format->text);
+    say("picture   %s: %u x %u, %s\n", job->options->input, job->format->width, job->format->height, job->format->text);
     print_devices(job);
     if (!choose_settings(job))
         return false;

@@ -204,6 +204,23 @@ fi
 run 0 'statistics on standard output' "$work/small.pfm" -o b.png --stats -
 cp "$work/out" "$work/stats.json"
 is_json "$work/stats.json" 'statistics on standard output'
+
+# --- The live line ---
+
+if script -qec true /dev/null >/dev/null 2>&1; then
+    (cd "$work/d" && TERM=xterm script -qec "'$tonemap' '$work/small.pfm' -o c.png --repeat 100000" /dev/null) \
+        >"$work/live" 2>"$work/err" </dev/null &
+    pid=$!
+    sleep 3
+    kill -TERM $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    tr '\r' '\n' <"$work/live" >"$work/out"
+    has out '^[0-9]+/100000 frames  [0-9.]+ frames/s  \[#+\]  [0-9:]+ left' 'a live line on a terminal'
+else
+    echo 'skipped the live line, because script (bsdutils) is not installed'
+fi
+run 0 'no live line' "$work/small.pfm" -o c.png --repeat 2000
+if grep -q 'left' "$work/err"; then fail 'a live line where no terminal is'; else pass; fi
 rm -rf "$work/d"
 mkdir "$work/d"
 
@@ -356,7 +373,7 @@ refuses 1 '--devices|cannot start' 'a malformed device list' "$work/small.pfm" -
 for split in 0.5,0.4 0.5,0.6 1,1 0.5; do
     refuses 2 'sum to .*, not to 1' "shares of $split" "$work/small.pfm" -o a.png --devices cpu:2x1 --split $split
 done
-for split in '' , a 0.5,x 1.5,-0.5 nan,1 inf 0.5,,0.5 '0.5;0.5'; do
+for split in '' ',' a 0.5,x 1.5,-0.5 nan,1 inf 0.5,,0.5 '0.5;0.5'; do
     refuses 2 'shares between 0 and 1' "shares of '$split'" "$work/small.pfm" -o a.png --split "$split"
 done
 refuses 1 '3 shares for 2 devices' 'too many shares' "$work/small.pfm" -o a.png --devices cpu:2x1 --split 0.5,0.25,0.25

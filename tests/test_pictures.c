@@ -30,7 +30,8 @@ static void put(struct bytes *b, const void *data, size_t count)
     if (b->count + count > b->capacity) {
         b->capacity = (b->count + count) * 2;
         b->data = realloc(b->data, b->capacity);
-        cr_assert(b->data != NULL);
+        if (!b->data)
+            abort();
     }
     memcpy(b->data + b->count, data, count);
     b->count += count;
@@ -135,12 +136,12 @@ static float at(const struct decoded *d, uint32_t x, uint32_t y, int c)
     return ((const float *)(const void *)row)[4 * x + c];
 }
 
-#define assert_pixel(d, x, y, r, g, b, a)                                                                               \
-    do {                                                                                                               \
-        cr_expect_eq(at(d, x, y, 0), (float)(r), "red %g", at(d, x, y, 0));                                            \
-        cr_expect_eq(at(d, x, y, 1), (float)(g), "green %g", at(d, x, y, 1));                                          \
-        cr_expect_eq(at(d, x, y, 2), (float)(b), "blue %g", at(d, x, y, 2));                                           \
-        cr_expect_eq(at(d, x, y, 3), (float)(a), "alpha %g", at(d, x, y, 3));                                          \
+#define assert_pixel(d, x, y, r, g, b, a)                                     \
+    do {                                                                      \
+        cr_expect_eq(at(d, x, y, 0), (float)(r), "red %g", at(d, x, y, 0));   \
+        cr_expect_eq(at(d, x, y, 1), (float)(g), "green %g", at(d, x, y, 1)); \
+        cr_expect_eq(at(d, x, y, 2), (float)(b), "blue %g", at(d, x, y, 2));  \
+        cr_expect_eq(at(d, x, y, 3), (float)(a), "alpha %g", at(d, x, y, 3)); \
     } while (0)
 
 static void refuse(const struct bytes *b, const char *words)
@@ -432,7 +433,8 @@ Test(hdr, damage_is_refused)
 Test(hdr, primaries_in_the_header_are_converted_and_white_kept)
 {
     struct bytes b = {0};
-    put_text(&b, "#?RADIANCE\nPRIMARIES= .708 .292 .170 .797 .131 .046 .3127 .3290\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 2\n");
+    put_text(&b,
+             "#?RADIANCE\nPRIMARIES= .708 .292 .170 .797 .131 .046 .3127 .3290\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 2\n");
     const uint8_t data[8] = {128, 128, 128, 129, 128, 0, 0, 129};
     put(&b, data, sizeof data);
     struct decoded d = decode(b.data, b.count, PICTURE_ALPHA_BLACK);
@@ -606,8 +608,8 @@ static struct bytes make_exr(const struct exr_plan *plan)
                 put_u32(&b, (uint32_t)level);
                 size_t size = b.count;
                 put_u32(&b, 0);
-                put_rows(&b, plan, data[0] + x0 + 1000 * (level != 0), data[1] + y0, data[0] + x1 - 1 + 1000 * (level != 0),
-                         data[1] + y1 - 1);
+                put_rows(&b, plan, data[0] + x0 + 1000 * (level != 0), data[1] + y0,
+                         data[0] + x1 - 1 + 1000 * (level != 0), data[1] + y1 - 1);
                 struct bytes at_size = {b.data + size, 0, 4};
                 put_u32(&at_size, (uint32_t)(b.count - size - 4));
             }
@@ -681,13 +683,17 @@ Test(exr, luminance_alone_is_grey_and_a_missing_colour_is_black)
 Test(exr, the_unnamed_layer_goes_before_the_first_named_one)
 {
     struct exr_plan named = plan_of((struct exr_channel[8]){{"depth.Z", FLOAT, 0},
-                                                             {"view.B", HALF, 0},
-                                                             {"view.G", HALF, 0},
-                                                             {"view.R", HALF, 0}},
+                                                            {"view.B", HALF, 0},
+                                                            {"view.G", HALF, 0},
+                                                            {"view.R", HALF, 0}},
                                     4, 4);
     check_exr(&named, (int[4]){3, 2, 1, -2}, COX_PIXEL_RGBA_HALF);
-    struct exr_plan both = plan_of(
-        (struct exr_channel[8]){{"B", HALF, 0}, {"G", HALF, 0}, {"R", HALF, 0}, {"a.B", HALF, 0}, {"a.R", HALF, 0}}, 4, 4);
+    struct exr_plan both = plan_of((struct exr_channel[8]){{"B", HALF, 0},
+                                                           {"G", HALF, 0},
+                                                           {"R", HALF, 0},
+                                                           {"a.B", HALF, 0},
+                                                           {"a.R", HALF, 0}},
+                                   4, 4);
     check_exr(&both, (int[4]){2, 1, 0, -2}, COX_PIXEL_RGBA_HALF);
 }
 
@@ -701,9 +707,9 @@ Test(exr, lines_may_be_stored_from_the_bottom)
 Test(exr, the_display_window_is_what_is_shown)
 {
     static const int32_t windows[][8] = {
-        {2, 1, 6, 4, 0, 0, 9, 7},       /* data inside: black around */
-        {-3, -2, 9, 8, 0, 0, 5, 5},     /* overscan: cut off */
-        {-3, 2, 3, 9, 0, 0, 6, 6},      /* across a corner */
+        {2, 1, 6, 4, 0, 0, 9, 7},           /* data inside: black around */
+        {-3, -2, 9, 8, 0, 0, 5, 5},         /* overscan: cut off */
+        {-3, 2, 3, 9, 0, 0, 6, 6},          /* across a corner */
         {-10, -10, -4, -6, -8, -9, -5, -7}, /* negative coordinates */
     };
     for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++)
@@ -744,8 +750,8 @@ Test(exr, tiles_of_every_fit_are_put_together)
 
 Test(exr, alpha_is_kept_on_request_and_colours_divided_by_it)
 {
-    struct exr_plan plan = plan_of((struct exr_channel[8]){{"A", FLOAT, 0}, {"B", FLOAT, 0}, {"G", FLOAT, 0}, {"R", FLOAT, 0}},
-                                   40, 1);
+    struct exr_plan plan =
+        plan_of((struct exr_channel[8]){{"A", FLOAT, 0}, {"B", FLOAT, 0}, {"G", FLOAT, 0}, {"R", FLOAT, 0}}, 40, 1);
     struct bytes b = make_exr(&plan);
     struct decoded d = decode(b.data, b.count, PICTURE_ALPHA_STRAIGHT);
     cr_assert(d.read, "%s", d.error.text);
@@ -1261,7 +1267,8 @@ Test(png, eight_bits_come_back_and_alpha_only_where_it_matters, .init = make_scr
         cr_assert_eq(b.count, (size_t)(WIDTH * HEIGHT * channels));
         for (int y = 0; y < HEIGHT; y++)
             for (int x = 0; x < WIDTH; x++)
-                cr_assert_eq(memcmp(b.data + (y * WIDTH + x) * channels, pixels + y * PITCH + 4 * x, (size_t)channels), 0);
+                cr_assert_eq(memcmp(b.data + (y * WIDTH + x) * channels, pixels + y * PITCH + 4 * x, (size_t)channels),
+                             0);
         free(b.data);
     }
 }

@@ -203,24 +203,40 @@ Test(json, numbers_know_no_locale)
 /* --- Reports --------------------------------------------------------------------------------------------------------- */
 
 /* Frame `index` from start to end, rows shared by two devices at `cut`. */
-static void add_frame(struct report *report, uint64_t index, uint64_t start_ns, uint64_t end_ns, uint32_t cut, bool warmup,
-                      cox_status status)
+static void add_frame(struct report *report, uint64_t index, uint64_t start_ns, uint64_t end_ns, uint32_t cut,
+                      bool warmup, cox_status status)
 {
-    const struct cox_band_report bands[2] = {
-        {.device = 0, .first_row = 0, .rows = cut, .submit_ns = start_ns + 500, .end_ns = end_ns - 1000,
-         .wall_ns = end_ns - start_ns - 1500, .queue_ns = 250, .kernel_ns = 700},
-        {.device = 1, .first_row = cut, .rows = 100 - cut, .submit_ns = start_ns + 900, .end_ns = end_ns,
-         .wall_ns = end_ns - start_ns - 900}};
-    const struct cox_frame_report frame = {.index = index, .warmup = warmup, .status = status, .submit_ns = start_ns - 10,
-                                           .start_ns = start_ns, .end_ns = end_ns, .reason = COX_REASON_BALANCED,
-                                           .predicted_ns = 12345, .band_count = 2, .bands = bands};
+    const struct cox_band_report bands[2] = {{.device = 0,
+                                              .first_row = 0,
+                                              .rows = cut,
+                                              .submit_ns = start_ns + 500,
+                                              .end_ns = end_ns - 1000,
+                                              .wall_ns = end_ns - start_ns - 1500,
+                                              .queue_ns = 250,
+                                              .kernel_ns = 700},
+                                             {.device = 1,
+                                              .first_row = cut,
+                                              .rows = 100 - cut,
+                                              .submit_ns = start_ns + 900,
+                                              .end_ns = end_ns,
+                                              .wall_ns = end_ns - start_ns - 900}};
+    const struct cox_frame_report frame = {.index = index,
+                                           .warmup = warmup,
+                                           .status = status,
+                                           .submit_ns = start_ns - 10,
+                                           .start_ns = start_ns,
+                                           .end_ns = end_ns,
+                                           .reason = COX_REASON_BALANCED,
+                                           .predicted_ns = 12345,
+                                           .band_count = 2,
+                                           .bands = bands};
     report_on_frame(report, &frame);
 }
 
 static const struct report_device devices[2] = {{"first \"one\"", "cpu", "mapped"}, {"second", "gpu", "staged"}};
 static const uint64_t solo_ns[2] = {20000, 20000};
-static const struct report_about about = {.program = "test", .policy = "ewma", .granule = 4, .device_count = 2,
-                                          .devices = devices, .solo_ns = solo_ns};
+static const struct report_about about = {
+    .program = "test", .policy = "ewma", .granule = 4, .device_count = 2, .devices = devices, .solo_ns = solo_ns};
 
 Test(report, statistics_have_the_documented_form)
 {
@@ -231,22 +247,22 @@ Test(report, statistics_have_the_documented_form)
     report_write_stats(report, &about, stream);
     close_text(stream);
     cr_expect(is_json(text), "%s", text);
-    cr_expect_str_eq(text,
-                     "{\n"
-                     "  \"devices\": [\n"
-                     "    {\"name\": \"first \\\"one\\\"\", \"type\": \"cpu\", \"mode\": \"mapped\"},\n"
-                     "    {\"name\": \"second\", \"type\": \"gpu\", \"mode\": \"staged\"}\n"
-                     "  ],\n"
-                     "  \"policy\": \"ewma\",\n"
-                     "  \"granule\": 4,\n"
-                     "  \"frames\": [\n"
-                     "    {\"index\": 0, \"wall_us\": 10.000, \"bands\": [{\"device\": 0, \"first_row\": 0, \"rows\": 30, "
-                     "\"wall_us\": 8.500, \"queue_us\": 0.250, \"kernel_us\": 0.700}, {\"device\": 1, \"first_row\": 30, "
-                     "\"rows\": 70, \"wall_us\": 9.100, \"queue_us\": 0.000, \"kernel_us\": 0.000}]}\n"
-                     "  ],\n"
-                     "  \"summary\": {\"frames\": 1, \"fps\": 100000.000000, \"wall_us_p50\": 10.000, "
-                     "\"wall_us_p99\": 10.000, \"efficiency\": 1.000000}\n"
-                     "}\n");
+    cr_expect_str_eq(
+        text, "{\n"
+              "  \"devices\": [\n"
+              "    {\"name\": \"first \\\"one\\\"\", \"type\": \"cpu\", \"mode\": \"mapped\"},\n"
+              "    {\"name\": \"second\", \"type\": \"gpu\", \"mode\": \"staged\"}\n"
+              "  ],\n"
+              "  \"policy\": \"ewma\",\n"
+              "  \"granule\": 4,\n"
+              "  \"frames\": [\n"
+              "    {\"index\": 0, \"wall_us\": 10.000, \"bands\": [{\"device\": 0, \"first_row\": 0, \"rows\": 30, "
+              "\"wall_us\": 8.500, \"queue_us\": 0.250, \"kernel_us\": 0.700}, {\"device\": 1, \"first_row\": 30, "
+              "\"rows\": 70, \"wall_us\": 9.100, \"queue_us\": 0.000, \"kernel_us\": 0.000}]}\n"
+              "  ],\n"
+              "  \"summary\": {\"frames\": 1, \"fps\": 100000.000000, \"wall_us_p50\": 10.000, "
+              "\"wall_us_p99\": 10.000, \"efficiency\": 1.000000}\n"
+              "}\n");
     free(text);
     report_destroy(&report);
     cr_expect(report == NULL);
@@ -351,7 +367,8 @@ Test(report, the_trace_has_a_track_for_each_queue_and_one_for_the_scheduler)
     cr_expect_eq(count(text, "\"ph\": \"X\", \"name\": \"warm-up 0\""), 2u);
     cr_expect_eq(count(text, "\"ph\": \"b\""), count(text, "\"ph\": \"e\""));
     /* Frame 1's band of device 0 says that it began before frame 0's ended: a queue's track must not overlap. */
-    const char *second = strstr(text, "\"ph\": \"X\", \"name\": \"frame 1\", \"cat\": \"band\", \"pid\": 1, \"tid\": 2");
+    const char *second = strstr(text,
+                                "\"ph\": \"X\", \"name\": \"frame 1\", \"cat\": \"band\", \"pid\": 1, \"tid\": 2");
     cr_assert(second != NULL);
     cr_expect(strstr(second, "\"ts\": 108.000") == strstr(second, "\"ts\":"), "%.120s", second);
     free(text);

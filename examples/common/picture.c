@@ -87,10 +87,12 @@ static const char *foreign_kind(const uint8_t *data, size_t bytes)
         const char *magic;
         size_t bytes;
         const char *name;
-    } known[] = {{"\x89PNG", 4, "a PNG picture"},  {"\xff\xd8\xff", 3, "a JPEG picture"}, {"GIF8", 4, "a GIF picture"},
-                 {"II*", 3, "a TIFF picture"},     {"MM\0*", 4, "a TIFF picture"},        {"BM", 2, "a BMP picture"},
-                 {"YUV4MPEG2", 9, "a y4m video"},  {"\x1a\x45\xdf\xa3", 4, "a Matroska video"},
-                 {"P6", 2, "a PPM picture"},       {"P5", 2, "a PGM picture"},            {"RIFF", 4, "a RIFF file"}};
+    } known[] = {{"\x89PNG", 4, "a PNG picture"}, {"\xff\xd8\xff", 3, "a JPEG picture"},
+                 {"GIF8", 4, "a GIF picture"},    {"II*", 3, "a TIFF picture"},
+                 {"MM\0*", 4, "a TIFF picture"},  {"BM", 2, "a BMP picture"},
+                 {"YUV4MPEG2", 9, "a y4m video"}, {"\x1a\x45\xdf\xa3", 4, "a Matroska video"},
+                 {"P6", 2, "a PPM picture"},      {"P5", 2, "a PGM picture"},
+                 {"RIFF", 4, "a RIFF file"}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (bytes >= known[i].bytes && !memcmp(data, known[i].magic, known[i].bytes))
             return known[i].name;

@@ -35,9 +35,9 @@ struct picture_format {
     uint32_t width; /* 1 .. PICTURE_SIDE_MAX */
     uint32_t height;
     enum cox_pixel_in pixel;
-    bool alpha;     /* the file has an alpha channel and it was asked for */
+    bool alpha; /* the file has an alpha channel and it was asked for */
     uint64_t frames;
-    char text[96];  /* for people: "OpenEXR, half, PIZ" */
+    char text[96]; /* for people: "OpenEXR, half, PIZ" */
 };
 
 struct picture_input;

@@ -203,8 +203,8 @@ static bool choose_channels(struct picture_input *input, const exr_attr_chlist_t
 
     input->format.pixel = all_half ? COX_PIXEL_RGBA_HALF : COX_PIXEL_RGBA_FLOAT;
     input->format.alpha = exr->channel[3] >= 0;
-    snprintf(input->format.text, sizeof input->format.text, "OpenEXR, %s%s%s, %s%s%s%.*s%s", all_half ? "half" : "float",
-             exr->grey ? ", luminance only" : "", exr->tiled ? ", tiles" : "", compression,
+    snprintf(input->format.text, sizeof input->format.text, "OpenEXR, %s%s%s, %s%s%s%.*s%s",
+             all_half ? "half" : "float", exr->grey ? ", luminance only" : "", exr->tiled ? ", tiles" : "", compression,
              parts > 1 ? ", first of several parts" : "", layer_length ? ", layer " : "",
              (int)(layer_length < 24 ? layer_length : 24), layer, exr->convert ? ", own primaries" : "");
     return true;
@@ -261,7 +261,8 @@ static bool read_primaries(struct exr *exr, struct picture_error *error)
         return true;
     exr_attr_chromaticities_t c;
     memcpy(&c, attribute->chromaticities, sizeof c);
-    struct primaries primaries = {{c.red_x, c.red_y}, {c.green_x, c.green_y}, {c.blue_x, c.blue_y}, {c.white_x, c.white_y}};
+    struct primaries primaries = {
+        {c.red_x, c.red_y}, {c.green_x, c.green_y}, {c.blue_x, c.blue_y}, {c.white_x, c.white_y}};
     enum primaries_match match = primaries_to_bt709(&primaries, exr->matrix);
     if (match == PRIMARIES_BROKEN)
         return picture_fail(error, "a damaged OpenEXR header: impossible chromaticities");
@@ -320,8 +321,10 @@ static bool exr_open(struct picture_input *input, struct picture_error *error)
         int major, minor, patch;
         const char *extra;
         exr_get_library_version(&major, &minor, &patch, &extra);
-        picture_fail(error, "an OpenEXR picture with %s compression, which OpenEXRCore %d.%d.%d cannot read: save it with "
-                            "ZIP or PIZ", compression_names[compression], major, minor, patch);
+        picture_fail(error,
+                     "an OpenEXR picture with %s compression, which OpenEXRCore %d.%d.%d cannot read: save it with "
+                     "ZIP or PIZ",
+                     compression_names[compression], major, minor, patch);
         goto fail;
     }
     if (!choose_windows(input, error) || !read_primaries(exr, error))
@@ -505,8 +508,8 @@ static bool exr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_
     if (exr->tiled) {
         int32_t tile_width = 0, tile_height = 0, width = 0, height = 0;
         if (exr_get_tile_sizes(exr->context, exr->part, 0, 0, &tile_width, &tile_height) != EXR_ERR_SUCCESS ||
-            exr_get_level_sizes(exr->context, exr->part, 0, 0, &width, &height) != EXR_ERR_SUCCESS ||
-            tile_width <= 0 || tile_height <= 0)
+            exr_get_level_sizes(exr->context, exr->part, 0, 0, &width, &height) != EXR_ERR_SUCCESS || tile_width <= 0 ||
+            tile_height <= 0)
             return picture_fail(error, "a damaged OpenEXR header: no tile sizes");
         for (int64_t y = 0; good && y * tile_height < height; y++) {
             for (int64_t x = 0; good && x * tile_width < width; x++) {

@@ -68,7 +68,8 @@ static bool parse_resolution(const char *line, struct hdr *hdr, int64_t *width, 
         return picture_fail(error, "a damaged Radiance header: no resolution");
     bool signs = (first[0] == '-' || first[0] == '+') && (second[0] == '-' || second[0] == '+');
     if (signs && first[1] == 'X' && second[1] == 'Y')
-        return picture_fail(error, "a Radiance picture stored in columns (%s %s), which is not supported", first, second);
+        return picture_fail(error, "a Radiance picture stored in columns (%s %s), which is not supported", first,
+                            second);
     if (!signs || first[1] != 'Y' || second[1] != 'X')
         return picture_fail(error, "a damaged Radiance header: no resolution");
     hdr->bottom_up = first[0] == '+';
@@ -104,8 +105,9 @@ static bool hdr_open(struct picture_input *input, struct picture_error *error)
             }
             format = true;
         } else if (!strncmp(line, "PRIMARIES=", 10)) {
-            enum primaries_match match =
-                parse_primaries(line + 10, &primaries) ? primaries_to_bt709(&primaries, hdr->matrix) : PRIMARIES_BROKEN;
+            enum primaries_match match = parse_primaries(line + 10, &primaries)
+                                             ? primaries_to_bt709(&primaries, hdr->matrix)
+                                             : PRIMARIES_BROKEN;
             if (match == PRIMARIES_BROKEN) {
                 picture_fail(error, "a damaged Radiance header: impossible primaries");
                 goto fail;

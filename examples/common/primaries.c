@@ -10,8 +10,8 @@ static void multiply(const double a[9], const double b[9], double out[9])
 {
     for (int row = 0; row < 3; row++)
         for (int column = 0; column < 3; column++)
-            out[row * 3 + column] =
-                a[row * 3] * b[column] + a[row * 3 + 1] * b[3 + column] + a[row * 3 + 2] * b[6 + column];
+            out[row * 3 + column] = a[row * 3] * b[column] + a[row * 3 + 1] * b[3 + column] +
+                                    a[row * 3 + 2] * b[6 + column];
 }
 
 static bool invert(const double m[9], double out[9])

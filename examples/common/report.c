@@ -431,7 +431,8 @@ static void write_band(struct json *json, const struct report_frame *frame, cons
     uint64_t end_ns = band->end_ns > start_ns ? band->end_ns : start_ns;
     *track_end_ns = end_ns;
     frame_name(frame, name, sizeof name);
-    begin_event(json, "X", name, frame->warmup ? "warm-up" : "band", TRACK_DEVICES + band->device, start_ns - origin_ns);
+    begin_event(json, "X", name, frame->warmup ? "warm-up" : "band", TRACK_DEVICES + band->device,
+                start_ns - origin_ns);
     json_key(json, "dur");
     json_us(json, end_ns - start_ns);
     json_key(json, "args");
