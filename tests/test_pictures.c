@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
+#include <png.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -446,8 +447,6 @@ Test(hdr, primaries_in_the_header_are_converted_and_white_kept)
     free(d.pixels);
     free(b.data);
 }
-
-#ifdef COX_HAVE_OPENEXR
 
 /* --- OpenEXR, put together by hand ----------------------------------------------------------------------------------- */
 
@@ -973,39 +972,6 @@ Test(exr, mutated_real_pictures_do_no_harm, .timeout = 240)
     }
 }
 
-#else
-
-Test(exr, without_openexr_the_error_says_so)
-{
-    struct bytes b = {0};
-    put_text(&b, "\x76\x2f\x31\x01 and more");
-    refuse(&b, "built without OpenEXR");
-    free(b.data);
-}
-
-static uint64_t random_state = 0x9e3779b97f4a7c15;
-
-static uint32_t random_below(uint32_t bound)
-{
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((random_state >> 32) * bound >> 32);
-}
-
-static void mutate_and_decode(const struct bytes *original, size_t head, int rounds)
-{
-    for (int round = 0; round < rounds; round++) {
-        size_t bytes = random_below(4) ? original->count : 1 + random_below((uint32_t)original->count);
-        uint8_t *copy = malloc(bytes);
-        memcpy(copy, original->data, bytes);
-        copy[random_below((uint32_t)(head < bytes ? head : bytes))] = (uint8_t)random_below(256);
-        struct decoded d = decode(copy, bytes, PICTURE_ALPHA_BLACK);
-        free(d.pixels);
-        free(copy);
-    }
-}
-
-#endif
-
 Test(hdr, mutated_pictures_do_no_harm, .timeout = 120)
 {
     struct bytes rows = {0};
@@ -1208,10 +1174,6 @@ Test(outfile, a_full_disk_is_told, .init = make_scratch, .fini = remove_scratch)
     cr_expect_not(outfile_open(&file, "", &error));
 }
 
-#ifdef COX_HAVE_PNG
-
-#include <png.h>
-
 static void write_png(const char *path, const void *pixels, uint32_t width, uint32_t height, enum cox_pixel_out pixel,
                       size_t pitch)
 {
@@ -1320,5 +1282,3 @@ Test(png, a_full_disk_is_told)
     cr_expect(strstr(error.text, "No space left") != NULL, "%s", error.text);
     picture_output_abandon(&output);
 }
-
-#endif
