@@ -158,7 +158,7 @@ static size_t work_and_watch(cox_runtime *runtime, uint32_t cpu, bool kept_off)
         CHECK(status == COX_OK, "%s", cox_status_text(status));
         while (status == COX_OK && atomic_load(&done) == 0) {
             size_t count = read_threads();
-            for (size_t i = 0; i < count && kept_off; i++) {
+            for (size_t i = 0; i < count && kept_off && failures < 10; i++) { /* ten say enough */
                 if (threads[i].scheduler)
                     CHECK(threads[i].cpu == (long)cpu, "the scheduler ran on CPU %ld", threads[i].cpu);
                 else if (!threads[i].caller)
