@@ -693,6 +693,9 @@ static void check_job(struct fake *fake, const struct cox__job *job)
         size_t offset;
         uint32_t origin;
         const size_t bytes = binding_bytes(pipeline, i, job, &offset, &origin);
+        if (offset % fake->devices[unit->device].script.align_bytes)
+            violate(fake, "binding %u of band %u+%u begins at byte %zu, which device %u cannot align", i,
+                    job->first_row, job->rows, offset, unit->device);
         if (!job->mems[i])
             violate(fake, "binding %u of band %u+%u has no memory", i, job->first_row, job->rows);
         else if (offset + bytes > job->mems[i]->bytes)
