@@ -59,7 +59,8 @@ struct cox__job {
     const void *params;
 
     /* Filled in by the backend. */
-    _Atomic uint64_t end_ns; /* when the completion was observed, on the backend's clock; set before the post */
+    _Atomic uint64_t end_ns; /* when the completion was observed, on the backend's clock; set by the time
+                                that job_poll says DONE */
     uint64_t kernel_ns;      /* profile sums; 0 = absent or implausible */
     uint64_t copy_in_ns;
     uint64_t copy_out_ns;

@@ -18,19 +18,21 @@
 #include <time.h>
 
 enum { QUEUE_IN, QUEUE_COMPUTE, QUEUE_OUT, QUEUE_COUNT };
-enum { PIECES_MAX = 8, RECORDS = 4 };
+enum { PIECES_MAX = 8, RECORDS = 64 };
 
 /* A piece below this is not worth its enqueueing. */
 #define PIECE_BYTES_MIN (1u << 20)
 
 enum event_kind { EVENT_COPY_IN, EVENT_KERNEL, EVENT_COPY_OUT };
 
-/* What a completion callback gets. A late callback of an earlier band finds that its sequence number is past. */
+/* What a completion callback gets. The callback may come long after the band was found complete by asking, when the lane
+ * has another band: it then finds that the lane's record is another one. */
 struct record {
     struct cox__unit *unit;
     struct cox__job *job;
-    _Atomic uint32_t *lane_sequence;
-    uint32_t sequence;
+    struct record *_Atomic *current; /* the lane's */
+    _Atomic uint64_t end_ns;
+    atomic_bool waiting; /* set and not yet called */
 };
 
 struct lane {
@@ -41,7 +43,7 @@ struct lane {
     cl_event *events;
     unsigned char *kinds;
     uint32_t event_count;
-    _Atomic uint32_t sequence;
+    struct record *_Atomic record; /* of the band under way; NULL = none, or without a callback */
     struct record records[RECORDS];
 };
 
@@ -720,11 +722,37 @@ static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *user)
     struct cox__unit *unit = record->unit;
     (void)event;
     (void)status;
-    if (atomic_load(record->lane_sequence) == record->sequence) {
-        atomic_store(&record->job->end_ns, now_ns(unit));
+    atomic_store(&record->end_ns, now_ns(unit));
+    if (atomic_load(record->current) == record)
         unit->backend->post.post(unit->backend->post.ctx, record->job);
-    }
+    atomic_store(&record->waiting, false);
     atomic_fetch_sub(&unit->callbacks, 1); /* last: the unit may go now */
+}
+
+/* Have the last event's completion posted. With every record waiting for a late callback the band goes without: the
+ * engine asks in any case. */
+static cox_status set_callback(struct cox__unit *unit, struct cox__job *job, struct lane *lane)
+{
+    struct record *record = NULL;
+    for (uint32_t r = 0; r < RECORDS && !record; r++)
+        if (!atomic_load(&lane->records[r].waiting))
+            record = &lane->records[r];
+    if (!record)
+        return COX_OK;
+    record->unit = unit;
+    record->job = job;
+    record->current = &lane->record;
+    atomic_store(&record->end_ns, 0);
+    atomic_store(&record->waiting, true);
+    atomic_store(&lane->record, record);
+    atomic_fetch_add(&unit->callbacks, 1);
+    cl_int code = clSetEventCallback(newest(lane), CL_COMPLETE, on_complete, record);
+    if (code) {
+        atomic_store(&record->waiting, false);
+        atomic_store(&lane->record, NULL);
+        atomic_fetch_sub(&unit->callbacks, 1);
+    }
+    return check(unit, code, "clSetEventCallback");
 }
 
 cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
@@ -733,16 +761,8 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
     struct cox__unit *unit = job->unit;
     struct lane *lane = &unit->lanes[job->lane];
     cox_status status = unit->staged ? submit_staged(unit, job, lane) : submit_direct(unit, job, lane);
-    if (status == COX_OK) {
-        uint32_t sequence = atomic_fetch_add(&lane->sequence, 1) + 1;
-        struct record *record = &lane->records[sequence % RECORDS];
-        *record = (struct record){.unit = unit, .job = job, .lane_sequence = &lane->sequence, .sequence = sequence};
-        atomic_fetch_add(&unit->callbacks, 1);
-        cl_int code = clSetEventCallback(newest(lane), CL_COMPLETE, on_complete, record);
-        if (code)
-            atomic_fetch_sub(&unit->callbacks, 1);
-        status = check(unit, code, "clSetEventCallback");
-    }
+    if (status == COX_OK)
+        status = set_callback(unit, job, lane);
     if (status) {
         /* What was enqueued may still run; it writes what any device would have written. */
         unit->failed = true;
@@ -790,7 +810,7 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
             cox__cl_check(unit->backend->log, code ? code : state, code ? "clGetEventInfo" : "a command of a band",
                           unit->device->info.name);
             unit->failed = true;
-            atomic_fetch_add(&lane->sequence, 1); /* a callback that comes now is late */
+            atomic_store(&lane->record, NULL); /* a callback that comes now is late */
             clear_lane(lane);
             return COX__JOB_FAILED;
         }
@@ -798,6 +818,9 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
     }
     if (!all)
         return COX__JOB_RUNNING;
+    struct record *record = atomic_exchange(&lane->record, NULL);
+    uint64_t end = record ? atomic_load(&record->end_ns) : 0;
+    job->end_ns = end ? end : now_ns(unit);
     job->kernel_ns = profile(lane, EVENT_KERNEL);
     job->copy_in_ns = unit->staged ? profile(lane, EVENT_COPY_IN) : 0;
     job->copy_out_ns = unit->staged ? profile(lane, EVENT_COPY_OUT) : 0;

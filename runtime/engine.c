@@ -9,9 +9,20 @@
  * command fails. Doubles while the band runs on. */
 #define POLL_FIRST_NS 50000000ull
 /* After a post that came before the event's status said so. */
-#define POLL_SOON_NS 500000ull
+#define POLL_SOON_NS 20000ull
+/* A device whose posts come late is asked at this share of the expected time, and then again in steps of a fraction of
+ * it, within these bounds. A step costs a few microseconds. */
+#define POLL_EXPECTED 0.95
+#define POLL_STEPS 40
+#define POLL_STEP_MIN_NS 20000ull
+#define POLL_STEP_MAX_NS 500000ull
+/* Posts in time, one after the other, that make a device's posts trusted again. */
+#define TRUST_AFTER 32
 /* Warm-up runs shorter than this are timed twice, and the shorter time counts. */
 #define SOLO_TWICE_NS 50000000ull
+
+/* A device that takes this long to submit to, and most of the band's time, computes inside the enqueue call. */
+#define BLOCKING_NS 100000ull
 
 #define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
@@ -56,7 +67,7 @@ static uint32_t best_unit(const struct cox_session *session)
         if (!session->units[u].usable)
             continue;
         uint64_t solo = session->units[u].solo_ns ? session->units[u].solo_ns : UINT64_MAX;
-        uint64_t than = best == session->unit_count     ? UINT64_MAX
+        uint64_t than = best == session->unit_count    ? UINT64_MAX
                         : session->units[best].solo_ns ? session->units[best].solo_ns
                                                        : UINT64_MAX;
         if (best == session->unit_count || solo < than)
@@ -123,6 +134,27 @@ static struct cox__lane *free_lane(struct cox_session *session, struct cox__sess
     return NULL;
 }
 
+/* When to ask about a band just submitted. */
+static void plan_poll(struct cox_session *session, const struct cox__session_unit *unit, struct cox__lane *lane,
+                      uint32_t rows)
+{
+    uint64_t now = now_ns(session);
+    lane->poll_ns = now + POLL_FIRST_NS;
+    lane->poll_step = 0;
+    if (!unit->late)
+        return;
+    double expected = unit->ns_per_row * rows;
+    uint64_t begin = now;
+    for (uint32_t l = 0; l < session->lane_count; l++) /* behind the bands that are under way */
+        if (unit->lanes[l].busy && &unit->lanes[l] != lane && unit->lanes[l].poll_ns > begin)
+            begin = unit->lanes[l].poll_ns;
+    uint64_t step = (uint64_t)(expected / POLL_STEPS);
+    lane->poll_step = step < POLL_STEP_MIN_NS ? POLL_STEP_MIN_NS : step > POLL_STEP_MAX_NS ? POLL_STEP_MAX_NS : step;
+    uint64_t at = begin + (uint64_t)(expected * POLL_EXPECTED);
+    if (at < lane->poll_ns)
+        lane->poll_ns = at;
+}
+
 /* Returns false if the unit has no lane free. */
 static bool submit_band(struct cox_session *session, struct cox__slot *slot, uint32_t band)
 {
@@ -153,7 +185,7 @@ static bool submit_band(struct cox_session *session, struct cox__slot *slot, uin
             fail_band(session, slot, band, status);
         return true;
     }
-    lane->poll_ns = now_ns(session) + POLL_FIRST_NS;
+    plan_poll(session, unit, lane, report->rows);
     unit->unflushed = true;
     return true;
 }
@@ -211,6 +243,8 @@ static void band_done(struct cox_session *session, struct cox__lane *lane)
     if (end <= start)
         end = start + 1;
     unit->last_end_ns = end;
+    double ns_per_row = (double)(end - start) / report->rows;
+    unit->ns_per_row = unit->ns_per_row > 0 ? unit->ns_per_row + 0.25 * (ns_per_row - unit->ns_per_row) : ns_per_row;
     report->end_ns = end;
     report->wall_ns = end - start;
     report->queue_ns = start - lane->submit_ns;
@@ -235,8 +269,8 @@ static void band_done(struct cox_session *session, struct cox__lane *lane)
     }
 }
 
-/* Ask the device about a lane's band. Returns true if it has ended. */
-static bool poll_lane(struct cox_session *session, struct cox__lane *lane)
+/* Ask the device about a lane's band, because it was posted or because it is time. Returns true if it has ended. */
+static bool poll_lane(struct cox_session *session, struct cox__lane *lane, bool posted)
 {
     struct cox__backend *backend = session->runtime->backend;
     if (!lane->busy)
@@ -247,7 +281,10 @@ static bool poll_lane(struct cox_session *session, struct cox__lane *lane)
     struct cox__slot *slot = lane->job.slot;
     uint32_t band = lane->job.band;
     uint32_t unit = slot->reports[band].device;
+    struct cox__session_unit *device = &session->units[unit];
     lane->busy = false;
+    device->in_time = posted ? device->in_time + 1 : 0;
+    device->late = device->late ? device->in_time < TRUST_AFTER : !posted;
     if (state == COX__JOB_DONE) {
         band_done(session, lane);
     } else {
@@ -302,8 +339,8 @@ static void decide_split(struct cox_session *session, struct cox__slot *slot)
         session->last_split = split;
         session->has_last_split = true;
     } else {
-        cox__log(&session->runtime->log, COX_LOG_WARN, "policy %s, frame %llu: split refused: %s",
-                 session->policy.name, (unsigned long long)slot->index, why);
+        cox__log(&session->runtime->log, COX_LOG_WARN, "policy %s, frame %llu: split refused: %s", session->policy.name,
+                 (unsigned long long)slot->index, why);
         if (session->has_last_split && cox_split_check(&session->last_split, &view, NULL, 0) == COX_OK)
             split = session->last_split;
         else
@@ -466,6 +503,7 @@ static void warmup_learn(struct cox_session *session)
     slot->started = false;
     uint64_t wall = slot->end_ns - slot->start_ns;
     if (slot->status == COX_OK && warmup->run > 0) {
+        unit->blocks_in_submit = warmup->submit_ns > BLOCKING_NS && warmup->submit_ns > wall / 2;
         pthread_mutex_lock(&session->lock);
         if (!unit->solo_ns || wall < unit->solo_ns)
             unit->solo_ns = wall ? wall : 1;
@@ -508,15 +546,8 @@ static bool warmup_step(struct cox_session *session, const struct cox__slot *fra
     slot->reason = COX_REASON_WARMUP;
     if (!add_bands(session, slot, warmup->unit, 0, session->pipeline.rows, 0))
         slot->status = COX_E_DEVICE_MEMORY;
-    uint64_t before = now_ns(session);
     submit_pending(session, slot);
-    uint64_t after = now_ns(session);
-    /* A device that had finished by the time the call returned computes inside it. */
-    struct cox__lane *lane = &session->units[warmup->unit].lanes[0];
-    uint64_t end = lane->busy ? atomic_load(&lane->job.end_ns) : 0;
-    if (warmup->run > 0)
-        session->units[warmup->unit].blocks_in_submit = end && end <= after && (end - before) * 2 > after - before &&
-                                                        after - before > 20000;
+    warmup->submit_ns = now_ns(session) - slot->start_ns;
     return true;
 }
 
@@ -578,7 +609,7 @@ static bool take_jobs(struct cox_runtime *runtime)
         struct cox__lane *lane = CONTAINER_OF(CONTAINER_OF(node, struct cox__job, node), struct cox__lane, job);
         struct cox_session *session = lane->job.session;
         cox__mpsc_open(node);
-        if (lane->busy && !poll_lane(session, lane))
+        if (lane->busy && !poll_lane(session, lane, true))
             lane->poll_ns = now_ns(session) + POLL_SOON_NS;
         node = next;
     }
@@ -610,12 +641,13 @@ static uint64_t poll_due(struct cox_runtime *runtime, bool *progress)
                     continue;
                 uint64_t now = now_ns(session);
                 if (lane->poll_ns <= now) {
-                    if (poll_lane(session, lane)) {
+                    if (poll_lane(session, lane, false)) {
                         *progress = true;
                         continue;
                     }
                     uint64_t elapsed = now - lane->submit_ns;
-                    lane->poll_ns = now + (elapsed > POLL_FIRST_NS ? elapsed : POLL_FIRST_NS);
+                    uint64_t step = lane->poll_step && elapsed < POLL_FIRST_NS ? lane->poll_step : POLL_FIRST_NS;
+                    lane->poll_ns = now + (elapsed > 2 * POLL_FIRST_NS ? elapsed / 2 : step);
                 }
                 if (lane->poll_ns < next)
                     next = lane->poll_ns;

@@ -84,7 +84,8 @@ struct cox__lane {
     struct cox__job job;
     bool busy;
     uint64_t submit_ns;
-    uint64_t poll_ns; /* when to ask the device even though nothing was posted */
+    uint64_t poll_ns;   /* when to ask the device even though nothing was posted */
+    uint64_t poll_step; /* and how long to wait after asking in vain */
 };
 
 /* One device in one session. */
@@ -98,6 +99,10 @@ struct cox__session_unit {
     bool blocks_in_submit; /* runs kernels inside the enqueue call: comes last */
     bool unflushed;
     uint64_t last_end_ns; /* when its last band ended */
+    /* NVIDIA's driver calls back up to 20 ms late: such a device is asked when its band should be over. */
+    bool late;         /* asking has been quicker than waiting for the post */
+    uint32_t in_time;  /* posts in a row that came before the answer */
+    double ns_per_row; /* of its last bands; 0 = unknown */
     struct cox__lane *lanes;
 };
 
@@ -106,6 +111,7 @@ struct cox__warmup {
     bool finished;
     uint32_t unit;
     uint32_t run;
+    uint64_t submit_ns; /* how long submitting the run under way took */
     struct cox__slot *slot;
     bool owns_mem[COX_BINDINGS_MAX]; /* the slot works on a private copy of this binding */
 };

@@ -84,6 +84,7 @@ static cox_status create_units(cox_session *session, const uint32_t *devices, ui
         session->unit_count++;
         unit->device = devices[i];
         unit->usable = true;
+        unit->late = unit->info.type != COX_DEVICE_CPU; /* until it shows otherwise */
         unit->lanes = calloc(session->lane_count, sizeof *unit->lanes);
         if (!unit->lanes)
             return COX_E_NOMEM;
@@ -258,7 +259,7 @@ static cox_status check_frame(const cox_session *session, const struct cox_frame
         if (info.bytes < need) {
             cox__log(log, COX_LOG_ERROR, "buffer %u (%s): %s; %zu bytes are needed, %zu are there", i,
                      pipeline->bindings[i].name,
-                     !buffer                                ? "NULL"
+                     !buffer                               ? "NULL"
                      : buffer->runtime != session->runtime ? "belongs to another runtime"
                                                            : "too short",
                      need, info.bytes);
