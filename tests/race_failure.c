@@ -45,6 +45,9 @@ static void *submit_until_refused(void *data)
     for (uint32_t i = 0; i < 10000 && status == COX_OK; i++) {
         /* A refusal writes to the log from this thread, while the scheduler thread logs what it loses. */
         CHECK(cox_session_submit(shared->session, &invalid, on_done, shared) == COX_E_INVALID);
+        struct cox_session_info info; /* shows devices leaving meanwhile */
+        cox_session_info(shared->session, &info);
+        CHECK(info.device_count == 3);
         status = cox_session_submit(shared->session, &frame, on_done, shared);
         if (status == COX_OK)
             atomic_fetch_add(&shared->accepted, 1);
