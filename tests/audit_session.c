@@ -246,13 +246,11 @@ static cox_status make_buffers(void)
     return COX_OK;
 }
 
-/* Not failures here. In shared mode a band's sub-buffers stay mapped between frames, and those of an earlier split or of
- * the warm-up may lie over those of this one; two that only read may overlap too. The standard leaves undefined what
- * kernels see of a mapped region; the devices of shared mode work in that very memory (see docs/audit.md). And a staged
- * device copies the next rows of a HALO binding into the buffer whose earlier rows its kernel reads. */
+/* Not a failure here: a staged device copies the next rows of a HALO binding into the buffer whose earlier rows its
+ * kernel reads. */
 static bool tolerated(int rule)
 {
-    return rule == AUDIT_RULE_MAPPED_IN_USE || rule == AUDIT_RULE_COPY_BESIDE_KERNEL;
+    return rule == AUDIT_RULE_COPY_BESIDE_KERNEL;
 }
 
 /* --- The run --------------------------------------------------------------------------------------------- */

@@ -526,7 +526,8 @@ static bool released(const void *handle, const enum audit_type *types, size_t ty
 
 static _Atomic uint64_t call_count[CALL_COUNT];
 static cl_icd_dispatch next; /* where the calls go on to */
-static _Thread_local int callback_depth;
+/* initial-exec: LeakSanitizer loses its way in thread-local memory that the loader allocates late. */
+static _Thread_local int callback_depth __attribute__((tls_model("initial-exec")));
 
 static void enter(enum call call)
 {
