@@ -2,7 +2,8 @@
  * clock (tests/fake_backend.c). The engine never includes CL headers; a backend never decides.
  *
  * Threads: device_*, buffer_* and unit_create/unit_destroy run on application threads, one at a time per object.
- * job_* and unit_flush run on the scheduler thread only. now_ns runs on any thread.
+ * job_* and unit_flush run on one thread at a time: the scheduler thread, or one inside cox_session_run. now_ns runs on
+ * any thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_RUNTIME_BACKEND_H
 #define COX_RUNTIME_BACKEND_H

@@ -623,32 +623,28 @@ struct staging {
     cl_mem mems[COX_BINDINGS_MAX];
     uint32_t origins[COX_BINDINGS_MAX];      /* of the piece, for the kernel */
     uint32_t band_origins[COX_BINDINGS_MAX]; /* of the band: where the lane's memory begins */
-    uint32_t copied[COX_BINDINGS_MAX];       /* buffer rows up to here are on the device */
+    uint32_t band_counts[COX_BINDINGS_MAX];  /* and how many buffer rows of it the band touches */
 };
 
-/* Copy in what a piece needs and is not there yet. */
+/* Copy in what a piece needs: its own rows; the first one also all that is not cut into pieces (HALO, WHOLE), since a kernel
+ * reads those buffers as a whole. */
 static cox_status copy_piece_in(struct cox__unit *unit, struct cox__job *job, struct lane *lane, struct staging *state,
                                 uint32_t first_row, uint32_t rows, uint32_t piece)
 {
     const struct cox__pipeline *pipeline = unit->pipeline;
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const struct cox_binding *binding = &pipeline->bindings[i];
-        uint32_t first = 0, count = 0;
-        cox_status status = COX_OK;
-        if (binding->contract == COX_WHOLE) {
-            state->mems[i] = lane->mems[i];
-            if (piece == 0)
-                status = copy(unit, job, lane, i, true, 0, 0, 0, NULL);
-        } else if (by_rows(binding)) {
+        uint32_t first = state->band_origins[i], count = state->band_counts[i];
+        bool cut = binding->contract == COX_ROWS;
+        if (binding->contract == COX_REDUCE)
+            continue;
+        if (cut)
             cox__binding_rows(pipeline, i, first_row, rows, &first, &count);
-            bool halo = binding->contract == COX_HALO;
-            state->mems[i] = halo ? lane->mems[i] : lane->pieces[i][piece];
-            state->origins[i] = halo ? state->band_origins[i] : first;
-            uint32_t from = first > state->copied[i] ? first : state->copied[i];
-            if (binding->access != COX_WRITE && from < first + count)
-                status = copy(unit, job, lane, i, true, state->band_origins[i], from, first + count - from, NULL);
-            state->copied[i] = first + count;
-        }
+        state->mems[i] = cut ? lane->pieces[i][piece] : lane->mems[i];
+        state->origins[i] = first;
+        if (binding->access == COX_WRITE || (!cut && piece > 0))
+            continue;
+        cox_status status = copy(unit, job, lane, i, true, state->band_origins[i], first, count, NULL);
         if (status)
             return status;
     }
@@ -676,10 +672,9 @@ static cox_status submit_staged(struct cox__unit *unit, struct cox__job *job, st
 {
     struct staging state = {0};
     for (uint32_t i = 0; i < unit->pipeline->binding_count; i++)
-        if (by_rows(&unit->pipeline->bindings[i])) {
-            uint32_t count;
-            cox__binding_rows(unit->pipeline, i, job->first_row, job->rows, &state.band_origins[i], &count);
-        }
+        if (by_rows(&unit->pipeline->bindings[i]))
+            cox__binding_rows(unit->pipeline, i, job->first_row, job->rows, &state.band_origins[i],
+                              &state.band_counts[i]);
     cox_status status = clear_partials(unit, lane, state.mems);
     for (uint32_t done = 0, piece = 0; status == COX_OK && done < job->rows; piece++) {
         uint32_t rows = job->rows - done < unit->piece_rows ? job->rows - done : unit->piece_rows;

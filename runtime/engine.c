@@ -553,7 +553,8 @@ static bool warmup_step(struct cox_session *session, const struct cox__slot *fra
 
 /* ---- the step ---- */
 
-static bool session_step(struct cox_session *session)
+/* Start frames and hand bands to devices. */
+static bool dispatch(struct cox_session *session)
 {
     bool progress = false;
     for (uint32_t i = 0; i < session->order_count; i++) {
@@ -573,7 +574,7 @@ static bool session_step(struct cox_session *session)
         if (slot->unfinished)
             progress |= submit_pending(session, slot);
     }
-    return deliver(session) || progress;
+    return progress;
 }
 
 static void take_request(struct cox_runtime *runtime, struct cox__request *request)
@@ -629,6 +630,19 @@ static bool take_requests(struct cox_runtime *runtime)
     return any;
 }
 
+/* When the next of a session's bands is to be asked about. */
+static uint64_t next_poll(const struct cox_session *session)
+{
+    uint64_t next = UINT64_MAX;
+    for (uint32_t u = 0; u < session->unit_count; u++)
+        for (uint32_t l = 0; l < session->lane_count; l++) {
+            const struct cox__lane *lane = &session->units[u].lanes[l];
+            if (lane->busy && lane->poll_ns < next)
+                next = lane->poll_ns;
+        }
+    return next;
+}
+
 /* Ask about the bands whose time has come; returns when the next one is due. */
 static uint64_t poll_due(struct cox_runtime *runtime, bool *progress)
 {
@@ -655,28 +669,69 @@ static uint64_t poll_due(struct cox_runtime *runtime, bool *progress)
     return next;
 }
 
-uint64_t cox__engine_step(void *ctx)
+/* Everything that can be done now. Returns when something else is due, UINT64_MAX if nothing is. */
+static uint64_t move_on(struct cox_runtime *runtime)
 {
-    struct cox_runtime *runtime = ctx;
     struct cox__backend *backend = runtime->backend;
     for (;;) {
         bool progress = take_jobs(runtime);
         progress |= take_requests(runtime);
-        for (struct cox_session *session = runtime->active; session; session = session->next_active)
-            progress |= session_step(session);
-        if (progress)
+        for (struct cox_session *session = runtime->active; session; session = session->next_active) {
+            progress |= dispatch(session);
+            progress |= deliver(session);
+        }
+        if (progress) {
+            runtime->active_ns = backend->ops->now_ns(backend);
             continue;
+        }
         uint64_t due = poll_due(runtime, &progress);
         if (progress)
             continue;
-        if (backend->ops->advance) {
-            if (backend->ops->advance(backend, due))
-                continue;
+        if (!backend->ops->advance)
+            return due;
+        if (!backend->ops->advance(backend, due))
             return UINT64_MAX;
-        }
-        uint64_t now = backend->ops->now_ns(backend);
-        return due == UINT64_MAX ? UINT64_MAX : due > now ? due - now : 0;
     }
+}
+
+uint64_t cox__engine_step(void *ctx)
+{
+    struct cox_runtime *runtime = ctx;
+    struct cox__backend *backend = runtime->backend;
+    pthread_mutex_lock(&runtime->engine_lock);
+    uint64_t due = move_on(runtime);
+    uint64_t now = backend->ops->now_ns(backend);
+    /* While frames come one after the other, a timer is always set: cox__engine_help need not wake anybody to set one. */
+    if (due == UINT64_MAX && !backend->ops->advance && runtime->active && now - runtime->active_ns < POLL_FIRST_NS)
+        due = now + POLL_FIRST_NS;
+    atomic_store(&runtime->next_step_ns, due);
+    pthread_mutex_unlock(&runtime->engine_lock);
+    return due == UINT64_MAX ? UINT64_MAX : due > now ? due - now : 0;
+}
+
+void cox__engine_help(struct cox_runtime *runtime)
+{
+    bool wake = true;
+    if (pthread_mutex_trylock(&runtime->engine_lock) == 0) {
+        take_requests(runtime);
+        uint64_t due = UINT64_MAX;
+        wake = false;
+        for (struct cox_session *session = runtime->active; session; session = session->next_active) {
+            if (!session->warmup.finished) { /* its reports belong to the scheduler thread */
+                wake = true;
+                continue;
+            }
+            dispatch(session);
+            const struct cox__slot *first = session->order_count ? session->order[session->order_first] : NULL;
+            wake |= first && first->started && !first->unfinished;
+            uint64_t next = next_poll(session);
+            due = next < due ? next : due;
+        }
+        wake |= due < atomic_load(&runtime->next_step_ns);
+        pthread_mutex_unlock(&runtime->engine_lock);
+    }
+    if (wake)
+        cox__loop_wake(runtime->loop);
 }
 
 void cox__engine_post(void *ctx, struct cox__job *job)
@@ -686,8 +741,7 @@ void cox__engine_post(void *ctx, struct cox__job *job)
         cox__loop_wake(runtime->loop);
 }
 
-void cox__engine_request(struct cox_runtime *runtime, struct cox__request *request)
+bool cox__engine_request(struct cox_runtime *runtime, struct cox__request *request)
 {
-    if (cox__mpsc_push(&runtime->requests, &request->node))
-        cox__loop_wake(runtime->loop);
+    return cox__mpsc_push(&runtime->requests, &request->node);
 }

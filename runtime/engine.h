@@ -1,8 +1,8 @@
 /* The session engine: what happens to a frame between cox_session_submit and its callback.
  *
  * Who may touch what. An application thread owns a slot from taking it (under `lock`) until it pushes the slot's request;
- * from then until the slot is put back (under `lock`) it is the scheduler thread's. `units`, the policy state, `order` and
- * everything below the line "scheduler thread only" is touched by no other thread while a frame is under way.
+ * from then until the slot is put back (under `lock`) it is the engine's. `units`, the policy state, `order` and everything
+ * below the line "engine only" is touched under the runtime's `engine_lock` alone while a frame is under way.
  * `lock` guards what is above that line, and what cox_session_info reads. It is a leaf: no callback and no backend
  * call runs under it.
  *
@@ -26,10 +26,14 @@ struct cox_runtime {
     struct cox__topology *topology; /* NULL over a backend that is not OpenCL */
     struct cox__backend *backend;
     struct cox__loop *loop;
-    struct cox__mpsc jobs;     /* finished jobs, posted by the backend */
-    struct cox__mpsc requests; /* frames and detachments, from application threads */
+    struct cox__mpsc jobs;         /* finished jobs, posted by the backend */
+    struct cox__mpsc requests;     /* frames and detachments, from application threads */
+    _Atomic uint64_t next_step_ns; /* when the scheduler thread looks again without being woken; UINT64_MAX = never */
 
-    /* scheduler thread only */
+    /* Held while the engine moves: by the scheduler thread for a step, by a thread inside cox_session_run for handing its
+     * frame to the devices. The latter only tries: nobody waits for it with a lock of the application's in hand. */
+    pthread_mutex_t engine_lock;
+    uint64_t active_ns;         /* when the last step did something */
     struct cox_session *active; /* sessions that have had a frame, linked by next_active */
 };
 
@@ -141,7 +145,7 @@ struct cox_session {
     bool dead; /* every device is lost */
     bool detached;
 
-    /* scheduler thread only */
+    /* engine only */
     bool attached;
     struct cox_session *next_active;
     struct cox__warmup warmup;
@@ -163,7 +167,12 @@ void cox__engine_view(const struct cox_session *session, uint64_t frame, struct 
 /* Post a finished job; the backend's `post`. */
 void cox__engine_post(void *runtime, struct cox__job *job);
 
-/* Hand a request to the scheduler thread. Any thread. */
-void cox__engine_request(struct cox_runtime *runtime, struct cox__request *request);
+/* Hand a request to the scheduler thread. Returns whether the thread must be woken for it. Any thread. */
+bool cox__engine_request(struct cox_runtime *runtime, struct cox__request *request);
+
+/* Do for the scheduler thread what it would do with the requests that are queued, up to handing bands to the devices, and
+ * wake it if there is more to do than to wait for them. Spares a caller that waits anyway a change of threads. Not from
+ * the scheduler thread. */
+void cox__engine_help(struct cox_runtime *runtime);
 
 #endif

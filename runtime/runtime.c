@@ -16,6 +16,10 @@ static void on_start(void *ctx)
 static cox_runtime *new_runtime(const struct cox_runtime_params *params)
 {
     cox_runtime *runtime = calloc(1, sizeof *runtime);
+    if (runtime) {
+        pthread_mutex_init(&runtime->engine_lock, NULL);
+        atomic_init(&runtime->next_step_ns, UINT64_MAX);
+    }
     if (runtime && params) {
         runtime->log.fn = params->log;
         runtime->log.user = params->log_user;
@@ -91,6 +95,7 @@ void cox_runtime_destroy(cox_runtime **out)
     if (runtime->backend)
         runtime->backend->ops->destroy(runtime->backend);
     cox__topology_destroy(&runtime->topology);
+    pthread_mutex_destroy(&runtime->engine_lock);
     free(runtime);
 }
 

@@ -234,7 +234,8 @@ void cox_session_destroy(cox_session **out)
      * behind such posts: the engine takes jobs before requests. */
     destroy_units(session);
     struct cox__request request = {.session = session, .slot = NULL};
-    cox__engine_request(session->runtime, &request);
+    if (cox__engine_request(session->runtime, &request))
+        cox__loop_wake(session->runtime->loop);
     pthread_mutex_lock(&session->lock);
     while (!session->detached)
         pthread_cond_wait(&session->delivered, &session->lock);
@@ -290,8 +291,10 @@ static void fill_slot(struct cox__slot *slot, const cox_session *session, const 
     slot->user = user;
 }
 
-cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame, cox_done_fn *done, void *user)
+/* `*wake`: the scheduler thread has to be woken for the frame. */
+static cox_status submit(cox_session *session, const struct cox_frame *frame, cox_done_fn *done, void *user, bool *wake)
 {
+    *wake = false;
     if (!session)
         return COX_E_INVALID;
     cox_status status = check_frame(session, frame);
@@ -314,9 +317,18 @@ cox_status cox_session_submit(cox_session *session, const struct cox_frame *fram
     slot->submit_ns = backend->ops->now_ns(backend);
     session->under_way++;
     /* Under the lock, so that requests queue up in the order of their indices. */
-    cox__engine_request(session->runtime, &slot->request);
+    *wake = cox__engine_request(session->runtime, &slot->request);
     pthread_mutex_unlock(&session->lock);
     return COX_OK;
+}
+
+cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame, cox_done_fn *done, void *user)
+{
+    bool wake;
+    cox_status status = submit(session, frame, done, user, &wake);
+    if (wake)
+        cox__loop_wake(session->runtime->loop);
+    return status;
 }
 
 void cox_session_wait(cox_session *session)
@@ -347,7 +359,10 @@ static void run_done(void *user, uint64_t frame, cox_status status)
 cox_status cox_session_run(cox_session *session, const struct cox_frame *frame)
 {
     struct run_wait wait = {.session = session};
-    cox_status status = cox_session_submit(session, frame, run_done, &wait);
+    bool wake;
+    cox_status status = submit(session, frame, run_done, &wait, &wake);
+    if (wake) /* else somebody else's request is queued before, and that thread sees to both */
+        cox__engine_help(session->runtime);
     if (status)
         return status;
     pthread_mutex_lock(&session->lock);

@@ -41,15 +41,15 @@ struct cox_binding {
 };
 
 enum cox_arg_kind {
-    COX_ARG_KIND_BUFFER = 0,   /* __global T *: the first row in memory of binding `index` for this band */
-    COX_ARG_KIND_PARAMS = 1,   /* T by value: `bytes` of the frame's parameters from `offset` */
-    COX_ARG_KIND_FIRST = 2,    /* int: the band's first frame row */
-    COX_ARG_KIND_ROWS = 3,     /* int: the band's number of frame rows */
-    COX_ARG_KIND_FRAME = 4,    /* int: the frame's number of rows */
-    COX_ARG_KIND_ORIGIN = 5,   /* int: the buffer row at which binding `index`'s memory begins; for HALO, whose
+    COX_ARG_KIND_BUFFER = 0,  /* __global T *: the first row in memory of binding `index` for this band */
+    COX_ARG_KIND_PARAMS = 1,  /* T by value: `bytes` of the frame's parameters from `offset` */
+    COX_ARG_KIND_FIRST = 2,   /* int: the band's first frame row */
+    COX_ARG_KIND_ROWS = 3,    /* int: the band's number of frame rows */
+    COX_ARG_KIND_FRAME = 4,   /* int: the frame's number of rows */
+    COX_ARG_KIND_ORIGIN = 5,  /* int: the buffer row at which binding `index`'s memory begins; for HALO, whose
                                   memory begins before the band */
-    COX_ARG_KIND_LOCAL = 6,    /* __local T *: `bytes` of local memory */
-    COX_ARG_KIND_COLUMNS = 7,  /* int: the stage's columns */
+    COX_ARG_KIND_LOCAL = 6,   /* __local T *: `bytes` of local memory */
+    COX_ARG_KIND_COLUMNS = 7, /* int: the stage's columns */
 };
 
 struct cox_arg {
@@ -58,16 +58,42 @@ struct cox_arg {
     size_t offset;
     size_t bytes;
 };
-#define COX_ARG_BUFFER(binding) {COX_ARG_KIND_BUFFER, (binding), 0, 0}
-#define COX_ARG_PARAMS(struct_type) {COX_ARG_KIND_PARAMS, 0, 0, sizeof(struct_type)}
-#define COX_ARG_FIELD(struct_type, field)                                                          \
-    {COX_ARG_KIND_PARAMS, 0, offsetof(struct_type, field), sizeof(((struct_type *)0)->field)}
-#define COX_ARG_FIRST_ROW {COX_ARG_KIND_FIRST, 0, 0, 0}
-#define COX_ARG_ROWS {COX_ARG_KIND_ROWS, 0, 0, 0}
-#define COX_ARG_FRAME_ROWS {COX_ARG_KIND_FRAME, 0, 0, 0}
-#define COX_ARG_ORIGIN(binding) {COX_ARG_KIND_ORIGIN, (binding), 0, 0}
-#define COX_ARG_LOCAL(size) {COX_ARG_KIND_LOCAL, 0, 0, (size)}
-#define COX_ARG_COLUMNS {COX_ARG_KIND_COLUMNS, 0, 0, 0}
+#define COX_ARG_BUFFER(binding)              \
+    {                                        \
+        COX_ARG_KIND_BUFFER, (binding), 0, 0 \
+    }
+#define COX_ARG_PARAMS(struct_type)                    \
+    {                                                  \
+        COX_ARG_KIND_PARAMS, 0, 0, sizeof(struct_type) \
+    }
+#define COX_ARG_FIELD(struct_type, field)                                                       \
+    {                                                                                           \
+        COX_ARG_KIND_PARAMS, 0, offsetof(struct_type, field), sizeof(((struct_type *)0)->field) \
+    }
+#define COX_ARG_FIRST_ROW           \
+    {                               \
+        COX_ARG_KIND_FIRST, 0, 0, 0 \
+    }
+#define COX_ARG_ROWS               \
+    {                              \
+        COX_ARG_KIND_ROWS, 0, 0, 0 \
+    }
+#define COX_ARG_FRAME_ROWS          \
+    {                               \
+        COX_ARG_KIND_FRAME, 0, 0, 0 \
+    }
+#define COX_ARG_ORIGIN(binding)              \
+    {                                        \
+        COX_ARG_KIND_ORIGIN, (binding), 0, 0 \
+    }
+#define COX_ARG_LOCAL(size)              \
+    {                                    \
+        COX_ARG_KIND_LOCAL, 0, 0, (size) \
+    }
+#define COX_ARG_COLUMNS               \
+    {                                 \
+        COX_ARG_KIND_COLUMNS, 0, 0, 0 \
+    }
 
 /* A kernel in the form that suits one kind of device. Every variant of a stage takes the same arguments and must
  * give the same results. */
@@ -77,9 +103,9 @@ struct cox_variant {
     const char *source;        /* OpenCL C; copied */
     const char *options;       /* build options; NULL = none; copied */
     uint32_t local_columns;    /* local size; 0 = 1. Never changes, the global size is padded to it: */
-    uint32_t local_rows;       /* guard in the kernel with get_global_id against columns and rows. Halved on a device that
+    uint32_t local_rows;   /* guard in the kernel with get_global_id against columns and rows. Halved on a device that
                                   allows no such group, unless the kernel uses local memory or requires its size */
-    uint32_t item_columns;     /* columns and rows that one work-item covers; 0 = 1 */
+    uint32_t item_columns; /* columns and rows that one work-item covers; 0 = 1 */
     uint32_t item_rows;
 };
 
@@ -106,7 +132,7 @@ struct cox_band_report {
     uint64_t wall_ns;   /* as in cox_measurement */
     uint64_t queue_ns;
     uint64_t kernel_ns;
-    uint64_t copy_in_ns;  /* staged: the device's own profile of the copies; else 0 */
+    uint64_t copy_in_ns; /* staged: the device's own profile of the copies; else 0 */
     uint64_t copy_out_ns;
 };
 
@@ -188,7 +214,8 @@ typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
 COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
                                                      cox_done_fn *done, void *user);
 
-/* Submit one frame and wait for it: the frame's status, or submit's. Not from a callback. */
+/* Submit one frame and wait for it: the frame's status, or submit's. Quicker than waiting by hand, since the caller gives
+ * the frame to the devices itself. Not from a callback. */
 COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session, const struct cox_frame *frame);
 
 /* Wait until no frame is under way. Not from a callback. */
