@@ -660,7 +660,7 @@ Test(kernels, count_every_pixel_by_its_luminance)
                 largest = fmax(largest, luminance);
                 const double place = luminance > 0 ? fmax((log2(luminance) + 16) * 32, -1) : -1;
                 exact[(int)fmin(floor(place) + 1, COX_TONEMAP_HISTOGRAM_BINS)]++; /* [0] counts black */
-                if (fabs(place - round(place)) < 1e-3 && place < COX_TONEMAP_HISTOGRAM_BINS)
+                if (fabs(place - round(place)) < 1e-3 && place > -0.5 && place < COX_TONEMAP_HISTOGRAM_BINS)
                     near[(int)round(place)]++;
             }
         }
