@@ -69,7 +69,7 @@ struct stand {
     struct bench_pipeline pipeline;
     cox_session *session;
     cox_buffer *buffers[2];
-    struct bench_cl *hand;
+    struct bench_cl *hand[BENCH_CL_FORMS]; /* each on buffers of its own, as the library is: caches favour none */
     /* Written by the scheduler thread; the runtime's clock is the bench's. */
     _Atomic uint64_t start_ns, end_ns, done_ns;
     atomic_int status;
@@ -121,11 +121,13 @@ static bool stand_create(struct stand *stand, cox_runtime *runtime, uint32_t dev
         status = cox_buffer_create(runtime, bytes, &stand->buffers[i]);
     if (status)
         return bench_fail("%s: %s", info->name, cox_status_text(status));
-    stand->hand = bench_cl_create(info, &stand->shape);
-    if (!stand->hand)
-        return false;
     bench_input_fill(cox_buffer_data(stand->buffers[0]), &stand->shape);
-    bench_input_fill(bench_cl_input(stand->hand), &stand->shape);
+    for (int f = 0; f < BENCH_CL_FORMS; f++) {
+        stand->hand[f] = bench_cl_create(info, &stand->shape);
+        if (!stand->hand[f])
+            return false;
+        bench_input_fill(bench_cl_input(stand->hand[f]), &stand->shape);
+    }
     return true;
 }
 
@@ -134,19 +136,22 @@ static void stand_destroy(struct stand *stand)
     cox_session_destroy(&stand->session);
     cox_buffer_destroy(&stand->buffers[0]);
     cox_buffer_destroy(&stand->buffers[1]);
-    bench_cl_destroy(&stand->hand);
+    for (int f = 0; f < BENCH_CL_FORMS; f++)
+        bench_cl_destroy(&stand->hand[f]);
 }
 
-/* One frame of each form, beginning with another one each time. */
+/* One frame of each form, in an order that changes: each comes after each of the others in turn. */
 static bool round_of(struct stand *stand, uint32_t turn, double *ns)
 {
-    for (uint32_t i = 0; i <= BENCH_CL_FORMS; i++) {
-        uint32_t form = (turn + i) % (BENCH_CL_FORMS + 1);
+    enum { TAKERS = BENCH_CL_FORMS + 1 };
+    _Static_assert(TAKERS == 4, "1 and 3 have no divisor in common with 4");
+    for (uint32_t i = 0; i < TAKERS; i++) {
+        uint32_t form = (turn / 2 + i * (turn % 2 ? 3 : 1)) % TAKERS;
         if (form == BENCH_CL_FORMS) {
             if (!library_frame(stand, ns))
                 return false;
-        } else if (bench_cl_has(stand->hand, (enum bench_cl_form)form)) {
-            struct bench_cl_times times = bench_cl_frame(stand->hand, (enum bench_cl_form)form);
+        } else if (bench_cl_has(stand->hand[form], (enum bench_cl_form)form)) {
+            struct bench_cl_times times = bench_cl_frame(stand->hand[form], (enum bench_cl_form)form);
             if (times.visible_ns == 0)
                 return false;
             if (form == BENCH_CL_FINISH)
@@ -208,7 +213,7 @@ static bool count_heap(struct stand *stand, cox_runtime *runtime, struct result 
     result->heap_others = (double)count.others / HEAP_FRAMES;
     bench_heap_start();
     for (int i = 0; i < HEAP_FRAMES; i++)
-        if (bench_cl_frame(stand->hand, BENCH_CL_FINISH).visible_ns == 0)
+        if (bench_cl_frame(stand->hand[BENCH_CL_FINISH], BENCH_CL_FINISH).visible_ns == 0)
             return false;
     result->heap_others_by_hand = (double)bench_heap_stop().others / HEAP_FRAMES;
     return true;
@@ -216,7 +221,8 @@ static bool count_heap(struct stand *stand, cox_runtime *runtime, struct result 
 
 static bool same_output(const struct stand *stand)
 {
-    const char *ours = cox_buffer_data(stand->buffers[1]), *theirs = (const char *)bench_cl_output(stand->hand);
+    const char *ours = cox_buffer_data(stand->buffers[1]),
+               *theirs = (const char *)bench_cl_output(stand->hand[BENCH_CL_FINISH]);
     for (uint32_t r = 0; r < stand->shape.rows; r++)
         if (memcmp(ours + r * stand->shape.pitch_bytes, theirs + r * stand->shape.pitch_bytes,
                    (size_t)stand->shape.columns * BENCH_ITEM_BYTES) != 0)
@@ -249,9 +255,9 @@ static bool measure(cox_runtime *runtime, uint32_t device, struct bench_quiet *q
     }
     if (good) {
         for (int f = 0; f < BENCH_CL_FORMS; f++)
-            result->forms[f] = bench_cl_describe(stand.hand, (enum bench_cl_form)f);
+            result->forms[f] = bench_cl_describe(stand.hand[f], (enum bench_cl_form)f);
         for (int s = 0; s < SERIES; s++)
-            result->has[s] = s != HAND_LEAN || bench_cl_has(stand.hand, BENCH_CL_LEAN);
+            result->has[s] = s != HAND_LEAN || bench_cl_has(stand.hand[BENCH_CL_LEAN], BENCH_CL_LEAN);
         evaluate(result, values, memory + SERIES * (size_t)result->frames);
         good = count_heap(&stand, runtime, result);
         result->same_output = same_output(&stand);

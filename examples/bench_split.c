@@ -105,10 +105,9 @@ static const struct cox_policy blind_policy = {
 
 /* --- sessions --- */
 
-/* A session with buffers of its own. `first_rows` is written by the scheduler thread before the frame is done. */
+/* A session. The other fields are written by the scheduler thread before the frame is done. */
 struct lane {
     cox_session *session;
-    cox_buffer *buffers[2];
     _Atomic uint32_t first_rows; /* of the last frame: rows of the first device, */
     _Atomic uint64_t wall_ns[2]; /* and what each device's band took */
 };
@@ -120,6 +119,7 @@ struct bench {
     struct bench_pipeline pipeline;
     struct cox_session_params session; /* what all sessions share */
     struct lane sweep, policy, blind;
+    cox_buffer *buffers[2]; /* the same for all sessions, so that caches favour none */
     uint32_t rounds;
     struct bench_quiet quiet;
     uint32_t balance;            /* rows of the first device that its time alone suggests */
@@ -155,25 +155,13 @@ static bool lane_create(struct bench *bench, struct lane *lane, const char *poli
     params.report = on_report;
     params.report_user = lane;
     cox_status status = cox_session_create(bench->runtime, &params, &lane->session);
-    for (int i = 0; i < 2 && status == COX_OK; i++)
-        status = cox_buffer_create(bench->runtime, bench->shape.rows * bench->shape.pitch_bytes, &lane->buffers[i]);
-    if (status)
-        return bench_fail("session: %s", cox_status_text(status));
-    bench_input_fill(cox_buffer_data(lane->buffers[0]), &bench->shape);
-    return true;
-}
-
-static void lane_destroy(struct lane *lane)
-{
-    cox_session_destroy(&lane->session);
-    cox_buffer_destroy(&lane->buffers[0]);
-    cox_buffer_destroy(&lane->buffers[1]);
+    return status == COX_OK || bench_fail("session: %s", cox_status_text(status));
 }
 
 static bool lane_frame(struct bench *bench, struct lane *lane, double *ns)
 {
     const struct bench_params params = bench_params_of(&bench->shape);
-    const struct cox_frame frame = {.buffers = lane->buffers, .buffer_count = 2, .params = &params};
+    const struct cox_frame frame = {.buffers = bench->buffers, .buffer_count = 2, .params = &params};
     uint64_t begin = bench_now_ns();
     cox_status status = cox_session_run(lane->session, &frame);
     *ns = (double)(bench_now_ns() - begin);
@@ -266,6 +254,9 @@ static bool contestant_frame(struct bench *bench, int who, uint32_t round)
 
 static bool run_rounds(struct bench *bench)
 {
+    /* Without a divisor in common with CONTESTANTS: who comes after whom changes from round to round. */
+    static const uint32_t strides[] = {1, 2, 4, 5, 8, 10, 11, 13, 16, 17, 19, 20};
+    _Static_assert(CONTESTANTS == 21, "other strides are needed");
     for (int i = 0; i < STATIC; i++) { /* band objects are made at first use */
         double ignored;
         if (!sweep_frame(bench, static_rows(bench, i), &ignored))
@@ -273,8 +264,9 @@ static bool run_rounds(struct bench *bench)
     }
     for (uint32_t round = 0; round < bench->rounds;) {
         bench_quiet_begin(&bench->quiet);
+        uint32_t stride = strides[round % (sizeof strides / sizeof strides[0])];
         for (uint32_t i = 0; i < CONTESTANTS; i++)
-            if (!contestant_frame(bench, (int)((round + i) % CONTESTANTS), round))
+            if (!contestant_frame(bench, (int)((round + i * stride) % CONTESTANTS), round))
                 return false;
         round += bench_quiet_keep(&bench->quiet);
     }
@@ -292,6 +284,7 @@ struct result {
     struct span oracle_ms, policy_ms, alone_ms[2];
     struct span efficiency, excess;
     double static_ms[STATIC];
+    double smooth_ms[STATIC], smooth_least_ms; /* the sweep without its noise, to judge single splits by */
     double policy_p99_ms, oracle_p99_ms;
     uint32_t settled[2]; /* UINT32_MAX = never */
     uint32_t changes[2], late_changes[2];
@@ -305,30 +298,48 @@ static double block_median(const struct bench *bench, int who, uint32_t from, ui
     return bench_median_of(bench->values[who] + from, to - from, scratch);
 }
 
-/* Time of a split by the sweep, between its points; infinite outside. */
+/* Weighted means of five neighbours, 1 2 3 2 1. */
+static void smooth(struct result *r)
+{
+    for (int i = 0; i < STATIC; i++) {
+        double sum = 0, weights = 0;
+        for (int j = i - 2; j <= i + 2; j++) {
+            if (j < 0 || j >= STATIC)
+                continue;
+            double weight = 3 - abs(i - j);
+            sum += weight * r->static_ms[j];
+            weights += weight;
+        }
+        r->smooth_ms[i] = sum / weights;
+        if (i == 0 || r->smooth_ms[i] < r->smooth_least_ms)
+            r->smooth_least_ms = r->smooth_ms[i];
+    }
+}
+
+/* Time of a split by the smoothed sweep, between its points; infinite outside. */
 static double swept_ms(const struct bench *bench, const struct result *r, uint32_t rows)
 {
     for (int i = 0; i < STATIC; i++) {
         uint32_t at = static_rows(bench, i);
         if (at == rows)
-            return r->static_ms[i];
+            return r->smooth_ms[i];
         if (i > 0 && rows < at && rows > static_rows(bench, i - 1)) {
             uint32_t before = static_rows(bench, i - 1);
             double t = (double)(rows - before) / (at - before);
-            return r->static_ms[i - 1] + t * (r->static_ms[i] - r->static_ms[i - 1]);
+            return r->smooth_ms[i - 1] + t * (r->smooth_ms[i] - r->smooth_ms[i - 1]);
         }
     }
     return INFINITY;
 }
 
-/* First frame from which SETTLED_FRAMES in a row have a split within the bar of the oracle, by the sweep. */
+/* First frame from which SETTLED_FRAMES in a row have a split within the bar of the best, by the smoothed sweep. */
 static void settle(const struct bench *bench, struct result *r, int which)
 {
     const uint32_t *shares = bench->shares[which];
     uint32_t good = 0;
     r->settled[which] = UINT32_MAX;
     for (uint32_t f = 0; f < bench->share_count[which]; f++) {
-        good = swept_ms(bench, r, shares[f]) <= bar_oracle * r->static_ms[r->oracle] ? good + 1 : 0;
+        good = swept_ms(bench, r, shares[f]) <= bar_oracle * r->smooth_least_ms ? good + 1 : 0;
         if (good == SETTLED_FRAMES && r->settled[which] == UINT32_MAX)
             r->settled[which] = f + 1 - SETTLED_FRAMES;
         if (f > 0 && shares[f] != shares[f - 1]) {
@@ -352,6 +363,23 @@ static void widen(struct span *span, double value, bool first)
 {
     span->low = first || value < span->low ? value : span->low;
     span->high = first || value > span->high ? value : span->high;
+}
+
+/* Whether the policy's split gives the bits that one device gives alone. */
+static bool compare_output(struct bench *bench, bool *same)
+{
+    size_t bytes = bench->shape.rows * bench->shape.pitch_bytes;
+    void *out = cox_buffer_data(bench->buffers[1]), *alone = malloc(bytes);
+    double ignored;
+    bool good = alone || bench_fail("out of memory");
+    if (good && (good = sweep_frame(bench, ROWS, &ignored))) {
+        memcpy(alone, out, bytes);
+        memset(out, 0, bytes);
+        good = lane_frame(bench, &bench->policy, &ignored);
+        *same = good && memcmp(alone, out, bytes) == 0;
+    }
+    free(alone);
+    return good;
 }
 
 static void evaluate(struct bench *bench, struct result *r, double *scratch)
@@ -380,14 +408,13 @@ static void evaluate(struct bench *bench, struct result *r, double *scratch)
                 widen(spans[i], values[i], b == 0);
         }
     }
+    smooth(r);
     settle(bench, r, 0);
     settle(bench, r, 1);
     r->usual_rows = usual_rows(bench->shares[0], bench->share_count[0]);
     r->others = bench_quiet_others(&bench->quiet);
     r->policy_p99_ms = bench_quantile(bench->values[POLICY] + skip, n - skip, 0.99) / 1e6;
     r->oracle_p99_ms = bench_quantile(bench->values[r->oracle], n, 0.99) / 1e6;
-    const char *ours = cox_buffer_data(bench->policy.buffers[1]), *theirs = cox_buffer_data(bench->sweep.buffers[1]);
-    r->same_output = memcmp(ours, theirs, bench->shape.rows * bench->shape.pitch_bytes) == 0;
 }
 
 static bool meets(const struct result *r)
@@ -588,6 +615,12 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
         return bench_fail("out of memory");
     for (int i = 0; i < CONTESTANTS; i++)
         bench->values[i] = bench->memory + n * (size_t)i;
+    for (int i = 0; i < 2; i++) {
+        status = cox_buffer_create(bench->runtime, bench->shape.rows * bench->shape.pitch_bytes, &bench->buffers[i]);
+        if (status)
+            return bench_fail("buffer: %s", cox_status_text(status));
+    }
+    bench_input_fill(cox_buffer_data(bench->buffers[0]), &bench->shape);
     /* The sweep first: it settles the work that the other sessions' warm-up is to see. */
     blind_inner = cox_policy_find(options->policy);
     return lane_create(bench, &bench->sweep, NULL, &sweep_policy) && calibrate_quietly(bench) &&
@@ -603,15 +636,17 @@ bool bench_split(const struct bench_options *options, bool *met)
     if (!bench)
         return bench_fail("out of memory");
     struct result result = {0};
-    bool good = prepare(bench, options) && run_rounds(bench);
+    bool good = prepare(bench, options) && run_rounds(bench) && compare_output(bench, &result.same_output);
     if (good) {
         evaluate(bench, &result, bench->memory + (size_t)bench->rounds * CONTESTANTS);
         *met = meets(&result);
         (options->json ? print_json : print_text)(options, &machine, bench, &result);
     }
-    lane_destroy(&bench->blind);
-    lane_destroy(&bench->policy);
-    lane_destroy(&bench->sweep);
+    cox_session_destroy(&bench->blind.session);
+    cox_session_destroy(&bench->policy.session);
+    cox_session_destroy(&bench->sweep.session);
+    cox_buffer_destroy(&bench->buffers[0]);
+    cox_buffer_destroy(&bench->buffers[1]);
     cox_runtime_destroy(&bench->runtime);
     free(bench->memory);
     free(bench->shares[0]);
