@@ -371,8 +371,10 @@ static bool compare_output(struct bench *bench, bool *same)
     size_t bytes = bench->shape.rows * bench->shape.pitch_bytes;
     void *out = cox_buffer_data(bench->buffers[1]), *alone = malloc(bytes);
     double ignored;
-    bool good = alone || bench_fail("out of memory");
-    if (good && (good = sweep_frame(bench, ROWS, &ignored))) {
+    if (!alone)
+        return bench_fail("out of memory");
+    bool good = sweep_frame(bench, ROWS, &ignored);
+    if (good) {
         memcpy(alone, out, bytes);
         memset(out, 0, bytes);
         good = lane_frame(bench, &bench->policy, &ignored);
