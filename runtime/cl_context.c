@@ -11,12 +11,11 @@ static cox_status make_group(struct cox__cl_backend *backend, const uint32_t *me
     cl_device_id ids[COX_DEVICES_MAX];
     for (uint32_t i = 0; i < count; i++)
         ids[i] = backend->devices[members[i]].id;
-    const cl_context_properties properties[] = {
-        CL_CONTEXT_PLATFORM, (cl_context_properties)backend->devices[members[0]].platform, 0};
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                (cl_context_properties)backend->devices[members[0]].platform, 0};
     cl_int code;
     group->context = clCreateContext(properties, count, ids, NULL, NULL, &code);
-    cox_status status =
-        cox__cl_check(backend->log, code, "clCreateContext", backend->devices[members[0]].info.name);
+    cox_status status = cox__cl_check(backend->log, code, "clCreateContext", backend->devices[members[0]].info.name);
     if (status)
         return status;
     group->subbuffers = false;

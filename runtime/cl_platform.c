@@ -242,8 +242,7 @@ static cox_status add_subdevices(struct discovery *found, const struct root *roo
                                  const struct cox__select_entry *entry)
 {
     cl_device_id ids[COX_DEVICES_MAX];
-    if (entry->subdevices > COX_DEVICES_MAX ||
-        (uint64_t)entry->subdevices * entry->units > root->info.compute_units) {
+    if (entry->subdevices > COX_DEVICES_MAX || (uint64_t)entry->subdevices * entry->units > root->info.compute_units) {
         cox__log(found->backend->log, COX_LOG_ERROR, "'%s': %s has %u compute units", entry->written, root->info.name,
                  root->info.compute_units);
         return COX_E_INVALID;
@@ -308,8 +307,7 @@ static cox_status take(struct discovery *found, const struct cox__selection *sel
             if (!entry_takes(entry, root))
                 continue;
             root->used = true;
-            cox_status status =
-                entry->subdevices ? add_subdevices(found, root, entry) : add_whole(found, root, entry);
+            cox_status status = entry->subdevices ? add_subdevices(found, root, entry) : add_whole(found, root, entry);
             if (status)
                 return status;
         }

@@ -69,8 +69,8 @@ static void store(struct cox__cl_backend *backend, const struct cox__cl_device *
             continue;
         /* NULL for the other devices: theirs are not wanted. */
         binaries[i] = malloc(sizes[i]);
-        if (binaries[i] && clGetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries, NULL) ==
-                               CL_SUCCESS)
+        if (binaries[i] &&
+            clGetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries, NULL) == CL_SUCCESS)
             cox__cache_store(backend->cache_dir, key, binaries[i], sizes[i], backend->log);
         free(binaries[i]);
         return;

@@ -6,7 +6,10 @@ static const struct {
     cox_status status;
     const char *name;
 } errors[] = {
-#define E(code, status) {code, status, #code}
+#define E(code, status)     \
+    {                       \
+        code, status, #code \
+    }
     E(CL_DEVICE_NOT_FOUND, COX_E_NO_DEVICE),
     E(CL_DEVICE_NOT_AVAILABLE, COX_E_NO_DEVICE),
     E(CL_COMPILER_NOT_AVAILABLE, COX_E_BUILD),

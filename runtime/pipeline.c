@@ -34,8 +34,7 @@ static uint32_t buffer_rows(uint32_t frame_rows, uint32_t divisor)
 size_t cox__binding_bytes(const struct cox__pipeline *pipeline, uint32_t index)
 {
     const struct cox_binding *binding = &pipeline->bindings[index];
-    return by_rows(binding) ? binding->pitch_bytes * buffer_rows(pipeline->rows, binding->row_divisor)
-                            : binding->bytes;
+    return by_rows(binding) ? binding->pitch_bytes * buffer_rows(pipeline->rows, binding->row_divisor) : binding->bytes;
 }
 
 const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint32_t device, enum cox_device_type type)

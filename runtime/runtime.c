@@ -61,8 +61,7 @@ cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params
     cox_runtime *runtime = new_runtime(params);
     if (!runtime)
         return COX_E_NOMEM;
-    cox_status status =
-        cox__topology_create(&runtime->topology, params->reserve, params->reserve_cpu, &runtime->log);
+    cox_status status = cox__topology_create(&runtime->topology, params->reserve, params->reserve_cpu, &runtime->log);
     if (status)
         goto fail;
     const struct cox__cl_options options = {.devices = params->devices,
@@ -174,8 +173,7 @@ cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes, cox_b
     if (!out)
         return COX_E_INVALID;
     *out = NULL;
-    return !runtime || !data || !bytes || (uintptr_t)data % 16 ? COX_E_INVALID
-                                                               : make_buffer(runtime, data, bytes, out);
+    return !runtime || !data || !bytes || (uintptr_t)data % 16 ? COX_E_INVALID : make_buffer(runtime, data, bytes, out);
 }
 
 void cox_buffer_destroy(cox_buffer **buffer)

@@ -10,8 +10,8 @@ const char *cox_version(void)
 const char *cox_status_text(cox_status status)
 {
     switch (status) {
-#define CASE(name, value, text)                                                                                        \
-    case name:                                                                                                         \
+#define CASE(name, value, text) \
+    case name:                  \
         return text;
         COX_STATUS_MAP(CASE)
 #undef CASE
@@ -22,8 +22,8 @@ const char *cox_status_text(cox_status status)
 const char *cox_status_name(cox_status status)
 {
     switch (status) {
-#define CASE(name, value, text)                                                                                        \
-    case name:                                                                                                         \
+#define CASE(name, value, text) \
+    case name:                  \
         return #name;
         COX_STATUS_MAP(CASE)
 #undef CASE

@@ -109,15 +109,15 @@ enum { COX_CORE_KINDS_MAX = 8 };
 
 /* The machine's processor and the reserved core. */
 struct cox_host_info {
-    uint32_t cores; /* physical cores that this process may use */
-    uint32_t cpus;  /* hardware threads that this process may use */
-    uint32_t kind_count;                             /* 0 = the kinds are unknown or alike */
-    uint32_t kind_cores[COX_CORE_KINDS_MAX];         /* cores of each kind, least powerful first */
-    char kind_name[COX_CORE_KINDS_MAX][32];          /* "IntelAtom", … ; "" where the system has no name */
-    bool reserved;                                   /* a core is reserved */
-    bool workers_kept_off;                           /* no CPU-platform worker may run on it */
-    uint32_t reserved_cpu;                           /* the system's number of its first hardware thread */
-    char reserve_reason[160];                        /* one sentence: why this core, or why none */
+    uint32_t cores;                          /* physical cores that this process may use */
+    uint32_t cpus;                           /* hardware threads that this process may use */
+    uint32_t kind_count;                     /* 0 = the kinds are unknown or alike */
+    uint32_t kind_cores[COX_CORE_KINDS_MAX]; /* cores of each kind, least powerful first */
+    char kind_name[COX_CORE_KINDS_MAX][32];  /* "IntelAtom", … ; "" where the system has no name */
+    bool reserved;                           /* a core is reserved */
+    bool workers_kept_off;                   /* no CPU-platform worker may run on it */
+    uint32_t reserved_cpu;                   /* the system's number of its first hardware thread */
+    char reserve_reason[160];                /* one sentence: why this core, or why none */
 };
 
 COX_API void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info);

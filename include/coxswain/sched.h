@@ -31,17 +31,17 @@ struct cox_band {
 };
 
 /* Why a split is what it is. Values are ABI: append, never renumber. */
-#define COX_REASON_MAP(X)                                                                          \
-    X(COX_REASON_NONE, 0, "none")                                                                  \
-    X(COX_REASON_FIRST, 1, "first frame: no measurement yet")                                      \
-    X(COX_REASON_GIVEN, 2, "ratios given by the user")                                             \
-    X(COX_REASON_SINGLE, 3, "one device by request")                                               \
-    X(COX_REASON_BALANCED, 4, "moved towards equal finish times")                                  \
-    X(COX_REASON_KEPT, 5, "kept: the predicted gain is too small to move")                         \
-    X(COX_REASON_DROPPED, 6, "a device left out: it would only delay the frame")                   \
-    X(COX_REASON_DEVICES, 7, "the set of usable devices changed")                                  \
-    X(COX_REASON_WARMUP, 8, "warm-up of one device with the whole frame")                          \
-    X(COX_REASON_RERUN, 9, "rows of a failed band, run again elsewhere")                           \
+#define COX_REASON_MAP(X)                                                        \
+    X(COX_REASON_NONE, 0, "none")                                                \
+    X(COX_REASON_FIRST, 1, "first frame: no measurement yet")                    \
+    X(COX_REASON_GIVEN, 2, "ratios given by the user")                           \
+    X(COX_REASON_SINGLE, 3, "one device by request")                             \
+    X(COX_REASON_BALANCED, 4, "moved towards equal finish times")                \
+    X(COX_REASON_KEPT, 5, "kept: the predicted gain is too small to move")       \
+    X(COX_REASON_DROPPED, 6, "a device left out: it would only delay the frame") \
+    X(COX_REASON_DEVICES, 7, "the set of usable devices changed")                \
+    X(COX_REASON_WARMUP, 8, "warm-up of one device with the whole frame")        \
+    X(COX_REASON_RERUN, 9, "rows of a failed band, run again elsewhere")         \
     X(COX_REASON_PROBE, 10, "a small band for a device that was left out, to see how it does now")
 
 enum cox_reason {

@@ -14,20 +14,22 @@
 extern "C" {
 #endif
 
-#define COX_OPERATOR_MAP(X)                                                                        \
-    X(COX_OPERATOR_HABLE, 0, "hable")                                                              \
-    X(COX_OPERATOR_REINHARD, 1, "reinhard")                                                        \
-    X(COX_OPERATOR_MOBIUS, 2, "mobius")                                                            \
-    X(COX_OPERATOR_ACES, 3, "aces")                                                                \
-    X(COX_OPERATOR_EXPOSURE, 4, "exposure")                                                        \
+#define COX_OPERATOR_MAP(X)                 \
+    X(COX_OPERATOR_HABLE, 0, "hable")       \
+    X(COX_OPERATOR_REINHARD, 1, "reinhard") \
+    X(COX_OPERATOR_MOBIUS, 2, "mobius")     \
+    X(COX_OPERATOR_ACES, 3, "aces")         \
+    X(COX_OPERATOR_EXPOSURE, 4, "exposure") \
     X(COX_OPERATOR_LINEAR, 5, "linear")
 
+/* clang-format off */
 enum cox_operator {
 #define COX_OPERATOR_ENUM(name, value, text) name = value,
     COX_OPERATOR_MAP(COX_OPERATOR_ENUM)
 #undef COX_OPERATOR_ENUM
     COX_OPERATOR_COUNT
 };
+/* clang-format on */
 
 /* "hable" …; NULL for any other value. */
 COX_API const char *cox_operator_name(enum cox_operator op);
