@@ -12,12 +12,12 @@
 #define POLL_SOON_NS 20000ull
 /* A device whose posts come late is asked at this share of the expected time, and then again in steps of a fraction of
  * it, within these bounds. A step costs a few microseconds. */
-#define POLL_EXPECTED 0.95
-#define POLL_STEPS 40
-#define POLL_STEP_MIN_NS 20000ull
-#define POLL_STEP_MAX_NS 500000ull
-/* Posts in time, one after the other, that make a device's posts trusted again. */
-#define TRUST_AFTER 32
+#define ASK_AT 0.93
+#define ASK_STEPS 40
+#define ASK_STEP_MIN_NS 20000ull
+#define ASK_STEP_MAX_NS 500000ull
+/* A band that is over at the first asking was over before: the next is asked that much earlier. */
+#define ASK_EARLIER 0.8
 /* Warm-up runs shorter than this are timed twice, and the shorter time counts. */
 #define SOLO_TWICE_NS 50000000ull
 
@@ -141,16 +141,17 @@ static void plan_poll(struct cox_session *session, const struct cox__session_uni
     uint64_t now = now_ns(session);
     lane->poll_ns = now + POLL_FIRST_NS;
     lane->poll_step = 0;
-    if (!unit->late)
+    lane->polls = 0;
+    if (!unit->ask)
         return;
-    double expected = unit->ns_per_row * rows;
+    double expected = unit->ask_ns_per_row * rows;
     uint64_t begin = now;
     for (uint32_t l = 0; l < session->lane_count; l++) /* behind the bands that are under way */
         if (unit->lanes[l].busy && &unit->lanes[l] != lane && unit->lanes[l].poll_ns > begin)
             begin = unit->lanes[l].poll_ns;
-    uint64_t step = (uint64_t)(expected / POLL_STEPS);
-    lane->poll_step = step < POLL_STEP_MIN_NS ? POLL_STEP_MIN_NS : step > POLL_STEP_MAX_NS ? POLL_STEP_MAX_NS : step;
-    uint64_t at = begin + (uint64_t)(expected * POLL_EXPECTED);
+    uint64_t step = (uint64_t)(expected / ASK_STEPS);
+    lane->poll_step = step < ASK_STEP_MIN_NS ? ASK_STEP_MIN_NS : step > ASK_STEP_MAX_NS ? ASK_STEP_MAX_NS : step;
+    uint64_t at = begin + (uint64_t)(expected * ASK_AT);
     if (at < lane->poll_ns)
         lane->poll_ns = at;
 }
@@ -244,7 +245,10 @@ static void band_done(struct cox_session *session, struct cox__lane *lane)
         end = start + 1;
     unit->last_end_ns = end;
     double ns_per_row = (double)(end - start) / report->rows;
-    unit->ns_per_row = unit->ns_per_row > 0 ? unit->ns_per_row + 0.25 * (ns_per_row - unit->ns_per_row) : ns_per_row;
+    if (lane->polls == 1)
+        unit->ask_ns_per_row = ns_per_row * ASK_EARLIER;
+    else
+        unit->ask_ns_per_row += (unit->ask_ns_per_row > 0 ? 0.3 : 1.0) * (ns_per_row - unit->ask_ns_per_row);
     report->end_ns = end;
     report->wall_ns = end - start;
     report->queue_ns = start - lane->submit_ns;
@@ -276,15 +280,14 @@ static bool poll_lane(struct cox_session *session, struct cox__lane *lane, bool 
     if (!lane->busy)
         return false;
     enum cox__job_state state = backend->ops->job_poll(backend, &lane->job);
+    lane->polls += !posted;
     if (state == COX__JOB_RUNNING)
         return false;
     struct cox__slot *slot = lane->job.slot;
     uint32_t band = lane->job.band;
     uint32_t unit = slot->reports[band].device;
-    struct cox__session_unit *device = &session->units[unit];
     lane->busy = false;
-    device->in_time = posted ? device->in_time + 1 : 0;
-    device->late = device->late ? device->in_time < TRUST_AFTER : !posted;
+    session->units[unit].ask |= !posted; /* the driver lets one wait */
     if (state == COX__JOB_DONE) {
         band_done(session, lane);
     } else {

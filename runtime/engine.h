@@ -90,6 +90,7 @@ struct cox__lane {
     uint64_t submit_ns;
     uint64_t poll_ns;   /* when to ask the device even though nothing was posted */
     uint64_t poll_step; /* and how long to wait after asking in vain */
+    uint32_t polls;     /* times asked */
 };
 
 /* One device in one session. */
@@ -104,9 +105,8 @@ struct cox__session_unit {
     bool unflushed;
     uint64_t last_end_ns; /* when its last band ended */
     /* NVIDIA's driver calls back up to 20 ms late: such a device is asked when its band should be over. */
-    bool late;         /* asking has been quicker than waiting for the post */
-    uint32_t in_time;  /* posts in a row that came before the answer */
-    double ns_per_row; /* of its last bands; 0 = unknown */
+    bool ask;
+    double ask_ns_per_row; /* a little less than its bands have taken; 0 = unknown */
     struct cox__lane *lanes;
 };
 

@@ -84,7 +84,7 @@ static cox_status create_units(cox_session *session, const uint32_t *devices, ui
         session->unit_count++;
         unit->device = devices[i];
         unit->usable = true;
-        unit->late = unit->info.type != COX_DEVICE_CPU; /* until it shows otherwise */
+        unit->ask = unit->info.type != COX_DEVICE_CPU;
         unit->lanes = calloc(session->lane_count, sizeof *unit->lanes);
         if (!unit->lanes)
             return COX_E_NOMEM;
