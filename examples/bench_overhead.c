@@ -22,6 +22,7 @@ enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 /* What is timed, in nanoseconds from the first call. */
 enum {
+    LIBRARY_RUN,
     LIBRARY_TAKEN,
     LIBRARY_ENDED,
     LIBRARY_CALLBACK,
@@ -36,10 +37,11 @@ enum {
 static const struct {
     const char *name, *key;
 } series[SERIES] = {
-    [LIBRARY_TAKEN] = {"library: scheduler has the frame", "library_taken"},
-    [LIBRARY_ENDED] = {"library: driver says done", "library_ended"},
-    [LIBRARY_CALLBACK] = {"library: completion callback", "library_callback"},
-    [LIBRARY_VISIBLE] = {"library: result visible", "library_visible"},
+    [LIBRARY_RUN] = {"library, blocking: visible", "library_blocking_visible"},
+    [LIBRARY_TAKEN] = {"library, asynchronous: scheduler has it", "library_async_taken"},
+    [LIBRARY_ENDED] = {"library, asynchronous: driver says done", "library_async_ended"},
+    [LIBRARY_CALLBACK] = {"library, asynchronous: callback", "library_async_callback"},
+    [LIBRARY_VISIBLE] = {"library, asynchronous: visible", "library_async_visible"},
     [HAND_FINISH] = {"hand-written, blocking: visible", "hand_blocking_visible"},
     [HAND_CALLBACK] = {"hand-written, asynchronous: callback", "hand_async_callback"},
     [HAND_CALLBACK_VISIBLE] = {"hand-written, asynchronous: visible", "hand_async_visible"},
@@ -52,7 +54,7 @@ struct result {
     uint32_t frames;
     bool has[SERIES];
     double p50_us[SERIES], p99_us[SERIES];
-    double more_us, more_low_us, more_high_us; /* p50 of the library over the blocking form; spread over blocks */
+    double more_us, more_low_us, more_high_us; /* p50, blocking: the library over hand-written; spread over blocks */
     double p99_ratio;
     double callback_more_us;
     bool same_output;
@@ -92,7 +94,17 @@ static void on_report(void *user, const struct cox_frame_report *report)
     atomic_store(&stand->end_ns, report->end_ns);
 }
 
-/* Fills in the LIBRARY_ series. */
+/* The blocking form: cox_session_run. */
+static bool library_run(struct stand *stand, double *ns)
+{
+    const struct cox_frame frame = {.buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
+    uint64_t begin = bench_now_ns();
+    cox_status status = cox_session_run(stand->session, &frame);
+    ns[LIBRARY_RUN] = (double)(bench_now_ns() - begin);
+    return status == COX_OK || bench_fail("a frame of the library: %s", cox_status_text(status));
+}
+
+/* The asynchronous form: cox_session_submit and a callback; cox_session_wait brings the thread back. */
 static bool library_frame(struct stand *stand, double *ns)
 {
     const struct cox_frame frame = {.buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
@@ -143,12 +155,12 @@ static void stand_destroy(struct stand *stand)
 /* One frame of each form, in an order that changes: each comes after each of the others in turn. */
 static bool round_of(struct stand *stand, uint32_t turn, double *ns)
 {
-    enum { TAKERS = BENCH_CL_FORMS + 1 };
-    _Static_assert(TAKERS == 4, "1 and 3 have no divisor in common with 4");
+    enum { RUN = BENCH_CL_FORMS, SUBMIT, TAKERS };
+    _Static_assert(TAKERS == 5, "1 to 4 have no divisor in common with 5");
     for (uint32_t i = 0; i < TAKERS; i++) {
-        uint32_t form = (turn / 2 + i * (turn % 2 ? 3 : 1)) % TAKERS;
-        if (form == BENCH_CL_FORMS) {
-            if (!library_frame(stand, ns))
+        uint32_t form = (turn / 4 + i * (1 + turn % 4)) % TAKERS;
+        if (form >= BENCH_CL_FORMS) {
+            if (!(form == RUN ? library_run : library_frame)(stand, ns))
                 return false;
         } else if (bench_cl_has(stand->hand[form], (enum bench_cl_form)form)) {
             struct bench_cl_times times = bench_cl_frame(stand->hand[form], (enum bench_cl_form)form);
@@ -172,7 +184,7 @@ static void evaluate(struct result *result, double *values[SERIES], double *scra
 {
     size_t count = result->frames, block = count / BLOCKS;
     for (uint32_t b = 0; b < BLOCKS && block > 0; b++) {
-        double more = (bench_median_of(values[LIBRARY_VISIBLE] + b * block, block, scratch) -
+        double more = (bench_median_of(values[LIBRARY_RUN] + b * block, block, scratch) -
                        bench_median_of(values[HAND_FINISH] + b * block, block, scratch)) /
                       1e3;
         result->more_low_us = b == 0 || more < result->more_low_us ? more : result->more_low_us;
@@ -182,9 +194,9 @@ static void evaluate(struct result *result, double *values[SERIES], double *scra
         result->p50_us[s] = bench_quantile(values[s], count, 0.50) / 1e3;
         result->p99_us[s] = bench_quantile(values[s], count, 0.99) / 1e3;
     }
-    result->more_us = result->p50_us[LIBRARY_VISIBLE] - result->p50_us[HAND_FINISH];
+    result->more_us = result->p50_us[LIBRARY_RUN] - result->p50_us[HAND_FINISH];
     result->callback_more_us = result->p50_us[LIBRARY_CALLBACK] - result->p50_us[HAND_CALLBACK];
-    result->p99_ratio = result->p99_us[LIBRARY_VISIBLE] / result->p99_us[HAND_FINISH];
+    result->p99_ratio = result->p99_us[LIBRARY_RUN] / result->p99_us[HAND_FINISH];
 }
 
 /* Count allocations frame by frame, library and hand-written apart. */
@@ -288,11 +300,11 @@ static void print_text(const struct result *r)
     for (int s = 0; s < SERIES; s++)
         if (r->has[s])
             printf("  %-40s %10.1f %10.1f\n", series[s].name, r->p50_us[s], r->p99_us[s]);
-    printf("  p50 over hand-written, blocking: %+.1f us (%d blocks: %+.1f to %+.1f); bar +%.0f: %s\n", r->more_us,
+    printf("  blocking, p50 over hand-written: %+.1f us (%d blocks: %+.1f to %+.1f); bar +%.0f: %s\n", r->more_us,
            BLOCKS, r->more_low_us, r->more_high_us, bar_p50_us, verdict(r->more_us <= bar_p50_us));
-    printf("  p99 over hand-written, blocking: x %.2f; bar x %.0f: %s\n", r->p99_ratio, bar_p99_ratio,
+    printf("  blocking, p99 over hand-written: x %.2f; bar x %.0f: %s\n", r->p99_ratio, bar_p99_ratio,
            verdict(r->p99_ratio <= bar_p99_ratio));
-    printf("  callback over hand-written callback: %+.1f us\n", r->callback_more_us);
+    printf("  asynchronous, p50 of the callback over the hand-written one: %+.1f us\n", r->callback_more_us);
     if (r->heap_counted)
         printf("  heap allocations of the library: %" PRIu64 " in %d frames; bar 0: %s\n"
                "  (of drivers and this program: %.1f a frame with the library, %.1f by hand)\n",
