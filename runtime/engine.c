@@ -138,14 +138,13 @@ static struct cox__lane *free_lane(struct cox_session *session, struct cox__sess
 static void plan_poll(struct cox_session *session, const struct cox__session_unit *unit, struct cox__lane *lane,
                       uint32_t rows)
 {
-    uint64_t now = now_ns(session);
-    lane->poll_ns = now + POLL_FIRST_NS;
+    lane->poll_ns = now_ns(session) + POLL_FIRST_NS;
     lane->poll_step = 0;
     lane->polls = 0;
     if (!unit->ask)
         return;
     double expected = unit->ask_ns_per_row * rows;
-    uint64_t begin = now;
+    uint64_t begin = lane->submit_ns;                  /* enqueueing is part of what a band has taken */
     for (uint32_t l = 0; l < session->lane_count; l++) /* behind the bands that are under way */
         if (unit->lanes[l].busy && &unit->lanes[l] != lane && unit->lanes[l].poll_ns > begin)
             begin = unit->lanes[l].poll_ns;
