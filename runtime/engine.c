@@ -18,9 +18,9 @@
 #define ASK_STEP_MAX_NS 500000ull
 /* A band that is over at the first asking was over before: the next is asked that much earlier. */
 #define ASK_EARLIER 0.8
-/* Warm-up runs shorter than this are timed twice, and the shorter time counts. */
-#define SOLO_TWICE_NS 50000000ull
-
+/* Warm-up times a device until so many runs or so much time are spent, and the shortest run counts. */
+#define SOLO_RUNS 4
+#define SOLO_NS 50000000ull
 /* A device that takes this long to submit to, and most of the band's time, computes inside the enqueue call. */
 #define BLOCKING_NS 100000ull
 
@@ -511,7 +511,8 @@ static void warmup_learn(struct cox_session *session)
             unit->solo_ns = wall ? wall : 1;
         pthread_mutex_unlock(&session->lock);
     }
-    bool again = warmup->run == 0 || (warmup->run == 1 && wall < SOLO_TWICE_NS);
+    warmup->spent_ns = warmup->run == 0 ? 0 : warmup->spent_ns + wall;
+    bool again = warmup->run < SOLO_RUNS && warmup->spent_ns < SOLO_NS;
     if (slot->status == COX_OK && again) {
         warmup->run++;
     } else {

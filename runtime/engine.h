@@ -115,6 +115,7 @@ struct cox__warmup {
     bool finished;
     uint32_t unit;
     uint32_t run;
+    uint64_t spent_ns;  /* in timed runs of this unit */
     uint64_t submit_ns; /* how long submitting the run under way took */
     struct cox__slot *slot;
     bool owns_mem[COX_BINDINGS_MAX]; /* the slot works on a private copy of this binding */
