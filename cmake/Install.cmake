@@ -10,17 +10,17 @@ install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/coxswain)
 install(EXPORT coxswain-targets NAMESPACE coxswain:: DESTINATION ${package_dir})
-configure_package_config_file(cmake/coxswain-config.cmake.in ${CMAKE_BINARY_DIR}/generated/coxswain-config.cmake
+configure_package_config_file(cmake/coxswain-config.cmake.in ${PROJECT_BINARY_DIR}/generated/coxswain-config.cmake
     INSTALL_DESTINATION ${package_dir})
 # Before 1.0 a minor version may change the interface.
-write_basic_package_version_file(${CMAKE_BINARY_DIR}/generated/coxswain-config-version.cmake
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/coxswain-config-version.cmake
     COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_BINARY_DIR}/generated/coxswain-config.cmake
-              ${CMAKE_BINARY_DIR}/generated/coxswain-config-version.cmake
+install(FILES ${PROJECT_BINARY_DIR}/generated/coxswain-config.cmake
+              ${PROJECT_BINARY_DIR}/generated/coxswain-config-version.cmake
     DESTINATION ${package_dir})
 
 # Paths relative to the .pc file, so that a tree moved elsewhere still works.
 file(RELATIVE_PATH pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
-configure_file(cmake/coxswain.pc.in ${CMAKE_BINARY_DIR}/generated/coxswain.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/generated/coxswain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file(cmake/coxswain.pc.in ${PROJECT_BINARY_DIR}/generated/coxswain.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/generated/coxswain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
