@@ -580,30 +580,6 @@ static bool dispatch(struct cox_session *session)
     return progress;
 }
 
-static void take_request(struct cox_runtime *runtime, struct cox__request *request)
-{
-    struct cox_session *session = request->session;
-    if (request->slot) {
-        session->order[(session->order_first + session->order_count) % COX_IN_FLIGHT_MAX] = request->slot;
-        session->order_count++;
-        if (!session->attached) {
-            session->attached = true;
-            session->next_active = runtime->active;
-            runtime->active = session;
-        }
-        return;
-    }
-    struct cox_session **link = &runtime->active;
-    while (*link && *link != session)
-        link = &(*link)->next_active;
-    if (*link)
-        *link = session->next_active;
-    pthread_mutex_lock(&session->lock);
-    session->detached = true;
-    pthread_cond_broadcast(&session->delivered);
-    pthread_mutex_unlock(&session->lock); /* the session may be gone from here on */
-}
-
 static bool take_jobs(struct cox_runtime *runtime)
 {
     struct cox__mpsc_node *node = cox__mpsc_take(&runtime->jobs);
@@ -618,6 +594,32 @@ static bool take_jobs(struct cox_runtime *runtime)
         node = next;
     }
     return any;
+}
+
+static void take_request(struct cox_runtime *runtime, struct cox__request *request)
+{
+    struct cox_session *session = request->session;
+    if (request->slot) {
+        session->order[(session->order_first + session->order_count) % COX_IN_FLIGHT_MAX] = request->slot;
+        session->order_count++;
+        if (!session->attached) {
+            session->attached = true;
+            session->next_active = runtime->active;
+            runtime->active = session;
+        }
+        return;
+    }
+    /* A late callback may have posted a band of the session since jobs were taken last: afterwards it is freed memory. */
+    take_jobs(runtime);
+    struct cox_session **link = &runtime->active;
+    while (*link && *link != session)
+        link = &(*link)->next_active;
+    if (*link)
+        *link = session->next_active;
+    pthread_mutex_lock(&session->lock);
+    session->detached = true;
+    pthread_cond_broadcast(&session->delivered);
+    pthread_mutex_unlock(&session->lock); /* the session may be gone from here on */
 }
 
 static bool take_requests(struct cox_runtime *runtime)
@@ -724,7 +726,8 @@ void cox__engine_help(struct cox_runtime *runtime)
                 wake = true;
                 continue;
             }
-            dispatch(session);
+            while (dispatch(session)) /* again: a device that refuses leaves its rows to another */
+                ;
             const struct cox__slot *first = session->order_count ? session->order[session->order_first] : NULL;
             wake |= first && first->started && !first->unfinished;
             uint64_t next = next_poll(session);

@@ -230,8 +230,8 @@ void cox_session_destroy(cox_session **out)
     cox_session *session = *out;
     *out = NULL;
     cox_session_wait(session);
-    /* No job is under way; a late callback of one may still post it, which unit_destroy waits for. The detachment comes
-     * behind such posts: the engine takes jobs before requests. */
+    /* No job is under way; a late callback of one may still post it, which unit_destroy waits for. The engine takes all
+     * such posts before it lets go of the session. */
     destroy_units(session);
     struct cox__request request = {.session = session, .slot = NULL};
     if (cox__engine_request(session->runtime, &request))

@@ -1,5 +1,6 @@
 /* The way of a frame through the engine: order, completeness, contents, on scripted devices with a virtual clock.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine.h"
 #include "fake_rig.h"
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -572,6 +573,26 @@ Test(engine, a_session_without_frames_comes_and_goes)
     cox_session *none = NULL;
     cox_session_destroy(&none);
     cox_session_destroy(NULL);
+    rig_frames_free(&frames);
+    END(rig);
+}
+
+Test(engine, a_late_post_is_taken_before_its_session_goes)
+{
+    struct rig *rig = rig_new(&pair);
+    struct rig_frames *frames = rig_frames_new(rig, 64, 8, 16, 1);
+    cox_session *session = map_session(frames, COX_SESSION_PARAMS(.in_flight = 2));
+    cox_runtime *runtime = rig_runtime(rig);
+    /* A driver posts a band once more, the session is destroyed, and before the scheduler thread gets to run another
+     * thread sees to the requests. */
+    struct cox__request detach = {.session = session};
+    cox__mpsc_push(&runtime->jobs, &session->units[0].lanes[0].job.node);
+    cox__mpsc_push(&runtime->requests, &detach.node);
+    cox__engine_help(runtime);
+    cr_assert(session->detached);
+    cr_assert_null(atomic_load(&runtime->jobs.head)); /* its owner may free the session now */
+    session->detached = false;
+    cox_session_destroy(&session);
     rig_frames_free(&frames);
     END(rig);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 TestSuite(engine_failure, .timeout = 60);
 
@@ -89,6 +90,31 @@ Test(engine_failure, a_refused_submit_moves_the_rows_to_another_device)
             cr_assert(rig_logged(scene.rig, trio.devices[device].name), "%s", rig_log(scene.rig));
             scene_end(&scene);
         }
+}
+
+Test(engine_failure, run_goes_on_when_the_device_that_computes_in_the_enqueue_call_refuses)
+{
+    static const struct fake_params params = {.device_count = 2,
+                                              .devices = {{.name = "inside", .ns_per_row = 1e5, .inside_submit = true},
+                                                          {.name = "other", .ns_per_row = 2e5}}};
+    struct rig *rig = rig_new(&params);
+    struct rig_frames *frames = rig_frames_new(rig, 90, 16, 16, 1);
+    cox_session *session;
+    rig_split_count = 0;
+    rig_add_split(1, (const uint32_t[][2]){{0, 90}});
+    cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.custom_policy = &rig_policy), &session), COX_OK);
+    cox_buffer *const buffers[] = {frames->in[0], frames->out[0]};
+    const struct cox_frame frame = {.buffers = buffers, .buffer_count = 2, .params = &frames->params[0]};
+    cr_assert_eq(cox_session_run(session, &frame), COX_OK); /* its warm-up tells the engine how it works */
+    const struct timespec rest = {.tv_nsec = 50000000};
+    nanosleep(&rest, NULL); /* so that nothing but the run itself sees to its frame */
+    fake_script(rig_fake(rig),
+                &(struct fake_fault){.kind = FAKE_SUBMIT_FAILS, .device = 0, .status = COX_E_DEVICE_LOST});
+    cr_assert_eq(cox_session_run(session, &frame), COX_OK);
+    cr_assert_str_empty(rig_check(frames, 0));
+    cox_session_destroy(&session);
+    rig_frames_free(&frames);
+    END(rig);
 }
 
 Test(engine_failure, a_failed_band_is_run_again_elsewhere)
