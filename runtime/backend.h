@@ -92,11 +92,12 @@ struct cox__backend_ops {
     /* No job may be under way, unless the device is lost. */
     void (*unit_destroy)(struct cox__backend *backend, struct cox__unit *unit);
 
-    /* Enqueue all commands of a band; flush nothing; block never. On an error nothing of the job is reported later. */
+    /* Enqueue all commands of a band; flush nothing; block never. On an error nothing of the job was run or is reported
+     * later; a band that could be enqueued only in part is a job that fails. */
     cox_status (*job_submit)(struct cox__backend *backend, struct cox__job *job);
     void (*unit_flush)(struct cox__backend *backend, struct cox__unit *unit);
     /* State of a submitted job, by asking the device. Fills in the profile when DONE. After DONE or FAILED the lane is
-     * free. */
+     * free and, unless the device is gone, nothing writes the band's rows any more. */
     enum cox__job_state (*job_poll)(struct cox__backend *backend, struct cox__job *job);
     /* The job's partial of a REDUCE binding, valid until the lane is used again. */
     const void *(*job_partial)(struct cox__backend *backend, struct cox__job *job, uint32_t binding);

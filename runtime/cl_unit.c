@@ -23,6 +23,10 @@ enum { PIECES_MAX = 8, RECORDS = 64 };
 /* A piece below this is not worth its enqueueing: three commands cost 45 us on an NVIDIA H200, 8 MB take 145 us to copy. */
 #define PIECE_BYTES_MIN (8u << 20)
 
+/* How long a failed band's other commands may take to end. Until then they may write, and nobody else must; a device that
+ * is gone never says so. */
+#define FAILED_WAIT_NS 1000000000ull
+
 enum event_kind { EVENT_COPY_IN, EVENT_KERNEL, EVENT_COPY_OUT };
 
 /* What a completion callback gets. The callback may come long after the band was found complete by asking, when the lane
@@ -43,6 +47,7 @@ struct lane {
     cl_event *events;
     unsigned char *kinds;
     uint32_t event_count;
+    uint64_t failed_ns;            /* when the band under way was seen to have failed; 0 = it has not */
     struct record *_Atomic record; /* of the band under way; NULL = none, or without a callback */
     struct record records[RECORDS];
 };
@@ -702,6 +707,7 @@ static void clear_lane(struct lane *lane)
     for (uint32_t e = 0; e < lane->event_count; e++)
         clReleaseEvent(lane->events[e]);
     lane->event_count = 0;
+    lane->failed_ns = 0;
     for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++)
         if (lane->objects[i]) {
             lane->objects[i]->busy = false;
@@ -759,9 +765,12 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
     if (status == COX_OK)
         status = set_callback(unit, job, lane);
     if (status) {
-        /* What was enqueued may still run; it writes what any device would have written. */
         unit->failed = true;
         cox__cl_unit_flush(base, unit);
+        if (lane->event_count) { /* what was enqueued runs: a band that fails, and not before that has ended */
+            lane->failed_ns = now_ns(unit);
+            return COX_OK;
+        }
         clear_lane(lane);
     }
     return status;
@@ -792,28 +801,36 @@ static uint64_t profile(const struct lane *lane, enum event_kind kind)
     return sum;
 }
 
+/* Whether all commands of the lane's band have ended; notes if one of them failed. */
+static bool ended(struct cox__unit *unit, struct lane *lane)
+{
+    bool all = true;
+    for (uint32_t e = lane->event_count; e-- > 0;) {
+        cl_int state = CL_QUEUED;
+        cl_int code = clGetEventInfo(lane->events[e], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+        if ((code || state < 0) && !lane->failed_ns) {
+            cox__cl_check(unit->backend->log, code ? code : state, code ? "clGetEventInfo" : "a command of a band",
+                          unit->device->info.name);
+            unit->failed = true;
+            lane->failed_ns = now_ns(unit);
+        }
+        all &= code || state <= CL_COMPLETE;
+    }
+    return all || (lane->failed_ns && now_ns(unit) - lane->failed_ns > FAILED_WAIT_NS);
+}
+
 enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job *job)
 {
     (void)base;
     struct cox__unit *unit = job->unit;
     struct lane *lane = &unit->lanes[job->lane];
-    bool all = true;
-    for (uint32_t e = lane->event_count; e-- > 0;) {
-        cl_int state = CL_QUEUED;
-        cl_int code = clGetEventInfo(lane->events[e], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-        if (code || state < 0) {
-            cox__cl_check(unit->backend->log, code ? code : state, code ? "clGetEventInfo" : "a command of a band",
-                          unit->device->info.name);
-            unit->failed = true;
-            atomic_store(&lane->record, NULL); /* a callback that comes now is late */
-            clear_lane(lane);
-            return COX__JOB_FAILED;
-        }
-        all &= state == CL_COMPLETE;
-    }
-    if (!all)
+    if (!ended(unit, lane))
         return COX__JOB_RUNNING;
-    struct record *record = atomic_exchange(&lane->record, NULL);
+    struct record *record = atomic_exchange(&lane->record, NULL); /* a callback that comes now is late */
+    if (lane->failed_ns) {
+        clear_lane(lane);
+        return COX__JOB_FAILED;
+    }
     uint64_t end = record ? atomic_load(&record->end_ns) : 0;
     job->end_ns = end ? end : now_ns(unit);
     job->kernel_ns = profile(lane, EVENT_KERNEL);

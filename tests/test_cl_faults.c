@@ -1,0 +1,170 @@
+/* What the OpenCL backend does when a call of the driver fails half-way through a band. The calls at fault are this
+ * program's own, in front of the loader's.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <CL/cl.h>
+#include <coxswain/coxswain.h>
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+TestSuite(cl_faults, .timeout = 60);
+
+enum { ROWS = 64, COLUMNS = 64 };
+
+/* ---- faults ---- */
+
+static _Atomic uint32_t refuse_launch; /* the launch that is refused, counted down; 0 = none */
+static atomic_bool lie_about_next;     /* the next launch's event will say that it failed */
+static _Atomic(cl_event) liar;
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims,
+                                                       const size_t *offset, const size_t *global, const size_t *local,
+                                                       cl_uint wait_count, const cl_event *wait, cl_event *event)
+{
+    static cl_int (*next)(cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint,
+                          const cl_event *, cl_event *);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "clEnqueueNDRangeKernel");
+    if (atomic_load(&refuse_launch) && atomic_fetch_sub(&refuse_launch, 1) == 1)
+        return CL_OUT_OF_RESOURCES;
+    const cl_int code = next(queue, kernel, dims, offset, global, local, wait_count, wait, event);
+    if (code == CL_SUCCESS && event && atomic_exchange(&lie_about_next, false))
+        atomic_store(&liar, *event);
+    return code;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clGetEventInfo(cl_event event, cl_event_info what, size_t bytes, void *value,
+                                               size_t *got)
+{
+    static cl_int (*next)(cl_event, cl_event_info, size_t, void *, size_t *);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "clGetEventInfo");
+    const cl_int code = next(event, what, bytes, value, got);
+    if (code == CL_SUCCESS && what == CL_EVENT_COMMAND_EXECUTION_STATUS && event == atomic_load(&liar))
+        *(cl_int *)value = CL_OUT_OF_RESOURCES;
+    return code;
+}
+
+/* ---- two devices, the first of them slow; out of two stages ---- */
+
+static const char source[] =
+    "#define ARGS (global uint *buffer, int columns, int first, int rows)\n"
+    "#define GUARD int x = get_global_id(0), y = get_global_id(1); if (x >= columns || y >= rows) return;\n"
+    "kernel void nothing ARGS {}\n"
+    "kernel void triple ARGS { GUARD buffer[y * columns + x] = buffer[y * columns + x] * 3 + 1; }\n"
+    "kernel void put ARGS {\n"
+    "    GUARD\n"
+    "    volatile int spin = 0;\n"
+    "    while (x == 0 && spin < SPIN) spin++;\n"
+    "    buffer[y * columns + x] = first + y;\n"
+    "}\n";
+
+struct scene {
+    cox_runtime *runtime;
+    cox_session *session;
+    cox_buffer *buffer;
+    uint32_t *data;
+};
+
+static struct scene scene_new(enum cox_access access, const char *first, const char *second)
+{
+    struct scene scene = {0};
+    const cox_status status = cox_runtime_create(&scene.runtime, COX_RUNTIME_PARAMS(.devices = "cpu:2x1"));
+    if (status)
+        cr_skip_test("skipped, because there is no CPU device that can be divided: %s", cox_status_text(status));
+    const struct cox_binding binding = {
+        .name = "buffer", .contract = COX_ROWS, .access = access, .pitch_bytes = COLUMNS * sizeof(uint32_t)};
+    const struct cox_variant variants[] = {{.device_plus_1 = 1, .source = source, .options = "-DSPIN=4000000"},
+                                           {.source = source, .options = "-DSPIN=0"}};
+    static const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_COLUMNS, COX_ARG_FIRST_ROW, COX_ARG_ROWS};
+    struct cox_stage stages[2];
+    for (int s = 0; s < 2; s++)
+        stages[s] = (struct cox_stage){.kernel = s ? second : first,
+                                       .columns = COLUMNS,
+                                       .variant_count = 2,
+                                       .variants = variants,
+                                       .arg_count = 4,
+                                       .args = args};
+    cr_assert_eq(cox_session_create(scene.runtime,
+                                    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 1, .bindings = &binding,
+                                                       .stage_count = 2, .stages = stages, .policy = "static",
+                                                       .allow_in_place = true, .in_flight = 1, .no_warmup = true),
+                                    &scene.session),
+                 COX_OK);
+    cr_assert_eq(cox_buffer_create(scene.runtime, ROWS * COLUMNS * sizeof(uint32_t), &scene.buffer), COX_OK);
+    scene.data = cox_buffer_data(scene.buffer);
+    return scene;
+}
+
+static cox_status run(struct scene *scene)
+{
+    return cox_session_run(scene->session, &(const struct cox_frame){.buffers = &scene->buffer, .buffer_count = 1});
+}
+
+static void scene_end(struct scene *scene)
+{
+    cox_session_destroy(&scene->session);
+    cox_buffer_destroy(&scene->buffer);
+    cox_runtime_destroy(&scene->runtime);
+}
+
+/* The frame is done, with the rows of `put`; nothing touches the application's memory any more. */
+static void check_done(struct scene *scene)
+{
+    const struct timespec while_the_slow_one_would_go_on = {.tv_nsec = 700000000};
+    for (uint32_t i = 0; i < ROWS * COLUMNS; i++)
+        cr_assert_eq(scene->data[i], i / COLUMNS, "element %u", i);
+    memset(scene->data, 0xee, ROWS * COLUMNS * sizeof(uint32_t));
+    nanosleep(&while_the_slow_one_would_go_on, NULL);
+    for (uint32_t i = 0; i < ROWS * COLUMNS; i++)
+        cr_assert_eq(scene->data[i], 0xeeeeeeeeu, "element %u was written after its frame", i);
+}
+
+Test(cl_faults, without_a_fault_both_devices_work)
+{
+    struct scene scene = scene_new(COX_READ_WRITE, "triple", "put");
+    cr_assert_eq(run(&scene), COX_OK);
+    check_done(&scene);
+    scene_end(&scene);
+}
+
+Test(cl_faults, a_band_in_place_that_began_is_not_run_again)
+{
+    struct scene scene = scene_new(COX_READ_WRITE, "triple", "triple");
+    atomic_store(&refuse_launch, 2);
+    cr_assert_eq(run(&scene), COX_E_DEVICE_LOST);
+    cr_assert_eq(atomic_load(&refuse_launch), 0);
+    cr_assert_eq(run(&scene), COX_OK); /* the other device goes on alone */
+    scene_end(&scene);
+}
+
+Test(cl_faults, a_band_in_place_that_never_began_goes_elsewhere)
+{
+    struct scene scene = scene_new(COX_READ_WRITE, "triple", "put");
+    atomic_store(&refuse_launch, 1);
+    cr_assert_eq(run(&scene), COX_OK);
+    check_done(&scene);
+    scene_end(&scene);
+}
+
+Test(cl_faults, what_was_enqueued_before_a_refusal_ends_before_its_frame)
+{
+    struct scene scene = scene_new(COX_WRITE, "put", "nothing");
+    atomic_store(&refuse_launch, 2);
+    cr_assert_eq(run(&scene), COX_OK);
+    check_done(&scene);
+    scene_end(&scene);
+}
+
+Test(cl_faults, what_runs_on_after_a_failed_command_ends_before_its_frame)
+{
+    struct scene scene = scene_new(COX_WRITE, "nothing", "put");
+    atomic_store(&lie_about_next, true);
+    cr_assert_eq(run(&scene), COX_OK);
+    cr_assert_not_null(atomic_load(&liar));
+    check_done(&scene);
+    scene_end(&scene);
+}
