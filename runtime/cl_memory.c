@@ -111,12 +111,11 @@ cl_int cox__cl_object_map(struct cox__cl_object *object, cl_event *event)
 void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
-    /* The memory must not go before the unmappings are done. */
+    /* The memory must not go before the unmappings are done, those too that made place for an overlapping object. */
     for (uint32_t i = 0; i < mem->object_count; i++) {
-        if (mem->objects[i].mapped) {
+        if (mem->objects[i].mapped)
             unmap_object(&mem->objects[i]);
-            clFinish(mem->objects[i].queue);
-        }
+        clFinish(mem->objects[i].queue);
         release_object(&mem->objects[i]);
     }
     if (mem->pinned) {
