@@ -80,8 +80,8 @@ const char *cox__cl_error_name(cl_int code);
 /* cl_platform.c: find platforms and devices, apply the selection, make sub-devices. */
 cox_status cox__cl_discover(struct cox__cl_backend *backend, const struct cox__cl_options *options);
 
-/* cl_context.c: make contexts, run the self-test, settle each device's mode. `modes` holds what the selection asks for,
- * 0 where it leaves it open. */
+/* cl_context.c: make contexts, run the self-test, settle each device's mode, which holds what the selection asks for until
+ * then, 0 where it leaves it open. */
 cox_status cox__cl_make_contexts(struct cox__cl_backend *backend);
 void cox__cl_drop_contexts(struct cox__cl_backend *backend);
 
@@ -96,10 +96,10 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem);
 void *cox__cl_mem_data(struct cox__mem *mem);
 void cox__cl_mem_info(struct cox__mem *mem, struct cox_buffer_info *info);
 
-/* The band object for a range, from the cache or new, unmapped by a command on `queue`, the session's own on that device. `disjoint`: no other device's band in flight overlaps the range (ROWS); ranges that are not
- * (HALO, WHOLE) never become sub-buffers, because PoCL 3.1 keeps the mappings of all sub-buffers with their parent and
- * finds them by address, so that two devices that map the same address unmap each other's. NULL on failure (logged).
- * Scheduler thread only. */
+/* The band object for a range, from the cache or new, unmapped by a command on `queue`, the session's own on that device.
+ * `disjoint`: no other device's band in flight overlaps the range (ROWS). Ranges that are not (HALO, WHOLE) never become
+ * sub-buffers, because PoCL 3.1 keeps the mappings of all sub-buffers with their parent and finds them by address, so
+ * that two devices that map the same address unmap each other's. NULL on failure (logged). Under the engine's lock. */
 struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem, uint32_t device,
                                           enum cox_access access, bool disjoint, size_t offset, size_t bytes,
                                           cl_command_queue queue);

@@ -84,11 +84,6 @@ struct cox__unit {
     _Atomic uint32_t callbacks; /* set and not yet arrived */
 };
 
-static bool by_rows(const struct cox_binding *binding)
-{
-    return binding->contract == COX_ROWS || binding->contract == COX_HALO;
-}
-
 static cox_status check(const struct cox__unit *unit, cl_int code, const char *call)
 {
     return cox__cl_check(unit->backend->log, code, call, unit->device->info.name);
@@ -115,6 +110,12 @@ static cox_status choose_local(struct cox__unit *unit, struct unit_stage *made)
                              required, NULL);
     clGetKernelWorkGroupInfo(made->kernel, unit->device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes, &local_bytes,
                              NULL);
+    if (required[0] && (required[0] != made->local[0] || required[1] != made->local[1] || required[2] != 1)) {
+        cox__log(unit->backend->log, COX_LOG_ERROR, "%s: kernel %s requires groups of %zu x %zu x %zu, not %zu x %zu",
+                 info->name, made->stage->kernel, required[0], required[1], required[2], made->local[0],
+                 made->local[1]);
+        return COX_E_INVALID;
+    }
     bool free_choice = !required[0] && !local_bytes;
     for (uint32_t a = 0; a < made->stage->arg_count; a++)
         free_choice &= made->stage->args[a].kind != COX_ARG_KIND_LOCAL;
@@ -176,11 +177,10 @@ static uint32_t rows_bound(const struct cox__unit *unit)
     uint64_t most = unit->device->info.max_alloc_bytes, bound = pipeline->rows;
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const struct cox_binding *binding = &pipeline->bindings[i];
-        if (!by_rows(binding)) {
-            if (binding->bytes > most)
-                return 0;
+        if (cox__binding_bytes(pipeline, i) <= most)
             continue;
-        }
+        if (!cox__by_rows(binding))
+            return 0;
         uint64_t fit = most / binding->pitch_bytes;
         uint64_t extra = binding->contract == COX_HALO ? 2ull * binding->halo_rows + pipeline->granule : 0;
         uint64_t rows = fit > extra ? (fit - extra) * binding->row_divisor : 0;
@@ -192,7 +192,7 @@ static uint32_t rows_bound(const struct cox__unit *unit)
 static size_t staged_bytes(const struct cox__pipeline *pipeline, uint32_t index, uint32_t rows)
 {
     const struct cox_binding *binding = &pipeline->bindings[index];
-    if (!by_rows(binding))
+    if (!cox__by_rows(binding))
         return binding->bytes;
     size_t count = rows / binding->row_divisor + (rows % binding->row_divisor != 0);
     if (binding->contract == COX_HALO)
@@ -257,7 +257,7 @@ static size_t frame_bytes(const struct cox__pipeline *pipeline)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < pipeline->binding_count; i++)
-        bytes += by_rows(&pipeline->bindings[i]) ? cox__binding_bytes(pipeline, i) : 0;
+        bytes += cox__by_rows(&pipeline->bindings[i]) ? cox__binding_bytes(pipeline, i) : 0;
     return bytes;
 }
 
@@ -536,10 +536,10 @@ static cox_status read_partials(struct cox__unit *unit, struct lane *lane, cl_co
     return COX_OK;
 }
 
-/* The bytes of a binding's memory that rows [first, first + count) take. */
+/* Where a buffer row begins in a binding's memory. */
 static size_t row_offset(const struct cox_binding *binding, uint32_t row)
 {
-    return by_rows(binding) ? (size_t)row * binding->pitch_bytes : 0;
+    return cox__by_rows(binding) ? (size_t)row * binding->pitch_bytes : 0;
 }
 
 /* ---- shared and mapped mode ---- */
@@ -554,9 +554,9 @@ static cox_status unmap_objects(struct cox__unit *unit, struct cox__job *job, st
         uint32_t first = 0, count = 0;
         if (binding->contract == COX_REDUCE)
             continue;
-        if (by_rows(binding))
+        if (cox__by_rows(binding))
             cox__binding_rows(pipeline, i, job->first_row, job->rows, &first, &count);
-        size_t bytes = by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
+        size_t bytes = cox__by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
         struct cox__cl_object *object = cox__cl_object_get(unit->backend, job->mems[i], unit->device_index,
                                                            binding->access, binding->contract == COX_ROWS,
                                                            row_offset(binding, first), bytes, queue);
@@ -609,7 +609,7 @@ static cox_status copy(struct cox__unit *unit, struct cox__job *job, struct lane
                        uint32_t origin, uint32_t first, uint32_t count, cl_event after)
 {
     const struct cox_binding *binding = &unit->pipeline->bindings[index];
-    size_t bytes = by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
+    size_t bytes = cox__by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
     size_t there = row_offset(binding, first - origin);
     char *here = (char *)job->mems[index]->data + row_offset(binding, first);
     cl_event event;
@@ -677,7 +677,7 @@ static cox_status submit_staged(struct cox__unit *unit, struct cox__job *job, st
 {
     struct staging state = {0};
     for (uint32_t i = 0; i < unit->pipeline->binding_count; i++)
-        if (by_rows(&unit->pipeline->bindings[i]))
+        if (cox__by_rows(&unit->pipeline->bindings[i]))
             cox__binding_rows(unit->pipeline, i, job->first_row, job->rows, &state.band_origins[i],
                               &state.band_counts[i]);
     cox_status status = clear_partials(unit, lane, state.mems);

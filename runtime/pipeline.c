@@ -21,11 +21,6 @@ static uint64_t lcm_bounded(uint64_t a, uint64_t b, uint64_t bound)
     return a > bound / step ? bound : a * step;
 }
 
-static bool by_rows(const struct cox_binding *binding)
-{
-    return binding->contract == COX_ROWS || binding->contract == COX_HALO;
-}
-
 static uint32_t buffer_rows(uint32_t frame_rows, uint32_t divisor)
 {
     return frame_rows / divisor + (frame_rows % divisor != 0);
@@ -34,7 +29,8 @@ static uint32_t buffer_rows(uint32_t frame_rows, uint32_t divisor)
 size_t cox__binding_bytes(const struct cox__pipeline *pipeline, uint32_t index)
 {
     const struct cox_binding *binding = &pipeline->bindings[index];
-    return by_rows(binding) ? binding->pitch_bytes * buffer_rows(pipeline->rows, binding->row_divisor) : binding->bytes;
+    return cox__by_rows(binding) ? binding->pitch_bytes * buffer_rows(pipeline->rows, binding->row_divisor)
+                                 : binding->bytes;
 }
 
 const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint32_t device, enum cox_device_type type)
@@ -60,7 +56,7 @@ uint32_t cox__pipeline_granule(const struct cox__pipeline *pipeline, uint32_t de
     uint64_t granule = 1, bound = pipeline->rows;
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const struct cox_binding *binding = &pipeline->bindings[i];
-        if (!by_rows(binding))
+        if (!cox__by_rows(binding))
             continue;
         uint64_t align = info->base_align_bytes ? info->base_align_bytes : 1;
         uint64_t aligned_rows = align / gcd(binding->pitch_bytes, align);
@@ -107,7 +103,7 @@ static cox_status check_binding(const struct cox_binding *binding, uint32_t inde
     const char *name = name_of(binding);
     if ((unsigned)binding->contract > COX_REDUCE || (unsigned)binding->access > COX_READ_WRITE)
         return REFUSE(log, "binding %u (%s): unknown contract or access", index, name);
-    if (by_rows(binding)) {
+    if (cox__by_rows(binding)) {
         uint32_t divisor = binding->row_divisor ? binding->row_divisor : 1;
         if (!binding->pitch_bytes || binding->pitch_bytes > SIZE_MAX / 2 / buffer_rows(rows, divisor))
             return REFUSE(log, "binding %u (%s): a pitch of %zu bytes does not work", index, name,

@@ -12,6 +12,12 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox_sessio
                               const struct cox__log *log);
 void cox__pipeline_clear(struct cox__pipeline *pipeline);
 
+/* Whether a band has its own rows of the binding, as opposed to the whole buffer. */
+static inline bool cox__by_rows(const struct cox_binding *binding)
+{
+    return binding->contract == COX_ROWS || binding->contract == COX_HALO;
+}
+
 /* Bytes that a buffer must have for a binding; SIZE_MAX never occurs (checked at init). */
 size_t cox__binding_bytes(const struct cox__pipeline *pipeline, uint32_t binding);
 

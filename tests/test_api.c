@@ -310,6 +310,45 @@ Test(api, a_kernel_that_does_not_compile_is_an_error_with_the_compilers_words_in
     cox_runtime_destroy(&runtime);
 }
 
+Test(api, a_kernel_that_requires_another_group_size_is_refused_before_the_first_frame)
+{
+    static const char requires[] =
+        "kernel __attribute__((reqd_work_group_size(16, 1, 1))) void stir(global const uint *in, global uint *out,\n"
+        "    int columns, int first, int rows, int pitch, uint add) {}\n";
+    cox_runtime *runtime = open_runtime("cpu", NULL);
+    cox_session *session;
+    cr_assert_eq(create_mix(runtime, 1024, requires, "stir", 7, COX_SESSION_PARAMS(0), &session), COX_E_INVALID);
+    cr_assert_not_null(strstr(logged, "requires groups of 16 x 1 x 1, not 32 x 1"), "%s", logged);
+    cox_runtime_destroy(&runtime);
+}
+
+Test(api, a_halo_may_be_larger_than_the_frame)
+{
+    const struct cox_binding bindings[] = {
+        {.name = "in", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = 65536, .halo_rows = INT32_MAX},
+        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 65536}};
+    const struct cox_variant variant = {.source = source, .local_columns = 32};
+    const struct cox_stage stage = {.kernel = "stir",
+                                    .columns = COLUMNS,
+                                    .variant_count = 1,
+                                    .variants = &variant,
+                                    .arg_count = 7,
+                                    .args = mix_args};
+    cox_runtime *runtime = open_runtime("cpu", NULL);
+    cox_session *session;
+    cr_assert_eq(cox_session_create(runtime,
+                                    COX_SESSION_PARAMS(.rows = 64, .binding_count = 2, .bindings = bindings,
+                                                       .stage_count = 1, .stages = &stage,
+                                                       .params_bytes = sizeof(struct mix_params)),
+                                    &session),
+                 COX_OK, "%s", logged);
+    struct cox_session_info info;
+    cox_session_info(session, &info);
+    cr_assert_eq(info.devices[0].max_rows, 64);
+    cox_session_destroy(&session);
+    cox_runtime_destroy(&runtime);
+}
+
 struct chain {
     struct scene *scene;
     uint32_t submitted;
