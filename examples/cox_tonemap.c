@@ -211,8 +211,8 @@ static void on_signal(int number)
 /* A driver's compiler may end the process (LLVM does, on an internal error). The signal strikes again after this. */
 static void on_crash(int number)
 {
-    (void)number;
     outfile_remove_all();
+    raise(number); /* held back until this returns */
 }
 
 static void catch_signals(void)
@@ -227,7 +227,7 @@ static void catch_signals(void)
     }
     action.sa_handler = on_crash;
     action.sa_flags = (int)SA_RESETHAND;
-    static const int crashes[] = {SIGABRT, SIGSEGV, SIGBUS};
+    static const int crashes[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGQUIT, SIGXCPU};
     for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
         sigaction(crashes[i], &action, NULL);
     atexit(outfile_remove_all);
@@ -595,7 +595,22 @@ struct job {
 
 static bool complain_about(const char *path, const struct picture_error *error)
 {
-    return complain("%s: %s", !strcmp(path, "-") ? "standard stream" : path, error->text);
+    return complain("%s: %s", !strcmp(path, "-") ? "standard stream" : *path ? path : "''", error->text);
+}
+
+static bool check_places(const struct options *options)
+{
+    const char *const outputs[] = {options->output, options->stats, options->trace};
+    for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++) {
+        if (!outputs[i])
+            continue;
+        if (outfile_same_place(options->input, outputs[i]))
+            return complain("%s: is the input; give the output another name", outputs[i]);
+        for (size_t j = 0; j < i; j++)
+            if (outputs[j] && outfile_same_place(outputs[i], outputs[j]))
+                return complain("%s: is two outputs; give one of them another name", outputs[i]);
+    }
+    return true;
 }
 
 /* Everything that can be refused before any device works is refused here. */
@@ -603,13 +618,11 @@ static bool open_files(struct job *job)
 {
     const struct options *options = job->options;
     struct picture_error error;
-    struct stat from, to;
     if (!picture_input_open(&job->input, options->input, options->alpha, &error))
         return complain_about(options->input, &error);
     job->format = picture_input_format(job->input);
-    if (strcmp(options->input, "-") && strcmp(options->output, "-") && !stat(options->input, &from) &&
-        !stat(options->output, &to) && S_ISREG(to.st_mode) && from.st_dev == to.st_dev && from.st_ino == to.st_ino)
-        return complain("%s: is the input; give the output another name", options->output);
+    if (!check_places(options))
+        return false;
     if (!picture_output_open(&job->output, options->output, job->format->width, job->format->height, options->depth,
                              &error))
         return complain_about(options->output, &error);
@@ -620,8 +633,8 @@ static bool open_files(struct job *job)
     return true;
 }
 
-/* Nothing fits the user's list. The library's lines say what it did not find and what there is. */
-static bool complain_devices(const char *wanted)
+/* The library's lines say what it did not find and what there is, or what it does not understand. */
+static bool complain_reasons(const char *what)
 {
     pthread_mutex_lock(&logbook.lock);
     char all[1536] = "";
@@ -629,7 +642,7 @@ static bool complain_devices(const char *wanted)
     for (const char *line = logbook.text; *line && used < sizeof all; line += strcspn(line, "\n") + 1)
         used += (size_t)snprintf(all + used, sizeof all - used, "%s%.*s", used ? "; " : "", (int)strcspn(line, "\n"),
                                  line);
-    complain("--devices %s: %s", wanted, *all ? all : "nothing of that name");
+    complain("%s: %s", what, *all ? all : "the reason is not known");
     logbook_clear();
     pthread_mutex_unlock(&logbook.lock);
     return false;
@@ -638,7 +651,7 @@ static bool complain_devices(const char *wanted)
 static bool start_runtime(struct job *job)
 {
     const struct options *options = job->options;
-    char cache[4096];
+    char cache[4096], what[256];
     const struct cox_runtime_params params = {.devices = options->devices,
                                               .reserve = options->reserve,
                                               .reserve_cpu = options->reserve_cpu,
@@ -651,13 +664,18 @@ static bool start_runtime(struct job *job)
     case COX_OK:
         break;
     case COX_E_NO_PLATFORM:
-        return complain("no OpenCL platform is installed; PoCL runs on any processor (Debian: apt install "
-                        "pocl-opencl-icd)");
+        return complain(
+            "no OpenCL platform is installed, or none can be loaded; PoCL runs on any processor (Debian: apt "
+            "install pocl-opencl-icd)");
     case COX_E_NO_DEVICE:
         return complain("OpenCL is installed, but none of its platforms has a device; PoCL runs on any processor "
-                        "(Debian: apt install pocl-opencl-icd)");
+                        "(Debian: apt install pocl-opencl-icd) if it can write to its cache (~/.cache/pocl, "
+                        "$XDG_CACHE_HOME or $POCL_CACHE_DIR)");
     case COX_E_NOT_FOUND:
-        return complain_devices(options->devices ? options->devices : "all");
+        snprintf(what, sizeof what, "--devices %.200s", options->devices ? options->devices : "all");
+        return complain_reasons(what);
+    case COX_E_INVALID:
+        return complain_reasons("cannot start OpenCL");
     default:
         return complain_status("cannot start OpenCL", status);
     }
@@ -1101,10 +1119,15 @@ static void clean_up(struct job *job)
 
 int main(int argc, char **argv)
 {
+    outfile_guard_standard();
     struct options options = {.op = COX_OPERATOR_HABLE, .peak_auto = true, .in_flight = 2, .repeat = 1};
     switch (parse_options(&options, argc, argv)) {
     case PARSED_DONE:
-        return fflush(stdout) || ferror(stdout) ? EXIT_BAD : 0;
+        if (fflush(stdout) || ferror(stdout)) {
+            complain("cannot write to the terminal or pipe: %s", strerror(errno));
+            return EXIT_BAD;
+        }
+        return 0;
     case PARSED_WRONG:
         return EXIT_USAGE;
     case PARSED_RUN:

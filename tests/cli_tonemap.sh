@@ -285,6 +285,9 @@ refuses 1 'truncated' 'a truncated PFM' "$work/short.pfm" -o a.png
 printf '#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 2 +X 2\n\001\002\003\200\001\002\003\200\001' >"$work/short.hdr"
 refuses 1 'truncated' 'a truncated Radiance picture' "$work/short.hdr" -o a.png
 
+printf '#?RADIANCE\nFORMAT=\033[2J\377\n\n-Y 1 +X 1\n\001\001\001\200' >"$work/escape.hdr"
+refuses 1 'the unknown format \?\[2J\?$' 'words of a file that would steer a terminal' "$work/escape.hdr" -o a.png
+
 if [ -z "$no_exr" ]; then
     size=$(wc -c <"$data/StillLife.exr")
     for bytes in 4 20 200 5000 $((size / 2)) $((size - 1)); do
@@ -332,6 +335,36 @@ if [ "$(id -u)" -ne 0 ]; then
     has err 'Permission denied' 'a folder without permission'
     rmdir "$work/d/locked"
 fi
+cp "$work/small.pfm" "$work/d/in.pfm"
+for option in --stats --trace; do
+    run 1 "the input as output of $option" in.pfm -o a.png $option ./in.pfm
+    has err 'in.pfm: is the input' "the input as output of $option"
+    if cmp -s "$work/small.pfm" "$work/d/in.pfm"; then pass; else fail "the input was touched by $option"; fi
+done
+rm -f "$work/d/in.pfm"
+refuses 1 'a.png: is two outputs' 'statistics over the picture' "$work/small.pfm" -o a.png --stats ./a.png
+refuses 1 'x.json: is two outputs' 'statistics over the trace' "$work/small.pfm" -o a.png --stats x.json --trace "$work/d/x.json"
+refuses 1 "'': an empty name" 'an output without a name' "$work/small.pfm" -o ''
+
+# Closed streams: what would be said there must not get into files that have their numbers.
+run 0 'open streams' "$work/small.pfm" -o open.png
+(cd "$work/d" && exec "$tonemap" "$work/small.pfm" -o out.png -v --repeat 300) >&- 2>"$work/err" </dev/null
+equal $? 1 'standard output is closed: status'
+has err 'cannot write to the terminal or pipe: Bad file descriptor' 'standard output is closed'
+(cd "$work/d" && exec "$tonemap" "$work/small.pfm" -o err.png -v --repeat 300) 2>&- >"$work/out" </dev/null
+equal $? 0 'standard error is closed: status'
+for name in out err; do
+    if cmp -s "$work/d/open.png" "$work/d/$name.png"; then pass; else fail "std$name is closed: other bytes in the PNG"; fi
+done
+(cd "$work/d" && exec "$tonemap" - -o in.png) <&- >"$work/out" 2>"$work/err"
+equal $? 1 'standard input is closed: status'
+has err 'standard stream: cannot be read: Bad file descriptor' 'standard input is closed'
+equal "$(ls "$work/d")" 'err.png
+open.png
+out.png' 'closed streams: files'
+rm -rf "$work/d"
+mkdir "$work/d"
+
 # A limit on the size of files does what a full disk does. The first limit stops the picture, the second one
 # the driver's compiler, which then ends the process: that leaves nothing either.
 if [ -z "$no_exr" ]; then
@@ -420,6 +453,19 @@ wait $pid
 equal $? 143 'interrupted: status'
 equal "$(ls -A "$work/d")" "" 'interrupted: nothing is left'
 has err '^cox-tonemap: interrupted$' 'interrupted: says so'
+
+(cd "$work/d" && exec "$tonemap" "$work/small.pfm" -o a.png --repeat 1000000 -q --stats s.json) >"$work/out" 2>"$work/err" &
+pid=$!
+sleep 1
+if [ -z "$(ls -A "$work/d")" ]; then
+    kill -KILL $pid
+    wait $pid 2>/dev/null
+    equal "$(ls -A "$work/d")" "" 'killed: nothing is left'
+else
+    kill -KILL $pid
+    wait $pid 2>/dev/null
+    echo 'skipped what a killed program leaves, because the file system has no files without a name'
+fi
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

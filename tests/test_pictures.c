@@ -1093,11 +1093,42 @@ Test(outfile, nothing_stands_under_the_name_until_it_is_finished, .init = make_s
     fputs("content", outfile_stream(file));
     fflush(outfile_stream(file));
     cr_expect_neq(access(path, F_OK), 0);
-    cr_expect_eq(files_in_scratch(), 1);
+    cr_expect_leq(files_in_scratch(), 1, "at most a temporary one");
     cr_assert(outfile_finish(&file, &error), "%s", error.text);
     cr_expect(file == NULL);
     cr_expect_eq(access(path, F_OK), 0);
     cr_expect_eq(files_in_scratch(), 1, "the temporary file is gone");
+}
+
+Test(outfile, where_every_file_has_a_name_it_is_a_hidden_one, .init = make_scratch, .fini = remove_scratch)
+{
+    struct outfile *file;
+    struct picture_error error;
+    struct stat about;
+    const char *path = in_scratch("out.txt");
+    outfile_use_names();
+    cr_assert(outfile_open(&file, path, &error), "%s", error.text);
+    fputs("content", outfile_stream(file));
+    cr_expect_neq(access(path, F_OK), 0);
+    cr_expect_eq(files_in_scratch(), 1);
+    cr_assert(outfile_finish(&file, &error), "%s", error.text);
+    cr_expect_eq(stat(path, &about), 0);
+    cr_expect_eq(about.st_size, 7);
+    cr_expect_eq(files_in_scratch(), 1, "the temporary file is gone");
+}
+
+Test(outfile, two_names_of_one_place_are_told, .init = make_scratch, .fini = remove_scratch)
+{
+    char other[4096];
+    snprintf(other, sizeof other, "%s/./new", scratch);
+    cr_expect(outfile_same_place(in_scratch("new"), other), "before it exists");
+    write_file(in_scratch("new"), "x", 1);
+    cr_expect(outfile_same_place(in_scratch("new"), other));
+    cr_expect_not(outfile_same_place(other, in_scratch("newer")));
+    cr_assert_eq(symlink("new", in_scratch("link")), 0);
+    cr_expect(outfile_same_place(other, in_scratch("link")));
+    cr_expect_not(outfile_same_place("/dev/null", "/dev/null"), "a device takes all");
+    cr_expect_not(outfile_same_place("-", "-"));
 }
 
 Test(outfile, abandoned_it_leaves_what_was_there, .init = make_scratch, .fini = remove_scratch)
@@ -1120,6 +1151,7 @@ Test(outfile, an_interrupted_program_can_remove_what_it_began, .init = make_scra
 {
     struct outfile *one, *two;
     struct picture_error error;
+    outfile_use_names();
     cr_assert(outfile_open(&one, in_scratch("one"), &error));
     cr_assert(outfile_open(&two, in_scratch("two"), &error));
     cr_assert_eq(files_in_scratch(), 2);

@@ -16,9 +16,10 @@ struct outfile {
     FILE *stream;
     bool standard;
     bool special;
+    bool nameless;
     int slot;                      /* in `pending`; -1 = none */
     char place[PATH_MAX];          /* where it is to appear */
-    char temporary[PATH_MAX + 48]; /* "" = written in place */
+    char temporary[PATH_MAX + 48]; /* "" = written in place, or nameless still */
 };
 
 /* What a signal handler has to remove. A slot holds a pointer into a living outfile. */
@@ -51,19 +52,82 @@ static void forget(struct outfile *file)
     file->slot = -1;
 }
 
-/* A temporary file beside the place, hidden, with the process's number in its name. */
+/* Length of the path without its last component. */
+static int directory_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (int)(slash - path) + 1 : 0;
+}
+
+/* Beside the place, hidden, with the process's number. */
+static void name_temporary(struct outfile *file, unsigned attempt)
+{
+    int directory = directory_length(file->place);
+    snprintf(file->temporary, sizeof file->temporary, "%.*s.%.100s.%ld-%u.tmp", directory, file->place,
+             file->place + directory, (long)getpid(), attempt);
+}
+
+enum { NAMES_MAX = 100 };
+
+static bool names_only;
+
+void outfile_use_names(void)
+{
+    names_only = true;
+}
+
+/* How a file without a name is reached to be given one. */
+static void descriptor_path(int fd, char path[32])
+{
+    snprintf(path, 32, "/proc/self/fd/%d", fd);
+}
+
+/* A file that is gone with the process, however that ends. -1 where there is no such thing. */
+static int create_nameless(struct outfile *file, mode_t mode)
+{
+    char directory[PATH_MAX], path[32];
+    int length = directory_length(file->place);
+    snprintf(directory, sizeof directory, "%.*s", length ? length : 1, length ? file->place : ".");
+    int fd = names_only ? -1 : open(directory, O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+    if (fd < 0)
+        return -1;
+    descriptor_path(fd, path);
+    if (access(path, F_OK)) {
+        close(fd);
+        return -1;
+    }
+    file->nameless = true;
+    return fd;
+}
+
 static int create_temporary(struct outfile *file, mode_t mode)
 {
-    const char *slash = strrchr(file->place, '/');
-    int directory = slash ? (int)(slash - file->place) + 1 : 0;
-    for (unsigned attempt = 0; attempt < 100; attempt++) {
-        snprintf(file->temporary, sizeof file->temporary, "%.*s.%.100s.%ld-%u.tmp", directory, file->place,
-                 file->place + directory, (long)getpid(), attempt);
-        int fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
+    int fd = create_nameless(file, mode);
+    for (unsigned attempt = 0; fd < 0 && attempt < NAMES_MAX; attempt++) {
+        name_temporary(file, attempt);
+        fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (fd < 0 && errno != EEXIST)
+            return -1;
     }
-    return -1;
+    return fd;
+}
+
+/* A link cannot replace a file, but a renaming can. */
+static bool give_name(struct outfile *file)
+{
+    char path[32];
+    descriptor_path(fileno(file->stream), path);
+    for (unsigned attempt = 0; attempt < NAMES_MAX; attempt++) {
+        name_temporary(file, attempt);
+        if (!linkat(AT_FDCWD, path, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW)) {
+            remember(file);
+            return true;
+        }
+        if (errno != EEXIST)
+            break;
+    }
+    file->temporary[0] = 0;
+    return false;
 }
 
 bool outfile_open(struct outfile **out, const char *path, struct picture_error *error)
@@ -147,6 +211,8 @@ bool outfile_finish(struct outfile **out, struct picture_error *error)
         failure = errno ? errno : EIO;
     if (!failure && !synchronise(fileno(file->stream)))
         failure = errno;
+    if (!failure && file->nameless && !give_name(file))
+        failure = errno;
     if (fclose(file->stream) && !failure)
         failure = errno;
     if (!failure && file->temporary[0] && rename(file->temporary, file->place))
@@ -169,4 +235,29 @@ void outfile_abandon(struct outfile **out)
         unlink(file->temporary);
     forget(file);
     free(file);
+}
+
+bool outfile_same_place(const char *path, const char *other)
+{
+    struct stat a, b;
+    if (!strcmp(path, "-") || !strcmp(other, "-"))
+        return false;
+    bool there = !stat(path, &a), other_there = !stat(other, &b);
+    if (there || other_there)
+        return there && other_there && S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    int length = directory_length(path), other_length = directory_length(other);
+    if (strcmp(path + length, other + other_length))
+        return false;
+    char directory[PATH_MAX], other_directory[PATH_MAX];
+    snprintf(directory, sizeof directory, "%.*s", length ? length : 1, length ? path : ".");
+    snprintf(other_directory, sizeof other_directory, "%.*s", other_length ? other_length : 1,
+             other_length ? other : ".");
+    return !stat(directory, &a) && !stat(other_directory, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+void outfile_guard_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* the least free number: this one */
 }
