@@ -46,7 +46,7 @@ struct cox__cl_backend {
 struct cox__cl_object {
     cl_mem mem;
     void *mapped;
-    bool stale;             /* unmapped since its last use: does not know what the application wrote since */
+    bool stale;             /* does not know what the application wrote since its last use, or its parent's making */
     cl_command_queue queue; /* retained; in order, the only one that has commands for it */
     enum cox_access access;
     bool busy; /* a band under way uses it: a driver may refuse to unmap what is not mapped yet */

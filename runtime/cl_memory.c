@@ -197,7 +197,9 @@ static cl_int open_object(struct cox__mem *mem, struct cox__cl_object *object)
     if (!object->mapped && object->sub)
         unmap_overlaps(mem, object);
     if (!object->mapped && object->stale && object->access != COX_WRITE)
-        code = cox__cl_object_map(object, NULL); /* the way to tell a device that the memory has changed */
+        /* The way to tell a device that the memory has changed: nothing is fetched, all is given. */
+        object->mapped = clEnqueueMapBuffer(object->queue, object->mem, CL_FALSE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
+                                            object->bytes, 0, NULL, NULL, &code);
     if (object->mapped && code == CL_SUCCESS)
         code = clEnqueueUnmapMemObject(object->queue, object->mem, object->mapped, 0, NULL, NULL);
     object->mapped = NULL;
@@ -238,6 +240,7 @@ struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struc
             return NULL;
         }
         clRetainCommandQueue(queue);
+        fresh.stale = sub; /* the parent may be older than what the application wrote */
         *object = fresh;
     }
     object->used = ++mem->uses;

@@ -37,12 +37,22 @@ struct discovery {
     struct root roots[ROOTS_MAX];
 };
 
+/* Drivers pad with blanks, before and behind. */
+static void copy_trimmed(char *out, size_t bytes, const char *text)
+{
+    text += strspn(text, " ");
+    size_t length = strlen(text);
+    while (length && text[length - 1] == ' ')
+        length--;
+    snprintf(out, bytes, "%.*s", (int)(length < bytes ? length : bytes - 1), text);
+}
+
 static void platform_text(cl_platform_id platform, cl_platform_info what, char *out, size_t bytes)
 {
     char text[1024] = "";
     if (clGetPlatformInfo(platform, what, sizeof text, text, NULL))
         text[0] = 0;
-    snprintf(out, bytes, "%.*s", (int)bytes - 1, text);
+    copy_trimmed(out, bytes, text);
 }
 
 static void device_text(cl_device_id device, cl_device_info what, char *out, size_t bytes)
@@ -50,8 +60,7 @@ static void device_text(cl_device_id device, cl_device_info what, char *out, siz
     char text[1024] = "";
     if (clGetDeviceInfo(device, what, sizeof text, text, NULL))
         text[0] = 0;
-    const char *start = text + strspn(text, " ");
-    snprintf(out, bytes, "%.*s", (int)bytes - 1, start);
+    copy_trimmed(out, bytes, text);
 }
 
 static uint32_t device_uint(cl_device_id device, cl_device_info what)
@@ -248,8 +257,14 @@ static cox_status add_subdevices(struct discovery *found, const struct root *roo
         return COX_E_INVALID;
     }
     cox_status status = partition(found, root, entry->subdevices, entry->units, ids);
-    for (uint32_t i = 0; status == COX_OK && i < entry->subdevices; i++)
-        status = add_device(found, root, ids[i], i + 1, entry->units, entry->mode);
+    if (status)
+        return status;
+    for (uint32_t i = 0; i < entry->subdevices; i++) {
+        if (status == COX_OK)
+            status = add_device(found, root, ids[i], i + 1, entry->units, entry->mode);
+        if (status)
+            clReleaseDevice(ids[i]);
+    }
     return status;
 }
 

@@ -135,6 +135,21 @@ static cox_status choose_local(struct cox__unit *unit, struct unit_stage *made)
     return COX_OK;
 }
 
+/* Set the parameters once: a size that differs from the kernel's would otherwise show in the first frame only. */
+static cox_status try_params(struct cox__unit *unit, struct unit_stage *made)
+{
+    static const unsigned char zeros[COX_PARAMS_MAX];
+    for (uint32_t a = 0; a < made->stage->arg_count; a++) {
+        const struct cox_arg *arg = &made->stage->args[a];
+        if (arg->kind != COX_ARG_KIND_PARAMS || clSetKernelArg(made->kernel, a, arg->bytes, zeros) == CL_SUCCESS)
+            continue;
+        cox__log(unit->backend->log, COX_LOG_ERROR, "kernel %s, argument %u: %s takes none of %zu bytes",
+                 made->stage->kernel, a, unit->device->info.name, arg->bytes);
+        return COX_E_INVALID;
+    }
+    return COX_OK;
+}
+
 static cox_status make_kernel(struct cox__unit *unit, struct unit_stage *made)
 {
     const struct cox__log *log = unit->backend->log;
@@ -167,7 +182,7 @@ static cox_status make_kernel(struct cox__unit *unit, struct unit_stage *made)
     if (status)
         return status;
     made->memos = calloc(made->stage->arg_count ? made->stage->arg_count : 1, sizeof *made->memos);
-    return made->memos ? COX_OK : COX_E_NOMEM;
+    return made->memos ? try_params(unit, made) : COX_E_NOMEM;
 }
 
 /* Most rows of one band that the device can hold in single allocations. */

@@ -6,16 +6,14 @@
 #include <string.h>
 
 /* How long a band may go without a post before its device is asked: drivers exist that call nothing back when a
- * command fails. Doubles while the band runs on. */
+ * command fails. */
 #define POLL_FIRST_NS 50000000ull
-/* After a post that came before the event's status said so. */
-#define POLL_SOON_NS 20000ull
-/* A device whose posts come late is asked at this share of the expected time, and then again in steps of a fraction of
- * it, within these bounds. A step costs a few microseconds. */
+/* A device whose posts come late is asked at this share of the expected time. */
 #define ASK_AT 0.93
-#define ASK_STEPS 40
-#define ASK_STEP_MIN_NS 20000ull
-#define ASK_STEP_MAX_NS 500000ull
+/* After asking a device whose answer cannot be far, the least pause, and its least share of the time since submission. An
+ * answer costs a few microseconds. */
+#define ASK_STEP_NS 20000ull
+#define ASK_STEP_SHARE 64
 /* A band that is over at the first asking was over before: the next is asked that much earlier. */
 #define ASK_EARLIER 0.8
 /* Warm-up times a device until so many runs or so much time are spent, and the shortest run counts. */
@@ -139,7 +137,7 @@ static void plan_poll(struct cox_session *session, const struct cox__session_uni
                       uint32_t rows)
 {
     lane->poll_ns = now_ns(session) + POLL_FIRST_NS;
-    lane->poll_step = 0;
+    lane->near = false;
     lane->polls = 0;
     if (!unit->ask)
         return;
@@ -148,8 +146,7 @@ static void plan_poll(struct cox_session *session, const struct cox__session_uni
     for (uint32_t l = 0; l < session->lane_count; l++) /* behind the bands that are under way */
         if (unit->lanes[l].busy && &unit->lanes[l] != lane && unit->lanes[l].poll_ns > begin)
             begin = unit->lanes[l].poll_ns;
-    uint64_t step = (uint64_t)(expected / ASK_STEPS);
-    lane->poll_step = step < ASK_STEP_MIN_NS ? ASK_STEP_MIN_NS : step > ASK_STEP_MAX_NS ? ASK_STEP_MAX_NS : step;
+    lane->near = true;
     uint64_t at = begin + (uint64_t)(expected * ASK_AT);
     if (at < lane->poll_ns)
         lane->poll_ns = at;
@@ -229,7 +226,7 @@ static bool save_partials(struct cox_session *session, struct cox__slot *slot, u
     return true;
 }
 
-static void band_done(struct cox_session *session, struct cox__lane *lane)
+static void band_done(struct cox_session *session, struct cox__lane *lane, bool posted)
 {
     struct cox__job *job = &lane->job;
     struct cox__slot *slot = job->slot;
@@ -244,7 +241,7 @@ static void band_done(struct cox_session *session, struct cox__lane *lane)
         end = start + 1;
     unit->last_end_ns = end;
     double ns_per_row = (double)(end - start) / report->rows;
-    if (lane->polls == 1)
+    if (!posted && lane->polls == 1)
         unit->ask_ns_per_row = ns_per_row * ASK_EARLIER;
     else
         unit->ask_ns_per_row += (unit->ask_ns_per_row > 0 ? 0.3 : 1.0) * (ns_per_row - unit->ask_ns_per_row);
@@ -288,7 +285,7 @@ static bool poll_lane(struct cox_session *session, struct cox__lane *lane, bool 
     lane->busy = false;
     session->units[unit].ask |= !posted; /* the driver lets one wait */
     if (state == COX__JOB_DONE) {
-        band_done(session, lane);
+        band_done(session, lane, posted);
     } else {
         slot->reports[band].end_ns = now_ns(session);
         lose_unit(session, unit, COX_E_DEVICE_LOST); /* first, so that the rows do not go back to it */
@@ -589,8 +586,10 @@ static bool take_jobs(struct cox_runtime *runtime)
         struct cox__lane *lane = CONTAINER_OF(CONTAINER_OF(node, struct cox__job, node), struct cox__lane, job);
         struct cox_session *session = lane->job.session;
         cox__mpsc_open(node);
-        if (lane->busy && !poll_lane(session, lane, true))
-            lane->poll_ns = now_ns(session) + POLL_SOON_NS;
+        if (lane->busy && !poll_lane(session, lane, true)) { /* the post came before the event's status */
+            lane->near = true;
+            lane->poll_ns = now_ns(session) + ASK_STEP_NS;
+        }
         node = next;
     }
     return any;
@@ -648,6 +647,15 @@ static uint64_t next_poll(const struct cox_session *session)
     return next;
 }
 
+/* How long to wait after asking in vain. */
+static uint64_t poll_pause(const struct cox__lane *lane, uint64_t now)
+{
+    uint64_t elapsed = now - lane->submit_ns;
+    uint64_t least = lane->near ? ASK_STEP_NS : POLL_FIRST_NS;
+    uint64_t share = lane->near ? elapsed / ASK_STEP_SHARE : elapsed / 2;
+    return share > least ? share : least;
+}
+
 /* Ask about the bands whose time has come; returns when the next one is due. */
 static uint64_t poll_due(struct cox_runtime *runtime, bool *progress)
 {
@@ -664,9 +672,7 @@ static uint64_t poll_due(struct cox_runtime *runtime, bool *progress)
                         *progress = true;
                         continue;
                     }
-                    uint64_t elapsed = now - lane->submit_ns;
-                    uint64_t step = lane->poll_step && elapsed < POLL_FIRST_NS ? lane->poll_step : POLL_FIRST_NS;
-                    lane->poll_ns = now + (elapsed > 2 * POLL_FIRST_NS ? elapsed / 2 : step);
+                    lane->poll_ns = now + poll_pause(lane, now);
                 }
                 if (lane->poll_ns < next)
                     next = lane->poll_ns;

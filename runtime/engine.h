@@ -88,9 +88,9 @@ struct cox__lane {
     struct cox__job job;
     bool busy;
     uint64_t submit_ns;
-    uint64_t poll_ns;   /* when to ask the device even though nothing was posted */
-    uint64_t poll_step; /* and how long to wait after asking in vain */
-    uint32_t polls;     /* times asked */
+    uint64_t poll_ns; /* when to ask the device even though nothing was posted */
+    bool near;        /* the answer cannot be far: ask again soon */
+    uint32_t polls;   /* times asked */
 };
 
 /* One device in one session. */
