@@ -15,7 +15,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 mkdir -p "$work/pocl" "$work/rusticl" "$work/both" "$work/cache"
-ran=0 failed=0
+ran=0 failed=0 left_out=0
 reference=--reference # the first set-up's results, which the others must equal, are held against the reference
 
 find_icd() { # NAME: the vendor file of a platform
@@ -29,6 +29,7 @@ pocl=$(find_icd pocl) && cp "$pocl" "$work/pocl" && cp "$pocl" "$work/both"
 rusticl=$(find_icd rusticl) && cp "$rusticl" "$work/rusticl" && cp "$rusticl" "$work/both"
 
 skip() { # NAME WHY
+    left_out=$((left_out + 1))
     echo "$1: skipped, because $2"
 }
 
@@ -79,7 +80,7 @@ setup "PoCL + llvmpipe" "pocl rusticl" "$work/both" --devices cpu,gpu --expect 2
 # One line for each picture and mapping: passed if all set-ups have it, each found its own results equal, and the hashes
 # are the same. Then one for each mapping against the reference. A set-up that failed otherwise counts as well.
 echo
-awk -v ran="$ran" -v broken="$failed" '
+awk -v ran="$ran" -v left_out="$left_out" -v broken="$failed" '
     $1 == "bits" {
         key = $2 " " $3 " " $4
         if (!(key in hash)) {
@@ -118,6 +119,6 @@ awk -v ran="$ran" -v broken="$failed" '
         }
         if (broken && !failed)
             failed = broken
-        printf "\n%d passed, %d failed\n", passed, failed
+        printf "\n%d set-ups compared, %d left out\n%d passed, %d failed\n", ran, left_out, passed, failed
         exit failed != 0
     }' "$work/all"
