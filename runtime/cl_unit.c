@@ -135,17 +135,30 @@ static cox_status choose_local(struct cox__unit *unit, struct unit_stage *made)
     return COX_OK;
 }
 
-/* Set the parameters once: a size that differs from the kernel's would otherwise show in the first frame only. */
-static cox_status try_params(struct cox__unit *unit, struct unit_stage *made)
+/* Sizes that do not fit would end every band. What a value means only the kernel's author knows. */
+static cox_status check_args(const struct cox__unit *unit, const struct unit_stage *made)
 {
     static const unsigned char zeros[COX_PARAMS_MAX];
+    const cl_mem none = NULL;
     for (uint32_t a = 0; a < made->stage->arg_count; a++) {
         const struct cox_arg *arg = &made->stage->args[a];
-        if (arg->kind != COX_ARG_KIND_PARAMS || clSetKernelArg(made->kernel, a, arg->bytes, zeros) == CL_SUCCESS)
-            continue;
-        cox__log(unit->backend->log, COX_LOG_ERROR, "kernel %s, argument %u: %s takes none of %zu bytes",
-                 made->stage->kernel, a, unit->device->info.name, arg->bytes);
-        return COX_E_INVALID;
+        const void *value = zeros;
+        const char *what = "an int";
+        size_t bytes = sizeof(cl_int);
+        if (arg->kind == COX_ARG_KIND_BUFFER) {
+            value = &none, what = "a buffer", bytes = sizeof none;
+        } else if (arg->kind == COX_ARG_KIND_LOCAL) {
+            value = NULL, what = "local memory", bytes = arg->bytes;
+        } else if (arg->kind == COX_ARG_KIND_PARAMS) {
+            what = "a parameter", bytes = arg->bytes;
+        }
+        cl_int code = clSetKernelArg(made->kernel, a, bytes, value);
+        /* A driver may find fault with no buffer where one belongs. */
+        if (arg->kind == COX_ARG_KIND_BUFFER ? code == CL_INVALID_ARG_SIZE : code != CL_SUCCESS) {
+            cox__log(unit->backend->log, COX_LOG_ERROR, "%s: kernel %s does not take %s (%zu bytes) as argument %u",
+                     unit->device->info.name, made->stage->kernel, what, bytes, a);
+            return COX_E_INVALID;
+        }
     }
     return COX_OK;
 }
@@ -166,10 +179,15 @@ static cox_status make_kernel(struct cox__unit *unit, struct unit_stage *made)
         return status;
     cl_int code;
     made->kernel = clCreateKernel(made->program, made->stage->kernel, &code);
+    if (code == CL_INVALID_KERNEL_NAME) {
+        cox__log(log, COX_LOG_ERROR, "%s: there is no kernel %s in its source", info->name, made->stage->kernel);
+        made->kernel = NULL;
+        return COX_E_BUILD;
+    }
     status = check(unit, code, "clCreateKernel");
     if (status) {
         made->kernel = NULL;
-        return code == CL_INVALID_KERNEL_NAME ? COX_E_BUILD : status;
+        return status;
     }
     cl_uint args = 0;
     clGetKernelInfo(made->kernel, CL_KERNEL_NUM_ARGS, sizeof args, &args, NULL);
@@ -178,11 +196,14 @@ static cox_status make_kernel(struct cox__unit *unit, struct unit_stage *made)
                  made->stage->arg_count);
         return COX_E_INVALID;
     }
+    status = check_args(unit, made);
+    if (status)
+        return status;
     status = choose_local(unit, made);
     if (status)
         return status;
     made->memos = calloc(made->stage->arg_count ? made->stage->arg_count : 1, sizeof *made->memos);
-    return made->memos ? try_params(unit, made) : COX_E_NOMEM;
+    return made->memos ? COX_OK : COX_E_NOMEM;
 }
 
 /* Most rows of one band that the device can hold in single allocations. */
@@ -236,7 +257,7 @@ static cl_int make_pieces(struct cox__unit *unit, struct lane *lane, uint32_t in
     const struct cox_binding *binding = &unit->pipeline->bindings[index];
     size_t all = staged_bytes(unit->pipeline, index, max_rows);
     uint32_t divisor = binding->row_divisor;
-    size_t step = (size_t)((unit->piece_rows + divisor - 1) / divisor) * binding->pitch_bytes;
+    size_t step = ((size_t)unit->piece_rows + divisor - 1) / divisor * binding->pitch_bytes;
     cl_int code = CL_SUCCESS;
     for (uint32_t p = 0; p < PIECES_MAX && code == CL_SUCCESS && p * step < all; p++) {
         const cl_buffer_region region = {.origin = p * step, .size = all - p * step < step ? all - p * step : step};

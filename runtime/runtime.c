@@ -173,7 +173,9 @@ cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes, cox_b
     if (!out)
         return COX_E_INVALID;
     *out = NULL;
-    return !runtime || !data || !bytes || (uintptr_t)data % 16 ? COX_E_INVALID : make_buffer(runtime, data, bytes, out);
+    if (!runtime || !data || !bytes || bytes > SIZE_MAX / 2 || (uintptr_t)data % 16)
+        return COX_E_INVALID;
+    return make_buffer(runtime, data, bytes, out);
 }
 
 void cox_buffer_destroy(cox_buffer **buffer)

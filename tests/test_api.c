@@ -254,6 +254,9 @@ Test(api, buffers_are_page_aligned_zeroed_and_described)
     cr_assert_eq(cox_buffer_create(runtime, SIZE_MAX, &buffer), COX_E_INVALID);
     cr_assert_eq(cox_buffer_create(runtime, SIZE_MAX / 4, &buffer), COX_E_NOMEM);
     cr_assert_null(buffer);
+    static _Alignas(16) char memory[16];
+    cr_assert_eq(cox_buffer_wrap(runtime, memory, SIZE_MAX, &buffer), COX_E_INVALID);
+    cr_assert_null(buffer);
     const size_t pitch = cox_runtime_pitch_bytes(runtime, 1001);
     cr_assert_geq(pitch, 1001);
     cr_assert_lt(pitch, 1001 + 4096);
@@ -304,9 +307,36 @@ Test(api, a_kernel_that_does_not_compile_is_an_error_with_the_compilers_words_in
     cr_assert_not_null(strstr(logged, "no_such_name"), "%s", logged);
     cr_assert_eq(create_mix(runtime, 1024, source, "another", 7, COX_SESSION_PARAMS(0), &session), COX_E_BUILD);
     cr_assert_null(session);
+    cr_assert_not_null(strstr(logged, "no kernel another"), "%s", logged);
     cr_assert_eq(create_mix(runtime, 1024, source, "stir", 6, COX_SESSION_PARAMS(0), &session), COX_E_INVALID);
     cr_assert_null(session);
     cr_assert_not_null(strstr(logged, "7 arguments"), "%s", logged);
+    cox_runtime_destroy(&runtime);
+}
+
+Test(api, an_argument_of_another_size_is_refused_before_the_first_frame)
+{
+    static const struct {
+        const char *kernel;
+        const char *says;
+    } wrong[] = {
+        {"kernel void stir(int in, global uint *out, int columns, int first, int rows, int pitch, uint add) {}\n",
+         "does not take a buffer (8 bytes) as argument 0"},
+        {"kernel void stir(global const uint *in, global uint *out, long columns, int first, int rows, int pitch,\n"
+         "    uint add) {}\n",
+         "does not take an int (4 bytes) as argument 2"},
+        {"kernel void stir(global const uint *in, global uint *out, int columns, int first, int rows, int pitch,\n"
+         "    ulong4 add) {}\n",
+         "does not take a parameter (4 bytes) as argument 6"}};
+    cox_runtime *runtime = open_runtime("cpu", NULL);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        cox_session *session = (cox_session *)&session;
+        logged[0] = 0;
+        cr_assert_eq(create_mix(runtime, 1024, wrong[i].kernel, "stir", 7, COX_SESSION_PARAMS(0), &session),
+                     COX_E_INVALID, "%zu", i);
+        cr_assert_null(session);
+        cr_assert_not_null(strstr(logged, wrong[i].says), "%s", logged);
+    }
     cox_runtime_destroy(&runtime);
 }
 
