@@ -143,7 +143,9 @@ void missing_find(struct missing *out, const struct missing_found *found, const 
     for (uint32_t i = 0; i < found->device_count; i++)
         cpu = cpu || found->devices[i].type == COX_DEVICE_CPU;
     if (!cpu && found->platform_count > 0) /* without a platform the library says it */
-        add(out, "No OpenCL platform lists the CPU: install pocl-opencl-icd.");
+        add(out,
+            "No OpenCL platform lists the CPU: install pocl-opencl-icd. If it is installed, it could not start: it has "
+            "to write to its cache (~/.cache/pocl, $XDG_CACHE_HOME or $POCL_CACHE_DIR).");
     find_gpus(out, found, pci_dir, dri_dir);
 }
 
