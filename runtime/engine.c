@@ -420,14 +420,19 @@ static void merge_partials(struct cox_session *session, struct cox__slot *slot)
     }
 }
 
-/* Give the finished frames at the head of the order to the application. */
-static bool deliver(struct cox_session *session)
+/* The frame at the head of the order, if it is finished. */
+static struct cox__slot *finished_frame(const struct cox_session *session)
+{
+    struct cox__slot *slot = session->order_count ? session->order[session->order_first] : NULL;
+    return slot && slot->started && !slot->unfinished ? slot : NULL;
+}
+
+/* Give the finished frames at the head of the order to the application; with `awaited_only` up to the first one that has a
+ * callback of the application's. */
+static bool deliver(struct cox_session *session, bool awaited_only)
 {
     bool progress = false;
-    while (session->order_count) {
-        struct cox__slot *slot = session->order[session->order_first];
-        if (!slot->started || slot->unfinished)
-            break;
+    for (struct cox__slot *slot; (slot = finished_frame(session)) && (slot->awaited || !awaited_only);) {
         if (slot->status == COX_OK && session->partial_bytes)
             merge_partials(session, slot);
         send_report(session, slot);
@@ -689,7 +694,7 @@ static uint64_t move_on(struct cox_runtime *runtime)
         progress |= take_requests(runtime);
         for (struct cox_session *session = runtime->active; session; session = session->next_active) {
             progress |= dispatch(session);
-            progress |= deliver(session);
+            progress |= deliver(session, false);
         }
         if (progress) {
             runtime->active_ns = backend->ops->now_ns(backend);
@@ -720,36 +725,78 @@ uint64_t cox__engine_step(void *ctx)
     return due == UINT64_MAX ? UINT64_MAX : due > now ? due - now : 0;
 }
 
+/* What a thread inside cox_session_run does for the scheduler thread, under `engine_lock`: all but the warm-up and the
+ * application's callbacks. Returns whether the scheduler thread has to be woken for the rest, or for its timer. */
+static bool move_for(struct cox_runtime *runtime)
+{
+    uint64_t due = UINT64_MAX;
+    bool wake = false;
+    take_jobs(runtime);
+    take_requests(runtime);
+    for (struct cox_session *session = runtime->active; session; session = session->next_active) {
+        if (!session->warmup.finished) {
+            wake = true;
+            continue;
+        }
+        while (dispatch(session) ||
+               deliver(session, true)) /* again: a device that refuses leaves its rows to another */
+            ;
+        wake |= finished_frame(session) != NULL;
+        uint64_t next = next_poll(session);
+        due = next < due ? next : due;
+    }
+    runtime->active_ns = runtime->backend->ops->now_ns(runtime->backend);
+    return wake || due < atomic_load(&runtime->next_step_ns);
+}
+
 void cox__engine_help(struct cox_runtime *runtime)
 {
     bool wake = true;
     if (pthread_mutex_trylock(&runtime->engine_lock) == 0) {
-        take_requests(runtime);
-        uint64_t due = UINT64_MAX;
-        wake = false;
-        for (struct cox_session *session = runtime->active; session; session = session->next_active) {
-            if (!session->warmup.finished) { /* its reports belong to the scheduler thread */
-                wake = true;
-                continue;
-            }
-            while (dispatch(session)) /* again: a device that refuses leaves its rows to another */
-                ;
-            const struct cox__slot *first = session->order_count ? session->order[session->order_first] : NULL;
-            wake |= first && first->started && !first->unfinished;
-            uint64_t next = next_poll(session);
-            due = next < due ? next : due;
-        }
-        wake |= due < atomic_load(&runtime->next_step_ns);
+        wake = move_for(runtime);
         pthread_mutex_unlock(&runtime->engine_lock);
     }
     if (wake)
         cox__loop_wake(runtime->loop);
 }
 
+/* Posting is: push, then read `runner`. Leaving is: clear `runner`, then look at the queue. Whichever comes second in the one
+ * order of these four sees what the other did, so no post is left without somebody to take it. */
+bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done)
+{
+    if (atomic_exchange(&runtime->runner, true))
+        return false;
+    while (!atomic_load(done)) {
+        if (sem_wait(&runtime->runner_wake)) /* a signal */
+            continue;
+        if (atomic_load(done))
+            break;
+        pthread_mutex_lock(&runtime->engine_lock);
+        bool wake = move_for(runtime);
+        pthread_mutex_unlock(&runtime->engine_lock);
+        if (wake)
+            cox__loop_wake(runtime->loop);
+    }
+    atomic_store(&runtime->runner, false);
+    if (atomic_load(&runtime->jobs.head))
+        cox__loop_wake(runtime->loop);
+    return true;
+}
+
+void cox__engine_awaited(struct cox_runtime *runtime)
+{
+    if (atomic_load(&runtime->runner))
+        sem_post(&runtime->runner_wake);
+}
+
 void cox__engine_post(void *ctx, struct cox__job *job)
 {
     struct cox_runtime *runtime = ctx;
-    if (cox__mpsc_push(&runtime->jobs, &job->node))
+    if (!cox__mpsc_push(&runtime->jobs, &job->node))
+        return;
+    if (atomic_load(&runtime->runner))
+        sem_post(&runtime->runner_wake);
+    else
         cox__loop_wake(runtime->loop);
 }
 

@@ -20,6 +20,7 @@
 #include "topology.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 
 struct cox_runtime {
     struct cox__log log;
@@ -30,8 +31,12 @@ struct cox_runtime {
     struct cox__mpsc requests;     /* frames and detachments, from application threads */
     _Atomic uint64_t next_step_ns; /* when the scheduler thread looks again without being woken; UINT64_MAX = never */
 
-    /* Held while the engine moves: by the scheduler thread for a step, by a thread inside cox_session_run for handing its
-     * frame to the devices. The latter only tries: nobody waits for it with a lock of the application's in hand. */
+    /* One of the threads that wait in cox_session_run takes the devices' posts itself: `runner` says that it is there. */
+    atomic_bool runner;
+    sem_t runner_wake;
+
+    /* Held while the engine moves: by the scheduler thread for a step, by a thread inside cox_session_run for what it does
+     * in its place. */
     pthread_mutex_t engine_lock;
     uint64_t active_ns;         /* when the last step did something */
     struct cox_session *active; /* sessions that have had a frame, linked by next_active */
@@ -73,6 +78,7 @@ struct cox__slot {
 
     bool started;
     bool warmup;
+    bool awaited; /* by cox_session_run: no callback of the application's */
     cox_status status;
     uint64_t start_ns;
     uint64_t end_ns;
@@ -175,5 +181,12 @@ bool cox__engine_request(struct cox_runtime *runtime, struct cox__request *reque
  * wake it if there is more to do than to wait for them. Spares a caller that waits anyway a change of threads. Not from
  * the scheduler thread. */
 void cox__engine_help(struct cox_runtime *runtime);
+
+/* Wait until `*done`, taking the devices' posts in the scheduler thread's place. False, at once, if another thread does so
+ * already. Not from the scheduler thread. */
+bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done);
+
+/* Some thread's `*done` has been set. */
+void cox__engine_awaited(struct cox_runtime *runtime);
 
 #endif

@@ -18,6 +18,7 @@ static cox_runtime *new_runtime(const struct cox_runtime_params *params)
     cox_runtime *runtime = calloc(1, sizeof *runtime);
     if (runtime) {
         pthread_mutex_init(&runtime->engine_lock, NULL);
+        sem_init(&runtime->runner_wake, 0, 0);
         atomic_init(&runtime->next_step_ns, UINT64_MAX);
     }
     if (runtime && params) {
@@ -94,6 +95,7 @@ void cox_runtime_destroy(cox_runtime **out)
     if (runtime->backend)
         runtime->backend->ops->destroy(runtime->backend);
     cox__topology_destroy(&runtime->topology);
+    sem_destroy(&runtime->runner_wake);
     pthread_mutex_destroy(&runtime->engine_lock);
     free(runtime);
 }

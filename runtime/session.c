@@ -276,6 +276,8 @@ static cox_status check_frame(const cox_session *session, const struct cox_frame
     return COX_OK;
 }
 
+static void run_done(void *user, uint64_t frame, cox_status status);
+
 static void fill_slot(struct cox__slot *slot, const cox_session *session, const struct cox_frame *frame,
                       cox_done_fn *done, void *user)
 {
@@ -288,6 +290,7 @@ static void fill_slot(struct cox__slot *slot, const cox_session *session, const 
     else
         memset(slot->params, 0, session->pipeline.params_bytes);
     slot->done = done;
+    slot->awaited = done == run_done;
     slot->user = user;
 }
 
@@ -342,18 +345,17 @@ void cox_session_wait(cox_session *session)
 struct run_wait {
     cox_session *session;
     cox_status status;
-    bool done;
+    atomic_bool done;
 };
 
 static void run_done(void *user, uint64_t frame, cox_status status)
 {
     struct run_wait *wait = user;
-    cox_session *session = wait->session;
+    cox_runtime *runtime = wait->session->runtime;
     (void)frame;
-    pthread_mutex_lock(&session->lock);
     wait->status = status;
-    wait->done = true; /* the waiter is woken when the frame leaves `under_way` */
-    pthread_mutex_unlock(&session->lock);
+    atomic_store(&wait->done, true); /* `wait` may be gone from here on; the runtime is not, the frame is under way */
+    cox__engine_awaited(runtime);
 }
 
 cox_status cox_session_run(cox_session *session, const struct cox_frame *frame)
@@ -365,10 +367,12 @@ cox_status cox_session_run(cox_session *session, const struct cox_frame *frame)
         cox__engine_help(session->runtime);
     if (status)
         return status;
-    pthread_mutex_lock(&session->lock);
-    while (!wait.done)
-        pthread_cond_wait(&session->delivered, &session->lock);
-    pthread_mutex_unlock(&session->lock);
+    if (!cox__engine_await(session->runtime, &wait.done)) {
+        pthread_mutex_lock(&session->lock);
+        while (!atomic_load(&wait.done))
+            pthread_cond_wait(&session->delivered, &session->lock);
+        pthread_mutex_unlock(&session->lock);
+    }
     return wait.status;
 }
 

@@ -22,8 +22,8 @@ enum cox_contract {
 
 enum cox_access { COX_READ = 0, COX_WRITE = 1, COX_READ_WRITE = 2 };
 
-/* Merge `partial` into `into` (the frame's buffer, zeroed before the first). Runs on the scheduler thread, bands in
- * row order. The number of partials depends on the split: the operation must be exact and associative for
+/* Merge `partial` into `into` (the frame's buffer, zeroed before the first). Runs on the scheduler thread or on one inside
+ * cox_session_run, one call at a time, bands in row order. The number of partials depends on the split: the operation must be exact and associative for
  * results not to depend on it (integers, minimum, maximum). */
 typedef void cox_merge_fn(void *into, const void *partial, size_t bytes, void *user);
 
@@ -150,8 +150,8 @@ struct cox_frame_report {
     const struct cox_band_report *bands; /* in row order; re-runs after what they replace */
 };
 
-/* Called on the scheduler thread before the frame's `done`, for every frame and warm-up run. Must be quick and must
- * not call the session back. */
+/* Called before the frame's `done`, for every frame and warm-up run: on the scheduler thread, or on the one inside
+ * cox_session_run whose frame it is; one call at a time. Must be quick and must not call the session back. */
 typedef void cox_report_fn(void *user, const struct cox_frame_report *report);
 
 /* Zero in every optional field means the default. Read only during cox_session_create; everything is copied. */
@@ -214,8 +214,8 @@ typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
 COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
                                                      cox_done_fn *done, void *user);
 
-/* Submit one frame and wait for it: the frame's status, or submit's. Quicker than waiting by hand, since the caller gives
- * the frame to the devices itself. Not from a callback. */
+/* Submit one frame and wait for it: the frame's status, or submit's. Quicker than waiting by hand: the caller
+ * gives the frame to the devices and takes their answer itself. Policies may run on it. Not from a callback. */
 COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session, const struct cox_frame *frame);
 
 /* Wait until no frame is under way. Not from a callback. */
