@@ -139,7 +139,7 @@ static cox_status choose_local(struct cox__unit *unit, struct unit_stage *made)
 static cox_status check_args(const struct cox__unit *unit, const struct unit_stage *made)
 {
     static const unsigned char zeros[COX_PARAMS_MAX];
-    const cl_mem none = NULL;
+    cl_mem none = NULL;
     for (uint32_t a = 0; a < made->stage->arg_count; a++) {
         const struct cox_arg *arg = &made->stage->args[a];
         const void *value = zeros;
