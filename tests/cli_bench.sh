@@ -76,7 +76,7 @@ else
     count out '"library_allocations_per_frame": 0.000000' 3
 fi
 run 0 "overhead as text" overhead --devices cpu --frames 20
-shows out "p50 over hand-written, blocking"
+shows out "blocking, p50 over hand-written"
 
 if [ "$(getconf _NPROCESSORS_ONLN)" -lt 2 ]; then
     echo "skipped, because there is one processor: cox-bench split"
