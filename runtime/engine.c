@@ -16,9 +16,10 @@
 #define ASK_STEP_SHARE 64
 /* A band that is over at the first asking was over before: the next is asked that much earlier. */
 #define ASK_EARLIER 0.8
-/* Warm-up times a device until so many runs or so much time are spent, and the shortest run counts. */
-#define SOLO_RUNS 4
-#define SOLO_NS 50000000ull
+/* Warm-up times a device until so many runs or so much time are spent, and the shortest run counts: it takes a processor's
+ * workers some ten milliseconds to be spread over the cores. */
+#define SOLO_RUNS 12
+#define SOLO_NS 40000000ull
 /* A device that takes this long to submit to, and most of the band's time, computes inside the enqueue call. */
 #define BLOCKING_NS 100000ull
 

@@ -213,7 +213,7 @@ Test(engine_report, a_policy_observes_every_band_once_in_completion_order)
                                  &session),
                  COX_OK);
     fake_script(rig_fake(rig),
-                &(struct fake_fault){.kind = FAKE_SLOW, .device = 0, .skip = 8, .count = 2, .factor = 3});
+                &(struct fake_fault){.kind = FAKE_SLOW, .device = 0, .skip = 16, .count = 2, .factor = 3});
     for (uint32_t i = 0; i < 20; i++)
         cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
     cox_session_wait(session);
