@@ -20,6 +20,9 @@ static const uint32_t thirds[][2] = {{0, 30}, {1, 30}, {2, 30}};
 
 #define END(rig) cr_assert_str_empty(rig_end(&(rig)))
 
+/* Of each device, when they are as short as here: one that is not timed, and twelve. */
+enum { WARMUP_RUNS = 13 };
+
 /* Three devices, 30 rows each, eight frames' buffers. */
 struct scene {
     struct rig *rig;
@@ -82,7 +85,7 @@ Test(engine_failure, a_refused_submit_moves_the_rows_to_another_device)
             struct scene scene = scene_new(2, skip % 2);
             fake_script(rig_fake(scene.rig), &(struct fake_fault){.kind = FAKE_SUBMIT_FAILS,
                                                                   .device = device,
-                                                                  .skip = 3 + skip,
+                                                                  .skip = (skip % 2 ? WARMUP_RUNS : 0) + 3 + skip,
                                                                   .status = statuses[skip % 3]});
             play(&scene, 0, 20);
             for (uint32_t d = 0; d < 3; d++)
@@ -157,8 +160,9 @@ Test(engine_failure, a_device_that_dies_with_bands_queued_loses_no_frame)
     for (uint32_t device = 0; device < 3; device++)
         for (uint32_t in_flight = 1; in_flight <= 4; in_flight++) {
             struct scene scene = scene_new(in_flight, in_flight % 2);
-            fake_script(rig_fake(scene.rig),
-                        &(struct fake_fault){.kind = FAKE_DEVICE_DIES, .device = device, .skip = 6});
+            fake_script(rig_fake(scene.rig), &(struct fake_fault){.kind = FAKE_DEVICE_DIES,
+                                                                  .device = device,
+                                                                  .skip = (in_flight % 2 ? WARMUP_RUNS : 0) + 6});
             play(&scene, 0, 24);
             cr_assert_not(usable(&scene, device));
             scene_end(&scene);
@@ -503,8 +507,10 @@ Test(engine_failure, a_run_again_is_counted_once_in_a_reduction)
                                                            .no_warmup = k == 1),
                                         &session),
                      COX_OK);
-        fake_script(rig_fake(rig),
-                    &(struct fake_fault){.kind = kinds[k], .device = 1, .skip = 7, .status = COX_E_DEVICE_LOST});
+        fake_script(rig_fake(rig), &(struct fake_fault){.kind = kinds[k],
+                                                        .device = 1,
+                                                        .skip = (k == 1 ? 0 : WARMUP_RUNS) + 7,
+                                                        .status = COX_E_DEVICE_LOST});
         for (int i = 0; i < 8; i++) {
             cox_buffer *const buffers[] = {frames->in[0], histogram};
             memset(cox_buffer_data(histogram), 0x77, 1024);
