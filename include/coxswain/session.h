@@ -203,10 +203,11 @@ struct cox_frame {
 
 /* The frame is done: `status` is COX_OK and every row is written, or an error and the outputs are undefined. Runs
  * exactly once per submitted frame, on the scheduler thread, frames in submission order. May submit (never
- * blocks there: COX_E_BUSY), must not destroy. */
+ * blocks there: COX_E_BUSY), must not destroy, must not wait for a thread that is inside cox_session_run. */
 typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
 
-/* Submit one frame. Returns at once; the buffers belong to the session until `done` has run.
+/* Submit one frame. Returns at once; the buffers belong to the session until `done` has run. A buffer that is only read may
+ * be in several frames under way, one that is written in one.
  *
  * Blocks only while `in_flight` frames are under way and `frame->nowait` is unset.
  * Errors: COX_E_INVALID (count, or a buffer shorter than the session's rows need; the log says which),
