@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct json;
+
 struct bench_options {
     const char *devices; /* NULL = the command's default */
     uint32_t frames;     /* 0 = the command's default */
@@ -24,6 +26,9 @@ bool bench_frames(const struct bench_options *options, bool *met);
 
 /* One line on standard error; returns false. */
 bool bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The library's log, on standard error. */
+void bench_log(void *user, enum cox_log_level level, const char *line);
 
 uint64_t bench_now_ns(void);
 
@@ -75,6 +80,8 @@ struct bench_machine {
     double load;   /* 1-minute load average at the start; negative = unknown */
 };
 void bench_machine_read(struct bench_machine *machine);
+/* Its members, into the object that is open. */
+void bench_machine_json(const struct bench_machine *machine, struct json *json);
 
 /* Whether other programs ran meanwhile: a round in which they used more than a tenth of a processor is disturbed, whatever
  * its figures are. While there is time, such rounds are done again; the output says how many. */

@@ -275,13 +275,6 @@ static void print_json(const struct stand *stand, const struct bench_machine *ma
     json_end(&json);
 }
 
-static void on_log(void *user, enum cox_log_level level, const char *line)
-{
-    (void)user;
-    (void)level;
-    fprintf(stderr, "cox-bench: %s\n", line);
-}
-
 bool bench_frames(const struct bench_options *options, bool *met)
 {
     struct bench_machine machine;
@@ -291,7 +284,7 @@ bool bench_frames(const struct bench_options *options, bool *met)
         return bench_fail("out of memory");
     uint32_t frames = options->frames ? options->frames : FRAMES_DEFAULT;
     cox_status status = cox_runtime_create(&stand->runtime,
-                                           COX_RUNTIME_PARAMS(.devices = options->devices, .log = on_log));
+                                           COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
     if (status) {
         free(stand);
         return bench_fail("%s", cox_status_text(status));

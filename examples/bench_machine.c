@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "bench.h"
+#include "common/json.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -42,6 +43,18 @@ void bench_machine_read(struct bench_machine *machine)
     double loads[3];
     if (getloadavg(loads, 3) > 0)
         machine->load = loads[0];
+}
+
+void bench_machine_json(const struct bench_machine *machine, struct json *json)
+{
+    json_key(json, "cpu");
+    json_string(json, machine->cpu);
+    json_key(json, "hardware_threads");
+    json_unsigned(json, machine->cpus);
+    json_key(json, "system");
+    json_string(json, machine->system);
+    json_key(json, "load");
+    json_number(json, machine->load);
 }
 
 /* Busy time of all processors since boot, everybody's, in nanoseconds (of ticks, usually 10 ms); 0 = unknown. */

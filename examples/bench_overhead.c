@@ -390,14 +390,7 @@ static void print_all(const struct bench_options *options, const struct bench_ma
     json_open_object(&json, false);
     json_key(&json, "benchmark");
     json_string(&json, "overhead");
-    json_key(&json, "cpu");
-    json_string(&json, machine->cpu);
-    json_key(&json, "hardware_threads");
-    json_unsigned(&json, machine->cpus);
-    json_key(&json, "system");
-    json_string(&json, machine->system);
-    json_key(&json, "load");
-    json_number(&json, machine->load);
+    bench_machine_json(machine, &json);
     json_key(&json, "others_cpus");
     json_number(&json, bench_quiet_others(quiet));
     json_key(&json, "stretches_again");
@@ -411,19 +404,12 @@ static void print_all(const struct bench_options *options, const struct bench_ma
     json_end(&json);
 }
 
-static void on_log(void *user, enum cox_log_level level, const char *line)
-{
-    (void)user;
-    (void)level;
-    fprintf(stderr, "cox-bench: %s\n", line);
-}
-
 bool bench_overhead(const struct bench_options *options, bool *met)
 {
     struct bench_machine machine;
     bench_machine_read(&machine);
     cox_runtime *runtime = NULL;
-    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = options->devices, .log = on_log));
+    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
     if (status)
         return bench_fail("%s", cox_status_text(status));
     uint32_t devices = cox_runtime_device_count(runtime), count = 0;

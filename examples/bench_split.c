@@ -522,14 +522,7 @@ static void print_json(const struct bench_options *options, const struct bench_m
     json_open_object(&json, false);
     json_key(&json, "benchmark");
     json_string(&json, "split");
-    json_key(&json, "cpu");
-    json_string(&json, machine->cpu);
-    json_key(&json, "hardware_threads");
-    json_unsigned(&json, machine->cpus);
-    json_key(&json, "system");
-    json_string(&json, machine->system);
-    json_key(&json, "load");
-    json_number(&json, machine->load);
+    bench_machine_json(machine, &json);
     json_key(&json, "devices");
     json_open_array(&json, true);
     for (int d = 0; d < 2; d++)
@@ -582,17 +575,10 @@ static void print_json(const struct bench_options *options, const struct bench_m
     json_end(&json);
 }
 
-static void on_log(void *user, enum cox_log_level level, const char *line)
-{
-    (void)user;
-    (void)level;
-    fprintf(stderr, "cox-bench: %s\n", line);
-}
-
 static bool prepare(struct bench *bench, const struct bench_options *options)
 {
     const char *devices = options->devices ? options->devices : "cpu:2x1";
-    cox_status status = cox_runtime_create(&bench->runtime, COX_RUNTIME_PARAMS(.devices = devices, .log = on_log));
+    cox_status status = cox_runtime_create(&bench->runtime, COX_RUNTIME_PARAMS(.devices = devices, .log = bench_log));
     if (status)
         return bench_fail("devices '%s': %s", devices, cox_status_text(status));
     if (cox_runtime_device_count(bench->runtime) < 2)

@@ -62,15 +62,13 @@ static bool add_bands(const struct cox_session *session, struct cox__slot *slot,
 static uint32_t best_unit(const struct cox_session *session)
 {
     uint32_t best = session->unit_count;
+    uint64_t best_ns = 0;
     for (uint32_t u = 0; u < session->unit_count; u++) {
-        if (!session->units[u].usable)
-            continue;
-        uint64_t solo = session->units[u].solo_ns ? session->units[u].solo_ns : UINT64_MAX;
-        uint64_t than = best == session->unit_count    ? UINT64_MAX
-                        : session->units[best].solo_ns ? session->units[best].solo_ns
-                                                       : UINT64_MAX;
-        if (best == session->unit_count || solo < than)
+        uint64_t ns = session->units[u].solo_ns ? session->units[u].solo_ns : UINT64_MAX;
+        if (session->units[u].usable && (best == session->unit_count || ns < best_ns)) {
             best = u;
+            best_ns = ns;
+        }
     }
     return best;
 }
@@ -270,12 +268,10 @@ static void band_done(struct cox_session *session, struct cox__lane *lane, bool 
     }
 }
 
-/* Ask the device about a lane's band, because it was posted or because it is time. Returns true if it has ended. */
+/* Ask the device about a busy lane's band, because it was posted or because it is time. Returns true if it has ended. */
 static bool poll_lane(struct cox_session *session, struct cox__lane *lane, bool posted)
 {
     struct cox__backend *backend = session->runtime->backend;
-    if (!lane->busy)
-        return false;
     enum cox__job_state state = backend->ops->job_poll(backend, &lane->job);
     lane->polls += !posted;
     if (state == COX__JOB_RUNNING)
@@ -403,18 +399,19 @@ static void send_report(struct cox_session *session, const struct cox__slot *slo
 static void merge_partials(struct cox_session *session, struct cox__slot *slot)
 {
     const struct cox__pipeline *pipeline = &session->pipeline;
+    struct cox__backend *backend = session->runtime->backend;
     size_t offset = 0;
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const struct cox_binding *binding = &pipeline->bindings[i];
         if (binding->contract != COX_REDUCE)
             continue;
-        memset(slot->data[i], 0, binding->bytes);
+        void *into = backend->ops->mem_data(slot->mems[i]);
+        memset(into, 0, binding->bytes);
         for (uint32_t next = 0; next < pipeline->rows;) {
             uint32_t band = 0;
             while (slot->bands[band].state != COX__BAND_DONE || slot->reports[band].first_row != next)
                 band++;
-            binding->merge(slot->data[i], (char *)slot->bands[band].partials + offset, binding->bytes,
-                           binding->merge_user);
+            binding->merge(into, (char *)slot->bands[band].partials + offset, binding->bytes, binding->merge_user);
             next += slot->reports[band].rows;
         }
         offset += binding->bytes;

@@ -71,7 +71,6 @@ struct cox__slot {
     uint64_t index;
     uint64_t submit_ns;
     struct cox__mem *mems[COX_BINDINGS_MAX];
-    void *data[COX_BINDINGS_MAX]; /* the application's view of REDUCE bindings */
     unsigned char params[COX_PARAMS_MAX];
     cox_done_fn *done;
     void *user;

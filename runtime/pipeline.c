@@ -14,8 +14,7 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Least common multiple, or `bound` if it is larger: a granule beyond the frame means "cannot be split". */
-static uint64_t lcm_bounded(uint64_t a, uint64_t b, uint64_t bound)
+uint64_t cox__lcm_bounded(uint64_t a, uint64_t b, uint64_t bound)
 {
     uint64_t step = b / gcd(a, b);
     return a > bound / step ? bound : a * step;
@@ -60,12 +59,12 @@ uint32_t cox__pipeline_granule(const struct cox__pipeline *pipeline, uint32_t de
             continue;
         uint64_t align = info->base_align_bytes ? info->base_align_bytes : 1;
         uint64_t aligned_rows = align / gcd(binding->pitch_bytes, align);
-        granule = lcm_bounded(granule, aligned_rows * binding->row_divisor, bound);
+        granule = cox__lcm_bounded(granule, aligned_rows * binding->row_divisor, bound);
     }
     for (uint32_t i = 0; i < pipeline->stage_count; i++) {
         const struct cox_variant *variant = cox__stage_variant(&pipeline->stages[i], device, info->type);
         if (variant)
-            granule = lcm_bounded(granule, (uint64_t)variant->local_rows * variant->item_rows, bound);
+            granule = cox__lcm_bounded(granule, (uint64_t)variant->local_rows * variant->item_rows, bound);
     }
     return (uint32_t)granule;
 }

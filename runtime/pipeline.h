@@ -21,4 +21,8 @@ static inline bool cox__by_rows(const struct cox_binding *binding)
 /* Bytes that a buffer must have for a binding; SIZE_MAX never occurs (checked at init). */
 size_t cox__binding_bytes(const struct cox__pipeline *pipeline, uint32_t binding);
 
+/* Least common multiple of two granules >= 1, or `bound` if it is larger: a granule beyond the frame means "cannot be
+ * split". */
+uint64_t cox__lcm_bounded(uint64_t a, uint64_t b, uint64_t bound);
+
 #endif

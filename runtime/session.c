@@ -30,26 +30,13 @@ static cox_status choose_devices(cox_runtime *runtime, const struct cox_session_
     return COX_OK;
 }
 
-static uint32_t gcd(uint32_t a, uint32_t b)
-{
-    while (b) {
-        uint32_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static void set_granule(cox_runtime *runtime, struct cox__pipeline *pipeline, const uint32_t *devices, uint32_t count)
 {
     uint64_t granule = 1;
     for (uint32_t i = 0; i < count; i++) {
         struct cox_device_info info;
         runtime->backend->ops->device_info(runtime->backend, devices[i], &info);
-        uint32_t one = cox__pipeline_granule(pipeline, devices[i], &info);
-        granule = granule / gcd((uint32_t)granule, one) * one;
-        if (granule > pipeline->rows)
-            granule = pipeline->rows;
+        granule = cox__lcm_bounded(granule, cox__pipeline_granule(pipeline, devices[i], &info), pipeline->rows);
     }
     pipeline->granule = (uint32_t)granule;
     if (granule == pipeline->rows && granule > 1 && count > 1)
@@ -283,7 +270,6 @@ static void fill_slot(struct cox__slot *slot, const cox_session *session, const 
 {
     for (uint32_t i = 0; i < frame->buffer_count; i++) {
         slot->mems[i] = frame->buffers[i]->mem;
-        slot->data[i] = cox_buffer_data(frame->buffers[i]);
     }
     if (frame->params)
         memcpy(slot->params, frame->params, session->pipeline.params_bytes);
