@@ -9,5 +9,6 @@
 #include <coxswain/status.h>
 #include <coxswain/tonemap.h>
 #include <coxswain/version.h>
+#include <coxswain/video.h>
 
 #endif

@@ -20,7 +20,9 @@ extern "C" {
     X(COX_OPERATOR_MOBIUS, 2, "mobius")     \
     X(COX_OPERATOR_ACES, 3, "aces")         \
     X(COX_OPERATOR_EXPOSURE, 4, "exposure") \
-    X(COX_OPERATOR_LINEAR, 5, "linear")
+    X(COX_OPERATOR_LINEAR, 5, "linear")     \
+    X(COX_OPERATOR_BT2390, 6, "bt2390")     \
+    X(COX_OPERATOR_CLIP, 7, "clip")
 
 /* clang-format off */
 enum cox_operator {

@@ -1,0 +1,113 @@
+/* Video in and out: an input yields frames, an output takes frames, plane by plane with the caller's row pitches, so that
+ * samples go straight between the file and memory that devices work on.
+ *
+ * In: YUV4MPEG2 (y4m), raw frames of a size that is given, and what libavformat and libavcodec read where they are built
+ * in. Out: y4m, raw NV12 and P010, nothing. Files are untrusted: every size is checked before it is believed, and a bad
+ * file gives an error that names the offset, never a crash.
+ *
+ * Thread-safety: one input or output from one thread at a time; video_input_cancel from any thread or signal handler.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef VIDEO_H
+#define VIDEO_H
+
+#include "picture.h" /* struct picture_error */
+
+#include <coxswain/video.h>
+
+enum { VIDEO_SIDE_MAX = 65536, VIDEO_FRAMES_MAX = INT32_MAX };
+#define VIDEO_PIXELS_MAX (UINT64_C(1) << 29)
+
+struct video_rational {
+    uint32_t num, den; /* 0, 0 or 0:0 = unknown */
+};
+
+/* What a stream is. */
+struct video_format {
+    uint32_t width, height;
+    struct cox_video_format pixel;
+    struct video_rational rate;   /* frames per second */
+    struct video_rational aspect; /* of a sample */
+    char interlacing;             /* y4m's letter: 'p' progressive, '?' unknown; t, b, m: refused by the reader */
+    /* What the stream itself says, if it says so. */
+    bool has_range, has_transfer, has_primaries;
+    enum cox_transfer transfer;
+    enum cox_primaries primaries;
+    double mastering_peak_nits; /* of the mastering display; 0 = unknown */
+    double max_cll_nits;        /* brightest pixel of the film; 0 = unknown */
+    uint64_t frames;            /* 0 = unknown (a pipe) */
+    char text[96];              /* for people: "y4m, 4:2:0, 10 bits" */
+};
+
+/* How to read a stream that does not describe itself. */
+struct video_raw {
+    bool given; /* the input is raw */
+    uint32_t width, height;
+    struct cox_video_format pixel;
+    struct video_rational rate; /* 0 = 25 */
+};
+
+/* "p010", "nv12", "yuv420p", "yuv420p10", "yuv422p10", "yuv444p12", "rgba16f" and the like, limited range, left-sited
+ * chroma. False if there is no such format. `video_raw_names` is the list, for messages. */
+bool video_raw_find(const char *name, struct cox_video_format *pixel);
+extern const char video_raw_names[];
+
+struct video_input;
+
+/* What the first bytes of a file or standard input are. */
+enum video_kind { VIDEO_KIND_NONE = 0, VIDEO_KIND_Y4M, VIDEO_KIND_CONTAINER };
+
+/* Whether the content of `path` is video: looks at its first bytes. Standard input ("-") is looked at without losing any
+ * of it: where it cannot be sought in, the bytes are kept and given to whichever open comes next. A file that cannot be
+ * read is VIDEO_KIND_NONE; opening it says why. Pictures (OpenEXR, Radiance, PFM) are VIDEO_KIND_NONE; what is neither
+ * is VIDEO_KIND_CONTAINER where libavformat is built in and knows it. */
+enum video_kind video_kind_of(const char *path);
+
+/* Open `path` ("-" is standard input). `raw->given`: as raw frames; otherwise by content: y4m, or a container where
+ * libavformat is built in. `*out` is NULL unless true is returned. */
+bool video_input_open(struct video_input **out, const char *path, const struct video_raw *raw,
+                      struct picture_error *error);
+
+/* As above, a y4m or raw stream from memory that must stay until the input is closed; for tests. */
+bool video_input_open_memory(struct video_input **out, const void *data, size_t bytes, const struct video_raw *raw,
+                             struct picture_error *error);
+
+const struct video_format *video_input_format(const struct video_input *input);
+
+enum video_read {
+    VIDEO_READ_FRAME = 1,
+    VIDEO_READ_END = 0,
+    VIDEO_READ_ERROR = -1,     /* also: the last frame is not whole; the planes are undefined */
+    VIDEO_READ_CANCELLED = -2, /* video_input_cancel */
+};
+
+/* The next frame into `planes` (as many as cox_video_planes says). Blocks for the data. An error's text names the frame and
+ * the byte offset. */
+enum video_read video_input_read(struct video_input *input, void *const planes[COX_VIDEO_PLANES_MAX],
+                                 const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], struct picture_error *error);
+
+/* Pass over `frames` frames; ends early at the end of the stream. Files are sought in, pipes read. */
+enum video_read video_input_skip(struct video_input *input, uint64_t frames, struct picture_error *error);
+
+/* From now on reads return VIDEO_READ_CANCELLED, one that waits for a pipe included. Async-signal-safe. */
+void video_input_cancel(struct video_input *input);
+
+void video_input_close(struct video_input **input);
+
+enum video_output_kind { VIDEO_OUTPUT_Y4M = 0, VIDEO_OUTPUT_RAW, VIDEO_OUTPUT_NULL };
+
+struct video_output;
+
+/* Start an output. Y4M writes a header from `format` (its size, rate, aspect, pixel). Files that exist are replaced;
+ * they grow under their own name, since what was written before an interruption is wanted. "-" is standard output.
+ * `*out` is NULL unless true is returned. */
+bool video_output_open(struct video_output **out, const char *path, enum video_output_kind kind,
+                       const struct video_format *format, struct picture_error *error);
+
+bool video_output_write(struct video_output *output, const void *const planes[COX_VIDEO_PLANES_MAX],
+                        const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], struct picture_error *error);
+
+/* Close. The output is gone in any case (set to NULL). A frame that could not be written whole is cut off a file, so that
+ * it ends with a whole one. */
+bool video_output_finish(struct video_output **output, struct picture_error *error);
+
+#endif

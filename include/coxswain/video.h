@@ -1,0 +1,168 @@
+/* Tone mapping of video: HDR frames (PQ or HLG, BT.2020 or BT.709) to SDR frames (BT.709 with BT.1886), in one pass per
+ * frame; and scene analysis, which steers the curve from frame to frame.
+ *
+ * A frame is one to three planes, each a buffer of the session (`cox_video_planes` says which). Samples of more than 8 bits
+ * are little-endian 16-bit words, right-aligned unless `high_bits`. Every device gives the same bits, wherever the frame
+ * was cut. docs/kernels.md has the formulas and where they come from.
+ *
+ * Thread-safety: every function here is pure: safe from any thread, on arguments no other thread changes.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COXSWAIN_VIDEO_H
+#define COXSWAIN_VIDEO_H
+
+#include <coxswain/tonemap.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How light is coded. */
+enum cox_transfer {
+    COX_TRANSFER_PQ = 0,     /* SMPTE ST 2084: absolute, up to 10 000 cd/m2 */
+    COX_TRANSFER_HLG = 1,    /* ITU-R BT.2100 hybrid log-gamma, with the OOTF of a display of `hlg_peak_nits` */
+    COX_TRANSFER_LINEAR = 2, /* 1.0 = SDR white; COX_VIDEO_RGBA only */
+};
+
+/* Primaries of the input, and the Y'CbCr matrix that goes with them. */
+enum cox_primaries { COX_PRIMARIES_BT2020 = 0, COX_PRIMARIES_BT709 = 1 };
+
+enum cox_range { COX_RANGE_LIMITED = 0, COX_RANGE_FULL = 1 };
+
+enum cox_video_layout {
+    COX_VIDEO_PLANAR = 0,      /* Y', Cb, Cr */
+    COX_VIDEO_SEMI_PLANAR = 1, /* Y', then Cb and Cr in turn: NV12, P010 */
+    COX_VIDEO_RGBA = 2,        /* one plane of R, G, B, A: in, half floats; out, 8 or 16 bits, full range */
+};
+
+/* Where a chroma sample lies among the luma samples it belongs to. It lies on the left one of two columns (as in MPEG-2,
+ * H.264, H.265) or half-way between them (as in JPEG); half-way between two rows, or on the upper one (as on UHD discs). */
+enum cox_chroma_site { COX_SITE_LEFT = 0, COX_SITE_CENTRE = 1, COX_SITE_TOP_LEFT = 2 };
+
+struct cox_video_format {
+    enum cox_video_layout layout;
+    uint32_t depth;         /* bits per sample, 8 .. 16; RGBA: 16 in, 8 or 16 out */
+    bool high_bits;         /* samples of 9 .. 15 bits lie in the upper bits of 16: P010 */
+    uint32_t chroma_x_log2; /* 4:2:0 = 1, 1; 4:2:2 = 1, 0; 4:4:4 = 0, 0 (also RGBA) */
+    uint32_t chroma_y_log2;
+    enum cox_chroma_site site; /* 4:2:0 and 4:2:2 */
+    enum cox_range range;
+};
+
+/* One plane: `rows` rows of `row_bytes` bytes, the frame's row r lying in plane row r / row_divisor. */
+struct cox_video_plane {
+    size_t row_bytes;
+    uint32_t rows;
+    uint32_t row_divisor;
+    uint32_t sample_bytes;
+};
+
+enum { COX_VIDEO_PLANES_MAX = 3 };
+
+/* The planes of a frame; returns how many. 0 if the size or the format does not work: sides are 1 .. 65536, there is no
+ * 4:4:0 or 4:1:1, semi-planar is 4:2:0. */
+COX_API uint32_t cox_video_planes(const struct cox_video_format *format, uint32_t width, uint32_t height,
+                                  struct cox_video_plane planes[COX_VIDEO_PLANES_MAX]);
+
+/* Dither against banding: none, or an ordered 8 x 8 pattern fixed to the frame, of one code of the output. */
+enum cox_dither { COX_DITHER_NONE = 0, COX_DITHER_ORDERED = 1 };
+
+/* What the kernels are built for. Pitches are multiples of 4 bytes, at least row_bytes, at most 2^31 - 1.
+ * Output chroma may be subsampled further than the input's, not less; RGBA in may go to any. Output range: limited or
+ * full for Y'CbCr, full for RGBA. */
+struct cox_video_shape {
+    uint32_t width;
+    uint32_t height;
+    struct cox_video_format in;
+    struct cox_video_format out;
+    size_t in_pitch_bytes[COX_VIDEO_PLANES_MAX];
+    size_t out_pitch_bytes[COX_VIDEO_PLANES_MAX];
+    enum cox_transfer transfer;
+    enum cox_primaries primaries;
+    enum cox_operator op;
+    enum cox_dither dither;
+};
+
+/* How each frame is mapped. Zero means the default. */
+struct cox_video_settings {
+    float sdr_white_nits; /* the input light that becomes SDR white if the operator leaves it there; 0 = 203 (BT.2408) */
+    float peak_nits;      /* the brightest light that keeps its gradation; 0 = 1000 */
+    float hlg_peak_nits;  /* HLG: nominal peak of the display the OOTF is for; 0 = 1000 */
+    float gain;           /* light is multiplied by this first; peak_nits counts after it; 0 = 1 */
+    float desaturate;     /* as in cox_tonemap_settings: 0 = 0.75, negative = not at all */
+};
+
+/* Per-frame parameters of both pipelines, opaque; `cox_frame.params` points to one. */
+struct cox_video_params {
+    uint32_t word[128];
+};
+
+/* The buffer written by the analysis: counts of 2 x 2 blocks by the largest of the R', G', B' of their pixels, in
+ * COX_VIDEO_BINS equal steps of the signal (PQ or HLG, or for linear input log2, see cox_video_read_scene). */
+enum { COX_VIDEO_BINS = 512, COX_VIDEO_HISTOGRAM_BYTES = 4 * COX_VIDEO_BINS };
+
+/* Fill a session's pipeline (rows, bindings, stages, params_bytes; the other fields are left alone). What it points to
+ * lives in `storage`, which must stay until cox_session_create has returned.
+ *
+ * mapping:  input planes (READ), output planes (ROWS, WRITE), and with `analyse` the histogram of the input (REDUCE)
+ * analysis: input planes, histogram: for a look ahead
+ * Errors: COX_E_INVALID (size, format, pitch or combination that does not work). */
+struct cox_video_storage {
+    struct cox_binding bindings[2 * COX_VIDEO_PLANES_MAX + 1];
+    struct cox_stage stages[1];
+    struct cox_variant variants[2];
+    struct cox_arg args[COX_ARGS_MAX];
+    char options[2][512];
+};
+
+COX_API COX_MUST_CHECK cox_status cox_video_mapping(const struct cox_video_shape *shape, bool analyse,
+                                                    struct cox_video_storage *storage,
+                                                    struct cox_session_params *session);
+COX_API COX_MUST_CHECK cox_status cox_video_analysis(const struct cox_video_shape *shape,
+                                                     struct cox_video_storage *storage,
+                                                     struct cox_session_params *session);
+
+/* The parameter block of one frame, for either pipeline (constants in double precision, rounded once).
+ * Errors: COX_E_INVALID (NaN, negative or absurd settings; a shape that does not work). */
+COX_API COX_MUST_CHECK cox_status cox_video_prepare(const struct cox_video_shape *shape,
+                                                    const struct cox_video_settings *settings,
+                                                    struct cox_video_params *params);
+
+/* What a histogram says of its frame. */
+struct cox_video_scene {
+    float peak_nits;    /* the light that 99.995 % of the blocks do not exceed; 0 for a black frame */
+    float average_nits; /* the light at the mean of the signal */
+    uint64_t blocks;
+};
+
+COX_API void cox_video_read_scene(const struct cox_video_shape *shape, const struct cox_video_settings *settings,
+                                  const uint32_t *histogram, struct cox_video_scene *out);
+
+/* The curve's way through a film: peak and average follow each frame's through a one-pole filter, and jump at a cut.
+ * All zeros is the state before the first frame. Equal histograms in equal order give equal settings. */
+struct cox_video_steer {
+    uint64_t frames;
+    uint64_t cuts;
+    double peak_signal; /* filtered, in the signal domain of PQ */
+    double average_signal;
+    uint32_t coarse[64]; /* the last frame's histogram in 64 steps, for telling a cut */
+};
+
+/* How steering behaves. Zero means the default. */
+struct cox_video_steer_options {
+    float frames;         /* time constant of the filter, in frames; 0 = 24 */
+    float cut;            /* share of the blocks that must move for a cut, 0 .. 1; 0 = 0.35; over 1 = never */
+    float most_nits;      /* the peak never goes above: mastering display or MaxCLL; 0 = no bound */
+    float bright_average; /* a scene whose average is over this multiple of SDR white is darkened to it; 0 = 0.5;
+                             negative = never */
+};
+
+/* Take one frame's histogram; set peak_nits and gain of `settings` (the other fields are read) for the frame to come.
+ * Returns whether the frame began a new scene. */
+COX_API bool cox_video_steer(struct cox_video_steer *steer, const struct cox_video_steer_options *options,
+                             const struct cox_video_shape *shape, const uint32_t *histogram,
+                             struct cox_video_settings *settings);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
