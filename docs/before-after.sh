@@ -11,5 +11,5 @@ trap 'rm -rf "$dir"' EXIT
 
 stops=$("$bin/cox-tonemap" $picture -o "$dir/after.png" | sed -n 's/^exposure *\([-+.0-9]*\) stops.*/\1/p')
 [ -n "$stops" ] || { echo "cox-tonemap did not say which exposure it chose" >&2; exit 1; }
-"$bin/cox-tonemap" -q $picture -o "$dir/before.png" --operator linear --peak 203 --exposure "$stops"
+"$bin/cox-tonemap" -q $picture -o "$dir/before.png" --operator clip --peak 203 --exposure "$stops"
 convert "$dir/before.png" "$dir/after.png" +append -resize 1240x -strip docs/before-after.png

@@ -2,6 +2,7 @@
  *
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "curve.h"
 #include "sources.h"
 #include <coxswain/tonemap.h>
 #include <math.h>
@@ -9,7 +10,7 @@
 
 /* The kernel's parameter block; struct picture_params of picture.cl. */
 struct picture_params {
-    int32_t kind;
+    int32_t kind; /* enum cox__curve_kind */
     float gain;
     float a0, a1, a2;
     float b0, b1, b2;
@@ -17,8 +18,6 @@ struct picture_params {
     float fade, fade_speed;
     float slope, start, start_out, inner, outer;
 };
-
-enum { KIND_RATIONAL = 0, KIND_EXPOSURE = 1 };
 
 /* Work-item shapes. The CPU's were measured on PoCL (docs/kernels.md); a GPU takes one pixel per work-item. */
 enum {
@@ -232,124 +231,8 @@ cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *shape, struct co
 
 /* --- Curves ------------------------------------------------------------------------------------------------------- */
 
-/* An operator's curve in double precision. */
-struct curve {
-    bool exposure; /* which half below is in use */
-    /* (a2 x^2 + a1 x + a0) / (b2 x^2 + b1 x + b0) from x = knee on, x below it. */
-    double a0, a1, a2, b0, b1, b2, knee;
-    /* x slope up to x = start, then start_out + outer log2((x - start) inner + 1). */
-    double slope, start, start_out, inner, outer;
-};
-
-/* Hable's curve for Uncharted 2, scaled so that the peak becomes white. The subtraction of E/F is folded into the
- * numerator, where nothing cancels. */
-static struct curve curve_hable(double peak)
-{
-    const double a = 0.15, b = 0.50, c = 0.10, d = 0.20, e = 0.02, f = 0.30;
-    const double a1 = c * b - b * (e / f), a2 = a * (1 - e / f);
-    const double white = ((a2 * peak + a1) * peak) / ((a * peak + b) * peak + d * f);
-    return (struct curve){.a1 = a1 / white, .a2 = a2 / white, .b0 = d * f, .b1 = b, .b2 = a};
-}
-
-/* x / (x + 1), scaled so that the peak becomes white. */
-static struct curve curve_reinhard(double peak)
-{
-    return (struct curve){.a1 = (peak + 1) / peak, .b0 = 1, .b1 = 1};
-}
-
-static struct curve curve_linear(void)
-{
-    return (struct curve){.a1 = 1, .b0 = 1};
-}
-
-/* Linear up to j, then a Moebius transform that meets it with equal slope and takes the peak to white. */
-static struct curve curve_mobius(double peak)
-{
-    const double j = 0.3;
-    if (peak < 1.001) /* nothing to compress; the formula tends to the identity */
-        return curve_linear();
-    const double a = -j * j * (peak - 1) / (j * j - 2 * j + peak);
-    const double b = (j * j - 2 * j * peak + peak) / (peak - 1);
-    const double scale = (b * b + 2 * b * j + j * j) / (b - a);
-    return (struct curve){.a0 = scale * a / b, .a1 = scale / b, .b0 = 1, .b1 = 1 / b, .knee = j};
-}
-
-/* Narkowicz's fit of the ACES reference rendering. */
-static struct curve curve_aces(void)
-{
-    return (struct curve){.a1 = 0.03, .a2 = 2.51, .b0 = 0.14, .b1 = 0.59, .b2 = 2.43};
-}
-
-/* The operator of the OpenEXR viewers: light is scaled so that middle grey is 1, followed linearly to 2^-3 and
- * logarithmically from there, such that the peak becomes 2^3.5, which is white. */
-static struct curve curve_exposure(double peak)
-{
-    const double scale = exp2(2.47393), low = exp2(-3.0), white = exp2(3.5);
-    const double x = peak * scale - low, y = white - low;
-    if (x <= y * 1.001) /* nothing to compress: linear throughout */
-        return (struct curve){.exposure = true, .slope = scale / white, .start = 0x1p30};
-    /* f solves x f + 1 = exp(y f). Both sides are 1 at 0 and the right one is convex: it is the larger one above the
-     * root. */
-    double lo = 0, hi = 1;
-    while (exp(y * hi) < x * hi + 1)
-        hi *= 2;
-    for (int i = 0; i < 200; i++) {
-        const double f = (lo + hi) / 2;
-        if (exp(y * f) < x * f + 1)
-            lo = f;
-        else
-            hi = f;
-    }
-    return (struct curve){.exposure = true,
-                          .slope = scale / white,
-                          .start = low / scale,
-                          .start_out = low / white,
-                          .inner = hi * scale,
-                          .outer = log(2.0) / (hi * white)};
-}
-
-enum { PEAK_DEFAULT = 10 };
-
-static struct curve curve_of(enum cox_operator op, double peak)
-{
-    peak = fmin(fmax(peak, 0x1p-10), 0x1p24); /* the kernel limits light to 2^24 */
-    switch (op) {
-    case COX_OPERATOR_HABLE:
-        return curve_hable(peak);
-    case COX_OPERATOR_REINHARD:
-        return curve_reinhard(peak);
-    case COX_OPERATOR_MOBIUS:
-        return curve_mobius(peak);
-    case COX_OPERATOR_ACES:
-        return curve_aces();
-    case COX_OPERATOR_EXPOSURE:
-        return curve_exposure(peak);
-    case COX_OPERATOR_LINEAR:
-    case COX_OPERATOR_COUNT:
-        break;
-    }
-    return curve_linear();
-}
-
-static double curve_at(const struct curve *c, double x)
-{
-    if (c->exposure)
-        return x < c->start ? x * c->slope : c->start_out + c->outer * log2((x - c->start) * c->inner + 1);
-    return x < c->knee ? x : ((c->a2 * x + c->a1) * x + c->a0) / ((c->b2 * x + c->b1) * x + c->b0);
-}
-
-/* Where a rising curve reaches y, between lo and hi; the nearer end if it does not. */
-static double curve_inverse(const struct curve *c, double y, double lo, double hi)
-{
-    for (int i = 0; i < 100; i++) {
-        const double x = sqrt(lo * hi);
-        if (curve_at(c, x) < y)
-            lo = x;
-        else
-            hi = x;
-    }
-    return hi;
-}
+/* SDR white of a picture in cd/m2 (BT.2408); bt2390 alone asks. */
+enum { PEAK_DEFAULT = 10, WHITE_NITS = 203 };
 
 cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape, const struct cox_tonemap_settings *settings,
                                struct cox_tonemap_params *params)
@@ -360,11 +243,12 @@ cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape, const stru
     if (!(fabsf(settings->exposure_stops) <= 64.0f) || !(settings->peak >= 0.0f) || isnan(settings->desaturate))
         return COX_E_INVALID;
 
-    const struct curve c = curve_of(settings->op, settings->peak == 0.0f ? PEAK_DEFAULT : (double)settings->peak);
+    const struct cox__curve c =
+        cox__curve_of(settings->op, settings->peak == 0.0f ? PEAK_DEFAULT : (double)settings->peak, WHITE_NITS);
     const double strength = settings->desaturate == 0.0f ? 0.75 : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
     /* Colours begin to fade where the curve has left the middle of its range, but never below diffuse white. */
-    const double fade = curve_inverse(&c, 0.5, 1.0, 0x1p24);
-    const struct picture_params p = {.kind = c.exposure ? KIND_EXPOSURE : KIND_RATIONAL,
+    const double fade = cox__curve_inverse(&c, 0.5, 1.0, 0x1p24);
+    const struct picture_params p = {.kind = (int32_t)c.kind,
                                      .gain = (float)exp2((double)settings->exposure_stops),
                                      .a0 = (float)c.a0,
                                      .a1 = (float)c.a1,
@@ -431,9 +315,10 @@ void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis, struct cox_
         stops = fmin(stops, fmax(-log2((double)analysis->highlight), 0.0));
     /* Then so much more as the operator takes from middle grey. Its curve depends on the peak, which moves along. */
     double lift = 0;
-    for (int i = 0; i < 8; i++) {
-        const struct curve c = curve_of(settings->op, fmax((double)analysis->peak * exp2(stops + lift), 1.0));
-        lift = log2(curve_inverse(&c, grey, grey / 8, grey * 8) / grey);
+    for (int i = 0; i < 8 && settings->op != COX_OPERATOR_LINEAR; i++) { /* which gives the same at any exposure */
+        const struct cox__curve c = cox__curve_of(settings->op, fmax((double)analysis->peak * exp2(stops + lift), 1.0),
+                                                  WHITE_NITS);
+        lift = log2(cox__curve_inverse(&c, grey, grey / 8, grey * 8) / grey);
     }
     stops = fmin(fmax(stops + lift + (double)settings->exposure_stops, -64.0), 64.0);
     settings->exposure_stops = (float)stops;

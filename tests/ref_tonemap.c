@@ -66,6 +66,9 @@ double ref_operator_at(const struct ref_operator *operator, double x)
     case COX_OPERATOR_EXPOSURE:
         return exposure(x, operator->f);
     case COX_OPERATOR_LINEAR:
+        return x / operator->peak;
+    case COX_OPERATOR_BT2390:
+    case COX_OPERATOR_CLIP:
     case COX_OPERATOR_COUNT:
         break;
     }

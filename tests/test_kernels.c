@@ -350,7 +350,7 @@ Test(kernels, stay_within_one_code_of_the_reference)
 
 Test(kernels, encode_every_step_of_the_scale)
 {
-    /* Through the linear operator the light of each 16-bit code must come back as that code, one off at most. */
+    /* Through clip the light of each 16-bit code must come back as that code, one off at most. */
     cox_runtime *runtime = open_devices(NULL);
     struct picture picture = picture_new(runtime, 256, 256, COX_PIXEL_RGBA_FLOAT, COX_PIXEL_RGBA16, 0);
     for (uint32_t y = 0; y < 256; y++) {
@@ -361,7 +361,7 @@ Test(kernels, encode_every_step_of_the_scale)
         }
     }
     for (uint32_t device = 0; device < cox_runtime_device_count(runtime); device++) {
-        map(runtime, &picture, &(struct cox_tonemap_settings){.op = COX_OPERATOR_LINEAR}, VARIANT_OWN, device);
+        map(runtime, &picture, &(struct cox_tonemap_settings){.op = COX_OPERATOR_CLIP}, VARIANT_OWN, device);
         for (uint32_t i = 0; i < 65536; i++) {
             const int off = (int)code_at(&picture, i % 256, i / 256, 1) - (int)i;
             cr_assert(off >= -1 && off <= 1, "code %u became %d", i, (int)i + off);
@@ -601,7 +601,7 @@ Test(kernels, turn_hot_spots_white_and_leave_saturated_colours_their_hue)
     cox_session *session = session_new(runtime, &picture, false, VARIANT_OWN, 0);
     for (int op = 0; op < COX_OPERATOR_COUNT; op++) {
         map_in(session, &picture, &(struct cox_tonemap_settings){.op = op, .peak = 400});
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 3 && op != COX_OPERATOR_LINEAR; i++) /* to which half the peak is no hot spot */
             cr_expect_geq(code_at(&picture, 0, 0, i), 230, "%s: channel %d of the flame", cox_operator_name(op), i);
         const uint32_t paint[3] = {code_at(&picture, 1, 0, 0), code_at(&picture, 1, 0, 1), code_at(&picture, 1, 0, 2)};
         const uint32_t lamp = code_at(&picture, 2, 0, 2), lamp_red = code_at(&picture, 2, 0, 0);
@@ -609,7 +609,7 @@ Test(kernels, turn_hot_spots_white_and_leave_saturated_colours_their_hue)
         map_in(session, &picture, &(struct cox_tonemap_settings){.op = op, .peak = 400, .desaturate = -1});
         for (int i = 0; i < 3; i++)
             cr_expect_eq(code_at(&picture, 1, 0, i), paint[i], "%s: paint does not fade", cox_operator_name(op));
-        if (op != COX_OPERATOR_EXPOSURE && op != COX_OPERATOR_LINEAR) /* these work on each channel */
+        if (op != COX_OPERATOR_EXPOSURE && op != COX_OPERATOR_CLIP) /* these work on each channel */
             cr_expect_lt(code_at(&picture, 0, 0, 2), 100, "%s: no fading by request", cox_operator_name(op));
     }
     cox_session_destroy(&session);
@@ -736,7 +736,7 @@ Test(kernels, keep_a_night_scene_dark_and_a_few_lamps_out_of_the_peak)
     cox_tonemap_read_analysis(night, &analysis);
     cr_expect_float_eq(analysis.peak, 100, 3, "51 are one too many");
 
-    struct cox_tonemap_settings settings = {.op = COX_OPERATOR_LINEAR, .exposure_stops = 0.5f};
+    struct cox_tonemap_settings settings = {.op = COX_OPERATOR_CLIP, .exposure_stops = 0.5f};
     cox_tonemap_expose(&analysis, &settings);
     cr_expect_float_eq(settings.exposure_stops, 1.5f, 0.1, "one stop takes the highlight to white");
     cr_expect_float_eq(settings.peak, analysis.peak * exp2f(settings.exposure_stops), 0.1);
