@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "curve.h"
 #include <math.h>
+#include <string.h>
 
 /* Hable's curve for Uncharted 2, scaled so that the peak becomes white. The subtraction of E/F is folded into the
  * numerator, where nothing cancels. */
@@ -74,9 +75,53 @@ static struct cox__curve curve_exposure(double peak)
                                .outer = log(2.0) / (hi * white)};
 }
 
+static const double pq_m1 = 2610.0 / 16384, pq_m2 = 2523.0 / 32;
+static const double pq_c1 = 3424.0 / 4096, pq_c2 = 2413.0 / 128, pq_c3 = 2392.0 / 128;
+
+double cox__pq_signal(double light)
+{
+    const double y = pow(fmin(fmax(light, 0.0), 1.0), pq_m1);
+    return pow((pq_c1 + pq_c2 * y) / (1 + pq_c3 * y), pq_m2);
+}
+
+double cox__pq_light(double signal)
+{
+    const double y = pow(fmin(fmax(signal, 0.0), 1.0), 1 / pq_m2);
+    return pow(fmax(y - pq_c1, 0.0) / (pq_c2 - pq_c3 * y), 1 / pq_m1);
+}
+
+/* The EETF of Report ITU-R BT.2390, without its black lift. */
+static struct cox__curve curve_bt2390(double peak, double white_nits)
+{
+    const double pq_nits = 10000, white = fmin(fmax(white_nits, 1.0), pq_nits) / pq_nits;
+    /* The spline is monotonic while SDR white has a third of the peak's signal, and the kernel's fit is good while it has
+     * 0.43 of it, which it has from 48 cd/m2 on (a cinema's white). Under a darker white the peak is lower. */
+    const double source = fmin(cox__pq_signal(peak * white), cox__pq_signal(white) / 0.43);
+    peak = fmin(peak, cox__pq_light(source) / white);
+    if (!(peak >= 1.001)) /* nothing to compress */
+        return curve_clip();
+    const double most = cox__pq_signal(white) / source;
+    return (struct cox__curve){.kind = COX__CURVE_BT2390,
+                               .most = most,
+                               .spline = 1.5 * most - 0.5,
+                               .source = source,
+                               .white = white,
+                               .peak = peak};
+}
+
+static double bt2390_at(const struct cox__curve *c, double x)
+{
+    const double signal = cox__pq_signal(fmin(x, c->peak) * c->white) / c->source;
+    if (signal <= c->spline)
+        return x;
+    const double t = (signal - c->spline) / (1 - c->spline), t2 = t * t, t3 = t2 * t;
+    const double mapped = (2 * t3 - 3 * t2 + 1) * c->spline + (t3 - 2 * t2 + t) * (1 - c->spline) +
+                          (3 * t2 - 2 * t3) * c->most;
+    return cox__pq_light(mapped * c->source) / c->white;
+}
+
 struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_nits)
 {
-    (void)white_nits;
     peak = fmin(fmax(peak, 0x1p-10), 0x1p24); /* the kernel limits light to 2^24 */
     switch (op) {
     case COX_OPERATOR_HABLE:
@@ -92,6 +137,7 @@ struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_
     case COX_OPERATOR_LINEAR:
         return curve_linear(peak);
     case COX_OPERATOR_BT2390:
+        return curve_bt2390(peak, white_nits);
     case COX_OPERATOR_CLIP:
     case COX_OPERATOR_COUNT:
         break;
@@ -103,6 +149,8 @@ double cox__curve_at(const struct cox__curve *c, double x)
 {
     if (c->kind == COX__CURVE_EXPOSURE)
         return x < c->start ? x * c->slope : c->start_out + c->outer * log2((x - c->start) * c->inner + 1);
+    if (c->kind == COX__CURVE_BT2390)
+        return bt2390_at(c, x);
     return x < c->knee ? x : ((c->a2 * x + c->a1) * x + c->a0) / ((c->b2 * x + c->b1) * x + c->b0);
 }
 
@@ -116,4 +164,36 @@ double cox__curve_inverse(const struct cox__curve *c, double y, double lo, doubl
             hi = x;
     }
     return hi;
+}
+
+/* q of pq.clh, by interpolation. Between the zeros of a Chebyshev polynomial that is within a hair of the best fit; the
+ * square before q stands for the two zeros next to the knee. */
+void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out)
+{
+    enum { COUNT = sizeof(out->q) / sizeof(out->q[0]) };
+    memset(out, 0, sizeof(*out));
+    if (c->kind != COX__CURVE_BT2390)
+        return;
+    const double pi = 3.14159265358979323846;
+    const double low = log2(cox__pq_light(c->spline * c->source) / c->white), high = log2(c->peak);
+    double t[COUNT], newton[COUNT]; /* divided differences */
+    for (int i = 0; i < COUNT; i++) {
+        t[i] = cos(pi * (i + 0.5) / (COUNT + 2));
+        const double at = low + (high - low) * (t[i] + 1) / 2;
+        newton[i] = (log2(bt2390_at(c, exp2(at))) - at) / ((t[i] + 1) * (t[i] + 1));
+    }
+    for (int order = 1; order < COUNT; order++)
+        for (int i = COUNT - 1; i >= order; i--)
+            newton[i] = (newton[i] - newton[i - 1]) / (t[i] - t[i - order]);
+    double powers[COUNT] = {0}; /* of t: Horner's scheme over the differences */
+    for (int i = COUNT - 1; i >= 0; i--) {
+        for (int j = COUNT - 1; j > 0; j--)
+            powers[j] = powers[j - 1] - t[i] * powers[j];
+        powers[0] = newton[i] - t[i] * powers[0];
+    }
+    out->peak = (float)c->peak;
+    out->scale = (float)(2 / (high - low));
+    out->offset = (float)(-2 * low / (high - low) - 1);
+    for (int i = 0; i < COUNT; i++)
+        out->q[i] = (float)powers[i];
 }

@@ -15,9 +15,19 @@ struct cox__curve {
     double a0, a1, a2, b0, b1, b2, knee;
     /* Exposure: x slope up to x = start, then start_out + outer log2((x - start) inner + 1). */
     double slope, start, start_out, inner, outer;
+    /* bt2390: the PQ signal `source` of the peak and, where that counts as 1, `most` of SDR white and `spline` of the
+     * knee; `white`, the light of SDR white over 10 000 cd/m2; the peak as light, in multiples of SDR white. */
+    double source, most, spline, white, peak;
 };
 
-/* `peak` is limited to 2^-10 .. 2^24. `white_nits`, the light of SDR white, matters to bt2390 alone. */
+/* The constants of bt2390 for kernels: struct bt2390_params of pq.clh. */
+struct cox__bt2390 {
+    float peak, scale, offset;
+    float q[7];
+};
+
+/* `peak` is limited to 2^-10 .. 2^24. `white_nits`, the light of SDR white, matters to bt2390 alone, whose peak is also
+ * limited to 10 000 cd/m2. */
 struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_nits);
 
 /* The curve at x >= 0, not limited to 1. */
@@ -25,5 +35,12 @@ double cox__curve_at(const struct cox__curve *c, double x);
 
 /* Where a rising curve reaches y, between lo and hi; the nearer end if it does not. */
 double cox__curve_inverse(const struct cox__curve *c, double y, double lo, double hi);
+
+/* For the kernels; all zeros unless the curve is of kind COX__CURVE_BT2390. */
+void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out);
+
+/* PQ (SMPTE ST 2084): light 0 .. 1, where 1 is 10 000 cd/m2, to signal, and back. */
+double cox__pq_signal(double light);
+double cox__pq_light(double signal);
 
 #endif

@@ -5,10 +5,11 @@
  *     m    = max(R, G, B)
  *     w    = over / (over + 3)                        over = fade_speed * max(Y - fade, 0), Y the luminance of c
  *     c    = c + (m - c) * w                          light above `fade` turns white, as on film
- *     rational operators (hable, reinhard, mobius, aces, linear), kind 0:
+ *     rational operators (hable, reinhard, mobius, aces, linear, clip), kind 0:
  *         f(m) = (a2 m^2 + a1 m + a0) / (b2 m^2 + b1 m + b0), or m below `knee`;  c = c * f(m)/m
  *     exposure operator, kind 1, each channel for itself:
  *         c = c * slope below `start`, else log2((c - start) * inner + 1) * outer + start_out
+ *     bt2390, kind 2: f(m) as in pq.clh;  c = c * f(m)/m
  *     code = round(scale * sRGB(min(c, 1)));   alpha = round(scale * min(max(a, 0), 1)), NaN = 1
  * The constants come from kernels/tonemap.c, computed in double precision and rounded once.
  *
@@ -22,6 +23,7 @@
  * Numerics: see detmath.clh. Every result depends on its own pixel only, so neither the cut nor COX_WIDTH matters.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "detmath.clh"
+#include "pq.clh"
 #include "pixels.clh"
 
 struct picture_params {
@@ -32,6 +34,7 @@ struct picture_params {
     float knee;
     float fade, fade_speed;
     float slope, start, start_out, inner, outer;
+    struct bt2390_params eetf;
 };
 
 #if COX_OUT_16
@@ -80,6 +83,14 @@ static inline struct codes map_pixels(struct pixels px, const struct picture_par
         real inverse = det_rcp(q * whiten); /* one reciprocal for both quotients */
         real w = over * (inverse * q);
         real ratio = PICK(m < REAL(k->knee), REAL(1.0f), p * (inverse * whiten));
+        r = MULADD(m - r, w, r) * ratio;
+        g = MULADD(m - g, w, g) * ratio;
+        b = MULADD(m - b, w, b) * ratio;
+    } else if (k->kind == 2) {
+        real light = det_max(m, REAL(0x1p-40f));
+        real inverse = det_rcp(light * whiten);
+        real w = over * (inverse * light);
+        real ratio = bt2390(light, &k->eetf) * (inverse * whiten);
         r = MULADD(m - r, w, r) * ratio;
         g = MULADD(m - g, w, g) * ratio;
         b = MULADD(m - b, w, b) * ratio;

@@ -17,6 +17,7 @@ struct picture_params {
     float knee;
     float fade, fade_speed;
     float slope, start, start_out, inner, outer;
+    struct cox__bt2390 eetf;
 };
 
 /* Work-item shapes. The CPU's were measured on PoCL (docs/kernels.md); a GPU takes one pixel per work-item. */
@@ -31,7 +32,7 @@ enum {
     HISTOGRAM_ROWS = 8,
 };
 
-_Static_assert(sizeof(struct picture_params) == 64, "16 words, no padding");
+_Static_assert(sizeof(struct picture_params) == 104, "26 words, no padding");
 _Static_assert(sizeof(struct picture_params) <= sizeof(struct cox_tonemap_params), "fits in the public block");
 
 const char *cox_operator_name(enum cox_operator op)
@@ -248,22 +249,23 @@ cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape, const stru
     const double strength = settings->desaturate == 0.0f ? 0.75 : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
     /* Colours begin to fade where the curve has left the middle of its range, but never below diffuse white. */
     const double fade = cox__curve_inverse(&c, 0.5, 1.0, 0x1p24);
-    const struct picture_params p = {.kind = (int32_t)c.kind,
-                                     .gain = (float)exp2((double)settings->exposure_stops),
-                                     .a0 = (float)c.a0,
-                                     .a1 = (float)c.a1,
-                                     .a2 = (float)c.a2,
-                                     .b0 = (float)c.b0,
-                                     .b1 = (float)c.b1,
-                                     .b2 = (float)c.b2,
-                                     .knee = (float)c.knee,
-                                     .fade = (float)fade,
-                                     .fade_speed = (float)(strength / fade),
-                                     .slope = (float)c.slope,
-                                     .start = (float)c.start,
-                                     .start_out = (float)c.start_out,
-                                     .inner = (float)c.inner,
-                                     .outer = (float)c.outer};
+    struct picture_params p = {.kind = (int32_t)c.kind,
+                               .gain = (float)exp2((double)settings->exposure_stops),
+                               .a0 = (float)c.a0,
+                               .a1 = (float)c.a1,
+                               .a2 = (float)c.a2,
+                               .b0 = (float)c.b0,
+                               .b1 = (float)c.b1,
+                               .b2 = (float)c.b2,
+                               .knee = (float)c.knee,
+                               .fade = (float)fade,
+                               .fade_speed = (float)(strength / fade),
+                               .slope = (float)c.slope,
+                               .start = (float)c.start,
+                               .start_out = (float)c.start_out,
+                               .inner = (float)c.inner,
+                               .outer = (float)c.outer};
+    cox__curve_bt2390(&c, &p.eetf);
     memset(params, 0, sizeof(*params));
     memcpy(params, &p, sizeof(p));
     return COX_OK;

@@ -7,7 +7,7 @@
  * pictures of examples/data. Each is mapped by every operator to 8 bits, and by one to 16 bits as well,
  *   (a) by each device alone,
  *   (b) by all devices under random splits, each frame under another one: --splits N of them for each picture, 100 unless
- *       said, shared out over its seven mappings.
+ *       said, shared out over its nine mappings.
  * The analysis pass does (a) and (b) too, under the same splits as far as its granule allows. Two frames are in flight at
  * a time. Every result is compared byte by byte with the first device's, and before each frame the output is filled with the
  * complement of what is expected, so that a row nobody wrote shows. The bands that really ran are taken from the session's
@@ -54,6 +54,7 @@ static const struct mapping {
     {COX_OPERATOR_HABLE, COX_PIXEL_RGBA8},    {COX_OPERATOR_REINHARD, COX_PIXEL_RGBA8},
     {COX_OPERATOR_MOBIUS, COX_PIXEL_RGBA8},   {COX_OPERATOR_ACES, COX_PIXEL_RGBA8},
     {COX_OPERATOR_EXPOSURE, COX_PIXEL_RGBA8}, {COX_OPERATOR_LINEAR, COX_PIXEL_RGBA8},
+    {COX_OPERATOR_BT2390, COX_PIXEL_RGBA8},   {COX_OPERATOR_CLIP, COX_PIXEL_RGBA8},
     {COX_OPERATOR_HABLE, COX_PIXEL_RGBA16},
 };
 enum { MAPPING_COUNT = sizeof mappings / sizeof mappings[0] };

@@ -52,6 +52,32 @@ static double exposure(double x, double f)
     return c * pow(2, -3.5);
 }
 
+static double pq_encode(double nits)
+{
+    const double y = pow(nits / 10000, 2610.0 / 16384);
+    return pow((3424.0 / 4096 + 2413.0 / 128 * y) / (1 + 2392.0 / 128 * y), 2523.0 / 32);
+}
+
+static double pq_decode(double signal)
+{
+    const double e = pow(signal, 32 / 2523.0);
+    return 10000 * pow(fmax(e - 3424.0 / 4096, 0) / (2413.0 / 128 - 2392.0 / 128 * e), 16384.0 / 2610);
+}
+
+double ref_bt2390(double x, double peak, double white_nits)
+{
+    if (peak <= 1)
+        return x;
+    const double white = pq_encode(white_nits), source = pq_encode(fmin(peak * white_nits, 10000));
+    const double max_lum = white / source, ks = 1.5 * max_lum - 0.5;
+    const double e1 = fmin(pq_encode(x * white_nits) / source, 1), t = (e1 - ks) / (1 - ks);
+    if (e1 <= ks)
+        return x;
+    const double e2 = (2 * pow(t, 3) - 3 * pow(t, 2) + 1) * ks + (pow(t, 3) - 2 * pow(t, 2) + t) * (1 - ks) +
+                      (-2 * pow(t, 3) + 3 * pow(t, 2)) * max_lum;
+    return pq_decode(e2 * source) / white_nits;
+}
+
 double ref_operator_at(const struct ref_operator *operator, double x)
 {
     switch (operator->op) {
@@ -68,6 +94,7 @@ double ref_operator_at(const struct ref_operator *operator, double x)
     case COX_OPERATOR_LINEAR:
         return x / operator->peak;
     case COX_OPERATOR_BT2390:
+        return ref_bt2390(x, operator->peak, 203);
     case COX_OPERATOR_CLIP:
     case COX_OPERATOR_COUNT:
         break;

@@ -19,6 +19,9 @@ void ref_operator_init(struct ref_operator *operator, enum cox_operator op, doub
 /* The operator on one number, not limited. */
 double ref_operator_at(const struct ref_operator *operator, double x);
 
+/* The EETF of Report BT.2390 without black lift: light and peak in multiples of SDR white, which is `white_nits`. */
+double ref_bt2390(double x, double peak, double white_nits);
+
 /* f of the exposure operator, from the two stops of the OpenEXR viewers. */
 double ref_exposure_f(double k_low, double k_high);
 

@@ -1,5 +1,7 @@
 /* The error bounds that kernels/detmath.clh claims, by compiling it as C: its operations are those of the host.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "curve.h"
+#include "ref_tonemap.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -52,6 +54,8 @@ static inline int min(int a, int b)
 #endif
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #include "detmath.clh"
+
+#include "pq.clh"
 
 TestSuite(detmath, .timeout = 120);
 
@@ -138,5 +142,90 @@ Test(detmath, quantising_rounds_to_the_nearest_code)
     for (int code = 0; code < 65535; code++) {
         cr_assert_eq(det_quantise((float)((code + 0.49) / 65535), 65535.0f, 0xffff), (uint)code);
         cr_assert_eq(det_quantise((float)((code + 0.51) / 65535), 65535.0f, 0xffff), (uint)code + 1);
+    }
+}
+
+/* --- BT.2390 ------------------------------------------------------------------------------------------------------ */
+
+static struct bt2390_params bt2390_of(double peak, double white_nits)
+{
+    const struct cox__curve curve = cox__curve_of(COX_OPERATOR_BT2390, peak, white_nits);
+    cr_assert_eq(curve.kind, COX__CURVE_BT2390);
+    struct cox__bt2390 host;
+    struct bt2390_params kernel;
+    cox__curve_bt2390(&curve, &host);
+    cr_assert_eq(sizeof(host), sizeof(kernel));
+    memcpy(&kernel, &host, sizeof(kernel));
+    return kernel;
+}
+
+/* The largest relative error of the kernel's curve and of the host's. */
+static double bt2390_error(double peak, double white_nits)
+{
+    const struct bt2390_params params = bt2390_of(peak, white_nits);
+    const struct cox__curve curve = cox__curve_of(COX_OPERATOR_BT2390, peak, white_nits);
+    double worst = 0;
+    FOR_FLOATS(x, 0x1p-40f, (float)peak * 4, 20011)
+    {
+        const double exact = ref_bt2390((double)x, peak, white_nits);
+        worst = fmax(worst, fabs((double)bt2390(x, &params) / exact - 1));
+        cr_assert_lt(fabs(cox__curve_at(&curve, (double)x) / exact - 1), 1e-9);
+    }
+    return worst;
+}
+
+Test(detmath, bt2390_is_within_its_bound)
+{
+    const double whites[] = {48, 100, 203, 400, 1000}, nits[] = {1, 300, 600, 1000, 2000, 4000, 10000};
+    for (int w = 0; w < 5; w++) {
+        double worst = 0;
+        for (int n = 0; n < 7; n++)
+            worst = fmax(worst, bt2390_error(fmax(nits[n] / whites[w], 1.002), whites[w]));
+        fprintf(stderr, "bt2390: relative error %.3g, white at %g cd/m2\n", worst, whites[w]);
+        cr_expect_lt(worst, whites[w] > 200 ? 2e-6 : whites[w] > 99 ? 7e-6 : 3e-5);
+    }
+}
+
+Test(detmath, bt2390_leaves_dark_light_as_it_is_and_takes_the_peak_to_white)
+{
+    const struct bt2390_params params = bt2390_of(1000 / 203.0, 203);
+    const double knee = 0.43; /* PQ^-1(1.5 PQ(203) - 0.5 PQ(1000)) is 88 cd/m2 */
+    FOR_FLOATS(x, 0x1p-40f, (float)knee, 20011)
+    cr_assert_eq(bt2390(x, &params), x);
+    cr_expect_lt(bt2390(0.45f, &params), 0.45f);
+    cr_expect_float_eq(bt2390(1000 / 203.0f, &params), 1.0f, 2e-6);
+    cr_expect_float_eq(bt2390(0x1p24f, &params), 1.0f, 2e-6);
+    float before = 0;
+    for (int i = 0; i <= 5000; i++) {
+        const float now = bt2390(0.001f * (float)(i + 1), &params);
+        cr_assert_geq(now, before - 2e-6f);
+        before = now;
+    }
+}
+
+Test(detmath, bt2390_is_defined_for_any_peak_and_white)
+{
+    const double whites[] = {0, 1, 10, 47, 203, 9999, 10000, 1e9}, peaks[] = {0, 0.5, 1, 1.0005, 1.002, 10, 1e4, 1e30};
+    for (int w = 0; w < 8; w++) {
+        for (int p = 0; p < 8; p++) {
+            const struct cox__curve curve = cox__curve_of(COX_OPERATOR_BT2390, peaks[p], whites[w]);
+            struct cox__bt2390 host;
+            struct bt2390_params params;
+            cox__curve_bt2390(&curve, &host);
+            memcpy(&params, &host, sizeof(params));
+            double before = 0;
+            for (double x = 1e-6; x < 1e6; x *= 1.1) {
+                const double y = cox__curve_at(&curve, x);
+                cr_assert(y >= before * (1 - 1e-12), "white %g, peak %g: %g at %g", whites[w], peaks[p], y, x);
+                before = y;
+                if (curve.kind == COX__CURVE_BT2390)
+                    cr_assert(fabs((double)bt2390((float)x, &params) / y - 1) < 1e-4, "white %g, peak %g: %g at %g",
+                              whites[w], peaks[p], (double)bt2390((float)x, &params), x);
+            }
+            if (curve.kind == COX__CURVE_BT2390)
+                cr_expect_float_eq(before, 1, 1e-9);
+            else
+                cr_expect(peaks[p] < 1.001 || whites[w] > 9000);
+        }
     }
 }

@@ -379,10 +379,10 @@ Test(kernels, take_the_peak_to_white)
     cox_runtime *runtime = open_devices(NULL);
     struct picture picture = picture_new(runtime, 3, 1, COX_PIXEL_RGBA_FLOAT, COX_PIXEL_RGBA8, 0);
     const enum cox_operator scaled[] = {COX_OPERATOR_HABLE, COX_OPERATOR_REINHARD, COX_OPERATOR_MOBIUS,
-                                        COX_OPERATOR_EXPOSURE};
+                                        COX_OPERATOR_EXPOSURE, COX_OPERATOR_LINEAR};
     const float peaks[] = {4, 10, 1000, 12345};
     cox_session *session = session_new(runtime, &picture, false, VARIANT_OWN, 0);
-    for (int op = 0; op < 4; op++) {
+    for (int op = 0; op < 5; op++) {
         for (int p = 0; p < 4; p++) {
             for (uint32_t x = 0; x < 3; x++) {
                 const double light = (double)peaks[p] * (x == 0 ? 0.5 : x == 1 ? 1 : 3);
@@ -834,10 +834,10 @@ Test(kernels, refuse_settings_that_are_none)
             struct cox_tonemap_settings settings = odd[i];
             settings.op = op;
             cr_expect_eq(cox_tonemap_prepare(&shape, &settings, &params), COX_OK);
-            for (int w = 1; w < 16; w++) {
+            for (size_t w = 1; w < sizeof(params.word) / sizeof(params.word[0]); w++) {
                 float word;
                 memcpy(&word, &params.word[w], 4);
-                cr_expect(isfinite(word), "word %d of settings %zu, %s", w, i, cox_operator_name(op));
+                cr_expect(isfinite(word), "word %zu of settings %zu, %s", w, i, cox_operator_name(op));
             }
         }
     }
