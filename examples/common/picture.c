@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "picture.h"
+#include "peek.h"
 #include "picture_kinds.h"
 
 #include <errno.h>
@@ -43,14 +44,18 @@ bool picture_check_size(int64_t width, int64_t height, struct picture_error *err
     return true;
 }
 
-/* Reads everything that a descriptor gives, whether or not it knows its size beforehand. */
-static bool load(int fd, uint64_t expected, uint8_t **data, size_t *bytes, struct picture_error *error)
+/* Reads everything that a descriptor gives, whether or not it knows its size beforehand, after the `there` bytes of it that
+ * have been looked at. */
+static bool load(int fd, uint64_t expected, const uint8_t seen[PEEK_BYTES], size_t there, uint8_t **data, size_t *bytes,
+                 struct picture_error *error)
 {
     size_t capacity = expected ? (size_t)expected + 1 : 1 << 16;
     size_t used = 0;
     uint8_t *block = malloc(capacity);
     if (!block)
         goto no_memory;
+    used = there < capacity ? there : capacity;
+    memcpy(block, seen, used);
     for (;;) {
         ssize_t got = read(fd, block + used, capacity - used);
         if (got < 0 && errno == EINTR)
@@ -156,7 +161,9 @@ bool picture_input_open(struct picture_input **out, const char *path, enum pictu
 {
     *out = NULL;
     bool standard = !strcmp(path, "-");
-    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    uint8_t seen[PEEK_BYTES];
+    size_t there;
+    int fd = peek_open(path, seen, &there);
     if (fd < 0)
         return picture_fail(error, "cannot be opened: %s", strerror(errno));
     uint8_t *data = NULL;
@@ -170,8 +177,8 @@ bool picture_input_open(struct picture_input **out, const char *path, enum pictu
     else if (about.st_size > 0 && (uint64_t)about.st_size > file_bytes_max)
         picture_fail(error, "the file is larger than any picture that this program takes");
     else
-        loaded = load(fd, S_ISREG(about.st_mode) && about.st_size > 0 ? (uint64_t)about.st_size : 0, &data, &bytes,
-                      error);
+        loaded = load(fd, S_ISREG(about.st_mode) && about.st_size > 0 ? (uint64_t)about.st_size : 0, seen, there, &data,
+                      &bytes, error);
     if (!standard)
         close(fd);
     return loaded && open_loaded(out, data, bytes, data, alpha, error);

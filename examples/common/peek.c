@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "peek.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The shortest header of a video, and more than any magic number. */
+enum { LEAST = 16 };
+
+/* What has been looked at and not been opened. */
+static struct {
+    char *path; /* NULL = nothing */
+    int fd;
+    size_t count;
+    uint8_t bytes[PEEK_BYTES];
+} kept;
+
+static bool standard(const char *path)
+{
+    return !strcmp(path, "-");
+}
+
+static int open_path(const char *path)
+{
+    return standard(path) ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+}
+
+static void close_path(const char *path, int fd)
+{
+    if (!standard(path))
+        close(fd);
+}
+
+static bool is_kept(const char *path)
+{
+    return kept.path && !strcmp(kept.path, path);
+}
+
+static void forget(void)
+{
+    free(kept.path);
+    kept.path = NULL;
+    kept.count = 0;
+}
+
+/* Fills `bytes` from a descriptor until LEAST are there; from `from` on where that is not negative. */
+static size_t fill(int fd, off_t from, uint8_t bytes[PEEK_BYTES])
+{
+    size_t count = 0;
+    while (count < LEAST) {
+        ssize_t got = from < 0 ? read(fd, bytes + count, PEEK_BYTES - count)
+                               : pread(fd, bytes + count, PEEK_BYTES - count, from + (off_t)count);
+        if (got < 0 && errno == EAGAIN) {
+            struct pollfd wait = {.fd = fd, .events = POLLIN};
+            (void)poll(&wait, 1, -1);
+            continue;
+        }
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        count += (size_t)got;
+    }
+    return count;
+}
+
+/* Bytes and descriptor stay for the open that follows. */
+static size_t keep(const char *path, int fd)
+{
+    if (kept.path)
+        close_path(kept.path, kept.fd);
+    forget();
+    kept.path = strdup(path);
+    if (!kept.path) {
+        close_path(path, fd);
+        return 0;
+    }
+    kept.fd = fd;
+    kept.count = fill(fd, -1, kept.bytes);
+    return kept.count;
+}
+
+size_t peek_look(const char *path, uint8_t bytes[PEEK_BYTES])
+{
+    size_t count = 0;
+    if (!is_kept(path)) {
+        struct stat about;
+        int fd = open_path(path);
+        if (fd < 0)
+            return 0;
+        if (fstat(fd, &about) || S_ISDIR(about.st_mode)) {
+            close_path(path, fd);
+            return 0;
+        }
+        if (S_ISREG(about.st_mode)) {
+            off_t from = lseek(fd, 0, SEEK_CUR);
+            count = from < 0 ? 0 : fill(fd, from, bytes);
+            close_path(path, fd);
+            return count;
+        }
+        count = keep(path, fd);
+    }
+    count = kept.count;
+    memcpy(bytes, kept.bytes, count);
+    return count;
+}
+
+int peek_open(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count)
+{
+    *count = 0;
+    if (!is_kept(path))
+        return open_path(path);
+    int fd = kept.fd;
+    *count = kept.count;
+    memcpy(bytes, kept.bytes, kept.count);
+    forget();
+    return fd;
+}
