@@ -426,7 +426,7 @@ refuses 2 'no input' 'no input' -o a.png
 refuses 2 'no output' 'no output' "$work/small.pfm"
 refuses 2 'no option --frobnicate' 'an unknown option' "$work/small.pfm" -o a.png --frobnicate
 refuses 2 '--operator needs a value' 'an option without its value' "$work/small.pfm" -o a.png --operator
-refuses 2 'one picture at a time' 'two inputs' "$work/small.pfm" "$work/small.pfm" -o a.png
+refuses 2 'one picture or video at a time' 'two inputs' "$work/small.pfm" "$work/small.pfm" -o a.png
 refuses 2 'only one of' 'two outputs on standard output' "$work/small.pfm" -o - --stats -
 
 # --- No OpenCL ---
