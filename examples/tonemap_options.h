@@ -21,44 +21,45 @@ struct options {
     const char *output;
     const char *stats;
     const char *trace;
-    enum output_kind to;
 
     /* The look. */
-    enum cox_operator op;
     double exposure_stops;
-    bool peak_auto;
-    double peak_nits;
+    double peak_nits; /* unless peak_auto */
     double sdr_white_nits;
     float desaturate; /* as in the library's settings */
+    enum cox_operator op;
     enum cox_dither dither;
+    enum output_kind to;
     uint32_t depth; /* 8, 10 or 16 */
     enum picture_alpha alpha;
 
-    /* What the stream is, where it does not say so itself. */
-    bool has_transfer, has_primaries, has_range;
+    /* What the stream is, where it does not say so itself; see has_... below. */
     enum cox_transfer transfer;
     enum cox_primaries primaries;
     enum cox_range range;
-    struct video_raw raw;       /* raw.given: the input is raw frames, whatever its bytes look like */
-    bool raw_by_name;           /* the input's name ends as raw files' names do, but no size is given */
     struct video_rational rate; /* 0:0 = not given */
+    struct video_raw raw;       /* raw.given: the input is raw frames, whatever its bytes look like */
 
-    /* Which frames. */
+    /* Which frames of it. */
     uint64_t start;
     uint64_t frames; /* 0 = all */
-    bool one_frame;  /* --frame: */
-    uint64_t frame;
-    bool lookahead;
+    uint64_t frame;  /* the only one, if one_frame */
 
     /* Who does the work. */
     const char *devices;
     const char *policy;
     double ratios[COX_DEVICES_MAX];
+    uint64_t repeat;
     uint32_t ratio_count;
     enum cox_reserve reserve;
     uint32_t reserve_cpu;
     uint32_t in_flight;
-    uint64_t repeat;
+
+    bool peak_auto;
+    bool has_transfer, has_primaries, has_range;
+    bool raw_by_name; /* the input's name ends as raw files' names do, but no size is given */
+    bool one_frame;
+    bool lookahead;
     bool no_cache, verify, hash, verbose, quiet;
 };
 

@@ -16,6 +16,7 @@ struct report {
     size_t band_count, band_capacity;
     uint64_t delivered, lost;
     size_t *delivered_at; /* place of the n-th delivered frame in `frames`; as large as `frames` */
+    bool newest_only;     /* there is one frame at most, at place 0 */
 };
 
 struct report *report_create(uint32_t device_count, uint64_t frames)
@@ -38,6 +39,14 @@ struct report *report_create(uint32_t device_count, uint64_t frames)
         return NULL;
     }
     return report;
+}
+
+void report_keep_newest(struct report *report)
+{
+    pthread_mutex_lock(&report->lock);
+    report->newest_only = true;
+    report->frame_count = report->band_count = 0;
+    pthread_mutex_unlock(&report->lock);
 }
 
 void report_destroy(struct report **report)
@@ -81,6 +90,13 @@ void report_on_frame(void *user, const struct cox_frame_report *from)
 {
     struct report *report = user;
     pthread_mutex_lock(&report->lock);
+    if (report->newest_only) {
+        report->frame_count = report->band_count = 0;
+        if (from->warmup) {
+            pthread_mutex_unlock(&report->lock);
+            return;
+        }
+    }
     if (!grow(report, from->band_count)) {
         report->lost++;
         pthread_mutex_unlock(&report->lock);
@@ -100,8 +116,10 @@ void report_on_frame(void *user, const struct cox_frame_report *from)
     if (from->band_count)
         memcpy(report->bands + report->band_count, from->bands, from->band_count * sizeof *from->bands);
     report->band_count += from->band_count;
-    if (!from->warmup)
-        report->delivered_at[report->delivered++] = report->frame_count;
+    if (!from->warmup) {
+        report->delivered_at[report->newest_only ? 0 : report->delivered] = report->frame_count;
+        report->delivered++;
+    }
     report->frame_count++;
     pthread_mutex_unlock(&report->lock);
 }
@@ -126,9 +144,9 @@ bool report_frame(struct report *report, uint64_t n, struct report_frame *frame,
                   uint32_t max_bands)
 {
     pthread_mutex_lock(&report->lock);
-    bool there = n < report->delivered;
+    bool there = n < report->delivered && (!report->newest_only || (report->frame_count && n + 1 == report->delivered));
     if (there) {
-        *frame = report->frames[report->delivered_at[n]];
+        *frame = report->frames[report->delivered_at[report->newest_only ? 0 : n]];
         if (frame->band_count > max_bands)
             frame->band_count = max_bands;
         if (frame->band_count)
@@ -207,6 +225,83 @@ done:
 
 /* --- Statistics ---------------------------------------------------------------------------------------------------- */
 
+static void write_stats_bands(struct json *json, const struct report_frame *frame, const struct cox_band_report *bands)
+{
+    json_key(json, "bands");
+    json_open_array(json, true);
+    for (uint32_t b = 0; b < frame->band_count; b++) {
+        const struct cox_band_report *band = &bands[b];
+        json_open_object(json, true);
+        json_key(json, "device");
+        json_unsigned(json, band->device);
+        json_key(json, "first_row");
+        json_unsigned(json, band->first_row);
+        json_key(json, "rows");
+        json_unsigned(json, band->rows);
+        json_key(json, "wall_us");
+        json_us(json, band->wall_ns);
+        json_key(json, "queue_us");
+        json_us(json, band->queue_ns);
+        json_key(json, "kernel_us");
+        json_us(json, band->kernel_ns);
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
+static void write_scene(struct json *json, const struct report_scene *scene)
+{
+    json_key(json, "scene");
+    json_open_object(json, true);
+    json_key(json, "peak_nits");
+    json_number(json, (double)scene->peak_nits);
+    json_key(json, "average_nits");
+    json_number(json, (double)scene->average_nits);
+    json_key(json, "cut");
+    json_bool(json, scene->cut);
+    json_key(json, "curve_peak_nits");
+    json_number(json, (double)scene->curve_peak_nits);
+    json_key(json, "curve_gain");
+    json_number(json, (double)scene->curve_gain);
+    json_close_object(json);
+}
+
+static void write_film(struct json *json, const struct report_film *film)
+{
+    uint64_t work_ns = film->total_ns > film->start_ns ? film->total_ns - film->start_ns : 0;
+    json_key(json, "film");
+    json_open_object(json, false);
+    json_key(json, "frames_read");
+    json_unsigned(json, film->read);
+    json_key(json, "frames_written");
+    json_unsigned(json, film->written);
+    json_key(json, "start_us");
+    json_us(json, film->start_ns);
+    json_key(json, "total_us");
+    json_us(json, film->total_ns);
+    json_key(json, "fps");
+    json_number(json, work_ns ? (double)film->written * 1e9 / (double)work_ns : 0);
+    json_key(json, "waited_us");
+    json_open_object(json, true);
+    json_key(json, "input");
+    json_us(json, film->input_ns);
+    json_key(json, "devices");
+    json_us(json, film->devices_ns);
+    json_key(json, "output");
+    json_us(json, film->output_ns);
+    json_close_object(json);
+    json_key(json, "bound");
+    if (film->bound)
+        json_string(json, film->bound);
+    else
+        json_null(json);
+    if (film->scenes) {
+        json_key(json, "cuts");
+        json_unsigned(json, film->cuts);
+    }
+    json_close_object(json);
+}
+
 void report_write_stats(struct report *report, const struct report_about *about, FILE *stream)
 {
     struct report_summary summary;
@@ -241,26 +336,9 @@ void report_write_stats(struct report *report, const struct report_about *about,
         json_unsigned(&json, frame->index);
         json_key(&json, "wall_us");
         json_us(&json, frame->end_ns - frame->start_ns);
-        json_key(&json, "bands");
-        json_open_array(&json, true);
-        for (uint32_t b = 0; b < frame->band_count; b++) {
-            const struct cox_band_report *band = &report->bands[frame->first_band + b];
-            json_open_object(&json, true);
-            json_key(&json, "device");
-            json_unsigned(&json, band->device);
-            json_key(&json, "first_row");
-            json_unsigned(&json, band->first_row);
-            json_key(&json, "rows");
-            json_unsigned(&json, band->rows);
-            json_key(&json, "wall_us");
-            json_us(&json, band->wall_ns);
-            json_key(&json, "queue_us");
-            json_us(&json, band->queue_ns);
-            json_key(&json, "kernel_us");
-            json_us(&json, band->kernel_ns);
-            json_close_object(&json);
-        }
-        json_close_array(&json);
+        write_stats_bands(&json, frame, report->bands + frame->first_band);
+        if (about->film && frame->index < about->film->scene_count)
+            write_scene(&json, &about->film->scenes[frame->index]);
         json_close_object(&json);
     }
     pthread_mutex_unlock(&report->lock);
@@ -278,6 +356,8 @@ void report_write_stats(struct report *report, const struct report_about *about,
     json_key(&json, "efficiency");
     json_number(&json, summary.efficiency);
     json_close_object(&json);
+    if (about->film)
+        write_film(&json, about->film);
     json_close_object(&json);
     json_end(&json);
 }

@@ -33,6 +33,10 @@ struct report_summary {
 /* `frames` is a guess that saves allocations while frames run. NULL if out of memory. */
 struct report *report_create(uint32_t device_count, uint64_t frames);
 
+/* From now on only the newest delivered frame is kept, so that memory does not grow: for the bar of a film of which no
+ * statistics are wanted. report_frame then knows that frame alone, and nothing can be summarised or written. */
+void report_keep_newest(struct report *report);
+
 /* NULL is accepted; sets to NULL. */
 void report_destroy(struct report **report);
 
@@ -57,6 +61,25 @@ struct report_device {
     const char *mode;
 };
 
+/* Where the curve stood for one frame, and what the frame itself was like. */
+struct report_scene {
+    float peak_nits, average_nits;     /* of the frame */
+    float curve_peak_nits, curve_gain; /* what it was mapped with */
+    bool cut;                          /* it began a new scene */
+};
+
+/* What a film's statistics say beside its frames. */
+struct report_film {
+    uint64_t read, written;
+    uint64_t start_ns;                        /* from the program's start to the first frame given to the devices */
+    uint64_t total_ns;                        /* to the end of the last frame's writing */
+    uint64_t input_ns, devices_ns, output_ns; /* what the next frame had to wait for */
+    const char *bound;                        /* what took the largest share of that; NULL = nothing */
+    const struct report_scene *scenes;        /* NULL = the curve was fixed */
+    uint64_t scene_count;
+    uint64_t cuts;
+};
+
 struct report_about {
     const char *program; /* for the trace */
     const char *policy;
@@ -64,6 +87,7 @@ struct report_about {
     uint32_t device_count;
     const struct report_device *devices;
     const uint64_t *solo_ns;
+    const struct report_film *film; /* NULL = a picture */
 };
 
 void report_write_stats(struct report *report, const struct report_about *about, FILE *stream);
