@@ -1,0 +1,650 @@
+/* Containers (Matroska, MP4 and so on) through libavformat, decoded by libavcodec.
+ *
+ * The libraries are loaded when the first container is seen, not when the program starts: with what they need they are over
+ * a hundred, which would cost every run a tenth of a second and 30 MB.
+ *
+ * They are given the file alone: no other protocol than a file's, and no format that names further files. The first frame
+ * is decoded on opening, since it says what the container may not: samples, colours, mastering display.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "video_kinds.h"
+
+#if COX_HAVE_LIBAV
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/avstring.h>
+#include <libavutil/dovi_meta.h>
+#include <libavutil/mastering_display_metadata.h>
+#include <libavutil/pixdesc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What film comes in. */
+static const char containers[] = "matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpegts,mpeg,mxf,nut,avi,flv,ivf,obu,ogg,asf,"
+                                 "hevc,h264,av1,vvc";
+
+/* Before the first frame some damage is usual: a recording begins wherever it was begun. */
+enum { DAMAGED_AT_FIRST_MAX = 1000 };
+
+struct libav {
+    AVFormatContext *container;
+    AVCodecContext *decoder;
+    AVPacket *packet;
+    AVFrame *frame;
+    int stream;
+    int64_t position; /* in the file, of the last packet; -1 = unknown */
+    char cut[64];     /* what to say of a file that is shorter than the container says; "" = it is not */
+    uint32_t damaged; /* times that something could not be decoded before the first frame, or after a fault */
+    bool begun;       /* a frame has been decoded */
+    bool waiting;     /* `frame` has been decoded and not been read */
+    /* What ended the stream too early. Said when the frames that the decoder still holds are out. */
+    const char *fault; /* NULL = nothing */
+    int fault_code;
+};
+
+/* --- The libraries --------------------------------------------------------------------------------------------------- */
+
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
+#define LIBAV_SIDE_DATA(X) X(av_packet_side_data_get)
+#else
+#define LIBAV_SIDE_DATA(X) X(av_stream_get_side_data)
+#endif
+
+#define LIBAV_FUNCTIONS(X)           \
+    X(av_color_space_name)           \
+    X(av_color_transfer_name)        \
+    X(av_dict_free)                  \
+    X(av_dict_set)                   \
+    X(av_find_best_stream)           \
+    X(av_frame_alloc)                \
+    X(av_frame_free)                 \
+    X(av_frame_get_side_data)        \
+    X(av_frame_unref)                \
+    X(av_get_pix_fmt_name)           \
+    X(av_guess_frame_rate)           \
+    X(av_guess_sample_aspect_ratio)  \
+    X(av_log_set_level)              \
+    X(av_match_list)                 \
+    X(av_packet_alloc)               \
+    X(av_packet_free)                \
+    X(av_packet_unref)               \
+    X(av_probe_input_format2)        \
+    X(av_read_frame)                 \
+    X(av_rescale_q)                  \
+    X(av_strerror)                   \
+    X(avcodec_alloc_context3)        \
+    X(avcodec_free_context)          \
+    X(avcodec_get_name)              \
+    X(avcodec_open2)                 \
+    X(avcodec_parameters_to_context) \
+    X(avcodec_receive_frame)         \
+    X(avcodec_send_packet)           \
+    X(avcodec_version)               \
+    X(avformat_alloc_context)        \
+    X(avformat_close_input)          \
+    X(avformat_find_stream_info)     \
+    X(avformat_open_input)           \
+    X(avformat_version)              \
+    X(avutil_version)                \
+    LIBAV_SIDE_DATA(X)
+
+#define LIBAV_POINTER(name) __typeof__(name) *name;
+static struct {
+    LIBAV_FUNCTIONS(LIBAV_POINTER)
+} lib;
+
+static char loading_error[160];
+
+/* Sets one pointer of `lib`; ISO C knows no conversion between pointers to objects and to functions. */
+static bool find(void *handle, const char *name, void *pointer)
+{
+    void *found = dlsym(handle, name);
+    memcpy(pointer, &found, sizeof found);
+    return found;
+}
+
+#define LIBAV_FIND(name) found = find(handle, #name, &lib.name) && found;
+
+/* From one thread, as everything about inputs. False: `loading_error` says why. */
+static bool load(void)
+{
+    static bool tried, loaded;
+    if (tried)
+        return loaded;
+    tried = true;
+    void *handle = dlopen("libavformat.so." AV_STRINGIFY(LIBAVFORMAT_VERSION_MAJOR), RTLD_LAZY | RTLD_LOCAL);
+    if (!handle) {
+        const char *why = dlerror();
+        snprintf(loading_error, sizeof loading_error, "%s", why ? why : "libavformat is missing");
+        return false;
+    }
+    /* Its own dependencies, which the other two libraries are, are looked through as well. */
+    bool found = true;
+    LIBAV_FUNCTIONS(LIBAV_FIND)
+    loaded = found && lib.avformat_version() >> 16 == LIBAVFORMAT_VERSION_MAJOR &&
+             lib.avcodec_version() >> 16 == LIBAVCODEC_VERSION_MAJOR &&
+             lib.avutil_version() >> 16 == LIBAVUTIL_VERSION_MAJOR;
+    if (loaded)
+        lib.av_log_set_level(AV_LOG_QUIET); /* what goes wrong is said once, by us */
+    else
+        snprintf(loading_error, sizeof loading_error, "libavformat, libavcodec and libavutil do not fit each other");
+    return loaded;
+}
+
+/* --- What libav calls things ----------------------------------------------------------------------------------------- */
+
+static bool find_samples(enum AVPixelFormat format, struct cox_video_format *pixel)
+{
+    static const struct {
+        enum AVPixelFormat format;
+        struct cox_video_format pixel;
+    } known[] = {
+        {AV_PIX_FMT_YUV420P, {.depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
+        {AV_PIX_FMT_YUV422P, {.depth = 8, .chroma_x_log2 = 1}},
+        {AV_PIX_FMT_YUV444P, {.depth = 8}},
+        {AV_PIX_FMT_YUVJ420P, {.depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1, .range = COX_RANGE_FULL}},
+        {AV_PIX_FMT_YUVJ422P, {.depth = 8, .chroma_x_log2 = 1, .range = COX_RANGE_FULL}},
+        {AV_PIX_FMT_YUVJ444P, {.depth = 8, .range = COX_RANGE_FULL}},
+        {AV_PIX_FMT_YUV420P10LE, {.depth = 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
+        {AV_PIX_FMT_YUV422P10LE, {.depth = 10, .chroma_x_log2 = 1}},
+        {AV_PIX_FMT_YUV444P10LE, {.depth = 10}},
+        {AV_PIX_FMT_YUV420P12LE, {.depth = 12, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
+        {AV_PIX_FMT_YUV422P12LE, {.depth = 12, .chroma_x_log2 = 1}},
+        {AV_PIX_FMT_YUV444P12LE, {.depth = 12}},
+        {AV_PIX_FMT_YUV420P16LE, {.depth = 16, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
+        {AV_PIX_FMT_YUV422P16LE, {.depth = 16, .chroma_x_log2 = 1}},
+        {AV_PIX_FMT_YUV444P16LE, {.depth = 16}},
+        {AV_PIX_FMT_NV12, {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
+        {AV_PIX_FMT_P010LE,
+         {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 10, .high_bits = true, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
+        {AV_PIX_FMT_P016LE, {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 16, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].format == format) {
+            *pixel = known[i].pixel;
+            return true;
+        }
+    return false;
+}
+
+static const char *name_or(const char *name)
+{
+    return name ? name : "unknown";
+}
+
+/* What libav says of an error, after where it was. Returns VIDEO_READ_ERROR. */
+static enum video_read fail_frame(const struct video_input *input, const char *what, int code,
+                                  struct picture_error *error)
+{
+    const struct libav *libav = input->state;
+    char why[96] = "";
+    if (code)
+        lib.av_strerror(code, why, sizeof why);
+    picture_fail(error, "frame %" PRIu64 " (the first is 0), at or after byte %" PRId64 ": %s%s%s", input->next_frame,
+                 libav->position < 0 ? 0 : libav->position, what, code ? ": " : "", why);
+    return VIDEO_READ_ERROR;
+}
+
+/* --- Whether it is one ----------------------------------------------------------------------------------------------- */
+
+static bool known_container(const AVInputFormat *format)
+{
+    return format && lib.av_match_list(format->name, containers, ',');
+}
+
+/* More of a regular file than has been looked at, since some formats take more to be told. */
+static size_t look_further(const char *path, uint8_t *bytes, size_t most)
+{
+    struct stat about;
+    size_t count = 0;
+    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+    if (fd < 0)
+        return 0;
+    if (!fstat(fd, &about) && S_ISREG(about.st_mode)) {
+        ssize_t got = pread(fd, bytes, most, 0);
+        count = got < 0 ? 0 : (size_t)got;
+    }
+    close(fd);
+    return count;
+}
+
+/* Without libav to say so: opening then tells why it cannot be loaded. */
+static bool looks_like_container(const uint8_t *bytes, size_t count)
+{
+    return count >= 12 && (!memcmp(bytes, "\x1a\x45\xdf\xa3", 4) || !memcmp(bytes + 4, "ftyp", 4));
+}
+
+bool video_libav_knows(const char *path, const uint8_t *bytes, size_t count)
+{
+    enum { LOOK_BYTES = 1 << 16 };
+    if (!load())
+        return looks_like_container(bytes, count);
+    uint8_t *buffer = calloc(1, LOOK_BYTES + AVPROBE_PADDING_SIZE);
+    if (!buffer)
+        return false;
+    size_t further = look_further(path, buffer, LOOK_BYTES);
+    if (further < count) {
+        memcpy(buffer, bytes, count);
+        further = count;
+    }
+    AVProbeData data = {.filename = "", .buf = buffer, .buf_size = (int)further};
+    int score = AVPROBE_SCORE_RETRY - 1;
+    bool known = known_container(lib.av_probe_input_format2(&data, 1, &score));
+    free(buffer);
+    return known;
+}
+
+/* --- Decoding -------------------------------------------------------------------------------------------------------- */
+
+static int is_cancelled(void *user)
+{
+    struct video_input *input = user;
+    return atomic_load(&input->source.cancelled);
+}
+
+/* From here on the decoder gives what it has, and gets no more. */
+static enum video_read drain(struct video_input *input, const char *fault, int code, struct picture_error *error)
+{
+    struct libav *libav = input->state;
+    if (fault && !libav->fault) {
+        libav->fault = fault;
+        libav->fault_code = code;
+    }
+    code = lib.avcodec_send_packet(libav->decoder, NULL);
+    return code && code != AVERROR_EOF ? fail_frame(input, "cannot be decoded", code, error) : VIDEO_READ_FRAME;
+}
+
+/* Whether damage here is one that ends the stream. */
+static bool matters(struct libav *libav)
+{
+    return libav->begun || ++libav->damaged > DAMAGED_AT_FIRST_MAX;
+}
+
+/* The next packet of the video to the decoder, or that there are no more. */
+static enum video_read feed(struct video_input *input, struct picture_error *error)
+{
+    struct libav *libav = input->state;
+    int code = lib.av_read_frame(libav->container, libav->packet);
+    if (is_cancelled(input)) {
+        lib.av_packet_unref(libav->packet);
+        return VIDEO_READ_CANCELLED;
+    }
+    if (code == AVERROR_EOF)
+        return drain(input, *libav->cut ? libav->cut : NULL, 0, error);
+    if (code < 0)
+        return drain(input, "cannot be read", code, error);
+    bool ours = libav->packet->stream_index == libav->stream;
+    bool damaged = libav->packet->flags & AV_PKT_FLAG_CORRUPT;
+    if (ours) {
+        if (libav->packet->pos >= 0)
+            libav->position = libav->packet->pos;
+        code = lib.avcodec_send_packet(libav->decoder, libav->packet);
+    }
+    lib.av_packet_unref(libav->packet);
+    if (ours && damaged && matters(libav))
+        return drain(input, "damaged or not whole", 0, error);
+    if (ours && code < 0 && matters(libav))
+        return drain(input, "cannot be decoded", code, error);
+    return VIDEO_READ_FRAME;
+}
+
+/* The next frame to `frame`. */
+static enum video_read decode(struct video_input *input, struct picture_error *error)
+{
+    struct libav *libav = input->state;
+    int code;
+    while ((code = lib.avcodec_receive_frame(libav->decoder, libav->frame))) {
+        enum video_read result = VIDEO_READ_FRAME;
+        if (code == AVERROR_EOF)
+            return libav->fault ? fail_frame(input, libav->fault, libav->fault_code, error) : VIDEO_READ_END;
+        if (code == AVERROR(EAGAIN))
+            result = feed(input, error);
+        else if (libav->fault && ++libav->damaged > DAMAGED_AT_FIRST_MAX)
+            return fail_frame(input, "cannot be decoded", code, error);
+        else if (!libav->fault && matters(libav))
+            result = drain(input, "cannot be decoded", code, error);
+        if (result != VIDEO_READ_FRAME)
+            return result;
+    }
+    if (libav->frame->decode_error_flags || libav->frame->flags & AV_FRAME_FLAG_CORRUPT)
+        return fail_frame(input, "damaged", 0, error);
+    libav->begun = true;
+    return VIDEO_READ_FRAME;
+}
+
+static enum video_read libav_read(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
+                                  struct picture_error *error)
+{
+    struct libav *libav = input->state;
+    enum video_read result = libav->waiting ? VIDEO_READ_FRAME : decode(input, error);
+    if (result != VIDEO_READ_FRAME)
+        return result;
+    libav->waiting = false;
+    const AVFrame *frame = libav->frame;
+    struct cox_video_format pixel;
+    if (frame->width != (int)input->format.width || frame->height != (int)input->format.height ||
+        !find_samples(frame->format, &pixel) || pixel.depth != input->format.pixel.depth ||
+        pixel.layout != input->format.pixel.layout || pixel.chroma_x_log2 != input->format.pixel.chroma_x_log2 ||
+        pixel.chroma_y_log2 != input->format.pixel.chroma_y_log2)
+        return fail_frame(input, "its size or samples differ from the first frame's", 0, error);
+    for (uint32_t p = 0; memory && p < input->planes.count; p++)
+        for (uint32_t row = 0; row < input->planes.plane[p].rows; row++)
+            memcpy((uint8_t *)memory[p] + row * pitch_bytes[p], frame->data[p] + (ptrdiff_t)row * frame->linesize[p],
+                   input->planes.plane[p].row_bytes);
+    lib.av_frame_unref(libav->frame);
+    return VIDEO_READ_FRAME;
+}
+
+/* --- What the stream says of itself ---------------------------------------------------------------------------------- */
+
+/* Side data of a container, at least `bytes` long; NULL if there is none. */
+static const void *stream_data(const AVStream *stream, enum AVPacketSideDataType type, size_t bytes)
+{
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
+    const AVPacketSideData *found = lib.av_packet_side_data_get(stream->codecpar->coded_side_data,
+                                                                stream->codecpar->nb_coded_side_data, type);
+    return found && found->size >= bytes ? found->data : NULL;
+#else
+    size_t size = 0;
+    const void *found = lib.av_stream_get_side_data(stream, type, &size);
+    return size >= bytes ? found : NULL;
+#endif
+}
+
+static const void *frame_data(const AVFrame *frame, enum AVFrameSideDataType type, size_t bytes)
+{
+    const AVFrameSideData *found = lib.av_frame_get_side_data(frame, type);
+    return found && found->size >= bytes ? found->data : NULL;
+}
+
+static bool is_interlaced(const AVFrame *frame)
+{
+#ifdef AV_FRAME_FLAG_INTERLACED
+    return frame->flags & AV_FRAME_FLAG_INTERLACED;
+#else
+    return frame->interlaced_frame;
+#endif
+}
+
+/* 0 unless it is light that PQ can say. */
+static double sane_nits(double nits)
+{
+    return nits > 0 && nits <= 10000 ? nits : 0;
+}
+
+static void take_light(struct video_format *format, const AVMasteringDisplayMetadata *display,
+                       const AVContentLightMetadata *content)
+{
+    if (display && display->has_luminance && display->max_luminance.den)
+        format->mastering_peak_nits = sane_nits(av_q2d(display->max_luminance));
+    if (content)
+        format->max_cll_nits = sane_nits(content->MaxCLL);
+}
+
+/* The frame's word counts before the container's. */
+static void take_metadata(struct video_format *format, const AVStream *stream, const AVFrame *frame)
+{
+    take_light(format,
+               stream_data(stream, AV_PKT_DATA_MASTERING_DISPLAY_METADATA,
+                           offsetof(AVMasteringDisplayMetadata, has_luminance)),
+               stream_data(stream, AV_PKT_DATA_CONTENT_LIGHT_LEVEL, sizeof(AVContentLightMetadata)));
+    take_light(format, frame_data(frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA, sizeof(AVMasteringDisplayMetadata)),
+               frame_data(frame, AV_FRAME_DATA_CONTENT_LIGHT_LEVEL, sizeof(AVContentLightMetadata)));
+}
+
+static void take_range_and_site(struct video_format *format, const AVCodecParameters *container, const AVFrame *frame)
+{
+    enum AVColorRange range = frame->color_range ? frame->color_range : container->color_range;
+    enum AVChromaLocation site = frame->chroma_location ? frame->chroma_location : container->chroma_location;
+    format->has_range = range == AVCOL_RANGE_MPEG || range == AVCOL_RANGE_JPEG;
+    if (format->has_range)
+        format->pixel.range = range == AVCOL_RANGE_JPEG ? COX_RANGE_FULL : COX_RANGE_LIMITED;
+    format->pixel.site = site == AVCHROMA_LOC_CENTER    ? COX_SITE_CENTRE
+                         : site == AVCHROMA_LOC_TOPLEFT ? COX_SITE_TOP_LEFT
+                                                        : COX_SITE_LEFT;
+}
+
+/* Transfer, primaries and matrix. What this program would show in wrong colours is refused. */
+static bool take_colours(struct video_format *format, const AVCodecParameters *container, const AVFrame *frame,
+                         enum AVColorTransferCharacteristic *transfer, struct picture_error *error)
+{
+    enum AVColorPrimaries primaries = frame->color_primaries;
+    enum AVColorSpace matrix = frame->colorspace;
+    *transfer = frame->color_trc;
+    if (primaries == AVCOL_PRI_UNSPECIFIED || !primaries)
+        primaries = container->color_primaries;
+    if (*transfer == AVCOL_TRC_UNSPECIFIED || !*transfer)
+        *transfer = container->color_trc;
+    if (matrix == AVCOL_SPC_UNSPECIFIED)
+        matrix = container->color_space;
+    format->has_transfer = *transfer == AVCOL_TRC_SMPTE2084 || *transfer == AVCOL_TRC_ARIB_STD_B67;
+    format->transfer = *transfer == AVCOL_TRC_ARIB_STD_B67 ? COX_TRANSFER_HLG : COX_TRANSFER_PQ;
+    bool wide = primaries == AVCOL_PRI_BT2020 || (primaries == AVCOL_PRI_UNSPECIFIED && matrix == AVCOL_SPC_BT2020_NCL);
+    bool narrow = primaries == AVCOL_PRI_BT709 || (primaries == AVCOL_PRI_UNSPECIFIED && matrix == AVCOL_SPC_BT709);
+    format->has_primaries = wide || narrow;
+    format->primaries = narrow ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
+    if (matrix != AVCOL_SPC_UNSPECIFIED && matrix != AVCOL_SPC_BT2020_NCL && matrix != AVCOL_SPC_BT709)
+        return picture_fail(error, "its colours are coded as %s: only bt2020nc and bt709 are supported",
+                            name_or(lib.av_color_space_name(matrix)));
+    return true;
+}
+
+/* Its base layer alone is no picture that anybody should see: it wants Dolby's own transformation. */
+static bool is_dolby_only(const AVStream *stream)
+{
+    const AVDOVIDecoderConfigurationRecord *dolby =
+        stream_data(stream, AV_PKT_DATA_DOVI_CONF,
+                    offsetof(AVDOVIDecoderConfigurationRecord, dv_bl_signal_compatibility_id) + 1);
+    return dolby && dolby->dv_profile == 5;
+}
+
+static uint64_t count_frames(const AVFormatContext *container, const AVStream *stream, AVRational rate)
+{
+    if (stream->nb_frames > 0)
+        return (uint64_t)stream->nb_frames;
+    if (rate.num <= 0 || rate.den <= 0)
+        return 0;
+    int64_t frames = 0;
+    if (stream->duration > 0)
+        frames = lib.av_rescale_q(stream->duration, stream->time_base, av_inv_q(rate));
+    else if (container->duration > 0)
+        frames = lib.av_rescale_q(container->duration, AV_TIME_BASE_Q, av_inv_q(rate));
+    return frames > 0 ? (uint64_t)frames : 0;
+}
+
+static struct video_rational rational(AVRational r)
+{
+    if (r.num <= 0 || r.den <= 0)
+        return (struct video_rational){0, 0};
+    return (struct video_rational){(uint32_t)r.num, (uint32_t)r.den};
+}
+
+static bool describe(struct video_input *input, struct picture_error *error)
+{
+    const struct libav *libav = input->state;
+    const AVFrame *frame = libav->frame;
+    AVStream *stream = libav->container->streams[libav->stream];
+    struct video_format *format = &input->format;
+    enum AVColorTransferCharacteristic transfer;
+    if (!find_samples(frame->format, &format->pixel))
+        return picture_fail(error, "samples of the format %s are not supported",
+                            name_or(lib.av_get_pix_fmt_name(frame->format)));
+    if (is_interlaced(frame))
+        return picture_fail(error, "interlaced video: it must be deinterlaced first");
+    if (is_dolby_only(stream))
+        return picture_fail(error, "Dolby Vision of profile 5, which has no HDR10 picture in it, is not supported");
+    if (frame->width <= 0 || frame->height <= 0)
+        return picture_fail(error, "the frames have no pixels");
+    if (!video_planes_of(&input->planes, &format->pixel, (uint64_t)frame->width, (uint64_t)frame->height, error) ||
+        !take_colours(format, stream->codecpar, frame, &transfer, error))
+        return false;
+    format->width = (uint32_t)frame->width;
+    format->height = (uint32_t)frame->height;
+    format->interlacing = 'p';
+    AVRational rate = lib.av_guess_frame_rate(libav->container, stream, NULL);
+    format->rate = rational(rate);
+    format->aspect = rational(lib.av_guess_sample_aspect_ratio(libav->container, stream, libav->frame));
+    format->frames = count_frames(libav->container, stream, rate);
+    take_range_and_site(format, stream->codecpar, frame);
+    take_metadata(format, stream, frame);
+    char prefix[64];
+    int name = (int)strcspn(libav->container->iformat->name, ",");
+    bool said = format->has_transfer || transfer == AVCOL_TRC_UNSPECIFIED;
+    snprintf(prefix, sizeof prefix, "%.16s in %.*s%s%.16s", lib.avcodec_get_name(libav->decoder->codec_id),
+             name < 16 ? name : 16, libav->container->iformat->name, said ? "" : ", transfer ",
+             said ? "" : name_or(lib.av_color_transfer_name(transfer)));
+    video_describe(format, prefix);
+    return true;
+}
+
+/* A number of Matroska's: the leading zeros of the first byte say how many bytes follow. All ones = unknown; that and what is
+ * damaged give 0. */
+static uint64_t ebml_size(const uint8_t *bytes, size_t count, size_t *at)
+{
+    if (*at >= count || !bytes[*at])
+        return 0;
+    int more = __builtin_clz(bytes[*at]) - 24;
+    uint64_t value = bytes[(*at)++] & (0x7fU >> more), ones = (UINT64_C(1) << (7 * (more + 1))) - 1;
+    for (int i = 0; i < more; i++) {
+        if (*at >= count)
+            return 0;
+        value = value << 8 | bytes[(*at)++];
+    }
+    return value == ones ? 0 : value;
+}
+
+/* How many bytes of a Matroska file are missing from its end, which libavformat says nothing of. */
+static uint64_t missing_bytes(const char *path)
+{
+    uint8_t bytes[512];
+    struct stat about;
+    size_t count = look_further(path, bytes, sizeof bytes), at = 4;
+    if (count < 16 || memcmp(bytes, "\x1a\x45\xdf\xa3", 4) || stat(path, &about))
+        return 0;
+    uint64_t head = ebml_size(bytes, count, &at);
+    if (head > count || at + head + 4 > count || memcmp(bytes + at + head, "\x18\x53\x80\x67", 4))
+        return 0;
+    at += (size_t)head + 4;
+    uint64_t body = ebml_size(bytes, count, &at), there = (uint64_t)about.st_size;
+    return body && body < INT64_MAX && at + body > there ? at + body - there : 0;
+}
+
+/* --- Opening --------------------------------------------------------------------------------------------------------- */
+
+static bool fail_open(const char *what, int code, struct picture_error *error)
+{
+    char why[96];
+    lib.av_strerror(code, why, sizeof why);
+    return picture_fail(error, "%s: %s", what, why);
+}
+
+static bool open_container(struct video_input *input, struct picture_error *error)
+{
+    struct libav *libav = input->state;
+    size_t bytes = strlen(input->path) + sizeof "file:";
+    char *url = malloc(bytes);
+    libav->container = lib.avformat_alloc_context();
+    if (!url || !libav->container) {
+        free(url);
+        return picture_fail(error, "out of memory");
+    }
+    snprintf(url, bytes, "file:%s", input->path);
+    libav->container->interrupt_callback = (AVIOInterruptCB){is_cancelled, input};
+    AVDictionary *options = NULL;
+    lib.av_dict_set(&options, "protocol_whitelist", "file", 0);
+    lib.av_dict_set(&options, "format_whitelist", containers, 0);
+    int code = lib.avformat_open_input(&libav->container, url, NULL, &options);
+    lib.av_dict_free(&options);
+    free(url);
+    if (code < 0)
+        return fail_open("the container cannot be opened", code, error);
+    code = lib.avformat_find_stream_info(libav->container, NULL);
+    return code < 0 ? fail_open("the container cannot be read", code, error) : true;
+}
+
+static bool open_decoder(struct libav *libav, struct picture_error *error)
+{
+    const AVCodec *codec = NULL;
+    int stream = lib.av_find_best_stream(libav->container, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
+    if (stream == AVERROR_DECODER_NOT_FOUND)
+        return picture_fail(error, "there is no decoder for its video");
+    if (stream < 0 || !codec)
+        return picture_fail(error, "it holds no video");
+    libav->stream = stream;
+    for (unsigned i = 0; i < libav->container->nb_streams; i++)
+        if ((int)i != stream)
+            libav->container->streams[i]->discard = AVDISCARD_ALL;
+    libav->decoder = lib.avcodec_alloc_context3(codec);
+    libav->packet = lib.av_packet_alloc();
+    libav->frame = lib.av_frame_alloc();
+    if (!libav->decoder || !libav->packet || !libav->frame)
+        return picture_fail(error, "out of memory");
+    int code = lib.avcodec_parameters_to_context(libav->decoder, libav->container->streams[stream]->codecpar);
+    libav->decoder->thread_count = 0; /* as many as there are cores */
+    libav->decoder->max_pixels = (int64_t)VIDEO_PIXELS_MAX;
+    if (code >= 0)
+        code = lib.avcodec_open2(libav->decoder, codec, NULL);
+    return code < 0 ? fail_open("its video cannot be decoded", code, error) : true;
+}
+
+static void libav_close(struct video_input *input)
+{
+    struct libav *libav = input->state;
+    lib.av_frame_free(&libav->frame);
+    lib.av_packet_free(&libav->packet);
+    lib.avcodec_free_context(&libav->decoder);
+    lib.avformat_close_input(&libav->container);
+    free(libav);
+    input->state = NULL;
+}
+
+static bool is_regular(const char *path)
+{
+    struct stat about;
+    return strcmp(path, "-") && !stat(path, &about) && S_ISREG(about.st_mode);
+}
+
+static bool libav_open(struct video_input *input, struct picture_error *error)
+{
+    if (!is_regular(input->path))
+        return picture_fail(error, "a container is read from a file only, not from standard input or a pipe: "
+                                   "let ffmpeg make y4m of it (-strict -1 -f yuv4mpegpipe -)");
+    if (!load())
+        return picture_fail(error, "containers cannot be read: %s", loading_error);
+    struct libav *libav = calloc(1, sizeof *libav);
+    if (!libav)
+        return picture_fail(error, "out of memory");
+    input->state = libav;
+    libav->position = -1;
+    uint64_t missing = missing_bytes(input->path);
+    if (missing)
+        snprintf(libav->cut, sizeof libav->cut, "the file is cut off, %" PRIu64 " bytes are missing", missing);
+    if (!open_container(input, error) || !open_decoder(libav, error))
+        goto fail;
+    switch (decode(input, error)) {
+    case VIDEO_READ_FRAME:
+        break;
+    case VIDEO_READ_END:
+        picture_fail(error, "there is not one whole frame in it");
+        goto fail;
+    default:
+        goto fail;
+    }
+    libav->waiting = true;
+    if (describe(input, error))
+        return true;
+fail:
+    libav_close(input);
+    return false;
+}
+
+const struct video_reader video_reader_libav = {libav_open, libav_read, libav_close};
+
+#endif
