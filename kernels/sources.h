@@ -5,5 +5,6 @@
 
 extern const char cox__source_picture[];
 extern const char cox__source_histogram[];
+extern const char cox__source_video[];
 
 #endif

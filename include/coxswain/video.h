@@ -78,7 +78,8 @@ struct cox_video_shape {
     size_t out_pitch_bytes[COX_VIDEO_PLANES_MAX];
     enum cox_transfer transfer;
     enum cox_primaries primaries;
-    enum cox_operator op;
+    enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
+    bool fade;            /* colours brighter than SDR white fade to white, by cox_video_settings.desaturate */
     enum cox_dither dither;
 };
 
@@ -88,7 +89,7 @@ struct cox_video_settings {
     float peak_nits;      /* the brightest light that keeps its gradation; 0 = 1000 */
     float hlg_peak_nits;  /* HLG: nominal peak of the display the OOTF is for; 0 = 1000 */
     float gain;           /* light is multiplied by this first; peak_nits counts after it; 0 = 1 */
-    float desaturate;     /* as in cox_tonemap_settings: 0 = 0.75, negative = not at all */
+    float desaturate;     /* with `fade`, as in cox_tonemap_settings: 0 = 0.75, negative = not at all */
 };
 
 /* Per-frame parameters of both pipelines, opaque; `cox_frame.params` points to one. */
