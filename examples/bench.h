@@ -11,11 +11,12 @@
 struct json;
 
 struct bench_options {
-    const char *devices; /* NULL = the command's default */
-    uint32_t frames;     /* 0 = the command's default */
-    double ratio;        /* split: work per row of the second device over that of the first */
-    const char *policy;  /* split: NULL = the library's default */
-    double quiet_s;      /* time to spend on doing disturbed rounds again; 0 = keep all */
+    const char *devices;    /* NULL = the command's default */
+    uint32_t frames;        /* 0 = the command's default */
+    uint32_t width, height; /* kernels: 0 = the default */
+    double ratio;           /* split: work per row of the second device over that of the first */
+    const char *policy;     /* split: NULL = the library's default */
+    double quiet_s;         /* time to spend on doing disturbed rounds again; 0 = keep all */
     bool json;
 };
 
@@ -23,6 +24,7 @@ struct bench_options {
 bool bench_overhead(const struct bench_options *options, bool *met);
 bool bench_split(const struct bench_options *options, bool *met);
 bool bench_frames(const struct bench_options *options, bool *met);
+bool bench_kernels(const struct bench_options *options, bool *met);
 
 /* One line on standard error; returns false. */
 bool bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -64,6 +66,39 @@ void bench_pipeline_fill(struct bench_pipeline *pipeline, const struct bench_sha
                          int factor, struct cox_session_params *session);
 struct bench_params bench_params_of(const struct bench_shape *shape);
 void bench_input_fill(float *data, const struct bench_shape *shape);
+
+/* --- ceilings (bench_ceilings.c) --- */
+
+struct bench_ceiling_params {
+    int32_t in_pitch, out_pitch; /* words */
+};
+
+/* A session's pipeline that moves the bytes of a video frame, with or without arithmetic; valid while it lives. */
+struct bench_ceiling {
+    uint64_t bytes; /* read and written in a frame */
+    struct cox_binding bindings[2];
+    struct cox_arg args[6];
+    struct cox_variant variants[2];
+    struct cox_stage stage;
+    struct bench_ceiling_params params; /* of its frames */
+    char options[2][64];
+};
+/* `multiply_adds` for each pixel, a multiple of 3. */
+void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t height, uint32_t multiply_adds,
+                        const cox_runtime *runtime, struct cox_session_params *session);
+void bench_ceiling_input(const struct bench_ceiling *ceiling, uint32_t height, float *data);
+
+/* --- a scene (bench_scene.c) --- */
+
+struct bench_scene;
+
+/* NULL = out of memory. */
+struct bench_scene *bench_scene_create(uint32_t width, uint32_t height);
+void bench_scene_destroy(struct bench_scene **scene);
+void bench_scene_picture(const struct bench_scene *scene, enum cox_pixel_in pixel, void *pixels, size_t pitch_bytes);
+/* PQ or HLG with BT.2020, 4:2:0, 10 bits, limited range; three planes. */
+void bench_scene_video(const struct bench_scene *scene, enum cox_transfer transfer, void *const planes[3],
+                       const size_t pitch_bytes[3]);
 
 /* --- figures (bench_figures.c) --- */
 

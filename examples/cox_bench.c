@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,17 +16,19 @@
 enum { EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_MISSED = 3 };
 
 static const char usage_text[] =
-    "Usage: cox-bench overhead|split|frames [options]\n"
+    "Usage: cox-bench overhead|split|frames|kernels [options]\n"
     "\n"
     "overhead  one device: a frame through the library against the same frame in hand-written OpenCL\n"
     "split     two devices of unequal speed: how close the split comes to the best one there is\n"
     "frames    4K pictures tone-mapped as a stream: each device alone, and all together\n"
+    "kernels   each kernel of the library on each device, beside what the device can do at most\n"
     "\n"
     "  --devices LIST   overhead: each device of the list in turn (default: every device)\n"
     "                   split: the first two of the list (default: cpu:2x1)\n"
-    "                   frames: these devices (default: every device)\n"
+    "                   frames, kernels: these devices (default: every device)\n"
     "  --frames N       overhead: frames of each form (default 2000); split: frames of each split (default 200);\n"
-    "                   frames: frames of each round (default 60)\n"
+    "                   frames: frames of each round (default 60); kernels: frames of each kernel (default 40)\n"
+    "  --size WxH       kernels: size of the frames (default 3840x2160)\n"
     "  --ratio R        split: work per row on the second device over that on the first, 1 to 64 (default 3)\n"
     "  --policy NAME    split, frames: the policy to measure (default: the library's)\n"
     "  --quiet SECONDS  spend up to so much on doing again what other programs disturbed (default 0: keep all)\n"
@@ -69,6 +72,16 @@ static bool read_number(const char *option, const char *text, double low, double
     return true;
 }
 
+static bool read_size(const char *text, struct bench_options *options)
+{
+    int end = 0;
+    if (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &options->width, &options->height, &end) != 2 ||
+        text[end] != '\0' || options->width < 16 || options->height < 16 || options->width > 16384 ||
+        options->height > 16384)
+        return bench_fail("--size '%s': WxH is needed, both from 16 to 16384", text);
+    return true;
+}
+
 static bool read_policy(const char *name, const char **policy)
 {
     *policy = name;
@@ -80,13 +93,23 @@ static bool read_policy(const char *name, const char **policy)
     return false;
 }
 
-enum { OPTION_DEVICES = 256, OPTION_FRAMES, OPTION_RATIO, OPTION_POLICY, OPTION_QUIET, OPTION_CHECK, OPTION_JSON };
+enum {
+    OPTION_DEVICES = 256,
+    OPTION_FRAMES,
+    OPTION_SIZE,
+    OPTION_RATIO,
+    OPTION_POLICY,
+    OPTION_QUIET,
+    OPTION_CHECK,
+    OPTION_JSON
+};
 
 /* Returns -1 to go on, else the exit status. */
 static int read_options(int argc, char **argv, struct bench_options *options, bool *check)
 {
     static const struct option known[] = {{"devices", required_argument, NULL, OPTION_DEVICES},
                                           {"frames", required_argument, NULL, OPTION_FRAMES},
+                                          {"size", required_argument, NULL, OPTION_SIZE},
                                           {"ratio", required_argument, NULL, OPTION_RATIO},
                                           {"policy", required_argument, NULL, OPTION_POLICY},
                                           {"quiet", required_argument, NULL, OPTION_QUIET},
@@ -104,6 +127,10 @@ static int read_options(int argc, char **argv, struct bench_options *options, bo
             if (!read_number("--frames", optarg, 10, 10000000, true, &number))
                 return EXIT_USAGE;
             options->frames = (uint32_t)number;
+            break;
+        case OPTION_SIZE:
+            if (!read_size(optarg, options))
+                return EXIT_USAGE;
             break;
         case OPTION_RATIO:
             if (!read_number("--ratio", optarg, 1, 64, true, &options->ratio))
@@ -148,6 +175,8 @@ int main(int argc, char **argv)
         good = bench_split(&options, &met);
     } else if (strcmp(command, "frames") == 0) {
         good = bench_frames(&options, &met);
+    } else if (strcmp(command, "kernels") == 0) {
+        good = bench_kernels(&options, &met);
     } else {
         fputs(usage_text, stderr);
         return EXIT_USAGE;

@@ -55,11 +55,15 @@ run 2 "unknown command" run
 run 2 "two commands" split overhead
 run 2 "unknown option" split --fast
 run 0 "help" --help
-shows out "overhead|split"
+shows out "overhead|split|frames|kernels"
 run 2 "frames not a number" split --frames many
 shows err "'many'"
 run 2 "too few frames" overhead --frames 3
 run 2 "ratio out of range" split --ratio 0
+run 2 "a size without a height" kernels --size 640
+run 2 "a size with something after it" kernels --size 640x360x2
+shows err "'640x360x2'"
+run 2 "too large a size" kernels --size 99999x360
 run 2 "unknown policy" split --policy fastest
 shows err "mean10"
 run 1 "unknown device" overhead --devices no-such-device
@@ -88,6 +92,27 @@ else
     shows out "policy last-frame"
     shows out "T / T_oracle"
 fi
+
+run 0 "kernels" kernels --devices cpu --frames 10 --size 640x360 --json
+count out '"multiply_adds": ' 6
+count out '"kernel": ' 8
+count out '"binds": "\(memory\|arithmetic\|neither\)"' 8
+count out '"fps": [1-9]' 14
+count out '"gbs": 0\.000000' 0
+if command -v python3 >/dev/null; then
+    if python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$work/out"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: kernels: its JSON is none"
+    fi
+fi
+run 0 "kernels as text" kernels --devices cpu --frames 10 --size 640x360
+for name in "copy" "copy + 24 multiply-adds" "picture, half to 8 bits" "picture, float to 8 bits" \
+    "picture, half to 16 bits" "picture histogram, half" "video, PQ" "video, PQ, with analysis" \
+    "video, PQ, analysis alone" "video, HLG"; do
+    count out "^  $name  *[1-9][0-9.]* " 1
+done
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
