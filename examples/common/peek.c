@@ -51,12 +51,12 @@ static void forget(void)
 }
 
 /* Fills `bytes` from a descriptor until LEAST are there; from `from` on where that is not negative. */
-static size_t fill(int fd, off_t from, uint8_t bytes[PEEK_BYTES])
+static bool fill(int fd, off_t from, uint8_t bytes[PEEK_BYTES], size_t *count)
 {
-    size_t count = 0;
-    while (count < LEAST) {
-        ssize_t got = from < 0 ? read(fd, bytes + count, PEEK_BYTES - count)
-                               : pread(fd, bytes + count, PEEK_BYTES - count, from + (off_t)count);
+    *count = 0;
+    while (*count < LEAST) {
+        ssize_t got = from < 0 ? read(fd, bytes + *count, PEEK_BYTES - *count)
+                               : pread(fd, bytes + *count, PEEK_BYTES - *count, from + (off_t)*count);
         if (got < 0 && errno == EAGAIN) {
             struct pollfd wait = {.fd = fd, .events = POLLIN};
             (void)poll(&wait, 1, -1);
@@ -64,15 +64,17 @@ static size_t fill(int fd, off_t from, uint8_t bytes[PEEK_BYTES])
         }
         if (got < 0 && errno == EINTR)
             continue;
-        if (got <= 0)
+        if (got < 0)
+            return false;
+        if (got == 0)
             break;
-        count += (size_t)got;
+        *count += (size_t)got;
     }
-    return count;
+    return true;
 }
 
 /* Bytes and descriptor stay for the open that follows. */
-static size_t keep(const char *path, int fd)
+static bool keep(const char *path, int fd)
 {
     if (kept.path)
         close_path(kept.path, kept.fd);
@@ -80,36 +82,33 @@ static size_t keep(const char *path, int fd)
     kept.path = strdup(path);
     if (!kept.path) {
         close_path(path, fd);
-        return 0;
+        return false;
     }
     kept.fd = fd;
-    kept.count = fill(fd, -1, kept.bytes);
-    return kept.count;
+    return fill(fd, -1, kept.bytes, &kept.count);
 }
 
-size_t peek_look(const char *path, uint8_t bytes[PEEK_BYTES])
+bool peek_look(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count)
 {
-    size_t count = 0;
+    *count = 0;
     if (!is_kept(path)) {
         struct stat about;
         int fd = open_path(path);
         if (fd < 0)
-            return 0;
-        if (fstat(fd, &about) || S_ISDIR(about.st_mode)) {
+            return false;
+        bool good = !fstat(fd, &about) && !S_ISDIR(about.st_mode);
+        off_t from = good && S_ISREG(about.st_mode) ? lseek(fd, 0, SEEK_CUR) : -1;
+        if (!good || from >= 0) {
+            good = good && fill(fd, from, bytes, count);
             close_path(path, fd);
-            return 0;
+            return good;
         }
-        if (S_ISREG(about.st_mode)) {
-            off_t from = lseek(fd, 0, SEEK_CUR);
-            count = from < 0 ? 0 : fill(fd, from, bytes);
-            close_path(path, fd);
-            return count;
-        }
-        count = keep(path, fd);
+        if (!keep(path, fd))
+            return false;
     }
-    count = kept.count;
-    memcpy(bytes, kept.bytes, count);
-    return count;
+    *count = kept.count;
+    memcpy(bytes, kept.bytes, kept.count);
+    return true;
 }
 
 int peek_open(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count)

@@ -44,8 +44,8 @@ static enum video_kind kind_of(const char *path, const uint8_t *bytes, size_t co
 enum video_kind video_kind_of(const char *path)
 {
     uint8_t bytes[PEEK_BYTES];
-    size_t count = peek_look(path, bytes);
-    return kind_of(path, bytes, count);
+    size_t count;
+    return peek_look(path, bytes, &count) ? kind_of(path, bytes, count) : VIDEO_KIND_NONE;
 }
 
 void video_describe(struct video_format *format, const char *prefix)
@@ -83,9 +83,8 @@ static bool fail_unknown(const uint8_t *bytes, size_t count, struct picture_erro
 static bool choose_kind(struct video_input *input, const char *path, struct picture_error *error)
 {
     uint8_t bytes[PEEK_BYTES];
-    errno = 0;
-    size_t count = peek_look(path, bytes);
-    if (!count && errno) {
+    size_t count;
+    if (!peek_look(path, bytes, &count)) {
         input->reader = &video_reader_y4m; /* opening it says why it cannot be read */
         return true;
     }
@@ -206,7 +205,7 @@ enum video_read video_read_samples(struct video_input *input, uint64_t begin, vo
             result = video_source_read(source, pieces, count, &got, error);
         }
         if (result == VIDEO_READ_FRAME)
-            video_source_ahead(source, 2 * frame_bytes);
+            video_source_ahead(source, frame_bytes);
     }
     uint64_t came = source->offset - first;
     if (result != VIDEO_READ_END || (!came && begin == first))

@@ -73,7 +73,7 @@ enum video_read video_source_skip(struct video_source *source, uint64_t bytes, u
 /* How many bytes the stream has in all; 0 = unknown. */
 uint64_t video_source_bytes(const struct video_source *source);
 
-/* A hint: these bytes are wanted soon. */
+/* A hint, after every `bytes` read: those after the next `bytes` are wanted soon. */
 void video_source_ahead(const struct video_source *source, uint64_t bytes);
 
 /* --- Kinds ----------------------------------------------------------------------------------------------------------- */

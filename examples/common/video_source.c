@@ -168,5 +168,6 @@ enum video_read video_source_skip(struct video_source *source, uint64_t bytes, u
 void video_source_ahead(const struct video_source *source, uint64_t bytes)
 {
     if (source->seekable)
-        (void)posix_fadvise(source->fd, (off_t)(source->base + source->offset), (off_t)bytes, POSIX_FADV_WILLNEED);
+        (void)posix_fadvise(source->fd, (off_t)(source->base + source->offset + bytes), (off_t)bytes,
+                            POSIX_FADV_WILLNEED);
 }
