@@ -29,6 +29,15 @@ static bool to_standard_output(const char *path)
     return path && path[0] == '-' && !path[1];
 }
 
+/* Video by its content, or because the options say that it is raw frames; the rest is pictures, which say best what they
+ * cannot read. */
+static enum options_job job_of(const struct options *options)
+{
+    if (options->raw.given || options->raw_by_name || video_kind_of(options->input) != VIDEO_KIND_NONE)
+        return OPTIONS_VIDEO;
+    return OPTIONS_PICTURE;
+}
+
 int main(int argc, char **argv)
 {
     outfile_guard_standard();
@@ -37,7 +46,8 @@ int main(int argc, char **argv)
     enum options_parsed parsed = options_parse(&options, argc, argv, &wrong);
     if (parsed != OPTIONS_RUN && parsed != OPTIONS_WRONG)
         return answer(parsed);
-    if (parsed == OPTIONS_WRONG || !options_suit(&options, OPTIONS_PICTURE, &wrong)) {
+    enum options_job job = parsed == OPTIONS_RUN ? job_of(&options) : OPTIONS_PICTURE;
+    if (parsed == OPTIONS_WRONG || !options_suit(&options, job, &wrong)) {
         complain("%s", wrong.text);
         return EXIT_USAGE;
     }
@@ -49,7 +59,6 @@ int main(int argc, char **argv)
                 options.quiet     ? COX_LOG_ERROR
                 : options.verbose ? COX_LOG_INFO
                                   : COX_LOG_WARN);
-    catch_signals();
-    bool good = picture_job(&options) && words_finish();
+    bool good = (job == OPTIONS_VIDEO ? video_job(&options) : picture_job(&options)) && words_finish();
     return good ? 0 : interrupted() ? 128 + interrupted() : EXIT_BAD;
 }

@@ -4,6 +4,7 @@
 #include "tonemap_words.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -132,6 +133,19 @@ void devices_print(const struct devices *devices, const struct cox_session_info 
         say("  CPU %u is kept for the scheduler: %s\n", host.reserved_cpu, host.reserve_reason);
     else if (verbose)
         say("  no core is reserved: %s\n", host.reserve_reason);
+}
+
+void devices_print_frame(const struct report_frame *frame, const struct cox_band_report *bands)
+{
+    char bar[BAR_WIDTH + 3];
+    report_bar(bands, frame->band_count, BAR_WIDTH, bar);
+    say("frame %5" PRIu64 "  %s %8.2f ms ", frame->index, bar, (double)(frame->end_ns - frame->start_ns) / 1e6);
+    for (uint32_t b = 0; b < frame->band_count; b++)
+        say(" %c %u rows %.2f ms%s", report_bar_mark(bands[b].device), bands[b].rows, (double)bands[b].wall_ns / 1e6,
+            bands[b].attempt            ? " (again)"
+            : b + 1 < frame->band_count ? ","
+                                        : "");
+    say("  %s\n", cox_reason_text(frame->reason));
 }
 
 void devices_print_warmup(const struct cox_session_info *session)

@@ -23,6 +23,9 @@ void devices_stop(struct devices *devices);
 /* One line for each device, with the mark that the split's bar has for it. */
 void devices_print(const struct devices *devices, const struct cox_session_info *session, bool verbose);
 
+/* A frame's line: its number, the split as a bar, times, each device's rows, and why. */
+void devices_print_frame(const struct report_frame *frame, const struct cox_band_report *bands);
+
 /* Policy, shares and frames in flight as the options say. */
 void devices_choose(const struct options *options, struct cox_session_params *params);
 

@@ -211,18 +211,10 @@ static void print_frame(struct job *job, uint64_t n)
 {
     struct report_frame frame;
     struct cox_band_report bands[COX_BANDS_MAX];
-    char bar[BAR_WIDTH + 3];
     if (!report_frame(job->report, n, &frame, bands, COX_BANDS_MAX))
         return;
-    report_bar(bands, frame.band_count, BAR_WIDTH, bar);
     progress_clear(&job->progress);
-    say("frame %5" PRIu64 "  %s %8.2f ms ", frame.index, bar, (double)(frame.end_ns - frame.start_ns) / 1e6);
-    for (uint32_t b = 0; b < frame.band_count; b++)
-        say(" %c %u rows %.2f ms%s", report_bar_mark(bands[b].device), bands[b].rows, (double)bands[b].wall_ns / 1e6,
-            bands[b].attempt           ? " (again)"
-            : b + 1 < frame.band_count ? ","
-                                       : "");
-    say("  %s\n", cox_reason_text(frame.reason));
+    devices_print_frame(&frame, bands);
 }
 
 /* The first frames line by line, then only the live line, then the last ones; all of them with --verbose. */
@@ -435,6 +427,7 @@ bool picture_job(const struct options *options)
 {
     struct job job = {.options = options,
                       .flight = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}};
+    catch_signals();
     bool good = run(&job);
     clean_up(&job);
     return good;
