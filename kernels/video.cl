@@ -41,6 +41,27 @@
 #define COX_BINS 512
 #define IN_PLANES (3 - COX_IN_LAYOUT)
 #define OUT_PLANES (3 - COX_OUT_LAYOUT)
+/* The planes that there are, the others being the last one. */
+#if COX_IN_LAYOUT == 0
+#define IN_1 in_1
+#define IN_2 in_2
+#elif COX_IN_LAYOUT == 1
+#define IN_1 in_1
+#define IN_2 in_1
+#else
+#define IN_1 in_0
+#define IN_2 in_0
+#endif
+#if COX_OUT_LAYOUT == 0
+#define OUT_1 out_1
+#define OUT_2 out_2
+#elif COX_OUT_LAYOUT == 1
+#define OUT_1 out_1
+#define OUT_2 out_1
+#else
+#define OUT_1 out_0
+#define OUT_2 out_0
+#endif
 #define IN_RGBA (COX_IN_LAYOUT == 2)
 #define OUT_RGBA (COX_OUT_LAYOUT == 2)
 #define STEP (2 * COX_WIDTH)
@@ -49,7 +70,7 @@ struct video_params {
     int width, height;
     int chroma_width, chroma_height; /* of the input's chroma planes */
     int in_pitch[3], out_pitch[3];   /* bytes */
-    /* signal = code * luma_scale + chroma codes (sums of CHROMA_SCALE samples) * these + offsets */
+    /* signal = code * luma_scale + sums of chroma codes * these + offsets */
     float luma_scale;
     float red_v, green_u, green_v, blue_u;
     float red_0, green_0, blue_0;
@@ -75,11 +96,12 @@ typedef uchar quarter_words;
 #define TO_UNS(x) convert_uint(x)
 #define TO_HALF_WORDS(x) convert_ushort(x)
 #define TO_QUARTER_WORDS(x) convert_uchar(x)
-#define LANE(v, k) (v)
 #define FIRST_LANE(v) (v)
 #define SHIFT_IN(last, v) (last)
 #define LAST_LANE(v) (v)
 #define LANES 0
+#define GATHERED(array) (array)[0]
+#define SCATTER(v, array) (array)[0] = (v)
 #define STORE_HALF_WORDS(v, p) VSTORE(ushort, v, p)
 #define STORE_QUARTER_WORDS(v, p) VSTORE(uchar, v, p)
 #else
@@ -93,6 +115,8 @@ typedef COX_PASTE(uchar, COX_WIDTH) quarter_words;
 #define TO_HALF_WORDS(x) COX_PASTE(convert_ushort, COX_WIDTH)(x)
 #define TO_QUARTER_WORDS(x) COX_PASTE(convert_uchar, COX_WIDTH)(x)
 #define FIRST_LANE(v) (v).s0
+#define GATHERED(array) COX_VLOAD(0, array)
+#define SCATTER(v, array) COX_VSTORE(v, 0, array)
 #if COX_WIDTH == 16
 #define LAST_LANE(v) (v).sf
 #define SHIFT_IN(last, v) ((real)(last, (v).s01234567, (v).s89ab, (v).scd, (v).se))
@@ -110,10 +134,12 @@ typedef COX_PASTE(uchar, COX_WIDTH) quarter_words;
 
 /* Sums of chroma samples: 16 bits hold sixteen of 12 bits. */
 #if COX_IN_DEPTH <= 12
+typedef ushort sum;
 typedef half_words sums;
 #define TO_SUMS(x) TO_HALF_WORDS(x)
 #define SUMS_TO_REAL(x) TO_REAL(x)
 #else
+typedef uint sum;
 typedef uns sums;
 #define TO_SUMS(x) (x)
 #define SUMS_TO_REAL(x) TO_REAL(AS_SINT(x))
@@ -140,11 +166,7 @@ static inline uns edge_pairs(__global const uchar *row, int x, int columns)
         const int left = min(x + 2 * k, columns - 1), right = min(x + 2 * k + 1, columns - 1);
         words[k] = IN_SAMPLE(row, left) | IN_SAMPLE(row, right) << PAIR_BITS;
     }
-#if COX_WIDTH == 1
-    return words[0];
-#else
-    return COX_VLOAD(0, words);
-#endif
+    return GATHERED(words);
 }
 
 /* --- Chroma in --------------------------------------------------------------------------------------------------------- */
@@ -158,25 +180,14 @@ struct chroma_rows {
     __global const uchar *near_u, *far_u, *near_v, *far_v;
 };
 
-#if IN_RGBA
-#define CHROMA_SCALE 1
-#elif COX_IN_SUB_X == 0
-#define CHROMA_SCALE 1
-#else
-#define CHROMA_X_SCALE (COX_IN_SITE == 1 ? 4 : 2)
-#define CHROMA_Y_SCALE (COX_IN_SUB_Y == 0 ? 1 : COX_IN_SITE == 2 ? 2 : 4)
-
+#if COX_IN_SUB_X
 /* Chroma samples at plane columns i, i + 1, ... of one plane row. */
 static inline struct chroma chroma_samples(__global const uchar *u, __global const uchar *v, int i, int columns,
                                            bool edge)
 {
     struct chroma c;
     if (edge) {
-#if COX_IN_DEPTH <= 12
-        ushort us[COX_WIDTH], vs[COX_WIDTH];
-#else
-        uint us[COX_WIDTH], vs[COX_WIDTH];
-#endif
+        sum us[COX_WIDTH], vs[COX_WIDTH];
         for (int k = 0; k < COX_WIDTH; k++) {
             const int at = clamp(i + k, 0, columns - 1);
 #if COX_IN_LAYOUT == 1
@@ -187,13 +198,8 @@ static inline struct chroma chroma_samples(__global const uchar *u, __global con
             vs[k] = IN_SAMPLE(v, at) >> COX_IN_SHIFT;
 #endif
         }
-#if COX_WIDTH == 1
-        c.u = us[0];
-        c.v = vs[0];
-#else
-        c.u = COX_VLOAD(0, us);
-        c.v = COX_VLOAD(0, vs);
-#endif
+        c.u = GATHERED(us);
+        c.v = GATHERED(vs);
         return c;
     }
 #if COX_IN_LAYOUT == 1
@@ -213,60 +219,46 @@ static inline struct chroma chroma_samples(__global const uchar *u, __global con
     return c;
 }
 
-/* The same, interpolated between plane rows: sums of CHROMA_Y_SCALE samples. */
+/* The same, interpolated between plane rows: sums of four samples, of two where rows lie as in COX_IN_SITE 2. */
 static inline struct chroma chroma_between(const struct chroma_rows *rows, int i, int columns, bool edge)
 {
     struct chroma c = chroma_samples(rows->near_u, rows->near_v, i, columns, edge);
 #if COX_IN_SUB_Y
     const struct chroma far = chroma_samples(rows->far_u, rows->far_v, i, columns, edge);
-    if (CHROMA_Y_SCALE == 4) {
-        c.u = c.u + c.u + c.u + far.u;
-        c.v = c.v + c.v + c.v + far.v;
-    } else {
-        c.u = c.u + far.u;
-        c.v = c.v + far.v;
-    }
+#if COX_IN_SITE != 2
+    c.u = c.u + c.u + c.u;
+    c.v = c.v + c.v + c.v;
+#endif
+    c.u = c.u + far.u;
+    c.v = c.v + far.v;
 #endif
     return c;
 }
-#define CHROMA_SCALE (CHROMA_X_SCALE * CHROMA_Y_SCALE)
-
 #if COX_IN_SITE == 1
 /* All bits of the lanes whose odd column is past the last one. */
 static inline sums past_end(int x, int columns)
 {
-#if COX_IN_DEPTH <= 12
-    ushort bits[COX_WIDTH];
-#else
-    uint bits[COX_WIDTH];
-#endif
+    sum bits[COX_WIDTH];
     for (int k = 0; k < COX_WIDTH; k++)
         bits[k] = x + 2 * k + 1 >= columns ? ~0 : 0;
-#if COX_WIDTH == 1
-    return bits[0];
-#else
-    return COX_VLOAD(0, bits);
-#endif
+    return GATHERED(bits);
 }
 #endif
 #endif
 
 /* --- Signal and light -------------------------------------------------------------------------------------------------- */
 
-/* Red, green and blue of the even columns, then of the odd ones. They go through the arithmetic side by side: each chain of
- * operations alone waits for its own results most of the time. */
-struct six {
-    real v[6];
-};
-/* Six times the same, with i from 0 to 5. Not a loop: not every compiler unrolls those in time to see the registers. */
+/* A step is a block of two rows, twelve vectors: red, green and blue of the upper row's even columns, of its odd ones, then of the lower row.
+ * They go through the arithmetic side by side, for each chain of operations alone waits for its own results most of the
+ * time. A lower row that is missing is the upper one again. */
+/* The same for i = 0, 1, .... Not a loop: not every compiler unrolls those in time to keep what they index in registers. */
 #define ONCE(n, ...)    \
     {                   \
         enum { i = n }; \
         __VA_ARGS__;    \
     }
-#define TWO(...) ONCE(0, __VA_ARGS__) ONCE(1, __VA_ARGS__)
-#define EACH(...) \
-    TWO(__VA_ARGS__) ONCE(2, __VA_ARGS__) ONCE(3, __VA_ARGS__) ONCE(4, __VA_ARGS__) ONCE(5, __VA_ARGS__)
+#define FOUR(...) ONCE(0, __VA_ARGS__) ONCE(1, __VA_ARGS__) ONCE(2, __VA_ARGS__) ONCE(3, __VA_ARGS__)
+#define SIX(...) FOUR(__VA_ARGS__) ONCE(4, __VA_ARGS__) ONCE(5, __VA_ARGS__)
 
 #if COX_TRANSFER == 0
 #define SIGNAL_LOW (-1.0f)
@@ -282,118 +274,140 @@ static inline real limited(real x)
 #if COX_TRANSFER == 0
 /* The EOTF of ST 2084, 1 = 10 000 cd/m2, of the signal x = 2 E - 1: the square of a minimax polynomial for its root. The error is
  * 1.5e-6 of the light above 50 cd/m2 and 7e-5 cd/m2 below. */
-INLINE void eotf(struct six *x)
+INLINE void eotf(real *x, const struct video_params *k)
 {
     real p[6];
-    EACH(p[i] = MULADD(x->v[i], REAL(1.243774908e-3f), REAL(1.357238057e-3f)))
-    EACH(p[i] = MULADD(x->v[i], p[i], REAL(9.409501488e-4f)))
-    EACH(p[i] = MULADD(x->v[i], p[i], REAL(5.486727531e-3f)))
-    EACH(p[i] = MULADD(x->v[i], p[i], REAL(1.387723386e-2f)))
-    EACH(p[i] = MULADD(x->v[i], p[i], REAL(2.810250988e-2f)))
-    EACH(p[i] = MULADD(x->v[i], p[i], REAL(5.730446068e-2f)))
-    EACH(p[i] = MULADD(x->v[i], p[i], REAL(1.099779192e-1f)))
-    EACH(p[i] = MULADD(x->v[i], p[i], REAL(1.860275862e-1f)))
-    EACH(p[i] = MULADD(x->v[i], p[i], REAL(2.590623737e-1f)))
-    EACH(p[i] = MULADD(x->v[i], p[i], REAL(2.405752897e-1f)))
-    EACH(p[i] = MULADD(x->v[i], p[i], REAL(9.604460104e-2f)))
-    EACH(x->v[i] = p[i] * p[i])
+    SIX(p[i] = MULADD(x[i], REAL(1.243774908e-3f), REAL(1.357238057e-3f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(9.409501488e-4f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(5.486727531e-3f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(1.387723386e-2f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(2.810250988e-2f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(5.730446068e-2f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(1.099779192e-1f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(1.860275862e-1f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(2.590623737e-1f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(2.405752897e-1f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(9.604460104e-2f)))
+    SIX(x[i] = p[i] * p[i])
 }
 #elif COX_TRANSFER == 1
 /* The inverse OETF of HLG, then its OOTF: display light, 1 = the nominal peak. */
-INLINE void eotf(struct six *x, const struct video_params *k)
+INLINE void eotf(real *x, const struct video_params *k)
 {
-    EACH(
-        const real high = det_exp2(MULADD(x->v[i], REAL(8.067285660f), REAL(-8.101922300f))) + REAL(0.02372241f);
-        x->v[i] = PICK(x->v[i] <= REAL(0.5f), x->v[i] * x->v[i] * REAL(0.3333333333f), high))
-    real ootf[2];
-    TWO(ootf[i] = MULADD(x->v[3 * i], REAL(k->hlg_y[0]),
-                         MULADD(x->v[3 * i + 1], REAL(k->hlg_y[1]), x->v[3 * i + 2] * REAL(k->hlg_y[2])));
-        ootf[i] = det_exp2(det_log2(det_max(ootf[i], REAL(0x1p-40f))) * REAL(k->hlg_exponent)))
-    EACH(x->v[i] = x->v[i] * ootf[i / 3])
+    SIX(
+        const real high = det_exp2(MULADD(x[i], REAL(8.067285660f), REAL(-8.101922300f))) + REAL(0.02372241f);
+        x[i] = PICK(x[i] <= REAL(0.5f), x[i] * x[i] * REAL(0.3333333333f), high))
+    real y[2];
+    for (int i = 0; i < 2; i++) {
+        y[i] = MULADD(x[3 * i], REAL(k->hlg_y[0]),
+                      MULADD(x[3 * i + 1], REAL(k->hlg_y[1]), x[3 * i + 2] * REAL(k->hlg_y[2])));
+        y[i] = det_exp2(det_log2(det_max(y[i], REAL(0x1p-40f))) * REAL(k->hlg_exponent));
+    }
+    SIX(x[i] = x[i] * y[i / 3])
+}
+#else
+INLINE void eotf(real *x, const struct video_params *k)
+{
 }
 #endif
 
 /* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-16, where the power would be infinitely steep.
  * Relative error 1.1e-4. */
-INLINE void bt1886(struct six *x)
+INLINE void bt1886(real *x)
 {
     real size[6], p[6], n[6];
-    EACH(size[i] = det_min(AS_REAL(AS_SINT(x->v[i]) & SINT(0x7fffffff)), REAL(1.0f)))
+    SIX(size[i] = det_min(AS_REAL(AS_SINT(x[i]) & SINT(0x7fffffff)), REAL(1.0f)))
     /* 5/12 log2: the bits as an integer are the exponent and, for the logarithm of the mantissa m, m - 1; the polynomial of m
      * is the rest. */
-    EACH(n[i] = AS_REAL((AS_SINT(size[i]) & SINT(0x007fffff)) | SINT(0x3f800000)))
-    EACH(p[i] = MULADD(n[i], REAL(-0.03401181149f), REAL(0.2688401644f)))
-    EACH(p[i] = MULADD(n[i], p[i], REAL(-0.8836814842f)))
-    EACH(p[i] = MULADD(n[i], p[i], REAL(1.27926753f)))
-    EACH(p[i] = MULADD(n[i], p[i], REAL(-53.54704459f)))
-    EACH(p[i] = MULADD(TO_REAL(AS_SINT(size[i])), REAL(0x1.aaaaaap-25f), p[i]))
-    EACH(n[i] = p[i] + REAL(12582912.0f)) /* 2^, as in det_exp2 */
-    EACH(p[i] = p[i] - (n[i] - REAL(12582912.0f)))
+    SIX(n[i] = AS_REAL((AS_SINT(size[i]) & SINT(0x007fffff)) | SINT(0x3f800000)))
+    SIX(p[i] = MULADD(n[i], REAL(-0.03401181149f), REAL(0.2688401644f)))
+    SIX(p[i] = MULADD(n[i], p[i], REAL(-0.8836814842f)))
+    SIX(p[i] = MULADD(n[i], p[i], REAL(1.27926753f)))
+    SIX(p[i] = MULADD(n[i], p[i], REAL(-53.54704459f)))
+    SIX(p[i] = MULADD(TO_REAL(AS_SINT(size[i])), REAL(0x1.aaaaaap-25f), p[i]))
+    SIX(n[i] = p[i] + REAL(12582912.0f)) /* 2^, as in det_exp2 */
+    SIX(p[i] = p[i] - (n[i] - REAL(12582912.0f)))
     real q[6];
-    EACH(q[i] = MULADD(p[i], REAL(0.05517166737f), REAL(0.2426111344f)))
-    EACH(q[i] = MULADD(p[i], q[i], REAL(0.6932609871f)))
-    EACH(q[i] = MULADD(p[i], q[i], REAL(0.9999280723f)))
-    EACH(
+    SIX(q[i] = MULADD(p[i], REAL(0.05517166737f), REAL(0.2426111344f)))
+    SIX(q[i] = MULADD(p[i], q[i], REAL(0.6932609871f)))
+    SIX(q[i] = MULADD(p[i], q[i], REAL(0.9999280723f)))
+    SIX(
         const real power = AS_REAL(AS_SINT(q[i]) + (AS_SINT(n[i]) << 23));
         const real result = PICK(size[i] < REAL(0x1p-16f), size[i] * REAL(645.0796f), power);
-        x->v[i] = AS_REAL(AS_SINT(result) | (AS_SINT(x->v[i]) & SINT(0x80000000))))
+        x[i] = AS_REAL(AS_SINT(result) | (AS_SINT(x[i]) & SINT(0x80000000))))
 }
 
-/* det_rcp of two values side by side. */
-INLINE void det_rcp_two(real *x)
+/* Reciprocals of four values side by side, as det_rcp makes them, the last step a shorter one: relative error 4e-6, the same
+ * for all three colours. */
+INLINE void reciprocals(real *x)
 {
-    real y[2], e[2];
-    TWO(y[i] = AS_REAL(SINT(0x7ef311c3) - AS_SINT(x[i])))
-    TWO(e[i] = MULADD(-x[i], y[i], REAL(1.0f)))
-    TWO(y[i] = MULADD(y[i], MULADD(e[i], e[i], e[i]), y[i]))
-    TWO(e[i] = MULADD(-x[i], y[i], REAL(1.0f)))
-    TWO(x[i] = MULADD(y[i], MULADD(e[i], e[i], e[i]), y[i]))
+    real y[4], e[4];
+    FOUR(y[i] = AS_REAL(SINT(0x7ef311c3) - AS_SINT(x[i])))
+    FOUR(e[i] = MULADD(-x[i], y[i], REAL(1.0f)))
+    FOUR(y[i] = MULADD(y[i], MULADD(e[i], e[i], e[i]), y[i]))
+    FOUR(e[i] = MULADD(-x[i], y[i], REAL(1.0f)))
+    FOUR(x[i] = MULADD(y[i], e[i], y[i]))
 }
 
-/* Signal to light of BT.709 in multiples of SDR white, through the operator, to signal. */
-INLINE void map_six(struct six *x, const struct video_params *k)
+/* Light to BT.709 primaries, in multiples of SDR white. */
+INLINE void primaries(real *x, const struct video_params *k)
 {
-#if COX_TRANSFER == 0
-    eotf(x);
-#elif COX_TRANSFER == 1
-    eotf(x, k);
+    real c[6];
+    SIX(c[i] = MULADD(x[i / 3 * 3], REAL(k->matrix[i % 3 * 3]),
+                      MULADD(x[i / 3 * 3 + 1], REAL(k->matrix[i % 3 * 3 + 1]),
+                             x[i / 3 * 3 + 2] * REAL(k->matrix[i % 3 * 3 + 2]))))
+    SIX(x[i] = c[i])
+}
+
+/* What the operator multiplies pixels of the largest colours m by. */
+INLINE void ratios(const real *m, real *ratio, const struct video_params *k)
+{
+#if COX_CURVE == 1
+    FOUR(ratio[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)))
+    reciprocals(ratio);
+    FOUR(ratio[i] = MULADD(m[i], REAL(k->a2), REAL(k->a1)) * ratio[i])
+#elif COX_CURVE == 2
+    FOUR(ratio[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)) * m[i])
+    reciprocals(ratio);
+    FOUR(ratio[i] = ratio[i] * MULADD(MULADD(m[i], REAL(k->a2), REAL(k->a1)), m[i], REAL(k->a0)))
+    FOUR(ratio[i] = PICK(m[i] < REAL(k->knee), REAL(1.0f), ratio[i]))
+#elif COX_CURVE == 3
+    FOUR(ratio[i] = m[i])
+    reciprocals(ratio);
+    FOUR(ratio[i] = bt2390(m[i], &k->bt2390) * ratio[i])
 #endif
-    struct six c;
-    EACH(c.v[i] = MULADD(x->v[i / 3 * 3], REAL(k->matrix[i % 3 * 3]),
-                         MULADD(x->v[i / 3 * 3 + 1], REAL(k->matrix[i % 3 * 3 + 1]),
-                                x->v[i / 3 * 3 + 2] * REAL(k->matrix[i % 3 * 3 + 2]))))
-    real m[2];
-    TWO(m[i] = det_max(det_max(c.v[3 * i], det_max(c.v[3 * i + 1], c.v[3 * i + 2])), REAL(0x1p-40f)))
+}
+
+/* The input's signal to the output's. */
+INLINE void map_block(real *x, const struct video_params *k)
+{
+    eotf(x, k);
+    eotf(x + 6, k);
+    primaries(x, k);
+    primaries(x + 6, k);
+    real m[4];
+    FOUR(m[i] = det_max(det_max(x[3 * i], det_max(x[3 * i + 1], x[3 * i + 2])), REAL(0x1p-40f)))
 #if COX_FADE
-    real over[2], w[2];
-    TWO(over[i] = det_luminance(c.v[3 * i], c.v[3 * i + 1], c.v[3 * i + 2]) - REAL(k->fade);
-        over[i] = det_max(over[i], REAL(0.0f)) * REAL(k->fade_speed);
-        w[i] = over[i] + REAL(3.0f))
-    det_rcp_two(w);
-    TWO(w[i] = over[i] * w[i])
-    EACH(c.v[i] = MULADD(m[i / 3] - c.v[i], w[i / 3], c.v[i]))
+    real over[4], w[4];
+    FOUR(over[i] = det_luminance(x[3 * i], x[3 * i + 1], x[3 * i + 2]) - REAL(k->fade))
+    FOUR(over[i] = det_max(over[i], REAL(0.0f)) * REAL(k->fade_speed))
+    FOUR(w[i] = over[i] + REAL(3.0f))
+    reciprocals(w);
+    FOUR(w[i] = over[i] * w[i])
+    SIX(x[i] = MULADD(m[i / 3] - x[i], w[i / 3], x[i]))
+    SIX(x[i + 6] = MULADD(m[i / 3 + 2] - x[i + 6], w[i / 3 + 2], x[i + 6]))
 #endif
 #if COX_CURVE != 0
-    real ratio[2];
-#if COX_CURVE == 1
-    TWO(ratio[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)))
-    det_rcp_two(ratio);
-    TWO(ratio[i] = MULADD(m[i], REAL(k->a2), REAL(k->a1)) * ratio[i])
-#elif COX_CURVE == 2
-    TWO(ratio[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)) * m[i])
-    det_rcp_two(ratio);
-    TWO(ratio[i] = ratio[i] * MULADD(MULADD(m[i], REAL(k->a2), REAL(k->a1)), m[i], REAL(k->a0));
-        ratio[i] = PICK(m[i] < REAL(k->knee), REAL(1.0f), ratio[i]))
-#else
-    TWO(ratio[i] = bt2390(m[i], &k->bt2390) * det_rcp(m[i]))
+    real ratio[4];
+    ratios(m, ratio, k);
+    SIX(x[i] = x[i] * ratio[i / 3])
+    SIX(x[i + 6] = x[i + 6] * ratio[i / 3 + 2])
 #endif
-    EACH(c.v[i] = c.v[i] * ratio[i / 3])
-#endif
-    bt1886(&c);
-    *x = c;
+    bt1886(x);
+    bt1886(x + 6);
 }
 
-/* --- One row of a step --------------------------------------------------------------------------------------------------- */
+/* --- Rows in --------------------------------------------------------------------------------------------------- */
 
 struct source_row {
 #if IN_RGBA
@@ -425,23 +439,15 @@ static inline void rgba_samples(__global const uchar *row, int x, int columns, r
         g[k] = (int)(words.x >> 16);
         b[k] = (int)(words.y & 0xffffu);
     }
-#if COX_WIDTH == 1
-    c[0] = from_half(r[0]);
-    c[1] = from_half(g[0]);
-    c[2] = from_half(b[0]);
-#else
-    c[0] = from_half(COX_VLOAD(0, r));
-    c[1] = from_half(COX_VLOAD(0, g));
-    c[2] = from_half(COX_VLOAD(0, b));
-#endif
+    c[0] = from_half(GATHERED(r));
+    c[1] = from_half(GATHERED(g));
+    c[2] = from_half(GATHERED(b));
 }
 
-INLINE struct six read_step(const struct source_row *row, int x, bool edge, const struct video_params *k)
+INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
 {
-    struct six s;
-    rgba_samples(row->rgba, x, k->width, s.v);
-    rgba_samples(row->rgba, x + 1, k->width, s.v + 3);
-    return s;
+    rgba_samples(row->rgba, x, k->width, s);
+    rgba_samples(row->rgba, x + 1, k->width, s + 3);
 }
 #else
 static inline void to_rgb(uns luma, sums u, sums v, const struct video_params *k, real *s)
@@ -453,7 +459,7 @@ static inline void to_rgb(uns luma, sums u, sums v, const struct video_params *k
     s[2] = limited(MULADD(cb, REAL(k->blue_u), REAL(k->blue_0)) + y);
 }
 
-INLINE struct six read_step(const struct source_row *row, int x, bool edge, const struct video_params *k)
+INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
 {
     const uns luma = edge ? edge_pairs(row->luma, x, k->width) : IN_PAIRS(row->luma, x);
 #if COX_IN_SUB_X == 0
@@ -480,12 +486,38 @@ INLINE struct six read_step(const struct source_row *row, int x, bool edge, cons
     const sums even_v = here.v + here.v, odd_v = here.v + next.v;
 #endif
 #endif
-    struct six s;
-    to_rgb(LEFT(luma), even_u, even_v, k, s.v);
-    to_rgb(RIGHT(luma), odd_u, odd_v, k, s.v + 3);
-    return s;
+    to_rgb(LEFT(luma), even_u, even_v, k, s);
+    to_rgb(RIGHT(luma), odd_u, odd_v, k, s + 3);
 }
 #endif
+
+/* The band's row y, or the one that stands for it where it is missing. */
+INLINE struct source_row source_at(__global const uchar *in_0, __global const uchar *in_1, __global const uchar *in_2, int y,
+                                   bool lower, int first, int origin, const struct video_params *k)
+{
+    struct source_row row;
+#if IN_RGBA
+    row.rgba = in_0 + (size_t)y * k->in_pitch[0];
+#else
+    row.luma = in_0 + (size_t)y * k->in_pitch[0];
+    int near = y, far = y;
+#if COX_IN_SUB_Y
+    near = (first + y) / 2;
+#if COX_IN_SITE == 2
+    far = near + lower; /* the upper row has chroma of its own */
+#else
+    far = near + (lower ? 1 : -1);
+#endif
+    far = clamp(far, 0, k->chroma_height - 1) - origin;
+    near -= origin;
+#endif
+    row.chroma.near_u = in_1 + (size_t)near * k->in_pitch[1];
+    row.chroma.far_u = in_1 + (size_t)far * k->in_pitch[1];
+    row.chroma.near_v = in_2 + (size_t)near * k->in_pitch[2];
+    row.chroma.far_v = in_2 + (size_t)far * k->in_pitch[2];
+#endif
+    return row;
+}
 
 /* --- Codes out ------------------------------------------------------------------------------------------------------- */
 
@@ -495,7 +527,7 @@ struct ycc {
     real y, cb, cr;
 };
 
-static inline struct ycc to_ycc(const real *c)
+INLINE struct ycc to_ycc(const real *c)
 {
     struct ycc out;
     out.y = det_luminance(c[0], c[1], c[2]);
@@ -551,13 +583,8 @@ static inline void store_pairs(__global uchar *row, int x, uns even, uns odd, in
 {
     if (edge) {
         uint left[COX_WIDTH], right[COX_WIDTH];
-#if COX_WIDTH == 1
-        left[0] = even;
-        right[0] = odd;
-#else
-        COX_VSTORE(even, 0, left);
-        COX_VSTORE(odd, 0, right);
-#endif
+        SCATTER(even, left);
+        SCATTER(odd, right);
         sample_pointer at = (sample_pointer)row;
         for (int k = 0; k < COX_WIDTH; k++) {
             if (x + 2 * k < columns)
@@ -579,11 +606,7 @@ static inline void store_samples(__global uchar *row, int x, uns codes, int colu
 {
     if (edge) {
         uint words[COX_WIDTH];
-#if COX_WIDTH == 1
-        words[0] = codes;
-#else
-        COX_VSTORE(codes, 0, words);
-#endif
+        SCATTER(codes, words);
         sample_pointer at = (sample_pointer)row;
         for (int k = 0; k < COX_WIDTH && x + k < columns; k++)
             at[x + k] = words[k] << COX_OUT_SHIFT;
@@ -601,18 +624,9 @@ static inline void store_rgba(__global uchar *row, int x, const real *c, int y, 
 {
     const real dither = pattern(x, 2, y);
     uint r[COX_WIDTH], g[COX_WIDTH], b[COX_WIDTH];
-    const uns codes_r = luma_code(c[0], dither, k);
-    const uns codes_g = luma_code(c[1], dither, k);
-    const uns codes_b = luma_code(c[2], dither, k);
-#if COX_WIDTH == 1
-    r[0] = codes_r;
-    g[0] = codes_g;
-    b[0] = codes_b;
-#else
-    COX_VSTORE(codes_r, 0, r);
-    COX_VSTORE(codes_g, 0, g);
-    COX_VSTORE(codes_b, 0, b);
-#endif
+    SCATTER(luma_code(c[0], dither, k), r);
+    SCATTER(luma_code(c[1], dither, k), g);
+    SCATTER(luma_code(c[2], dither, k), b);
     __global uint *at = (__global uint *)row;
     for (int n = 0; n < COX_WIDTH && x + 2 * n < k->width; n++) {
 #if COX_OUT_BYTES == 1
@@ -625,14 +639,88 @@ static inline void store_rgba(__global uchar *row, int x, const real *c, int y, 
 }
 #endif
 
-struct target {
+struct target_row {
     __global uchar *plane[3];
 };
 
-/* Chroma of columns x/2, x/2 + 1, ... from the sums over `weight` pixels. */
-static inline void store_chroma(const struct target *out, int y, int x, real cb, real cr, float weight, bool edge,
-                                const struct video_params *k)
+INLINE struct target_row target_at(__global uchar *out_0, __global uchar *out_1, __global uchar *out_2, int y,
+                                   const struct video_params *k)
 {
+    struct target_row row;
+    const int chroma = COX_OUT_SUB_Y ? y / 2 : y;
+    row.plane[0] = out_0 + (size_t)y * k->out_pitch[0];
+    row.plane[1] = out_1 + (size_t)chroma * k->out_pitch[1];
+    row.plane[2] = out_2 + (size_t)chroma * k->out_pitch[2];
+    return row;
+}
+
+/* Pixels, or luma and chroma that is not subsampled, of frame row y. */
+INLINE void store_row(const struct target_row *out, int x, int y, const real *c, bool edge, const struct video_params *k)
+{
+#if OUT_RGBA
+    store_rgba(out->plane[0], x, c, y, k);
+    store_rgba(out->plane[0], x + 1, c + 3, y, k);
+#else
+    const real even = pattern(x, 2, y), odd = pattern(x + 1, 2, y);
+    const struct ycc a = to_ycc(c), b = to_ycc(c + 3);
+    store_pairs(out->plane[0], x, luma_code(a.y, even, k), luma_code(b.y, odd, k), k->width, edge);
+#if !COX_OUT_SUB_X
+    store_pairs(out->plane[1], x, chroma_code(a.cb, k->out_cb_scale, even, k),
+                chroma_code(b.cb, k->out_cb_scale, odd, k), k->width, edge);
+    store_pairs(out->plane[2], x, chroma_code(a.cr, k->out_cr_scale, even, k),
+                chroma_code(b.cr, k->out_cr_scale, odd, k), k->width, edge);
+#endif
+#endif
+}
+
+#if COX_OUT_SUB_X
+/* Chroma of the even and of the odd columns: of one row, or the sum of both. */
+struct columns {
+    real even_cb, odd_cb, even_cr, odd_cr;
+};
+
+INLINE struct columns columns_of(const real *c)
+{
+    const struct ycc a = to_ycc(c), b = to_ycc(c + 3);
+    struct columns s;
+    s.even_cb = a.cb;
+    s.odd_cb = b.cb;
+    s.even_cr = a.cr;
+    s.odd_cr = b.cr;
+#if COX_OUT_SUB_Y
+    const struct ycc lower_a = to_ycc(c + 6), lower_b = to_ycc(c + 9);
+    s.even_cb = s.even_cb + lower_a.cb;
+    s.odd_cb = s.odd_cb + lower_b.cb;
+    s.even_cr = s.even_cr + lower_a.cr;
+    s.odd_cr = s.odd_cr + lower_b.cr;
+#endif
+    return s;
+}
+
+/* The last odd column of the step before. */
+struct before {
+    float cb, cr;
+};
+
+/* Subsampled chroma from columns x/2 on, of chroma row y. */
+INLINE void store_chroma(const struct target_row *out, int x, int y, const struct columns *s, struct before *before,
+                         bool edge, const struct video_params *k)
+{
+#if COX_OUT_SITE == 1
+    const real cb = s->even_cb + s->odd_cb, cr = s->even_cr + s->odd_cr;
+    const float weight = COX_OUT_SUB_Y ? 0.25f : 0.5f;
+#else
+    if (x == 0) { /* before the first column the first one comes again */
+        before->cb = FIRST_LANE(s->even_cb);
+        before->cr = FIRST_LANE(s->even_cr);
+    }
+    const real before_cb = SHIFT_IN(before->cb, s->odd_cb), before_cr = SHIFT_IN(before->cr, s->odd_cr);
+    before->cb = LAST_LANE(s->odd_cb);
+    before->cr = LAST_LANE(s->odd_cr);
+    const real cb = (before_cb + s->odd_cb) + (s->even_cb + s->even_cb);
+    const real cr = (before_cr + s->odd_cr) + (s->even_cr + s->even_cr);
+    const float weight = COX_OUT_SUB_Y ? 0.125f : 0.25f;
+#endif
     const int i = x / 2, columns = (k->width + 1) / 2;
     const real dither = pattern(i, 1, y);
     const uns u = chroma_code(cb, k->out_cb_scale * weight, dither, k);
@@ -644,23 +732,13 @@ static inline void store_chroma(const struct target *out, int y, int x, real cb,
     store_samples(out->plane[2], i, v, columns, edge);
 #endif
 }
-
-/* The average of chroma over columns: the even ones, the odd ones, the odd ones before. */
-static inline real across(real before, real even, real odd)
-{
-#if COX_OUT_SITE == 1
-    return even + odd;
-#else
-    return (before + odd) + (even + even);
 #endif
-}
-#define ACROSS_WEIGHT (COX_OUT_SITE == 1 ? 0.5f : 0.25f)
 #endif
 
 /* --- The kernel --------------------------------------------------------------------------------------------------------- */
 
 #if COX_ANALYSE
-static inline real brightest(const real *s)
+INLINE real brightest(const real *s)
 {
     return det_max(det_max(det_max(s[0], s[1]), det_max(s[2], s[3])), det_max(s[4], s[5]));
 }
@@ -725,136 +803,64 @@ video(__global const uchar *in_0,
 #endif
 #endif
     for (int y = begin_y; y < end_y; y += 2) {
-        const int present = min(end_y - y, 2);
-        struct source_row source[2];
-        for (int r = 0; r < 2; r++) {
-            const int own = min(r, present - 1), at = y + own; /* a missing row is the one above again */
-#if IN_RGBA
-            source[r].rgba = in_0 + (size_t)at * k->in_pitch[0];
-#else
-            source[r].luma = in_0 + (size_t)at * k->in_pitch[0];
-            int near = at, far = at;
-#if COX_IN_SUB_Y
-            near = (first + at) / 2;
-#if COX_IN_SITE == 2
-            far = near + own; /* the upper row has chroma of its own */
-#else
-            far = near + 2 * own - 1;
-#endif
-            far = clamp(far, 0, k->chroma_height - 1) - origin;
-            near -= origin;
-#endif
-            struct chroma_rows chroma;
-            chroma.near_u = in_1 + (size_t)near * k->in_pitch[1];
-            chroma.far_u = in_1 + (size_t)far * k->in_pitch[1];
-#if IN_PLANES > 2
-            chroma.near_v = in_2 + (size_t)near * k->in_pitch[2];
-            chroma.far_v = in_2 + (size_t)far * k->in_pitch[2];
-#else
-            chroma.near_v = chroma.near_u;
-            chroma.far_v = chroma.far_u;
-#endif
-            source[r].chroma = chroma;
-#endif
-        }
+        const bool lower = y + 1 < end_y; /* the lower row is there */
+        const struct source_row upper_in = source_at(in_0, IN_1, IN_2, y, false, first, origin, k);
+        const struct source_row lower_in = source_at(in_0, IN_1, IN_2, y + lower, lower, first, origin, k);
 #if COX_MAP
-        struct target target[2];
-        for (int r = 0; r < 2; r++) {
-            const int at = y + min(r, present - 1);
-            target[r].plane[0] = out_0 + (size_t)at * k->out_pitch[0];
-#if OUT_PLANES > 1
-            target[r].plane[1] = out_1 + (size_t)(COX_OUT_SUB_Y ? at / 2 : at) * k->out_pitch[1];
+        const struct target_row upper_out = target_at(out_0, OUT_1, OUT_2, y, k);
+        const struct target_row lower_out = target_at(out_0, OUT_1, OUT_2, y + lower, k);
+#if COX_OUT_SUB_X
+        struct before before = {0.0f, 0.0f};
+#if !COX_OUT_SUB_Y
+        struct before lower_before = {0.0f, 0.0f};
 #endif
-#if OUT_PLANES > 2
-            target[r].plane[2] = out_2 + (size_t)(COX_OUT_SUB_Y ? at / 2 : at) * k->out_pitch[2];
+#if COX_ITEM && COX_OUT_SITE != 1
+        if (begin_x > 0 && begin_x < end_x) { /* the step before is another work-item's */
+            real s[12];
+            read_row(&upper_in, begin_x - STEP, true, k, s);
+            read_row(&lower_in, begin_x - STEP, true, k, s + 6);
+            map_block(s, k);
+            const struct columns c = columns_of(s);
+            before.cb = LAST_LANE(c.odd_cb);
+            before.cr = LAST_LANE(c.odd_cr);
+#if !COX_OUT_SUB_Y
+            const struct columns lower_c = columns_of(s + 6);
+            lower_before.cb = LAST_LANE(lower_c.odd_cb);
+            lower_before.cr = LAST_LANE(lower_c.odd_cr);
 #endif
         }
-#if COX_OUT_SUB_X && COX_OUT_SITE != 1 && COX_ITEM
-        /* The odd column before the first one, which another work-item writes. */
-        float before_cb[2], before_cr[2];
-        for (int r = 0; r < 2 && begin_x > 0 && begin_x < end_x; r++) {
-            struct six s = read_step(&source[r], begin_x - STEP, true, k);
-            map_six(&s, k);
-            const struct ycc c = to_ycc(s.v + 3);
-            before_cb[r] = LAST_LANE(c.cb);
-            before_cr[r] = LAST_LANE(c.cr);
-        }
-#else
-        float before_cb[2], before_cr[2];
+#endif
 #endif
 #endif
         for (int x = begin_x; x < end_x; x += STEP) {
-            const bool edge = x + STEP >= k->width || (COX_IN_SITE == 1 && x == 0);
+            const bool edge = x + STEP >= k->width || x < (COX_IN_SITE == 1); /* or the first step */
+            real s[12];
+            read_row(&upper_in, x, edge, k, s);
+            read_row(&lower_in, x, edge, k, s + 6);
 #if COX_ANALYSE
-            real most = REAL(SIGNAL_LOW);
-#endif
-#if COX_MAP && COX_OUT_SUB_X && COX_OUT_SUB_Y
-            real sum_cb = REAL(0.0f), sum_cr = REAL(0.0f);
-#endif
-            for (int r = 0; r < 2; r++) {
-                struct six s = read_step(&source[r], x, edge, k);
-#if COX_ANALYSE
-                most = det_max(most, brightest(s.v));
+            const real most = det_max(brightest(s), brightest(s + 6));
 #endif
 #if COX_MAP
-                const int row = first + y + r;
-                map_six(&s, k);
-#if OUT_RGBA
-                if (r < present) {
-                    store_rgba(target[r].plane[0], x, s.v, row, k);
-                    store_rgba(target[r].plane[0], x + 1, s.v + 3, row, k);
-                }
-#else
-                const struct ycc a = to_ycc(s.v), b = to_ycc(s.v + 3);
-                const uns code_a = luma_code(a.y, pattern(x, 2, row), k);
-                const uns code_b = luma_code(b.y, pattern(x + 1, 2, row), k);
-                if (r < present)
-                    store_pairs(target[r].plane[0], x, code_a, code_b, k->width, edge);
+            map_block(s, k);
+            store_row(&upper_out, x, first + y, s, edge, k);
+            if (lower)
+                store_row(&lower_out, x, first + y + 1, s + 6, edge, k);
 #if COX_OUT_SUB_X
-                real cb_before = b.cb, cr_before = b.cr;
-#if COX_OUT_SITE != 1
-                if (x == 0) {
-                    before_cb[r] = FIRST_LANE(a.cb);
-                    before_cr[r] = FIRST_LANE(a.cr);
-                }
-                cb_before = SHIFT_IN(before_cb[r], b.cb);
-                cr_before = SHIFT_IN(before_cr[r], b.cr);
-                before_cb[r] = LAST_LANE(b.cb);
-                before_cr[r] = LAST_LANE(b.cr);
-#endif
-                const real cb = across(cb_before, a.cb, b.cb), cr = across(cr_before, a.cr, b.cr);
-#if COX_OUT_SUB_Y
-                sum_cb = r ? sum_cb + cb : cb;
-                sum_cr = r ? sum_cr + cr : cr;
-                if (r)
-                    store_chroma(&target[0], (first + y) / 2, x, sum_cb, sum_cr, 0.5f * ACROSS_WEIGHT, edge, k);
-#else
-                if (r < present)
-                    store_chroma(&target[r], row, x, cb, cr, ACROSS_WEIGHT, edge, k);
-#endif
-#else
-                const uns u_a = chroma_code(a.cb, k->out_cb_scale, pattern(x, 2, row), k);
-                const uns u_b = chroma_code(b.cb, k->out_cb_scale, pattern(x + 1, 2, row), k);
-                const uns v_a = chroma_code(a.cr, k->out_cr_scale, pattern(x, 2, row), k);
-                const uns v_b = chroma_code(b.cr, k->out_cr_scale, pattern(x + 1, 2, row), k);
-                if (r < present) {
-                    store_pairs(target[r].plane[1], x, u_a, u_b, k->width, edge);
-                    store_pairs(target[r].plane[2], x, v_a, v_b, k->width, edge);
-                }
+            const struct columns c = columns_of(s);
+            store_chroma(&upper_out, x, COX_OUT_SUB_Y ? (first + y) / 2 : first + y, &c, &before, edge, k);
+#if !COX_OUT_SUB_Y
+            const struct columns lower_c = columns_of(s + 6);
+            if (lower)
+                store_chroma(&lower_out, x, first + y + 1, &lower_c, &lower_before, edge, k);
 #endif
 #endif
 #endif
-            }
 #if COX_ANALYSE
-#if COX_WIDTH == 1
 #if COX_GROUP > 1
-            atomic_inc(&counts[bin_of(most)]);
-#else
-            counts[bin_of(most)]++;
-#endif
+            atomic_inc(&counts[bin_of(most)]); /* COX_WIDTH is 1 */
 #else
             int bins[COX_WIDTH];
-            COX_VSTORE(bin_of(most), 0, bins);
+            SCATTER(bin_of(most), bins);
             const int blocks = edge ? min((k->width - x + 1) / 2, COX_WIDTH) : COX_WIDTH;
             for (int i = 0; i < blocks; i++)
                 counts[(i % TABLES) * COX_BINS + bins[i]]++;
