@@ -9,7 +9,7 @@
  *     c        = c f(m)/m, limited to -1 .. 1;  f as in picture.cl, or BT.2390's (pq.clh)
  *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted and continued through 0: light outside the gamut keeps its sign
  *                until after the average of the chroma, so that noise about black stays about black; straight below
- *                |c| = 2^-16, a tenth of what a display's black emits
+ *                |c| = 2^-18, where the power is steeper than single precision can follow
  *     R'G'B' to Y'CbCr, chroma averaged with weights 1 2 1 (left-sited) or 1 1; to codes, limited to what a sample holds
  * Histogram: of every block of 2 x 2 pixels the largest R', G' or B' of the input, in COX_BINS steps.
  *
@@ -311,7 +311,7 @@ INLINE void eotf(real *x, const struct video_params *k)
 }
 #endif
 
-/* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-16, where the power would be infinitely steep.
+/* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would be infinitely steep.
  * Relative error 1.1e-4. */
 INLINE void bt1886(real *x)
 {
@@ -333,7 +333,7 @@ INLINE void bt1886(real *x)
     SIX(q[i] = MULADD(p[i], q[i], REAL(0.9999280723f)))
     SIX(
         const real power = AS_REAL(AS_SINT(q[i]) + (AS_SINT(n[i]) << 23));
-        const real result = PICK(size[i] < REAL(0x1p-16f), size[i] * REAL(645.0796f), power);
+        const real result = PICK(size[i] < REAL(0x1p-18f), size[i] * REAL(1448.154688f), power);
         x[i] = AS_REAL(AS_SINT(result) | (AS_SINT(x[i]) & SINT(0x80000000))))
 }
 
