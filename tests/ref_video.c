@@ -143,7 +143,7 @@ void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
     ref->peak_nits = or_default(settings->peak_nits, 1000);
     ref->hlg_peak_nits = or_default(settings->hlg_peak_nits, 1000);
     ref->gain = or_default(settings->gain, 1);
-    ref->strength = fmin(fmax(or_default(settings->desaturate, 0.75), 0), 1);
+    ref->strength = shape->fade ? fmin(fmax(or_default(settings->desaturate, 0.75), 0), 1) : 0;
     ref->peak = ref->peak_nits / ref->white_nits;
     primaries_to_709(shape->primaries, ref->primaries);
     /* Where the operator reaches one half, but at least white. */
@@ -445,6 +445,14 @@ static double block_signal(const struct ref_video *ref, const void *const in[COX
     return largest;
 }
 
+/* Linear input: 16 bins to a stop, 2^-16 .. 2^16. */
+static double bin_place(const struct ref_video *ref, double signal)
+{
+    if (ref->shape.transfer == COX_TRANSFER_LINEAR)
+        return signal > 0 ? 16 * (log2(signal) + 16) : -1;
+    return signal * COX_VIDEO_BINS;
+}
+
 void ref_video_histogram(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], double tolerance,
                          uint32_t counts[COX_VIDEO_BINS], uint32_t near[COX_VIDEO_BINS])
 {
@@ -452,9 +460,9 @@ void ref_video_histogram(const struct ref_video *ref, const void *const in[COX_V
     memset(near, 0, COX_VIDEO_HISTOGRAM_BYTES);
     for (uint32_t y = 0; y < ref->shape.height; y += 2) {
         for (uint32_t x = 0; x < ref->shape.width; x += 2) {
-            const double place = block_signal(ref, in, x, y) * COX_VIDEO_BINS;
-            counts[(int)fmin(floor(place), COX_VIDEO_BINS - 1)]++;
-            if (fabs(place - round(place)) <= tolerance && round(place) < COX_VIDEO_BINS)
+            const double place = bin_place(ref, block_signal(ref, in, x, y));
+            counts[(int)fmin(fmax(floor(place), 0), COX_VIDEO_BINS - 1)]++;
+            if (fabs(place - round(place)) <= tolerance && round(place) >= 0 && round(place) < COX_VIDEO_BINS)
                 near[(int)round(place)]++;
         }
     }
