@@ -4,12 +4,13 @@
 #define COX_RUNTIME_CL_INTERNAL_H
 
 #include "cl_backend.h"
+#include "pages.h"
 #include "pipeline.h"
 
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 
-enum { COX__CL_PLATFORMS_MAX = 16, COX__PAGE_BYTES = 4096 };
+enum { COX__CL_PLATFORMS_MAX = 16 };
 
 /* A device that takes part. */
 struct cox__cl_device {

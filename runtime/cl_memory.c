@@ -54,12 +54,12 @@ cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t byte
     mem->padded_bytes = host ? bytes : (bytes + COX__PAGE_BYTES - 1) / COX__PAGE_BYTES * COX__PAGE_BYTES;
     if (!host)
         pin(backend, mem);
-    if (!mem->data && posix_memalign(&mem->data, COX__PAGE_BYTES, mem->padded_bytes)) {
+    if (mem->pinned)
+        memset(mem->data, 0, mem->padded_bytes);
+    else if (!host && !(mem->data = cox__pages_create(mem->padded_bytes))) {
         free(mem);
         return COX_E_NOMEM;
     }
-    if (!host)
-        memset(mem->data, 0, mem->padded_bytes);
     *out = mem;
     return COX_OK;
 }
@@ -129,7 +129,7 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
     if (mem->pinned)
         clReleaseMemObject(mem->pinned);
     else if (!mem->wrapped)
-        free(mem->data);
+        cox__pages_destroy(mem->data, mem->padded_bytes);
     free(mem);
 }
 
