@@ -33,6 +33,8 @@ struct bytes {
 
 static void put(struct bytes *b, const void *data, size_t count)
 {
+    if (!count)
+        return; /* nothing may be NULL */
     if (b->count + count > b->capacity) {
         b->capacity = (b->count + count) * 2;
         b->data = realloc(b->data, b->capacity);
@@ -180,6 +182,7 @@ static void *give(void *user)
 
 static void giver_start(struct giver *giver, int fd, const struct bytes *bytes, size_t step)
 {
+    signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough closes its end */
     *giver = (struct giver){.fd = fd, .bytes = bytes, .step = step};
     cr_assert_eq(pthread_create(&giver->thread, NULL, give, giver), 0);
 }

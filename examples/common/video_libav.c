@@ -582,9 +582,7 @@ static bool open_decoder(struct libav *libav, struct picture_error *error)
         if ((int)i != stream)
             libav->container->streams[i]->discard = AVDISCARD_ALL;
     libav->decoder = lib.avcodec_alloc_context3(codec);
-    libav->packet = lib.av_packet_alloc();
-    libav->frame = lib.av_frame_alloc();
-    if (!libav->decoder || !libav->packet || !libav->frame)
+    if (!libav->decoder)
         return picture_fail(error, "out of memory");
     int code = lib.avcodec_parameters_to_context(libav->decoder, libav->container->streams[stream]->codecpar);
     libav->decoder->thread_count = 0; /* as many as there are cores */
@@ -626,6 +624,12 @@ static bool libav_open(struct video_input *input, struct picture_error *error)
     uint64_t missing = missing_bytes(input->path);
     if (missing)
         snprintf(libav->cut, sizeof libav->cut, "the file is cut off, %" PRIu64 " bytes are missing", missing);
+    libav->packet = lib.av_packet_alloc();
+    libav->frame = lib.av_frame_alloc();
+    if (!libav->packet || !libav->frame) {
+        picture_fail(error, "out of memory");
+        goto fail;
+    }
     if (!open_container(input, error) || !open_decoder(libav, error))
         goto fail;
     switch (decode(input, error)) {
