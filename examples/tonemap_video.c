@@ -43,10 +43,14 @@ static bool open_input(struct job *job)
 {
     const struct options *options = job->options;
     struct picture_error error;
-    if (options->raw_by_name && video_kind_of(options->input) == VIDEO_KIND_NONE)
-        return complain("%s: raw frames do not tell their size: give it, such as --size 3840x2160", options->input);
-    if (!video_input_open(&job->input, options->input, &options->raw, &error))
-        return complain_about(options->input, &error);
+    if (options->raw_by_name && video_kind_of(options->input) == VIDEO_KIND_NONE) {
+        complain("%s: raw frames do not tell their size: give it, such as --size 3840x2160", options->input);
+        return false;
+    }
+    if (!video_input_open(&job->input, options->input, &options->raw, &error)) {
+        complain_about(options->input, &error);
+        return false;
+    }
     job->format = video_input_format(job->input);
     const uint64_t first = options->to == OUTPUT_PNG ? options->frame : options->start;
     if (job->format->frames && first >= job->format->frames)

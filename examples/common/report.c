@@ -64,7 +64,7 @@ void report_destroy(struct report **report)
 static bool grow(struct report *report, uint32_t bands)
 {
     if (report->frame_count == report->frame_capacity) {
-        size_t capacity = report->frame_capacity * 2;
+        size_t capacity = report->frame_capacity * 2 + 16;
         struct report_frame *frames = realloc(report->frames, capacity * sizeof *frames);
         if (!frames)
             return false;
