@@ -7,39 +7,17 @@
 # SPDX-License-Identifier: Apache-2.0
 set -u
 suite="${COX_TEST_DIR:-$1/../tests}/backend_suite"
-vendors="${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
-mkdir -p "$work/pocl" "$work/rusticl" "$work/both" "$work/cache"
+. "$(dirname "$0")/setups.sh"
 failed=0 passed=0 hash=
 
-find_icd() { # NAME: the vendor file of a platform
-    for icd in "$vendors"/*"$1"*.icd; do
-        [ -e "$icd" ] && { echo "$icd"; return 0; }
-    done
-    return 1
-}
-
-pocl=$(find_icd pocl) && cp "$pocl" "$work/pocl" && cp "$pocl" "$work/both"
-rusticl=$(find_icd rusticl) && cp "$rusticl" "$work/rusticl" && cp "$rusticl" "$work/both"
-cores=$(nproc)
-
-skip() { # NAME WHY
-    echo "$1: skipped, because $2"
-}
-
-# NAME NEEDS VENDORS ARGUMENTS...; NEEDS is a list of: pocl, rusticl, cores
+# NAME NEEDS VENDORS ARGUMENTS...
 bench() {
-    name=$1 needs=$2 icds=$3
+    name=$1 icds=$3
+    able "$name" "$2" || return
     shift 3
-    for need in $needs; do
-        case $need in
-        pocl) [ -n "$pocl" ] || { skip "$name" "PoCL is missing (Debian: pocl-opencl-icd)"; return; } ;;
-        rusticl) [ -n "$rusticl" ] || { skip "$name" "rusticl is missing (Debian: mesa-opencl-icd)"; return; } ;;
-        cores) [ "$cores" -ge 2 ] || { skip "$name" "it takes two cores"; return; } ;;
-        esac
-    done
     OCL_ICD_VENDORS="$icds" timeout 200 "$suite" --cache "$work/cache" "$@" >"$work/out" 2>"$work/err"
     code=$?
     own=$(sed -n 's/^hash //p' "$work/out")

@@ -20,6 +20,7 @@
  * OpenCL devices. bits_tonemap.sh compares the hashes of several set-ups.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/picture.h"
+#include "random_splits.h"
 #include "ref_tonemap.h"
 #include <coxswain/coxswain.h>
 #include <inttypes.h>
@@ -72,16 +73,6 @@ struct error {
     uint64_t pixels;
 };
 
-/* What the session's reports say about the bands that ran. */
-struct tally {
-    uint64_t frames;
-    uint64_t wrong; /* frames that were not split as drawn */
-    uint64_t idle;  /* frames in which a device had no rows */
-    uint32_t bands_most;
-    uint32_t bands_most_of_one; /* of one device in one frame */
-    uint64_t rows[COX_DEVICES_MAX];
-};
-
 struct suite {
     cox_runtime *runtime;
     uint32_t device_count;
@@ -90,7 +81,7 @@ struct suite {
     bool reference;
     bool verbose;
     uint32_t passed, failed, complaints;
-    struct tally tally;
+    struct random_tally tally;
     struct error errors[MAPPING_COUNT][2]; /* [0] of the files, [1] of the made-up pictures */
 };
 
@@ -133,109 +124,6 @@ __attribute__((format(printf, 2, 3))) static bool complain(struct suite *suite, 
     return false;
 }
 
-/* ---- random splits ---- */
-
-static uint64_t next_random(uint64_t *seed)
-{
-    uint64_t x = (*seed += 0x9e3779b97f4a7c15u);
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static uint32_t below(uint64_t *seed, uint32_t bound)
-{
-    return (uint32_t)(next_random(seed) % bound);
-}
-
-/* What to draw for the session at hand. Set before it is created, read by its policy and its reports. */
-static struct {
-    uint32_t first;   /* number of the split of the session's first frame */
-    uint32_t granule; /* cuts are drawn on this, then moved to the session's own; 0 = the session's own */
-} drawing;
-
-/* Cut points, ascending, without repeats. Returns how many are left. */
-static uint32_t sort_cuts(uint32_t *cuts, uint32_t count)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t cut = cuts[i], at = kept;
-        while (at > 0 && cuts[at - 1] > cut)
-            at--;
-        if (at > 0 && cuts[at - 1] == cut)
-            continue;
-        memmove(&cuts[at + 1], &cuts[at], (kept - at) * sizeof *cuts);
-        cuts[at] = cut;
-        kept++;
-    }
-    return kept;
-}
-
-/* Split number `number` of a frame: the same for the same arguments, legal for any number of devices.
- * Four kinds take turns: one band for each device in any order; some devices without rows; several bands for each
- * device; many bands of one granule for anybody. */
-static void draw_split(uint32_t number, uint32_t rows, uint32_t granule, uint32_t devices, struct cox_split *out)
-{
-    const uint32_t wide = drawing.granule ? drawing.granule : granule;
-    const uint32_t granules = (rows - 1) / wide + 1;
-    uint64_t seed = ((uint64_t)rows << 32 | number) * 0x2545f4914f6cdd1du;
-    uint32_t order[COX_DEVICES_MAX], cuts[COX_BANDS_MAX], count = 0;
-    for (uint32_t d = 0; d < devices; d++) {
-        const uint32_t other = below(&seed, d + 1);
-        order[d] = order[other];
-        order[other] = d;
-    }
-    const uint32_t kind = devices > 1 ? number % 4 : 2 + number % 2;
-    if (kind == 3) {
-        const uint32_t start = below(&seed, granules), thin = 1 + below(&seed, 16);
-        for (uint32_t i = 0; i <= thin; i++)
-            cuts[count++] = start + i;
-    } else {
-        const uint32_t bands = kind == 0   ? devices
-                               : kind == 1 ? 1 + below(&seed, devices - 1)
-                                           : devices * (2 + below(&seed, 3));
-        while (count + 1 < bands && granules > 1)
-            cuts[count++] = 1 + below(&seed, granules - 1);
-    }
-    count = sort_cuts(cuts, count);
-    memset(out, 0, sizeof *out);
-    out->reason = COX_REASON_GIVEN;
-    for (uint32_t i = 0, first = 0; i <= count; i++) {
-        uint64_t end = i < count ? (uint64_t)cuts[i] * wide : rows;
-        if (i < count && wide != granule)
-            end = (end + granule / 2) / granule * granule;
-        if (end > rows)
-            end = rows;
-        const uint32_t device = kind == 3 ? below(&seed, devices) : order[i % devices];
-        if (end <= first)
-            continue;
-        out->bands[out->band_count++] = (struct cox_band){device, first, (uint32_t)end - first};
-        first = (uint32_t)end;
-    }
-}
-
-static size_t random_bytes(uint32_t device_count)
-{
-    (void)device_count;
-    return 1;
-}
-
-static cox_status random_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
-{
-    (void)state, (void)view, (void)options;
-    return COX_OK;
-}
-
-static cox_status random_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
-{
-    (void)state;
-    draw_split(drawing.first + (uint32_t)view->frame, view->rows, view->granule, view->device_count, out);
-    return COX_OK;
-}
-
-static const struct cox_policy random_policy = {
-    .name = "random", .state_bytes = random_bytes, .init = random_init, .split = random_split};
-
 /* ---- sessions ---- */
 
 struct session {
@@ -243,51 +131,17 @@ struct session {
     cox_session *session;
     char how[32]; /* for messages */
     uint32_t rows, granule, devices;
-    struct tally tally; /* of the scheduler thread while frames are under way */
+    struct random_tally tally; /* of the scheduler thread while frames are under way */
 };
 
 static void on_report(void *user, const struct cox_frame_report *report)
 {
     struct session *session = user;
-    struct tally *tally = &session->tally;
-    struct cox_split drawn;
-    uint32_t own[COX_DEVICES_MAX] = {0}, first_tries = 0;
-    bool right = true, idle = false;
-    draw_split(drawing.first + (uint32_t)report->index, session->rows, session->granule, session->devices, &drawn);
-    for (uint32_t b = 0; b < report->band_count; b++) {
-        const struct cox_band_report *band = &report->bands[b];
-        if (band->status == COX_OK)
-            tally->rows[band->device] += band->rows;
-        if (band->attempt > 0)
-            continue;
-        const struct cox_band *wanted = &drawn.bands[first_tries];
-        right = right && first_tries < drawn.band_count && band->device == wanted->device &&
-                band->first_row == wanted->first_row && band->rows == wanted->rows;
-        first_tries++;
-        if (++own[band->device] > tally->bands_most_of_one)
-            tally->bands_most_of_one = own[band->device];
-    }
-    for (uint32_t d = 0; d < session->devices; d++)
-        idle = idle || own[d] == 0;
-    tally->frames++;
-    tally->idle += idle;
-    tally->wrong += !right || first_tries != drawn.band_count;
-    if (first_tries > tally->bands_most)
-        tally->bands_most = first_tries;
+    random_tally_report(&session->tally, report, session->rows, session->granule, session->devices);
 }
 
-static void add_tally(struct tally *to, const struct tally *from)
-{
-    to->frames += from->frames;
-    to->wrong += from->wrong;
-    to->idle += from->idle;
-    if (from->bands_most > to->bands_most)
-        to->bands_most = from->bands_most;
-    if (from->bands_most_of_one > to->bands_most_of_one)
-        to->bands_most_of_one = from->bands_most_of_one;
-    for (uint32_t d = 0; d < COX_DEVICES_MAX; d++)
-        to->rows[d] += from->rows[d];
-}
+/* Where the cuts of the next session of all devices are drawn; 0 = on its own granule. */
+static uint32_t split_granule;
 
 enum { ALL_DEVICES = UINT32_MAX };
 
@@ -302,10 +156,10 @@ static bool open_session(struct suite *suite, const struct picture *picture, boo
                                  : cox_tonemap_mapping(&picture->shape, &storage, &params);
     if (device == ALL_DEVICES) {
         snprintf(out->how, sizeof out->how, "random splits");
-        params.custom_policy = &random_policy;
+        params.custom_policy = &random_splits_policy;
         params.report = on_report;
         params.report_user = out;
-        drawing.first = split_first;
+        random_splits_begin(split_first, split_granule);
     } else {
         snprintf(out->how, sizeof out->how, "device %u alone", device);
         params.policy = "single";
@@ -340,7 +194,7 @@ static bool close_session(struct session *session)
     cox_session_destroy(&session->session);
     if (session->tally.wrong > 0)
         good = complain(suite, "%" PRIu64 " frames were not split as drawn", session->tally.wrong);
-    add_tally(&suite->tally, &session->tally);
+    random_tally_add(&suite->tally, &session->tally);
     return good;
 }
 
@@ -526,11 +380,11 @@ static bool error_is_small(const struct error *error, enum cox_pixel_out depth)
  * NaN or infinite. */
 static uint32_t draw_channel(uint64_t *seed, enum cox_pixel_in pixel, bool alpha, int stops, bool plain)
 {
-    const uint32_t special = plain ? UINT32_MAX : below(seed, 64);
-    const int up = (int)below(seed, 4);
-    double value = ldexp(1 + below(seed, 4096) / 4096.0, stops + up);
+    const uint32_t special = plain ? UINT32_MAX : random_below(seed, 64);
+    const int up = (int)random_below(seed, 4);
+    double value = ldexp(1 + random_below(seed, 4096) / 4096.0, stops + up);
     if (alpha)
-        value = below(seed, 1400) / 1000.0 - 0.2;
+        value = random_below(seed, 1400) / 1000.0 - 0.2;
     if (special < 3)
         value = special == 0 ? (double)NAN : special == 1 ? (double)INFINITY : -(double)INFINITY;
     else if (special < 7)
@@ -557,10 +411,10 @@ static void fill_synthetic(const struct picture *picture)
     for (uint32_t y = 0; y < shape->height; y++) {
         void *row = (char *)cox_buffer_data(picture->in) + y * shape->in_pitch_bytes;
         for (size_t x = 0; x < shape->width; x++) {
-            const bool first = x + y == 0, any = !first && below(&seed, 8) == 0;
-            const int stops = first ? -2 : (int)below(&seed, 37) - 20;
+            const bool first = x + y == 0, any = !first && random_below(&seed, 8) == 0;
+            const int stops = first ? -2 : (int)random_below(&seed, 37) - 20;
             for (size_t i = 0; i < 4; i++) {
-                const uint32_t bits = any ? (uint32_t)next_random(&seed)
+                const uint32_t bits = any ? (uint32_t)random_next(&seed)
                                           : draw_channel(&seed, shape->in, i == 3, stops, first);
                 if (shape->in == COX_PIXEL_RGBA_FLOAT)
                     ((uint32_t *)row)[4 * x + i] = bits;
@@ -654,7 +508,7 @@ static bool map_all(struct suite *suite, struct picture *picture, struct result 
         good = run_frames(&session, picture, &results[m], &params[m], lanes, picture->shape.out_pitch_bytes,
                           device == ALL_DEVICES ? results[m].split_count : 1);
     if (device == ALL_DEVICES)
-        drawing.granule = session.granule;
+        split_granule = session.granule;
     return close_session(&session) && good;
 }
 
@@ -710,10 +564,10 @@ static void run_picture(struct suite *suite, const char *directory, uint32_t ind
         set_depth(&picture, mappings[begin].depth);
         for (uint32_t d = 0; d < suite->device_count && good; d++)
             good = map_all(suite, &picture, results, params, begin, end, d, lanes);
-        drawing.granule = 0;
+        split_granule = 0;
         good = good && map_all(suite, &picture, results, params, begin, end, ALL_DEVICES, lanes);
     }
-    if (good) { /* with the mapping's granule still in `drawing` */
+    if (good) { /* with the mapping's granule still in `split_granule` */
         struct session session;
         good = open_session(suite, &picture, true, ALL_DEVICES, 0, &session) &&
                run_frames(&session, &picture, &counts, NULL, histograms, counts.row_bytes, counts.split_count);
@@ -738,6 +592,10 @@ static void run_picture(struct suite *suite, const char *directory, uint32_t ind
 
 static void print_errors(struct suite *suite)
 {
+    printf(
+        "heading Against the double-precision reference, in codes: the largest distance from its real number, the largest\n"
+        "heading from its code, how many pixels have a channel with another code; of the EXR pictures, then of the made-up "
+        "ones.\n");
     for (uint32_t m = 0; m < MAPPING_COUNT; m++) {
         const struct error *error = suite->errors[m];
         const bool good = error[0].pixels > 0 && error_is_small(&error[0], mappings[m].depth) && error[1].pixels > 0 &&
@@ -754,20 +612,11 @@ static void print_errors(struct suite *suite)
 
 static void print_splits(struct suite *suite)
 {
-    const struct tally *tally = &suite->tally;
-    double all = 0;
-    for (uint32_t d = 0; d < suite->device_count; d++)
-        all += (double)tally->rows[d];
-    printf("splits %" PRIu64 " frames, up to %u bands, up to %u of one device, %" PRIu64 " left a device out; rows:",
-           tally->frames, tally->bands_most, tally->bands_most_of_one, tally->idle);
-    for (uint32_t d = 0; d < suite->device_count; d++) {
-        printf(" %.0f %%", 100 * (double)tally->rows[d] / fmax(all, 1));
-        if (tally->rows[d] == 0) {
-            complain(suite, "device %u got no rows", d);
-            suite->failed++;
-        }
+    const uint32_t without = random_tally_print(&suite->tally, suite->device_count);
+    if (without > 0) {
+        complain(suite, "%u devices got no rows", without);
+        suite->failed++;
     }
-    printf("\n");
 }
 
 static void on_log(void *user, enum cox_log_level level, const char *line)
