@@ -84,7 +84,9 @@ struct video_params {
     float out_max;
 };
 
+#ifndef INLINE /* Oclgrind cannot run what clang makes of it: -DINLINE=static */
 #define INLINE __attribute__((always_inline)) static inline
+#endif
 
 /* --- Vectors of samples ---------------------------------------------------------------------------------------------- */
 
