@@ -138,27 +138,29 @@ struct cox_video_scene {
 COX_API void cox_video_read_scene(const struct cox_video_shape *shape, const struct cox_video_settings *settings,
                                   const uint32_t *histogram, struct cox_video_scene *out);
 
-/* The curve's way through a film: peak and average follow each frame's through a one-pole filter, and jump at a cut.
- * All zeros is the state before the first frame. Equal histograms in equal order give equal settings. */
+/* The curve's way through a film: peak and average follow each frame's through a one-pole filter, and jump at a cut. A
+ * black frame (nothing over 1 cd/m2) changes nothing. All zeros is the state before the first frame. Equal histograms in
+ * equal order give equal settings. */
 struct cox_video_steer {
     uint64_t frames;
-    uint64_t cuts;
+    uint64_t cuts;      /* the first scene's beginning is none */
     double peak_signal; /* filtered, in the signal domain of PQ */
     double average_signal;
-    uint32_t coarse[64]; /* the last frame's histogram in 64 steps, for telling a cut */
+    uint32_t coarse[64]; /* the last frame's histogram in steps of 1/64, for telling a cut */
 };
 
 /* How steering behaves. Zero means the default. */
 struct cox_video_steer_options {
-    float frames;         /* time constant of the filter, in frames; 0 = 24 */
-    float cut;            /* share of the blocks that must move for a cut, 0 .. 1; 0 = 0.35; over 1 = never */
+    float frames;         /* time constant of the filter in frames, for a rising peak a quarter of it; 0 = 24 */
+    float cut;            /* share of the blocks that must differ for a cut, 0 .. 1; 0 = 0.2; over 1 = never */
     float most_nits;      /* the peak never goes above: mastering display or MaxCLL; 0 = no bound */
-    float bright_average; /* a scene whose average is over this multiple of SDR white is darkened to it; 0 = 0.5;
+    float bright_average; /* a scene whose average is over this multiple of SDR white is darkened to it; 0 = 1;
                              negative = never */
 };
 
 /* Take one frame's histogram; set peak_nits and gain of `settings` (the other fields are read) for the frame to come.
- * Returns whether the frame began a new scene. */
+ * NULL options are the defaults. The peak is at least SDR white and at most 10 000 cd/m2; while the film has been black
+ * it is 1000. The gain is 0.25 .. 1. Returns whether the frame began a new scene. */
 COX_API bool cox_video_steer(struct cox_video_steer *steer, const struct cox_video_steer_options *options,
                              const struct cox_video_shape *shape, const uint32_t *histogram,
                              struct cox_video_settings *settings);
