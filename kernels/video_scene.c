@@ -175,12 +175,12 @@ static bool follow(struct cox_video_steer *steer, const struct cox_video_steer_o
         steer->average_signal = average_signal;
         return true;
     }
-    /* A highlight that is cut off shows at once, one with a little less contrast than it could have does not: so up is
-     * four times as fast as down. */
-    const double frames = given(options->frames, FRAMES_DEFAULT);
-    const double down = 1 / fmax(frames, 1), up = 4 / fmax(frames, 4);
-    steer->peak_signal += (peak_signal - steer->peak_signal) * (peak_signal > steer->peak_signal ? up : down);
-    steer->average_signal += (average_signal - steer->average_signal) * down;
+    /* A highlight that is cut off shows at once, one with a little less contrast than it could have does not: so up is as
+     * much as four times as fast as down. Only a rise of near a stop gets all of that, for noise comes and goes. */
+    const double rate = 1 / fmax(given(options->frames, FRAMES_DEFAULT), 1);
+    const double rise = fmin(fmax((peak_signal - steer->peak_signal) * 16, 0.0), 1.0);
+    steer->peak_signal += (peak_signal - steer->peak_signal) * fmin(rate * (1 + 3 * rise), 1.0);
+    steer->average_signal += (average_signal - steer->average_signal) * rate;
     return false;
 }
 

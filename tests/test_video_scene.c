@@ -461,28 +461,46 @@ Test(video_scene, black_frames_change_nothing)
     cr_expect_eq(settings.peak_nits, 600);
 }
 
-Test(video_scene, a_rising_peak_is_followed_four_times_as_fast_as_a_falling_one)
+/* The share of the way to another shot's peak that the peak has gone after so many frames of it. */
+static double way(const uint32_t *from, const uint32_t *to, uint64_t frames)
 {
     struct cox_video_settings settings = {0};
-    uint32_t low[BINS], high[BINS];
+    struct cox_video_steer steer = {0}, end = {0};
+    cox_video_steer(&steer, &no_options, &pq, from, &settings);
+    const double begin = steer.peak_signal;
+    cox_video_steer(&end, &no_options, &pq, to, &settings);
+    while (steer.frames <= frames)
+        cr_expect_not(cox_video_steer(&steer, &no_options, &pq, to, &settings));
+    return (steer.peak_signal - begin) / (end.peak_signal - begin);
+}
+
+Test(video_scene, a_peak_that_rises_far_is_followed_four_times_as_fast_as_one_that_falls)
+{
+    uint32_t low[BINS], higher[BINS], lamp[BINS];
     shoot(room, 4, 0, low);
-    shoot(room, 4, 0, high);
-    add(high, 0.8, 100); /* a lamp of 1600 cd/m2 */
-    struct cox_video_steer up = {0}, down = {0};
+    shoot(room, 4, 0, higher);
+    shoot(room, 4, 0, lamp);
+    add(higher, 0.715, 100);
+    add(lamp, 0.9, 100); /* 3900 cd/m2 */
+    cr_expect_float_eq(way(low, lamp, 6), 1 - pow(1 - 4 / 24.0, 6), 1e-6);
+    cr_expect_float_eq(way(lamp, low, 24), 1 - pow(1 - 1 / 24.0, 24), 1e-6);
+    cr_expect_lt(way(low, higher, 6), 0.4, "noise");
+    cr_expect_gt(way(low, higher, 6), 0.25);
+
+    struct cox_video_settings settings = {0};
+    struct cox_video_steer steer = {0};
+    const struct cox_video_steer_options quick = {.frames = 2};
+    cox_video_steer(&steer, &quick, &pq, low, &settings);
+    const double before = steer.peak_signal;
+    cox_video_steer(&steer, &quick, &pq, lamp, &settings);
+    cr_expect_float_eq(settings.peak_nits, 3950, 100, "at once, and no further");
+    cox_video_steer(&steer, &quick, &pq, low, &settings);
+    cr_expect_float_eq(steer.peak_signal, (before + cox__pq_signal(0.395)) / 2, 1e-3);
+
+    memset(&steer, 0, sizeof(steer));
     constant(0.3, 1000, low);
-    cox_video_steer(&up, &no_options, &pq, low, &settings);
-    cr_expect_eq(up.peak_signal, cox__pq_signal(203 / 10000.0), "no way to go from a peak below SDR white");
-    memset(&up, 0, sizeof(up));
-    shoot(room, 4, 0, low);
-    cox_video_steer(&up, &no_options, &pq, low, &settings);
-    cox_video_steer(&down, &no_options, &pq, high, &settings);
-    const double from = up.peak_signal, to = down.peak_signal;
-    for (int i = 0; i < 6; i++)
-        cr_expect_not(cox_video_steer(&up, &no_options, &pq, high, &settings));
-    for (int i = 0; i < 24; i++)
-        cr_expect_not(cox_video_steer(&down, &no_options, &pq, low, &settings));
-    cr_expect_float_eq((up.peak_signal - from) / (to - from), 1 - exp(-1), 0.04);
-    cr_expect_float_eq((to - down.peak_signal) / (to - from), 1 - exp(-1), 0.02);
+    cox_video_steer(&steer, &no_options, &pq, low, &settings);
+    cr_expect_eq(steer.peak_signal, cox__pq_signal(203 / 10000.0), "no way to go from a peak below SDR white");
 }
 
 Test(video_scene, a_bright_scene_is_darkened_and_a_white_page_is_not)

@@ -139,8 +139,8 @@ COX_API void cox_video_read_scene(const struct cox_video_shape *shape, const str
                                   const uint32_t *histogram, struct cox_video_scene *out);
 
 /* The curve's way through a film: peak and average follow each frame's through a one-pole filter, and jump at a cut. A
- * black frame (nothing over 1 cd/m2) changes nothing. All zeros is the state before the first frame. Equal histograms in
- * equal order give equal settings. */
+ * black frame (nothing over 1 cd/m2) changes nothing. All zeros is the state before the first frame. Equal histograms
+ * in equal order give equal settings. */
 struct cox_video_steer {
     uint64_t frames;
     uint64_t cuts;      /* the first scene's beginning is none */
@@ -151,7 +151,7 @@ struct cox_video_steer {
 
 /* How steering behaves. Zero means the default. */
 struct cox_video_steer_options {
-    float frames;         /* time constant of the filter in frames, for a rising peak a quarter of it; 0 = 24 */
+    float frames;         /* time constant of the filter in frames, a quarter of it for a peak that rises far; 0 = 24 */
     float cut;            /* share of the blocks that must differ for a cut, 0 .. 1; 0 = 0.2; over 1 = never */
     float most_nits;      /* the peak never goes above: mastering display or MaxCLL; 0 = no bound */
     float bright_average; /* a scene whose average is over this multiple of SDR white is darkened to it; 0 = 1;
