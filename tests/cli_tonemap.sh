@@ -133,7 +133,7 @@ is_png "$work/d/piped.png" 64 48 8 'standard output'
 if cmp -s "$work/d/piped.png" "$work/d/quiet.png"; then pass; else fail 'the same PNG on standard output'; fi
 (cd "$work/d" && "$tonemap" - -o stdin.png -q <"$work/small.pfm") && pass || fail 'standard input'
 if cmp -s "$work/d/stdin.png" "$work/d/quiet.png"; then pass; else fail 'the same PNG from standard input'; fi
-for operator in hable reinhard mobius aces exposure linear; do
+for operator in hable reinhard mobius aces exposure linear bt2390 clip; do
     run 0 "operator $operator" "$work/small.pfm" -o "$operator.png" --operator "$operator" --exposure 0.5 --peak 4000 \
         --desat 0.5
     is_png "$work/d/$operator.png" 64 48 8 "operator $operator"
@@ -233,7 +233,7 @@ mkdir "$work/d"
     printf '\000\000\200\277\000\000\200\277\000\000\200\277' # -1
     printf '\000\000\200\377\000\000\200\377\000\000\200\377' # -infinity
 } >"$work/odd.pfm"
-for operator in hable reinhard mobius aces exposure linear; do
+for operator in hable reinhard mobius aces exposure linear bt2390 clip; do
     run 0 "odd values, $operator" "$work/odd.pfm" -o odd.png --operator "$operator" --peak 2030 --verify
     if [ "$have_python" ]; then
         python3 - "$work/d/odd.png" >"$work/out" 2>"$work/err" <<'END' && pass || fail "odd values, $operator: pixels"
@@ -398,7 +398,7 @@ fi
 
 # --- Wrong words ---
 
-refuses 2 "no operator 'filmic'; there are: hable, reinhard, mobius, aces, exposure, linear" 'an unknown operator' \
+refuses 2 "no operator 'filmic'; there are: hable, reinhard, mobius, aces, exposure, linear, bt2390, clip" 'an unknown operator' \
     "$work/small.pfm" -o a.png --operator filmic
 refuses 2 "no policy 'magic'; there are: .*ewma.*static" 'an unknown policy' "$work/small.pfm" -o a.png --policy magic
 refuses 1 'no device matches .*there is 0.0: ' 'an unknown device' "$work/small.pfm" -o a.png --devices voodoo2
