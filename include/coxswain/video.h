@@ -85,7 +85,7 @@ struct cox_video_shape {
 
 /* How each frame is mapped. Zero means the default. */
 struct cox_video_settings {
-    float sdr_white_nits; /* the input light that becomes SDR white if the operator leaves it there; 0 = 203 (BT.2408) */
+    float sdr_white_nits; /* the light that becomes SDR white if the operator leaves it there; 0 = 203 (BT.2408) */
     float peak_nits;      /* the brightest light that keeps its gradation; 0 = 1000 */
     float hlg_peak_nits;  /* HLG: nominal peak of the display the OOTF is for; 0 = 1000 */
     float gain;           /* light is multiplied by this first; peak_nits counts after it; 0 = 1 */
