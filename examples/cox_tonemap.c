@@ -29,11 +29,12 @@ static bool to_standard_output(const char *path)
     return path && path[0] == '-' && !path[1];
 }
 
-/* Video by its content, or because the options say that it is raw frames; the rest is pictures, which say best what they
- * cannot read. */
+/* Video by its content, or because the options say that it is raw frames. What is neither video nor a picture has it said by
+ * the one that the output is for. */
 static enum options_job job_of(const struct options *options)
 {
-    if (options->raw.given || options->raw_by_name || video_kind_of(options->input) != VIDEO_KIND_NONE)
+    if (options->raw.given || options->raw_by_name || options_want_video(options) ||
+        video_kind_of(options->input) != VIDEO_KIND_NONE)
         return OPTIONS_VIDEO;
     return OPTIONS_PICTURE;
 }

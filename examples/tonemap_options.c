@@ -574,16 +574,26 @@ static bool suits_depth(struct options *options, struct options_error *error)
     return wrong(error, "--depth %u: %s has %u or %u bits", options->depth, kinds[options->to].what, first, second);
 }
 
-static bool suits_video(struct options *options, struct options_error *error)
+/* NAME = it does not tell. */
+static enum output_kind kind_by_name(const char *output)
 {
     static const char *const endings[] = {"png", "y4m", "nv12", "p010", NULL};
-    int ending = parse_word(name_ending(options->output), endings);
-    if (options->to == OUTPUT_NAME && !strcmp(options->output, "null:"))
-        options->to = OUTPUT_NULL;
-    if (options->to == OUTPUT_NAME && !strcmp(options->output, "-"))
-        options->to = OUTPUT_Y4M;
-    if (options->to == OUTPUT_NAME && ending >= 0)
-        options->to = (enum output_kind)(OUTPUT_PNG + ending);
+    int ending = parse_word(name_ending(output), endings);
+    if (ending >= 0)
+        return (enum output_kind)(OUTPUT_PNG + ending);
+    return !strcmp(output, "null:") ? OUTPUT_NULL : !strcmp(output, "-") ? OUTPUT_Y4M : OUTPUT_NAME;
+}
+
+bool options_want_video(const struct options *options)
+{
+    enum output_kind kind = kind_by_name(options->output);
+    return kind != OUTPUT_NAME && kind != OUTPUT_PNG && strcmp(options->output, "-") != 0;
+}
+
+static bool suits_video(struct options *options, struct options_error *error)
+{
+    if (options->to == OUTPUT_NAME)
+        options->to = kind_by_name(options->output);
     if (options->to == OUTPUT_NAME)
         return wrong(error,
                      "%s: what is it to be? There are .y4m, .nv12, .p010, .png for one frame, and null:; --to "

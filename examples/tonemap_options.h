@@ -83,6 +83,9 @@ enum options_parsed options_parse(struct options *options, int argc, char **argv
 enum options_job { OPTIONS_PICTURE, OPTIONS_VIDEO };
 bool options_suit(struct options *options, enum options_job job, struct options_error *error);
 
+/* Whether the output's name is one that video has and pictures have not. */
+bool options_want_video(const struct options *options);
+
 extern const char options_usage[];
 
 /* "ewma, static, …" */

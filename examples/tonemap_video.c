@@ -96,6 +96,9 @@ static bool choose_shape(struct job *job)
                                       .op = options->op,
                                       .fade = options->desaturate >= 0,
                                       .dither = options->dither};
+    if (format->other_transfer && !options->has_transfer)
+        return complain("%s: it is no HDR video (%s); --transfer pq or hlg takes it for one", options->input,
+                        format->text);
     if (options->has_transfer || format->has_transfer)
         shape->transfer = options->has_transfer ? options->transfer : format->transfer;
     if (options->has_primaries || format->has_primaries)
@@ -123,10 +126,10 @@ static void choose_light(struct job *job)
     const double gain = exp2(options->exposure_stops);
     if (format->mastering_peak_nits > 0) {
         job->known_peak_nits = format->mastering_peak_nits;
-        job->known_peak = "of the mastering display";
+        job->known_peak = "the mastering display's";
     } else if (format->max_cll_nits > 0) {
         job->known_peak_nits = format->max_cll_nits;
-        job->known_peak = "of the film's brightest pixel";
+        job->known_peak = "that of the film's brightest pixel";
     }
     plan->settings = (struct cox_video_settings){.sdr_white_nits = (float)options->sdr_white_nits,
                                                  .desaturate = options->desaturate};
@@ -257,7 +260,7 @@ static void print_light(const struct job *job)
     if (!options->peak_auto)
         snprintf(peak, sizeof peak, "peak %g cd/m2", options->peak_nits);
     else if (job->known_peak)
-        snprintf(peak, sizeof peak, "peak from the %s, at most the %g cd/m2 %s",
+        snprintf(peak, sizeof peak, "peak from the %s, at most %g cd/m2, %s",
                  job->plan.steering.lookahead ? "frame" : "frame before", job->known_peak_nits, job->known_peak);
     else
         snprintf(peak, sizeof peak, "peak from the %s", job->plan.steering.lookahead ? "frame" : "frame before");
@@ -266,7 +269,7 @@ static void print_light(const struct job *job)
         say(", %+g stops", options->exposure_stops);
     say("\n");
     if (!options->peak_auto && job->known_peak)
-        say("          the stream says %g cd/m2 %s\n", job->known_peak_nits, job->known_peak);
+        say("          the stream names a peak of %g cd/m2, %s\n", job->known_peak_nits, job->known_peak);
 }
 
 static bool start_film(struct job *job)

@@ -30,6 +30,7 @@ struct video_format {
     char interlacing;             /* y4m's letter: 'p' progressive, '?' unknown; t, b, m: refused by the reader */
     /* What the stream itself says, if it says so. */
     bool has_range, has_transfer, has_primaries;
+    bool other_transfer; /* it names a transfer curve that is none of ours: it is no HDR video. `text` has the name */
     enum cox_transfer transfer;
     enum cox_primaries primaries;
     double mastering_peak_nits; /* of the mastering display; 0 = unknown */

@@ -497,6 +497,7 @@ static bool describe(struct video_input *input, struct picture_error *error)
     char prefix[64];
     int name = (int)strcspn(libav->container->iformat->name, ",");
     bool said = format->has_transfer || transfer == AVCOL_TRC_UNSPECIFIED;
+    format->other_transfer = !said;
     snprintf(prefix, sizeof prefix, "%.16s in %.*s%s%.16s", lib.avcodec_get_name(libav->decoder->codec_id),
              name < 16 ? name : 16, libav->container->iformat->name, said ? "" : ", transfer ",
              said ? "" : name_or(lib.av_color_transfer_name(transfer)));
