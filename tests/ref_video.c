@@ -81,19 +81,19 @@ static void rgb_to_xyz(const double xy[3][2], double m[3][3])
             m[i][j] *= scale[j];
 }
 
-static void primaries_to_709(enum cox_primaries primaries, double m[3][3])
+void ref_primaries(enum cox_primaries from, enum cox_primaries to, double m[3][3])
 {
     static const double xy[2][3][2] = {
         [COX_PRIMARIES_BT2020] = {{0.708, 0.292}, {0.170, 0.797}, {0.131, 0.046}},
         [COX_PRIMARIES_BT709] = {{0.640, 0.330}, {0.300, 0.600}, {0.150, 0.060}},
     };
-    double from[3][3], to[3][3];
-    rgb_to_xyz(xy[primaries], from);
-    rgb_to_xyz(xy[COX_PRIMARIES_BT709], to);
-    invert(to);
+    double in[3][3], out[3][3];
+    rgb_to_xyz(xy[from], in);
+    rgb_to_xyz(xy[to], out);
+    invert(out);
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++)
-            m[i][j] = to[i][0] * from[0][j] + to[i][1] * from[1][j] + to[i][2] * from[2][j];
+            m[i][j] = out[i][0] * in[0][j] + out[i][1] * in[1][j] + out[i][2] * in[2][j];
 }
 
 /* --- The operator ------------------------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
     ref->gain = or_default(settings->gain, 1);
     ref->strength = shape->fade ? fmin(fmax(or_default(settings->desaturate, 0.75), 0), 1) : 0;
     ref->peak = ref->peak_nits / ref->white_nits;
-    primaries_to_709(shape->primaries, ref->primaries);
+    ref_primaries(shape->primaries, COX_PRIMARIES_BT709, ref->primaries);
     /* Where the operator reaches one half, but at least white. */
     double below = 1, above = pow(2, 24);
     while (above - below > 1e-13 * above) {

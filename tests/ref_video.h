@@ -28,6 +28,9 @@ double ref_pq_signal(double nits);
 double ref_hlg_light(double signal);
 double ref_hlg_signal(double light);
 
+/* The matrix from the light of some primaries to that of others. */
+void ref_primaries(enum cox_primaries from, enum cox_primaries to, double m[3][3]);
+
 /* R', G', B' of a pixel, within 0 .. 1; for linear input the light itself, not negative. */
 void ref_video_signal(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x, uint32_t y,
                       double signal[3]);
