@@ -559,7 +559,32 @@ done
 refuses 1 'nothing.y4m: cannot be opened: No such file' 'a missing file' nothing.y4m -o a.y4m
 refuses 1 'nothing.yuv: cannot be (opened|read): No such file' 'a missing raw file' nothing.yuv --size 64x48 -o a.y4m
 refuses 1 'raw frames do not tell their size' 'raw frames without a size' "$work/clip.yuv" -o a.y4m
+echo 'this is no video' >"$work/text.y4m"
+refuses 1 'it is neither y4m nor a container' 'a text' "$work/text.y4m" -o a.y4m
+printf 'Pf\n1 1\n-1.0\n\000\000\200\076' >"$work/small.pfm"
+refuses 1 'it is a picture, not video' 'a picture' "$work/small.pfm" -o a.y4m
 refuses 1 "there is no device|no device matches" 'an unknown device' "$work/clip.y4m" -o a.y4m --devices voodoo2
+
+# --- Containers, where they are built in and ffmpeg can make some ---
+
+ffmpeg -v error -i "$work/clip.y4m" -c:v ffv1 -color_trc smpte2084 -color_primaries bt2020 -colorspace bt2020nc \
+    "$work/hdr.mkv" 2>/dev/null </dev/null &&
+    ffmpeg -v error -i "$work/clip.y4m" -c:v ffv1 -color_trc bt709 -color_primaries bt709 -colorspace bt709 \
+        "$work/sdr.mkv" 2>/dev/null </dev/null &&
+    "$tonemap" "$work/hdr.mkv" -o null: -q 2>"$work/container" && have_containers=1
+if [ "${have_containers:-}" ]; then
+    run 0 'a container' "$work/hdr.mkv" -o null: --hash
+    equal "$(hash_of)" "$automatic" 'a container holds the same frames'
+    has out 'PQ, BT.2020' 'a container says what it holds'
+    run 0 'a part of a container' "$work/hdr.mkv" -o a.nv12 --peak 1000 --start 5 --frames 3
+    same "$work/d/a.nv12" "$work/part" 'a part of a container'
+    clean
+    refuses 1 'it is no HDR video .*bt709.*--transfer pq or hlg' 'a container of SDR' "$work/sdr.mkv" -o a.y4m
+    run 0 'SDR taken for HLG' "$work/sdr.mkv" -o null: --transfer hlg
+    has out 'HLG, BT.709' 'SDR taken for HLG'
+else
+    echo 'skipped containers, because ffmpeg or libavformat is missing'
+fi
 
 # --- Wrong words ---
 
@@ -616,7 +641,6 @@ refuses 2 'NV12 has 8 bits' 'NV12 of ten bits' "$work/clip.y4m" -o a.nv12 --dept
 refuses 2 'P010 has 10 bits' 'P010 of eight bits' "$work/clip.y4m" -o a.p010 --depth 8
 refuses 1 '--transfer linear is for RGBA' 'linear light in codes' "$work/clip.y4m" -o a.y4m --transfer linear
 refuses 1 '--range is about' 'a range of RGBA' "$work/black.rgba16f" --size 64x48 -o a.y4m --range full
-printf 'Pf\n1 1\n-1.0\n\000\000\200\076' >"$work/small.pfm"
 for option in '--transfer pq' '--primaries bt709' '--range full' '--sdr-white 100' '--dither none' '--frames 1' '--start 0' \
     '--frame 0' '--lookahead 0' '--rate 25' '--to png'; do
     # shellcheck disable=SC2086
