@@ -376,14 +376,18 @@ struct error {
     uint32_t steps; /* largest distance from the reference's code */
     uint32_t plane, x, y, got;
     double wanted;
+    uint32_t off, samples; /* with another code than the reference's, of so many */
 };
 
 static void add_error(struct error *to, const struct error *from)
 {
     const double codes = fmax(to->codes, from->codes);
+    const uint32_t off = to->off + from->off, samples = to->samples + from->samples;
     if (from->steps >= to->steps)
         *to = *from;
     to->codes = codes;
+    to->off = off;
+    to->samples = samples;
 }
 
 static void input_of(const struct frame *frame, const void *in[COX_VIDEO_PLANES_MAX])
@@ -417,7 +421,9 @@ static struct error judge_plane(const struct frame *frame, const struct ref_vide
                                         .x = x,
                                         .y = y,
                                         .got = got,
-                                        .wanted = wanted};
+                                        .wanted = wanted,
+                                        .off = got != code,
+                                        .samples = 1};
             add_error(&worst, &error);
         }
     }
@@ -493,6 +499,9 @@ static void expect_right(const struct frame *frame, const struct cox_video_setti
     const struct error error = judge(frame, settings);
     cr_expect_leq(error.steps, promise(frame->shape.out.depth), "%s, %s: %s", device, shape_text(&frame->shape),
                   error_text(&error));
+    if (frame->shape.out.depth <= 10 && error.samples >= 1000) /* else a wrong rounding would pass */
+        cr_expect_lt(error.off, 0.06 * error.samples, "%s, %s: %u of %u codes are not the reference's", device,
+                     shape_text(&frame->shape), error.off, error.samples);
     cr_expect(guards_intact(frame), "%s, %s: bytes outside the rows were written", device, shape_text(&frame->shape));
     cr_expect(low_bits_clear(frame), "%s, %s: bits below the sample are set", device, shape_text(&frame->shape));
     add_error(worst, &error);
@@ -653,6 +662,54 @@ Test(video, keeps_its_promise_on_the_edge_of_the_gamut)
         fprintf(stderr, "edge of the gamut, %s: %g codes before rounding, %u after\n", shape_text(&shape), worst.codes,
                 worst.steps);
         cox_session_destroy(&session);
+        frame_free(&frame);
+    }
+    cox_runtime_destroy(&runtime);
+}
+
+/* A slow ramp: the pattern must be the one that docs/kernels.md says, in every plane's own coordinates, and must not change
+ * the mean. A code that is off by one would pass for rounding elsewhere. */
+Test(video, dithers_with_the_ordered_pattern_of_each_plane)
+{
+    cox_runtime *runtime = open_devices();
+    const struct cox_video_settings settings = {0};
+    for (int i = 0; i < 4; i++) {
+        struct cox_video_shape shape = plain_shape(203, 77, 16, i == 1 ? 10 : 8, COX_OPERATOR_CLIP);
+        shape.dither = i == 3 ? COX_DITHER_NONE : COX_DITHER_ORDERED;
+        if (i == 2)
+            shape.out = format_of(COX_VIDEO_RGBA, 8, SUB_444, COX_SITE_LEFT, COX_RANGE_FULL);
+        struct frame frame = frame_new(runtime, &shape, 0);
+        for (uint32_t y = 0; y < shape.height; y++)
+            for (uint32_t x = 0; x < shape.width; x++)
+                put_colour(&frame, x, y, (double[]){0.4 + x * 3e-4, 0.42 + y * 3e-4, 0.47 - x * 2e-4});
+        run(runtime, &frame, MAPPING, &settings, VARIANT_OWN, next_device(runtime));
+        struct ref_video ref;
+        const void *in[COX_VIDEO_PLANES_MAX];
+        double *real[COX_VIDEO_PLANES_MAX];
+        ref_video_init(&ref, &frame.shape, &settings);
+        input_of(&frame, in);
+        cr_assert(ref_video_map(&ref, in, real), "no memory");
+        for (uint32_t p = 0; p < frame.out_count; p++) {
+            const struct ref_plane plane = ref_video_plane(&shape.out, shape.width, shape.height, p);
+            const size_t row = (size_t)plane.width * plane.channels;
+            double sum = 0;
+            uint32_t same = 0, up = 0;
+            for (size_t at = 0; at < row * plane.height; at++) {
+                const uint32_t x = (uint32_t)(at % row / plane.channels), y = (uint32_t)(at / row);
+                const uint32_t got = output_at(&frame, p, at % row, y);
+                same += got == ref_video_code(&ref, real[p][at], x, y);
+                up += got != (uint32_t)floor(real[p][at] + 0.5);
+                sum += got - real[p][at];
+            }
+            const double samples = (double)row * plane.height;
+            cr_expect_gt(same, 0.97 * samples, "%s, plane %u: %u of %g codes", shape_text(&shape), p, same, samples);
+            cr_expect_lt(fabs(sum / samples), 0.02, "%s, plane %u: %g codes of bias", shape_text(&shape), p,
+                         sum / samples);
+            if (shape.dither)
+                cr_expect_gt(up, 0.1 * samples, "%s, plane %u: %u of %g codes are dithered", shape_text(&shape), p, up,
+                             samples);
+            free(real[p]);
+        }
         frame_free(&frame);
     }
     cox_runtime_destroy(&runtime);
