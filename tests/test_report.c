@@ -91,8 +91,10 @@ static const char *parse_value(const char *s)
         return parse_members(s + 1, ']', false);
     if (*s == '"')
         return parse_string(s);
-    if (!strncmp(s, "null", 4))
+    if (!strncmp(s, "null", 4) || !strncmp(s, "true", 4))
         return s + 4;
+    if (!strncmp(s, "false", 5))
+        return s + 5;
     return parse_number(s);
 }
 
@@ -104,7 +106,7 @@ static bool is_json(const char *text)
 
 Test(json, the_reader_of_these_tests_can_say_no)
 {
-    cr_expect(is_json("{\"a\": [1, -2.5, null, \"x\\u00e4\"], \"b\": {}}\n"));
+    cr_expect(is_json("{\"a\": [1, -2.5, null, true, false, \"x\\u00e4\"], \"b\": {}}\n"));
     cr_expect_not(is_json("{\"a\": [1,]}"));
     cr_expect_not(is_json("{\"a\" 1}"));
     cr_expect_not(is_json("{\"a\": 01}"));
@@ -394,6 +396,73 @@ Test(report, it_grows_beyond_the_guess)
 }
 
 /* --- For people ------------------------------------------------------------------------------------------------------- */
+
+Test(report, a_film_says_what_it_waited_for_and_how_the_curve_went)
+{
+    struct report *report = report_create(2, 1);
+    add_frame(report, 0, 100000, 110000, 30, false, COX_OK);
+    add_frame(report, 1, 110000, 120000, 30, false, COX_OK);
+    const struct report_scene scenes[] = {{1000, 12.5f, 2000, 0.5f, true}}; /* fewer than frames: out of memory */
+    const struct report_film film = {.read = 3,
+                                     .written = 2,
+                                     .start_ns = 1000000,
+                                     .total_ns = 5000000,
+                                     .input_ns = 500,
+                                     .devices_ns = 2500000,
+                                     .output_ns = 0,
+                                     .bound = "devices",
+                                     .scenes = scenes,
+                                     .scene_count = 1,
+                                     .cuts = 7};
+    struct report_about of_film = about;
+    of_film.film = &film;
+    FILE *stream = open_text();
+    report_write_stats(report, &of_film, stream);
+    close_text(stream);
+    cr_expect(is_json(text), "%s", text);
+    cr_expect(strstr(text,
+                     "\"kernel_us\": 0.000}], \"scene\": {\"peak_nits\": 1000.000000, \"average_nits\": 12.500000, "
+                     "\"cut\": true, \"curve_peak_nits\": 2000.000000, \"curve_gain\": 0.500000}},\n"),
+              "%s", text);
+    cr_expect(strstr(text, "\"kernel_us\": 0.000}]}\n"), "%s", text); /* the second frame has none */
+    const char *end = strstr(text, "  \"film\": {");
+    cr_assert(end, "%s", text);
+    cr_expect_str_eq(end, "  \"film\": {\n"
+                          "    \"frames_read\": 3,\n"
+                          "    \"frames_written\": 2,\n"
+                          "    \"start_us\": 1000.000,\n"
+                          "    \"total_us\": 5000.000,\n"
+                          "    \"fps\": 500.000000,\n"
+                          "    \"waited_us\": {\"input\": 0.500, \"devices\": 2500.000, \"output\": 0.000},\n"
+                          "    \"bound\": \"devices\",\n"
+                          "    \"cuts\": 7\n"
+                          "  }\n"
+                          "}\n");
+    free(text);
+    report_destroy(&report);
+}
+
+Test(report, the_newest_frame_can_be_all_that_is_kept)
+{
+    struct report *report = report_create(2, 1);
+    struct report_frame frame;
+    struct cox_band_report bands[2];
+    report_keep_newest(report);
+    cr_expect_not(report_frame(report, 0, &frame, bands, 2));
+    for (uint64_t n = 0; n < 5000; n++) {
+        add_frame(report, n, 1000 * n, 1000 * n + 900, (uint32_t)(n % 100), false, COX_OK);
+        cr_assert_eq(report_frame_count(report), n + 1);
+        cr_assert(report_frame(report, n, &frame, bands, 2));
+        cr_assert_eq(frame.index, n);
+        cr_assert_eq(bands[0].rows, n % 100);
+        cr_assert_not(n && report_frame(report, n - 1, &frame, bands, 2), "an older one");
+    }
+    add_frame(report, 5000, 0, 1, 30, true, COX_OK); /* a warm-up run is none */
+    cr_expect_eq(report_frame_count(report), 5000);
+    cr_expect_not(report_frame(report, 4999, &frame, bands, 2));
+    cr_expect_eq(report_lost(report), 0);
+    report_destroy(&report);
+}
 
 Test(bar, it_is_shared_like_the_rows)
 {
