@@ -257,8 +257,15 @@ static enum video_read drain(struct video_input *input, const char *fault, int c
         libav->fault = fault;
         libav->fault_code = code;
     }
+    /* What it says may be of a packet before. */
     code = lib.avcodec_send_packet(libav->decoder, NULL);
-    return code && code != AVERROR_EOF ? fail_frame(input, "cannot be decoded", code, error) : VIDEO_READ_FRAME;
+    if (code == AVERROR_EOF || !code)
+        return VIDEO_READ_FRAME;
+    if (!libav->fault) {
+        libav->fault = "cannot be decoded";
+        libav->fault_code = code;
+    }
+    return ++libav->damaged > DAMAGED_AT_FIRST_MAX ? fail_frame(input, libav->fault, code, error) : VIDEO_READ_FRAME;
 }
 
 /* Whether damage here is one that ends the stream. */
