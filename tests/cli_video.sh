@@ -582,6 +582,19 @@ if [ "${have_containers:-}" ]; then
     refuses 1 'it is no HDR video .*bt709.*--transfer pq or hlg' 'a container of SDR' "$work/sdr.mkv" -o a.y4m
     run 0 'SDR taken for HLG' "$work/sdr.mkv" -o null: --transfer hlg
     has out 'HLG, BT.709' 'SDR taken for HLG'
+    if ffmpeg -v quiet -i "$work/clip.y4m" -c:v libx265 -x265-params "log-level=-1:lossless=1:hdr10=1:colorprim=bt2020:\
+transfer=smpte2084:colormatrix=bt2020nc:max-cll=600,200:\
+master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(4000000,50)" "$work/m.mkv" </dev/null; then
+        run 0 'mastering metadata' "$work/m.mkv" -o null: --stats m.json --hash
+        has out '^light .*, at most 400 cd/m2, the mastering display.s$' 'mastering metadata bounds the peak'
+        differ "$(hash_of)" "$automatic" 'mastering metadata bounds the peak'
+        peaks=$(grep -o '"curve_peak_nits": [0-9]*' "$work/d/m.json" | cut -d ' ' -f 2)
+        equal "$(echo "$peaks" | head -n 1)" 400 'the first frame is mapped for the mastering display'
+        equal "$(echo "$peaks" | awk '$1 > 400' | wc -l | tr -d ' ')" 0 'no frame is mapped for more'
+        clean
+    else
+        echo 'skipped mastering metadata, because ffmpeg has no libx265'
+    fi
 else
     echo 'skipped containers, because ffmpeg or libavformat is missing'
 fi
