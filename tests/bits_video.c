@@ -1,7 +1,7 @@
 /* Same bits: mapped video and its histograms are equal to the last bit whichever device made which rows, and within the
  * promised codes of the double-precision reference.
  *
- *   bits_video [--devices SEL] [--cache DIR] [--expect N] [--splits N] [--reference] [--verbose]
+ *   bits_video [--devices SEL] [--cache DIR] [--expect N] [--splits N] [--reference] [--small] [--scalars] [--verbose]
  *
  * Films of made-up codes, from 1x1 to 1917x1081, in several formats and both transfers. Of each, with its histogram,
  *   (a) one frame by each device alone,
@@ -12,6 +12,9 @@
  * In (a) to (c) two frames are in flight at a time. Every result is compared byte by byte with the first device's, and
  * before each frame the output is filled with the complement of what is expected, so that a row nobody wrote shows. The
  * bands that really ran are taken from the session's reports and compared with the splits that were drawn.
+ *
+ * --small cuts the films down to a corner and the splits to four, for a simulator; --scalars gives every device the
+ * kernels' scalar form.
  *
  * What is printed is said in bits.sh, which compares the hashes of several set-ups. The exit status is 0 if nothing failed,
  * 77 without OpenCL devices.
@@ -116,7 +119,7 @@ struct suite {
     cox_runtime *runtime;
     uint32_t device_count;
     uint32_t splits;
-    bool reference, verbose;
+    bool reference, small, scalars, verbose;
     uint32_t passed, failed, complaints;
     struct random_tally tally;
 };
@@ -205,6 +208,10 @@ static bool open_film(struct suite *suite, const struct kind *kind, struct film 
 {
     *film = (struct film){.kind = kind, .shape = kind->shape};
     struct cox_video_shape *shape = &film->shape;
+    if (suite->small) {
+        shape->width = shape->width < 71 ? shape->width : 71;
+        shape->height = shape->height < 37 ? shape->height : 37;
+    }
     film->in_count = cox_video_planes(&shape->in, shape->width, shape->height, film->in_planes);
     film->out_count = cox_video_planes(&shape->out, shape->width, shape->height, film->out_planes);
     cox_status status = film->in_count && film->out_count ? COX_OK : COX_E_INVALID;
@@ -260,6 +267,10 @@ static bool open_session(struct suite *suite, struct film *film, const struct re
     *out = (struct session){.suite = suite, .film = film, .rows = film->shape.height};
     cox_status status = result->planes ? cox_video_mapping(&film->shape, result->histogram, &storage, &params)
                                        : cox_video_analysis(&film->shape, &storage, &params);
+    if (suite->scalars && status == COX_OK) {
+        storage.variants[0] = storage.variants[1];
+        storage.stages[0].variant_count = 1;
+    }
     if (device == ALL_DEVICES) {
         snprintf(out->how, sizeof out->how, "random splits");
         params.custom_policy = &random_splits_policy;
@@ -633,6 +644,10 @@ int main(int argc, char **argv)
             suite.splits = (uint32_t)atoi(argv[++a]);
         else if (!strcmp(argv[a], "--reference"))
             suite.reference = true;
+        else if (!strcmp(argv[a], "--small"))
+            suite.small = true;
+        else if (!strcmp(argv[a], "--scalars"))
+            suite.scalars = true;
         else if (!strcmp(argv[a], "--verbose"))
             suite.verbose = true;
         else {
@@ -640,6 +655,8 @@ int main(int argc, char **argv)
             return 2;
         }
     }
+    if (suite.small && suite.splits > 4)
+        suite.splits = 4;
     const cox_status status = cox_runtime_create(&suite.runtime, &params);
     if (status) {
         fprintf(stderr, "bits_video: %s\n", cox_status_text(status));
