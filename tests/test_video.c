@@ -1374,7 +1374,7 @@ Test(video, refuses_shapes_that_are_none)
         struct cox_session_params session = {.in_flight = 7};
         cr_expect_eq(cox_video_mapping(&good, analyse, &storage, &session), COX_OK);
         cr_expect_eq(session.rows, 18);
-        cr_expect_eq(session.binding_count, 6 + analyse);
+        cr_expect_eq(session.binding_count, 6u + (analyse ? 1u : 0u));
         cr_expect_eq(session.params_bytes, sizeof(params));
         cr_expect_eq(session.in_flight, 7, "the other fields are left alone");
     }
