@@ -279,6 +279,47 @@ static bool analyse_one(struct film *film)
     return status == COX_OK || fail(film, "a frame was refused", status, n);
 }
 
+/* A cox_report_fn between the session and the caller's: the rehearsal is no frame. */
+static void on_report(void *user, const struct cox_frame_report *report)
+{
+    const struct film *film = user;
+    struct cox_frame_report counted = *report;
+    if (film->rehearsing && !report->warmup)
+        return;
+    counted.index -= film->rehearsed;
+    film->plan.session.report(film->plan.session.report_user, &counted);
+}
+
+/* The first frame has none before it to be steered by, so it is mapped twice, the first time for its histogram. */
+static cox_status rehearse(struct film *film, const struct cox_frame *frame)
+{
+    film->rehearsing = true;
+    cox_status status = cox_session_run(film->mapping, frame);
+    film->rehearsing = false;
+    film->rehearsed = true;
+    if (status == COX_OK)
+        steer(film, 0, film->histograms[0]);
+    return status;
+}
+
+/* Map a frame and learn from it for the next one. */
+static cox_status map_and_steer(struct film *film, const struct cox_frame *frame, struct cox_video_params *params)
+{
+    const uint64_t n = film->submitted - 1, before_ns = now_ns();
+    cox_status status = COX_OK;
+    if (!n)
+        status = rehearse(film, frame);
+    if (!n && status == COX_OK)
+        status = prepare(film, n, params);
+    if (status == COX_OK)
+        status = cox_session_run(film->mapping, frame);
+    film->waited_ns[FILM_WAIT_DEVICES] += now_ns() - before_ns;
+    if (n && status == COX_OK)
+        steer(film, n, film->histograms[0]);
+    on_mapped(film, n, status);
+    return status;
+}
+
 /* Give the next frame to the devices to map. Where it steers the one after it, wait for it. */
 static bool map_one(struct film *film)
 {
@@ -311,13 +352,7 @@ static bool map_one(struct film *film)
         status = cox_session_submit(film->mapping, &frame, on_mapped, film);
         return status == COX_OK || fail(film, "a frame was refused", status, n);
     }
-    const uint64_t before_ns = now_ns();
-    status = cox_session_run(film->mapping, &frame);
-    film->waited_ns[FILM_WAIT_DEVICES] += now_ns() - before_ns;
-    on_mapped(film, n, status);
-    if (status == COX_OK)
-        steer(film, n, film->histograms[0]);
-    return status == COX_OK;
+    return map_and_steer(film, &frame, &params) == COX_OK;
 }
 
 /* --- The caller's thread ------------------------------------------------------------------------------------------- */
@@ -478,6 +513,10 @@ static cox_status make_sessions(struct film *film)
         status = cox_buffer_create(plan->runtime, COX_VIDEO_HISTOGRAM_BYTES, &film->histograms[i]);
     if (status == COX_OK)
         status = cox_video_mapping(&plan->shape, steering->on && !steering->lookahead, &storage, &params);
+    if (params.report) {
+        params.report = on_report;
+        params.report_user = film;
+    }
     if (status == COX_OK)
         status = cox_session_create(plan->runtime, &params, &film->mapping);
     if (!steering->lookahead || status != COX_OK)
@@ -492,8 +531,6 @@ static cox_status make_sessions(struct film *film)
 void film_begin(struct film *film, const struct film_plan *plan)
 {
     *film = (struct film){.plan = *plan, .settings = plan->settings};
-    if (plan->steering.on)
-        film->settings.peak_nits = plan->steering.first_peak_nits;
     make_locks(film);
     plan_slots(film);
 }

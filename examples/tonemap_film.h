@@ -38,8 +38,7 @@ struct film_steering {
     bool on;
     bool lookahead; /* each frame's own histogram steers it */
     struct cox_video_steer_options options;
-    float first_peak_nits; /* of the first frame, when nothing is known of it */
-    double gain;           /* on top of what steering finds */
+    double gain; /* on top of what steering finds */
 };
 
 /* Set by the caller before film_run; all other fields of struct film are zero then. */
@@ -73,6 +72,7 @@ struct film {
 
     struct cox_video_steer steer;
     struct cox_video_settings settings; /* of the next frame */
+    bool rehearsing, rehearsed;         /* the first frame is, or was, mapped for its histogram alone */
     struct report_scene *scenes;
     uint64_t scene_count, scene_capacity;
     float least_peak_nits, most_peak_nits; /* of the frames, where steering is on */

@@ -12,9 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The peak of a film that says nothing of it, before its frames do: the display that most of them are made for. */
-static const double usual_peak_nits = 1000.0;
-
 struct job {
     const struct options *options;
     struct devices devices;
@@ -137,7 +134,6 @@ static void choose_light(struct job *job)
         plan->steering.on = true;
         plan->steering.lookahead = options->lookahead || options->to == OUTPUT_PNG;
         plan->steering.options.most_nits = (float)job->known_peak_nits;
-        plan->steering.first_peak_nits = (float)(job->known_peak ? job->known_peak_nits : usual_peak_nits);
         plan->steering.gain = gain;
     } else {
         plan->settings.peak_nits = (float)options->peak_nits;

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Below twice a huge page it is not worth the waste, and memory checkers see what goes past the end. */
-enum { HUGE_BYTES = 2 << 20, LARGE_BYTES = 2 * HUGE_BYTES };
+/* Memory that fills no huge page comes from malloc, where memory checkers see what goes past the end. */
+enum { HUGE_BYTES = 2 << 20, LARGE_BYTES = HUGE_BYTES };
 
 void *cox__pages_create(size_t bytes)
 {

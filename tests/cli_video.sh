@@ -381,7 +381,8 @@ for frame in stats["frames"]:
     scene = frame["scene"]
     assert list(scene) == ["peak_nits", "average_nits", "cut", "curve_peak_nits", "curve_gain"], list(scene)
     assert 0 < scene["average_nits"] < scene["peak_nits"] <= 10000 and scene["curve_gain"] > 0, scene
-assert stats["frames"][0]["scene"]["curve_peak_nits"] == 1000, stats["frames"][0]
+first = stats["frames"][0]["scene"]
+assert abs(first["curve_peak_nits"] / max(first["peak_nits"], 203) - 1) < 0.01, first
 assert [frame["index"] for frame in stats["frames"] if frame["scene"]["cut"]][-1] == 6
 dark, bright = stats["frames"][5]["scene"], stats["frames"][6]["scene"]
 assert bright["average_nits"] > 2 * dark["average_nits"], (dark, bright)
@@ -589,7 +590,7 @@ master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(4000000,
         has out '^light .*, at most 400 cd/m2, the mastering display.s$' 'mastering metadata bounds the peak'
         differ "$(hash_of)" "$automatic" 'mastering metadata bounds the peak'
         peaks=$(grep -o '"curve_peak_nits": [0-9]*' "$work/d/m.json" | cut -d ' ' -f 2)
-        equal "$(echo "$peaks" | head -n 1)" 400 'the first frame is mapped for the mastering display'
+        equal "$(echo "$peaks" | head -n 1)" 326 'the first frame is mapped for its own peak'
         equal "$(echo "$peaks" | awk '$1 > 400' | wc -l | tr -d ' ')" 0 'no frame is mapped for more'
         clean
     else
