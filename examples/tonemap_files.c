@@ -2,13 +2,20 @@
 #include "tonemap_files.h"
 #include "tonemap_words.h"
 
+/* "-" may be a file too, by redirection. */
+static const char *named(const char *path, const char *stream)
+{
+    return path && path[0] == '-' && !path[1] ? stream : path;
+}
+
 bool files_differ(const struct options *options)
 {
-    const char *const outputs[] = {options->output, options->stats, options->trace};
+    const char *const outputs[] = {named(options->output, "/dev/stdout"), named(options->stats, "/dev/stdout"),
+                                   named(options->trace, "/dev/stdout")};
     for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++) {
         if (!outputs[i])
             continue;
-        if (outfile_same_place(options->input, outputs[i]))
+        if (outfile_same_place(named(options->input, "/dev/stdin"), outputs[i]))
             return complain("%s: is the input; give the output another name", outputs[i]);
         for (size_t j = 0; j < i; j++)
             if (outputs[j] && outfile_same_place(outputs[i], outputs[j]))

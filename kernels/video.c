@@ -93,7 +93,9 @@ static bool pitches_ok(const struct cox_video_format *format, uint32_t width, ui
 
 static bool shape_ok(const struct cox_video_shape *s)
 {
-    if (!s || !pitches_ok(&s->in, s->width, s->height, s->in_pitch_bytes) ||
+    /* The counts have 32 bits. */
+    if (!s || (uint64_t)s->width * s->height > UINT32_MAX ||
+        !pitches_ok(&s->in, s->width, s->height, s->in_pitch_bytes) ||
         !pitches_ok(&s->out, s->width, s->height, s->out_pitch_bytes))
         return false;
     if ((unsigned)s->transfer > COX_TRANSFER_LINEAR || (unsigned)s->primaries > COX_PRIMARIES_BT709 ||
@@ -201,8 +203,7 @@ static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_
 static cox_status fill_session(const struct cox_video_shape *shape, bool map, bool analyse,
                                struct cox_video_storage *storage, struct cox_session_params *session)
 {
-    /* The counts have 32 bits. */
-    if (!shape_ok(shape) || !storage || !session || (uint64_t)shape->width * shape->height > UINT32_MAX)
+    if (!shape_ok(shape) || !storage || !session)
         return COX_E_INVALID;
     memset(storage, 0, sizeof(*storage));
     uint32_t bindings = add_planes(storage->bindings, &shape->in, shape->width, shape->height, shape->in_pitch_bytes,

@@ -502,6 +502,13 @@ has err 'in.y4m: is the input; give the output another name' 'the input as outpu
 same "$work/clip.y4m" "$work/d/in.y4m" 'the input was touched'
 run 1 'the input as statistics' in.y4m -o null: --stats in.y4m
 same "$work/clip.y4m" "$work/d/in.y4m" 'the input was touched by the statistics'
+(cd "$work/d" && exec "$tonemap" - -o in.y4m) <"$work/d/in.y4m" >"$work/out" 2>"$work/err"
+equal $? 1 'the input as output, through standard input: status'
+has err 'is the input' 'the input as output, through standard input'
+(cd "$work/d" && exec "$tonemap" in.y4m -o -) >>"$work/d/in.y4m" 2>"$work/err" </dev/null
+equal $? 1 'the input as output, through standard output: status'
+has err 'is the input' 'the input as output, through standard output'
+same "$work/clip.y4m" "$work/d/in.y4m" 'the input was touched by a redirection'
 clean
 (cd "$work/d" && exec "$tonemap" "$work/clip.y4m" -o -) >&- 2>"$work/err" </dev/null
 equal $? 1 'standard output is closed: status'

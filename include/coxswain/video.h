@@ -5,6 +5,7 @@
  * are little-endian 16-bit words, right-aligned unless `high_bits`. Every device gives the same bits, wherever the frame
  * was cut. docs/kernels.md has the formulas and where they come from.
  *
+ * No pointer is NULL unless a function says so.
  * Thread-safety: every function here is pure: safe from any thread, on arguments no other thread changes.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COXSWAIN_VIDEO_H
@@ -67,8 +68,8 @@ COX_API uint32_t cox_video_planes(const struct cox_video_format *format, uint32_
 enum cox_dither { COX_DITHER_NONE = 0, COX_DITHER_ORDERED = 1 };
 
 /* What the kernels are built for. Pitches are multiples of 4 bytes, at least row_bytes, at most 2^31 - 1.
- * Output chroma may be subsampled further than the input's, not less; RGBA in may go to any. Output range: limited or
- * full for Y'CbCr, full for RGBA. */
+ * Output chroma may be subsampled further than the input's, not less; RGBA in may go to any. RGBA out is of full range
+ * whatever `range` says. A frame has fewer than 2^32 pixels. */
 struct cox_video_shape {
     uint32_t width;
     uint32_t height;
