@@ -93,7 +93,8 @@ struct cox_video_settings {
     float desaturate;     /* with `fade`, as in cox_tonemap_settings: 0 = 0.75, negative = not at all */
 };
 
-/* Per-frame parameters of both pipelines, opaque; `cox_frame.params` points to one. */
+/* Per-frame parameters of both pipelines, opaque; `cox_frame.params` points to one, made by cox_video_prepare for the
+ * session's shape: the kernels trust the sizes in it. */
 struct cox_video_params {
     uint32_t word[128];
 };
@@ -102,7 +103,7 @@ struct cox_video_params {
  * COX_VIDEO_BINS equal steps of the signal (PQ or HLG, or for linear input log2, see cox_video_read_scene). */
 enum { COX_VIDEO_BINS = 512, COX_VIDEO_HISTOGRAM_BYTES = 4 * COX_VIDEO_BINS };
 
-/* Fill a session's pipeline (rows, bindings, stages, params_bytes; the other fields are left alone). What it points to
+/* Fill a session's pipeline (rows, bindings, stages, params_bytes; the other fields are left alone, so zero them first). What it points to
  * lives in `storage`, which must stay until cox_session_create has returned.
  *
  * mapping:  input planes (READ), output planes (ROWS, WRITE), and with `analyse` the histogram of the input (REDUCE)
@@ -154,7 +155,7 @@ struct cox_video_steer {
 struct cox_video_steer_options {
     float frames;         /* time constant of the filter in frames, a quarter of it for a peak that rises far; 0 = 24 */
     float cut;            /* share of the blocks that must differ for a cut, 0 .. 1; 0 = 0.2; over 1 = never */
-    float most_nits;      /* the peak never goes above: mastering display or MaxCLL; 0 = no bound */
+    float most_nits;      /* the peak never goes above, unless SDR white does: mastering display or MaxCLL; 0 = none */
     float bright_average; /* a scene whose average is over this multiple of SDR white is darkened to it; 0 = 1;
                              negative = never */
 };
