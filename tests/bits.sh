@@ -1,7 +1,7 @@
 #!/bin/sh
 # The same bits on every set-up: sourced by bits_*.sh with `program`, a program that prints what its head says, and
-# `title`, the head of the table. It runs on PoCL, on llvmpipe, on two sub-devices and on PoCL + llvmpipe, each with only
-# the platforms it names. Every line must have the same hash from all of them.
+# `title`, the head of the table. It runs on PoCL, on llvmpipe, on two sub-devices and on PoCL + llvmpipe, mapped and
+# staged, each with only the platforms it names. Every line must have the same hash from all of them.
 #
 # A program prints for each thing compared   bits WHAT SIZE HOW HASH RUNS equal|DIFFERENT
 # and with --reference                       heading TEXT
@@ -57,6 +57,7 @@ export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
 [ -z "${ASAN_OPTIONS:-}" ] || export ASAN_OPTIONS="$ASAN_OPTIONS:fast_unwind_on_malloc=1:detect_leaks=0"
 setup "llvmpipe" "rusticl" "$work/rusticl" --devices gpu --expect 1
 setup "PoCL + llvmpipe" "pocl rusticl" "$work/both" --devices cpu,gpu --expect 2
+setup "PoCL + llvmpipe, both staged" "pocl rusticl" "$work/both" --devices cpu=staged,gpu=staged --expect 2
 
 [ $ran -gt 0 ] || exit 77
 
