@@ -1,6 +1,7 @@
 /* The picture kernels through the public interface, on every OpenCL device there is, against the double-precision
  * reference.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "random_splits.h"
 #include "ref_tonemap.h"
 #include <coxswain/coxswain.h>
 #include <criterion/criterion.h>
@@ -47,55 +48,20 @@ static const char *device_name(cox_runtime *runtime, uint32_t device)
 
 /* --- Splits ------------------------------------------------------------------------------------------------------- */
 
-/* A policy that cuts each frame at random; `random_split_seed` 0 gives the frame to the first device. */
-static uint32_t random_split_seed;
-static uint32_t random_split_bands; /* made so far */
-
-static uint32_t random_next(uint32_t *state)
+static uint32_t next_number(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
     return *state >> 8;
 }
 
-static size_t random_split_bytes(uint32_t device_count)
-{
-    (void)device_count;
-    return sizeof(uint32_t);
-}
+/* The bands that sessions on all devices were cut into so far. */
+static uint32_t bands_made;
 
-static cox_status random_split_init(void *state, const struct cox_sched_view *view,
-                                    const struct cox_policy_options *options)
+static void count_bands(void *user, const struct cox_frame_report *report)
 {
-    (void)view;
-    (void)options;
-    *(uint32_t *)state = random_split_seed;
-    return COX_OK;
+    (void)user;
+    bands_made += report->band_count;
 }
-
-static cox_status random_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
-{
-    uint32_t *seed = state;
-    uint32_t row = 0;
-    out->band_count = 0;
-    out->reason = COX_REASON_GIVEN;
-    out->predicted_ns = 0;
-    while (row < view->rows) {
-        uint32_t rows = view->rows - row, device = 0;
-        if (*seed != 0) {
-            device = random_next(seed) % view->device_count;
-            const uint32_t wanted = (1 + random_next(seed) % (view->rows / view->granule / 3 + 1)) * view->granule;
-            if (wanted < rows && out->band_count < 8)
-                rows = wanted;
-        }
-        out->bands[out->band_count++] = (struct cox_band){.device = device, .first_row = row, .rows = rows};
-        row += rows;
-    }
-    random_split_bands += out->band_count;
-    return COX_OK;
-}
-
-static const struct cox_policy random_policy = {
-    .name = "random", .state_bytes = random_split_bytes, .init = random_split_init, .split = random_split};
 
 /* --- Pictures ----------------------------------------------------------------------------------------------------- */
 
@@ -184,10 +150,10 @@ static void fill_light(const struct picture *picture, uint32_t seed)
     for (uint32_t y = 0; y < picture->shape.height; y++) {
         for (uint32_t x = 0; x < picture->shape.width; x++) {
             double rgba[4];
-            const double stops = random_next(&seed) % 25000 / 1000.0 - 16;
+            const double stops = next_number(&seed) % 25000 / 1000.0 - 16;
             for (int i = 0; i < 3; i++)
-                rgba[i] = exp2(stops + random_next(&seed) % 4000 / 1000.0) * (random_next(&seed) % 16 ? 1 : -1);
-            rgba[3] = random_next(&seed) % 1400 / 1000.0 - 0.2;
+                rgba[i] = exp2(stops + next_number(&seed) % 4000 / 1000.0) * (next_number(&seed) % 16 ? 1 : -1);
+            rgba[3] = next_number(&seed) % 1400 / 1000.0 - 0.2;
             put(picture, x, y, rgba);
         }
     }
@@ -199,7 +165,7 @@ static void fill_noise(const struct picture *picture, uint32_t seed)
     for (uint32_t y = 0; y < picture->shape.height; y++)
         for (uint32_t x = 0; x < picture->shape.width; x++)
             for (int i = 0; i < 4; i++)
-                put_bits(picture, x, y, i, random_next(&seed) << 16 ^ random_next(&seed));
+                put_bits(picture, x, y, i, next_number(&seed) << 16 ^ next_number(&seed));
 }
 
 /* --- Running ------------------------------------------------------------------------------------------------------ */
@@ -221,9 +187,12 @@ static cox_session *session_new(cox_runtime *runtime, const struct picture *pict
         storage.variants[0].type = 0;
         storage.stages[0].variant_count = 1;
     }
-    params.custom_policy = &random_policy;
-    random_split_seed = device == UINT32_MAX ? 1 : 0;
-    if (device != UINT32_MAX) {
+    if (device == UINT32_MAX) {
+        random_splits_begin(0, 0);
+        params.custom_policy = &random_splits_policy;
+        params.report = count_bands;
+    } else {
+        params.policy = "single";
         params.devices = &device;
         params.device_count = 1;
     }
@@ -480,14 +449,14 @@ Test(kernels, give_the_same_bits_for_every_split)
     cox_session *analysis = session_new(runtime, &picture, true, VARIANT_OWN, UINT32_MAX);
     for (int i = 0; i < 20; i++) {
         memset(cox_buffer_data(picture.out), GUARD, picture.shape.out_pitch_bytes * picture.shape.height);
-        random_split_bands = 0;
+        bands_made = 0;
         map_in(mapping, &picture, &settings);
         cr_expect(same_output(&picture, expected), "split %d", i);
-        mapped_bands += random_split_bands;
-        random_split_bands = 0;
+        mapped_bands += bands_made;
+        bands_made = 0;
         analyse_in(runtime, analysis, &picture, cut);
         cr_expect_arr_eq(cut, whole, sizeof(whole), "histogram of split %d", i);
-        analysed_bands += random_split_bands;
+        analysed_bands += bands_made;
     }
     cr_expect_geq(mapped_bands, 40, "the splits are some: %u bands", mapped_bands);
     cr_expect_geq(analysed_bands, 40, "the splits are some: %u bands", analysed_bands);

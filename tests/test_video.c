@@ -2,6 +2,7 @@
  * reference.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ref_tonemap.h"
+#include "random_splits.h"
 #include "ref_video.h"
 #include <coxswain/coxswain.h>
 #include <criterion/criterion.h>
@@ -58,7 +59,7 @@ static uint32_t next_device(cox_runtime *runtime)
     return turn++ % cox_runtime_device_count(runtime);
 }
 
-static uint32_t random_next(uint32_t *state)
+static uint32_t next_number(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
     return *state >> 8;
@@ -66,7 +67,7 @@ static uint32_t random_next(uint32_t *state)
 
 static uint32_t below(uint32_t *state, uint32_t bound)
 {
-    return random_next(state) % bound;
+    return next_number(state) % bound;
 }
 
 /* --- Formats ------------------------------------------------------------------------------------------------------ */
@@ -268,46 +269,14 @@ enum variant { VARIANT_OWN = -1, VARIANT_VECTOR = 0, VARIANT_SCALAR = 1 };
 enum pipeline { MAPPING, MAPPING_AND_ANALYSIS, ANALYSIS };
 enum { ALL_DEVICES = UINT32_MAX };
 
-/* A policy that cuts each frame at random among all devices. */
-static uint32_t random_split_bands; /* made so far */
+/* The bands that sessions on all devices were cut into so far. */
+static uint32_t bands_made;
 
-static size_t random_split_bytes(uint32_t device_count)
+static void count_bands(void *user, const struct cox_frame_report *report)
 {
-    (void)device_count;
-    return sizeof(uint32_t);
+    (void)user;
+    bands_made += report->band_count;
 }
-
-static cox_status random_split_init(void *state, const struct cox_sched_view *view,
-                                    const struct cox_policy_options *options)
-{
-    (void)view;
-    (void)options;
-    *(uint32_t *)state = 1;
-    return COX_OK;
-}
-
-static cox_status random_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
-{
-    uint32_t *seed = state;
-    uint32_t row = 0;
-    out->band_count = 0;
-    out->reason = COX_REASON_GIVEN;
-    out->predicted_ns = 0;
-    while (row < view->rows) {
-        uint32_t rows = view->rows - row;
-        const uint32_t device = below(seed, view->device_count);
-        const uint32_t wanted = (1 + below(seed, view->rows / view->granule / 3 + 1)) * view->granule;
-        if (wanted < rows && out->band_count < 8)
-            rows = wanted;
-        out->bands[out->band_count++] = (struct cox_band){.device = device, .first_row = row, .rows = rows};
-        row += rows;
-    }
-    random_split_bands += out->band_count;
-    return COX_OK;
-}
-
-static const struct cox_policy random_policy = {
-    .name = "random", .state_bytes = random_split_bytes, .init = random_split_init, .split = random_split};
 
 static cox_session *session_new(cox_runtime *runtime, const struct frame *frame, enum pipeline pipeline,
                                 enum variant variant, uint32_t device)
@@ -325,7 +294,9 @@ static cox_session *session_new(cox_runtime *runtime, const struct frame *frame,
         storage.stages[0].variant_count = 1;
     }
     if (device == ALL_DEVICES) {
-        params.custom_policy = &random_policy;
+        random_splits_begin(0, 0);
+        params.custom_policy = &random_splits_policy;
+        params.report = count_bands;
     } else {
         params.policy = "single";
         params.devices = &device;
@@ -917,7 +888,7 @@ Test(video, gives_the_same_bits_for_every_split)
         uint8_t *expected = copy_output(&frame);
         uint32_t counts[COX_VIDEO_BINS];
         memcpy(counts, cox_buffer_data(frame.histogram), sizeof(counts));
-        random_split_bands = 0;
+        bands_made = 0;
         cox_session *session = session_new(runtime, &frame, MAPPING_AND_ANALYSIS, VARIANT_OWN, ALL_DEVICES);
         for (int split = 0; split < 20; split++) {
             run_in(session, &frame, MAPPING_AND_ANALYSIS, &settings);
@@ -925,7 +896,7 @@ Test(video, gives_the_same_bits_for_every_split)
             cr_expect_arr_eq(cox_buffer_data(frame.histogram), counts, sizeof(counts), "histogram of split %d: %s",
                              split, shape_text(&shape));
         }
-        cr_expect_geq(random_split_bands, 30, "the splits are some: %u bands", random_split_bands);
+        cr_expect_geq(bands_made, 30, "the splits are some: %u bands", bands_made);
         cox_session_destroy(&session);
         free(expected);
         frame_free(&frame);
