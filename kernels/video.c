@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "curve.h"
 #include "sources.h"
+#include "video.h"
 #include <coxswain/video.h>
 #include <math.h>
 #include <stddef.h>
@@ -320,7 +321,7 @@ static void set_output(const struct cox_video_shape *s, struct video_params *p)
 static void set_curve(const struct cox_video_shape *s, const struct cox_video_settings *settings, double light,
                       double white, struct video_params *p)
 {
-    const double peak = settings->peak_nits == 0.0f ? 1000 : (double)settings->peak_nits;
+    const double peak = cox__given(settings->peak_nits, COX__PEAK_NITS);
     const struct cox__curve c = cox__curve_of(s->op, peak / white, white);
     /* Without a curve the scale belongs to the matrix. */
     const double scale = curve_code(s->op) == 0 ? c.a1 / c.b0 : 1;
@@ -356,10 +357,10 @@ cox_status cox_video_prepare(const struct cox_video_shape *shape, const struct c
         !in_bounds(settings->hlg_peak_nits, 100, 10000) || !in_bounds(settings->gain, 0x1p-32f, 0x1p32f) ||
         isnan(settings->desaturate))
         return COX_E_INVALID;
-    const double white = settings->sdr_white_nits == 0.0f ? 203 : (double)settings->sdr_white_nits;
-    const double gain = settings->gain == 0.0f ? 1 : (double)settings->gain;
-    const double hlg_peak = settings->hlg_peak_nits == 0.0f ? 1000 : (double)settings->hlg_peak_nits;
-    const double unit = shape->transfer == COX_TRANSFER_PQ    ? 10000 / white
+    const double white = cox__given(settings->sdr_white_nits, COX__SDR_WHITE_NITS);
+    const double gain = cox__given(settings->gain, 1);
+    const double hlg_peak = cox__given(settings->hlg_peak_nits, COX__HLG_PEAK_NITS);
+    const double unit = shape->transfer == COX_TRANSFER_PQ    ? COX__PQ_NITS / white
                         : shape->transfer == COX_TRANSFER_HLG ? hlg_peak / white
                                                               : 1;
     struct video_params p = {.width = (int32_t)shape->width, .height = (int32_t)shape->height};

@@ -33,7 +33,7 @@
  * Access: luma and RGBA ROWS read, chroma of 4:2:0 HALO(1) read, from buffer row `origin`, other chroma ROWS; outputs
  * ROWS write; histogram REDUCE, zeroed before.
  * Numerics: see detmath.clh. Every result depends on the frame's samples only, not on the cut or COX_WIDTH: sums are
- * taken in one order. EOTF and its kin are minimax fits, weighted for codes of 10 bits (docs/kernels.md).
+ * taken in one order. EOTF and its kin are minimax fits, weighted for codes of 10 bits (docs/video.md).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "detmath.clh"
 #include "pq.clh"
@@ -236,6 +236,7 @@ static inline struct chroma chroma_between(const struct chroma_rows *rows, int i
 #endif
     return c;
 }
+
 #if COX_IN_SITE == 1
 /* All bits of the lanes whose odd column is past the last one. */
 static inline sums past_end(int x, int columns)
@@ -250,10 +251,11 @@ static inline sums past_end(int x, int columns)
 
 /* --- Signal and light -------------------------------------------------------------------------------------------------- */
 
-/* A step is a block of two rows, twelve vectors: red, green and blue of the upper row's even columns, of its odd ones, then of the lower row.
- * They go through the arithmetic side by side, for each chain of operations alone waits for its own results most of the
- * time. A lower row that is missing is the upper one again. */
-/* The same for i = 0, 1, .... Not a loop: not every compiler unrolls those in time to keep what they index in registers. */
+/* A step is a block of two rows, twelve vectors: red, green and blue of the upper row's even columns, of its odd ones, then
+ * of the lower row. They go through the arithmetic side by side, for each chain of operations alone waits for its own
+ * results most of the time. A lower row that is missing is the upper one again.
+ *
+ * The same for i = 0, 1, .... Not a loop: not every compiler unrolls those in time to keep what they index in registers. */
 #define ONCE(n, ...)    \
     {                   \
         enum { i = n }; \

@@ -3,12 +3,13 @@
  * Pure: no allocation, no clock, no state but the caller's.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "curve.h"
+#include "video.h"
 #include <coxswain/video.h>
 #include <math.h>
 #include <string.h>
 
 enum { COARSE = sizeof(((struct cox_video_steer *)0)->coarse) / sizeof(uint32_t) };
-enum { WHITE_DEFAULT = 203, HLG_PEAK_DEFAULT = 1000, PEAK_DEFAULT = 1000, PQ_NITS = 10000, FRAMES_DEFAULT = 24 };
+enum { FRAMES_DEFAULT = 24 };
 #define CUT_DEFAULT 0.2
 enum { LEFT_OUT = 20000 }; /* one in so many blocks may be brighter than the peak */
 enum { LINEAR_BINS_PER_STOP = 16, LINEAR_LOWEST_STOP = -16 };
@@ -16,15 +17,9 @@ enum { LINEAR_BINS_PER_STOP = 16, LINEAR_LOWEST_STOP = -16 };
  * another's. */
 enum { SIGNAL_STEPS = 16384, GAIN_STEPS = 4096 };
 
-/* A setting, or the default where it is zero or no number. */
-static double given(float setting, double otherwise)
-{
-    return setting > 0.0f ? (double)setting : otherwise;
-}
-
 static double white_of(const struct cox_video_settings *settings)
 {
-    return fmin(given(settings->sdr_white_nits, WHITE_DEFAULT), PQ_NITS);
+    return fmin(cox__given(settings->sdr_white_nits, COX__SDR_WHITE_NITS), COX__PQ_NITS);
 }
 
 /* The light at a place on the histogram's axis, 0 .. COX_VIDEO_BINS. */
@@ -35,11 +30,11 @@ static double nits_at(const struct cox_video_shape *shape, const struct cox_vide
         return white_of(settings) * exp2(place / LINEAR_BINS_PER_STOP + LINEAR_LOWEST_STOP);
     if (shape->transfer == COX_TRANSFER_HLG) { /* BT.2100, a grey's way through the OOTF */
         const double a = 0.17883277, b = 1 - 4 * a, c = 0.5 - a * log(4 * a);
-        const double peak = given(settings->hlg_peak_nits, HLG_PEAK_DEFAULT);
+        const double peak = cox__given(settings->hlg_peak_nits, COX__HLG_PEAK_NITS);
         const double scene = signal <= 0.5 ? signal * signal / 3 : (exp((signal - c) / a) + b) / 12;
         return peak * pow(scene, 1.2 + 0.42 * log10(peak / 1000));
     }
-    return PQ_NITS * cox__pq_light(signal);
+    return COX__PQ_NITS * cox__pq_light(signal);
 }
 
 /* What a histogram says, on its own axis of 0 .. COX_VIDEO_BINS. */
@@ -167,7 +162,7 @@ static bool follow(struct cox_video_steer *steer, const struct cox_video_steer_o
     uint32_t coarse[COARSE];
     coarsen(shape, histogram, coarse);
     const bool first = steer->peak_signal <= 0;
-    const bool begins = first || changed(steer->coarse, coarse) > given(options->cut, CUT_DEFAULT);
+    const bool begins = first || changed(steer->coarse, coarse) > cox__given(options->cut, CUT_DEFAULT);
     memcpy(steer->coarse, coarse, sizeof(coarse));
     steer->cuts += begins && !first;
     if (begins) {
@@ -177,7 +172,7 @@ static bool follow(struct cox_video_steer *steer, const struct cox_video_steer_o
     }
     /* A highlight that is cut off shows at once, one with a little less contrast than it could have does not: so up is as
      * much as four times as fast as down. Only a rise of near a stop gets all of that, for noise comes and goes. */
-    const double rate = 1 / fmax(given(options->frames, FRAMES_DEFAULT), 1);
+    const double rate = 1 / fmax(cox__given(options->frames, FRAMES_DEFAULT), 1);
     const double rise = fmin(fmax((peak_signal - steer->peak_signal) * 16, 0.0), 1.0);
     steer->peak_signal += (peak_signal - steer->peak_signal) * fmin(rate * (1 + 3 * rise), 1.0);
     steer->average_signal += (average_signal - steer->average_signal) * rate;
@@ -191,7 +186,7 @@ bool cox_video_steer(struct cox_video_steer *steer, const struct cox_video_steer
     static const struct cox_video_steer_options defaults = {0};
     const struct cox_video_steer_options *o = options ? options : &defaults;
     const double white = white_of(settings);
-    const double most = fmin(given(o->most_nits, PQ_NITS), PQ_NITS);
+    const double most = fmin(cox__given(o->most_nits, COX__PQ_NITS), COX__PQ_NITS);
     const struct reading r = read_histogram(histogram);
     bool begins = false;
     steer->frames++;
@@ -200,15 +195,15 @@ bool cox_video_steer(struct cox_video_steer *steer, const struct cox_video_steer
     if (peak >= 1) {
         const double average = nits_at(shape, settings, r.average);
         /* Limited before the filter, so that the way up does not begin below the lower limit. */
-        begins = follow(steer, o, shape, histogram, cox__pq_signal(fmax(fmin(peak, most), white) / PQ_NITS),
-                        cox__pq_signal(average / PQ_NITS));
+        begins = follow(steer, o, shape, histogram, cox__pq_signal(fmax(fmin(peak, most), white) / COX__PQ_NITS),
+                        cox__pq_signal(average / COX__PQ_NITS));
     }
 
-    double limit = fmin(PEAK_DEFAULT, most), gain = 1; /* while the film has been black */
+    double limit = fmin(COX__PEAK_NITS, most), gain = 1; /* while the film has been black */
     if (steer->peak_signal > 0) {
-        limit = PQ_NITS * cox__pq_light(round(steer->peak_signal * SIGNAL_STEPS) / SIGNAL_STEPS);
-        const double bright = o->bright_average < 0.0f ? HUGE_VAL : given(o->bright_average, 1);
-        const double average = PQ_NITS * cox__pq_light(steer->average_signal);
+        limit = COX__PQ_NITS * cox__pq_light(round(steer->peak_signal * SIGNAL_STEPS) / SIGNAL_STEPS);
+        const double bright = o->bright_average < 0.0f ? HUGE_VAL : cox__given(o->bright_average, 1);
+        const double average = COX__PQ_NITS * cox__pq_light(steer->average_signal);
         if (average > bright * white)
             gain = fmax(round(bright * white / average * GAIN_STEPS) / GAIN_STEPS, 0.25);
     }
