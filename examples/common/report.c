@@ -225,6 +225,21 @@ done:
 
 /* --- Statistics ---------------------------------------------------------------------------------------------------- */
 
+/* What statistics and trace both say of a band. */
+static void write_band_rows(struct json *json, const struct cox_band_report *band)
+{
+    json_key(json, "first_row");
+    json_unsigned(json, band->first_row);
+    json_key(json, "rows");
+    json_unsigned(json, band->rows);
+    json_key(json, "wall_us");
+    json_us(json, band->wall_ns);
+    json_key(json, "queue_us");
+    json_us(json, band->queue_ns);
+    json_key(json, "kernel_us");
+    json_us(json, band->kernel_ns);
+}
+
 static void write_stats_bands(struct json *json, const struct report_frame *frame, const struct cox_band_report *bands)
 {
     json_key(json, "bands");
@@ -234,16 +249,7 @@ static void write_stats_bands(struct json *json, const struct report_frame *fram
         json_open_object(json, true);
         json_key(json, "device");
         json_unsigned(json, band->device);
-        json_key(json, "first_row");
-        json_unsigned(json, band->first_row);
-        json_key(json, "rows");
-        json_unsigned(json, band->rows);
-        json_key(json, "wall_us");
-        json_us(json, band->wall_ns);
-        json_key(json, "queue_us");
-        json_us(json, band->queue_ns);
-        json_key(json, "kernel_us");
-        json_us(json, band->kernel_ns);
+        write_band_rows(json, band);
         json_close_object(json);
     }
     json_close_array(json);
@@ -519,16 +525,7 @@ static void write_band(struct json *json, const struct report_frame *frame, cons
     json_open_object(json, true);
     json_key(json, "frame");
     json_unsigned(json, frame->index);
-    json_key(json, "first_row");
-    json_unsigned(json, band->first_row);
-    json_key(json, "rows");
-    json_unsigned(json, band->rows);
-    json_key(json, "wall_us");
-    json_us(json, band->wall_ns);
-    json_key(json, "queue_us");
-    json_us(json, band->queue_ns);
-    json_key(json, "kernel_us");
-    json_us(json, band->kernel_ns);
+    write_band_rows(json, band);
     json_key(json, "copy_in_us");
     json_us(json, band->copy_in_ns);
     json_key(json, "copy_out_us");
