@@ -36,7 +36,8 @@ struct cox_runtime_params {
     const char *devices; /* device selection (see cox_runtime_create); NULL = every device once */
     enum cox_reserve reserve;
     uint32_t reserve_cpu;
-    const char *cache_dir; /* directory for compiled kernels, created if missing; NULL = no cache */
+    const char *cache_dir; /* directory for compiled kernels and for what sessions measured of the devices, created if
+                              missing; NULL = none is kept */
     cox_log_fn *log;       /* NULL = silent */
     void *log_user;
     enum cox_log_level log_level; /* most detailed level reported; 0 = COX_LOG_WARN */

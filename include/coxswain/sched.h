@@ -31,18 +31,26 @@ struct cox_band {
 };
 
 /* Why a split is what it is. Values are ABI: append, never renumber. */
-#define COX_REASON_MAP(X)                                                        \
-    X(COX_REASON_NONE, 0, "none")                                                \
-    X(COX_REASON_FIRST, 1, "first frame: no measurement yet")                    \
-    X(COX_REASON_GIVEN, 2, "ratios given by the user")                           \
-    X(COX_REASON_SINGLE, 3, "one device by request")                             \
-    X(COX_REASON_BALANCED, 4, "moved towards equal finish times")                \
-    X(COX_REASON_KEPT, 5, "kept: the predicted gain is too small to move")       \
-    X(COX_REASON_DROPPED, 6, "a device left out: it would only delay the frame") \
-    X(COX_REASON_DEVICES, 7, "the set of usable devices changed")                \
-    X(COX_REASON_WARMUP, 8, "warm-up of one device with the whole frame")        \
-    X(COX_REASON_RERUN, 9, "rows of a failed band, run again elsewhere")         \
-    X(COX_REASON_PROBE, 10, "a small band for a device that was left out, to see how it does now")
+#define COX_REASON_MAP(X)                                                                          \
+    X(COX_REASON_NONE, 0, "none")                                                                  \
+    X(COX_REASON_FIRST, 1, "first frame: no measurement yet")                                      \
+    X(COX_REASON_GIVEN, 2, "ratios given by the user")                                             \
+    X(COX_REASON_SINGLE, 3, "one device by request")                                               \
+    X(COX_REASON_BALANCED, 4, "moved towards equal finish times")                                  \
+    X(COX_REASON_KEPT, 5, "kept: the predicted gain is too small to move")                         \
+    X(COX_REASON_DROPPED, 6, "a device left out: it would only delay the frame")                   \
+    X(COX_REASON_DEVICES, 7, "the set of usable devices changed")                                  \
+    X(COX_REASON_WARMUP, 8, "warm-up of one device with the whole frame")                          \
+    X(COX_REASON_RERUN, 9, "rows of a failed band, run again elsewhere")                           \
+    X(COX_REASON_PROBE, 10, "a small band for a device that was left out, to see how it does now") \
+    X(COX_REASON_CALIBRATION, 11, "calibration: bands that tell fixed cost from cost per row")     \
+    X(COX_REASON_RECALLED, 12, "from what an earlier run measured")                                \
+    X(COX_REASON_CHANGED, 13, "moved at once: a device or the picture is not what it was")         \
+    X(COX_REASON_DITHER, 14, "moved a little to learn")                                            \
+    X(COX_REASON_SUBSET, 15, "fewer devices: together they slow each other down")                  \
+    X(COX_REASON_TRIAL, 16, "trial of another set of devices")                                     \
+    X(COX_REASON_ENERGY, 17, "least energy within the deadline")                                   \
+    X(COX_REASON_ON_DEMAND, 18, "handed out on demand")
 
 enum cox_reason {
 #define COX_REASON_ENUM(name, value, text) name = value,
@@ -53,12 +61,20 @@ enum cox_reason {
 /* The text of a reason; "unknown reason" for any other value. Static storage. */
 COX_API const char *cox_reason_text(enum cox_reason reason);
 
-/* The bands of one frame, in ascending row order: non-overlapping, covering every row once, none empty.
- * A device may have no band, or several. */
+/* The bands of one frame, in ascending row order, and the pool: non-overlapping, covering every row once, no band empty.
+ * A device may have no band, or several. All zero but what the policy says. */
 struct cox_split {
     uint32_t band_count;
     enum cox_reason reason;
-    uint64_t predicted_ns; /* frame time the policy expects; 0 = it does not say */
+    uint64_t predicted_ns;   /* frame time the policy expects; 0 = it does not say */
+    uint64_t rival_ns;       /* what it expected of the way not taken: the split that was kept or left, the other set of
+                                devices; 0 = it does not say */
+    uint32_t pool_first_row; /* rows handed out by the policy's `next` while the frame runs, from the front; */
+    uint32_t pool_rows;      /* 0 = none. Both ends are multiples of the granule, except the frame's end */
+    struct cox_band shadow;  /* rows 0 = none: a range done once more by a device without rows, on copies and into
+                                nowhere, only to be measured; the frame does not wait for it. Aligned like a band */
+    uint64_t device_ns[COX_DEVICES_MAX]; /* when each device should be done with its bands, from the frame's start;
+                                            0 = it does not say */
     struct cox_band bands[COX_BANDS_MAX];
 };
 
@@ -78,6 +94,35 @@ struct cox_sched_view {
                                shorter); 0 = one granule */
     uint32_t device_count;  /* 1 .. COX_DEVICES_MAX */
     const struct cox_sched_device *devices;
+    uint32_t in_flight; /* frames that may be split before the first of them is observed; 0 = unknown */
+    bool pool;          /* a split may leave rows to `next` */
+    bool shadow;        /* a split may ask for a shadow */
+};
+
+/* What a device is at while a frame runs. */
+struct cox_progress {
+    uint32_t rows;      /* of this frame under way on it; 0 = it has none */
+    uint32_t first_row; /* of the oldest band under way */
+    uint64_t since_ns;  /* for how long it has been at them */
+};
+
+/* Rows offered to a device that has nothing left to do for the frame. */
+struct cox_offer {
+    uint32_t device;
+    uint32_t first_row;  /* what is left: the device gets rows from the front of it */
+    uint32_t rows;       /* >= 1 */
+    uint64_t elapsed_ns; /* since the frame began */
+    bool last;           /* nobody else is at work or will be asked: it must take some */
+    bool backup;         /* the rows are under way on `late`, which is late: whoever is done first counts */
+    uint32_t late;
+    const struct cox_progress *progress; /* of view->device_count devices */
+};
+
+/* The answer. */
+struct cox_grant {
+    uint32_t rows; /* 0 = none, and the device is not asked again for this frame; else a multiple of the granule or all
+                              that is left */
+    uint64_t predicted_ns; /* how long it should take; 0 = it does not say */
 };
 
 /* What one band of one frame cost. Times are host wall times unless they say otherwise. */
@@ -89,6 +134,38 @@ struct cox_measurement {
     uint64_t wall_ns;   /* from when the device could start this band to observed completion */
     uint64_t queue_ns;  /* before that: wait behind earlier bands in the device's own queue */
     uint64_t kernel_ns; /* the device's own profile of the kernels; 0 = absent or implausible */
+    uint32_t flags;     /* of COX_MEASURED_... */
+};
+
+enum {
+    COX_MEASURED_CHUNK = 1,      /* handed out by `next`: not the device's first band of the frame */
+    COX_MEASURED_SHADOW = 2,     /* a shadow; may come after its frame */
+    COX_MEASURED_UNFINISHED = 4, /* failed or given up: it would have taken wall_ns or more */
+};
+
+/* What one whole frame cost, told after its bands. */
+struct cox_frame_measurement {
+    uint64_t frame;
+    uint64_t wall_ns;   /* from its start to its last band's end */
+    uint64_t period_ns; /* the part of it that no earlier frame was under way: what a stream of such frames pays */
+    double joules;      /* used by the machine during the period; negative = unknown */
+};
+
+/* What is known of a device when a session ends, for the next one of the same kind. */
+struct cox_device_model {
+    double frames;     /* measured frames behind it; 0 = nothing is known, the other fields say nothing */
+    double fixed_ns;   /* of the first band of a frame */
+    double launch_ns;  /* of every further band */
+    double ns_per_row; /* in the company of the devices that had rows */
+    double solo_ns;    /* a whole frame alone; 0 = unknown */
+    double share;      /* of the rows in the split in use; 0 = left out */
+};
+
+/* What the policy is to make small. */
+enum cox_objective {
+    COX_OBJECTIVE_TIME = 0,   /* the frame's time */
+    COX_OBJECTIVE_ENERGY = 1, /* joules a frame, as long as the frame's time stays within `deadline_ns`. Needs a meter
+                                 (cox_session_params.meter); without readings it is COX_OBJECTIVE_TIME */
 };
 
 /* Options that a policy may read; fields it does not use are ignored. */
@@ -97,6 +174,9 @@ struct cox_policy_options {
                              Read during init only. */
     uint32_t ratio_count; /* devices that `ratios` covers; must equal device_count */
     uint32_t device;      /* `single`: 1 + index of the device; 0 = the fastest one measured */
+    enum cox_objective objective; /* `adaptive` */
+    uint64_t deadline_ns;         /* `adaptive` with COX_OBJECTIVE_ENERGY: bound on the frame time; 0 = none */
+    uint32_t chunk_rows;          /* `chunks`: 0 = a 32nd of the frame */
 };
 
 /* A policy: history in, split out. All functions are called on one thread at a time, never allocate, never
@@ -116,15 +196,32 @@ struct cox_policy {
     /* Learn from a completed band. Called once per band, frames in completion order; several frames may be
      * split before the first of them is observed. May be NULL. */
     void (*observe)(void *state, const struct cox_measurement *measurement);
+
+    /* All below may be NULL. */
+
+    /* Hand out rows of the frame's pool, or of a late band (offer->backup), to a device that is free. Called while frame
+     * view->frame runs, each time such a device is found. An answer that is no answer (too many rows, misaligned, none
+     * when offer->last) is taken as all rows offered. A policy without it cannot leave rows in the pool. */
+    void (*next)(void *state, const struct cox_sched_view *view, const struct cox_offer *offer, struct cox_grant *out);
+
+    /* Learn from a completed frame, after its bands. */
+    void (*observe_frame)(void *state, const struct cox_frame_measurement *measurement);
+
+    /* Begin with what an earlier session knew: device_count models, after init, before the first split. */
+    void (*recall)(void *state, const struct cox_sched_view *view, const struct cox_device_model *models);
+
+    /* Tell what is known now: fills device_count models. */
+    void (*models)(const void *state, const struct cox_sched_view *view, struct cox_device_model *models);
 };
 
-/* The built-in policies, in display order: "ewma" (the default), "static", "single", "last-frame", "mean10".
+/* The built-in policies, in display order: "adaptive" (the default), "ewma", "chunks",
+ * "hguided", "last-frame", "mean10", "static", "single".
  * `cox_policy_at` returns NULL past the end, `cox_policy_find` NULL for an unknown name (NULL name = default). */
 COX_API const struct cox_policy *cox_policy_at(uint32_t index);
 COX_API const struct cox_policy *cox_policy_find(const char *name);
 
-/* Whether `split` is a split of `view`: ascending, non-overlapping, complete, aligned to the granule, only
- * usable devices, no empty band. Returns COX_OK, or COX_E_POLICY with one sentence that names the offending
+/* Whether `split` is a split of `view`: ascending, non-overlapping, complete together with the pool, aligned to the granule,
+ * only usable devices, no empty band, a pool or shadow only where the view allows it. Returns COX_OK, or COX_E_POLICY with one sentence that names the offending
  * band in `why` (always terminated; may be NULL with bytes 0). Does not enforce min_band_rows, which is a
  * matter of taste, not of correctness. */
 COX_API cox_status cox_split_check(const struct cox_split *split, const struct cox_sched_view *view, char *why,

@@ -134,18 +134,25 @@ struct cox_band_report {
     uint64_t kernel_ns;
     uint64_t copy_in_ns; /* staged: the device's own profile of the copies; else 0 */
     uint64_t copy_out_ns;
+    uint64_t predicted_ns; /* what the policy expected wall_ns to be; 0 = it did not say */
+    bool on_demand;        /* handed out while the frame ran */
 };
 
 /* What one frame cost. Valid during the call only. */
 struct cox_frame_report {
     uint64_t index; /* from 0 in submission order; warm-up runs have the index of the frame they precede */
     bool warmup;    /* a warm-up run of one device, not a delivered frame */
+    bool shadow;    /* one band done again on copies to measure a device, not a delivered frame; see cox_split.shadow */
     cox_status status;
     uint64_t submit_ns; /* cox_session_submit took the frame */
     uint64_t start_ns;  /* the scheduler took it */
     uint64_t end_ns;    /* its last band was in */
     enum cox_reason reason;
     uint64_t predicted_ns;
+    uint64_t rival_ns;  /* as in cox_split */
+    uint32_t pool_rows; /* handed out while the frame ran */
+    double joules;      /* by the session's meter, over the part of the frame that no earlier frame was under way;
+                           negative = unknown */
     uint32_t band_count;
     const struct cox_band_report *bands; /* in row order; re-runs after what they replace */
 };
@@ -153,6 +160,10 @@ struct cox_frame_report {
 /* Called before the frame's `done`, for every frame and warm-up run: on the scheduler thread, or on the one inside
  * cox_session_run whose frame it is; one call at a time. Must be quick and must not call the session back. */
 typedef void cox_report_fn(void *user, const struct cox_frame_report *report);
+
+/* Joules used so far by the machine, or by what of it matters; only differences count. Negative = cannot be read now. Called on
+ * the scheduler thread or on one inside cox_session_run when a frame starts or ends; must be quick. */
+typedef double cox_meter_fn(void *user);
 
 /* Zero in every optional field means the default. Read only during cox_session_create; everything is copied. */
 struct cox_session_params {
@@ -163,7 +174,7 @@ struct cox_session_params {
     const struct cox_stage *stages;
     size_t params_bytes; /* size of the per-frame parameter block; at most COX_PARAMS_MAX */
 
-    const char *policy;                     /* NULL = "ewma" */
+    const char *policy;                     /* NULL = "adaptive" */
     const struct cox_policy *custom_policy; /* not NULL: used instead of `policy` */
     struct cox_policy_options policy_options;
     uint32_t min_band_rows; /* 0 = one granule */
@@ -172,6 +183,10 @@ struct cox_session_params {
     const uint32_t *devices;
     bool allow_in_place; /* a ROWS binding may be COX_READ_WRITE; a band that fails is then not re-run */
     bool no_warmup;      /* skip the warm-up runs; the first frames then pay for compilation */
+    bool no_memory;      /* neither begin with what an earlier session measured nor keep what this one does; see
+                            cox_runtime_params.cache_dir */
+    cox_meter_fn *meter; /* NULL = energy is not known */
+    void *meter_user;
     cox_report_fn *report;
     void *report_user;
 };
@@ -233,6 +248,7 @@ struct cox_session_device {
 
 struct cox_session_info {
     uint32_t granule;
+    bool recalled; /* began with what an earlier session had measured */
     uint32_t in_flight;
     char policy[32];
     uint64_t frames_done;

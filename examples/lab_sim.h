@@ -1,0 +1,95 @@
+/* The simulator: runs a policy, the very code that the library links, against devices that are a few numbers.
+ *
+ * Time is virtual, in nanoseconds as doubles. A frame begins, the policy splits it, each device works through its bands
+ * one after the other, free devices are offered rows of the pool (`next`), and the frame ends when every row is done. What a band
+ * costs comes from a `lab_world`: a scenario file (lab_scenario.h) or a recorded session (lab_replay.h). All arithmetic is
+ * + - * / and sqrt on doubles without contraction: the same seed gives the same result on every machine.
+ *
+ * What is simulated of the runtime:
+ *   - measurements reach the policy when the frame's bands are done, in frames of `in_flight` 1 before the next split;
+ *     with in_flight 2 one frame later;
+ *   - devices slow each other down while they work at the same time (`slowdown`), at the rate of that moment;
+ *   - a shadow runs on its device beside the frame, which does not wait for it;
+ *   - a band that is late by 25 % and 1 ms over its prediction is offered to free devices (backup execution), if
+ *     `backup` is set and the policy has `next`;
+ *   - a device that dies does not end its band. The runtime takes it out of the session (`usable` = false) once the band is late,
+ *     or, without a prediction, at ten times the whole frame's time on the best device; its rows go to the pool of `next`,
+ *     else to the best usable device. It asks the device again after 1, 2, 4, 8, 8, ... frames and makes it usable when
+ *     it answers.
+ *
+ * Thread-safety: no state outside the arguments.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_EXAMPLES_LAB_SIM_H
+#define COX_EXAMPLES_LAB_SIM_H
+
+#include <coxswain/sched.h>
+
+/* One launch of some rows on a device. */
+struct lab_launch {
+    uint64_t frame;
+    uint32_t device;
+    uint32_t first_row;
+    uint32_t rows;
+    uint32_t launch; /* 0 = the device's first of this frame */
+    bool shadow;
+};
+
+/* What there is to be simulated. `ctx` may change while frames run (a device warms up); `begin_run` puts it back. */
+struct lab_world {
+    void *ctx;
+    uint32_t device_count; /* 1 .. COX_DEVICES_MAX */
+    uint64_t frames;
+    void (*begin_run)(void *ctx, uint64_t seed);
+    /* Called once before each frame. Rows and granule of the frame, and which devices answer. */
+    void (*begin_frame)(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *granule, bool *alive);
+    /* Nanoseconds of work, alone and with this launch's share of chance (the same for the same seed, frame, device and
+     * `launch`, whatever the policy did before). */
+    double (*launch_ns)(void *ctx, const struct lab_launch *launch);
+    /* The same without chance, and without what the scenario calls an outlier: what an oracle knows. */
+    double (*expected_ns)(void *ctx, const struct lab_launch *launch);
+    /* By how much a device is slower while the devices in `active` (a bit each, itself included) work; >= 1. */
+    double (*slowdown)(void *ctx, uint64_t frame, uint32_t device, uint32_t active);
+    /* A frame is over: busy nanoseconds of each device, the frame's time. Returns joules; negative = not modelled. */
+    double (*end_frame)(void *ctx, uint64_t frame, const double *busy_ns, double wall_ns);
+};
+
+struct lab_sim_options {
+    uint32_t in_flight; /* 0 = 1 */
+    uint32_t min_band_rows;
+    bool no_pool;   /* a policy may not use `next` */
+    bool no_shadow; /* nor shadows */
+    bool no_backup; /* late bands are not done again */
+    bool no_solo;   /* the policy is not told what devices took alone in warm-up */
+    struct cox_policy_options policy;
+    const struct cox_device_model *recall; /* for each device; NULL = nothing is remembered */
+};
+
+/* What became of one frame. */
+struct lab_sim_frame {
+    double wall_ns;
+    double oracle_ns; /* the oracle's split, with the same chance: the best fixed split of the best set of devices by
+                              `expected_ns`, one band a device, and what it then takes */
+    double oracle_expected_ns; /* the same without chance */
+    double solo_ns;            /* the best single device by `expected_ns`, with the same chance */
+    double
+        expected_ns; /* what the policy's initial bands and pool would take if the pool were shared out perfectly, without
+                              chance; = the excess that is the policy's fault */
+    double predicted_ns; /* 0 = the policy did not say */
+    double rival_ns;
+    double joules; /* negative = not modelled */
+    uint32_t reason;
+    uint32_t refused; /* 1 = the policy's split was no split: the last good one was used */
+    uint32_t moved;   /* 1 = the bands of the split are not those of the frame before */
+    uint32_t launches;
+    uint32_t backups;
+    uint32_t rows[COX_DEVICES_MAX]; /* done by each device and counted */
+};
+
+/* Run `policy` over the whole world. `out` has world->frames entries. `policy` NULL = the oracle itself.
+ * Errors: COX_E_INVALID (the policy refuses its options, or a world that gives no frame), COX_E_NOMEM. On COX_E_POLICY
+ * (a refused split before there was a good one), `why` holds policy, frame and bands. */
+cox_status lab_simulate(const struct lab_world *world, const struct cox_policy *policy,
+                        const struct lab_sim_options *options, uint64_t seed, struct lab_sim_frame *out, char *why,
+                        size_t why_bytes);
+
+#endif
