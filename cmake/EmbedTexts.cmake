@@ -1,0 +1,38 @@
+# Turn text files into C character arrays at build time, so that a program needs no file beside it.
+# SPDX-License-Identifier: Apache-2.0
+#
+#   cox_embed_texts(<out.c> <file>...)
+#
+# The output defines `lab_texts[]`, declared in examples/lab_texts.h: name (the file's, without its folder) and text of each
+# file, in the order of their names. Run as a script (cmake -P) by the command that the function makes.
+
+if(CMAKE_SCRIPT_MODE_FILE)
+    set(arrays "")
+    set(table "")
+    set(index 0)
+    string(REPLACE "|" ";" inputs "${COX_INPUTS}")
+    foreach(input IN LISTS inputs)
+        get_filename_component(name "${input}" NAME)
+        file(READ "${input}" hex HEX)
+        string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
+        string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+        string(APPEND arrays "\nstatic const char text_${index}[] = {\n${hex}0x00};\n")
+        string(APPEND table "    {\"${name}\", text_${index}},\n")
+        math(EXPR index "${index} + 1")
+    endforeach()
+    file(WRITE "${COX_OUTPUT}" "/* Made by cmake/EmbedTexts.cmake. */\n#include \"lab_texts.h\"\n${arrays}\n"
+         "const struct lab_text lab_texts[] = {\n${table}    {0, 0}};\n")
+    return()
+endif()
+
+set(COX_EMBED_TEXTS_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
+
+function(cox_embed_texts output)
+    string(REPLACE ";" "|" inputs "${ARGN}")
+    get_filename_component(folder "${output}" DIRECTORY)
+    file(MAKE_DIRECTORY "${folder}")
+    add_custom_command(OUTPUT "${output}"
+        COMMAND ${CMAKE_COMMAND} "-DCOX_OUTPUT=${output}" "-DCOX_INPUTS=${inputs}" -P "${COX_EMBED_TEXTS_SCRIPT}"
+        DEPENDS ${ARGN} "${COX_EMBED_TEXTS_SCRIPT}"
+        VERBATIM)
+endfunction()

@@ -1,0 +1,14 @@
+/* Texts that are files in the source tree and part of the program: scenarios, the style of the report, the schema.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_EXAMPLES_LAB_TEXTS_H
+#define COX_EXAMPLES_LAB_TEXTS_H
+
+struct lab_text {
+    const char *name; /* of the file, without its folder; NULL ends the list */
+    const char *text;
+};
+
+/* In the order of the names. */
+extern const struct lab_text lab_texts[];
+
+#endif
