@@ -1,0 +1,102 @@
+/* Which devices, and how much for each, so that a frame costs least energy within its deadline: what stands behind
+ * COX_OBJECTIVE_ENERGY. No model of power: candidates are run for a block of frames and the meter decides.
+ *
+ * A policy asks cox__energy_choose in each split. Either it is to split as it would for the shortest time (its own
+ * split), or it gets the rows of another candidate: a set of devices in balance, or a set of devices of which all but one
+ * are filled up to the deadline and the last one takes what is left. Measured candidates replace each other when the
+ * difference is beyond the measurement's error. A frame over the deadline ends a candidate's turn at once.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_SCHED_ENERGY_H
+#define COX_SCHED_ENERGY_H
+
+#include <coxswain/sched.h>
+
+enum { COX__ENERGY_RING = 64 }; /* frames whose candidate is remembered until they are observed; power of two */
+
+/* A way to split. devices = 0: the caller's own. */
+struct cox__energy_candidate {
+    uint32_t devices; /* bit d: device d takes part */
+    uint32_t rest;    /* 1 + the device that gets what the others leave, which are filled up; 0 = in balance */
+};
+
+/* Sums over the frames of one candidate. */
+struct cox__energy_sums {
+    double frames;
+    double joules;
+    double squares; /* of joules */
+    double ns;
+};
+
+/* Zeroed, then cox__energy_init. */
+struct cox__energy {
+    double deadline_ns; /* 0 = none */
+
+    struct cox__energy_candidate kept, tried;
+    bool trial; /* `tried` is being run */
+    struct cox__energy_sums kept_sums, tried_sums;
+    double kept_joules; /* a frame, when it was adopted or last reviewed; 0 = not known yet */
+
+    uint32_t cursor; /* next candidate to look at */
+    uint32_t looked; /* candidates looked at since something changed */
+    uint32_t pause;  /* frames between two trials */
+    uint32_t wait;   /* frames to go before the next trial */
+    uint32_t hold;   /* frames to go with the caller's own split after a missed deadline */
+    uint32_t misses; /* of late */
+    uint32_t clean;  /* frames within the deadline since the last miss */
+    bool settled;    /* every candidate has been looked at since something changed */
+    uint32_t lit;    /* frames with a reading, up to what it takes to trust the meter */
+    uint32_t dark;   /* frames in a row without one */
+    double dark_ns;  /* their time */
+    uint32_t usable; /* devices at the last choice */
+    uint32_t in_flight;
+
+    uint32_t serial;      /* of the turn: counts changes of the split in use */
+    uint32_t turn_frames; /* split in this turn */
+    struct cox__energy_candidate turn;
+    bool has_rows;
+    uint32_t rows[COX_DEVICES_MAX]; /* of the turn's last frame */
+    struct {
+        uint64_t frame_plus_1;
+        uint32_t serial;
+        bool counts; /* not among the turn's first frames, which run beside the turn before */
+    } ring[COX__ENERGY_RING];
+};
+
+/* What the caller knows of its devices; arrays of view->device_count. */
+struct cox__energy_costs {
+    const struct cox_cost *together; /* in company; `usable` is not read, the view's counts */
+    const struct cox_cost *alone;    /* for sets of one device; NULL = as in company */
+    const double *noise;             /* relative standard deviation of a band's time; NULL = 5 % */
+    double own_ns;                   /* frame time expected of the caller's own split; 0 = unknown */
+};
+
+enum cox__energy_role {
+    COX__ENERGY_OWN =
+        0, /* split for the shortest time; the meter cannot tell, or nothing else is within the deadline */
+    COX__ENERGY_LEAST = 1, /* COX_REASON_ENERGY */
+    COX__ENERGY_TRIAL = 2, /* COX_REASON_TRIAL */
+};
+
+struct cox__energy_choice {
+    enum cox__energy_role role;
+    bool own; /* use the caller's own split, whatever the role; `rows` is all zero */
+    uint32_t
+        rows[COX_DEVICES_MAX]; /* summing to view->rows, fit for cox__layout_bands; rows of equal cost are assumed */
+    double predicted_ns;       /* frame time; 0 = unknown (own) */
+};
+
+/* `deadline_ns`: bound on the frame time, which is a frame's period (cox_frame_measurement.period_ns); 0 = none. */
+void cox__energy_init(struct cox__energy *energy, uint64_t deadline_ns);
+
+/* Decide for frame view->frame. Once for each frame, in order. Cost: at most five water-fillings. */
+void cox__energy_choose(struct cox__energy *energy, const struct cox_sched_view *view,
+                        const struct cox__energy_costs *costs, struct cox__energy_choice *out);
+
+/* Tell that the frame of the last choice was not split as chosen (calibration, a probe, a device that left): it counts
+ * for nothing. */
+void cox__energy_forget(struct cox__energy *energy, uint64_t frame);
+
+/* Learn from a frame: the policy's observe_frame. Frames not chosen for, or forgotten, are ignored. */
+void cox__energy_observe(struct cox__energy *energy, const struct cox_frame_measurement *frame);
+
+#endif
