@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,19 +17,6 @@
 static const uint64_t file_bytes_max = PICTURE_PIXELS_MAX * 32;
 
 static const struct picture_kind *const kinds[] = {&picture_kind_exr, &picture_kind_hdr, &picture_kind_pfm};
-
-bool picture_fail(struct picture_error *error, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error->text, sizeof error->text, format, args);
-    va_end(args);
-    /* It may hold words of a file's, and goes to a terminal. */
-    for (char *c = error->text; *c; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
-    return false;
-}
 
 bool picture_check_size(int64_t width, int64_t height, struct picture_error *error)
 {

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lab_report_html.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void html_free(struct html *html)
+{
+    free(html->text);
+    *html = (struct html){0};
+}
+
+/* Room for so many more bytes and the terminator. */
+static bool reserve(struct html *html, size_t bytes)
+{
+    if (html->failed || bytes > SIZE_MAX / 4 - html->length) {
+        html->failed = true;
+        return false;
+    }
+    size_t needed = html->length + bytes + 1;
+    if (needed <= html->capacity)
+        return true;
+    size_t capacity = html->capacity ? html->capacity : 4096;
+    while (capacity < needed)
+        capacity *= 2;
+    char *text = realloc(html->text, capacity);
+    if (!text) {
+        html->failed = true;
+        return false;
+    }
+    html->text = text;
+    html->capacity = capacity;
+    return true;
+}
+
+static void append(struct html *html, const char *text, size_t bytes)
+{
+    if (!reserve(html, bytes))
+        return;
+    memcpy(html->text + html->length, text, bytes);
+    html->length += bytes;
+    html->text[html->length] = 0;
+}
+
+void html_raw(struct html *html, const char *text)
+{
+    append(html, text, strlen(text));
+}
+
+void html_append(struct html *html, const struct html *other)
+{
+    html->failed |= other->failed;
+    if (other->text)
+        append(html, other->text, other->length);
+}
+
+void html_format(struct html *html, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int bytes = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (bytes < 0)
+        html->failed = true;
+    else if (reserve(html, (size_t)bytes)) {
+        vsnprintf(html->text + html->length, (size_t)bytes + 1, format, again);
+        html->length += (size_t)bytes;
+    }
+    va_end(again);
+}
+
+/* The character that begins at `text` and its bytes; 0xFFFD and one byte where none does. */
+static uint32_t decode(const unsigned char *text, unsigned *bytes)
+{
+    static const struct {
+        unsigned char mask, head;
+        uint32_t least;
+    } forms[] = {{0x80, 0x00, 0}, {0xE0, 0xC0, 0x80}, {0xF0, 0xE0, 0x800}, {0xF8, 0xF0, 0x10000}};
+    for (unsigned form = 0; form < 4; form++) {
+        if ((text[0] & forms[form].mask) != forms[form].head)
+            continue;
+        uint32_t character = text[0] & (unsigned char)~forms[form].mask;
+        for (unsigned i = 1; i <= form; i++) {
+            if ((text[i] & 0xC0) != 0x80) /* the terminator too: nothing is read past it */
+                goto none;
+            character = character << 6 | (text[i] & 0x3FU);
+        }
+        if (character < forms[form].least || character > 0x10FFFF || (character >= 0xD800 && character < 0xE000))
+            goto none;
+        *bytes = form + 1;
+        return character;
+    }
+none:
+    *bytes = 1;
+    return 0xFFFD;
+}
+
+/* Control characters, those that turn the direction of writing, and what XML forbids. */
+static bool presentable(uint32_t character)
+{
+    if (character < 0x20 || (character >= 0x7F && character < 0xA0))
+        return false;
+    if (character == 0x061C || (character >= 0x200B && character <= 0x200F) ||
+        (character >= 0x2028 && character <= 0x202E) || (character >= 0x2060 && character <= 0x206F))
+        return false;
+    return character != 0xFEFF && character < 0xE0000 && (character & 0xFFFE) != 0xFFFE;
+}
+
+void html_text_cut(struct html *html, const char *text, unsigned characters)
+{
+    const unsigned char *from = (const unsigned char *)(text ? text : "");
+    unsigned bytes;
+    for (unsigned written = 0; *from; from += bytes, written++) {
+        uint32_t character = decode(from, &bytes);
+        if (written + 1 >= characters && from[bytes]) {
+            html_raw(html, "…");
+            return;
+        }
+        if (character == '\t' || character == '\n' || character == '\r')
+            html_raw(html, " ");
+        else if (!presentable(character))
+            html_raw(html, "\xEF\xBF\xBD");
+        else if (character == '<')
+            html_raw(html, "&lt;");
+        else if (character == '>')
+            html_raw(html, "&gt;");
+        else if (character == '&')
+            html_raw(html, "&amp;");
+        else if (character == '"')
+            html_raw(html, "&quot;");
+        else if (character == '\'')
+            html_raw(html, "&#39;");
+        else if (character == 0xFFFD)
+            html_raw(html, "\xEF\xBF\xBD");
+        else
+            append(html, (const char *)from, bytes);
+    }
+}
+
+void html_text(struct html *html, const char *text)
+{
+    html_text_cut(html, text, UINT_MAX);
+}
+
+void html_coordinate(struct html *html, double value)
+{
+    char text[32];
+    if (!isfinite(value) || fabs(value) < 0.05) {
+        html_raw(html, "0");
+        return;
+    }
+    int length = snprintf(text, sizeof text, "%.1f", fmin(fmax(value, -1e6), 1e6));
+    if (text[length - 1] == '0')
+        text[length - 2] = 0;
+    html_raw(html, text);
+}
