@@ -3,6 +3,12 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include "common/figures.h"
+#include "common/machine.h"
+#include "common/now.h"
+#include "common/quiet.h"
+#include "common/work.h"
+
 #include <coxswain/coxswain.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,41 +37,6 @@ bool bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The library's log, on standard error. */
 void bench_log(void *user, enum cox_log_level level, const char *line);
-
-uint64_t bench_now_ns(void);
-
-/* --- the kernel (bench_work.c) ---
- * out = f(in) per float4, `work` rounds of arithmetic; -D FACTOR=n does the work n times and gives the same bits. */
-extern const char bench_source[];
-#define BENCH_KERNEL "mill"
-#define BENCH_BASE_OPTIONS "-D FACTOR=1"
-enum { BENCH_LOCAL_COLUMNS = 64, BENCH_ITEM_BYTES = 16 };
-
-struct bench_shape {
-    uint32_t columns; /* float4 */
-    uint32_t rows;
-    size_t pitch_bytes;
-    int32_t work;
-};
-
-struct bench_params {
-    int32_t pitch; /* float4 from row to row */
-    int32_t work;
-    float zero;
-};
-
-/* A session's pipeline; valid while it lives. `factor_device` < 0: the same work everywhere. */
-struct bench_pipeline {
-    struct cox_binding bindings[2];
-    struct cox_arg args[7];
-    struct cox_variant variants[2];
-    struct cox_stage stage;
-    char factor_options[32];
-};
-void bench_pipeline_fill(struct bench_pipeline *pipeline, const struct bench_shape *shape, int factor_device,
-                         int factor, struct cox_session_params *session);
-struct bench_params bench_params_of(const struct bench_shape *shape);
-void bench_input_fill(float *data, const struct bench_shape *shape);
 
 /* --- ceilings (bench_ceilings.c) --- */
 
@@ -100,41 +71,6 @@ void bench_scene_picture(const struct bench_scene *scene, enum cox_pixel_in pixe
 void bench_scene_video(const struct bench_scene *scene, enum cox_transfer transfer, void *const planes[3],
                        const size_t pitch_bytes[3]);
 
-/* --- figures (bench_figures.c) --- */
-
-/* Sorts. `share` 0.5 = the median; between two values: interpolated. 0 for no values. */
-double bench_quantile(double *values, size_t count, double share);
-double bench_median_of(const double *values, size_t count, double *scratch);
-
-/* --- the machine (bench_machine.c) --- */
-
-struct bench_machine {
-    char cpu[128];
-    char system[160];
-    unsigned cpus; /* hardware threads this process may use */
-    double load;   /* 1-minute load average at the start; negative = unknown */
-};
-void bench_machine_read(struct bench_machine *machine);
-/* Its members, into the object that is open. */
-void bench_machine_json(const struct bench_machine *machine, struct json *json);
-
-/* Whether other programs ran meanwhile: a round in which they used more than a tenth of a processor is disturbed, whatever
- * its figures are. While there is time, such rounds are done again; the output says how many. */
-struct bench_quiet {
-    double budget_ns; /* left for doing rounds again */
-    uint64_t begin_ns, busy_ns, own_ns;
-    uint32_t kept, again;
-    double kept_ns, others_ns; /* of the kept rounds: their length, processor time of other programs in it */
-};
-void bench_quiet_start(struct bench_quiet *quiet, const struct bench_options *options);
-void bench_quiet_begin(struct bench_quiet *quiet);
-/* Returns false if the round is to be done again. */
-bool bench_quiet_keep(struct bench_quiet *quiet);
-/* Processors that other programs used in the kept rounds; negative = unknown. */
-double bench_quiet_others(const struct bench_quiet *quiet);
-/* Whether that is so much that the figures say little. */
-bool bench_quiet_busy(const struct bench_quiet *quiet);
-
 /* --- heap (bench_heap.c) --- */
 
 struct bench_heap_count {
@@ -164,7 +100,7 @@ struct bench_cl_times {
 };
 
 /* The device that `info` describes, found again, with buffers, queue and kernel of its own. NULL after a message. */
-struct bench_cl *bench_cl_create(const struct cox_device_info *info, const struct bench_shape *shape);
+struct bench_cl *bench_cl_create(const struct cox_device_info *info, const struct work_shape *shape);
 void bench_cl_destroy(struct bench_cl **bench);
 float *bench_cl_input(struct bench_cl *bench);
 const float *bench_cl_output(struct bench_cl *bench);

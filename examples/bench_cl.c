@@ -85,12 +85,12 @@ static bool find_device(struct bench_cl *bench, const struct cox_device_info *in
 static bool build(struct bench_cl *bench)
 {
     cl_int code;
-    const char *source = bench_source;
+    const char *source = work_source;
     bench->program = clCreateProgramWithSource(bench->context, 1, &source, NULL, &code);
     if (failed(code, "clCreateProgramWithSource") ||
-        failed(clBuildProgram(bench->program, 1, &bench->device, BENCH_BASE_OPTIONS, NULL, NULL), "clBuildProgram"))
+        failed(clBuildProgram(bench->program, 1, &bench->device, WORK_BASE_OPTIONS, NULL, NULL), "clBuildProgram"))
         return false;
-    bench->kernel = clCreateKernel(bench->program, BENCH_KERNEL, &code);
+    bench->kernel = clCreateKernel(bench->program, WORK_KERNEL, &code);
     return !failed(code, "clCreateKernel");
 }
 
@@ -123,9 +123,9 @@ static bool make_staged(struct bench_cl *bench, int i)
     return !failed(code, "clCreateBuffer");
 }
 
-static bool set_args(struct bench_cl *bench, const struct bench_shape *shape)
+static bool set_args(struct bench_cl *bench, const struct work_shape *shape)
 {
-    const struct bench_params params = bench_params_of(shape);
+    const struct work_params params = work_params_of(shape);
     const cl_int columns = (cl_int)shape->columns, rows = (cl_int)shape->rows;
     cl_int code = clSetKernelArg(bench->kernel, 0, sizeof(cl_mem), &bench->mems[IN]);
     code |= clSetKernelArg(bench->kernel, 1, sizeof(cl_mem), &bench->mems[OUT]);
@@ -158,16 +158,16 @@ static cl_int unmap_buffers(struct bench_cl *bench)
     return code ? code : clEnqueueUnmapMemObject(bench->queue, bench->mems[OUT], bench->host[OUT], 0, NULL, NULL);
 }
 
-struct bench_cl *bench_cl_create(const struct cox_device_info *info, const struct bench_shape *shape)
+struct bench_cl *bench_cl_create(const struct cox_device_info *info, const struct work_shape *shape)
 {
     struct bench_cl *bench = calloc(1, sizeof *bench);
     if (!bench)
         return bench_fail("out of memory"), NULL;
     bench->staged = info->mode == COX_MODE_STAGED;
     bench->bytes = shape->rows * shape->pitch_bytes;
-    bench->local[0] = BENCH_LOCAL_COLUMNS;
+    bench->local[0] = WORK_LOCAL_COLUMNS;
     bench->local[1] = 1;
-    bench->global[0] = (shape->columns + BENCH_LOCAL_COLUMNS - 1) / BENCH_LOCAL_COLUMNS * BENCH_LOCAL_COLUMNS;
+    bench->global[0] = (shape->columns + WORK_LOCAL_COLUMNS - 1) / WORK_LOCAL_COLUMNS * WORK_LOCAL_COLUMNS;
     bench->global[1] = shape->rows;
     bench->has_sem = sem_init(&bench->done, 0, 0) == 0;
     cl_int code;
@@ -262,7 +262,7 @@ static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *user)
     struct bench_cl *bench = user;
     (void)event;
     (void)status;
-    bench->callback_ns = bench_now_ns();
+    bench->callback_ns = now_ns();
     sem_post(&bench->done);
 }
 
@@ -289,7 +289,7 @@ struct bench_cl_times bench_cl_frame(struct bench_cl *bench, enum bench_cl_form 
 {
     struct bench_cl_times times = {0};
     cl_event last = NULL;
-    uint64_t begin = bench_now_ns();
+    uint64_t begin = now_ns();
     cl_int code = enqueue(bench, form, form == BENCH_CL_CALLBACK ? &last : NULL);
     if (form == BENCH_CL_CALLBACK) {
         if (!code)
@@ -304,7 +304,7 @@ struct bench_cl_times bench_cl_frame(struct bench_cl *bench, enum bench_cl_form 
         if (!code)
             code = clFinish(bench->queue);
     }
-    times.visible_ns = bench_now_ns() - begin;
+    times.visible_ns = now_ns() - begin;
     if (form == BENCH_CL_CALLBACK)
         times.callback_ns = bench->callback_ns - begin;
     if (last)
@@ -351,8 +351,8 @@ bool bench_cl_link(const struct cox_device_info *info, size_t bytes, uint32_t ti
         good = one > 0;
     }
     if (good) {
-        link->write_gbs = (double)bytes / bench_quantile(ns[0], times, 0.5);
-        link->read_gbs = (double)bytes / bench_quantile(ns[1], times, 0.5);
+        link->write_gbs = (double)bytes / figures_quantile(ns[0], times, 0.5);
+        link->read_gbs = (double)bytes / figures_quantile(ns[1], times, 0.5);
     }
     if (bench.queue && bench.pinned[IN] && bench.host[IN])
         clEnqueueUnmapMemObject(bench.queue, bench.pinned[IN], bench.host[IN], 0, NULL, NULL);

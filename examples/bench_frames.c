@@ -59,7 +59,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     (void)frame;
     if (status)
         atomic_store(&stand->status, status);
-    stand->end_ns = bench_now_ns();
+    stand->end_ns = now_ns();
     if (++stand->done == LEAD_FRAMES)
         stand->lead_ns = stand->end_ns;
 }
@@ -183,7 +183,7 @@ static bool measure(struct stand *stand, uint32_t frames)
     }
     double scratch[ROUNDS];
     for (uint32_t e = 0; e < count; e++)
-        stand->entrants[e].fps_median = bench_median_of(stand->entrants[e].fps, ROUNDS, scratch);
+        stand->entrants[e].fps_median = figures_median_of(stand->entrants[e].fps, ROUNDS, scratch);
     return true;
 }
 
@@ -203,7 +203,7 @@ static bool copies_meet(const struct stand *stand, uint32_t d)
                 bar_copy * stand->link[d].read_gbs);
 }
 
-static void print_text(const struct stand *stand, const struct bench_machine *machine, uint32_t frames, bool same,
+static void print_text(const struct stand *stand, const struct machine *machine, uint32_t frames, bool same,
                        double together, bool met)
 {
     printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus, machine->system,
@@ -214,7 +214,7 @@ static void print_text(const struct stand *stand, const struct bench_machine *ma
         const struct entrant *entrant = &stand->entrants[e];
         double scratch[ROUNDS], low, high;
         memcpy(scratch, entrant->fps, sizeof scratch);
-        low = bench_quantile(scratch, ROUNDS, 0);
+        low = figures_quantile(scratch, ROUNDS, 0);
         high = scratch[ROUNDS - 1];
         printf("%-48.48s %8.1f frames/s (%.1f .. %.1f)\n",
                e < stand->device_count ? stand->devices[e].name : "all together", entrant->fps_median, low, high);
@@ -231,7 +231,7 @@ static void print_text(const struct stand *stand, const struct bench_machine *ma
     printf("bars: %s\n", met ? "met" : "MISSED");
 }
 
-static void print_json(const struct stand *stand, const struct bench_machine *machine, uint32_t frames, bool same,
+static void print_json(const struct stand *stand, const struct machine *machine, uint32_t frames, bool same,
                        double together, bool met)
 {
     struct json json;
@@ -277,8 +277,8 @@ static void print_json(const struct stand *stand, const struct bench_machine *ma
 
 bool bench_frames(const struct bench_options *options, bool *met)
 {
-    struct bench_machine machine;
-    bench_machine_read(&machine);
+    struct machine machine;
+    machine_read(&machine);
     struct stand *stand = calloc(1, sizeof *stand);
     if (!stand)
         return bench_fail("out of memory");
@@ -293,7 +293,7 @@ bool bench_frames(const struct bench_options *options, bool *met)
     bool good = make_stand(stand, options) && measure(stand, frames);
     if (good) {
         double scratch[ROUNDS];
-        double together = bench_median_of(stand->entrants[stand->device_count].relative, ROUNDS, scratch);
+        double together = figures_median_of(stand->entrants[stand->device_count].relative, ROUNDS, scratch);
         bool same = true;
         *met = together >= bar_together;
         for (uint32_t e = 0; e < stand->device_count; e++) {

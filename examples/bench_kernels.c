@@ -72,7 +72,7 @@ struct bench {
     cox_runtime *runtime;
     struct frames frames;
     uint32_t rounds;
-    struct bench_quiet quiet;
+    struct quiet quiet;
     struct entrant entrants[ENTRANTS]; /* ceilings first */
     double *memory;
     /* of one device */
@@ -308,17 +308,17 @@ static bool run_rounds(struct bench *bench)
         if (!run_frame(&bench->entrants[e], 0))
             return false;
     for (uint32_t round = 0; round < bench->rounds;) {
-        bench_quiet_begin(&bench->quiet);
+        quiet_begin(&bench->quiet);
         for (uint32_t e = 0; e < ENTRANTS; e++)
             if (!run_frame(&bench->entrants[order[e]], round))
                 return false;
-        round += bench_quiet_keep(&bench->quiet);
+        round += quiet_keep(&bench->quiet);
     }
     for (uint32_t e = 0; e < ENTRANTS; e++) {
         struct entrant *entrant = &bench->entrants[e];
-        entrant->low_ns = bench_quantile(entrant->ns, bench->rounds, 0.25);
-        entrant->frame_ns = bench_quantile(entrant->ns, bench->rounds, 0.5);
-        entrant->high_ns = bench_quantile(entrant->ns, bench->rounds, 0.75);
+        entrant->low_ns = figures_quantile(entrant->ns, bench->rounds, 0.25);
+        entrant->frame_ns = figures_quantile(entrant->ns, bench->rounds, 0.5);
+        entrant->high_ns = figures_quantile(entrant->ns, bench->rounds, 0.75);
     }
     return true;
 }
@@ -461,7 +461,7 @@ static void json_device(struct json *json, const struct bench *bench)
     json_close_object(json);
 }
 
-static void print_head(const struct bench *bench, const struct bench_machine *machine)
+static void print_head(const struct bench *bench, const struct machine *machine)
 {
     printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus, machine->system,
            machine->load);
@@ -470,13 +470,13 @@ static void print_head(const struct bench *bench, const struct bench_machine *ma
            bench->frames.width, bench->frames.height, bench->rounds);
 }
 
-static void json_head(struct json *json, const struct bench *bench, const struct bench_machine *machine)
+static void json_head(struct json *json, const struct bench *bench, const struct machine *machine)
 {
     json_begin(json, stdout);
     json_open_object(json, false);
     json_key(json, "benchmark");
     json_string(json, "kernels");
-    bench_machine_json(machine, json);
+    machine_json(machine, json);
     json_key(json, "width");
     json_unsigned(json, bench->frames.width);
     json_key(json, "height");
@@ -490,10 +490,10 @@ static void json_head(struct json *json, const struct bench *bench, const struct
 static void print_tail(const struct bench *bench)
 {
     putchar('\n');
-    if (bench_quiet_others(&bench->quiet) >= 0)
+    if (quiet_others(&bench->quiet) >= 0)
         printf("other programs used %.2f processors meanwhile; %u disturbed rounds were done again\n",
-               bench_quiet_others(&bench->quiet), bench->quiet.again);
-    if (bench_quiet_busy(&bench->quiet))
+               quiet_others(&bench->quiet), bench->quiet.again);
+    if (quiet_busy(&bench->quiet))
         printf("The machine was BUSY: the figures say little.\n");
 }
 
@@ -501,7 +501,7 @@ static void json_tail(struct json *json, const struct bench *bench)
 {
     json_close_array(json);
     json_key(json, "others_cpus");
-    json_number(json, bench_quiet_others(&bench->quiet));
+    json_number(json, quiet_others(&bench->quiet));
     json_key(json, "rounds_again");
     json_unsigned(json, bench->quiet.again);
     json_close_object(json);
@@ -525,10 +525,10 @@ static bool measure_device(struct bench *bench, uint32_t device)
 
 static bool measure_devices(struct bench *bench, const struct bench_options *options)
 {
-    struct bench_machine machine;
+    struct machine machine;
     struct json json;
-    bench_machine_read(&machine);
-    bench_quiet_start(&bench->quiet, options);
+    machine_read(&machine);
+    quiet_start(&bench->quiet, options->quiet_s);
     if (options->json)
         json_head(&json, bench, &machine);
     else

@@ -50,7 +50,7 @@ static const struct {
 
 struct result {
     struct cox_device_info device;
-    struct bench_shape shape;
+    struct work_shape shape;
     uint32_t frames;
     bool has[SERIES];
     double p50_us[SERIES], p99_us[SERIES];
@@ -66,9 +66,9 @@ struct result {
 
 /* One shape on one device: everything that is made for it. */
 struct stand {
-    struct bench_shape shape;
-    struct bench_params params;
-    struct bench_pipeline pipeline;
+    struct work_shape shape;
+    struct work_params params;
+    struct work_pipeline pipeline;
     cox_session *session;
     cox_buffer *buffers[2];
     struct bench_cl *hand[BENCH_CL_FORMS]; /* each on buffers of its own, as the library is: caches favour none */
@@ -81,7 +81,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 {
     struct stand *stand = user;
     (void)frame;
-    atomic_store(&stand->done_ns, bench_now_ns());
+    atomic_store(&stand->done_ns, now_ns());
     atomic_store(&stand->status, status);
 }
 
@@ -98,9 +98,9 @@ static void on_report(void *user, const struct cox_frame_report *report)
 static bool library_run(struct stand *stand, double *ns)
 {
     const struct cox_frame frame = {.buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
-    uint64_t begin = bench_now_ns();
+    uint64_t begin = now_ns();
     cox_status status = cox_session_run(stand->session, &frame);
-    ns[LIBRARY_RUN] = (double)(bench_now_ns() - begin);
+    ns[LIBRARY_RUN] = (double)(now_ns() - begin);
     return status == COX_OK || bench_fail("a frame of the library: %s", cox_status_text(status));
 }
 
@@ -108,11 +108,11 @@ static bool library_run(struct stand *stand, double *ns)
 static bool library_frame(struct stand *stand, double *ns)
 {
     const struct cox_frame frame = {.buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
-    uint64_t begin = bench_now_ns();
+    uint64_t begin = now_ns();
     cox_status status = cox_session_submit(stand->session, &frame, on_done, stand);
     if (status == COX_OK) {
         cox_session_wait(stand->session);
-        ns[LIBRARY_VISIBLE] = (double)(bench_now_ns() - begin);
+        ns[LIBRARY_VISIBLE] = (double)(now_ns() - begin);
         ns[LIBRARY_TAKEN] = (double)(atomic_load(&stand->start_ns) - begin);
         ns[LIBRARY_ENDED] = (double)(atomic_load(&stand->end_ns) - begin);
         ns[LIBRARY_CALLBACK] = (double)(atomic_load(&stand->done_ns) - begin);
@@ -125,20 +125,20 @@ static bool stand_create(struct stand *stand, cox_runtime *runtime, uint32_t dev
 {
     struct cox_session_params params = {
         .policy = "single", .device_count = 1, .devices = &device, .report = on_report, .report_user = stand};
-    bench_pipeline_fill(&stand->pipeline, &stand->shape, -1, 1, &params);
-    stand->params = bench_params_of(&stand->shape);
+    work_pipeline_fill(&stand->pipeline, &stand->shape, -1, 1, &params);
+    stand->params = work_params_of(&stand->shape);
     size_t bytes = stand->shape.rows * stand->shape.pitch_bytes;
     cox_status status = cox_session_create(runtime, &params, &stand->session);
     for (int i = 0; i < 2 && status == COX_OK; i++)
         status = cox_buffer_create(runtime, bytes, &stand->buffers[i]);
     if (status)
         return bench_fail("%s: %s", info->name, cox_status_text(status));
-    bench_input_fill(cox_buffer_data(stand->buffers[0]), &stand->shape);
+    work_input_fill(cox_buffer_data(stand->buffers[0]), &stand->shape);
     for (int f = 0; f < BENCH_CL_FORMS; f++) {
         stand->hand[f] = bench_cl_create(info, &stand->shape);
         if (!stand->hand[f])
             return false;
-        bench_input_fill(bench_cl_input(stand->hand[f]), &stand->shape);
+        work_input_fill(bench_cl_input(stand->hand[f]), &stand->shape);
     }
     return true;
 }
@@ -184,15 +184,15 @@ static void evaluate(struct result *result, double *values[SERIES], double *scra
 {
     size_t count = result->frames, block = count / BLOCKS;
     for (uint32_t b = 0; b < BLOCKS && block > 0; b++) {
-        double more = (bench_median_of(values[LIBRARY_RUN] + b * block, block, scratch) -
-                       bench_median_of(values[HAND_FINISH] + b * block, block, scratch)) /
+        double more = (figures_median_of(values[LIBRARY_RUN] + b * block, block, scratch) -
+                       figures_median_of(values[HAND_FINISH] + b * block, block, scratch)) /
                       1e3;
         result->more_low_us = b == 0 || more < result->more_low_us ? more : result->more_low_us;
         result->more_high_us = b == 0 || more > result->more_high_us ? more : result->more_high_us;
     }
     for (int s = 0; s < SERIES; s++) {
-        result->p50_us[s] = bench_quantile(values[s], count, 0.50) / 1e3;
-        result->p99_us[s] = bench_quantile(values[s], count, 0.99) / 1e3;
+        result->p50_us[s] = figures_quantile(values[s], count, 0.50) / 1e3;
+        result->p99_us[s] = figures_quantile(values[s], count, 0.99) / 1e3;
     }
     result->more_us = result->p50_us[LIBRARY_RUN] - result->p50_us[HAND_FINISH];
     result->callback_more_us = result->p50_us[LIBRARY_CALLBACK] - result->p50_us[HAND_CALLBACK];
@@ -237,12 +237,12 @@ static bool same_output(const struct stand *stand)
                *theirs = (const char *)bench_cl_output(stand->hand[BENCH_CL_FINISH]);
     for (uint32_t r = 0; r < stand->shape.rows; r++)
         if (memcmp(ours + r * stand->shape.pitch_bytes, theirs + r * stand->shape.pitch_bytes,
-                   (size_t)stand->shape.columns * BENCH_ITEM_BYTES) != 0)
+                   (size_t)stand->shape.columns * WORK_ITEM_BYTES) != 0)
             return false;
     return true;
 }
 
-static bool measure(cox_runtime *runtime, uint32_t device, struct bench_quiet *quiet, struct result *result)
+static bool measure(cox_runtime *runtime, uint32_t device, struct quiet *quiet, struct result *result)
 {
     struct stand stand = {.shape = result->shape};
     double *memory = calloc((SERIES + 1) * (size_t)result->frames, sizeof *memory);
@@ -255,15 +255,15 @@ static bool measure(cox_runtime *runtime, uint32_t device, struct bench_quiet *q
         values[s] = memory + (size_t)s * result->frames;
     for (uint32_t kept = 0; good && kept < result->frames;) { /* stretches long enough to see who else runs */
         uint32_t i = kept;
-        bench_quiet_begin(quiet);
-        uint64_t begin = bench_now_ns();
-        while (good && i < result->frames && bench_now_ns() - begin < STRETCH_NS) {
+        quiet_begin(quiet);
+        uint64_t begin = now_ns();
+        while (good && i < result->frames && now_ns() - begin < STRETCH_NS) {
             good = round_of(&stand, i, round);
             for (int s = 0; good && s < SERIES; s++)
                 values[s][i] = round[s];
             i++;
         }
-        kept = bench_quiet_keep(quiet) ? i : kept;
+        kept = quiet_keep(quiet) ? i : kept;
     }
     if (good) {
         for (int f = 0; f < BENCH_CL_FORMS; f++)
@@ -328,7 +328,7 @@ static void print_json(struct json *json, const struct result *r)
     json_key(json, "rows");
     json_unsigned(json, r->shape.rows);
     json_key(json, "row_bytes");
-    json_unsigned(json, (uint64_t)r->shape.columns * BENCH_ITEM_BYTES);
+    json_unsigned(json, (uint64_t)r->shape.columns * WORK_ITEM_BYTES);
     json_key(json, "frames");
     json_unsigned(json, r->frames);
     for (int s = 0; s < SERIES; s++) {
@@ -365,16 +365,16 @@ static void print_json(struct json *json, const struct result *r)
     json_close_object(json);
 }
 
-static void print_all(const struct bench_options *options, const struct bench_machine *machine,
-                      const struct bench_quiet *quiet, const struct result *results, uint32_t count)
+static void print_all(const struct bench_options *options, const struct machine *machine, const struct quiet *quiet,
+                      const struct result *results, uint32_t count)
 {
     if (!options->json) {
         printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus, machine->system,
                machine->load);
-        if (bench_quiet_others(quiet) >= 0)
+        if (quiet_others(quiet) >= 0)
             printf("other programs used %.2f processors meanwhile; %u disturbed stretches were done again\n",
-                   bench_quiet_others(quiet), quiet->again);
-        if (bench_quiet_busy(quiet))
+                   quiet_others(quiet), quiet->again);
+        if (quiet_busy(quiet))
             printf("The machine was BUSY: the figures say little.\n");
         printf("hand-written, blocking: %s\n", results[0].forms[BENCH_CL_FINISH]);
         printf("hand-written, asynchronous: %s\n", results[0].forms[BENCH_CL_CALLBACK]);
@@ -390,9 +390,9 @@ static void print_all(const struct bench_options *options, const struct bench_ma
     json_open_object(&json, false);
     json_key(&json, "benchmark");
     json_string(&json, "overhead");
-    bench_machine_json(machine, &json);
+    machine_json(machine, &json);
     json_key(&json, "others_cpus");
-    json_number(&json, bench_quiet_others(quiet));
+    json_number(&json, quiet_others(quiet));
     json_key(&json, "stretches_again");
     json_unsigned(&json, quiet->again);
     json_key(&json, "results");
@@ -406,15 +406,15 @@ static void print_all(const struct bench_options *options, const struct bench_ma
 
 bool bench_overhead(const struct bench_options *options, bool *met)
 {
-    struct bench_machine machine;
-    bench_machine_read(&machine);
+    struct machine machine;
+    machine_read(&machine);
     cox_runtime *runtime = NULL;
     cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
     if (status)
         return bench_fail("%s", cox_status_text(status));
     uint32_t devices = cox_runtime_device_count(runtime), count = 0;
-    struct bench_quiet quiet;
-    bench_quiet_start(&quiet, options);
+    struct quiet quiet;
+    quiet_start(&quiet, options->quiet_s);
     struct result *results = calloc(devices * (size_t)SIZES, sizeof *results);
     if (!results) {
         cox_runtime_destroy(&runtime);
@@ -426,11 +426,11 @@ bool bench_overhead(const struct bench_options *options, bool *met)
         for (uint32_t s = 0; good && s < SIZES; s++) {
             struct result *result = &results[count++];
             cox_runtime_device_info(runtime, d, &result->device);
-            result->shape = (struct bench_shape){
+            result->shape = (struct work_shape){
                 .columns = sizes[s].columns,
                 .rows = sizes[s].rows,
                 .work = sizes[s].work,
-                .pitch_bytes = cox_runtime_pitch_bytes(runtime, (size_t)sizes[s].columns * BENCH_ITEM_BYTES)};
+                .pitch_bytes = cox_runtime_pitch_bytes(runtime, (size_t)sizes[s].columns * WORK_ITEM_BYTES)};
             result->frames = options->frames ? options->frames : FRAMES_DEFAULT;
             good = measure(runtime, d, &quiet, result);
             *met &= good && meets(result);

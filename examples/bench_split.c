@@ -115,13 +115,13 @@ struct lane {
 struct bench {
     cox_runtime *runtime;
     struct cox_device_info devices[2];
-    struct bench_shape shape;
-    struct bench_pipeline pipeline;
+    struct work_shape shape;
+    struct work_pipeline pipeline;
     struct cox_session_params session; /* what all sessions share */
     struct lane sweep, policy, blind;
     cox_buffer *buffers[2]; /* the same for all sessions, so that caches favour none */
     uint32_t rounds;
-    struct bench_quiet quiet;
+    struct quiet quiet;
     uint32_t balance;            /* rows of the first device that its time alone suggests */
     double *values[CONTESTANTS]; /* ns from submit to result, per round */
     uint32_t *shares[2];         /* POLICY, POLICY_BLIND: rows of the first device, in the first frames */
@@ -160,11 +160,11 @@ static bool lane_create(struct bench *bench, struct lane *lane, const char *poli
 
 static bool lane_frame(struct bench *bench, struct lane *lane, double *ns)
 {
-    const struct bench_params params = bench_params_of(&bench->shape);
+    const struct work_params params = work_params_of(&bench->shape);
     const struct cox_frame frame = {.buffers = bench->buffers, .buffer_count = 2, .params = &params};
-    uint64_t begin = bench_now_ns();
+    uint64_t begin = now_ns();
     cox_status status = cox_session_run(lane->session, &frame);
-    *ns = (double)(bench_now_ns() - begin);
+    *ns = (double)(now_ns() - begin);
     return status == COX_OK || bench_fail("frame: %s", cox_status_text(status));
 }
 
@@ -185,7 +185,7 @@ static bool measure_alone(struct bench *bench, double *ns)
             if (!sweep_frame(bench, d == 0 ? ROWS : 0, &values[d][i]))
                 return false;
     for (int d = 0; d < 2; d++)
-        ns[d] = bench_quantile(values[d], CALIBRATIONS, 0.5);
+        ns[d] = figures_quantile(values[d], CALIBRATIONS, 0.5);
     return true;
 }
 
@@ -213,8 +213,8 @@ static bool calibrate(struct bench *bench)
             for (int d = 0; d < 2; d++)
                 values[d][i] = (double)atomic_load(&bench->sweep.wall_ns[d]);
         }
-        double per_row[2] = {bench_quantile(values[0], CALIBRATIONS, 0.5) / bench->balance,
-                             bench_quantile(values[1], CALIBRATIONS, 0.5) / (ROWS - bench->balance)};
+        double per_row[2] = {figures_quantile(values[0], CALIBRATIONS, 0.5) / bench->balance,
+                             figures_quantile(values[1], CALIBRATIONS, 0.5) / (ROWS - bench->balance)};
         share = per_row[1] / (per_row[0] + per_row[1]);
     }
     return true;
@@ -223,10 +223,10 @@ static bool calibrate(struct bench *bench)
 static bool calibrate_quietly(struct bench *bench)
 {
     do {
-        bench_quiet_begin(&bench->quiet);
+        quiet_begin(&bench->quiet);
         if (!calibrate(bench))
             return false;
-    } while (!bench_quiet_keep(&bench->quiet));
+    } while (!quiet_keep(&bench->quiet));
     return true;
 }
 
@@ -263,12 +263,12 @@ static bool run_rounds(struct bench *bench)
             return false;
     }
     for (uint32_t round = 0; round < bench->rounds;) {
-        bench_quiet_begin(&bench->quiet);
+        quiet_begin(&bench->quiet);
         uint32_t stride = strides[round % (sizeof strides / sizeof strides[0])];
         for (uint32_t i = 0; i < CONTESTANTS; i++)
             if (!contestant_frame(bench, (int)((round + i * stride) % CONTESTANTS), round))
                 return false;
-        round += bench_quiet_keep(&bench->quiet);
+        round += quiet_keep(&bench->quiet);
     }
     return true;
 }
@@ -295,7 +295,7 @@ struct result {
 
 static double block_median(const struct bench *bench, int who, uint32_t from, uint32_t to, double *scratch)
 {
-    return bench_median_of(bench->values[who] + from, to - from, scratch);
+    return figures_median_of(bench->values[who] + from, to - from, scratch);
 }
 
 /* Weighted means of five neighbours, 1 2 3 2 1. */
@@ -414,9 +414,9 @@ static void evaluate(struct bench *bench, struct result *r, double *scratch)
     settle(bench, r, 0);
     settle(bench, r, 1);
     r->usual_rows = usual_rows(bench->shares[0], bench->share_count[0]);
-    r->others = bench_quiet_others(&bench->quiet);
-    r->policy_p99_ms = bench_quantile(bench->values[POLICY] + skip, n - skip, 0.99) / 1e6;
-    r->oracle_p99_ms = bench_quantile(bench->values[r->oracle], n, 0.99) / 1e6;
+    r->others = quiet_others(&bench->quiet);
+    r->policy_p99_ms = figures_quantile(bench->values[POLICY] + skip, n - skip, 0.99) / 1e6;
+    r->oracle_p99_ms = figures_quantile(bench->values[r->oracle], n, 0.99) / 1e6;
 }
 
 static bool meets(const struct result *r)
@@ -444,8 +444,8 @@ static void print_settled(const struct result *r, int which, const char *how)
                r->late_changes[which], bar_frames);
 }
 
-static void print_text(const struct bench_options *options, const struct bench_machine *machine,
-                       const struct bench *bench, const struct result *r)
+static void print_text(const struct bench_options *options, const struct machine *machine, const struct bench *bench,
+                       const struct result *r)
 {
     struct cox_session_info info;
     cox_session_info(bench->policy.session, &info);
@@ -461,7 +461,7 @@ static void print_text(const struct bench_options *options, const struct bench_m
     if (r->others >= 0)
         printf("other programs used %.2f processors meanwhile; %u disturbed rounds were done again\n", r->others,
                bench->quiet.again);
-    if (bench_quiet_busy(&bench->quiet))
+    if (quiet_busy(&bench->quiet))
         printf("The machine was BUSY: the figures say little.\n");
     putchar('\n');
     for (int d = 0; d < 2; d++)
@@ -512,8 +512,8 @@ static void json_settled(struct json *json, const char *key, uint32_t frames)
         json_unsigned(json, frames);
 }
 
-static void print_json(const struct bench_options *options, const struct bench_machine *machine,
-                       const struct bench *bench, const struct result *r)
+static void print_json(const struct bench_options *options, const struct machine *machine, const struct bench *bench,
+                       const struct result *r)
 {
     struct cox_session_info info;
     cox_session_info(bench->policy.session, &info);
@@ -522,7 +522,7 @@ static void print_json(const struct bench_options *options, const struct bench_m
     json_open_object(&json, false);
     json_key(&json, "benchmark");
     json_string(&json, "split");
-    bench_machine_json(machine, &json);
+    machine_json(machine, &json);
     json_key(&json, "devices");
     json_open_array(&json, true);
     for (int d = 0; d < 2; d++)
@@ -585,15 +585,15 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
         return bench_fail("devices '%s': two are needed", devices);
     for (uint32_t d = 0; d < 2; d++)
         cox_runtime_device_info(bench->runtime, d, &bench->devices[d]);
-    bench->shape = (struct bench_shape){
+    bench->shape = (struct work_shape){
         .columns = COLUMNS,
         .rows = ROWS,
         .work = 64,
-        .pitch_bytes = cox_runtime_pitch_bytes(bench->runtime, (size_t)COLUMNS * BENCH_ITEM_BYTES)};
-    bench_pipeline_fill(&bench->pipeline, &bench->shape, options->ratio > 1 ? 1 : -1, (int)options->ratio,
-                        &bench->session);
+        .pitch_bytes = cox_runtime_pitch_bytes(bench->runtime, (size_t)COLUMNS * WORK_ITEM_BYTES)};
+    work_pipeline_fill(&bench->pipeline, &bench->shape, options->ratio > 1 ? 1 : -1, (int)options->ratio,
+                       &bench->session);
 
-    bench_quiet_start(&bench->quiet, options);
+    quiet_start(&bench->quiet, options->quiet_s);
     bench->rounds = options->frames ? options->frames : ROUNDS_DEFAULT;
     size_t n = bench->rounds;
     bench->memory = calloc(n * (CONTESTANTS + 1), sizeof *bench->memory);
@@ -608,7 +608,7 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
         if (status)
             return bench_fail("buffer: %s", cox_status_text(status));
     }
-    bench_input_fill(cox_buffer_data(bench->buffers[0]), &bench->shape);
+    work_input_fill(cox_buffer_data(bench->buffers[0]), &bench->shape);
     /* The sweep first: it settles the work that the other sessions' warm-up is to see. */
     blind_inner = cox_policy_find(options->policy);
     return lane_create(bench, &bench->sweep, NULL, &sweep_policy) && calibrate_quietly(bench) &&
@@ -618,8 +618,8 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
 
 bool bench_split(const struct bench_options *options, bool *met)
 {
-    struct bench_machine machine;
-    bench_machine_read(&machine);
+    struct machine machine;
+    machine_read(&machine);
     struct bench *bench = calloc(1, sizeof *bench);
     if (!bench)
         return bench_fail("out of memory");

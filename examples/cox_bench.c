@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_MISSED = 3 };
 
@@ -52,13 +51,6 @@ void bench_log(void *user, enum cox_log_level level, const char *line)
     (void)user;
     (void)level;
     bench_fail("%s", line);
-}
-
-uint64_t bench_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static bool read_number(const char *option, const char *text, double low, double high, bool whole, double *value)

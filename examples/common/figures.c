@@ -1,6 +1,5 @@
-/* Order statistics.
- * SPDX-License-Identifier: Apache-2.0 */
-#include "bench.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/figures.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@ static int by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-double bench_quantile(double *values, size_t count, double share)
+double figures_quantile(double *values, size_t count, double share)
 {
     if (count == 0)
         return 0;
@@ -23,8 +22,8 @@ double bench_quantile(double *values, size_t count, double share)
     return values[below] + (at - (double)below) * (values[below + 1] - values[below]);
 }
 
-double bench_median_of(const double *values, size_t count, double *scratch)
+double figures_median_of(const double *values, size_t count, double *scratch)
 {
     memcpy(scratch, values, count * sizeof *values);
-    return bench_quantile(scratch, count, 0.5);
+    return figures_quantile(scratch, count, 0.5);
 }

@@ -1,0 +1,15 @@
+/* Order statistics.
+ * Thread-safety: no state.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FIGURES_H
+#define FIGURES_H
+
+#include <stddef.h>
+
+/* Sorts. `share` 0.5 = the median; between two values: interpolated. 0 for no values. */
+double figures_quantile(double *values, size_t count, double share);
+
+/* Of values that keep their order; `scratch` has room for `count`. */
+double figures_median_of(const double *values, size_t count, double *scratch);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "common/machine.h"
+#include "common/json.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static void read_cpu(char *text, size_t bytes)
+{
+    snprintf(text, bytes, "unknown CPU");
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    if (!file)
+        return;
+    char line[256];
+    while (fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon)
+            continue;
+        colon[1 + strcspn(colon + 1, "\n")] = '\0';
+        snprintf(text, bytes, "%s", colon + 1 + strspn(colon + 1, " "));
+        break;
+    }
+    fclose(file);
+}
+
+void machine_read(struct machine *machine)
+{
+    *machine = (struct machine){.load = -1};
+    read_cpu(machine->cpu, sizeof machine->cpu);
+    struct utsname name;
+    if (uname(&name) == 0)
+        snprintf(machine->system, sizeof machine->system, "%.64s %.64s", name.sysname, name.release);
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        machine->cpus = (unsigned)CPU_COUNT(&set);
+    double loads[3];
+    if (getloadavg(loads, 3) > 0)
+        machine->load = loads[0];
+}
+
+void machine_json(const struct machine *machine, struct json *json)
+{
+    json_key(json, "cpu");
+    json_string(json, machine->cpu);
+    json_key(json, "hardware_threads");
+    json_unsigned(json, machine->cpus);
+    json_key(json, "system");
+    json_string(json, machine->system);
+    json_key(json, "load");
+    json_number(json, machine->load);
+}
