@@ -11,7 +11,10 @@
 
 #include <coxswain/sched.h>
 
-enum { COX__ENERGY_RING = 64 }; /* frames whose candidate is remembered until they are observed; power of two */
+enum {
+    COX__ENERGY_RING = 64, /* frames whose candidate is remembered until they are observed; power of two */
+    COX__ENERGY_CANDIDATES = 4 * COX_DEVICES_MAX + 2,
+};
 
 /* A way to split. devices = 0: the caller's own. */
 struct cox__energy_candidate {
@@ -36,18 +39,21 @@ struct cox__energy {
     struct cox__energy_sums kept_sums, tried_sums;
     double kept_joules; /* a frame, when it was adopted or last reviewed; 0 = not known yet */
 
-    uint32_t cursor; /* next candidate to look at */
-    uint32_t looked; /* candidates looked at since something changed */
-    uint32_t pause;  /* frames between two trials */
-    uint32_t wait;   /* frames to go before the next trial */
-    uint32_t hold;   /* frames to go with the caller's own split after a missed deadline */
-    uint32_t misses; /* of late */
-    uint32_t clean;  /* frames within the deadline since the last miss */
-    bool settled;    /* every candidate has been looked at since something changed */
-    uint32_t lit;    /* frames with a reading, up to what it takes to trust the meter */
-    uint32_t dark;   /* frames in a row without one */
-    double dark_ns;  /* their time */
-    uint32_t usable; /* devices at the last choice */
+    uint32_t cursor;                      /* next candidate to look at */
+    uint32_t looked;                      /* candidates looked at since something changed */
+    uint32_t pause;                       /* frames between two trials */
+    uint32_t wait;                        /* frames to go before the next trial */
+    uint32_t hold;                        /* frames to go with the caller's own split after a missed deadline */
+    uint32_t misses;                      /* of late */
+    uint32_t clean;                       /* frames within the deadline since the last miss */
+    bool settled;                         /* every candidate has been looked at since something changed */
+    uint32_t lit;                         /* frames with a reading, up to what it takes to trust the meter */
+    uint32_t unread;                      /* frames without one since the last that had one */
+    uint32_t dark;                        /* frames in a row that read zero */
+    double dark_ns;                       /* their time */
+    double tick_ns;                       /* of the meter: the longest such row so far */
+    uint32_t usable;                      /* devices at the last choice */
+    uint8_t pass[COX__ENERGY_CANDIDATES]; /* rounds that each candidate sits out, for having lost by much */
     uint32_t in_flight;
 
     uint32_t serial;      /* of the turn: counts changes of the split in use */
