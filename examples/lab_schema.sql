@@ -194,7 +194,7 @@ CREATE TABLE call_model(
 
 CREATE VIEW summary AS
 WITH ranked AS (
-    SELECT session, phase, wall_ns, period_ns, joules,
+    SELECT session, phase, wall_ns, joules,
         row_number() OVER (PARTITION BY session, phase ORDER BY wall_ns) AS place,
         count(*) OVER (PARTITION BY session, phase) AS n
     FROM frame WHERE status = 0
@@ -204,18 +204,20 @@ WITH ranked AS (
         min(CASE WHEN 100 * place >= 99 * n THEN wall_ns END) AS p99_ns,
         avg(joules) AS joules
     FROM ranked GROUP BY session, phase
+), oracle AS (
+    SELECT run, phase, ns FROM reference WHERE kind = 'oracle' AND frames > 0
 ), alone AS (
     SELECT run, phase, min(ns) AS best_ns, sum(1.0 / ns) AS rate
-    FROM reference WHERE kind = 'solo' GROUP BY run, phase
+    FROM reference WHERE kind = 'solo' AND frames > 0 GROUP BY run, phase
 )
 SELECT s.run, s.session, s.policy, s.repeat, f.phase, p.text AS phase_text, f.frames,
     f.mean_ns / 1e6 AS mean_ms, f.p50_ns / 1e6 AS p50_ms, f.p99_ns / 1e6 AS p99_ms,
-    f.mean_ns / o.ns AS over_oracle,
-    f.mean_ns / a.best_ns AS over_best_solo,
-    1.0 / (f.mean_ns * a.rate) AS efficiency,
+    f.mean_ns / o.ns AS mean_over_oracle, f.p50_ns / o.ns AS p50_over_oracle,
+    f.mean_ns / a.best_ns AS mean_over_solo, f.p50_ns / a.best_ns AS p50_over_solo,
+    1.0 / (f.p50_ns * a.rate) AS efficiency,
     f.joules AS joules_per_frame
 FROM figure f
 JOIN session s ON s.session = f.session AND s.kind = 'policy'
 LEFT JOIN phase p ON p.run = s.run AND p.phase = f.phase
-LEFT JOIN reference o ON o.run = s.run AND o.phase = f.phase AND o.kind = 'oracle'
+LEFT JOIN oracle o ON o.run = s.run AND o.phase = f.phase
 LEFT JOIN alone a ON a.run = s.run AND a.phase = f.phase;

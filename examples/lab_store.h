@@ -107,4 +107,8 @@ void lab_session_frame(void *session, const struct cox_frame_report *report);
  * Valid until lab_store_close, or `policy` itself if it cannot be taped. */
 const struct cox_policy *lab_session_tape(struct lab_session *session, const struct cox_policy *policy);
 
+/* A lab_tape_fn (lab_tape.h) whose `user` is the session: for who tapes a policy himself. */
+struct lab_call;
+void lab_session_call(void *session, const struct lab_call *call);
+
 #endif
