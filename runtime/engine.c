@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine.h"
-#include "layout.h"
+#include "engine_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,8 @@
 #define ASK_STEP_SHARE 64
 /* A band that is over at the first asking was over before: the next is asked that much earlier. */
 #define ASK_EARLIER 0.8
+/* Weight of the newest band among those that tell how long one takes. */
+#define ASK_GAIN 0.3
 /* Warm-up times a device until so many runs or so much time are spent, and the shortest run counts: it takes a processor's
  * workers some ten milliseconds to be spread over the cores. */
 #define SOLO_RUNS 12
@@ -25,7 +26,7 @@
 
 #define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-static uint64_t now_ns(const struct cox_session *session)
+uint64_t cox__engine_now(const struct cox_session *session)
 {
     return session->runtime->backend->ops->now_ns(session->runtime->backend);
 }
@@ -40,13 +41,15 @@ static bool add_band(struct cox__slot *slot, uint32_t unit, uint32_t first_row, 
     slot->bands[index].state = COX__BAND_PENDING;
     slot->reports[index] = (struct cox_band_report){
         .device = unit, .first_row = first_row, .rows = rows, .attempt = attempt, .status = COX_OK};
+    slot->bands[index].chunk = false;
+    slot->at_work[unit]++;
+    slot->served |= UINT32_C(1) << unit;
     slot->unfinished++;
     return true;
 }
 
-/* Add bands on one unit, cut to what it can hold at once. */
-static bool add_bands(const struct cox_session *session, struct cox__slot *slot, uint32_t unit, uint32_t first_row,
-                      uint32_t rows, uint32_t attempt)
+bool cox__slot_add(const struct cox_session *session, struct cox__slot *slot, uint32_t unit, uint32_t first_row,
+                   uint32_t rows, uint32_t attempt)
 {
     uint32_t most = session->units[unit].max_rows;
     for (uint32_t done = 0; done < rows;) {
@@ -58,8 +61,7 @@ static bool add_bands(const struct cox_session *session, struct cox__slot *slot,
     return true;
 }
 
-/* The usable unit that should do the whole frame soonest; unit_count if there is none. */
-static uint32_t best_unit(const struct cox_session *session)
+uint32_t cox__engine_best_unit(const struct cox_session *session)
 {
     uint32_t best = session->unit_count;
     uint64_t best_ns = 0;
@@ -105,15 +107,16 @@ static void fail_band(struct cox_session *session, struct cox__slot *slot, uint3
     struct cox_band_report *report = &slot->reports[band];
     bool ran = slot->bands[band].state == COX__BAND_RUNNING;
     slot->bands[band].state = COX__BAND_FAILED;
+    slot->at_work[report->device]--;
     slot->unfinished--;
     report->status = status;
-    if (slot->warmup) {
+    if (slot->kind != COX__SLOT_FRAME) {
         slot->status = status;
         return;
     }
-    uint32_t unit = best_unit(session);
+    uint32_t unit = cox__engine_best_unit(session);
     if (unit == session->unit_count || (ran && session->pipeline.in_place) ||
-        !add_bands(session, slot, unit, report->first_row, report->rows, report->attempt + 1)) {
+        !cox__slot_add(session, slot, unit, report->first_row, report->rows, report->attempt + 1)) {
         slot->status = COX_E_DEVICE_LOST;
         return;
     }
@@ -123,7 +126,7 @@ static void fail_band(struct cox_session *session, struct cox__slot *slot, uint3
              session->units[report->device].info.name, session->units[unit].info.name);
 }
 
-static struct cox__lane *free_lane(struct cox_session *session, struct cox__session_unit *unit)
+static struct cox__lane *free_lane(const struct cox_session *session, const struct cox__session_unit *unit)
 {
     for (uint32_t l = 0; l < session->lane_count; l++)
         if (!unit->lanes[l].busy)
@@ -131,16 +134,44 @@ static struct cox__lane *free_lane(struct cox_session *session, struct cox__sess
     return NULL;
 }
 
+bool cox__engine_has_lane(const struct cox_session *session, uint32_t unit)
+{
+    return free_lane(session, &session->units[unit]) != NULL;
+}
+
+/* How long a band of so many rows should take; 0 = unknown. */
+static double asked_ns(const struct cox__ask *ask, double rows)
+{
+    double ns_per_row = ask->rows > 0 ? ask->ns / ask->rows : 0;
+    double slope = ask->rows_rows > 1 ? ask->rows_ns / ask->rows_rows : ns_per_row;
+    if (slope > ns_per_row || slope < 0) /* no fixed cost is less than nothing */
+        slope = slope < 0 ? 0 : ns_per_row;
+    return ask->ns + slope * (rows - ask->rows);
+}
+
+static void asked_learn(struct cox__ask *ask, double rows, double ns, bool anew)
+{
+    if (anew || ask->ns <= 0) {
+        *ask = (struct cox__ask){.rows = rows, .ns = ns};
+        return;
+    }
+    double off_rows = rows - ask->rows, off_ns = ns - ask->ns;
+    ask->rows += ASK_GAIN * off_rows;
+    ask->ns += ASK_GAIN * off_ns;
+    ask->rows_rows = (1 - ASK_GAIN) * (ask->rows_rows + ASK_GAIN * off_rows * off_rows);
+    ask->rows_ns = (1 - ASK_GAIN) * (ask->rows_ns + ASK_GAIN * off_rows * off_ns);
+}
+
 /* When to ask about a band just submitted. */
 static void plan_poll(struct cox_session *session, const struct cox__session_unit *unit, struct cox__lane *lane,
                       uint32_t rows)
 {
-    lane->poll_ns = now_ns(session) + POLL_FIRST_NS;
+    lane->poll_ns = cox__engine_now(session) + POLL_FIRST_NS;
     lane->near = false;
     lane->polls = 0;
     if (!unit->ask)
         return;
-    double expected = unit->ask_ns_per_row * rows;
+    double expected = asked_ns(&unit->asked, rows);
     uint64_t begin = lane->submit_ns;                  /* enqueueing is part of what a band has taken */
     for (uint32_t l = 0; l < session->lane_count; l++) /* behind the bands that are under way */
         if (unit->lanes[l].busy && &unit->lanes[l] != lane && unit->lanes[l].poll_ns > begin)
@@ -170,14 +201,14 @@ static bool submit_band(struct cox_session *session, struct cox__slot *slot, uin
     job->kernel_ns = job->copy_in_ns = job->copy_out_ns = 0;
     atomic_store(&job->end_ns, 0);
     lane->busy = true;
-    lane->submit_ns = report->submit_ns = now_ns(session);
+    lane->submit_ns = report->submit_ns = cox__engine_now(session);
     slot->bands[band].state = COX__BAND_RUNNING;
     cox_status status = backend->ops->job_submit(backend, job);
     if (status) {
         lane->busy = false;
         slot->bands[band].state = COX__BAND_PENDING; /* nothing of it ran */
         lose_unit(session, report->device, status);
-        if (slot->bands[band].state == COX__BAND_PENDING) /* the slot is not in `order`: a warm-up */
+        if (slot->bands[band].state == COX__BAND_PENDING) /* the slot is not in `order`: no frame's */
             fail_band(session, slot, band, status);
         return true;
     }
@@ -186,24 +217,43 @@ static bool submit_band(struct cox_session *session, struct cox__slot *slot, uin
     return true;
 }
 
-/* Submit what has a lane. Devices whose enqueue returns at once first, and flushed, before one that computes inside the
- * enqueue call. */
-static bool submit_pending(struct cox_session *session, struct cox__slot *slot)
+static bool may_submit(const struct cox_session *session, const struct cox__slot *slot, uint32_t band, uint32_t held,
+                       bool blocking)
+{
+    uint32_t unit = slot->reports[band].device;
+    return slot->bands[band].state == COX__BAND_PENDING && session->units[unit].blocks_in_submit == blocking &&
+           !(held >> unit & 1);
+}
+
+static void flush(struct cox_session *session)
 {
     struct cox__backend *backend = session->runtime->backend;
+    for (uint32_t u = 0; u < session->unit_count; u++)
+        if (session->units[u].unflushed) {
+            session->units[u].unflushed = false;
+            backend->ops->unit_flush(backend, session->units[u].unit);
+        }
+}
+
+bool cox__slot_submit(struct cox_session *session, struct cox__slot *slot, uint32_t held)
+{
     bool progress = false;
-    for (int blocking = 0; blocking <= 1; blocking++) {
-        for (uint32_t b = 0; b < slot->band_count; b++) /* band_count may grow on the way */
-            if (slot->bands[b].state == COX__BAND_PENDING &&
-                session->units[slot->reports[b].device].blocks_in_submit == blocking)
-                progress |= submit_band(session, slot, b);
-        for (uint32_t u = 0; u < session->unit_count; u++)
-            if (session->units[u].unflushed) {
-                session->units[u].unflushed = false;
-                backend->ops->unit_flush(backend, session->units[u].unit);
-            }
-    }
+    for (uint32_t b = 0; b < slot->band_count; b++) /* band_count may grow on the way */
+        if (may_submit(session, slot, b, held, false))
+            progress |= submit_band(session, slot, b);
+    flush(session);
     return progress;
+}
+
+/* Submit one band to a device that computes inside the enqueue call. */
+static bool submit_blocking(struct cox_session *session, struct cox__slot *slot, uint32_t held)
+{
+    for (uint32_t b = 0; b < slot->band_count; b++)
+        if (may_submit(session, slot, b, held, true) && submit_band(session, slot, b)) {
+            flush(session);
+            return true;
+        }
+    return false;
 }
 
 /* ---- completion ---- */
@@ -212,7 +262,7 @@ static bool submit_pending(struct cox_session *session, struct cox__slot *slot)
 static bool save_partials(struct cox_session *session, struct cox__slot *slot, uint32_t band, struct cox__job *job)
 {
     struct cox__backend *backend = session->runtime->backend;
-    if (!session->partial_bytes || slot->warmup)
+    if (!session->partial_bytes || slot->kind != COX__SLOT_FRAME)
         return true;
     if (!slot->bands[band].partials && !(slot->bands[band].partials = malloc(session->partial_bytes)))
         return false;
@@ -225,6 +275,19 @@ static bool save_partials(struct cox_session *session, struct cox__slot *slot, u
     return true;
 }
 
+/* Note when a band has ended that could begin when it was enqueued and the one before it in its queue had ended. */
+static void note_times(struct cox__session_unit *unit, const struct cox__lane *lane, struct cox_band_report *report,
+                       uint64_t end)
+{
+    uint64_t start = lane->submit_ns > unit->last_end_ns ? lane->submit_ns : unit->last_end_ns;
+    if (end <= start)
+        end = start + 1;
+    unit->last_end_ns = end;
+    report->end_ns = end;
+    report->wall_ns = end - start;
+    report->queue_ns = start - lane->submit_ns;
+}
+
 static void band_done(struct cox_session *session, struct cox__lane *lane, bool posted)
 {
     struct cox__job *job = &lane->job;
@@ -232,40 +295,20 @@ static void band_done(struct cox_session *session, struct cox__lane *lane, bool 
     struct cox_band_report *report = &slot->reports[job->band];
     struct cox__session_unit *unit = &session->units[report->device];
     uint64_t end = atomic_load(&job->end_ns);
-    if (!end)
-        end = now_ns(session);
-    /* In-order queues: a band starts when it is enqueued and the one before it has ended. */
-    uint64_t start = lane->submit_ns > unit->last_end_ns ? lane->submit_ns : unit->last_end_ns;
-    if (end <= start)
-        end = start + 1;
-    unit->last_end_ns = end;
-    double ns_per_row = (double)(end - start) / report->rows;
-    if (!posted && lane->polls == 1)
-        unit->ask_ns_per_row = ns_per_row * ASK_EARLIER;
-    else
-        unit->ask_ns_per_row += (unit->ask_ns_per_row > 0 ? 0.3 : 1.0) * (ns_per_row - unit->ask_ns_per_row);
-    report->end_ns = end;
-    report->wall_ns = end - start;
-    report->queue_ns = start - lane->submit_ns;
-    report->kernel_ns = job->kernel_ns <= end - lane->submit_ns ? job->kernel_ns : 0;
+    bool early = !posted && lane->polls == 1;
+    note_times(unit, lane, report, end ? end : cox__engine_now(session));
+    asked_learn(&unit->asked, report->rows, (double)report->wall_ns * (early ? ASK_EARLIER : 1), early);
+    report->kernel_ns = job->kernel_ns <= report->end_ns - lane->submit_ns ? job->kernel_ns : 0;
     report->copy_in_ns = job->copy_in_ns;
     report->copy_out_ns = job->copy_out_ns;
     slot->bands[job->band].state = COX__BAND_DONE;
+    slot->at_work[report->device]--;
     slot->unfinished--;
-    if (end > slot->end_ns)
-        slot->end_ns = end;
+    if (report->end_ns > slot->end_ns)
+        slot->end_ns = report->end_ns;
     if (!save_partials(session, slot, job->band, job))
         slot->status = COX_E_NOMEM;
-    if (!slot->warmup && session->policy.observe) {
-        const struct cox_measurement measurement = {.frame = slot->index,
-                                                    .device = report->device,
-                                                    .first_row = report->first_row,
-                                                    .rows = report->rows,
-                                                    .wall_ns = report->wall_ns,
-                                                    .queue_ns = report->queue_ns,
-                                                    .kernel_ns = report->kernel_ns};
-        session->policy.observe(session->policy_state, &measurement);
-    }
+    cox__policy_observe(session, slot, job->band);
 }
 
 /* Ask the device about a busy lane's band, because it was posted or because it is time. Returns true if it has ended. */
@@ -284,7 +327,8 @@ static bool poll_lane(struct cox_session *session, struct cox__lane *lane, bool 
     if (state == COX__JOB_DONE) {
         band_done(session, lane, posted);
     } else {
-        slot->reports[band].end_ns = now_ns(session);
+        note_times(&session->units[unit], lane, &slot->reports[band], cox__engine_now(session));
+        cox__policy_observe(session, slot, band);
         lose_unit(session, unit, COX_E_DEVICE_LOST); /* first, so that the rows do not go back to it */
         fail_band(session, slot, band, COX_E_DEVICE_LOST);
     }
@@ -293,70 +337,19 @@ static bool poll_lane(struct cox_session *session, struct cox__lane *lane, bool 
 
 /* ---- frames ---- */
 
-void cox__engine_view(const struct cox_session *session, uint64_t frame, struct cox_sched_device *devices,
-                      struct cox_sched_view *view)
-{
-    for (uint32_t u = 0; u < session->unit_count; u++) {
-        const struct cox__session_unit *unit = &session->units[u];
-        devices[u].usable = unit->usable;
-        devices[u].hint = (double)unit->info.compute_units * (unit->info.type == COX_DEVICE_CPU ? 1 : 4);
-        devices[u].solo_ns = unit->solo_ns;
-    }
-    *view = (struct cox_sched_view){.frame = frame,
-                                    .rows = session->pipeline.rows,
-                                    .granule = session->pipeline.granule,
-                                    .min_band_rows = session->min_band_rows,
-                                    .device_count = session->unit_count,
-                                    .devices = devices};
-}
-
-/* When nothing better is known: equal costs. */
-static void split_evenly(const struct cox_sched_view *view, struct cox_split *split)
-{
-    double equal[COX_DEVICES_MAX];
-    uint32_t rows[COX_DEVICES_MAX];
-    for (uint32_t d = 0; d < view->device_count; d++)
-        equal[d] = 1;
-    memset(split, 0, sizeof *split);
-    cox__layout_balance(view, equal, rows);
-    cox__layout_bands(view, rows, split);
-}
-
-static void decide_split(struct cox_session *session, struct cox__slot *slot)
-{
-    struct cox_sched_device devices[COX_DEVICES_MAX];
-    struct cox_sched_view view;
-    struct cox_split split;
-    char why[160] = "it returned an error";
-    cox__engine_view(session, slot->index, devices, &view);
-    memset(&split, 0, sizeof split);
-    if (session->policy.split(session->policy_state, &view, &split) == COX_OK &&
-        cox_split_check(&split, &view, why, sizeof why) == COX_OK) {
-        session->last_split = split;
-        session->has_last_split = true;
-    } else {
-        cox__log(&session->runtime->log, COX_LOG_WARN, "policy %s, frame %llu: split refused: %s", session->policy.name,
-                 (unsigned long long)slot->index, why);
-        if (session->has_last_split && cox_split_check(&session->last_split, &view, NULL, 0) == COX_OK)
-            split = session->last_split;
-        else
-            split_evenly(&view, &split);
-    }
-    slot->reason = split.reason;
-    slot->predicted_ns = split.predicted_ns;
-    for (uint32_t b = 0; b < split.band_count; b++)
-        if (!add_bands(session, slot, split.bands[b].device, split.bands[b].first_row, split.bands[b].rows, 0))
-            slot->status = COX_E_DEVICE_MEMORY;
-}
-
-static void start_slot(struct cox_session *session, struct cox__slot *slot, bool warmup)
+void cox__slot_start(const struct cox_session *session, struct cox__slot *slot, enum cox__slot_kind kind)
 {
     slot->started = true;
-    slot->warmup = warmup;
+    slot->kind = kind;
     slot->status = COX_OK;
-    slot->start_ns = slot->end_ns = now_ns(session);
+    slot->start_ns = slot->end_ns = cox__engine_now(session);
     slot->reason = COX_REASON_NONE;
-    slot->predicted_ns = 0;
+    slot->predicted_ns = slot->rival_ns = 0;
+    slot->joules = -1;
+    slot->pool_rows = slot->pool_left = slot->pool_first_row = 0;
+    slot->declined = slot->served = 0;
+    slot->shadow.rows = 0;
+    memset(slot->at_work, 0, session->unit_count * sizeof slot->at_work[0]);
     slot->unfinished = 0;
     slot->band_count = 0;
 }
@@ -377,19 +370,23 @@ static void sort_reports(struct cox_session *session, const struct cox__slot *sl
     }
 }
 
-static void send_report(struct cox_session *session, const struct cox__slot *slot)
+void cox__slot_report(struct cox_session *session, const struct cox__slot *slot)
 {
     if (!session->report)
         return;
     sort_reports(session, slot);
     const struct cox_frame_report report = {.index = slot->index,
-                                            .warmup = slot->warmup,
+                                            .warmup = slot->kind == COX__SLOT_WARMUP,
+                                            .shadow = slot->kind == COX__SLOT_SHADOW,
                                             .status = slot->status,
                                             .submit_ns = slot->submit_ns,
                                             .start_ns = slot->start_ns,
                                             .end_ns = slot->end_ns,
                                             .reason = slot->reason,
                                             .predicted_ns = slot->predicted_ns,
+                                            .rival_ns = slot->rival_ns,
+                                            .pool_rows = slot->pool_rows,
+                                            .joules = slot->joules,
                                             .band_count = slot->band_count,
                                             .bands = session->sorted};
     session->report(session->report_user, &report);
@@ -422,18 +419,19 @@ static void merge_partials(struct cox_session *session, struct cox__slot *slot)
 static struct cox__slot *finished_frame(const struct cox_session *session)
 {
     struct cox__slot *slot = session->order_count ? session->order[session->order_first] : NULL;
-    return slot && slot->started && !slot->unfinished ? slot : NULL;
+    return slot && slot->started && !slot->unfinished && !slot->pool_left ? slot : NULL;
 }
 
-/* Give the finished frames at the head of the order to the application; with `awaited_only` up to the first one that has a
- * callback of the application's. */
+/* Report a shadow that is over, and give the finished frames at the head of the order to the application; with
+ * `awaited_only` up to the first one that has a callback of the application's. */
 static bool deliver(struct cox_session *session, bool awaited_only)
 {
-    bool progress = false;
+    bool progress = cox__shadow_end(session);
     for (struct cox__slot *slot; (slot = finished_frame(session)) && (slot->awaited || !awaited_only);) {
         if (slot->status == COX_OK && session->partial_bytes)
             merge_partials(session, slot);
-        send_report(session, slot);
+        cox__policy_observe_frame(session, slot);
+        cox__slot_report(session, slot);
         cox_done_fn *done = slot->done;
         void *user = slot->user;
         uint64_t index = slot->index;
@@ -501,11 +499,12 @@ static void warmup_learn(struct cox_session *session)
     struct cox__warmup *warmup = &session->warmup;
     struct cox__slot *slot = warmup->slot;
     struct cox__session_unit *unit = &session->units[warmup->unit];
-    send_report(session, slot);
+    cox__slot_report(session, slot);
     slot->started = false;
     uint64_t wall = slot->end_ns - slot->start_ns;
     if (slot->status == COX_OK && warmup->run > 0) {
         unit->blocks_in_submit = warmup->submit_ns > BLOCKING_NS && warmup->submit_ns > wall / 2;
+        session->any_blocks |= unit->blocks_in_submit;
         pthread_mutex_lock(&session->lock);
         if (!unit->solo_ns || wall < unit->solo_ns)
             unit->solo_ns = wall ? wall : 1;
@@ -521,13 +520,19 @@ static void warmup_learn(struct cox_session *session)
     }
 }
 
+static bool warmup_submit(struct cox_session *session, struct cox__slot *slot)
+{
+    bool progress = cox__slot_submit(session, slot, 0);
+    return submit_blocking(session, slot, 0) || progress;
+}
+
 /* Advance the warm-up. Returns true if something happened. */
 static bool warmup_step(struct cox_session *session, const struct cox__slot *frame)
 {
     struct cox__warmup *warmup = &session->warmup;
     struct cox__slot *slot = warmup->slot;
     if (slot->started) {
-        bool progress = submit_pending(session, slot);
+        bool progress = warmup_submit(session, slot);
         if (slot->unfinished)
             return progress;
         warmup_learn(session);
@@ -545,39 +550,86 @@ static bool warmup_step(struct cox_session *session, const struct cox__slot *fra
         warmup_release(session);
         return true;
     }
-    start_slot(session, slot, true);
+    cox__slot_start(session, slot, COX__SLOT_WARMUP);
     slot->reason = COX_REASON_WARMUP;
-    if (!add_bands(session, slot, warmup->unit, 0, session->pipeline.rows, 0))
+    if (!cox__slot_add(session, slot, warmup->unit, 0, session->pipeline.rows, 0))
         slot->status = COX_E_DEVICE_MEMORY;
-    submit_pending(session, slot);
-    warmup->submit_ns = now_ns(session) - slot->start_ns;
+    warmup_submit(session, slot);
+    warmup->submit_ns = cox__engine_now(session) - slot->start_ns;
     return true;
 }
 
 /* ---- the step ---- */
 
-/* Start frames and hand bands to devices. */
+/* While a frame's pool is not empty, a device that may take of it gets no band of a later frame: the pool would wait behind
+ * that. A bit for each such unit. */
+static uint32_t holds(const struct cox_session *session, const struct cox__slot *slot)
+{
+    return slot->pool_left ? cox__policy_waits_for(session, slot) : 0;
+}
+
+static struct cox__slot *frame_at(const struct cox_session *session, uint32_t i)
+{
+    return session->order[(session->order_first + i) % COX_IN_FLIGHT_MAX];
+}
+
+static void start_frame(struct cox_session *session, struct cox__slot *slot, bool alone)
+{
+    cox__slot_start(session, slot, COX__SLOT_FRAME);
+    if (alone)
+        cox__policy_begin_period(session);
+    if (session->dead)
+        slot->status = COX_E_DEVICE_LOST;
+    else
+        cox__policy_split(session, slot);
+}
+
+/* Hand a band to one device that computes inside the enqueue call. */
+static bool dispatch_blocking(struct cox_session *session)
+{
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < session->order_count; i++) {
+        struct cox__slot *slot = frame_at(session, i);
+        if (!slot->started)
+            break;
+        bool offered = slot->pool_left && cox__policy_offer(session, slot, held, true);
+        if (submit_blocking(session, slot, held) || offered)
+            return true;
+        held |= holds(session, slot);
+    }
+    return false;
+}
+
+/* Start frames and hand bands to devices. Those whose enqueue returns at once are given all that they may have, of every
+ * frame, before one that computes inside the enqueue call gets a single band: until that is done nobody is served. */
 static bool dispatch(struct cox_session *session)
 {
     bool progress = false;
+    uint32_t held = 0, held_before_wish = 0;
+    struct cox__slot *wish = NULL;
     for (uint32_t i = 0; i < session->order_count; i++) {
-        struct cox__slot *slot = session->order[(session->order_first + i) % COX_IN_FLIGHT_MAX];
+        struct cox__slot *slot = frame_at(session, i);
         if (!slot->started && !session->warmup.finished) {
             progress |= warmup_step(session, slot);
             break;
         }
         if (!slot->started) {
-            start_slot(session, slot, false);
-            if (session->dead)
-                slot->status = COX_E_DEVICE_LOST;
-            else
-                decide_split(session, slot);
+            start_frame(session, slot, i == 0);
             progress = true;
         }
+        if (slot->pool_left)
+            progress |= cox__policy_offer(session, slot, held, false);
         if (slot->unfinished)
-            progress |= submit_pending(session, slot);
+            progress |= cox__slot_submit(session, slot, held);
+        if (slot->shadow.rows) {
+            wish = slot;
+            held_before_wish = held;
+        }
+        held |= holds(session, slot);
     }
-    return progress;
+    if (wish) /* comes last: it may take a moment, and every device has its bands by now */
+        cox__shadow_begin(session, wish, held_before_wish);
+    return progress || (session->any_blocks && dispatch_blocking(session));
 }
 
 static bool take_jobs(struct cox_runtime *runtime)
@@ -591,7 +643,7 @@ static bool take_jobs(struct cox_runtime *runtime)
         cox__mpsc_open(node);
         if (lane->busy && !poll_lane(session, lane, true)) { /* the post came before the event's status */
             lane->near = true;
-            lane->poll_ns = now_ns(session) + ASK_STEP_NS;
+            lane->poll_ns = cox__engine_now(session) + ASK_STEP_NS;
         }
         node = next;
     }
@@ -669,7 +721,7 @@ static uint64_t poll_due(struct cox_runtime *runtime, bool *progress)
                 struct cox__lane *lane = &session->units[u].lanes[l];
                 if (!lane->busy)
                     continue;
-                uint64_t now = now_ns(session);
+                uint64_t now = cox__engine_now(session);
                 if (lane->poll_ns <= now) {
                     if (poll_lane(session, lane, false)) {
                         *progress = true;
@@ -736,8 +788,9 @@ static bool move_for(struct cox_runtime *runtime)
             wake = true;
             continue;
         }
-        while (dispatch(session) ||
-               deliver(session, true)) /* again: a device that refuses leaves its rows to another */
+        /* Again: a device that refuses leaves its rows to another; one that computes inside the enqueue call leaves
+         * posts behind. */
+        while (dispatch(session) || deliver(session, true) || (session->any_blocks && take_jobs(runtime)))
             ;
         wake |= finished_frame(session) != NULL;
         uint64_t next = next_poll(session);

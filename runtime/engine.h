@@ -1,4 +1,5 @@
-/* The session engine: what happens to a frame between cox_session_submit and its callback.
+/* The session engine: what happens to a frame between cox_session_submit and its callback. engine.c moves bands and
+ * frames, engine_policy.c asks and tells the policy, engine_shadow.c measures on copies.
  *
  * Who may touch what. An application thread owns a slot from taking it (under `lock`) until it pushes the slot's request;
  * from then until the slot is put back (under `lock`) it is the engine's. `units`, the policy state, `order` and everything
@@ -8,7 +9,7 @@
  *
  * A frame's slot goes FREE -> (application fills it) -> request -> RUNNING -> delivered -> FREE.
  * A band goes PENDING -> RUNNING (occupies a lane of its unit) -> DONE, or FAILED, which adds PENDING bands on
- * other units for the same rows.
+ * other units for the same rows. A frame's pool is rows without a band: what a unit takes of it becomes PENDING bands.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_RUNTIME_ENGINE_H
 #define COX_RUNTIME_ENGINE_H
@@ -53,6 +54,7 @@ enum cox__band_state { COX__BAND_PENDING, COX__BAND_RUNNING, COX__BAND_DONE, COX
 
 struct cox__band_run {
     enum cox__band_state state;
+    bool chunk;     /* handed out by the policy's `next` to a unit that had a band of the frame before */
     void *partials; /* REDUCE results, all bindings one after the other; kept for later frames */
 };
 
@@ -63,6 +65,9 @@ struct cox__request {
     struct cox_session *session;
     struct cox__slot *slot; /* NULL = detach the session */
 };
+
+/* What a slot's bands are for. */
+enum cox__slot_kind { COX__SLOT_FRAME, COX__SLOT_WARMUP, COX__SLOT_SHADOW };
 
 struct cox__slot {
     struct cox__request request;
@@ -75,15 +80,24 @@ struct cox__slot {
     cox_done_fn *done;
     void *user;
 
+    enum cox__slot_kind kind;
     bool started;
-    bool warmup;
     bool awaited; /* by cox_session_run: no callback of the application's */
     cox_status status;
     uint64_t start_ns;
     uint64_t end_ns;
     enum cox_reason reason;
     uint64_t predicted_ns;
-    uint32_t unfinished; /* bands that are PENDING or RUNNING */
+    uint64_t rival_ns;
+    double joules;
+    uint32_t pool_rows;      /* that the split left to be handed out */
+    uint32_t pool_first_row; /* of what is still there: */
+    uint32_t pool_left;
+    uint32_t declined;                 /* a bit for each unit: wants nothing of the pool */
+    uint32_t served;                   /* a bit for each unit: has had a band */
+    struct cox_band shadow;            /* wished for, not begun; rows 0 = none */
+    uint32_t at_work[COX_DEVICES_MAX]; /* bands that are PENDING or RUNNING, by unit */
+    uint32_t unfinished;               /* their sum */
     uint32_t band_count;
     struct cox__band_run bands[COX__SLOT_BANDS_MAX];
     struct cox_band_report reports[COX__SLOT_BANDS_MAX]; /* parallel to bands */
@@ -96,6 +110,14 @@ struct cox__lane {
     uint64_t poll_ns; /* when to ask the device even though nothing was posted */
     bool near;        /* the answer cannot be far: ask again soon */
     uint32_t polls;   /* times asked */
+};
+
+/* How long a device's bands have been seen to take, as an affine function of their rows: exponential means. */
+struct cox__ask {
+    double rows;
+    double ns;        /* 0 = nothing seen */
+    double rows_rows; /* mean square and mean product of the distances from those means */
+    double rows_ns;
 };
 
 /* One device in one session. */
@@ -111,7 +133,7 @@ struct cox__session_unit {
     uint64_t last_end_ns; /* when its last band ended */
     /* NVIDIA's driver calls back up to 20 ms late: such a device is asked when its band should be over. */
     bool ask;
-    double ask_ns_per_row; /* a little less than its bands have taken; 0 = unknown */
+    struct cox__ask asked;
     struct cox__lane *lanes;
 };
 
@@ -126,6 +148,14 @@ struct cox__warmup {
     bool owns_mem[COX_BINDINGS_MAX]; /* the slot works on a private copy of this binding */
 };
 
+/* A second set of frame buffers, made at the first use, on which a device can do rows that the frame does not wait for. */
+struct cox__spare {
+    struct cox__slot *slot; /* NULL = not made yet. Its `mems` are the spare's own */
+    bool unavailable;       /* its memory could not be had: not tried again */
+    bool busy;              /* counted in `under_way` */
+    uint32_t unit;          /* that is at work on it */
+};
+
 struct cox_session {
     struct cox_runtime *runtime;
     struct cox__pipeline pipeline;
@@ -135,6 +165,8 @@ struct cox_session {
     uint32_t in_flight;
     cox_report_fn *report;
     void *report_user;
+    cox_meter_fn *meter;
+    void *meter_user;
     size_t partial_bytes; /* of all REDUCE bindings */
     uint32_t unit_count;
     uint32_t lane_count; /* of each unit */
@@ -146,7 +178,7 @@ struct cox_session {
     struct cox__slot *slots;
     struct cox__slot *free_slots;
     uint64_t next_index;
-    uint32_t under_way; /* submitted frames whose callback has not returned */
+    uint32_t under_way; /* submitted frames whose callback has not returned, and a shadow whose report has not */
     uint64_t frames_done;
     bool dead; /* every device is lost */
     bool detached;
@@ -158,8 +190,14 @@ struct cox_session {
     struct cox__slot *order[COX_IN_FLIGHT_MAX]; /* ring of frames in submission order */
     uint32_t order_first;
     uint32_t order_count;
+    bool any_blocks; /* some unit runs kernels inside the enqueue call */
     struct cox_split last_split;
     bool has_last_split;
+    uint64_t refused_splits;
+    uint64_t refused_grants;
+    uint64_t delivered_end_ns; /* latest end of a delivered frame */
+    double meter_joules;       /* read when the part of the time began that belongs to the oldest frame under way */
+    struct cox__spare spare;
     struct cox_band_report sorted[COX__SLOT_BANDS_MAX];
 };
 
@@ -169,6 +207,16 @@ uint64_t cox__engine_step(void *runtime);
 /* What the policy sees. Fills `devices` (COX_DEVICES_MAX) and points `view` to it. */
 void cox__engine_view(const struct cox_session *session, uint64_t frame, struct cox_sched_device *devices,
                       struct cox_sched_view *view);
+
+/* Give the policy what an earlier session knew, a model for each unit: after its init, before the first frame. False = it
+ * takes none. */
+bool cox__engine_recall(struct cox_session *session, const struct cox_device_model *models);
+
+/* Ask the policy what it knows, a model for each unit: while nothing is under way. False = it tells nothing. */
+bool cox__engine_models(const struct cox_session *session, struct cox_device_model *models);
+
+/* Free the spare buffers. When nothing is under way, the units are gone and the engine does not know the session any more. */
+void cox__engine_drop_spare(struct cox_session *session);
 
 /* Post a finished job; the backend's `post`. */
 void cox__engine_post(void *runtime, struct cox__job *job);

@@ -176,6 +176,8 @@ cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_par
     session->min_band_rows = params->min_band_rows;
     session->report = params->report;
     session->report_user = params->report_user;
+    session->meter = params->meter;
+    session->meter_user = params->meter_user;
     session->warmup.finished = params->no_warmup;
     pthread_mutex_init(&session->lock, NULL);
     pthread_cond_init(&session->slot_free, NULL);
@@ -227,6 +229,7 @@ void cox_session_destroy(cox_session **out)
     while (!session->detached)
         pthread_cond_wait(&session->delivered, &session->lock);
     pthread_mutex_unlock(&session->lock);
+    cox__engine_drop_spare(session);
     free_session(session);
 }
 

@@ -13,7 +13,8 @@ bool cox__tally_take(struct cox__tally *tally, struct cox__tally *closed)
 
 bool cox__tally_add(struct cox__tally *tally, const struct cox_measurement *measurement, struct cox__tally *closed)
 {
-    if (measurement->rows == 0 || measurement->wall_ns == 0)
+    if (measurement->rows == 0 || measurement->wall_ns == 0 ||
+        measurement->flags & (COX_MEASURED_SHADOW | COX_MEASURED_UNFINISHED))
         return false;
     bool was = tally->frame != measurement->frame && cox__tally_take(tally, closed);
     double kernel_ns = (double)measurement->kernel_ns;

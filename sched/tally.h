@@ -15,8 +15,8 @@ struct cox__tally {
 };
 
 /* Add a band. If it belongs to another frame than the bands before, these come out through `*closed` and the tally starts
- * anew with the band. A measurement without rows or without time says nothing and is dropped. Returns whether
- * `*closed` was filled. */
+ * anew with the band. A measurement without rows or without time says nothing and is dropped, as are shadows and
+ * bands that failed. Returns whether `*closed` was filled. */
 bool cox__tally_add(struct cox__tally *tally, const struct cox_measurement *measurement, struct cox__tally *closed);
 
 /* Take what is there, leaving the tally empty. Called when a decision is due; bands of the frame that come later count as

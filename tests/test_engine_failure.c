@@ -556,7 +556,7 @@ Test(engine_failure, a_split_that_is_none_is_replaced_by_the_last_good_one_and_t
         {"hole", 2, {{0, 0, 44}, {1, 48, 44}}, "band 1"},
         {"end missing", 2, {{0, 0, 44}, {1, 44, 44}}, NULL},
         {"beyond the end", 2, {{0, 0, 44}, {1, 44, 52}}, "band 1"},
-        {"misaligned", 2, {{0, 0, 45}, {1, 45, 47}}, "band 1"},
+        {"misaligned", 2, {{0, 0, 45}, {1, 45, 47}}, "band 0"},
         {"empty band", 3, {{0, 0, 44}, {1, 44, 0}, {2, 44, 48}}, "band 1"},
         {"no band", 0, {{0}}, NULL},
         {"no such device", 2, {{0, 0, 44}, {7, 44, 48}}, "band 1"},

@@ -72,7 +72,10 @@ struct cox_split {
     uint32_t pool_first_row; /* rows handed out by the policy's `next` while the frame runs, from the front; */
     uint32_t pool_rows;      /* 0 = none. Both ends are multiples of the granule, except the frame's end */
     struct cox_band shadow;  /* rows 0 = none: a range done once more by a device without rows, on copies and into
-                                nowhere, only to be measured; the frame does not wait for it. Aligned like a band */
+                                nowhere, only to be measured; the frame does not wait for it. Aligned like a band.
+                                A wish: where it cannot be had now (one is under way, an earlier frame's pool needs the
+                                device, the device computes inside the enqueue call, there is no memory) nothing is
+                                measured. While it is under way its device is offered no rows */
     uint64_t device_ns[COX_DEVICES_MAX]; /* when each device should be done with its bands, from the frame's start;
                                             0 = it does not say */
     struct cox_band bands[COX_BANDS_MAX];
@@ -112,13 +115,16 @@ struct cox_offer {
     uint32_t first_row;  /* what is left: the device gets rows from the front of it */
     uint32_t rows;       /* >= 1 */
     uint64_t elapsed_ns; /* since the frame began */
-    bool last;           /* nobody else is at work or will be asked: it must take some */
-    bool backup;         /* the rows are under way on `late`, which is late: whoever is done first counts */
+    bool last;           /* nobody else is at work or will be asked: it must take some. Comes even to a device that has
+                            declined, if those at work are lost */
+    bool backup;         /* the rows are under way on `late`, which is late: whoever is done first counts. For
+                            simulation: no session sets it */
     uint32_t late;
     const struct cox_progress *progress; /* of view->device_count devices */
 };
 
-/* The answer. */
+/* The answer. A frame has at most COX_BANDS_MAX bands, those of the split among them (cut or repeated ones aside): rows
+ * too few to come out with that are raised to what is needed. */
 struct cox_grant {
     uint32_t rows; /* 0 = none, and the device is not asked again for this frame; else a multiple of the granule or all
                               that is left */
@@ -138,12 +144,12 @@ struct cox_measurement {
 };
 
 enum {
-    COX_MEASURED_CHUNK = 1,      /* handed out by `next`: not the device's first band of the frame */
+    COX_MEASURED_CHUNK = 1,      /* handed out by `next`, and not the device's first band of the frame */
     COX_MEASURED_SHADOW = 2,     /* a shadow; may come after its frame */
     COX_MEASURED_UNFINISHED = 4, /* failed or given up: it would have taken wall_ns or more */
 };
 
-/* What one whole frame cost, told after its bands. */
+/* What one whole frame cost, told after its bands and in the order of frames; of frames that failed nothing is told. */
 struct cox_frame_measurement {
     uint64_t frame;
     uint64_t wall_ns;   /* from its start to its last band's end */

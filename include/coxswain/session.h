@@ -157,8 +157,8 @@ struct cox_frame_report {
     const struct cox_band_report *bands; /* in row order; re-runs after what they replace */
 };
 
-/* Called before the frame's `done`, for every frame and warm-up run: on the scheduler thread, or on the one inside
- * cox_session_run whose frame it is; one call at a time. Must be quick and must not call the session back. */
+/* Called before the frame's `done`, for every frame, warm-up run and shadow (that may be after its frame's): on the scheduler
+ * thread, or on one inside cox_session_run; one call at a time. Must be quick and must not call the session back. */
 typedef void cox_report_fn(void *user, const struct cox_frame_report *report);
 
 /* Joules used so far by the machine, or by what of it matters; only differences count. Negative = cannot be read now. Called on
@@ -205,7 +205,7 @@ typedef struct cox_session cox_session;
 COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params,
                                                      cox_session **out);
 
-/* Wait for every frame under way, then destroy and set to NULL; NULL is accepted. Not from a callback. */
+/* Wait for everything under way, then destroy and set to NULL; NULL is accepted. Not from a callback. */
 COX_API void cox_session_destroy(cox_session **session);
 
 /* One frame: a buffer for each binding, in binding order, and the parameter block. Copied by submit. */
@@ -234,7 +234,7 @@ COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const
  * gives the frame to the devices and takes their answer itself. Policies may run on it. Not from a callback. */
 COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session, const struct cox_frame *frame);
 
-/* Wait until no frame is under way. Not from a callback. */
+/* Wait until no frame and no shadow is under way. Not from a callback. */
 COX_API void cox_session_wait(cox_session *session);
 
 /* A device in a session. */
