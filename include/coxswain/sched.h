@@ -196,7 +196,7 @@ struct cox_policy {
     /* Prepare a zeroed state. Errors: COX_E_INVALID (the options do not fit the view). */
     cox_status (*init)(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options);
 
-    /* Decide the split of frame view->frame. Must give a split that cox_split_check accepts. */
+    /* Decide the split of frame view->frame, into a zeroed `out`. Must give a split that cox_split_check accepts. */
     cox_status (*split)(void *state, const struct cox_sched_view *view, struct cox_split *out);
 
     /* Learn from a completed band. Called once per band, frames in completion order; several frames may be
