@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 /* A row or a text of ours is far below this; a file made to do harm may hold larger ones. */
-enum { LENGTH_MAX = 1 << 24, BUSY_MS = 5000 };
+enum { LENGTH_MAX = 1 << 24, BUSY_MS = 5000, SMALLEST_PAGE = 512 };
 
 /* Why a path cannot be opened. */
 struct refusal {
@@ -216,6 +216,9 @@ static bool check_file(const char *path, bool to_read, const struct refusal *ref
         return refuse(refusal, "it is a directory");
     if (!S_ISREG(about.st_mode))
         return refuse(refusal, "it is no regular file");
+    /* SQLite takes less than its smallest page for an empty database, and would write over it. */
+    if (about.st_size > 0 && about.st_size < SMALLEST_PAGE)
+        return refuse(refusal, "it is no SQLite database");
     return true;
 }
 
