@@ -113,8 +113,7 @@ static void make_directories(char *path)
     (void)mkdir(path, 0700);
 }
 
-/* A descriptor of the directory, or -1: with a log line, except where `create` is false and it does not exist. */
-static int open_directory(const char *dir, bool create, const struct cox__log *log)
+int cox__cache_open_directory(const char *dir, bool create, const char *what, const struct cox__log *log)
 {
     int fd = -1;
     struct stat st;
@@ -124,7 +123,7 @@ static int open_directory(const char *dir, bool create, const struct cox__log *l
         length--;
     char *path = length > 0 ? strndup(dir, length) : NULL;
     if (!path) {
-        cox__log(log, COX_LOG_WARN, "kernel cache: %s", length > 0 ? "out of memory" : "the directory has no name");
+        cox__log(log, COX_LOG_WARN, "%s: %s", what, length > 0 ? "out of memory" : "the directory has no name");
         return -1;
     }
     if (create)
@@ -132,12 +131,13 @@ static int open_directory(const char *dir, bool create, const struct cox__log *l
     fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
         if (create || errno != ENOENT)
-            cox__log(log, COX_LOG_WARN, "kernel cache: cannot open the directory %s: %s", path, strerror(errno));
+            cox__log(log, COX_LOG_WARN, "%s: cannot open the directory %s: %s", what, path, strerror(errno));
         goto fail;
     }
     if (fstat(fd, &st) != 0 || !is_private(&st)) {
         cox__log(log, COX_LOG_WARN,
-                 "kernel cache: %s is not used, because it belongs to another user or others may write to it", path);
+                 "%s: the directory %s is not used, because it belongs to another user or others may write to it", what,
+                 path);
         goto fail;
     }
     free(path);
@@ -189,7 +189,7 @@ void *cox__cache_load(const char *dir, const unsigned char key[32], size_t *byte
     *bytes = 0;
     if (!dir)
         return NULL;
-    int dir_fd = open_directory(dir, false, log);
+    int dir_fd = cox__cache_open_directory(dir, false, "kernel cache", log);
     if (dir_fd < 0)
         return NULL;
 
@@ -309,7 +309,7 @@ void cox__cache_store(const char *dir, const unsigned char key[32], const void *
 {
     if (!dir)
         return;
-    int dir_fd = open_directory(dir, true, log);
+    int dir_fd = cox__cache_open_directory(dir, true, "kernel cache", log);
     if (dir_fd < 0)
         return;
 

@@ -24,4 +24,9 @@ void *cox__cache_load(const char *dir, const unsigned char key[32], size_t *byte
 void cox__cache_store(const char *dir, const unsigned char key[32], const void *data, size_t bytes,
                       const struct cox__log *log);
 
+/* A descriptor of the directory, made if `create` (mode 0700, parents too), or -1: with a log line that begins with `what`,
+ * except where it does not exist and `create` is unset. It belongs to this user, nobody else may write to it, and the
+ * last component of its path is no link. */
+int cox__cache_open_directory(const char *dir, bool create, const char *what, const struct cox__log *log);
+
 #endif

@@ -506,12 +506,13 @@ static void warmup_learn(struct cox_session *session)
         unit->blocks_in_submit = warmup->submit_ns > BLOCKING_NS && warmup->submit_ns > wall / 2;
         session->any_blocks |= unit->blocks_in_submit;
         pthread_mutex_lock(&session->lock);
-        if (!unit->solo_ns || wall < unit->solo_ns)
+        /* What an earlier session measured may hold no longer. */
+        if (!unit->solo_ns || wall < unit->solo_ns || (warmup->run == 1 && wall / 2 > unit->solo_ns))
             unit->solo_ns = wall ? wall : 1;
         pthread_mutex_unlock(&session->lock);
     }
     warmup->spent_ns = warmup->run == 0 ? 0 : warmup->spent_ns + wall;
-    bool again = warmup->run < SOLO_RUNS && warmup->spent_ns < SOLO_NS;
+    bool again = warmup->run < (session->recall.recalled ? 1 : SOLO_RUNS) && warmup->spent_ns < SOLO_NS;
     if (slot->status == COX_OK && again) {
         warmup->run++;
     } else {

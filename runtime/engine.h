@@ -25,6 +25,7 @@
 
 struct cox_runtime {
     struct cox__log log;
+    char *cache_dir;                /* NULL = nothing is kept from run to run */
     struct cox__topology *topology; /* NULL over a backend that is not OpenCL */
     struct cox__backend *backend;
     struct cox__loop *loop;
@@ -156,6 +157,14 @@ struct cox__spare {
     uint32_t unit;          /* that is at work on it */
 };
 
+/* What recall.c knows of a session; set by create, read by destroy and cox_session_info. */
+struct cox__recall {
+    bool on;       /* what the session measures is to be kept */
+    bool recalled; /* it began with what an earlier one measured */
+    uint32_t order[COX_DEVICES_MAX];
+    unsigned char key[32];
+};
+
 struct cox_session {
     struct cox_runtime *runtime;
     struct cox__pipeline pipeline;
@@ -171,6 +180,7 @@ struct cox_session {
     uint32_t unit_count;
     uint32_t lane_count; /* of each unit */
     struct cox__session_unit units[COX_DEVICES_MAX];
+    struct cox__recall recall;
 
     pthread_mutex_t lock;
     pthread_cond_t slot_free; /* for submitters */

@@ -25,6 +25,9 @@ static cox_runtime *new_runtime(const struct cox_runtime_params *params)
         runtime->log.fn = params->log;
         runtime->log.user = params->log_user;
         runtime->log.level = params->log_level ? params->log_level : COX_LOG_WARN;
+        runtime->cache_dir = params->cache_dir ? strdup(params->cache_dir) : NULL;
+        if (params->cache_dir && !runtime->cache_dir)
+            cox_runtime_destroy(&runtime);
     }
     return runtime;
 }
@@ -97,6 +100,7 @@ void cox_runtime_destroy(cox_runtime **out)
     cox__topology_destroy(&runtime->topology);
     sem_destroy(&runtime->runner_wake);
     pthread_mutex_destroy(&runtime->engine_lock);
+    free(runtime->cache_dir);
     free(runtime);
 }
 

@@ -1,6 +1,7 @@
 /* The application's side of a session: create, submit, wait, destroy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine.h"
+#include "recall.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +201,7 @@ cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_par
     status = start_policy(session, params);
     if (status)
         goto fail;
+    cox__recall_begin(session, params);
     status = create_slots(session);
     if (status)
         goto fail;
@@ -219,6 +221,7 @@ void cox_session_destroy(cox_session **out)
     cox_session *session = *out;
     *out = NULL;
     cox_session_wait(session);
+    cox__recall_end(session);
     /* No job is under way; a late callback of one may still post it, which unit_destroy waits for. The engine takes all
      * such posts before it lets go of the session. */
     destroy_units(session);
@@ -370,6 +373,7 @@ void cox_session_info(cox_session *session, struct cox_session_info *info)
     memset(info, 0, sizeof *info);
     info->granule = session->pipeline.granule;
     info->in_flight = session->in_flight;
+    info->recalled = session->recall.recalled;
     strncpy(info->policy, session->policy.name, sizeof info->policy - 1);
     info->device_count = session->unit_count;
     pthread_mutex_lock(&session->lock);

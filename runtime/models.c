@@ -1,0 +1,471 @@
+/* What sessions measured of their devices, kept from run to run.
+ *
+ * Each call opens the database, does one transaction and closes it: nothing is held between sessions, so any number of
+ * threads and processes may come and go. A reader opens the file for reading only, so that a directory that cannot be
+ * written (a read-only medium, a home that is shared) serves as well. The journal is SQLite's ordinary one: write-ahead
+ * logging would need to write for reading.
+ *
+ * The file is never opened but by SQLite, whose locks a close() in the same process would drop; that is why it is
+ * created with mknod.
+ *
+ * A reader meets a hot journal where a writer died half-way; it then finds nothing, and the next writer rolls it back.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "models.h"
+#include "cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static bool in_range(double value, double least, double most)
+{
+    return value >= least && value <= most; /* false for NaN */
+}
+
+bool cox__models_plausible(const struct cox_device_model *models, uint32_t count)
+{
+    static const double a_day_ns = 86400e9;
+    double shares = 0;
+    bool any = false;
+    for (uint32_t d = 0; d < count; d++) {
+        const struct cox_device_model *model = &models[d];
+        if (!in_range(model->share, 0, 1))
+            return false;
+        shares += model->share;
+        if (model->frames == 0)
+            continue;
+        if (!in_range(model->frames, 0, 1e15) || !in_range(model->fixed_ns, 0, a_day_ns) ||
+            !in_range(model->launch_ns, 0, a_day_ns) || !in_range(model->ns_per_row, 1e-6, a_day_ns) ||
+            !in_range(model->solo_ns, 0, a_day_ns))
+            return false;
+        any = true;
+    }
+    return any && in_range(shares, 0.98, 1.02);
+}
+
+#ifdef COX_HAVE_SQLITE
+
+#include <sqlite3.h>
+
+enum {
+    APPLICATION_ID = 0x434F584D, /* "COXM" */
+    SCHEMA_VERSION = 1,
+    FILE_BYTES_MAX = 16 << 20, /* a full one has a few hundred KiB */
+    FRAMES_ENOUGH = 64,        /* as many measured frames replace what was there */
+};
+
+static const char schema[] =
+    "CREATE TABLE entry("
+    " key BLOB PRIMARY KEY CHECK(length(key) = 32)," /* SHA-256 of all that makes sessions of one kind */
+    " written_at INTEGER NOT NULL,"                  /* seconds since 1970 */
+    " policy TEXT NOT NULL,"
+    " kernels TEXT NOT NULL,"
+    " rows INTEGER NOT NULL,"
+    " columns INTEGER NOT NULL);"
+    "CREATE TABLE model("
+    " key BLOB NOT NULL REFERENCES entry(key),"
+    " place INTEGER NOT NULL," /* of the device among those of the entry */
+    " device TEXT NOT NULL,"
+    " driver TEXT NOT NULL,"
+    " compute_units INTEGER NOT NULL,"
+    " frames REAL NOT NULL,"
+    " fixed_ns REAL NOT NULL,"
+    " launch_ns REAL NOT NULL,"
+    " ns_per_row REAL NOT NULL,"
+    " solo_ns REAL NOT NULL,"
+    " share REAL NOT NULL,"
+    " PRIMARY KEY(key, place)) WITHOUT ROWID;";
+
+/* The database during one call. */
+struct file {
+    const struct cox__log *log;
+    char *path;
+    sqlite3 *db;
+    sqlite3_stmt *statement; /* under way */
+    bool logged;             /* one line a call */
+    bool opened;
+    bool passing; /* what failed may work another time: the file is none the worse */
+};
+
+static void complain(struct file *file, const char *what)
+{
+    if (!file->logged)
+        cox__log(file->log, COX_LOG_WARN, "device models: %s %s; nothing is recalled or kept. Remove it to begin anew",
+                 file->path, what);
+    file->logged = true;
+}
+
+static void postpone(struct file *file, const char *why)
+{
+    if (!file->logged)
+        cox__log(file->log, COX_LOG_INFO, "device models: %s is left for another time: %s", file->path, why);
+    file->logged = true;
+    file->passing = true;
+}
+
+/* What SQLite said, if it failed. Returns whether it did not. */
+static bool check(struct file *file, int code)
+{
+    if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE)
+        return true;
+    const char *text = file->db ? sqlite3_errmsg(file->db) : sqlite3_errstr(code);
+    switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_READONLY: /* a journal to be rolled back, or a medium that cannot be written */
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+    case SQLITE_NOMEM:
+        postpone(file, text);
+        break;
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+        if (file->opened) /* the journal cannot */
+            postpone(file, text);
+        else
+            complain(file, "cannot be opened");
+        break;
+    case SQLITE_NOTADB:
+        complain(file, "is no database");
+        break;
+    default:
+        complain(file, "is damaged");
+    }
+    return false;
+}
+
+static bool run(struct file *file, const char *sql)
+{
+    return check(file, sqlite3_exec(file->db, sql, NULL, NULL, NULL));
+}
+
+__attribute__((format(printf, 2, 0))) static bool run_with(struct file *file, const char *format, int number)
+{
+    char sql[256];
+    snprintf(sql, sizeof sql, format, number);
+    return run(file, sql);
+}
+
+static bool prepare(struct file *file, const char *sql)
+{
+    return check(file, sqlite3_prepare_v2(file->db, sql, -1, &file->statement, NULL));
+}
+
+/* The next row, if there is one. */
+static bool step(struct file *file, bool *row)
+{
+    int code = sqlite3_step(file->statement);
+    *row = code == SQLITE_ROW;
+    return check(file, code);
+}
+
+static void finish(struct file *file)
+{
+    sqlite3_finalize(file->statement);
+    file->statement = NULL;
+}
+
+static bool query_number(struct file *file, const char *sql, int64_t *number)
+{
+    bool row = false;
+    bool ok = prepare(file, sql) && step(file, &row);
+    *number = row ? sqlite3_column_int64(file->statement, 0) : 0;
+    finish(file);
+    return ok;
+}
+
+/* ---- opening ---- */
+
+static void close_file(struct file *file)
+{
+    finish(file);
+    sqlite3_close(file->db);
+    free(file->path);
+}
+
+/* Look at the file without opening it. False: it is not to be opened, with a log line unless it is not there. */
+static bool inspect(struct file *file, int directory, bool create)
+{
+    struct stat st;
+    bool made = create && mknodat(directory, COX__MODELS_FILE, S_IFREG | 0600, 0) == 0;
+    if (create && !made && errno != EEXIST) {
+        cox__log(file->log, COX_LOG_INFO, "device models: %s cannot be created: %s", file->path, strerror(errno));
+        return false;
+    }
+    if (fstatat(directory, COX__MODELS_FILE, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno != ENOENT)
+            complain(file, "cannot be examined");
+        return false;
+    }
+    const char *wrong = S_ISLNK(st.st_mode)                ? "is a link"
+                        : !S_ISREG(st.st_mode)             ? "is no file"
+                        : st.st_uid != geteuid()           ? "belongs to another user"
+                        : st.st_mode & (S_IWGRP | S_IWOTH) ? "can be written by other users"
+                        : st.st_size > FILE_BYTES_MAX      ? "is too large"
+                                                           : NULL;
+    if (wrong)
+        complain(file, wrong);
+    return !wrong;
+}
+
+/* Open the file of the directory; on false everything is closed. */
+static bool open_file(struct file *file, const char *dir, bool write, const struct cox__log *log)
+{
+    *file = (struct file){.log = log};
+    if (sqlite3_threadsafe() == 0) {
+        cox__log(log, COX_LOG_DEBUG, "device models: this SQLite is not made for threads");
+        return false;
+    }
+    int directory = cox__cache_open_directory(dir, write, "device models", log);
+    if (directory < 0) {
+        struct stat st;
+        file->logged = lstat(dir, &st) == 0 || errno != ENOENT;
+        return false;
+    }
+    /* SQLITE_OPEN_NOFOLLOW refuses links on the whole way, and a home may well be behind one. */
+    char *real = realpath(dir, NULL);
+    bool ok = real && asprintf(&file->path, "%s/" COX__MODELS_FILE, real) > 0;
+    if (!ok)
+        file->path = NULL;
+    free(real);
+    ok = ok && inspect(file, directory, write);
+    close(directory);
+    if (ok) {
+        int flags = (write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOFOLLOW |
+                    SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
+        ok = check(file, sqlite3_open_v2(file->path, &file->db, flags, NULL));
+        file->opened = ok;
+    }
+    if (ok) {
+        sqlite3_busy_timeout(file->db, write ? COX__MODELS_STORE_WAIT_MS : COX__MODELS_LOAD_WAIT_MS);
+        sqlite3_db_config(file->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        sqlite3_db_config(file->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        sqlite3_db_config(file->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+        ok = run(file, "PRAGMA cell_size_check = ON; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY");
+    }
+    if (!ok)
+        close_file(file);
+    return ok;
+}
+
+/* Whether the database is ours, inside a transaction. `*empty`: it is nobody's yet. */
+static bool identify(struct file *file, bool *empty)
+{
+    int64_t id, version, objects;
+    *empty = false;
+    if (!query_number(file, "PRAGMA application_id", &id) || !query_number(file, "PRAGMA user_version", &version) ||
+        !query_number(file, "SELECT count(*) FROM sqlite_master", &objects))
+        return false;
+    if (id == 0 && version == 0 && objects == 0) {
+        *empty = true;
+        return true;
+    }
+    if (id != APPLICATION_ID)
+        complain(file, "is another program's database");
+    else if (version != SCHEMA_VERSION)
+        complain(file, "was written by another version of Coxswain");
+    return id == APPLICATION_ID && version == SCHEMA_VERSION;
+}
+
+/* ---- entries ---- */
+
+/* A number of the row, or NaN. */
+static double column(const struct file *file, int index)
+{
+    int type = sqlite3_column_type(file->statement, index);
+    return type == SQLITE_FLOAT || type == SQLITE_INTEGER ? sqlite3_column_double(file->statement, index) : NAN;
+}
+
+/* Read the entry; *found unless it is absent or of no use. Inside a transaction. */
+static bool read_entry(struct file *file, const struct cox__models_entry *entry, struct cox_device_model *models,
+                       bool *found)
+{
+    uint32_t count = 0;
+    bool row = true, fits = true;
+    bool ok = prepare(file, "SELECT place, frames, fixed_ns, launch_ns, ns_per_row, solo_ns, share FROM model"
+                            " WHERE key = ? ORDER BY place") &&
+              check(file, sqlite3_bind_blob(file->statement, 1, entry->key, sizeof entry->key, SQLITE_STATIC));
+    while (ok && fits && (ok = step(file, &row)) && row) {
+        fits = count < entry->device_count && column(file, 0) == count;
+        if (!fits)
+            break;
+        models[count++] = (struct cox_device_model){.frames = column(file, 1),
+                                                    .fixed_ns = column(file, 2),
+                                                    .launch_ns = column(file, 3),
+                                                    .ns_per_row = column(file, 4),
+                                                    .solo_ns = column(file, 5),
+                                                    .share = column(file, 6)};
+    }
+    finish(file);
+    *found = ok && fits && count == entry->device_count && cox__models_plausible(models, count);
+    if (ok && !*found && count > 0)
+        cox__log(file->log, COX_LOG_INFO, "device models: an entry of %s holds no usable figures", file->path);
+    return ok;
+}
+
+enum cox__models_found cox__models_load(const char *dir, const struct cox__models_entry *entry,
+                                        struct cox_device_model *models, const struct cox__log *log)
+{
+    struct file file;
+    bool empty, found = false;
+    if (!dir)
+        return COX__MODELS_NONE;
+    if (!open_file(&file, dir, false, log))
+        return file.logged && !file.passing ? COX__MODELS_UNUSABLE : COX__MODELS_NONE;
+    bool ok = run(&file, "BEGIN") && identify(&file, &empty) && (empty || read_entry(&file, entry, models, &found));
+    bool unusable = !ok && !file.passing;
+    close_file(&file);
+    return unusable ? COX__MODELS_UNUSABLE : ok && found ? COX__MODELS_FOUND : COX__MODELS_NONE;
+}
+
+/* What is to be written where `before` stood. Of few frames the costs are mixed with those known before; the split in use
+ * is taken as it is now. */
+static struct cox_device_model mix(const struct cox_device_model *before, const struct cox_device_model *now,
+                                   uint64_t frames)
+{
+    double weight = frames < FRAMES_ENOUGH ? (double)frames / FRAMES_ENOUGH : 1;
+    struct cox_device_model model = *now;
+    if (before->frames == 0 || weight == 1)
+        return model;
+    if (now->frames == 0) {
+        model = *before;
+    } else {
+        model.frames = fmax(before->frames, now->frames);
+        model.fixed_ns = before->fixed_ns + weight * (now->fixed_ns - before->fixed_ns);
+        model.launch_ns = before->launch_ns + weight * (now->launch_ns - before->launch_ns);
+        model.ns_per_row = before->ns_per_row + weight * (now->ns_per_row - before->ns_per_row);
+        if (now->solo_ns == 0)
+            model.solo_ns = before->solo_ns;
+        else if (before->solo_ns > 0)
+            model.solo_ns = before->solo_ns + weight * (now->solo_ns - before->solo_ns);
+    }
+    model.share = now->share;
+    return model;
+}
+
+static bool done(struct file *file)
+{
+    bool row;
+    bool ok = step(file, &row);
+    finish(file);
+    return ok;
+}
+
+static bool write_model(struct file *file, const struct cox__models_entry *entry, uint32_t place,
+                        const struct cox_device_model *model)
+{
+    const struct cox__models_device *device = &entry->devices[place];
+    if (!prepare(file, "INSERT INTO model VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"))
+        return false;
+    sqlite3_stmt *statement = file->statement;
+    int code = sqlite3_bind_blob(statement, 1, entry->key, sizeof entry->key, SQLITE_STATIC);
+    code |= sqlite3_bind_int64(statement, 2, place);
+    code |= sqlite3_bind_text(statement, 3, device->id, -1, SQLITE_STATIC);
+    code |= sqlite3_bind_text(statement, 4, device->driver, -1, SQLITE_STATIC);
+    code |= sqlite3_bind_int64(statement, 5, device->compute_units);
+    const double values[] = {model->frames,     model->fixed_ns, model->launch_ns,
+                             model->ns_per_row, model->solo_ns,  model->share};
+    for (int i = 0; i < 6; i++)
+        code |= sqlite3_bind_double(statement, 6 + i, values[i]);
+    return check(file, code ? SQLITE_NOMEM : SQLITE_OK) && done(file);
+}
+
+static bool write_entry(struct file *file, const struct cox__models_entry *entry)
+{
+    if (!prepare(file, "DELETE FROM model WHERE key = ?") ||
+        !check(file, sqlite3_bind_blob(file->statement, 1, entry->key, sizeof entry->key, SQLITE_STATIC)) ||
+        !done(file) || !prepare(file, "REPLACE INTO entry VALUES(?, ?, ?, ?, ?, ?)"))
+        return false;
+    sqlite3_stmt *statement = file->statement;
+    int code = sqlite3_bind_blob(statement, 1, entry->key, sizeof entry->key, SQLITE_STATIC);
+    code |= sqlite3_bind_int64(statement, 2, (int64_t)time(NULL));
+    code |= sqlite3_bind_text(statement, 3, entry->policy, -1, SQLITE_STATIC);
+    code |= sqlite3_bind_text(statement, 4, entry->kernels, -1, SQLITE_STATIC);
+    code |= sqlite3_bind_int64(statement, 5, entry->rows);
+    code |= sqlite3_bind_int64(statement, 6, entry->columns);
+    return check(file, code ? SQLITE_NOMEM : SQLITE_OK) && done(file);
+}
+
+/* A damaged file would only be damaged further. */
+static bool is_sound(struct file *file)
+{
+    bool row = false;
+    bool ok = prepare(file, "PRAGMA quick_check(1)") && step(file, &row);
+    if (ok) {
+        const char *text = row ? (const char *)sqlite3_column_text(file->statement, 0) : NULL;
+        ok = text && strcmp(text, "ok") == 0;
+        if (!ok)
+            complain(file, "is damaged");
+    }
+    finish(file);
+    return ok;
+}
+
+/* In a transaction that locks other writers out. */
+static bool write_all(struct file *file, const struct cox__models_entry *entry, uint64_t frames,
+                      const struct cox_device_model *models)
+{
+    struct cox_device_model before[COX_DEVICES_MAX];
+    bool empty, found = false;
+    if (!identify(file, &empty))
+        return false;
+    if (empty ? !run(file, schema) || !run_with(file, "PRAGMA application_id = %d", APPLICATION_ID) ||
+                    !run_with(file, "PRAGMA user_version = %d", SCHEMA_VERSION)
+              : !is_sound(file) || !read_entry(file, entry, before, &found))
+        return false;
+    if (!write_entry(file, entry))
+        return false;
+    for (uint32_t d = 0; d < entry->device_count; d++) {
+        struct cox_device_model model = found ? mix(&before[d], &models[d], frames) : models[d];
+        if (!write_model(file, entry, d, &model))
+            return false;
+    }
+    return run_with(file,
+                    "DELETE FROM entry WHERE rowid NOT IN"
+                    " (SELECT rowid FROM entry ORDER BY written_at DESC, rowid DESC LIMIT %d);"
+                    "DELETE FROM model WHERE key NOT IN (SELECT key FROM entry)",
+                    COX__MODELS_ENTRIES_MAX);
+}
+
+void cox__models_store(const char *dir, const struct cox__models_entry *entry, uint64_t frames,
+                       const struct cox_device_model *models, const struct cox__log *log)
+{
+    struct file file;
+    if (!dir || entry->device_count > COX_DEVICES_MAX)
+        return;
+    if (!cox__models_plausible(models, entry->device_count)) {
+        cox__log(log, COX_LOG_DEBUG, "device models: nothing worth keeping was measured");
+        return;
+    }
+    if (!open_file(&file, dir, true, log))
+        return;
+    if (run(&file, "BEGIN IMMEDIATE") && write_all(&file, entry, frames, models) && run(&file, "COMMIT"))
+        cox__log(log, COX_LOG_DEBUG, "device models: kept in %s", file.path);
+    close_file(&file); /* rolls back what was not committed */
+}
+
+#else /* without SQLite */
+
+enum cox__models_found cox__models_load(const char *dir, const struct cox__models_entry *entry,
+                                        struct cox_device_model *models, const struct cox__log *log)
+{
+    (void)entry, (void)models;
+    if (dir)
+        cox__log(log, COX_LOG_DEBUG, "device models: built without SQLite, nothing is recalled or kept");
+    return COX__MODELS_NONE;
+}
+
+void cox__models_store(const char *dir, const struct cox__models_entry *entry, uint64_t frames,
+                       const struct cox_device_model *models, const struct cox__log *log)
+{
+    (void)dir, (void)entry, (void)frames, (void)models, (void)log;
+}
+
+#endif
