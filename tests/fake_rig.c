@@ -170,6 +170,11 @@ static void capture(void *user, enum cox_log_level level, const char *line)
 
 struct rig *rig_new(const struct fake_params *params)
 {
+    return rig_new_in(params, NULL);
+}
+
+struct rig *rig_new_in(const struct fake_params *params, const char *cache_dir)
+{
     struct rig *rig = must(calloc(1, sizeof *rig));
     struct fake_params complete = *params;
     pthread_mutex_init(&rig->lock, NULL);
@@ -178,7 +183,8 @@ struct rig *rig_new(const struct fake_params *params)
     complete.kernel_count = sizeof kernels / sizeof kernels[0];
     memcpy(complete.kernels, kernels, sizeof kernels);
     rig->fake = fake_new(&complete);
-    const struct cox_runtime_params runtime_params = {.log = capture, .log_user = rig, .log_level = COX_LOG_DEBUG};
+    const struct cox_runtime_params runtime_params = {
+        .cache_dir = cache_dir, .log = capture, .log_user = rig, .log_level = COX_LOG_DEBUG};
     if (cox__runtime_create_with(&rig->runtime, &runtime_params, fake_make, rig->fake) != COX_OK)
         abort();
     return rig;

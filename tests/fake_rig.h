@@ -25,6 +25,9 @@ struct rig;
 /* A runtime over these devices; `kernels` and `kernel_count` are filled in. The log is captured at level DEBUG. */
 struct rig *rig_new(const struct fake_params *params);
 
+/* The same with a cache directory. */
+struct rig *rig_new_in(const struct fake_params *params, const char *cache_dir);
+
 /* Destroy the runtime, then the fake. Returns what was wrong, "" if nothing (static storage). Sessions and buffers made
  * through cox_* must be gone. */
 const char *rig_end(struct rig **rig);
