@@ -545,7 +545,7 @@ static bool read_meter(struct cox__energy *energy, double joules, double ns)
 
 void cox__energy_observe(struct cox__energy *energy, const struct cox_frame_measurement *frame)
 {
-    double ns = (double)(frame->period_ns ? frame->period_ns : frame->wall_ns);
+    double ns = (double)frame->period_ns;
     bool reading = read_meter(energy, frame->joules, ns);
     uint32_t at = (uint32_t)(frame->frame % COX__ENERGY_RING);
     if (energy->ring[at].frame_plus_1 != frame->frame + 1 || energy->ring[at].serial != energy->serial)
