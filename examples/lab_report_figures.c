@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lab_report_figures.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* --- Sums ------------------------------------------------------------------------------------------------------------ */
+
+static int compare_times(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* The least of the sorted times such that `percent` of them are no longer. */
+static double percentile(const double *sorted, size_t count, unsigned percent)
+{
+    size_t place = (count * percent + 99) / 100;
+    return count ? sorted[place ? place - 1 : 0] : NAN;
+}
+
+static bool in_phase(const struct report_frame *frame, uint32_t phase)
+{
+    return phase == REPORT_ALL_PHASES || frame->phase == phase;
+}
+
+/* A quotient of sums over the same frames. */
+struct quotient {
+    double above, below;
+};
+
+static void add(struct quotient *quotient, double above, double below)
+{
+    if (isfinite(above) && isfinite(below)) {
+        quotient->above += above;
+        quotient->below += below;
+    }
+}
+
+static double value_of(struct quotient quotient)
+{
+    return quotient.below > 0 ? quotient.above / quotient.below : NAN;
+}
+
+struct sums {
+    struct quotient mean, over_oracle, over_best, efficiency, joules, per_second, last_to_first;
+    double regret_ns;
+    bool regret_known;
+    size_t moves, split;
+    double rows[COX_DEVICES_MAX];
+};
+
+static void add_finish(const struct report_run *run, const float *finish_ns, struct sums *sums)
+{
+    double first = INFINITY, last = 0;
+    unsigned devices = 0;
+    for (uint32_t device = 0; device < run->device_count; device++)
+        if (finish_ns[device] > 0) {
+            first = fmin(first, (double)finish_ns[device]);
+            last = fmax(last, (double)finish_ns[device]);
+            devices++;
+        }
+    if (devices > 1)
+        add(&sums->last_to_first, (last - first) / last, 1);
+}
+
+static void add_frame(const struct report_run *run, const struct report_session *session, size_t index,
+                      struct sums *sums)
+{
+    const struct report_frame *frame = &session->frames[index];
+    const struct report_phase *phase = frame->phase < run->phase_count ? &run->phases[frame->phase] : NULL;
+    add(&sums->mean, frame->time_ns, 1);
+    add(&sums->over_oracle, frame->time_ns, frame->oracle_ns);
+    add(&sums->over_best, frame->time_ns, phase ? phase->best_ns : NAN);
+    add(&sums->efficiency, phase ? phase->ideal_ns : NAN, frame->time_ns);
+    add(&sums->joules, frame->joules, 1);
+    add(&sums->per_second, 1, frame->period_ns / 1e9);
+    if (isfinite(frame->oracle_ns)) {
+        sums->regret_ns += frame->time_ns - frame->oracle_ns;
+        sums->regret_known = true;
+    }
+    for (uint32_t device = 0; device < run->device_count; device++)
+        sums->rows[device] += session->rows[index * run->device_count + device];
+    add_finish(run, session->finish_ns + index * run->device_count, sums);
+}
+
+/* --- Settling -------------------------------------------------------------------------------------------------------- */
+
+static const double settled = 1.05;
+enum { SETTLE_WINDOW = 5 };
+
+/* Whether T is within 5 % of the oracle's at `index`, and in the median of the next frames of the phase. */
+static bool is_settled(const struct report_session *session, size_t index, size_t end)
+{
+    double ratios[SETTLE_WINDOW];
+    size_t count = 0;
+    for (size_t i = index; i < end && count < SETTLE_WINDOW; i++) {
+        double ratio = session->frames[i].time_ns / session->frames[i].oracle_ns;
+        ratios[count++] = isnan(ratio) ? INFINITY : ratio;
+    }
+    if (!count || !(ratios[0] <= settled))
+        return false;
+    qsort(ratios, count, sizeof ratios[0], compare_times);
+    return percentile(ratios, count, 50) <= settled;
+}
+
+/* NaN where the session has no frame in the phase, or the oracle is not known. */
+static double settle_frames(const struct report_session *session, uint32_t phase)
+{
+    size_t first = 0, end;
+    while (first < session->frame_count && session->frames[first].phase != phase)
+        first++;
+    for (end = first; end < session->frame_count && session->frames[end].phase == phase; end++)
+        ;
+    if (first == end || isnan(session->frames[first].oracle_ns))
+        return NAN;
+    for (size_t i = first; i < end; i++)
+        if (is_settled(session, i, end))
+            return (double)(i - first);
+    return INFINITY;
+}
+
+/* --- Figures --------------------------------------------------------------------------------------------------------- */
+
+static void finish_figures(const struct sums *sums, double *times, size_t sessions, struct report_figures *out)
+{
+    qsort(times, out->frames, sizeof *times, compare_times);
+    out->mean_ns = value_of(sums->mean);
+    out->p50_ns = percentile(times, out->frames, 50);
+    out->p99_ns = percentile(times, out->frames, 99);
+    out->least_ns = out->frames ? times[0] : NAN;
+    out->most_ns = out->frames ? times[out->frames - 1] : NAN;
+    out->over_oracle = value_of(sums->over_oracle);
+    out->over_best = value_of(sums->over_best);
+    out->efficiency = value_of(sums->efficiency);
+    out->moves = sums->split ? 100.0 * (double)sums->moves / (double)sums->split : NAN;
+    out->joules = value_of(sums->joules);
+    out->per_second = value_of(sums->per_second);
+    out->last_to_first = value_of(sums->last_to_first);
+    out->regret_ns = sums->regret_known ? sums->regret_ns / (double)sessions : NAN;
+    double rows = 0;
+    for (int device = 0; device < COX_DEVICES_MAX; device++)
+        rows += sums->rows[device];
+    for (int device = 0; device < COX_DEVICES_MAX; device++)
+        out->share[device] = rows > 0 ? sums->rows[device] / rows : NAN;
+}
+
+bool report_figures(const struct report_run *run, uint32_t policy, uint32_t phase, struct report_figures *out)
+{
+    *out = (struct report_figures){.settle = NAN};
+    size_t room = 0, sessions = 0, settles_count = 0;
+    for (size_t i = 0; i < run->session_count; i++)
+        room += run->sessions[i].policy == policy ? run->sessions[i].frame_count : 0;
+    double *times = malloc((room + 1) * sizeof *times), settles[REPORT_SESSIONS_MAX];
+    if (!times)
+        return false;
+    struct sums sums = {0};
+    for (size_t i = 0; i < run->session_count; i++) {
+        const struct report_session *session = &run->sessions[i];
+        if (session->policy != policy || !session->frame_count)
+            continue;
+        sessions++;
+        for (size_t f = 0; f < session->frame_count; f++) {
+            const struct report_frame *frame = &session->frames[f];
+            if (!in_phase(frame, phase))
+                continue;
+            out->failed += frame->failed;
+            sums.split++;
+            sums.moves += frame->moved;
+            if (isnan(frame->time_ns))
+                continue;
+            times[out->frames++] = frame->time_ns;
+            add_frame(run, session, f, &sums);
+        }
+        double settle = phase == REPORT_ALL_PHASES ? NAN : settle_frames(session, phase);
+        if (!isnan(settle))
+            settles[settles_count++] = settle;
+    }
+    finish_figures(&sums, times, sessions, out);
+    free(times);
+    qsort(settles, settles_count, sizeof settles[0], compare_times);
+    out->settle = percentile(settles, settles_count, 50);
+    return true;
+}
+
+void report_reasons(const struct report_run *run, uint32_t policy, struct report_reason_figures out[REPORT_REASONS])
+{
+    struct quotient predicted[REPORT_REASONS] = {{0, 0}}, measured[REPORT_REASONS] = {{0, 0}};
+    struct quotient error[REPORT_REASONS] = {{0, 0}}, rival[REPORT_REASONS] = {{0, 0}};
+    size_t frames[REPORT_REASONS] = {0};
+    for (size_t i = 0; i < run->session_count; i++) {
+        const struct report_session *session = &run->sessions[i];
+        for (size_t f = 0; session->policy == policy && f < session->frame_count; f++) {
+            const struct report_frame *frame = &session->frames[f];
+            frames[frame->reason]++;
+            add(&rival[frame->reason], frame->rival_ns, 1);
+            double miss = fabs(frame->time_ns - frame->predicted_ns) / frame->predicted_ns;
+            if (isnan(miss))
+                continue;
+            add(&predicted[frame->reason], frame->predicted_ns, 1);
+            add(&measured[frame->reason], frame->time_ns, 1);
+            add(&error[frame->reason], miss, 1);
+        }
+    }
+    for (int i = 0; i < REPORT_REASONS; i++)
+        out[i] = (struct report_reason_figures){.frames = frames[i],
+                                                .predicted_ns = value_of(predicted[i]),
+                                                .measured_ns = value_of(measured[i]),
+                                                .error = value_of(error[i]),
+                                                .rival_ns = value_of(rival[i])};
+}
+
+/* --- Bins ------------------------------------------------------------------------------------------------------------ */
+
+static size_t bin_count(const struct report_run *run, size_t most)
+{
+    return run->frame_end < (double)most ? (size_t)run->frame_end : most;
+}
+
+static size_t bin_of(const struct report_run *run, double frame, size_t bins)
+{
+    size_t bin = (size_t)(frame * (double)bins / run->frame_end);
+    return bin < bins ? bin : bins - 1;
+}
+
+/* `mean` is the sum until the end. */
+static void put(struct report_bin *bin, double value)
+{
+    if (isnan(value))
+        return;
+    bin->least = bin->count ? fmin(bin->least, value) : value;
+    bin->most = bin->count ? fmax(bin->most, value) : value;
+    bin->mean += value;
+    bin->count++;
+}
+
+static void finish_bins(struct report_bin *bins, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (bins[i].count)
+            bins[i].mean /= (double)bins[i].count;
+}
+
+static void put_frame(const struct report_run *run, const struct report_session *session, size_t index,
+                      struct report_series *out)
+{
+    const struct report_frame *frame = &session->frames[index];
+    size_t bin = bin_of(run, frame->frame, out->bins);
+    put(&out->time_ns[bin], frame->time_ns);
+    put(&out->oracle_ns[bin], frame->oracle_ns);
+    put(&out->error[bin], frame->time_ns / frame->predicted_ns);
+    out->reasons[bin * REPORT_REASONS + frame->reason] += 1;
+    for (uint32_t device = 0; device < run->device_count; device++) {
+        size_t from = index * run->device_count + device, to = bin * run->device_count + device;
+        out->share[to] += session->rows[from];
+        if (session->finish_ns[from] > 0)
+            put(&out->finish_ns[to], (double)session->finish_ns[from]);
+    }
+}
+
+/* Make the numbers of each bin sum to 1, where there are any. */
+static void normalise(double *values, size_t bins, size_t each)
+{
+    for (size_t bin = 0; bin < bins; bin++) {
+        double sum = 0;
+        for (size_t i = 0; i < each; i++)
+            sum += values[bin * each + i];
+        for (size_t i = 0; sum > 0 && i < each; i++)
+            values[bin * each + i] /= sum;
+    }
+}
+
+bool report_series(const struct report_run *run, const struct report_session *session, size_t bins,
+                   struct report_series *out)
+{
+    *out = (struct report_series){.bins = bin_count(run, bins), .device_count = run->device_count};
+    bins = out->bins;
+    size_t cells = bins * run->device_count, structs = 3 * bins + cells, doubles = cells + bins * REPORT_REASONS;
+    out->memory = calloc(structs * sizeof(struct report_bin) + doubles * sizeof(double) + 1, 1);
+    if (!out->memory)
+        return false;
+    out->frames_a_bin = bins ? run->frame_end / (double)bins : 1;
+    out->time_ns = out->memory;
+    out->oracle_ns = out->time_ns + bins;
+    out->error = out->oracle_ns + bins;
+    out->finish_ns = out->error + bins;
+    out->share = (double *)(void *)(out->finish_ns + cells);
+    out->reasons = out->share + cells;
+    for (size_t i = 0; i < session->frame_count; i++)
+        put_frame(run, session, i, out);
+    finish_bins(out->time_ns, structs);
+    normalise(out->share, bins, run->device_count);
+    normalise(out->reasons, bins, REPORT_REASONS);
+    return true;
+}
+
+void report_series_free(struct report_series *series)
+{
+    free(series->memory);
+    *series = (struct report_series){0};
+}
+
+size_t report_regret(const struct report_run *run, uint32_t policy, size_t bins, double *out)
+{
+    bins = bin_count(run, bins);
+    double first = INFINITY, last = -1, sum = 0;
+    size_t sessions = 0;
+    for (size_t i = 0; i < bins; i++)
+        out[i] = 0;
+    for (size_t i = 0; i < run->session_count; i++) {
+        const struct report_session *session = &run->sessions[i];
+        if (session->policy != policy || !session->frame_count)
+            continue;
+        sessions++;
+        for (size_t f = 0; f < session->frame_count; f++) {
+            const struct report_frame *frame = &session->frames[f];
+            double regret = frame->time_ns - frame->oracle_ns;
+            if (isnan(regret))
+                continue;
+            out[bin_of(run, frame->frame, bins)] += regret;
+            first = fmin(first, frame->frame);
+            last = fmax(last, frame->frame);
+        }
+    }
+    if (last < 0)
+        return 0;
+    for (size_t i = 0; i < bins; i++) {
+        sum += out[i] / (double)sessions;
+        out[i] = i < bin_of(run, first, bins) || i > bin_of(run, last, bins) ? NAN : sum;
+    }
+    return bins;
+}
+
+size_t report_histogram(const struct report_run *run, uint32_t policy, double low, double step, size_t count,
+                        size_t *out)
+{
+    size_t beyond = 0;
+    for (size_t i = 0; i < count; i++)
+        out[i] = 0;
+    for (size_t i = 0; i < run->session_count; i++) {
+        const struct report_session *session = &run->sessions[i];
+        for (size_t f = 0; session->policy == policy && f < session->frame_count; f++) {
+            double place = (session->frames[f].time_ns - low) / step;
+            if (place >= 0 && place < (double)count)
+                out[(size_t)place]++;
+            else if (!isnan(place))
+                beyond++;
+        }
+    }
+    return beyond;
+}
