@@ -139,20 +139,28 @@ bool cox__engine_has_lane(const struct cox_session *session, uint32_t unit)
     return free_lane(session, &session->units[unit]) != NULL;
 }
 
-/* How long a band of so many rows should take; 0 = unknown. */
+/* How long a band of so many rows should take, rather too little; 0 = unknown. */
 static double asked_ns(const struct cox__ask *ask, double rows)
 {
-    double ns_per_row = ask->rows > 0 ? ask->ns / ask->rows : 0;
-    double slope = ask->rows_rows > 1 ? ask->rows_ns / ask->rows_rows : ns_per_row;
-    if (slope > ns_per_row || slope < 0) /* no fixed cost is less than nothing */
-        slope = slope < 0 ? 0 : ns_per_row;
+    double most = ask->rows > 0 ? ask->ns / ask->rows : 0; /* no fixed cost is less than nothing */
+    double slope = rows < ask->rows ? most : 0;
+    if (ask->rows_rows > 1)
+        slope = ask->rows_ns / ask->rows_rows;
+    slope = slope < 0 ? 0 : slope > most ? most : slope;
     return ask->ns + slope * (rows - ask->rows);
 }
 
-static void asked_learn(struct cox__ask *ask, double rows, double ns, bool anew)
+/* A band has taken so long. `late`: it was over at the first asking, so it took less. */
+static void asked_learn(struct cox__ask *ask, double rows, double ns, bool late)
 {
-    if (anew || ask->ns <= 0) {
-        *ask = (struct cox__ask){.rows = rows, .ns = ns};
+    double expected = asked_ns(ask, rows);
+    if (expected <= 0) {
+        *ask = (struct cox__ask){.rows = rows, .ns = late ? ns * ASK_EARLIER : ns};
+        return;
+    }
+    if (late) {
+        ask->rows_ns *= ns * ASK_EARLIER / expected;
+        ask->ns *= ns * ASK_EARLIER / expected;
         return;
     }
     double off_rows = rows - ask->rows, off_ns = ns - ask->ns;
@@ -295,9 +303,8 @@ static void band_done(struct cox_session *session, struct cox__lane *lane, bool 
     struct cox_band_report *report = &slot->reports[job->band];
     struct cox__session_unit *unit = &session->units[report->device];
     uint64_t end = atomic_load(&job->end_ns);
-    bool early = !posted && lane->polls == 1;
     note_times(unit, lane, report, end ? end : cox__engine_now(session));
-    asked_learn(&unit->asked, report->rows, (double)report->wall_ns * (early ? ASK_EARLIER : 1), early);
+    asked_learn(&unit->asked, report->rows, (double)report->wall_ns, !posted && lane->polls == 1);
     report->kernel_ns = job->kernel_ns <= report->end_ns - lane->submit_ns ? job->kernel_ns : 0;
     report->copy_in_ns = job->copy_in_ns;
     report->copy_out_ns = job->copy_out_ns;
