@@ -9,13 +9,16 @@
  *   - measurements reach the policy when the frame's bands are done, in frames of `in_flight` 1 before the next split;
  *     with in_flight 2 one frame later;
  *   - devices slow each other down while they work at the same time (`slowdown`), at the rate of that moment;
- *   - a shadow runs on its device beside the frame, which does not wait for it;
- *   - a band that is late by 25 % and 1 ms over its prediction is offered to free devices (backup execution), if
- *     `backup` is set and the policy has `next`;
- *   - a device that dies does not end its band. The runtime takes it out of the session (`usable` = false) once the band is late,
- *     or, without a prediction, at ten times the whole frame's time on the best device; its rows go to the pool of `next`,
- *     else to the best usable device. It asks the device again after 1, 2, 4, 8, 8, ... frames and makes it usable when
- *     it answers.
+ *   - a shadow runs on its device beside the frame, which does not wait for it; the device is offered nothing meanwhile;
+ *   - a band is late when it ends 25 % and 1 ms after its prediction: that of `device_ns`, else the frame's, for a chunk
+ *     the grant's. Late rows are offered to free devices (backup execution), if backup is not off and the policy
+ *     has `next`; the first finished copy counts. What nobody waits for any more runs on, its device stays
+ *     busy into the next frame, and the policy hears of it as unfinished;
+ *   - a device that dies does not end its band. The runtime takes it out of the session (`usable` = false) once the band is
+ *     late, or, without a prediction, at ten times the whole frame's time on the best device; its rows go to the pool of
+ *     `next`, else to the best usable device. It asks the device again after 1, 2, 4, 8, 8, ... frames and makes it usable
+ *     when it answers; at once when no other device is left;
+ *   - bands and chunks of a frame are at most COX_BANDS_MAX: a smaller grant than what that leaves room for is raised.
  *
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -23,6 +26,8 @@
 #define COX_EXAMPLES_LAB_SIM_H
 
 #include <coxswain/sched.h>
+
+enum { LAB_LAUNCH_WARMUP = 0x7fffffff }; /* as `launch`: the whole of frame 0 alone, before the session */
 
 /* One launch of some rows on a device. */
 struct lab_launch {
@@ -49,8 +54,22 @@ struct lab_world {
     double (*expected_ns)(void *ctx, const struct lab_launch *launch);
     /* By how much a device is slower while the devices in `active` (a bit each, itself included) work; >= 1. */
     double (*slowdown)(void *ctx, uint64_t frame, uint32_t device, uint32_t active);
+    /* The part of a launch's time that the device's own profile of the kernels shows. NULL = it has no profile. */
+    double (*kernel_part)(void *ctx, const struct lab_launch *launch);
     /* A frame is over: busy nanoseconds of each device, the frame's time. Returns joules; negative = not modelled. */
     double (*end_frame)(void *ctx, uint64_t frame, const double *busy_ns, double wall_ns);
+    /* May be NULL. Frames of the same number answer `expected_ns` and `slowdown` alike, so the oracle need be sought
+     * once for them; 0 = like no other. Called after begin_frame. */
+    uint64_t (*condition)(void *ctx, uint64_t frame);
+    const double *hints; /* relative speeds guessed before any measurement, one for each device; NULL = all 1 */
+};
+
+/* What the oracle does with a frame; what lab_simulate keeps of it for worlds with `condition`. Zeroed = unknown. */
+struct lab_oracle {
+    uint64_t condition;
+    double expected_ns;
+    uint32_t solo; /* the best single device */
+    uint32_t rows[COX_DEVICES_MAX];
 };
 
 struct lab_sim_options {
@@ -62,6 +81,9 @@ struct lab_sim_options {
     bool no_solo;   /* the policy is not told what devices took alone in warm-up */
     struct cox_policy_options policy;
     const struct cox_device_model *recall; /* for each device; NULL = nothing is remembered */
+    struct lab_oracle
+        *oracles; /* world->frames entries, zeroed before the first run and kept between runs over the same
+                                   world: saves time, changes nothing. NULL = none */
 };
 
 /* What became of one frame. */
@@ -71,9 +93,9 @@ struct lab_sim_frame {
                               `expected_ns`, one band a device, and what it then takes */
     double oracle_expected_ns; /* the same without chance */
     double solo_ns;            /* the best single device by `expected_ns`, with the same chance */
-    double
-        expected_ns; /* what the policy's initial bands and pool would take if the pool were shared out perfectly, without
-                              chance; = the excess that is the policy's fault */
+    double expected_ns;  /* what the policy's bands and pool would take if the pool were shared out perfectly, without
+                                  chance: the excess over oracle_expected_ns is the policy's fault. A band on a device that
+                                  does not answer: wall_ns */
     double predicted_ns; /* 0 = the policy did not say */
     double rival_ns;
     double joules; /* negative = not modelled */
@@ -83,11 +105,14 @@ struct lab_sim_frame {
     uint32_t launches;
     uint32_t backups;
     uint32_t rows[COX_DEVICES_MAX]; /* done by each device and counted */
+    uint32_t oracle_rows[COX_DEVICES_MAX];
 };
 
-/* Run `policy` over the whole world. `out` has world->frames entries. `policy` NULL = the oracle itself.
- * Errors: COX_E_INVALID (the policy refuses its options, or a world that gives no frame), COX_E_NOMEM. On COX_E_POLICY
- * (a refused split before there was a good one), `why` holds policy, frame and bands. */
+/* Run `policy` over the whole world. `out` has world->frames entries. `policy` NULL = the oracle itself. A split that is none
+ * is refused; the last good one goes on, or, where that does not fit the frame, the best device alone. `why` then names
+ * policy, frame and bands of the first such split, also with COX_OK; else it is empty.
+ * Errors: COX_E_INVALID (the policy refuses its options, or a world that gives no frame or no device that answers),
+ * COX_E_NOMEM, COX_E_POLICY (a refused split before there was a good one). */
 cox_status lab_simulate(const struct lab_world *world, const struct cox_policy *policy,
                         const struct lab_sim_options *options, uint64_t seed, struct lab_sim_frame *out, char *why,
                         size_t why_bytes);

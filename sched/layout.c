@@ -81,3 +81,34 @@ uint64_t cox__layout_ns(double ns)
 {
     return ns >= 1 && ns < 1e19 ? (uint64_t)ns : 0;
 }
+
+cox_status cox__layout_pool(const struct cox_sched_view *view, struct cox_split *out)
+{
+    uint32_t last = 0;
+    if (cox__usable_count(view, &last) == 0)
+        return COX_E_NO_DEVICE;
+    out->predicted_ns = 0;
+    if (view->pool) {
+        out->band_count = 0;
+        out->pool_first_row = 0;
+        out->pool_rows = view->rows;
+        out->reason = COX_REASON_ON_DEMAND;
+        return COX_OK;
+    }
+    double ns_per_row[COX_DEVICES_MAX];
+    uint32_t rows[COX_DEVICES_MAX];
+    (void)cox__layout_guess(view, ns_per_row);
+    if (cox__layout_balance(view, ns_per_row, rows) < 0)
+        return COX_E_NO_DEVICE;
+    cox__layout_bands(view, rows, out);
+    out->reason = COX_REASON_FIRST;
+    return COX_OK;
+}
+
+uint32_t cox__layout_chunk(const struct cox_sched_view *view, const struct cox_offer *offer, uint32_t rows)
+{
+    uint64_t least = view->min_band_rows > view->granule ? view->min_band_rows : view->granule;
+    uint64_t chunk = (rows > least ? rows : least) + view->granule - 1;
+    chunk -= chunk % view->granule;
+    return chunk < offer->rows ? (uint32_t)chunk : offer->rows;
+}

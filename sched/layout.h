@@ -23,6 +23,13 @@ double cox__layout_predict(const struct cox_sched_view *view, const double *ns_p
  * the hints, where only the ratio means something. Returns whether the values are times. */
 bool cox__layout_guess(const struct cox_sched_view *view, double *ns_per_row);
 
+/* The whole frame as a pool, for policies that only hand out; where the view allows none, a split by cox__layout_guess.
+ * Errors: COX_E_NO_DEVICE. */
+cox_status cox__layout_pool(const struct cox_sched_view *view, struct cox_split *out);
+
+/* A grant of about `rows`: a multiple of the granule, at least a band's minimum, at most what is offered. */
+uint32_t cox__layout_chunk(const struct cox_sched_view *view, const struct cox_offer *offer, uint32_t rows);
+
 /* A number of nanoseconds per row that every computation survives. */
 double cox__layout_sane(double ns_per_row);
 
