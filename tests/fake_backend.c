@@ -479,7 +479,7 @@ static void op_device_info(struct cox__backend *backend, uint32_t index, struct 
     else
         snprintf(info->name, sizeof info->name, "fake %u", index);
     snprintf(info->platform, sizeof info->platform, "fake platform");
-    snprintf(info->driver, sizeof info->driver, "1");
+    snprintf(info->driver, sizeof info->driver, "%s", script->driver ? script->driver : "1");
     snprintf(info->id, sizeof info->id, "fake:%u", index);
 }
 

@@ -34,9 +34,10 @@ struct fake_kernel {
     fake_kernel_fn *fn;
 };
 
-/* A device takes fixed_ns + ns_per_row * rows per band. Zero means: named "fake N", CPU, mapped, alignment 4, no bound. */
+/* A device takes fixed_ns + ns_per_row * rows per band. Zero means: named "fake N", driver "1", CPU, mapped, alignment 4, no bound. */
 struct fake_device {
     const char *name;
+    const char *driver;
     enum cox_device_type type;
     enum cox_memory_mode mode;
     uint32_t align_bytes;
