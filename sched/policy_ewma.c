@@ -1,4 +1,4 @@
-/* `ewma`, the default: each device's nanoseconds per row, exponentially averaged, and the split that finishes together.
+/* `ewma`: each device's nanoseconds per row, exponentially averaged, and the split that finishes together.
  *
  * Speed. The model behind the split is proportional, t = b n. At the split in use that is right whatever the fixed cost
  * is, because b comes from bands of that size; and since a proportional model never underestimates how much a move
@@ -59,12 +59,13 @@ struct state {
     uint32_t device_count;
     uint32_t frame_rows;
     bool split_made;
-    bool alone;        /* whole frames to the best device */
-    uint32_t alone_on; /* that device */
-    uint32_t since;    /* frames since `alone` changed or was confirmed */
-    uint32_t pause;    /* frames until the other way is tried */
-    uint32_t steady;   /* frames since the split last moved */
-    uint32_t losing;   /* evidence that the split is slower than one device alone */
+    uint32_t split_rows; /* of the frame it was made for */
+    bool alone;          /* whole frames to the best device */
+    uint32_t alone_on;   /* that device */
+    uint32_t since;      /* frames since `alone` changed or was confirmed */
+    uint32_t pause;      /* frames until the other way is tried */
+    uint32_t steady;     /* frames since the split last moved */
+    uint32_t losing;     /* evidence that the split is slower than one device alone */
     struct device devices[];
 };
 
@@ -198,7 +199,7 @@ static double gain_error(const struct state *state, const uint32_t *rows)
 static enum cox_reason balance(struct state *state, const struct cox_sched_view *view, const double *ns_per_row)
 {
     uint32_t held[COX_DEVICES_MAX], rows[COX_DEVICES_MAX];
-    bool changed = false;
+    bool changed = state->split_rows != view->rows;
     for (uint32_t d = 0; d < view->device_count; d++) {
         held[d] = state->devices[d].rows;
         changed |= state->devices[d].usable != view->devices[d].usable;
@@ -220,6 +221,7 @@ static enum cox_reason balance(struct state *state, const struct cox_sched_view 
             return COX_REASON_KEPT;
     }
     state->split_made = true;
+    state->split_rows = view->rows;
     for (uint32_t d = 0; d < view->device_count; d++) {
         if (rows[d] == 0 && view->devices[d].usable && reason == COX_REASON_BALANCED)
             reason = COX_REASON_DROPPED;

@@ -28,7 +28,8 @@ static double jitter(double sigma)
     return exp(sigma * sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
 }
 
-static const char *const policy_names[] = {"ewma", "static", "single", "last-frame", "mean10"};
+static const char *const policy_names[] = {"adaptive",   "ewma",   "chunks", "hguided",
+                                           "last-frame", "mean10", "static", "single"};
 enum { POLICY_COUNT = sizeof policy_names / sizeof policy_names[0] };
 
 static void *start(const struct cox_policy *policy, const struct cox_sched_view *view,

@@ -1,0 +1,57 @@
+/* The sets that were in use or on trial.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "company.h"
+#include "strict_fp.h"
+
+#include <stddef.h>
+
+enum { PAUSE_MIN = 64, PAUSE_MAX = 1024, GAP = 16 }; /* frames */
+
+const struct cox__set *cox__company_find(const struct cox__company *company, uint32_t devices)
+{
+    for (uint32_t i = 0; i < COX__SETS; i++)
+        if (company->sets[i].devices == devices)
+            return &company->sets[i];
+    return NULL;
+}
+
+struct cox__set *cox__company_entry(struct cox__company *company, uint32_t devices)
+{
+    uint32_t at = COX__SETS;
+    for (uint32_t i = 0; i < COX__SETS; i++) {
+        if (company->sets[i].devices == devices)
+            return &company->sets[i];
+        if (company->sets[i].devices == 0 && at == COX__SETS)
+            at = i;
+    }
+    while (at == COX__SETS) { /* the oldest, but not the one in use */
+        if (company->sets[company->next].devices != company->in_use)
+            at = company->next;
+        company->next = (company->next + 1) % COX__SETS;
+    }
+    company->sets[at] = (struct cox__set){.devices = devices, .pause = PAUSE_MIN};
+    return &company->sets[at];
+}
+
+double cox__company_factor(const struct cox__company *company, uint32_t devices)
+{
+    double factor = 1;
+    for (uint32_t i = 0; i < COX__SETS; i++) {
+        const struct cox__set *set = &company->sets[i];
+        if (set->devices == 0 || !(set->factor > 0))
+            continue;
+        if (set->devices == devices)
+            return set->factor;
+        if ((set->devices & devices) == set->devices && set->factor > factor)
+            factor = set->factor;
+    }
+    return factor;
+}
+
+void cox__company_lost(struct cox__company *company, uint32_t devices, uint64_t frame)
+{
+    struct cox__set *set = cox__company_entry(company, devices);
+    set->due = frame + set->pause;
+    set->pause = set->pause * 2 > PAUSE_MAX ? PAUSE_MAX : set->pause * 2;
+    company->due = frame + GAP;
+}

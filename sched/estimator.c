@@ -1,0 +1,293 @@
+/* A Kalman filter for each device.
+ *
+ * The residual is relative: a launch's noise is proportional to its time. Process noise moves the common scale (a device that
+ * slows down slows down in everything); how fast is itself learned: residuals of consecutive frames that point the same
+ * way mean that the filter lags, residuals that alternate mean that it follows noise.
+ *
+ * Surprises. A launch far outside of what the variance allows teaches nothing at first if it is slow: single bands may
+ * take five times as long for no lasting reason. It is remembered as a suspicion (the policy then hedges), and a second
+ * one in a row is a change: the scale jumps. A launch that is far too fast is believed at once, since nothing
+ * makes a device faster than it is by accident. Smaller changes ring a two-sided CUSUM, which opens the covariance of the
+ * scale again.
+ *
+ * Sources: G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977 (update, and the rank-one
+ * update of Agee and Turner); E. S. Page, Continuous inspection schemes, 1954 (CUSUM).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "estimator.h"
+#include "strict_fp.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double NS_MAX = 1e19;
+static const double PER_ROW_MIN = 1e-6;
+static const double PER_ROW_MAX = 1e19;
+static const double VARIANCE_FIRST = 0.05 * 0.05;
+static const double VARIANCE_MIN = 0.003 * 0.003;
+static const double VARIANCE_MAX = 0.5 * 0.5;
+static const double VARIANCE_GAIN = 0.03; /* of one launch, once there were many */
+static const double SURPRISE_GAIN = 0.05;
+static const double DRIFT_FIRST = 1e-4;
+static const double DRIFT_MIN = 1e-6;
+static const double DRIFT_MAX = 0.01;
+static const double DRIFT_RATE = 0.25;
+static const double DRIFT_BIAS = 0.15;
+static const double CLIP = 3.0; /* deviations */
+static const double CUSUM_SLACK = 0.75;
+static const double CUSUM_ALARM = 6.0;
+static const double REOPEN = 0.08;       /* relative deviation of the scale after a change */
+static const double FAR = 6.0;           /* deviations that make a surprise */
+static const double FAR_LEAST = 0.35;    /* and what it is at least, relative */
+static const double UNFINISHED = 2.0;    /* what an unfinished launch is guessed to take, over what it took */
+static const double SHAPE_SPREAD = 1e-4; /* relative deviation by which first and launch may move in a frame */
+
+static double limit(double value, double low, double high)
+{
+    return !(value >= low) ? low : value > high ? high : value; /* NaN is low */
+}
+
+/* --- the covariance --- */
+
+static double *upper(struct cox__estimate *e, int row, int column)
+{
+    return &e->u[row + column - 1]; /* (0,1), (0,2), (1,2) */
+}
+
+/* P += c v v' (Agee and Turner); `v` is used up. */
+static void widen(struct cox__estimate *e, double *v, double c)
+{
+    for (int j = COX__UNKNOWNS - 1; j >= 0; j--) {
+        double s = v[j];
+        double before = e->d[j];
+        double d = before + c * s * s;
+        if (!(d > 0))
+            continue;
+        double beta = c * s / d;
+        c *= before / d;
+        e->d[j] = d;
+        for (int i = 0; i < j; i++) {
+            double *u = upper(e, i, j);
+            v[i] -= s * *u;
+            *u += beta * v[i];
+        }
+    }
+}
+
+/* h P h' */
+static double spread(const struct cox__estimate *e, const double *h)
+{
+    double f1 = h[1] + e->u[0] * h[0];
+    double f2 = h[2] + e->u[1] * h[0] + e->u[2] * h[1];
+    return e->d[0] * h[0] * h[0] + e->d[1] * f1 * f1 + e->d[2] * f2 * f2;
+}
+
+/* A measurement of h x that is off by `innovation`, with noise `r` > 0 (Bierman). */
+static void update(struct cox__estimate *e, const double *h, double innovation, double r)
+{
+    double f[COX__UNKNOWNS] = {h[0], h[1] + e->u[0] * h[0], h[2] + e->u[1] * h[0] + e->u[2] * h[1]};
+    double g[COX__UNKNOWNS] = {e->d[0] * f[0], e->d[1] * f[1], e->d[2] * f[2]};
+    double alpha = r;
+    for (int j = 0; j < COX__UNKNOWNS; j++) {
+        double beta = alpha;
+        alpha += f[j] * g[j];
+        double lambda = -f[j] / beta;
+        e->d[j] *= beta / alpha;
+        for (int i = 0; i < j; i++) {
+            double *u = upper(e, i, j);
+            double old = *u;
+            *u = old + g[i] * lambda;
+            g[i] += g[j] * old;
+        }
+    }
+    for (int j = 0; j < COX__UNKNOWNS; j++)
+        e->x[j] += g[j] / alpha * innovation;
+}
+
+/* A fixed cost below zero is what it cannot be: measured as zero, so that the others make up for it. Then ranges that every
+ * later computation survives. */
+static void tidy(struct cox__estimate *e)
+{
+    for (int j = COX__FIRST; j <= COX__LAUNCH; j++) {
+        if (!(e->x[j] < 0))
+            continue;
+        double h[COX__UNKNOWNS] = {0};
+        h[j] = 1;
+        update(e, h, -e->x[j], 0.01 * spread(e, h) + 1.0);
+    }
+    e->x[COX__FIRST] = limit(e->x[COX__FIRST], 0, NS_MAX);
+    e->x[COX__LAUNCH] = limit(e->x[COX__LAUNCH], 0, NS_MAX);
+    e->x[COX__PER_ROW] = limit(e->x[COX__PER_ROW], PER_ROW_MIN, PER_ROW_MAX);
+    for (int j = 0; j < COX__UNKNOWNS; j++) {
+        double unit = 1.0 + e->x[COX__FIRST] + e->x[COX__LAUNCH] + e->x[COX__PER_ROW] * (j == COX__PER_ROW ? 1 : 1e6);
+        e->d[j] = limit(e->d[j], 1e-24, unit * unit);
+        e->u[j] = limit(e->u[j], -1e30, 1e30);
+    }
+}
+
+static double clip(double value)
+{
+    return limit(value, -CLIP, CLIP);
+}
+
+/* --- what is known --- */
+
+void cox__estimate_init(struct cox__estimate *e)
+{
+    memset(e, 0, sizeof *e);
+    e->variance = VARIANCE_FIRST;
+    e->drift = DRIFT_FIRST;
+}
+
+/* `first` and `launch` are likely to be alike, and both a few per cent of a frame. */
+void cox__estimate_begin(struct cox__estimate *e, double ns, double work, double sd)
+{
+    ns = limit(ns, 1, NS_MAX / 4);
+    work = limit(work, 1, 1e10);
+    double fixed = 0.004 * ns;
+    e->x[COX__FIRST] = fixed;
+    e->x[COX__LAUNCH] = fixed / 2;
+    e->x[COX__PER_ROW] = (ns - fixed) / work;
+    memset(e->u, 0, sizeof e->u);
+    e->d[COX__FIRST] = 0.1 * ns * 0.1 * ns;
+    e->d[COX__LAUNCH] = 0.02 * ns * 0.02 * ns;
+    e->d[COX__PER_ROW] = 0.3 * ns / work * 0.3 * ns / work;
+    double fixed_alike[COX__UNKNOWNS] = {0.02 * ns, 0.02 * ns, 0};
+    widen(e, fixed_alike, 1.0);
+    double h[COX__UNKNOWNS] = {1, 0, work};
+    update(e, h, 0, 0.03 * ns * 0.03 * ns); /* one frame took `ns` */
+    tidy(e);
+    cox__estimate_scale(e, 1.0, sd);
+}
+
+void cox__estimate_recall(struct cox__estimate *e, double first, double launch, double ns_per_row, double sd)
+{
+    e->x[COX__FIRST] = first;
+    e->x[COX__LAUNCH] = launch;
+    e->x[COX__PER_ROW] = ns_per_row;
+    memset(e->u, 0, sizeof e->u);
+    for (int j = 0; j < COX__UNKNOWNS; j++)
+        e->d[j] = 0.05 * e->x[j] * 0.05 * e->x[j];
+    tidy(e);
+    cox__estimate_scale(e, 1.0, sd);
+}
+
+void cox__estimate_age(struct cox__estimate *e)
+{
+    double v[COX__UNKNOWNS] = {e->x[COX__FIRST], e->x[COX__LAUNCH], e->x[COX__PER_ROW]};
+    widen(e, v, e->drift);
+    for (int j = COX__FIRST; j <= COX__LAUNCH; j++)
+        e->d[j] += SHAPE_SPREAD * e->x[j] * (SHAPE_SPREAD * e->x[j]);
+}
+
+void cox__estimate_scale(struct cox__estimate *e, double factor, double sd)
+{
+    for (int j = 0; j < COX__UNKNOWNS; j++) {
+        e->x[j] *= factor;
+        e->d[j] *= factor * factor;
+    }
+    double v[COX__UNKNOWNS] = {e->x[COX__FIRST], e->x[COX__LAUNCH], e->x[COX__PER_ROW]};
+    widen(e, v, sd * sd);
+    tidy(e);
+}
+
+void cox__estimate_stretch(struct cox__estimate *e, double factor)
+{
+    e->x[COX__PER_ROW] *= factor;
+    e->d[COX__PER_ROW] *= factor * factor;
+    e->u[1] /= factor;
+    e->u[2] /= factor;
+    tidy(e);
+}
+
+double cox__estimate_ns(const struct cox__estimate *e, bool further, double work)
+{
+    return e->x[further ? COX__LAUNCH : COX__FIRST] + e->x[COX__PER_ROW] * work;
+}
+
+double cox__estimate_error(const struct cox__estimate *e, bool further, double work)
+{
+    const double h[COX__UNKNOWNS] = {further ? 0 : 1, further ? 1 : 0, work};
+    double ns = cox__estimate_ns(e, further, work);
+    return limit(spread(e, h) / (ns * ns), 0, 100);
+}
+
+/* --- learning --- */
+
+/* The scale is whatever makes this launch right; what is not known of the shape takes its part. */
+static enum cox__lesson jump(struct cox__estimate *e, const double *h, double ns, double sd)
+{
+    e->suspect = 0;
+    e->up = e->down = e->last = 0;
+    double predicted = h[COX__FIRST] * e->x[COX__FIRST] + h[COX__LAUNCH] * e->x[COX__LAUNCH] +
+                       h[COX__PER_ROW] * e->x[COX__PER_ROW];
+    double v[COX__UNKNOWNS] = {e->x[COX__FIRST], e->x[COX__LAUNCH], e->x[COX__PER_ROW]};
+    double off = ns / predicted - 1;
+    widen(e, v, off * off);
+    update(e, h, ns - predicted, e->variance * ns * predicted);
+    tidy(e);
+    cox__estimate_scale(e, 1, sd);
+    return COX__CHANGED;
+}
+
+enum cox__lesson cox__estimate_learn(struct cox__estimate *e, const struct cox__sample *sample, double *residual,
+                                     double *variance)
+{
+    *residual = *variance = 0;
+    const double h[COX__UNKNOWNS] = {sample->further ? 0 : 1, sample->further ? 1 : 0, sample->work};
+    double ns = cox__estimate_ns(e, sample->further, sample->work);
+    double known = spread(e, h) / (ns * ns);
+    double expected = known + e->variance + sample->work_variance;
+    double deviation = sqrt(expected);
+    double ratio = limit(sample->ns / ns, 1e-6, 1e6);
+    if (sample->unfinished && ratio < 1.2)
+        return COX__LEARNED;
+    if (sample->unfinished)
+        ratio *= UNFINISHED;
+
+    double far = fmax(FAR_LEAST, FAR * deviation);
+    if (ratio > 1 + far) {
+        if (e->suspect > 0) { /* the second in a row */
+            double factor = sample->unfinished || e->suspect_unfinished || e->suspect > 2 * ratio
+                                ? ratio
+                                : sqrt(ratio * e->suspect);
+            return jump(e, h, factor * ns, sample->unfinished ? 3 * REOPEN : REOPEN);
+        }
+        if (sample->further)
+            return COX__LEARNED; /* heavy rows or an outlier; the device's next band will tell */
+        e->suspect = ratio;
+        e->suspect_unfinished = sample->unfinished;
+        return COX__SUSPECTED;
+    }
+    if (ratio * (1 + far) < 1)
+        return jump(e, h, ratio * ns, REOPEN);
+    e->suspect = 0;
+
+    double z = clip((ratio - 1) / deviation);
+    *residual = z * deviation;
+    *variance = expected;
+    double r = (e->variance + sample->work_variance) * ns * ns;
+    update(e, h, *residual * ns, r > 0 ? r : 1e-12);
+    tidy(e);
+
+    /* The jitter's share of the residual, as an expectation-maximisation step would have it. */
+    double share = e->variance / expected;
+    double jitter = share * share * *residual * *residual + e->variance * (1 - share);
+    e->launches += 1;
+    e->variance += fmax(VARIANCE_GAIN, 0.5 / (e->launches + 4)) * (jitter - e->variance);
+    e->variance = limit(e->variance, VARIANCE_MIN, VARIANCE_MAX);
+    if (sample->further)
+        return COX__LEARNED;
+
+    e->frames += 1;
+    e->surprise += fmax(SURPRISE_GAIN, 1 / e->frames) * (*residual * *residual - e->surprise);
+    e->drift *= 1 + DRIFT_RATE * (limit(z * e->last, -2, 4) - DRIFT_BIAS);
+    e->drift = limit(e->drift, DRIFT_MIN, DRIFT_MAX);
+    e->last = z;
+    e->up = fmax(0, e->up + z - CUSUM_SLACK);
+    e->down = fmax(0, e->down - z - CUSUM_SLACK);
+    if (e->up < CUSUM_ALARM && e->down < CUSUM_ALARM)
+        return COX__LEARNED;
+    e->up = e->down = 0;
+    cox__estimate_scale(e, 1.0, REOPEN);
+    return COX__CHANGED;
+}
