@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lab_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const double lab_run_bar_oracle = 1.03, lab_run_bar_single = 1.01;
+const uint32_t lab_run_bar_settled = 3;
+
+enum { WINDOW = 8, WINDOW_LEAST = 4 };
+static const double settled_share = 0.75; /* of the window's frames */
+static const double settled_near = 1.05;
+
+bool lab_run_reference_of(const struct lab_sweep *sweep, struct lab_run_reference *out)
+{
+    *out = (struct lab_run_reference){.device_count = sweep->device_count};
+    if (!lab_sweep_oracle(sweep, &out->oracle))
+        return false;
+    memcpy(out->oracle_rows, sweep->candidates[out->oracle.candidate].rows, sizeof out->oracle_rows);
+    for (uint32_t d = 0; d < sweep->device_count; d++) {
+        out->solo[d] = lab_spread_of(sweep->candidates[d].ns, sweep->candidates[d].count);
+        const struct lab_spread *best = &out->solo[out->best_solo];
+        if (out->solo[d].count && (!best->count || out->solo[d].p50_ns < best->p50_ns))
+            out->best_solo = d;
+    }
+    return true;
+}
+
+static bool counts(const struct lab_run_frame *frame)
+{
+    return !frame->failed && !frame->disturbed;
+}
+
+uint32_t lab_run_settled(const struct lab_run_frame *frames, uint64_t first, uint64_t end,
+                         const struct lab_spread *oracle)
+{
+    double limit = settled_near * oracle->p50_ns;
+    if (oracle->p90_ns > limit)
+        limit = oracle->p90_ns;
+    for (uint64_t from = first; from < end; from++) {
+        uint32_t seen = 0, near = 0;
+        if (!counts(&frames[from]) || frames[from].ns > limit)
+            continue;
+        for (uint64_t f = from; f < end && seen < WINDOW; f++) {
+            seen += counts(&frames[f]);
+            near += counts(&frames[f]) && frames[f].ns <= limit;
+        }
+        if (seen >= WINDOW_LEAST && near >= settled_share * seen)
+            return (uint32_t)(from - first);
+    }
+    return LAB_RUN_NEVER;
+}
+
+static double ratio(double value, double of)
+{
+    return of > 0 ? value / of : 0;
+}
+
+static void compare(const struct lab_run_reference *reference, struct lab_run_figures *out)
+{
+    const struct lab_spread *single = &reference->solo[reference->best_solo];
+    double rate = 0;
+    for (uint32_t d = 0; d < reference->device_count; d++)
+        rate += ratio(1, reference->solo[d].p50_ns);
+    out->over_oracle = ratio(out->spread.p50_ns, reference->oracle.spread.p50_ns);
+    out->over_single = ratio(out->spread.p50_ns, single->p50_ns);
+    out->mean_over_oracle = ratio(out->spread.mean_ns, reference->oracle.spread.mean_ns);
+    out->mean_over_single = ratio(out->spread.mean_ns, single->mean_ns);
+    out->efficiency = ratio(1, out->spread.p50_ns * rate);
+}
+
+bool lab_run_figures_of(const struct lab_run_frame *frames, uint64_t first, uint64_t end,
+                        const struct lab_run_reference *reference, struct lab_run_figures *out)
+{
+    *out = (struct lab_run_figures){.joules = -1, .settled = LAB_RUN_NEVER};
+    if (end <= first)
+        return true;
+    double *ns = malloc((size_t)(end - first) * sizeof *ns), joules = 0;
+    uint64_t metered = 0, changed = 0;
+    if (!ns)
+        return false;
+    for (uint64_t f = first; f < end; f++) {
+        const struct lab_run_frame *frame = &frames[f];
+        changed += f > first && frame->split != frame[-1].split;
+        out->failed += frame->failed;
+        out->disturbed += frame->disturbed && !frame->failed;
+        if (!counts(frame))
+            continue;
+        ns[out->frames++] = frame->ns;
+        if (frame->joules >= 0) {
+            joules += frame->joules;
+            metered++;
+        }
+    }
+    out->spread = lab_spread_of(ns, (size_t)out->frames);
+    free(ns);
+    if (metered)
+        out->joules = joules / (double)metered;
+    if (end - first > 1)
+        out->changes = 100.0 * (double)changed / (double)(end - first - 1);
+    if (out->frames)
+        compare(reference, out);
+    out->settled = lab_run_settled(frames, first, end, &reference->oracle.spread);
+    return true;
+}
+
+struct lab_run_verdict lab_run_judge(const struct lab_run_figures *figures, const struct lab_run_reference *references,
+                                     const struct lab_phase *phases, uint32_t phase_count)
+{
+    struct lab_run_verdict verdict = {.over_oracle = 0};
+    double time = 0, single = 0;
+    for (uint32_t p = 0; p < phase_count; p++) {
+        const struct lab_run_reference *reference = &references[p];
+        double frames = (double)(phases[p].end_frame - phases[p].first_frame);
+        time += frames * figures[p].spread.mean_ns;
+        single += frames * reference->solo[reference->best_solo].mean_ns;
+        if (figures[p].over_oracle > verdict.over_oracle)
+            verdict.over_oracle = figures[p].over_oracle;
+        if (p > 0 && figures[p].settled > verdict.settled)
+            verdict.settled = figures[p].settled;
+        if (figures[p].frames == 0)
+            verdict.over_oracle = 1e9; /* nothing is shown by no frame */
+    }
+    verdict.over_single = ratio(time, single);
+    verdict.met = verdict.over_oracle <= lab_run_bar_oracle && verdict.over_single <= lab_run_bar_single &&
+                  verdict.settled <= lab_run_bar_settled;
+    return verdict;
+}

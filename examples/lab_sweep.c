@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lab_sweep.h"
+#include "common/figures.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FEW_TURNS = 2 };
+static const double hopeless = 1.12; /* times the best median: not worth more samples */
+
+/* --- Candidates ---------------------------------------------------------------------------------------------------- */
+
+void lab_sweep_begin(struct lab_sweep *sweep, uint32_t device_count, uint32_t rows, uint32_t granule, uint32_t turn)
+{
+    *sweep = (struct lab_sweep){
+        .device_count = device_count, .rows = rows, .granule = granule, .turn = turn, .count = device_count};
+    for (uint32_t d = 0; d < device_count; d++)
+        sweep->candidates[d].rows[d] = rows;
+}
+
+void lab_sweep_end(struct lab_sweep *sweep)
+{
+    for (uint32_t c = 0; c < sweep->count; c++)
+        free(sweep->candidates[c].ns);
+    sweep->count = 0;
+}
+
+static uint32_t all_devices(const struct lab_sweep *sweep)
+{
+    return sweep->device_count >= 32 ? UINT32_MAX : (1u << sweep->device_count) - 1;
+}
+
+/* The last device with rows has the frame's end, and with it what is no whole granule. */
+static uint32_t last_of(const uint32_t *rows, uint32_t device_count)
+{
+    uint32_t last = 0;
+    for (uint32_t d = 0; d < device_count; d++)
+        if (rows[d])
+            last = d;
+    return last;
+}
+
+void lab_sweep_balance(const struct lab_sweep *sweep, const double *speed, uint32_t subset, uint32_t *rows)
+{
+    double sum = 0, before = 0;
+    uint32_t used = 0;
+    for (uint32_t d = 0; d < sweep->device_count; d++)
+        sum += subset >> d & 1 ? speed[d] : 0;
+    for (uint32_t d = 0; d < sweep->device_count; d++) {
+        rows[d] = 0;
+        if (!(subset >> d & 1))
+            continue;
+        before += speed[d];
+        double granules = sum > 0 ? floor(before / sum * sweep->rows / sweep->granule + 0.5) : 0;
+        uint32_t end = granules * sweep->granule >= sweep->rows ? sweep->rows : (uint32_t)granules * sweep->granule;
+        if (!(subset >> d >> 1)) /* the last one */
+            end = sweep->rows;
+        rows[d] = end > used ? end - used : 0;
+        used = end > used ? end : used;
+    }
+}
+
+static bool is_known(const struct lab_sweep *sweep, const uint32_t *rows)
+{
+    for (uint32_t c = 0; c < sweep->count; c++)
+        if (memcmp(sweep->candidates[c].rows, rows, sweep->device_count * sizeof *rows) == 0)
+            return true;
+    return false;
+}
+
+static void propose(struct lab_sweep *sweep, const uint32_t *rows)
+{
+    if (sweep->count == LAB_CANDIDATES_MAX || is_known(sweep, rows))
+        return;
+    struct lab_candidate *candidate = &sweep->candidates[sweep->count++];
+    *candidate = (struct lab_candidate){.count = 0};
+    memcpy(candidate->rows, rows, sweep->device_count * sizeof *rows);
+}
+
+/* Move a share of the frame's rows from one device to another, at least a granule, in whole granules. */
+static void propose_moved(struct lab_sweep *sweep, const uint32_t *base, uint32_t from, uint32_t to, double share)
+{
+    uint32_t rows[COX_DEVICES_MAX];
+    uint32_t granules = (uint32_t)(share * sweep->rows / sweep->granule + 0.5);
+    uint32_t moved = (granules ? granules : 1) * sweep->granule;
+    memcpy(rows, base, sweep->device_count * sizeof *rows);
+    if (rows[from] <= moved || (rows[from] - moved < sweep->granule && from != last_of(base, sweep->device_count)))
+        return;
+    rows[from] -= moved;
+    rows[to] += moved;
+    propose(sweep, rows);
+}
+
+/* Between every two devices with rows; of more than four only between neighbours. */
+static void propose_around(struct lab_sweep *sweep, const uint32_t *base, const double *shares, uint32_t share_count)
+{
+    uint32_t with[COX_DEVICES_MAX], count = 0;
+    for (uint32_t d = 0; d < sweep->device_count; d++)
+        if (base[d])
+            with[count++] = d;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < count; j++) {
+            bool neighbours = (i + 1) % count == j || (j + 1) % count == i;
+            if (i == j || (count > 4 && !neighbours))
+                continue;
+            for (uint32_t s = 0; s < share_count; s++)
+                propose_moved(sweep, base, with[i], with[j], shares[s]);
+        }
+}
+
+static void spread_subset(struct lab_sweep *sweep, const double *speed, uint32_t subset)
+{
+    static const double two[] = {0.007, 0.015, 0.025, 0.04, 0.06, 0.09, 0.13}, three[] = {0.015, 0.04, 0.09},
+                        more[] = {0.02, 0.06};
+    uint32_t base[COX_DEVICES_MAX], devices = sweep->device_count;
+    bool all = subset == all_devices(sweep);
+    lab_sweep_balance(sweep, speed, subset, base);
+    propose(sweep, base);
+    if (devices == 2)
+        propose_around(sweep, base, two, 7);
+    else if (devices == 3 && all)
+        propose_around(sweep, base, three, 3);
+    else if (devices == 3 || all)
+        propose_around(sweep, base, more, 2);
+}
+
+void lab_sweep_spread(struct lab_sweep *sweep, const double *speed)
+{
+    uint32_t devices = sweep->device_count;
+    if (devices < 2)
+        return;
+    spread_subset(sweep, speed, all_devices(sweep));
+    if (devices <= 4) {
+        for (uint32_t subset = 1; subset < all_devices(sweep); subset++)
+            if (subset & (subset - 1)) /* two or more */
+                spread_subset(sweep, speed, subset);
+        return;
+    }
+    uint32_t fastest = 0; /* the k fastest of many */
+    for (uint32_t k = 1; k < devices; k++) {
+        uint32_t next = UINT32_MAX;
+        for (uint32_t d = 0; d < devices; d++)
+            if (!(fastest >> d & 1) && (next == UINT32_MAX || speed[d] > speed[next]))
+                next = d;
+        fastest |= 1u << next;
+        if (k > 1)
+            spread_subset(sweep, speed, fastest);
+    }
+}
+
+/* --- Samples ------------------------------------------------------------------------------------------------------- */
+
+bool lab_sweep_add(struct lab_sweep *sweep, uint32_t candidate, double ns)
+{
+    struct lab_candidate *c = &sweep->candidates[candidate];
+    if (c->count == c->room) {
+        size_t room = c->room ? 2 * c->room : 64;
+        double *more = realloc(c->ns, room * sizeof *more);
+        if (!more)
+            return false;
+        c->ns = more;
+        c->room = room;
+    }
+    c->ns[c->count++] = ns;
+    return true;
+}
+
+void lab_sweep_mark(struct lab_sweep *sweep)
+{
+    for (uint32_t c = 0; c < sweep->count; c++)
+        sweep->candidates[c].marked = sweep->candidates[c].count;
+}
+
+void lab_sweep_undo(struct lab_sweep *sweep)
+{
+    for (uint32_t c = 0; c < sweep->count; c++)
+        sweep->candidates[c].count = sweep->candidates[c].marked;
+}
+
+struct lab_spread lab_spread_of(const double *ns, size_t count)
+{
+    struct lab_spread spread = {.count = count};
+    double *sorted = count ? malloc(count * sizeof *sorted) : NULL;
+    if (!sorted)
+        return (struct lab_spread){.count = 0};
+    for (size_t i = 0; i < count; i++) {
+        sorted[i] = ns[i];
+        spread.mean_ns += ns[i] / (double)count;
+    }
+    spread.p50_ns = figures_quantile(sorted, count, 0.5);
+    spread.p90_ns = figures_quantile(sorted, count, 0.9);
+    spread.p99_ns = figures_quantile(sorted, count, 0.99);
+    free(sorted);
+    return spread;
+}
+
+/* The best by median. UINT32_MAX = there is none. */
+static uint32_t best_of(const struct lab_spread *spreads, uint32_t count)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t c = 0; c < count; c++)
+        if (spreads[c].count && (best == UINT32_MAX || spreads[c].p50_ns < spreads[best].p50_ns))
+            best = c;
+    return best;
+}
+
+static uint32_t best_so_far(const struct lab_sweep *sweep, double *p50_ns)
+{
+    struct lab_spread spreads[LAB_CANDIDATES_MAX];
+    for (uint32_t c = 0; c < sweep->count; c++)
+        spreads[c] = lab_spread_of(sweep->candidates[c].ns, sweep->candidates[c].count);
+    uint32_t best = best_of(spreads, sweep->count);
+    *p50_ns = best == UINT32_MAX ? 0 : spreads[best].p50_ns;
+    return best;
+}
+
+void lab_sweep_propose(struct lab_sweep *sweep, const uint32_t *rows)
+{
+    double speed[COX_DEVICES_MAX];
+    uint32_t rounded[COX_DEVICES_MAX] = {0}, subset = 0;
+    for (uint32_t d = 0; d < sweep->device_count; d++) {
+        speed[d] = rows[d];
+        if (rows[d] >= sweep->granule)
+            subset |= 1u << d;
+    }
+    if (!(subset & (subset - 1)))
+        return; /* one device alone is there already */
+    lab_sweep_balance(sweep, speed, subset, rounded);
+    propose(sweep, rounded);
+}
+
+void lab_sweep_refine(struct lab_sweep *sweep, double step)
+{
+    double p50_ns;
+    uint32_t best = best_so_far(sweep, &p50_ns);
+    if (best == UINT32_MAX || best < sweep->device_count)
+        return;
+    uint32_t base[COX_DEVICES_MAX];
+    memcpy(base, sweep->candidates[best].rows, sizeof base);
+    propose_around(sweep, base, &step, 1);
+}
+
+double lab_sweep_best_ns(const struct lab_sweep *sweep)
+{
+    double p50_ns;
+    best_so_far(sweep, &p50_ns);
+    return p50_ns;
+}
+
+bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate, double best_ns)
+{
+    const struct lab_candidate *c = &sweep->candidates[candidate];
+    if (candidate < sweep->device_count || c->count < (size_t)FEW_TURNS * sweep->turn)
+        return true;
+    return lab_spread_of(c->ns, c->count).p50_ns <= hopeless * best_ns;
+}
+
+/* Samples of the even or of the odd turns. */
+static struct lab_spread half_of(const struct lab_sweep *sweep, uint32_t candidate, uint32_t half, double *scratch)
+{
+    const struct lab_candidate *c = &sweep->candidates[candidate];
+    size_t count = 0;
+    for (size_t i = 0; i < c->count; i++)
+        if ((i / sweep->turn & 1) == half)
+            scratch[count++] = c->ns[i];
+    return lab_spread_of(scratch, count);
+}
+
+bool lab_sweep_oracle(const struct lab_sweep *sweep, struct lab_swept *out)
+{
+    struct lab_spread halves[2][LAB_CANDIDATES_MAX];
+    double p50_ns;
+    size_t most = 0;
+    *out = (struct lab_swept){.candidate = best_so_far(sweep, &p50_ns)};
+    if (out->candidate == UINT32_MAX)
+        return false;
+    for (uint32_t c = 0; c < sweep->count; c++) {
+        out->swept += sweep->candidates[c].count > 0;
+        most = sweep->candidates[c].count > most ? sweep->candidates[c].count : most;
+    }
+    double *scratch = malloc(most * sizeof *scratch);
+    if (!scratch)
+        return false;
+    const struct lab_candidate *best = &sweep->candidates[out->candidate];
+    out->spread = lab_spread_of(best->ns, best->count);
+    for (uint32_t c = 0; c < sweep->count; c++)
+        for (uint32_t half = 0; half < 2; half++)
+            halves[half][c] = half_of(sweep, c, half, scratch);
+    free(scratch);
+    uint32_t chosen[2] = {best_of(halves[0], sweep->count), best_of(halves[1], sweep->count)};
+    if (chosen[0] == UINT32_MAX || chosen[1] == UINT32_MAX || !halves[1][chosen[0]].count ||
+        !halves[0][chosen[1]].count)
+        return true; /* too few samples for halves */
+    out->spread.p50_ns = (halves[1][chosen[0]].p50_ns + halves[0][chosen[1]].p50_ns) / 2;
+    out->spread.mean_ns = (halves[1][chosen[0]].mean_ns + halves[0][chosen[1]].mean_ns) / 2;
+    return true;
+}
+
+/* --- On devices ---------------------------------------------------------------------------------------------------- */
+
+static _Atomic uint32_t chosen_rows[COX_DEVICES_MAX];
+
+void lab_sweep_choose(const uint32_t *rows, uint32_t device_count)
+{
+    for (uint32_t d = 0; d < COX_DEVICES_MAX; d++)
+        atomic_store(&chosen_rows[d], d < device_count ? rows[d] : 0);
+}
+
+static size_t chosen_bytes(uint32_t device_count)
+{
+    (void)device_count;
+    return 1;
+}
+
+static cox_status chosen_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+{
+    (void)state;
+    (void)view;
+    (void)options;
+    return COX_OK;
+}
+
+static cox_status chosen_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
+{
+    (void)state;
+    uint32_t at = 0;
+    *out = (struct cox_split){.reason = COX_REASON_GIVEN};
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        uint32_t rows = atomic_load(&chosen_rows[d]);
+        if (rows)
+            out->bands[out->band_count++] = (struct cox_band){.device = d, .first_row = at, .rows = rows};
+        at += rows;
+    }
+    return COX_OK;
+}
+
+const struct cox_policy lab_sweep_policy = {
+    .name = "sweep", .state_bytes = chosen_bytes, .init = chosen_init, .split = chosen_split};
