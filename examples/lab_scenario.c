@@ -364,7 +364,7 @@ static bool read_heavy(struct reader *reader, json_t *value, uint32_t index, str
 
 static bool read_scenes(struct reader *reader, json_t *value, struct lab_scenario *out)
 {
-    static const char *const keys[] = {"frames", "segments", "slower", NULL};
+    static const char *const keys[] = {"frames", "segments", "share", "slower", NULL};
     struct place at;
     uint64_t segments = 0;
     if (!value)
@@ -372,7 +372,8 @@ static bool read_scenes(struct reader *reader, json_t *value, struct lab_scenari
     if (!enter(&at, reader, value, keys, "scenes", 0) ||
         !integer(&at, "frames", true, 1, LAB_FRAMES_MAX, &out->scene_frames) ||
         !integer(&at, "segments", true, 1, LAB_SEGMENTS_MAX - 1, &segments) ||
-        !number(&at, "slower", true, 1, 1000, &out->scene_factor))
+        !number(&at, "share", true, 0, 1, &out->scene_share) ||
+        !number(&at, "slower", true, 0.001, 1000, &out->scene_factor))
         return false;
     out->scene_segments = (uint32_t)segments;
     return out->heavy_count == 0 || refuse(&at, NULL, "does not go with \"heavy\"");

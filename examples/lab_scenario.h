@@ -107,6 +107,7 @@ struct lab_scenario {
     struct lab_scenario_heavy heavy[LAB_HEAVY_MAX];
     uint64_t scene_frames; /* 0 = no scenes */
     uint32_t scene_segments;
+    double scene_share;
     double scene_factor;
     enum cox_objective objective;
     uint64_t deadline_ns; /* 0 = none */

@@ -112,7 +112,7 @@ static void make_scene(struct lab_scenario_world *world, uint64_t frame)
     for (uint32_t s = 0; s < world->segment_count; s++) {
         double u = lab_random_uniform(lab_random_bits(world->seed, STREAM_SCENE, scene, s, 0));
         world->segments[s] = (struct segment){(double)world->rows * s / world->segment_count,
-                                              1 + (scenario->scene_factor - 1) * u};
+                                              u < scenario->scene_share ? scenario->scene_factor : 1};
     }
 }
 
