@@ -122,6 +122,13 @@ static void svg_begin(const struct paper *paper, double height)
                 paper->narrow ? "narrow" : "wide", paper->width, height);
 }
 
+static void panel_title(const struct paper *paper, const char *text, double y)
+{
+    label(paper->out, "panel", paper->left, y);
+    html_raw(paper->out, text);
+    label_end(paper->out);
+}
+
 /* --- Axes ------------------------------------------------------------------------------------------------------------ */
 
 struct scale {
@@ -154,16 +161,14 @@ static void tick_text(struct html *out, double value, double step)
 }
 
 /* Lines across the plot with their values at the left. */
-static void value_axis(const struct paper *paper, const struct scale *scale, unsigned ticks, double factor,
-                       const char *unit)
+static void value_axis(const struct paper *paper, const struct scale *scale, unsigned ticks, double factor)
 {
     double low = scale->low / factor, high = scale->high / factor, step = tick_step(high - low, ticks);
     for (double tick = ceil(low / step - 1e-9) * step; tick <= high + step * 1e-9; tick += step) {
         double y = place(scale, tick * factor);
-        line(paper->out, fabs(tick) < step / 2 && low == 0 ? "axis" : "grid", paper->left, y, paper->right, y);
+        line(paper->out, fabs(tick) < step / 2 ? "axis" : "grid", paper->left, y, paper->right, y);
         label(paper->out, "tick end", paper->left - 6, y + 4);
         tick_text(paper->out, fabs(tick) < step / 2 ? 0 : tick, step);
-        html_raw(paper->out, unit);
         label_end(paper->out);
     }
 }
@@ -337,7 +342,7 @@ static void efficiency_block(const struct paper *paper, const struct chart_polic
         double x = place(&scale, i / 2.0);
         line(out, i ? "grid" : "axis", x, top, x, bottom + 2);
         label(out, "tick mid", x, bottom + 15);
-        html_format(out, "%d %%", i * 50);
+        html_format(out, "%d", i * 50);
         label_end(out);
     }
     for (uint32_t i = 0; i < about->count; i++) {
@@ -399,44 +404,36 @@ bool chart_efficiency(struct html *out, const struct chart_policies *about, bool
 
 /* --- Distribution ---------------------------------------------------------------------------------------------------- */
 
-/* From the least time of all to where 99 % of each policy's frames end; a policy that is out of all proportion does not
- * squeeze the others. */
+/* From the least time of all to where 99 % of each policy's frames end, but no farther than what keeps the bulk of them apart:
+ * who has outliers of many times the median does not squeeze the others. */
 static struct scale times_scale(const struct paper *paper, const struct chart_policies *about)
 {
-    double least = INFINITY, most = 0, best = INFINITY;
+    double least = INFINITY, most = 0, middle = 0, best = INFINITY;
     for (uint32_t i = 0; i < about->count; i++) {
         const struct report_figures *figures = &about->all[about->policies[i]];
         if (!figures->frames)
             continue;
         least = fmin(least, figures->least_ns);
-        most = fmax(most, figures->p99_ns * 1.06);
-        best = fmin(best, figures->p99_ns);
+        most = fmax(most, figures->p99_ns * 1.04);
+        middle = fmax(middle, figures->p50_ns);
+        best = fmin(best, figures->p50_ns);
+        for (uint32_t phase = 0; phase < about->run->phase_count; phase++)
+            middle = fmax(middle, about->phases[about->policies[i]][phase].p50_ns); /* NaN is passed over */
     }
-    most = fmin(most, 4 * best);
-    double step = tick_step(fmax(most - least, most * 0.01), 8);
+    most = fmin(most, 1.6 * fmin(middle, 5 * best));
+    most = fmax(most, least * 1.01);
+    double step = tick_step(most - least, 12);
     return (struct scale){floor(least / step) * step, ceil(most / step) * step, paper->left, paper->right};
-}
-
-static void times_mark(struct html *out, const struct scale *scale, double ns, const char *name, double y, bool after)
-{
-    double x = place(scale, ns);
-    line(out, "mark", x, y - 24, x, y + 3);
-    label(out, after ? "value" : "value end", x + (after ? 4 : -4), y - 17);
-    html_raw(out, name);
-    html_raw(out, " ");
-    chart_ms(out, ns);
-    html_raw(out, ns > scale->high ? " →" : "");
-    label_end(out);
 }
 
 static void times_row(const struct paper *paper, const struct chart_policies *about, uint32_t policy,
                       const struct scale *scale, double y)
 {
-    enum { COLUMNS = 110 };
+    enum { COLUMNS = 120 };
     struct html *out = paper->out;
     const struct report_figures *figures = &about->all[policy];
     size_t columns[COLUMNS], most = 1, count = paper->narrow ? COLUMNS / 2 : COLUMNS;
-    double step = (scale->high - scale->low) / (double)count;
+    double step = (scale->high - scale->low) / (double)count, height = 28;
     size_t beyond = report_histogram(paper->run, policy, scale->low, step, count, columns);
     for (size_t i = 0; i < count; i++)
         most = columns[i] > most ? columns[i] : most;
@@ -444,7 +441,7 @@ static void times_row(const struct paper *paper, const struct chart_policies *ab
     html_format(out, "<path class=\"fill p%u\" d=\"", chart_policy_colour(paper->run, policy));
     for (size_t i = 0; i < count; i++) {
         if (columns[i])
-            step_to(out, &steps, i, fmax(26.0 * (double)columns[i] / (double)most, 0.8));
+            step_to(out, &steps, i, fmax(height * (double)columns[i] / (double)most, 0.8));
         else
             step_end(out, &steps, i);
     }
@@ -452,30 +449,49 @@ static void times_row(const struct paper *paper, const struct chart_policies *ab
     html_raw(out, "\"/>");
     line(out, "axis", paper->left, y, paper->right, y);
     if (figures->frames) {
-        bool far = place(scale, figures->p99_ns) > paper->right - 70;
-        times_mark(out, scale, figures->p50_ns, "p50", y, false);
-        times_mark(out, scale, figures->p99_ns, "p99", y, !far);
+        double p50 = place(scale, figures->p50_ns), p99 = place(scale, figures->p99_ns);
+        line(out, "mark", p50, y - height - 3, p50, y + 4);
+        if (figures->p99_ns <= scale->high)
+            line(out, "mark dashed", p99, y - height - 3, p99, y + 4);
     }
-    if (paper->narrow)
-        label(out, "name", paper->left, y - 32);
-    else
-        label(out, "name end", paper->left - 10, y - 4);
+    label(out, paper->narrow ? "name" : "name end", paper->narrow ? paper->left : paper->left - 10,
+          paper->narrow ? y - 36 : y - 4);
     html_text_cut(out, paper->run->policies[policy], 16);
     label_end(out);
+    double figure_y = paper->narrow ? y - 36 : y - 4;
+    label(out, "value end", paper->width - (paper->narrow ? 74 : 66), figure_y);
+    chart_ms(out, figures->p50_ns);
+    label_end(out);
+    label(out, "value end", paper->width - 4, figure_y);
+    chart_ms(out, figures->p99_ns);
+    label_end(out);
     if (beyond) {
-        label(out, "tick end", paper->right, y + 13);
-        html_format(out, "%zu slower →", beyond);
+        label(out, "tick end", paper->right, y - 4);
+        html_format(out, "%zu beyond →", beyond);
         label_end(out);
+    }
+}
+
+/* What the two marks of each row are, over the columns of their numbers. */
+static void times_heads(const struct paper *paper)
+{
+    static const char *const names[] = {"p50", "p99"}, *const classes[] = {"mark", "mark dashed"};
+    for (int i = 0; i < 2; i++) {
+        double x = paper->width - (i ? 4 : paper->narrow ? 74 : 66);
+        line(paper->out, classes[i], x - 28, 3, x - 28, 14);
+        label(paper->out, "panel end", x, 13);
+        html_raw(paper->out, names[i]);
+        label_end(paper->out);
     }
 }
 
 bool chart_times(struct html *out, const struct chart_policies *about, bool narrow)
 {
-    struct paper paper = paper_of(out, about->run, narrow, 6);
+    struct paper paper = paper_of(out, about->run, narrow, 138);
     paper.left = narrow ? 6 : 104;
     struct scale scale = times_scale(&paper, about);
-    double row = narrow ? 62 : 48, top = narrow ? 50 : 40, bottom = top + row * (about->count - 1) + 14;
-    svg_begin(&paper, bottom + 36);
+    double row = narrow ? 66 : 44, top = narrow ? 68 : 54, bottom = top + row * (about->count - 1) + 8;
+    svg_begin(&paper, bottom + 34);
     html_raw(out,
              "<title>Frame times of each policy</title><desc>How many frames took how long, in milliseconds, with the "
              "median and the 99th percentile:");
@@ -488,11 +504,12 @@ bool chart_times(struct html *out, const struct chart_policies *about, bool narr
         chart_ms(out, about->all[about->policies[i]].p99_ns);
     }
     html_raw(out, ".</desc>");
+    times_heads(&paper);
     double step = tick_step((scale.high - scale.low) / 1e6, narrow ? 5 : 9);
     for (double tick = ceil(scale.low / 1e6 / step - 1e-9) * step; tick <= scale.high / 1e6 + step * 1e-9;
          tick += step) {
         double x = place(&scale, tick * 1e6);
-        line(out, "grid", x, 8, x, bottom);
+        line(out, "grid", x, 20, x, bottom);
         label(out, "tick mid", x, bottom + 14);
         tick_text(out, tick, step);
         label_end(out);
@@ -603,11 +620,11 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
         free(values);
         return false;
     }
-    double top = 34, bottom = 250, key = narrow ? 16 * ceil(about->count / 2.0) + 8 : 0;
+    double top = 46, bottom = 262, key = narrow ? 16 * ceil(about->count / 2.0) + 8 : 0;
     if (most - least < 1e3)
         most = least + 1e3;
-    double step = tick_step(most - least, 5);
-    struct scale scale = {floor(least / step) * step, ceil(most / step) * step, bottom, top};
+    double room = 0.03 * (most - least);
+    struct scale scale = {least < 0 ? least - room : 0, most + room, bottom, top};
     svg_begin(&paper, bottom + 38 + key);
     html_raw(out,
              "<title>Regret over time</title><desc>Milliseconds lost against the oracle up to each frame; at the end:");
@@ -617,8 +634,9 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
         html_format(out, " %.1f", last_known(values + i * paper.bins, count) / 1e6);
     }
     html_raw(out, ".</desc>");
-    phase_shades(&paper, 14, 22, bottom);
-    value_axis(&paper, &scale, 5, 1e6, "");
+    phase_shades(&paper, 12, 22, bottom);
+    value_axis(&paper, &scale, 5, 1e6);
+    panel_title(&paper, "Lost against the oracle, ms", top - 6);
     for (uint32_t i = about->count; i-- > 0;)
         regret_line(&paper, about->policies[i], values + i * paper.bins, count, &scale);
     frame_axis(&paper, bottom);
@@ -632,13 +650,6 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
 }
 
 /* --- One session over time ------------------------------------------------------------------------------------------- */
-
-static void panel_title(const struct paper *paper, const char *text, double y)
-{
-    label(paper->out, "panel", paper->left, y);
-    html_raw(paper->out, text);
-    label_end(paper->out);
-}
 
 static double whole_share(const struct report_series *series, uint32_t device)
 {
@@ -674,7 +685,7 @@ static void split_tags(const struct paper *paper, const struct report_series *se
         html_raw(paper->out, "/>");
         label(paper->out, "name", paper->right + 23, tags[i].y);
         html_format(paper->out, "%.0f %%<tspan class=\"value\" dx=\"5\">", 100 * whole_share(series, tags[i].what));
-        html_text_cut(paper->out, paper->run->devices[tags[i].what].name, 19);
+        html_text_cut(paper->out, paper->run->devices[tags[i].what].name, 21);
         html_raw(paper->out, "</tspan>");
         label_end(paper->out);
     }
@@ -712,25 +723,28 @@ static void split_panel(const struct paper *paper, const struct report_series *s
         split_tags(paper, series, top, bottom);
 }
 
-/* From zero to what all but the rarest frames need. */
-static double finish_most(const struct report_series *series)
+/* From zero to well above what is usual in each phase; rare frames that took many times as long are cut off, and `*peak` tells
+ * the longest of them. */
+static struct scale finish_scale(const struct chart_policies *about, uint32_t policy,
+                                 const struct report_series *series, double top, double bottom, double *peak)
 {
-    double most = 0, mean = 0, count = 0;
+    double usual = about->all[policy].p50_ns, most = 1;
+    for (uint32_t phase = 0; phase < about->run->phase_count; phase++)
+        usual = fmax(usual, about->phases[policy][phase].p50_ns);
     for (size_t i = 0; i < series->bins; i++) {
-        mean += series->time_ns[i].mean * (double)series->time_ns[i].count;
-        count += (double)series->time_ns[i].count;
         if (series->time_ns[i].count)
             most = fmax(most, series->time_ns[i].most);
+        if (series->oracle_ns[i].count)
+            usual = fmax(usual, series->oracle_ns[i].mean);
     }
-    double bound = 0;
-    for (size_t i = 0; i < series->bins; i++)
-        if (series->time_ns[i].count)
-            bound = fmax(bound, fmin(series->time_ns[i].mean, 4 * mean / count));
-    return fmin(most, 1.5 * bound);
+    double high = fmin(most, fmax(1.6 * usual, 1)), step = tick_step(high, 4);
+    struct scale scale = {0, ceil(high / step) * step, bottom, top};
+    *peak = most > scale.high ? most : NAN;
+    return scale;
 }
 
 static void finish_tags(const struct paper *paper, const struct report_series *series, const struct scale *scale,
-                        double top, double bottom)
+                        double peak, double top, double bottom)
 {
     size_t last = series->bins;
     while (last && !series->time_ns[last - 1].count)
@@ -738,32 +752,38 @@ static void finish_tags(const struct paper *paper, const struct report_series *s
     if (!last)
         return;
     const struct report_bin *oracle = &series->oracle_ns[last - 1];
-    bool low = oracle->count && place(scale, oracle->mean) > bottom - 18;
+    double oracle_y = oracle->count ? fmin(fmax(place(scale, oracle->mean) + 4, top + 8), bottom) : top;
     if (oracle->count) {
-        double y = fmin(fmax(place(scale, oracle->mean) + 4, top + 8), bottom);
-        line(paper->out, "oracle", paper->right + 4, y - 4, paper->right + 20, y - 4);
-        label(paper->out, "value", paper->right + 24, y);
+        line(paper->out, "oracle", paper->right + 9, oracle_y - 4, paper->right + 25, oracle_y - 4);
+        label(paper->out, "value", paper->right + 30, oracle_y);
         html_raw(paper->out, "oracle ");
         chart_ms(paper->out, oracle->mean);
         label_end(paper->out);
     }
     if (series->frames_a_bin > 1) {
-        double y = low ? top + 12 : bottom;
-        rectangle(paper->out, "range", paper->right + 4, y - 9, 16, 10);
+        double y = oracle_y + (oracle_y > (top + bottom) / 2 ? -17 : 17);
+        rectangle(paper->out, "range", paper->right + 9, y - 9, 16, 10);
         html_raw(paper->out, "/>");
-        label(paper->out, "value", paper->right + 24, y);
+        label(paper->out, "value", paper->right + 30, y);
         html_raw(paper->out, "frame, least to most");
+        label_end(paper->out);
+    }
+    if (!isnan(peak)) {
+        double y = oracle_y > (top + bottom) / 2 ? top + 8 : bottom;
+        label(paper->out, "value", paper->right + 9, y);
+        html_raw(paper->out, "↑ at most ");
+        chart_ms(paper->out, peak);
         label_end(paper->out);
     }
 }
 
-static void finish_panel(const struct paper *paper, const struct report_series *series, double top, double bottom)
+static void finish_panel(const struct paper *paper, const struct chart_policies *about, uint32_t policy,
+                         const struct report_series *series, double top, double bottom)
 {
     enum { LINES_MAX = 8 };
-    struct scale scale = {0, fmax(finish_most(series), 1), bottom, top};
-    double step = tick_step(scale.high, 4);
-    scale.high = ceil(scale.high / step) * step;
-    value_axis(paper, &scale, 4, 1e6, "");
+    double peak;
+    struct scale scale = finish_scale(about, policy, series, top, bottom, &peak);
+    value_axis(paper, &scale, 4, 1e6);
     if (series->frames_a_bin > 1)
         range_band(paper, "range", series->time_ns, series->bins, &scale);
     for (uint32_t device = 0; device < series->device_count && series->device_count <= LINES_MAX; device++) {
@@ -777,7 +797,7 @@ static void finish_panel(const struct paper *paper, const struct report_series *
     }
     mean_line(paper, "oracle", series->oracle_ns, series->bins, 1, &scale);
     if (!paper->narrow)
-        finish_tags(paper, series, &scale, top, bottom);
+        finish_tags(paper, series, &scale, peak, top, bottom);
 }
 
 static void error_panel(const struct paper *paper, const struct report_series *series, double top, double bottom)
@@ -819,7 +839,7 @@ static double reason_lanes(const struct paper *paper, const struct report_source
         label(out, "name", paper->narrow ? paper->left : paper->right + 9, paper->narrow ? y - 3 : y + 11);
         html_format(out, "%zu<tspan class=\"value\" dx=\"6\">", counts[reason]);
         char *short_text = strndup(text, head);
-        html_text_cut(out, short_text, paper->narrow ? 40 : 27);
+        html_text_cut(out, short_text, paper->narrow ? 40 : 26);
         free(short_text);
         html_raw(out, "</tspan>");
         label_end(out);
@@ -862,7 +882,7 @@ bool chart_session(struct html *out, const struct chart_policies *about, const s
                    bool narrow)
 {
     enum { TITLE = 20, GAP = 14 };
-    struct paper paper = paper_of(out, about->run, narrow, 196);
+    struct paper paper = paper_of(out, about->run, narrow, 212);
     struct report_series series;
     if (!report_series(about->run, session, paper.bins, &series))
         return false;
@@ -882,7 +902,7 @@ bool chart_session(struct html *out, const struct chart_policies *about, const s
     panel_title(&paper, "Rows of each device, per cent", split - 7);
     split_panel(&paper, &series, split, split_end);
     panel_title(&paper, "When each device is done, ms", finish - 7);
-    finish_panel(&paper, &series, finish, finish_end);
+    finish_panel(&paper, about, session->policy, &series, finish, finish_end);
     if (predicted) {
         panel_title(&paper, "Frame time, measured ÷ predicted", error - 7);
         error_panel(&paper, &series, error, error_end);

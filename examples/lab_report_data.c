@@ -169,9 +169,10 @@ static uint32_t find_phase(const struct report_run *run, int64_t number)
 static struct report_phase *add_phase(struct report_run *run)
 {
     struct report_phase *phase = &run->phases[run->phase_count++];
-    *phase = (struct report_phase){.oracle_ns = NAN, .best_ns = NAN, .ideal_ns = NAN};
+    *phase = (struct report_phase){
+        .oracle_ns = NAN, .oracle_mean_ns = NAN, .best_ns = NAN, .best_mean_ns = NAN, .ideal_ns = NAN};
     for (int i = 0; i < COX_DEVICES_MAX; i++)
-        phase->solo_ns[i] = NAN;
+        phase->solo_ns[i] = phase->solo_mean_ns[i] = NAN;
     return phase;
 }
 
@@ -260,6 +261,38 @@ static bool read_references(struct reader *reader, struct report_run *run)
             phase->solo_ns[device] = ns;
     }
     sqlite3_finalize(statement);
+    return more == 0;
+}
+
+/* A mean is held against a mean: frame times are skewed, and above their median even for the oracle's own split. */
+static bool read_reference_means(struct reader *reader, struct report_run *run)
+{
+    sqlite3_stmt *statement;
+    if (!prepare(reader, &statement,
+                 "SELECT f.phase, s.device, avg(f.wall_ns), s.ratios, s.kind = 'sweep' FROM session s JOIN frame f"
+                 " ON f.session = s.session WHERE s.run = ?1 AND s.kind IN ('solo', 'sweep') AND f.status = 0"
+                 " AND f.wall_ns > 0 GROUP BY s.kind, s.device, s.ratios, f.phase"))
+        return false;
+    sqlite3_bind_int64(statement, 1, run->number);
+    int more;
+    while ((more = next_row(reader, statement)) > 0) {
+        uint32_t index = find_phase(run, sqlite3_column_int64(statement, 0));
+        if (index == run->phase_count)
+            continue;
+        struct report_phase *phase = &run->phases[index];
+        uint32_t device = find_device(run, sqlite3_column_int64(statement, 1));
+        const char *ratios = (const char *)sqlite3_column_text(statement, 3);
+        if (!sqlite3_column_int(statement, 4) && device < run->device_count && phase->solo_ns[device] > 0)
+            phase->solo_mean_ns[device] = time_at(statement, 2);
+        else if (ratios && phase->oracle_ns > 0 && phase->oracle_ratios && !strcmp(ratios, phase->oracle_ratios))
+            phase->oracle_mean_ns = time_at(statement, 2);
+    }
+    sqlite3_finalize(statement);
+    return more == 0;
+}
+
+static void combine_references(struct report_run *run)
+{
     for (uint32_t i = 0; i < run->phase_count; i++) {
         struct report_phase *phase = &run->phases[i];
         double rate = 0;
@@ -267,11 +300,11 @@ static bool read_references(struct reader *reader, struct report_run *run)
             if (phase->solo_ns[device] > 0) {
                 rate += 1 / phase->solo_ns[device];
                 phase->best_ns = fmin(phase->best_ns, phase->solo_ns[device]);
+                phase->best_mean_ns = fmin(phase->best_mean_ns, phase->solo_mean_ns[device]);
             }
         if (rate > 0)
             phase->ideal_ns = 1 / rate;
     }
-    return more == 0;
 }
 
 /* --- Sessions -------------------------------------------------------------------------------------------------------- */
@@ -376,7 +409,10 @@ static bool read_frames(struct reader *reader, const struct report_run *run, str
                                      .joules = joules >= 0 ? joules : NAN};
         if (out->failed)
             out->time_ns = NAN;
-        out->oracle_ns = out->phase < run->phase_count ? run->phases[out->phase].oracle_ns : NAN;
+        const struct report_phase *phase = &run->phases[out->phase];
+        out->oracle_ns = NAN;
+        if (out->phase < run->phase_count)
+            out->oracle_ns = isnan(phase->oracle_mean_ns) ? phase->oracle_ns : phase->oracle_mean_ns;
     }
     sqlite3_finalize(statement);
     return more == 0;
@@ -468,8 +504,9 @@ static void take_oracle_frames(struct report_run *run)
 static bool read_run(struct reader *reader, struct report_run *run)
 {
     if (!read_devices(reader, run) || !read_phases(reader, run) || !read_disturbances(reader, run) ||
-        !read_references(reader, run) || !read_sessions(reader, run))
+        !read_references(reader, run) || !read_reference_means(reader, run) || !read_sessions(reader, run))
         return false;
+    combine_references(run);
     double cells = 0;
     for (size_t i = 0; i < run->session_count; i++) {
         struct report_session *session = &run->sessions[i];

@@ -28,11 +28,13 @@ struct report_phase {
     double first_frame, end_frame;
     char *text;
     bool disturbed;
-    double oracle_ns; /* NaN = not measured, as every number below that may be missing */
+    /* Frame times of the best static split and of each device alone: medians as the database has them, means of the frames they
+     * come from. NaN = not measured, as every number below that may be missing. */
+    double oracle_ns, oracle_mean_ns;
     char *oracle_ratios;
-    double solo_ns[COX_DEVICES_MAX];
-    double best_ns;  /* the least of them */
-    double ideal_ns; /* what all devices would take together without loss: 1 / sum of 1 / solo_ns */
+    double solo_ns[COX_DEVICES_MAX], solo_mean_ns[COX_DEVICES_MAX];
+    double best_ns, best_mean_ns; /* the least of them */
+    double ideal_ns;              /* what all devices would take together without loss: 1 / sum of 1 / solo_ns */
 };
 
 struct report_disturbance {
@@ -52,7 +54,7 @@ struct report_frame {
     double predicted_ns;
     double rival_ns;
     double joules;
-    double oracle_ns; /* what the oracle took for this frame, or takes in its phase */
+    double oracle_ns; /* what the oracle took for this frame, or takes in its phase in the mean */
 };
 
 struct report_session {

@@ -43,7 +43,7 @@ static double value_of(struct quotient quotient)
 }
 
 struct sums {
-    struct quotient mean, over_oracle, over_best, efficiency, joules, per_second, last_to_first;
+    struct quotient mean, over_oracle, over_best, joules, per_second, last_to_first;
     double regret_ns;
     bool regret_known;
     size_t moves, split;
@@ -70,9 +70,9 @@ static void add_frame(const struct report_run *run, const struct report_session 
     const struct report_frame *frame = &session->frames[index];
     const struct report_phase *phase = frame->phase < run->phase_count ? &run->phases[frame->phase] : NULL;
     add(&sums->mean, frame->time_ns, 1);
-    add(&sums->over_oracle, frame->time_ns, frame->oracle_ns);
-    add(&sums->over_best, frame->time_ns, phase ? phase->best_ns : NAN);
-    add(&sums->efficiency, phase ? phase->ideal_ns : NAN, frame->time_ns);
+    bool means = run->oracle_by_frame || (phase && !isnan(phase->oracle_mean_ns));
+    add(&sums->over_oracle, frame->time_ns, means ? frame->oracle_ns : NAN);
+    add(&sums->over_best, frame->time_ns, phase ? phase->best_mean_ns : NAN);
     add(&sums->joules, frame->joules, 1);
     add(&sums->per_second, 1, frame->period_ns / 1e9);
     if (isfinite(frame->oracle_ns)) {
@@ -89,13 +89,22 @@ static void add_frame(const struct report_run *run, const struct report_session 
 static const double settled = 1.05;
 enum { SETTLE_WINDOW = 5 };
 
+/* What the oracle usually takes. */
+static double usual_oracle(const struct report_run *run, const struct report_frame *frame)
+{
+    if (run->oracle_by_frame || frame->phase >= run->phase_count)
+        return frame->oracle_ns;
+    return run->phases[frame->phase].oracle_ns;
+}
+
 /* Whether T is within 5 % of the oracle's at `index`, and in the median of the next frames of the phase. */
-static bool is_settled(const struct report_session *session, size_t index, size_t end)
+static bool is_settled(const struct report_run *run, const struct report_session *session, size_t index, size_t end)
 {
     double ratios[SETTLE_WINDOW];
     size_t count = 0;
     for (size_t i = index; i < end && count < SETTLE_WINDOW; i++) {
-        double ratio = session->frames[i].time_ns / session->frames[i].oracle_ns;
+        const struct report_frame *frame = &session->frames[i];
+        double ratio = frame->time_ns / usual_oracle(run, frame);
         ratios[count++] = isnan(ratio) ? INFINITY : ratio;
     }
     if (!count || !(ratios[0] <= settled))
@@ -105,7 +114,7 @@ static bool is_settled(const struct report_session *session, size_t index, size_
 }
 
 /* NaN where the session has no frame in the phase, or the oracle is not known. */
-static double settle_frames(const struct report_session *session, uint32_t phase)
+static double settle_frames(const struct report_run *run, const struct report_session *session, uint32_t phase)
 {
     size_t first = 0, end;
     while (first < session->frame_count && session->frames[first].phase != phase)
@@ -115,7 +124,7 @@ static double settle_frames(const struct report_session *session, uint32_t phase
     if (first == end || isnan(session->frames[first].oracle_ns))
         return NAN;
     for (size_t i = first; i < end; i++)
-        if (is_settled(session, i, end))
+        if (is_settled(run, session, i, end))
             return (double)(i - first);
     return INFINITY;
 }
@@ -132,7 +141,6 @@ static void finish_figures(const struct sums *sums, double *times, size_t sessio
     out->most_ns = out->frames ? times[out->frames - 1] : NAN;
     out->over_oracle = value_of(sums->over_oracle);
     out->over_best = value_of(sums->over_best);
-    out->efficiency = value_of(sums->efficiency);
     out->moves = sums->split ? 100.0 * (double)sums->moves / (double)sums->split : NAN;
     out->joules = value_of(sums->joules);
     out->per_second = value_of(sums->per_second);
@@ -143,6 +151,27 @@ static void finish_figures(const struct sums *sums, double *times, size_t sessio
         rows += sums->rows[device];
     for (int device = 0; device < COX_DEVICES_MAX; device++)
         out->share[device] = rows > 0 ? sums->rows[device] / rows : NAN;
+}
+
+/* Median against median. Those of all phases are sums over the phases: there is no median of unlike frames. */
+static bool hold_medians(const struct report_run *run, uint32_t policy, uint32_t phase, struct report_figures *out)
+{
+    struct quotient over_oracle = {0, 0}, over_best = {0, 0}, efficiency = {0, 0};
+    uint32_t first = phase == REPORT_ALL_PHASES ? 0 : phase,
+             last = phase == REPORT_ALL_PHASES ? run->phase_count : phase + 1;
+    for (uint32_t i = first; i < last; i++) {
+        struct report_figures part = *out;
+        if (phase == REPORT_ALL_PHASES && !report_figures(run, policy, i, &part))
+            return false;
+        double p50_ns = (double)part.frames * part.p50_ns, frames = (double)part.frames;
+        add(&over_oracle, p50_ns, frames * run->phases[i].oracle_ns);
+        add(&over_best, p50_ns, frames * run->phases[i].best_ns);
+        add(&efficiency, frames * run->phases[i].ideal_ns, p50_ns);
+    }
+    out->p50_over_oracle = value_of(over_oracle);
+    out->p50_over_best = value_of(over_best);
+    out->efficiency = value_of(efficiency);
+    return true;
 }
 
 bool report_figures(const struct report_run *run, uint32_t policy, uint32_t phase, struct report_figures *out)
@@ -172,7 +201,7 @@ bool report_figures(const struct report_run *run, uint32_t policy, uint32_t phas
             times[out->frames++] = frame->time_ns;
             add_frame(run, session, f, &sums);
         }
-        double settle = phase == REPORT_ALL_PHASES ? NAN : settle_frames(session, phase);
+        double settle = phase == REPORT_ALL_PHASES ? NAN : settle_frames(run, session, phase);
         if (!isnan(settle))
             settles[settles_count++] = settle;
     }
@@ -180,7 +209,7 @@ bool report_figures(const struct report_run *run, uint32_t policy, uint32_t phas
     free(times);
     qsort(settles, settles_count, sizeof settles[0], compare_times);
     out->settle = percentile(settles, settles_count, 50);
-    return true;
+    return hold_medians(run, policy, phase, out);
 }
 
 void report_reasons(const struct report_run *run, uint32_t policy, struct report_reason_figures out[REPORT_REASONS])
@@ -247,7 +276,7 @@ static void put_frame(const struct report_run *run, const struct report_session 
     const struct report_frame *frame = &session->frames[index];
     size_t bin = bin_of(run, frame->frame, out->bins);
     put(&out->time_ns[bin], frame->time_ns);
-    put(&out->oracle_ns[bin], frame->oracle_ns);
+    put(&out->oracle_ns[bin], usual_oracle(run, frame));
     put(&out->error[bin], frame->time_ns / frame->predicted_ns);
     out->reasons[bin * REPORT_REASONS + frame->reason] += 1;
     for (uint32_t device = 0; device < run->device_count; device++) {

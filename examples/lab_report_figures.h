@@ -15,9 +15,12 @@ struct report_figures {
     size_t frames; /* that count */
     size_t failed;
     double mean_ns, p50_ns, p99_ns, least_ns, most_ns;
-    double over_oracle;   /* sum of T / sum of T_oracle over the frames whose T_oracle is known, as below */
-    double over_best;     /* the same with the best single device of the frame's phase */
-    double efficiency;    /* the same, the other way round, with what all devices would take without loss */
+    double over_oracle; /* sum of T / sum of T_oracle: mean against mean */
+    double over_best;   /* the same with the best single device of the frame's phase */
+    double
+        p50_over_oracle; /* median against median; over all phases the sums of them, each as often as it has frames */
+    double p50_over_best;
+    double efficiency;    /* likewise, what all devices would take together without loss / T */
     double moves;         /* split changes per 100 frames */
     double settle;        /* frames until T was within 5 % of the oracle's; INFINITY = never; of a single phase only */
     double joules;        /* a frame */
@@ -53,8 +56,8 @@ struct report_series {
     size_t bins;
     double frames_a_bin;
     uint32_t device_count;
-    struct report_bin *time_ns; /* of each bin */
-    struct report_bin *oracle_ns;
+    struct report_bin *time_ns;   /* of each bin */
+    struct report_bin *oracle_ns; /* its median in the phase, where its frames are not known */
     struct report_bin *error;     /* measured / predicted */
     struct report_bin *finish_ns; /* bins times device_count */
     double *share;                /* likewise: of the rows */

@@ -207,8 +207,8 @@ static struct columns columns_of(const struct chapter *chapter)
     struct columns columns = {.stream = chapter->run->in_flight > 1};
     for (uint32_t i = 0; i < chapter->count; i++) {
         const struct report_figures *all = &chapter->all[chapter->order[i]];
-        columns.oracle |= !isnan(all->over_oracle);
-        columns.best |= !isnan(all->over_best);
+        columns.oracle |= !isnan(all->over_oracle) || !isnan(all->p50_over_oracle);
+        columns.best |= !isnan(all->over_best) || !isnan(all->p50_over_best);
         columns.efficiency |= !isnan(all->efficiency);
         columns.joules |= !isnan(all->joules);
         for (uint32_t phase = 0; phase < chapter->run->phase_count; phase++)
@@ -247,10 +247,14 @@ static void headline_row(const struct chapter *chapter, const struct columns *co
     cell_ms(out, figures->mean_ns, LEAST(mean_ns));
     cell_ms(out, figures->p50_ns, LEAST(p50_ns));
     cell_ms(out, figures->p99_ns, LEAST(p99_ns));
-    if (columns->oracle)
+    if (columns->oracle) {
         cell(out, "ratio", figures->over_oracle, LEAST(over_oracle));
-    if (columns->best)
+        cell(out, "ratio", figures->p50_over_oracle, LEAST(p50_over_oracle));
+    }
+    if (columns->best) {
         cell(out, "ratio", figures->over_best, LEAST(over_best));
+        cell(out, "ratio", figures->p50_over_best, LEAST(p50_over_best));
+    }
     if (columns->efficiency)
         cell(out, "percent", figures->efficiency,
              is_least(chapter, policy, phase, offsetof(struct report_figures, efficiency), -1));
@@ -274,29 +278,30 @@ static void headline_table(const struct chapter *chapter)
     const struct report_run *run = chapter->run;
     struct columns columns = columns_of(chapter);
     bool phases = run->phase_count > 1;
-    table_begin(out, "headline",
+    const char *one = "<th scope=\"col\" rowspan=\"2\">", *three = "<th scope=\"colgroup\" colspan=\"3\">",
+               *two = "<th scope=\"colgroup\" colspan=\"2\">",
+               *pair = "<th scope=\"col\">mean</th><th scope=\"col\">p50</th>";
+    table_begin(out, phases ? "headline phased" : "headline",
                 "Frame times by policy and phase, fastest policy first; the best of each column is bold");
-    html_raw(out, "<thead><tr><th scope=\"col\">Policy</th>");
+    html_format(out, "<thead><tr>%sPolicy</th>", one);
     if (phases)
-        html_raw(out, "<th scope=\"col\">Phase</th>");
-    html_raw(out, "<th scope=\"col\">Frames</th><th scope=\"col\">Mean<i>ms</i></th><th scope=\"col\">p50<i>ms</i></th>"
-                  "<th scope=\"col\">p99<i>ms</i></th>");
+        html_format(out, "%sPhase</th>", one);
+    html_format(out, "%sFrames</th>%sFrame time T, ms</th>", one, three);
     if (columns.oracle)
-        html_raw(out, "<th scope=\"col\">T ÷ T<sub>oracle</sub></th>");
+        html_format(out, "%sT ÷ T<sub>oracle</sub></th>", two);
     if (columns.best)
-        html_raw(out, "<th scope=\"col\">T ÷ T<sub>best single</sub></th>");
+        html_format(out, "%sT ÷ T<sub>best single</sub></th>", two);
     if (columns.efficiency)
-        html_raw(out, "<th scope=\"col\">Efficiency</th>");
-    html_raw(out,
-             "<th scope=\"col\">Split changes<i>per 100 frames</i></th><th scope=\"col\">First to last done<i>of the"
-             " frame</i></th>");
+        html_format(out, "%sEfficiency</th>", one);
+    html_format(out, "%sSplit<i>changes</i><i>per 100</i></th>%sFinish<i>spread</i></th>", one, one);
     if (columns.settle)
-        html_raw(out, "<th scope=\"col\">Settled after<i>frames</i></th>");
+        html_format(out, "%sSettled<i>after</i><i>frames</i></th>", one);
     if (columns.stream)
-        html_raw(out, "<th scope=\"col\">Frames<i>per second</i></th>");
+        html_format(out, "%sFrames<i>per second</i></th>", one);
     if (columns.joules)
-        html_raw(out, "<th scope=\"col\">Energy<i>J per frame</i></th>");
-    html_raw(out, "</tr></thead>\n");
+        html_format(out, "%sEnergy<i>J a frame</i></th>", one);
+    html_format(out, "</tr><tr>%s<th scope=\"col\">p99</th>%s%s</tr></thead>\n", pair, columns.oracle ? pair : "",
+                columns.best ? pair : "");
     for (uint32_t i = 0; i < chapter->count; i++) {
         uint32_t policy = chapter->order[i];
         html_format(out, "<tbody><tr class=\"whole\"><th scope=\"row\"%s", "");
@@ -340,8 +345,9 @@ static void comparisons(const struct chapter *chapter)
     if (two_widths(&aside, chart_efficiency)) {
         html_raw(
             out,
-            "<section class=\"chart\"><h3>How much of the machine was used</h3><p>Efficiency: frames per second, of what"
-            " all devices would do together without loss, each as fast as it was alone in the same phase. Per cent."
+            "<section class=\"chart\"><h3>How much of the machine was used</h3><p>Efficiency, per cent: the speed of the"
+            " median frame, of what all devices would reach together without loss, each as fast as it was alone in the same"
+            " phase."
             "</p><div class=\"figure\">");
         html_append(out, &own);
         html_raw(out, "</div></section>\n");
@@ -366,12 +372,19 @@ static void reason_table(const struct chapter *chapter, uint32_t policy)
     struct html *out = chapter->out;
     struct report_reason_figures reasons[REPORT_REASONS];
     report_reasons(chapter->run, policy, reasons);
-    table_begin(out, "reasons", "Reasons of the splits, predicted and measured");
-    html_raw(
-        out,
-        "<thead><tr><th scope=\"col\">Reason</th><th scope=\"col\">Frames</th><th scope=\"col\">Predicted<i>ms</i></th>"
-        "<th scope=\"col\">Measured<i>ms</i></th><th scope=\"col\">Error<i>mean</i></th>"
-        "<th scope=\"col\">Other way<i>predicted ms</i></th></tr></thead><tbody>\n");
+    bool predicted = false, rival = false;
+    for (uint32_t reason = 0; reason < REPORT_REASONS; reason++) {
+        predicted |= !isnan(reasons[reason].predicted_ns);
+        rival |= !isnan(reasons[reason].rival_ns);
+    }
+    table_begin(out, "reasons", predicted ? "Reasons of the splits, predicted and measured" : "Reasons of the splits");
+    html_raw(out, "<thead><tr><th scope=\"col\">Reason</th><th scope=\"col\">Frames</th>");
+    if (predicted)
+        html_raw(out, "<th scope=\"col\">Predicted<i>ms</i></th><th scope=\"col\">Measured<i>ms</i></th>"
+                      "<th scope=\"col\">Off by<i>mean</i></th>");
+    if (rival)
+        html_raw(out, "<th scope=\"col\">Not taken<i>predicted ms</i></th>");
+    html_raw(out, "</tr></thead><tbody>\n");
     for (uint32_t reason = 0; reason < REPORT_REASONS; reason++) {
         if (!reasons[reason].frames)
             continue;
@@ -379,10 +392,13 @@ static void reason_table(const struct chapter *chapter, uint32_t policy)
         html_text(out, report_reason(chapter->source, reason));
         html_raw(out, "</th>");
         cell(out, "count", (double)reasons[reason].frames, false);
-        cell_ms(out, reasons[reason].predicted_ns, false);
-        cell_ms(out, reasons[reason].measured_ns, false);
-        cell(out, "percent", reasons[reason].error, false);
-        cell_ms(out, reasons[reason].rival_ns, false);
+        if (predicted) {
+            cell_ms(out, reasons[reason].predicted_ns, false);
+            cell_ms(out, reasons[reason].measured_ns, false);
+            cell(out, "percent", reasons[reason].error, false);
+        }
+        if (rival)
+            cell_ms(out, reasons[reason].rival_ns, false);
         html_raw(out, "</tr>\n");
     }
     table_end(out);
@@ -443,7 +459,7 @@ static bool policy_section(const struct chapter *chapter, uint32_t policy)
     }
     html_raw(out, "</ul><div class=\"figure\">");
     bool good = chart_session(out, &chapter->charts, shown, false) && chart_session(out, &chapter->charts, shown, true);
-    html_raw(out, "</div><div class=\"pair\">");
+    html_raw(out, run->phase_count > 4 ? "</div><div class=\"pair stacked\">" : "</div><div class=\"pair\">");
     reason_table(chapter, policy);
     share_table(chapter, policy);
     html_raw(out, "</div></section>\n");
@@ -584,29 +600,38 @@ static void disturbance_table(const struct chapter *chapter)
     table_end(out);
 }
 
+static void definition(struct html *out, const char *term, const char *text)
+{
+    html_format(out, "<div><dt>%s</dt><dd>%s</dd></div>", term, text);
+}
+
 static void definitions(const struct chapter *chapter)
 {
     struct html *out = chapter->out;
     const struct report_run *run = chapter->run;
-    html_raw(
-        out,
-        "<dl class=\"definitions\"><div><dt>T</dt><dd>Wall time of a frame, from its start until the last band is done;"
-        " frames that failed are left out. The p-th percentile is the least time that p per cent of the frames kept to."
-        "</dd></div><div><dt>T<sub>oracle</sub></dt><dd>");
-    html_raw(out, run->oracle_by_frame
-                      ? "What the best fixed split of the best set of devices took for the same frame, under the"
-                        " same chance."
-                      : "Median frame time of the best static split found by sweeping, in the same phase of the"
-                        " same run.");
-    html_raw(
-        out,
-        "</dd></div><div><dt>T<sub>best single</sub></dt><dd>Median frame time of the fastest device alone, in the same"
-        " phase.</dd></div><div><dt>Efficiency</dt><dd>(1 ÷ T) ÷ Σ (1 ÷ T<sub>d</sub>), T<sub>d</sub> the median frame"
-        " time of device d alone in the same phase.</dd></div><div><dt>First to last done</dt><dd>Mean of (last − first)"
-        " ÷ last over the devices that had rows: zero where they finish together.</dd></div><div><dt>Settled after</dt>"
-        "<dd>Frames of the phase before T was within 5 % of T<sub>oracle</sub>, and stayed there in the median of five"
-        " frames.</dd></div><div><dt>Split change</dt><dd>A frame whose planned bands are not those of the frame before."
-        "</dd></div></dl>\n");
+    html_raw(out, "<dl class=\"definitions\">");
+    definition(
+        out, "T",
+        "Wall time of a frame, from its start until its last band is done. Frames that failed are left out. p50 and p99"
+        " are the least times that 50 and 99 % of the frames kept to.");
+    definition(out, "T<sub>oracle</sub>",
+               run->oracle_by_frame
+                   ? "The best fixed split of the best set of devices, of the same frame and under the same chance."
+                   : "The best static split that a sweep found, in the same phase of the same run.");
+    definition(out, "T<sub>best single</sub>", "The fastest device alone, in the same phase of the same run.");
+    definition(
+        out, "Mean and p50",
+        "Means are held against means and medians against medians, since a few frames that take many times as long"
+        " move every mean. Over all frames, the medians of the phases are summed, each as often as it has frames.");
+    definition(
+        out, "Efficiency",
+        "(1 ÷ T) ÷ Σ (1 ÷ T<sub>d</sub>), of the medians T with the policy and T<sub>d</sub> of device d alone.");
+    definition(out, "Finish spread",
+               "Mean of (last − first) ÷ last over the devices that had rows: zero where they finish together.");
+    definition(out, "Settled",
+               "Frames of the phase until one was within 5 % of the oracle, and the next four with it in the median.");
+    definition(out, "Split change", "A frame whose planned bands are not those of the frame before.");
+    html_raw(out, "</dl>\n");
     if (run->solo_sessions || run->sweep_sessions)
         html_format(
             out,
@@ -695,7 +720,9 @@ static bool run_chapter(struct html *out, const struct report_source *source, co
         .all = chapter.all,
         .phases = (const struct report_figures(*)[REPORT_PHASES_MAX])chapter.phases};
     html_format(out, "<article id=\"run-%lld\"><header>", (long long)run->number);
-    html_format(out, "<p class=\"kicker\">Run %lld</p><h2>", (long long)run->number);
+    if (source->run_count > 1)
+        html_format(out, "<p class=\"kicker\">Run %lld</p>", (long long)run->number);
+    html_raw(out, "<h2>");
     run_title(out, run);
     html_raw(out, "</h2>\n");
     run_subtitle(out, run);
