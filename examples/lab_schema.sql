@@ -8,6 +8,7 @@ CREATE TABLE run(
     run INTEGER PRIMARY KEY,
     source TEXT NOT NULL CHECK (source IN ('devices', 'simulation')),
     started_at TEXT NOT NULL,
+    version TEXT NOT NULL,
     host TEXT,
     system TEXT,
     command TEXT,

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab_store_parts.h"
 
+#include <coxswain/version.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -175,7 +176,8 @@ static const char *const statement_texts[STATEMENTS] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
     [SQL_COMMIT] = "COMMIT",
     [SQL_RUN] =
-        "INSERT INTO run VALUES (NULL,?,ifnull(?,strftime('%Y-%m-%dT%H:%M:%SZ','now')),?,?,?,?,?,?,?,?,?,?,?,?,0)",
+        "INSERT INTO run VALUES (NULL, ?, ifnull(?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), ?, ?, ?, ?, ?, ?, ?, "
+        "?, ?, ?, ?, ?, ?, 0)",
     [SQL_FINISH] = "UPDATE run SET finished = 1 WHERE run = ?",
     [SQL_GRANULE] = "UPDATE run SET granule = ?2 WHERE run = ?1",
     [SQL_DEVICE] = "INSERT OR REPLACE INTO device VALUES (?,?,?,?,?,?,?)",
@@ -334,7 +336,7 @@ int64_t lab_store_begin_run(struct lab_store *store, const struct lab_store_run 
     store->phase_count = 0;
     if (!writing(store))
         return 0;
-    check(store, lab__store_step(store->sql[SQL_RUN], "ttttttiiiiitit", run->source, run->started_at,
+    check(store, lab__store_step(store->sql[SQL_RUN], "tttttttiiiiitit", run->source, run->started_at, cox_version(),
                                  run->host ? run->host : names.nodename, run->system ? run->system : system,
                                  run->command, run->kernel, (int64_t)run->columns, (int64_t)run->rows,
                                  (int64_t)run->granule, (int64_t)run->in_flight, (int64_t)run->frames,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* A row or a text of ours is far below this; a file made to do harm may hold larger ones. */
 enum { LENGTH_MAX = 1 << 24, BUSY_MS = 5000, SMALLEST_PAGE = 512 };
@@ -222,6 +223,21 @@ static bool check_file(const char *path, bool to_read, const struct refusal *ref
     return true;
 }
 
+/* SQLite keeps a log beside the file, so the folder must be writable too. */
+static bool check_folder(const char *whole, const struct refusal *refusal)
+{
+    char *folder = strdup(whole);
+    if (!folder)
+        return refuse(refusal, "out of memory");
+    char *slash = strrchr(folder, '/');
+    slash[slash == folder] = '\0';
+    bool writable = euidaccess(folder, W_OK | X_OK) == 0;
+    if (!writable)
+        refuse(refusal, "its folder cannot be written: %s", strerror(errno));
+    free(folder);
+    return writable;
+}
+
 bool lab__store_connect(const char *path, bool to_read, sqlite3 **out, char *why, size_t why_bytes)
 {
     struct refusal refusal = {path, why, why_bytes};
@@ -234,6 +250,10 @@ bool lab__store_connect(const char *path, bool to_read, sqlite3 **out, char *why
     char *whole = to_read ? realpath(path, NULL) : resolve_folder(path);
     if (!whole)
         return refuse(&refusal, "%s", strerror(errno));
+    if (!to_read && !check_folder(whole, &refusal)) {
+        free(whole);
+        return false;
+    }
     sqlite3 *db = NULL;
     int flags = to_read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW;
     int result = sqlite3_open_v2(whole, &db, flags | SQLITE_OPEN_NOMUTEX, NULL);

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lab_replay.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A factor beyond these is a stopped clock or a program that was stopped, not a device. */
+static const double FACTOR_MIN = 0.02, FACTOR_MAX = 1000;
+enum { LEVEL_REACH = 3 }; /* frames on each side whose median is a level */
+
+/* --- The world ----------------------------------------------------------------------------------------------------- */
+
+static void begin_run(void *ctx, uint64_t seed)
+{
+    (void)ctx;
+    (void)seed;
+}
+
+static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *granule, bool *alive)
+{
+    const struct lab_replay *replay = ctx;
+    *rows = replay->rows[frame];
+    *granule = replay->data->granule;
+    for (uint32_t d = 0; d < replay->world.device_count; d++)
+        alive[d] = replay->answering[frame] >> d & 1;
+}
+
+static double expected_ns(void *ctx, const struct lab_launch *launch)
+{
+    const struct lab_replay *replay = ctx;
+    return lab_replay_cost(&replay->fits[launch->device], launch->rows, launch->launch) *
+           replay->levels[launch->frame * replay->world.device_count + launch->device];
+}
+
+static double launch_ns(void *ctx, const struct lab_launch *launch)
+{
+    const struct lab_replay *replay = ctx;
+    const struct lab_replay_fit *fit = &replay->fits[launch->device];
+    if (launch->launch == LAB_LAUNCH_WARMUP)
+        return lab_replay_cost(fit, launch->rows, 0);
+    return lab_replay_cost(fit, launch->rows, launch->launch) *
+           replay->factors[launch->frame * replay->world.device_count + launch->device];
+}
+
+static double slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t active)
+{
+    (void)frame;
+    const struct lab_replay *replay = ctx;
+    return active & ~(1u << device) ? replay->fits[device].slowdown : 1;
+}
+
+static double kernel_part(void *ctx, const struct lab_launch *launch)
+{
+    return ((const struct lab_replay *)ctx)->fits[launch->device].kernel_part;
+}
+
+static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double wall_ns)
+{
+    (void)ctx;
+    (void)frame;
+    (void)busy_ns;
+    (void)wall_ns;
+    return -1;
+}
+
+/* --- Factors ------------------------------------------------------------------------------------------------------- */
+
+static double clip(double factor)
+{
+    return fmin(fmax(factor, FACTOR_MIN), FACTOR_MAX);
+}
+
+/* What the device took in its bands of the frame over what they should take; NaN if it had none. */
+static double recorded_factor(const struct lab_replay *replay, const struct lab_replay_frame *frame, uint32_t device)
+{
+    double took = 0, should = 0;
+    for (size_t b = 0; b < frame->band_count; b++) {
+        const struct lab_replay_band *band = &replay->session->bands[frame->first_band + b];
+        if (band->device != device || !band->good)
+            continue;
+        took += lab_replay_alone(&replay->fits[device], band);
+        should += lab_replay_cost(&replay->fits[device], band->rows, band->launch);
+    }
+    return should > 0 ? clip(took / should) : NAN;
+}
+
+/* The device's median factor in the solo sessions of a phase; NaN if there are none. */
+static double solo_factor(const struct lab_replay *replay, uint32_t phase, uint32_t device, double *scratch)
+{
+    size_t count = 0;
+    for (size_t s = 0; s < replay->data->session_count; s++) {
+        const struct lab_replay_session *session = &replay->data->sessions[s];
+        if (session->kind != LAB_REPLAY_SOLO)
+            continue;
+        for (size_t f = 0; f < session->frame_count && count < replay->world.frames; f++) {
+            const struct lab_replay_frame *frame = &session->frames[f];
+            if (frame->phase != phase || frame->band_count != 1)
+                continue;
+            const struct lab_replay_band *band = &session->bands[frame->first_band];
+            if (band->device == device && band->good)
+                scratch[count++] = lab_replay_alone(&replay->fits[device], band) /
+                                   lab_replay_cost(&replay->fits[device], band->rows, 0);
+        }
+    }
+    return count ? clip(lab_replay_median(scratch, count)) : NAN;
+}
+
+/* The index of the frame in the session, from `from` on, or of the next one. */
+static size_t find_frame(const struct lab_replay_session *session, uint64_t frame, size_t from)
+{
+    while (from < session->frame_count && session->frames[from].frame < frame)
+        from++;
+    return from;
+}
+
+/* Straight lines over the frames first .. end - 1 where the device has no factor. False if it has none in all of them. */
+static bool bridge(const struct lab_replay *replay, uint32_t device, uint64_t first, uint64_t end)
+{
+    const uint32_t stride = replay->world.device_count;
+    double *factors = replay->factors + device;
+    uint64_t before = UINT64_MAX;
+    for (uint64_t f = first; f < end; f++) {
+        if (isnan(factors[f * stride]))
+            continue;
+        for (uint64_t g = before == UINT64_MAX ? first : before + 1; g < f; g++) {
+            double from = factors[(before == UINT64_MAX ? f : before) * stride], to = factors[f * stride];
+            double part = before == UINT64_MAX ? 1 : (double)(g - before) / (double)(f - before);
+            factors[g * stride] = from + (to - from) * part;
+        }
+        before = f;
+    }
+    if (before == UINT64_MAX)
+        return false;
+    for (uint64_t g = before + 1; g < end; g++)
+        factors[g * stride] = factors[before * stride];
+    return true;
+}
+
+static void fill_recorded(const struct lab_replay *replay, uint32_t device)
+{
+    const struct lab_replay_session *session = replay->session;
+    const uint32_t stride = replay->world.device_count;
+    for (uint64_t f = 0; f < replay->world.frames; f++)
+        replay->factors[f * stride + device] = NAN;
+    for (size_t i = 0; i < session->frame_count; i++)
+        replay->factors[session->frames[i].frame * stride + device] = recorded_factor(replay, &session->frames[i],
+                                                                                      device);
+    for (size_t s = 0; s < session->shadow_count; s++) {
+        struct lab_replay_band shadow = session->shadows[s];
+        if (shadow.device != device || shadow.frame >= replay->world.frames || !shadow.good ||
+            !isnan(replay->factors[shadow.frame * stride + device]))
+            continue;
+        shadow.company = 1; /* it runs beside a frame of the others */
+        replay->factors[shadow.frame * stride + device] = clip(lab_replay_alone(&replay->fits[device], &shadow) /
+                                                               lab_replay_cost(&replay->fits[device], shadow.rows, 0));
+    }
+}
+
+/* Where a phase is silent of the device, its solo sessions speak; where they are silent too, the neighbour phases. */
+static void fill_gaps(const struct lab_replay *replay, uint32_t device, double *scratch)
+{
+    const struct lab_replay_session *session = replay->session;
+    const uint32_t stride = replay->world.device_count;
+    for (size_t i = 0; i < session->frame_count;) {
+        size_t from = i;
+        while (i < session->frame_count && session->frames[i].phase == session->frames[from].phase)
+            i++;
+        uint64_t first = from == 0 ? 0 : session->frames[from].frame;
+        uint64_t end = i == session->frame_count ? replay->world.frames : session->frames[i].frame;
+        if (bridge(replay, device, first, end))
+            continue;
+        double factor = solo_factor(replay, session->frames[from].phase, device, scratch);
+        for (uint64_t f = first; f < end && !isnan(factor); f++)
+            replay->factors[f * stride + device] = factor;
+    }
+    if (!bridge(replay, device, 0, replay->world.frames))
+        for (uint64_t f = 0; f < replay->world.frames; f++)
+            replay->factors[f * stride + device] = 1;
+}
+
+/* Medians over neighbours of the same phase. */
+static void fill_levels(const struct lab_replay *replay, uint32_t device)
+{
+    const struct lab_replay_session *session = replay->session;
+    const uint32_t stride = replay->world.device_count;
+    size_t here = 0;
+    for (uint64_t f = 0; f < replay->world.frames; f++) {
+        here = find_frame(session, f, here);
+        double near[2 * LEVEL_REACH + 1];
+        size_t count = 0;
+        uint32_t phase = here < session->frame_count ? session->frames[here].phase : 0;
+        for (int offset = -LEVEL_REACH; offset <= LEVEL_REACH; offset++) {
+            int64_t other = (int64_t)f + offset;
+            int64_t index = (int64_t)here + offset;
+            if (other < 0 || other >= (int64_t)replay->world.frames)
+                continue;
+            bool same = index < 0 || index >= (int64_t)session->frame_count || session->frames[index].phase == phase;
+            if (same || offset == 0)
+                near[count++] = replay->factors[(uint64_t)other * stride + device];
+        }
+        replay->levels[f * stride + device] = lab_replay_median(near, count);
+    }
+}
+
+/* A device that failed answers again where it next ended a band or a shadow. */
+static void fill_answering(const struct lab_replay *replay, uint32_t device)
+{
+    const struct lab_replay_session *session = replay->session;
+    bool answers = replay->fits[device].bands > 0;
+    size_t shadow = 0;
+    uint64_t next = 0;
+    for (size_t i = 0; i < session->frame_count; i++) {
+        const struct lab_replay_frame *frame = &session->frames[i];
+        bool failed = false, ended = false;
+        for (size_t b = 0; b < frame->band_count; b++) {
+            const struct lab_replay_band *band = &session->bands[frame->first_band + b];
+            failed = failed || (band->device == device && !band->good);
+            ended = ended || (band->device == device && band->good);
+        }
+        for (; shadow < session->shadow_count && session->shadows[shadow].frame <= frame->frame; shadow++)
+            ended = ended || (session->shadows[shadow].device == device && session->shadows[shadow].good);
+        answers = replay->fits[device].bands > 0 && (ended || (answers && !failed));
+        for (; next <= frame->frame; next++)
+            replay->answering[next] |= (uint32_t)answers << device;
+    }
+}
+
+/* One failed band between good ones is a band that was given up, not a device that went. */
+static void forgive(const struct lab_replay *replay)
+{
+    for (uint64_t f = 1; f + 1 < replay->world.frames; f++)
+        replay->answering[f] |= replay->answering[f - 1] & replay->answering[f + 1];
+}
+
+static void fill_rows(const struct lab_replay *replay)
+{
+    uint64_t next = 0;
+    for (size_t i = 0; i < replay->session->frame_count; i++) {
+        const struct lab_replay_frame *frame = &replay->session->frames[i];
+        for (; next <= frame->frame; next++)
+            replay->rows[next] = frame->rows ? frame->rows : replay->data->rows;
+    }
+}
+
+/* What a frame takes beyond the bands of its longest device. */
+static double find_overhead(const struct lab_replay *replay, double *scratch)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < replay->session->frame_count; i++) {
+        const struct lab_replay_frame *frame = &replay->session->frames[i];
+        double busy[COX_DEVICES_MAX] = {0}, longest = 0;
+        bool on_demand = false;
+        for (size_t b = 0; b < frame->band_count; b++) {
+            const struct lab_replay_band *band = &replay->session->bands[frame->first_band + b];
+            on_demand = on_demand || band->launch > 0 || !band->good;
+            busy[band->device] += band->wall_ns;
+            longest = fmax(longest, busy[band->device]);
+        }
+        if (frame->good && !on_demand && longest > 0)
+            scratch[count++] = frame->period_ns - longest;
+    }
+    return count ? fmax(0, lab_replay_median(scratch, count)) : 0;
+}
+
+/* --- Creation ------------------------------------------------------------------------------------------------------ */
+
+static bool allocate(struct lab_replay *replay, double **scratch)
+{
+    size_t frames = (size_t)replay->world.frames, all = frames * replay->world.device_count;
+    replay->rows = calloc(frames, sizeof *replay->rows);
+    replay->answering = calloc(frames, sizeof *replay->answering);
+    replay->factors = malloc(all * sizeof *replay->factors);
+    replay->levels = malloc(all * sizeof *replay->levels);
+    *scratch = malloc((frames + 1) * sizeof **scratch);
+    return replay->rows && replay->answering && replay->factors && replay->levels && *scratch;
+}
+
+static void fill(struct lab_replay *replay, double *scratch)
+{
+    fill_rows(replay);
+    for (uint32_t d = 0; d < replay->world.device_count; d++) {
+        fill_answering(replay, d);
+        if (!replay->fits[d].bands)
+            replay->fits[d].ns_per_row = 1; /* it never answers; costs must be positive all the same */
+        fill_recorded(replay, d);
+        fill_gaps(replay, d, scratch);
+        fill_levels(replay, d);
+    }
+    forgive(replay);
+    replay->overhead_ns = find_overhead(replay, scratch);
+}
+
+bool lab_replay_create(const struct lab_replay_data *data, const struct lab_replay_session *session,
+                       struct lab_replay **out, char *why, size_t why_bytes)
+{
+    *out = NULL;
+    if (session->frame_count == 0)
+        return lab_replay_refuse(why, why_bytes, "session %lld has no frame", (long long)session->session);
+    if (session->band_count == 0)
+        return lab_replay_refuse(why, why_bytes, "session %lld has no band", (long long)session->session);
+    struct lab_replay *replay = calloc(1, sizeof *replay);
+    double *scratch = NULL;
+    if (replay) {
+        bool profiled = true;
+        replay->data = data;
+        replay->session = session;
+        replay->world = (struct lab_world){.ctx = replay,
+                                           .device_count = data->device_count,
+                                           .frames = session->frames[session->frame_count - 1].frame + 1,
+                                           .begin_run = begin_run,
+                                           .begin_frame = begin_frame,
+                                           .launch_ns = launch_ns,
+                                           .expected_ns = expected_ns,
+                                           .slowdown = slowdown,
+                                           .end_frame = end_frame,
+                                           .hints = session->hints};
+        if (allocate(replay, &scratch) && lab_replay_fit(data, lab_replay_main_phase(session), replay->fits)) {
+            for (uint32_t d = 0; d < data->device_count; d++)
+                profiled = profiled && (!replay->fits[d].bands || replay->fits[d].kernel_part > 0);
+            replay->world.kernel_part = profiled ? kernel_part : NULL;
+            fill(replay, scratch);
+            *out = replay;
+        }
+    }
+    free(scratch);
+    if (*out)
+        return true;
+    lab_replay_destroy(&replay);
+    return lab_replay_refuse(why, why_bytes, "out of memory");
+}
+
+void lab_replay_destroy(struct lab_replay **replay)
+{
+    if (!*replay)
+        return;
+    free((*replay)->rows);
+    free((*replay)->answering);
+    free((*replay)->factors);
+    free((*replay)->levels);
+    free(*replay);
+    *replay = NULL;
+}
+
+void lab_replay_options(const struct lab_replay *replay, struct lab_sim_options *options)
+{
+    const struct lab_replay_session *session = replay->session;
+    *options = (struct lab_sim_options){.in_flight = replay->data->in_flight,
+                                        .min_band_rows = session->min_band_rows,
+                                        .no_pool = session->no_pool,
+                                        .no_shadow = session->no_shadow,
+                                        .policy = session->options,
+                                        .recall = session->recalled ? session->models : NULL};
+    options->policy.objective = COX_OBJECTIVE_TIME; /* there is no meter in a replay */
+}
