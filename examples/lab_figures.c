@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab_figures.h"
+#include "lab_oracle.h"
 #include "lab_strict_fp.h"
 #include "common/figures.h"
 
@@ -22,6 +23,9 @@ const char *const lab_figure_headings[LAB_FIGURE_COUNT] = {
     LAB_FIGURE_MAP(HEADING)
 #undef HEADING
 };
+
+/* All splits are tried: what is beyond this has no energy figure. */
+enum { ENERGY_GRANULES_MAX = 512, ENERGY_SEARCHES_MAX = 64 };
 
 enum { EVENTS_MAX = 2 * (LAB_CHANGES_MAX + LAB_CONTENTIONS_MAX) };
 
@@ -122,8 +126,8 @@ static double worst_mean(const struct event *events, uint32_t count)
 }
 
 /* Sorts `walls`. */
-static void finish(const struct lab_trial *trial, const struct sums *sums, const struct sums *oracle, double *walls,
-                   struct lab_figures *out)
+static void finish(const struct lab_trial *trial, const struct sums *sums, const struct sums *oracle,
+                   double least_joules, double *walls, struct lab_figures *out)
 {
     const struct lab_scenario *scenario = trial->scenario;
     size_t count = (size_t)scenario->frames * trial->seeds;
@@ -143,8 +147,8 @@ static void finish(const struct lab_trial *trial, const struct sums *sums, const
     if (sums->deaths > 0)
         out->value[LAB_FIGURE_AFTER_DEATH] = sums->death / (double)sums->deaths;
     out->value[LAB_FIGURE_BACK] = worst_mean(sums->backs, sums->back_count);
-    if (out->joules > 0)
-        out->value[LAB_FIGURE_ENERGY] = sums->joules / oracle->joules;
+    if (out->joules > 0 && least_joules > 0)
+        out->value[LAB_FIGURE_ENERGY] = out->joules / least_joules;
     if (scenario->deadline_ns > 0)
         out->value[LAB_FIGURE_LATE] = (double)sums->late / (double)count;
 }
@@ -180,6 +184,36 @@ static cox_status run_policy(const struct lab_trial *trial, const struct lab_wor
     return COX_OK;
 }
 
+/* Joules a frame of the split that takes least within the deadline; negative if energy is not the scenario's objective or
+ * the optimum is not known. */
+static double find_least_joules(const struct lab_trial *trial, const struct lab_world *world)
+{
+    const struct lab_scenario *scenario = trial->scenario;
+    double limit_ns = scenario->deadline_ns > 0 ? (double)scenario->deadline_ns : HUGE_VAL;
+    double sum = 0, least = -1;
+    uint64_t before = 0;
+    uint32_t searched = 0;
+    if (scenario->objective != COX_OBJECTIVE_ENERGY || world->device_count > LAB_ORACLE_PRICED_MAX)
+        return -1;
+    world->begin_run(world->ctx, trial->first_seed);
+    for (uint64_t f = 0; f < scenario->frames; f++) {
+        uint32_t rows, granule;
+        bool alive[COX_DEVICES_MAX];
+        world->begin_frame(world->ctx, f, &rows, &granule, alive);
+        uint64_t condition = world->condition(world->ctx, f);
+        if (condition == 0 || rows / granule > ENERGY_GRANULES_MAX)
+            return -1;
+        if (condition != before) {
+            least = lab_oracle_price(world, f, rows, granule, alive, limit_ns, lab_scenario_joules, scenario);
+            if (least < 0 || ++searched > ENERGY_SEARCHES_MAX)
+                return -1;
+        }
+        before = condition;
+        sum += least;
+    }
+    return sum / (double)scenario->frames;
+}
+
 cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out, uint32_t *failed)
 {
     const struct lab_scenario *scenario = trial->scenario;
@@ -199,13 +233,14 @@ cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out,
     char why[LAB_WHY_MAX] = "";
     if (ctx && frames && walls && sums && options.oracles)
         status = run_policy(trial, &world, &options, NULL, frames, walls, oracle, why);
+    double least_joules = status == COX_OK ? find_least_joules(trial, &world) : -1;
     for (uint32_t i = 0; i < trial->policy_count && status == COX_OK; i++) {
         out[i] = (struct lab_figures){.refused = 0};
         status = run_policy(trial, &world, &options, trial->policies[i], frames, walls, sums, out[i].why);
         if (status)
             *failed = i;
         else
-            finish(trial, sums, oracle, walls, &out[i]);
+            finish(trial, sums, oracle, least_joules, walls, &out[i]);
     }
     if (status == COX_OK)
         compare(trial, out);

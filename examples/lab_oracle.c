@@ -270,3 +270,60 @@ void lab_oracle_find(const struct lab_world *world, uint64_t frame, uint32_t row
     best.condition = out->condition;
     *out = best;
 }
+
+/* --- something else than time --- */
+
+struct priced {
+    struct problem problem;
+    const bool *alive;
+    double limit_ns;
+    lab_price_fn *price;
+    const void *ctx;
+    double work_ns[COX_DEVICES_MAX];
+    double least;    /* within the limit; */
+    double soonest;  /* where nothing is: the price of the split that is done first */
+    double first_ns; /* and when */
+};
+
+/* All splits of the rows from `first_row` on over the devices from `d` on. */
+static void try_all(struct priced *p, uint32_t d, uint32_t first_row)
+{
+    const struct lab_world *world = p->problem.world;
+    if (d == world->device_count) {
+        if (first_row < p->problem.rows)
+            return;
+        double ns = lab_makespan(world, p->problem.frame, p->work_ns);
+        double price = p->price(p->ctx, p->work_ns, ns);
+        if (ns <= p->limit_ns)
+            p->least = fmin(p->least, price);
+        if (ns < p->first_ns) {
+            p->first_ns = ns;
+            p->soonest = price;
+        }
+        return;
+    }
+    for (uint64_t row = first_row; row < (uint64_t)p->problem.rows + p->problem.granule; row += p->problem.granule) {
+        uint32_t end = row > p->problem.rows ? p->problem.rows : (uint32_t)row;
+        p->work_ns[d] = end > first_row ? cost(&p->problem, d, first_row, end - first_row) : 0;
+        try_all(p, d + 1, end);
+        if (!p->alive[d])
+            break;
+    }
+    p->work_ns[d] = 0;
+}
+
+double lab_oracle_price(const struct lab_world *world, uint64_t frame, uint32_t rows, uint32_t granule,
+                        const bool *alive, double limit_ns, lab_price_fn *price, const void *ctx)
+{
+    struct priced p = {.problem = {.world = world, .frame = frame, .rows = rows, .granule = granule},
+                       .alive = alive,
+                       .limit_ns = limit_ns,
+                       .price = price,
+                       .ctx = ctx,
+                       .least = HUGE_VAL,
+                       .first_ns = HUGE_VAL};
+    if (world->device_count > LAB_ORACLE_PRICED_MAX)
+        return -1;
+    try_all(&p, 0, 0);
+    return p.least < HUGE_VAL ? p.least : p.soonest;
+}

@@ -133,6 +133,9 @@ struct lab_scenario_world;
 struct lab_scenario_world *lab_scenario_world_create(const struct lab_scenario *scenario, struct lab_world *world);
 void lab_scenario_world_destroy(struct lab_scenario_world **world);
 
+/* Joules of a frame; negative if the scenario knows nothing of energy. `scenario` is a struct lab_scenario. */
+double lab_scenario_joules(const void *scenario, const double *busy_ns, double wall_ns);
+
 /* Whether something changes at once for the worse or the better at the start of the frame: speeds, contention, size. */
 bool lab_scenario_is_step(const struct lab_scenario *scenario, uint64_t frame);
 

@@ -261,11 +261,9 @@ static double kernel_part(void *ctx, const struct lab_launch *launch)
     return all_ns > 0 ? fmin(1, kernel_ns / all_ns) : 0;
 }
 
-static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double wall_ns)
+double lab_scenario_joules(const void *ctx, const double *busy_ns, double wall_ns)
 {
-    (void)frame;
-    struct lab_scenario_world *world = ctx;
-    const struct lab_scenario *scenario = world->scenario;
+    const struct lab_scenario *scenario = ctx;
     double joules = scenario->base_watts * wall_ns * 1e-9;
     bool metered = scenario->base_watts > 0;
     for (uint32_t d = 0; d < scenario->device_count; d++) {
@@ -273,10 +271,21 @@ static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double
         double busy = fmin(busy_ns[d], wall_ns);
         metered |= device->watts > 0;
         joules += (device->watts * busy + device->idle_watts * (wall_ns - busy)) * 1e-9;
-        if (device->thermal_factor > 1 && wall_ns > 0) /* towards its load, by the share of the time constant */
-            world->heat[d] += (busy / wall_ns - world->heat[d]) * (wall_ns / (device->thermal_ns + wall_ns));
     }
     return metered ? joules : -1;
+}
+
+static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double wall_ns)
+{
+    (void)frame;
+    struct lab_scenario_world *world = ctx;
+    for (uint32_t d = 0; d < world->scenario->device_count && wall_ns > 0; d++) {
+        const struct lab_scenario_device *device = &world->scenario->devices[d];
+        double load = fmin(busy_ns[d], wall_ns) / wall_ns;
+        if (device->thermal_factor > 1) /* towards its load, by the share of the time constant */
+            world->heat[d] += (load - world->heat[d]) * (wall_ns / (device->thermal_ns + wall_ns));
+    }
+    return lab_scenario_joules(world->scenario, busy_ns, wall_ns);
 }
 
 static uint64_t condition(void *ctx, uint64_t frame)
