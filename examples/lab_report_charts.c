@@ -294,6 +294,12 @@ static void step_end(struct html *out, struct steps *steps, size_t index)
     steps->open = false;
 }
 
+static int compare_doubles(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
 /* --- Labels that make room for each other ---------------------------------------------------------------------------- */
 
 struct tag {
@@ -466,7 +472,7 @@ static void times_row(const struct paper *paper, const struct chart_policies *ab
     chart_ms(out, figures->p99_ns);
     label_end(out);
     if (beyond) {
-        label(out, "tick end", paper->right, y - 4);
+        label(out, "tick end", paper->right, y + 12);
         html_format(out, "%zu beyond →", beyond);
         label_end(out);
     }
@@ -478,7 +484,7 @@ static void times_heads(const struct paper *paper)
     static const char *const names[] = {"p50", "p99"}, *const classes[] = {"mark", "mark dashed"};
     for (int i = 0; i < 2; i++) {
         double x = paper->width - (i ? 4 : paper->narrow ? 74 : 66);
-        line(paper->out, classes[i], x - 28, 3, x - 28, 14);
+        line(paper->out, classes[i], x - 31, 3, x - 31, 15);
         label(paper->out, "panel end", x, 13);
         html_raw(paper->out, names[i]);
         label_end(paper->out);
@@ -490,7 +496,7 @@ bool chart_times(struct html *out, const struct chart_policies *about, bool narr
     struct paper paper = paper_of(out, about->run, narrow, 138);
     paper.left = narrow ? 6 : 104;
     struct scale scale = times_scale(&paper, about);
-    double row = narrow ? 66 : 44, top = narrow ? 68 : 54, bottom = top + row * (about->count - 1) + 8;
+    double row = narrow ? 68 : 46, top = narrow ? 68 : 54, bottom = top + row * (about->count - 1) + 16;
     svg_begin(&paper, bottom + 34);
     html_raw(out,
              "<title>Frame times of each policy</title><desc>How many frames took how long, in milliseconds, with the "
@@ -525,6 +531,7 @@ bool chart_times(struct html *out, const struct chart_policies *about, bool narr
 
 /* --- Regret ---------------------------------------------------------------------------------------------------------- */
 
+/* A line that leaves the chart ends where it does. */
 static void regret_line(const struct paper *paper, uint32_t policy, const double *values, size_t count,
                         const struct scale *scale)
 {
@@ -533,15 +540,17 @@ static void regret_line(const struct paper *paper, uint32_t policy, const double
     bool drawing = false;
     html_format(out, "<path class=\"line p%u\" d=\"", chart_policy_colour(paper->run, policy));
     for (size_t i = 0; i < count; i++) {
-        if (!isnan(values[i])) {
+        double before = i ? values[i - 1] : 0;
+        if (!isnan(values[i]) && (isnan(before) || before <= scale->high || values[i] <= scale->high)) {
             if (!drawing) {
                 draw(out, "M", paper->left + (double)i * width);
-                draw(out, " ", place(scale, i ? values[i] : 0));
+                draw(out, " ", place(scale, isnan(before) ? values[i] : before));
             }
             draw(out, "L", paper->left + (double)(i + 1) * width);
             draw(out, " ", place(scale, values[i]));
-        }
-        drawing = !isnan(values[i]);
+            drawing = true;
+        } else
+            drawing = false;
     }
     html_raw(out, "\"/>");
 }
@@ -561,7 +570,7 @@ static void regret_tags(const struct paper *paper, const double *values, size_t 
     for (uint32_t i = 0; i < about->count; i++) {
         double value = last_known(values + i * stride, count);
         if (!isnan(value))
-            tags[tagged++] = (struct tag){place(scale, value) + 4, i};
+            tags[tagged++] = (struct tag){place(scale, value) + 4 - value / 1e15, i}; /* the larger above */
     }
     spread(tags, tagged, 14.5, top + 4, bottom + 4);
     for (size_t i = 0; i < tagged; i++) {
@@ -569,13 +578,33 @@ static void regret_tags(const struct paper *paper, const double *values, size_t 
         double value = last_known(values + tags[i].what * stride, count), y = place(scale, value);
         char class[24];
         snprintf(class, sizeof class, "leader p%u", chart_policy_colour(paper->run, policy));
-        line(paper->out, class, paper->right + 2, y, paper->right + 14, tags[i].y - 4);
+        if (value <= scale->high)
+            line(paper->out, class, paper->right + 2, y, paper->right + 14, tags[i].y - 4);
         label(paper->out, "name", paper->right + 18, tags[i].y);
         html_text_cut(paper->out, paper->run->policies[policy], 16);
-        html_format(paper->out, "<tspan class=\"value\" dx=\"6\">%+.*f</tspan>", fabs(value) < 1e8 ? 1 : 0,
-                    value / 1e6);
+        html_format(paper->out, "<tspan class=\"value\" dx=\"6\">%+.*f%s</tspan>", fabs(value) < 1e8 ? 1 : 0,
+                    value / 1e6, value > scale->high ? " ↑" : "");
         label_end(paper->out);
     }
+}
+
+/* As high as the policies need, unless one needs so much more than most that the others could not be told apart. */
+static double regret_high(const double *values, size_t policies, size_t count, size_t stride)
+{
+    double highest[REPORT_POLICIES_MAX];
+    size_t known = 0;
+    for (size_t i = 0; i < policies; i++) {
+        double high = -INFINITY;
+        for (size_t k = 0; k < count; k++)
+            high = fmax(high, values[i * stride + k]);
+        if (isfinite(high))
+            highest[known++] = fmax(high, 0);
+    }
+    qsort(highest, known, sizeof *highest, compare_doubles);
+    double middle = known ? highest[known / 2] : 0;
+    while (known > 2 && middle > 0 && highest[known - 1] > 6 * middle)
+        known--;
+    return known ? highest[known - 1] : 0;
 }
 
 /* On a telephone there is no room at the right: the names stand below, with a piece of their line. */
@@ -602,18 +631,14 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
     struct paper paper = paper_of(out, about->run, narrow, 150);
     double *values = malloc(about->count * paper.bins * sizeof *values);
     size_t count = 0;
-    double least = 0, most = 0;
+    double least = 0;
     for (uint32_t i = 0; values && i < about->count; i++) {
         size_t bins = report_regret(about->run, about->policies[i], paper.bins, values + i * paper.bins);
         count = bins ? bins : count;
         for (size_t k = 0; k < paper.bins; k++) {
             double *value = &values[i * paper.bins + k];
-            if (!bins)
-                *value = NAN;
-            else if (k < bins && !isnan(*value)) {
-                least = fmin(least, *value);
-                most = fmax(most, *value);
-            }
+            *value = k < bins ? *value : NAN;
+            least = fmin(least, *value);
         }
     }
     if (!count) {
@@ -621,8 +646,8 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
         return false;
     }
     double top = 46, bottom = 262, key = narrow ? 16 * ceil(about->count / 2.0) + 8 : 0;
-    if (most - least < 1e3)
-        most = least + 1e3;
+    double most = fmax(regret_high(values, about->count, count, paper.bins), least + 1e3);
+    least = fmax(least, -4 * most);
     double room = 0.03 * (most - least);
     struct scale scale = {least < 0 ? least - room : 0, most + room, bottom, top};
     svg_begin(&paper, bottom + 38 + key);
@@ -668,14 +693,20 @@ static void split_tags(const struct paper *paper, const struct report_series *se
     size_t tagged = 0, last = series->bins;
     while (last && !series->time_ns[last - 1].count)
         last--;
-    double below = 0;
-    for (uint32_t device = 0; last && device < series->device_count; device++) {
-        double share = series->share[(last - 1) * series->device_count + device];
-        if (series->device_count <= 6 || share > 0.03)
-            tags[tagged++] = (struct tag){bottom - (below + share / 2) * (bottom - top) + 4, device};
-        below += share;
-    }
+    double below = 0, least = 0;
     size_t room = (size_t)((bottom - top) / 14) + 1;
+    const double *shares = series->share + (last ? last - 1 : 0) * series->device_count;
+    /* Where not all have room, those with the most rows. */
+    for (size_t more = series->device_count; last && more > room; least += 0.002) {
+        more = 0;
+        for (uint32_t device = 0; device < series->device_count; device++)
+            more += shares[device] >= least;
+    }
+    for (uint32_t device = 0; last && device < series->device_count; device++) {
+        if (shares[device] >= least)
+            tags[tagged++] = (struct tag){bottom - (below + shares[device] / 2) * (bottom - top) + 4, device};
+        below += shares[device];
+    }
     tagged = tagged > room ? room : tagged;
     spread(tags, tagged, 14, top + 8, bottom + 2);
     for (size_t i = 0; i < tagged; i++) {
@@ -715,7 +746,7 @@ static void split_panel(const struct paper *paper, const struct report_series *s
     }
     for (int i = 0; i <= 2; i++) {
         label(paper->out, "tick end", paper->left - 6, place(&scale, i / 2.0) + 4);
-        html_format(paper->out, i == 2 ? "100 %%" : "%d", i * 50);
+        html_format(paper->out, "%d", i * 50);
         label_end(paper->out);
     }
     line(paper->out, "axis", paper->left, bottom, paper->right, bottom);
@@ -793,7 +824,7 @@ static void finish_panel(const struct paper *paper, const struct chart_policies 
     }
     if (series->device_count > LINES_MAX) {
         /* So many lines would hide each other: the mean frame is when the last one is done. */
-        mean_line(paper, "line p0", series->time_ns, series->bins, 1, &scale);
+        mean_line(paper, "line ink", series->time_ns, series->bins, 1, &scale);
     }
     mean_line(paper, "oracle", series->oracle_ns, series->bins, 1, &scale);
     if (!paper->narrow)

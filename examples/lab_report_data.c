@@ -94,7 +94,7 @@ static bool read_runs(struct reader *reader, int64_t only, struct report_source 
     sqlite3_stmt *statement;
     if (!prepare(
             reader, &statement,
-            "SELECT run, source, started_at, host, system, command, kernel, objective, meter, columns, rows, granule,"
+            "SELECT run, source, started_at, version, host, system, command, kernel, objective, meter, columns, rows, granule,"
             " in_flight, frames, deadline_ns, finished FROM run WHERE ?1 = 0 OR run = ?1 ORDER BY run"))
         return false;
     sqlite3_bind_int64(statement, 1, only);
@@ -109,15 +109,15 @@ static bool read_runs(struct reader *reader, int64_t only, struct report_source 
         out->runs = runs;
         struct report_run *run = &runs[out->run_count++];
         *run = (struct report_run){.number = sqlite3_column_int64(statement, 0)};
-        char **const texts[] = {&run->source,  &run->started_at, &run->host,      &run->system,
+        char **const texts[] = {&run->source,  &run->started_at, &run->version,   &run->host, &run->system,
                                 &run->command, &run->kernel,     &run->objective, &run->meter};
         double *const numbers[] = {&run->columns,   &run->rows,   &run->granule,
                                    &run->in_flight, &run->frames, &run->deadline_ns};
-        for (int i = 0; i < 8; i++)
+        for (int i = 0; i < 9; i++)
             *texts[i] = text_at(statement, 1 + i);
         for (int i = 0; i < 6; i++)
-            *numbers[i] = number_at(statement, 9 + i);
-        run->finished = number_at(statement, 15) == 1;
+            *numbers[i] = number_at(statement, 10 + i);
+        run->finished = number_at(statement, 16) == 1;
     }
     sqlite3_finalize(statement);
     return more == 0;
@@ -581,9 +581,9 @@ bool report_read(const char *path, int64_t run, struct report_source *out, char 
 
 static void free_run(struct report_run *run)
 {
-    char *const texts[] = {run->source,  run->started_at, run->host,      run->system,
+    char *const texts[] = {run->source,  run->started_at, run->version,   run->host, run->system,
                            run->command, run->kernel,     run->objective, run->meter};
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 9; i++)
         free(texts[i]);
     for (uint32_t i = 0; i < run->device_count; i++) {
         const struct report_device *device = &run->devices[i];

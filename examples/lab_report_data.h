@@ -69,7 +69,7 @@ struct report_session {
 
 struct report_run {
     int64_t number;
-    char *source, *started_at, *host, *system, *command, *kernel, *objective, *meter;
+    char *source, *started_at, *version, *host, *system, *command, *kernel, *objective, *meter;
     double columns, rows, granule, in_flight, frames, deadline_ns;
     bool finished;
     uint32_t device_count, phase_count, policy_count;

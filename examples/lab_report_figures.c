@@ -43,7 +43,7 @@ static double value_of(struct quotient quotient)
 }
 
 struct sums {
-    struct quotient mean, over_oracle, over_best, joules, per_second, last_to_first;
+    struct quotient mean, over_oracle, over_best, joules, late, per_second, last_to_first;
     double regret_ns;
     bool regret_known;
     size_t moves, split;
@@ -74,6 +74,8 @@ static void add_frame(const struct report_run *run, const struct report_session 
     add(&sums->over_oracle, frame->time_ns, means ? frame->oracle_ns : NAN);
     add(&sums->over_best, frame->time_ns, phase ? phase->best_mean_ns : NAN);
     add(&sums->joules, frame->joules, 1);
+    if (run->deadline_ns > 0)
+        add(&sums->late, frame->time_ns > run->deadline_ns, 1);
     add(&sums->per_second, 1, frame->period_ns / 1e9);
     if (isfinite(frame->oracle_ns)) {
         sums->regret_ns += frame->time_ns - frame->oracle_ns;
@@ -143,6 +145,7 @@ static void finish_figures(const struct sums *sums, double *times, size_t sessio
     out->over_best = value_of(sums->over_best);
     out->moves = sums->split ? 100.0 * (double)sums->moves / (double)sums->split : NAN;
     out->joules = value_of(sums->joules);
+    out->late = value_of(sums->late);
     out->per_second = value_of(sums->per_second);
     out->last_to_first = value_of(sums->last_to_first);
     out->regret_ns = sums->regret_known ? sums->regret_ns / (double)sessions : NAN;

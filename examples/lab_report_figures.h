@@ -24,6 +24,7 @@ struct report_figures {
     double moves;         /* split changes per 100 frames */
     double settle;        /* frames until T was within 5 % of the oracle's; INFINITY = never; of a single phase only */
     double joules;        /* a frame */
+    double late;          /* share of the frames that took longer than the deadline */
     double per_second;    /* frames per second of a stream of such frames */
     double last_to_first; /* (last - first device done) / last, mean over the frames with two devices or more */
     double regret_ns;     /* sum of T - T_oracle, per session */

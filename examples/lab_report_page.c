@@ -89,7 +89,7 @@ static void table_begin(struct html *out, const char *class, const char *caption
 {
     html_format(
         out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\"><table class=\"%s\"><caption>%s</caption>",
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\"><table class=\"%s\"><caption><span>%s</span></caption>",
         caption, class, caption);
 }
 
@@ -106,6 +106,11 @@ static bool two_widths(const struct chapter *chapter,
 }
 
 /* --- What came out --------------------------------------------------------------------------------------------------- */
+
+static bool is_simulated(const struct report_run *run)
+{
+    return run->source && !strcmp(run->source, "simulation");
+}
 
 static bool is_oracle(const struct chapter *chapter, uint32_t policy)
 {
@@ -184,7 +189,7 @@ static void warnings(const struct chapter *chapter)
                         figures->failed == 1 ? "" : "s", figures->failed == 1 ? "is" : "are");
     }
     for (size_t i = 0; i < run->disturbance_count; i++)
-        if (!run->disturbances[i].real) {
+        if (!run->disturbances[i].real && !is_simulated(run)) {
             html_raw(out, "<li>Artificial disturbance: ");
             text_or(out, run->disturbances[i].text, "(no text)");
             html_raw(out, ". The delay is added by the lab, no other program ran.</li>");
@@ -199,12 +204,12 @@ static void warnings(const struct chapter *chapter)
 
 /* Which columns have anything in them. */
 struct columns {
-    bool oracle, best, efficiency, settle, joules, stream, failed;
+    bool oracle, best, efficiency, settle, joules, stream, late;
 };
 
 static struct columns columns_of(const struct chapter *chapter)
 {
-    struct columns columns = {.stream = chapter->run->in_flight > 1};
+    struct columns columns = {.stream = chapter->run->in_flight > 1, .late = chapter->run->deadline_ns > 0};
     for (uint32_t i = 0; i < chapter->count; i++) {
         const struct report_figures *all = &chapter->all[chapter->order[i]];
         columns.oracle |= !isnan(all->over_oracle) || !isnan(all->p50_over_oracle);
@@ -266,6 +271,8 @@ static void headline_row(const struct chapter *chapter, const struct columns *co
         cell(out, "count", figures->settle, false);
     if (columns->stream)
         cell(out, "one", figures->per_second, false);
+    if (columns->late)
+        cell(out, "percent", figures->late, LEAST(late));
     if (columns->joules)
         cell(out, "joules", figures->joules, LEAST(joules));
 #undef LEAST
@@ -298,6 +305,8 @@ static void headline_table(const struct chapter *chapter)
         html_format(out, "%sSettled<i>after</i><i>frames</i></th>", one);
     if (columns.stream)
         html_format(out, "%sFrames<i>per second</i></th>", one);
+    if (columns.late)
+        html_format(out, "%sLate</th>", one);
     if (columns.joules)
         html_format(out, "%sEnergy<i>J a frame</i></th>", one);
     html_format(out, "</tr><tr>%s<th scope=\"col\">p99</th>%s%s</tr></thead>\n", pair, columns.oracle ? pair : "",
@@ -327,7 +336,9 @@ static void headline_table(const struct chapter *chapter)
         html_raw(out, "<p class=\"note\">No device was measured alone in this run: efficiency is not known.</p>\n");
     if (!columns.joules)
         html_format(out, "<p class=\"note\">%s: energy is not known.</p>\n",
-                    run->meter ? "The meter gave no reading" : "There was no energy meter");
+                    run->meter          ? "The meter gave no reading"
+                    : is_simulated(run) ? "The scenario models no energy"
+                                        : "There was no energy meter");
 }
 
 static void comparisons(const struct chapter *chapter)
@@ -357,7 +368,8 @@ static void comparisons(const struct chapter *chapter)
         html_raw(
             out,
             "<section class=\"chart\"><h3>What it cost not to know</h3><p>Regret: the sum of what each frame took longer"
-            " than the oracle, in milliseconds. A flat line keeps up with the oracle, a falling one is ahead of it."
+            " than the oracle, in milliseconds. A flat line keeps up with the oracle, a falling one is ahead of it;"
+            " ↑ marks one that leaves the chart."
             "</p><div class=\"figure\">");
         html_append(out, &own);
         html_raw(out, "</div></section>\n");
@@ -486,7 +498,8 @@ static void facts(const struct chapter *chapter)
     fact(out, "System", run->system);
     fact(out, "Started", run->started_at);
     fact(out, "Command", run->command);
-    fact(out, "Kernel", run->kernel);
+    fact(out, "Recorded by", run->version);
+    fact(out, is_simulated(run) ? "Scenario" : "Kernel", run->kernel);
     html_raw(out, "<div><dt>Frame</dt><dd>");
     whole_number(out, run->columns);
     html_raw(out, " × ");
@@ -576,7 +589,7 @@ static void disturbance_table(const struct chapter *chapter)
     struct html *out = chapter->out;
     const struct report_run *run = chapter->run;
     if (!run->disturbance_count) {
-        html_raw(out, "<p class=\"note\">Nothing was disturbed on purpose.</p>\n");
+        html_raw(out, is_simulated(run) ? "" : "<p class=\"note\">Nothing was disturbed on purpose.</p>\n");
         return;
     }
     table_begin(out, "words", "Disturbances");
@@ -631,6 +644,8 @@ static void definitions(const struct chapter *chapter)
     definition(out, "Settled",
                "Frames of the phase until one was within 5 % of the oracle, and the next four with it in the median.");
     definition(out, "Split change", "A frame whose planned bands are not those of the frame before.");
+    if (run->deadline_ns > 0)
+        definition(out, "Late", "Share of the frames that took longer than the deadline.");
     html_raw(out, "</dl>\n");
     if (run->solo_sessions || run->sweep_sessions)
         html_format(
@@ -667,12 +682,11 @@ static void run_title(struct html *out, const struct report_run *run)
 static void run_subtitle(struct html *out, const struct report_run *run)
 {
     html_raw(out, "<p class=\"sub\">");
-    bool simulated = run->source && !strcmp(run->source, "simulation");
-    html_format(out, "<span class=\"badge\">%s</span> %u polic%s, ", simulated ? "simulation" : "measured",
+    html_format(out, "<span class=\"badge\">%s</span> %u polic%s, ", is_simulated(run) ? "simulation" : "measured",
                 run->policy_count, run->policy_count == 1 ? "y" : "ies");
     whole_number(out, run->frames);
     html_raw(out, " frames each");
-    if (run->host && *run->host) {
+    if (run->host && *run->host && !is_simulated(run)) {
         html_raw(out, ", on ");
         html_text(out, run->host);
     }
@@ -735,8 +749,10 @@ static bool run_chapter(struct html *out, const struct report_source *source, co
         warnings(&chapter);
         comparisons(&chapter);
         html_raw(out, "<h2 class=\"part\">What each policy did, and why</h2>\n");
-        for (uint32_t i = 0; good && i < chapter.count; i++)
-            good = policy_section(&chapter, chapter.order[i]);
+        /* The oracle is no policy that one could use: it comes last. */
+        for (uint32_t i = 0; good && i < 2 * chapter.count; i++)
+            if (is_oracle(&chapter, chapter.order[i % chapter.count]) == (i >= chapter.count))
+                good = policy_section(&chapter, chapter.order[i % chapter.count]);
     }
     html_raw(out, "<h2 class=\"part\">The machine, and how it was measured</h2>\n");
     facts(&chapter);
