@@ -6,7 +6,7 @@
 #ifndef COX_EXAMPLES_LAB_RECORD_H
 #define COX_EXAMPLES_LAB_RECORD_H
 
-#include "lab_sim.h"
+#include "lab_scenario.h"
 #include "lab_store.h"
 
 /* Frames first_frame .. end_frame - 1. */
@@ -35,5 +35,11 @@ struct lab_record {
  * False if a simulation fails, with a sentence in `why`; what the store cannot write, lab_store_close tells. */
 bool lab_record_simulation(struct lab_store *store, const struct lab_world *world, const struct lab_record *record,
                            char *why, size_t why_bytes);
+
+/* The same of a scenario: the phases are what lies between its changes. `policies` may hold NULL for the oracle, which is recorded in
+ * any case. */
+bool lab_record_scenario(struct lab_store *store, const struct lab_scenario *scenario,
+                         const struct cox_policy *const *policies, uint32_t policy_count,
+                         const struct lab_sim_options *options, uint64_t seed, char *why, size_t why_bytes);
 
 #endif

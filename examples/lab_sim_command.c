@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab.h"
 #include "lab_figures.h"
+#include "lab_record.h"
 #include "common/json.h"
 
 #include <errno.h>
@@ -27,6 +28,8 @@ struct sim_options {
     enum format format;
     bool check;
     bool list;
+    const char *record;      /* NULL = no */
+    struct lab_store *store; /* of `record` */
 };
 
 static const char *name_of(const struct cox_policy *policy)
@@ -51,6 +54,8 @@ static void print_usage(FILE *to)
         "  --no-backup        late bands are not done again\n"
         "  --csv, --json      instead of the table\n"
         "  --check            exit status 3 if a bar of a scenario is missed\n"
+        "  --record DB        record the first seed's run of each scenario in a session database, for cox-lab report\n"
+        "                     and cox-lab replay\n"
         "  --list             name the scenarios and policies, and end\n"
         "  -h, --help\n",
         to);
@@ -111,7 +116,7 @@ static bool each_name(struct sim_options *options, const char *option, char *lis
     return true;
 }
 
-enum { OPT_SCENARIO = 256, OPT_POLICY, OPT_SEEDS, OPT_FIRST, OPT_FRAMES, OPT_IN_FLIGHT };
+enum { OPT_SCENARIO = 256, OPT_POLICY, OPT_SEEDS, OPT_FIRST, OPT_FRAMES, OPT_IN_FLIGHT, OPT_RECORD };
 
 /* Returns an exit status to end with; negative = go on. */
 static int parse(int argc, char **argv, struct sim_options *options)
@@ -129,6 +134,7 @@ static int parse(int argc, char **argv, struct sim_options *options)
                                    {"csv", no_argument, &format, CSV},
                                    {"json", no_argument, &format, JSON},
                                    {"check", no_argument, &check, 1},
+                                   {"record", required_argument, NULL, OPT_RECORD},
                                    {"list", no_argument, &list, 1},
                                    {"help", no_argument, NULL, 'h'},
                                    {NULL, 0, NULL, 0}};
@@ -156,6 +162,9 @@ static int parse(int argc, char **argv, struct sim_options *options)
             break;
         case OPT_IN_FLIGHT:
             ok = parse_count("--in-flight", optarg, 1, 16, &in_flight);
+            break;
+        case OPT_RECORD:
+            options->record = optarg;
             break;
         case 'h':
             print_usage(stdout);
@@ -388,6 +397,11 @@ static int run_scenario(struct out *out, const char *name)
         print_table(out, scenario, figures);
     if (options->check)
         check_bars(out, scenario, figures);
+    if (options->store && !lab_record_scenario(options->store, scenario, options->policies, options->policy_count,
+                                               &options->sim, options->first_seed, why, sizeof why)) {
+        lab_fail("%s: %s", scenario->name, why);
+        goto end;
+    }
     result = LAB_OK;
 end:
     lab_scenario_free(&scenario);
@@ -425,6 +439,11 @@ int lab_sim_main(int argc, char **argv)
     if (options.list)
         return list(&options);
     struct out out = {.options = &options};
+    char why[LAB_WHY_MAX];
+    if (options.record && !lab_store_open(options.record, &options.store, why, sizeof why)) {
+        lab_fail("%s", why);
+        return LAB_BAD;
+    }
     if (options.format == CSV)
         print_csv_head();
     if (options.format == TABLE)
@@ -447,6 +466,10 @@ int lab_sim_main(int argc, char **argv)
         json_close_array(&out.json);
         json_close_object(&out.json);
         json_end(&out.json);
+    }
+    if (!lab_store_close(&options.store, why, sizeof why)) {
+        lab_fail("%s", why);
+        result = LAB_BAD;
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
         lab_fail("the output cannot be written");
