@@ -279,7 +279,8 @@ bool lab_replay_fit(const struct lab_replay_data *data, uint32_t phase, struct l
         pair_sessions(&points);
         double shape = points.pair_count ? find_shape(&points, data->rows) : 0;
         fit->uncertain = points.pair_count ? find_uncertainty(&points, shape) : 1;
-        if (fit->uncertain > UNCERTAIN_MAX)
+        fit->fixed_known = fit->uncertain <= UNCERTAIN_MAX;
+        if (!fit->fixed_known)
             shape = 0;
         fit_scale(&points, shape, phase, fit);
         fit_launch(data, d, fit, points.scratch);

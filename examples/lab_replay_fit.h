@@ -16,7 +16,8 @@ struct lab_replay_fit {
     double fixed_ns, launch_ns, ns_per_row; /* alone */
     double slowdown;                        /* while another device works too; >= 1 */
     double kernel_part;                     /* of a band's time; 0 = unknown */
-    double uncertain;    /* standard error of the fixed cost's part of a band's time, at usual lengths; >= 1: unknown */
+    double uncertain;    /* standard error of the fixed cost's part of a band's time; 1 = nothing is known of it */
+    bool fixed_known;    /* it is small enough; else the fixed cost is taken to be none */
     bool slowdown_known; /* there were bands alone and in company */
     bool launch_known;   /* there were frames with several launches */
 };
