@@ -509,8 +509,9 @@ static void warmup_learn(struct cox_session *session)
     cox__slot_report(session, slot);
     slot->started = false;
     uint64_t wall = slot->end_ns - slot->start_ns;
+    bool blocks = warmup->submit_ns > BLOCKING_NS && warmup->submit_ns > wall / 2;
     if (slot->status == COX_OK && warmup->run > 0) {
-        unit->blocks_in_submit = warmup->submit_ns > BLOCKING_NS && warmup->submit_ns > wall / 2;
+        unit->blocks_in_submit = blocks;
         session->any_blocks |= unit->blocks_in_submit;
         pthread_mutex_lock(&session->lock);
         /* What an earlier session measured may hold no longer. */
@@ -519,7 +520,10 @@ static void warmup_learn(struct cox_session *session)
         pthread_mutex_unlock(&session->lock);
     }
     warmup->spent_ns = warmup->run == 0 ? 0 : warmup->spent_ns + wall;
-    bool again = warmup->run < (session->recall.recalled ? 1 : SOLO_RUNS) && warmup->spent_ns < SOLO_NS;
+    /* What an earlier session measured spares the timed runs; where the first one kept the thread busy, one of them tells
+     * whether that was the compiler. */
+    uint32_t runs = !session->recall.recalled || !unit->solo_ns ? SOLO_RUNS : blocks ? 1 : 0;
+    bool again = warmup->run < runs && warmup->spent_ns < SOLO_NS;
     if (slot->status == COX_OK && again) {
         warmup->run++;
     } else {

@@ -56,7 +56,7 @@ enum cox__models_found cox__models_load(const char *dir, const struct cox__model
 void cox__models_store(const char *dir, const struct cox__models_entry *entry, uint64_t frames,
                        const struct cox_device_model *models, const struct cox__log *log);
 
-/* Whether models can be of use: in range, of one device at least, and shares that make a whole. */
+/* Whether models can be of use: in range, of one device at least, and shares of one whole. */
 bool cox__models_plausible(const struct cox_device_model *models, uint32_t count);
 
 #endif
