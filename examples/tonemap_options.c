@@ -55,7 +55,7 @@ const char options_usage[] =
     "      --split A,B,...     fixed shares of the rows, one for each device, summing to 1\n"
     "      --reserve WHICH     keep a core for feeding devices: auto (default), on, off or a CPU's number\n"
     "      --in-flight N       frames under way at once, 1 to 16 (default 2)\n"
-    "      --no-cache          compile the kernels anew\n"
+    "      --no-cache          compile the kernels and measure the devices anew\n"
     "\n"
     "Measuring:\n"
     "      --repeat N          do the picture N times (default 1)\n"
