@@ -25,7 +25,8 @@ enum {
     TURN = 4,          /* frames of a reference in a row; the first one finds the caches full of something else */
     BALANCE_STEPS = 3, /* towards equal finish times, before the sweep */
     BALANCE_FRAMES = 9,
-    REFINE_EVERY = 3,  /* rounds: the sweep looks closer around the best split */
+    REFINE_EVERY = 2,  /* rounds: the sweep looks closer around the best split */
+    PROPOSE_EVERY = 3, /* rounds: policies' splits are swept, too */
     SECOND_CHANCE = 4, /* rounds: splits that looked bad get another turn; they may have met with noise */
     WORK_STEPS = 6,
     WORK_MOST = 10000000,
@@ -283,8 +284,8 @@ static bool sweep_round(struct run *run, uint32_t phase, uint32_t round)
     if (round == 0 && !begin_sweep(run, phase))
         return false;
     if (round % REFINE_EVERY == REFINE_EVERY - 1)
-        lab_sweep_refine(&run->sweep, round / REFINE_EVERY % 2 ? 0.012 : 0.03);
-    if (round % REFINE_EVERY == 1) /* no policy is to know a better split than the sweep */
+        lab_sweep_refine(&run->sweep);
+    if (round % PROPOSE_EVERY == 1) /* no policy is to know a better split than the sweep */
         for (uint32_t i = 0; i < run->options->policy_count; i++)
             lab_sweep_propose(&run->sweep, run->policies[i].rows);
     double best_ns = round % SECOND_CHANCE == 0 ? INFINITY : lab_sweep_best_ns(&run->sweep);

@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum { FEW_TURNS = 2 };
-static const double hopeless = 1.12; /* times the best median: not worth more samples */
+static const double hopeless = 1.12;     /* times the best median: not worth more samples */
+static const double smooth_over = 0.005; /* of the frame's rows */
 
 /* --- Candidates ---------------------------------------------------------------------------------------------------- */
 
@@ -231,9 +232,10 @@ void lab_sweep_propose(struct lab_sweep *sweep, const uint32_t *rows)
     propose(sweep, rounded);
 }
 
-void lab_sweep_refine(struct lab_sweep *sweep, double step)
+void lab_sweep_refine(struct lab_sweep *sweep)
 {
-    double p50_ns;
+    static const double steps[] = {0.02, 0.01, 0.005, 0.002}; /* of the frame's rows */
+    double p50_ns, step = steps[sweep->refined++ % 4];
     uint32_t best = best_so_far(sweep, &p50_ns);
     if (best == UINT32_MAX || best < sweep->device_count)
         return;
@@ -268,33 +270,101 @@ static struct lab_spread half_of(const struct lab_sweep *sweep, uint32_t candida
     return lab_spread_of(scratch, count);
 }
 
-bool lab_sweep_oracle(const struct lab_sweep *sweep, struct lab_swept *out)
+/* How far apart two splits are: share of the frame's rows that change hands. */
+static double distance(const struct lab_sweep *sweep, uint32_t left, uint32_t right)
 {
-    struct lab_spread halves[2][LAB_CANDIDATES_MAX];
-    double p50_ns;
-    size_t most = 0;
-    *out = (struct lab_swept){.candidate = best_so_far(sweep, &p50_ns)};
-    if (out->candidate == UINT32_MAX)
-        return false;
-    for (uint32_t c = 0; c < sweep->count; c++) {
-        out->swept += sweep->candidates[c].count > 0;
-        most = sweep->candidates[c].count > most ? sweep->candidates[c].count : most;
+    uint32_t moved = 0;
+    for (uint32_t d = 0; d < sweep->device_count; d++) {
+        uint32_t a = sweep->candidates[left].rows[d], b = sweep->candidates[right].rows[d];
+        moved += a > b ? a - b : 0;
     }
-    double *scratch = malloc(most * sizeof *scratch);
+    return (double)moved / sweep->rows;
+}
+
+/* Whether two splits use the same devices. */
+static bool alike(const struct lab_sweep *sweep, uint32_t left, uint32_t right)
+{
+    for (uint32_t d = 0; d < sweep->device_count; d++)
+        if (!sweep->candidates[left].rows[d] != !sweep->candidates[right].rows[d])
+            return false;
+    return true;
+}
+
+/* A split's time as its neighbours see it, too: what is to be minimised must not be the noise. The weights fall off as
+ * 1 / (1 + x^2)^2. 0 = it has no samples. */
+static double smoothed(const struct lab_sweep *sweep, const struct lab_spread *spreads, uint32_t candidate)
+{
+    double sum = 0, weights = 0;
+    if (!spreads[candidate].count)
+        return 0;
+    for (uint32_t c = 0; c < sweep->count; c++) {
+        double x = distance(sweep, candidate, c) / smooth_over;
+        double weight = (double)spreads[c].count / ((1 + x * x) * (1 + x * x));
+        if (!alike(sweep, candidate, c) || !spreads[c].count)
+            continue;
+        sum += weight * spreads[c].p50_ns;
+        weights += weight;
+    }
+    return sum / weights;
+}
+
+/* The best split by what the samples say of it and of its neighbours. UINT32_MAX = there is none. */
+static uint32_t choose(const struct lab_sweep *sweep, const struct lab_spread *spreads)
+{
+    uint32_t best = UINT32_MAX;
+    double best_ns = 0;
+    for (uint32_t c = 0; c < sweep->count; c++) {
+        double ns = smoothed(sweep, spreads, c);
+        if (ns > 0 && (best == UINT32_MAX || ns < best_ns)) {
+            best = c;
+            best_ns = ns;
+        }
+    }
+    return best;
+}
+
+/* Halves of the samples, for each candidate; false: out of memory. */
+static bool halve(const struct lab_sweep *sweep, struct lab_spread (*halves)[LAB_CANDIDATES_MAX],
+                  struct lab_spread *all)
+{
+    size_t most = 0;
+    for (uint32_t c = 0; c < sweep->count; c++)
+        most = sweep->candidates[c].count > most ? sweep->candidates[c].count : most;
+    double *scratch = most ? malloc(most * sizeof *scratch) : NULL;
     if (!scratch)
         return false;
-    const struct lab_candidate *best = &sweep->candidates[out->candidate];
-    out->spread = lab_spread_of(best->ns, best->count);
-    for (uint32_t c = 0; c < sweep->count; c++)
+    for (uint32_t c = 0; c < sweep->count; c++) {
+        all[c] = lab_spread_of(sweep->candidates[c].ns, sweep->candidates[c].count);
         for (uint32_t half = 0; half < 2; half++)
             halves[half][c] = half_of(sweep, c, half, scratch);
+    }
     free(scratch);
-    uint32_t chosen[2] = {best_of(halves[0], sweep->count), best_of(halves[1], sweep->count)};
-    if (chosen[0] == UINT32_MAX || chosen[1] == UINT32_MAX || !halves[1][chosen[0]].count ||
-        !halves[0][chosen[1]].count)
-        return true; /* too few samples for halves */
-    out->spread.p50_ns = (halves[1][chosen[0]].p50_ns + halves[0][chosen[1]].p50_ns) / 2;
-    out->spread.mean_ns = (halves[1][chosen[0]].mean_ns + halves[0][chosen[1]].mean_ns) / 2;
+    return true;
+}
+
+bool lab_sweep_oracle(const struct lab_sweep *sweep, struct lab_swept *out)
+{
+    struct lab_spread halves[2][LAB_CANDIDATES_MAX], all[LAB_CANDIDATES_MAX];
+    *out = (struct lab_swept){.candidate = UINT32_MAX};
+    if (!halve(sweep, halves, all))
+        return false;
+    for (uint32_t c = 0; c < sweep->count; c++)
+        out->swept += all[c].count > 0;
+    out->candidate = choose(sweep, all);
+    if (out->candidate == UINT32_MAX)
+        return false;
+    out->spread = all[out->candidate];
+    uint32_t chosen[2] = {choose(sweep, halves[0]), choose(sweep, halves[1])};
+    if (chosen[0] != UINT32_MAX && chosen[1] != UINT32_MAX && halves[1][chosen[0]].count &&
+        halves[0][chosen[1]].count) { /* else there are too few samples for halves */
+        out->spread.p50_ns = (halves[1][chosen[0]].p50_ns + halves[0][chosen[1]].p50_ns) / 2;
+        out->spread.mean_ns = (halves[1][chosen[0]].mean_ns + halves[0][chosen[1]].mean_ns) / 2;
+    }
+    for (uint32_t d = 0; d < sweep->device_count; d++) /* nobody has to share */
+        if (all[d].count && all[d].p50_ns < out->spread.p50_ns) {
+            out->candidate = d;
+            out->spread = all[d];
+        }
     return true;
 }
 

@@ -1,8 +1,8 @@
 /* What a policy is held against: each device alone, and the best static split there is, found by sweeping. All of them are run
  * again and again between the policies' frames; the samples come here.
  *
- * The least of many noisy medians is lower than any split's true time. So one half of the samples chooses the split and the other
- * half says what it takes, both ways, and the mean of the two is the oracle's time.
+ * The least of many noisy medians is lower than any split's true time. So one half of the samples chooses the split, with what
+ * its neighbours say of it, and the other half says what it takes, both ways, and the mean of the two is the oracle's time.
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_SWEEP_H
@@ -23,7 +23,8 @@ struct lab_candidate {
 struct lab_sweep {
     uint32_t device_count;
     uint32_t rows, granule;
-    uint32_t turn; /* samples that follow one another at once */
+    uint32_t turn;    /* samples that follow one another at once */
+    uint32_t refined; /* times */
     uint32_t count;
     struct lab_candidate candidates[LAB_CANDIDATES_MAX];
 };
@@ -41,8 +42,8 @@ void lab_sweep_spread(struct lab_sweep *sweep, const double *speed);
 /* A candidate from elsewhere: what a policy made of the frame, rounded to whole granules. */
 void lab_sweep_propose(struct lab_sweep *sweep, const uint32_t *rows);
 
-/* More candidates around the best one so far, `step` of the frame's rows away. */
-void lab_sweep_refine(struct lab_sweep *sweep, double step);
+/* More candidates around the best one so far: from time to time farther away, mostly closer. */
+void lab_sweep_refine(struct lab_sweep *sweep);
 
 /* False: out of memory. */
 bool lab_sweep_add(struct lab_sweep *sweep, uint32_t candidate, double ns);
