@@ -240,7 +240,8 @@ bool cox__policy_offer(struct cox_session *session, struct cox__slot *slot, uint
     for (uint32_t u = 0; u < session->unit_count && slot->pool_left; u++) {
         uint32_t bit = UINT32_C(1) << u;
         uint32_t willing = cox__policy_waits_for(session, slot);
-        if (!(willing & bit) || slot->at_work[u] || held & bit || session->units[u].blocks_in_submit != blocking)
+        if (!(willing & bit) || slot->at_work[u] || held & bit || session->units[u].blocks_in_submit != blocking ||
+            (slot->shadow.rows && slot->shadow.device == u)) /* that is settled first */
             continue;
         offer(session, slot, u, !slot->unfinished && willing == bit);
         progress = true;

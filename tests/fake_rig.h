@@ -69,6 +69,9 @@ extern const struct cox_stage rig_stage_chroma;
 extern const struct cox_stage rig_stages_two[2];
 extern const struct cox_stage rig_stage_inplace;
 
+/* Called at the end of rig_map, rig_halo and rig_table with the index of the output binding; NULL = nobody looks. */
+extern void (*rig_spy)(const struct fake_args *args, uint32_t out);
+
 /* Sum of uint32 counters. */
 void rig_merge_sum(void *into, const void *partial, size_t bytes, void *user);
 
