@@ -612,13 +612,27 @@ static bool dispatch_blocking(struct cox_session *session)
     return false;
 }
 
+/* Settle every wish for a shadow; at most one is begun. */
+static void begin_shadows(struct cox_session *session)
+{
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < session->order_count; i++) {
+        struct cox__slot *slot = frame_at(session, i);
+        if (!slot->started)
+            break;
+        if (slot->shadow.rows)
+            cox__shadow_begin(session, slot, held);
+        held |= holds(session, slot);
+    }
+}
+
 /* Start frames and hand bands to devices. Those whose enqueue returns at once are given all that they may have, of every
  * frame, before one that computes inside the enqueue call gets a single band: until that is done nobody is served. */
 static bool dispatch(struct cox_session *session)
 {
     bool progress = false;
-    uint32_t held = 0, held_before_wish = 0;
-    struct cox__slot *wish = NULL;
+    bool wished = false;
+    uint32_t held = 0;
     for (uint32_t i = 0; i < session->order_count; i++) {
         struct cox__slot *slot = frame_at(session, i);
         if (!slot->started && !session->warmup.finished) {
@@ -633,14 +647,11 @@ static bool dispatch(struct cox_session *session)
             progress |= cox__policy_offer(session, slot, held, false);
         if (slot->unfinished)
             progress |= cox__slot_submit(session, slot, held);
-        if (slot->shadow.rows) {
-            wish = slot;
-            held_before_wish = held;
-        }
+        wished |= slot->shadow.rows > 0;
         held |= holds(session, slot);
     }
-    if (wish) /* comes last: it may take a moment, and every device has its bands by now */
-        cox__shadow_begin(session, wish, held_before_wish);
+    if (wished) /* comes last: it may take a moment, and every device has its bands by now */
+        begin_shadows(session);
     return progress || (session->any_blocks && dispatch_blocking(session));
 }
 
