@@ -299,10 +299,14 @@ Test(engine_report, every_built_in_policy_runs_and_follows_a_device_that_becomes
         cox_session_wait(session);
         const struct cox_frame_report *last = &rig_report_at(rig, rig_report_count(rig) - 1)->frame;
         if (!fixed) {
-            /* 3 : 1 is best, 600 us */
-            cr_assert_eq(last->band_count, 2, "%s", policy->name);
-            cr_assert_lt(last->end_ns - last->start_ns, 650000u, "%s: %llu ns", policy->name,
-                         (unsigned long long)(last->end_ns - last->start_ns));
+            /* 3 : 1 is best, 600 us; a chunk of a 32nd costs its share of launches, and the last one ends 93 us after
+             * the others are done at the latest */
+            uint32_t devices = 0;
+            for (uint32_t b = 0; b < last->band_count; b++)
+                devices |= 1u << last->bands[b].device;
+            cr_assert_eq(devices, 3, "%s: %s", policy->name, cox_reason_text(last->reason));
+            cr_assert_lt(last->end_ns - last->start_ns, last->pool_rows == 400 ? 850000u : 650000u, "%s: %llu ns",
+                         policy->name, (unsigned long long)(last->end_ns - last->start_ns));
         }
         cox_session_destroy(&session);
         rig_frames_free(&frames);
