@@ -114,6 +114,10 @@ int lab_report_main(int argc, char **argv)
     if (!check_output(&options))
         return LAB_USAGE;
     if (!report_read(options.database, options.run, &source, why, sizeof why)) {
+        /* One line, whatever SQLite and the name hold. */
+        for (char *c = why; *c; c++)
+            if ((unsigned char)*c < ' ' || *c == 0x7F)
+                *c = ' ';
         lab_fail("%s", why);
         return LAB_BAD;
     }
