@@ -51,7 +51,12 @@ static double slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t acti
 
 static double kernel_part(void *ctx, const struct lab_launch *launch)
 {
-    return ((const struct lab_replay *)ctx)->fits[launch->device].kernel_part;
+    const struct lab_replay_fit *fit = &((const struct lab_replay *)ctx)->fits[launch->device];
+    if (!fit->kernel_of_rows)
+        return fit->kernel_part;
+    double part = fit->kernel_part * fit->ns_per_row * launch->rows /
+                  lab_replay_cost(fit, launch->rows, launch->launch);
+    return part < 1 ? part : 1;
 }
 
 static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double wall_ns)
@@ -67,21 +72,31 @@ static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double
 
 static double clip(double factor)
 {
-    return fmin(fmax(factor, FACTOR_MIN), FACTOR_MAX);
+    return isnan(factor) ? factor : fmin(fmax(factor, FACTOR_MIN), FACTOR_MAX);
 }
 
-/* What the device took in its bands of the frame over what they should take; NaN if it had none. */
+/* What the device took in its bands of the frame over what they should take; NaN if it had none. One that was given up would
+ * have taken longer than it did: it counts if even so it was slow. */
 static double recorded_factor(const struct lab_replay *replay, const struct lab_replay_frame *frame, uint32_t device)
 {
-    double took = 0, should = 0;
+    double took = 0, should = 0, late = 0;
     for (size_t b = 0; b < frame->band_count; b++) {
         const struct lab_replay_band *band = &replay->session->bands[frame->first_band + b];
-        if (band->device != device || !band->good)
+        if (band->device != device || band->wall_ns <= 0)
             continue;
-        took += lab_replay_alone(&replay->fits[device], band);
-        should += lab_replay_cost(&replay->fits[device], band->rows, band->launch);
+        double band_took = lab_replay_alone(&replay->fits[device], band);
+        double band_should = lab_replay_cost(&replay->fits[device], band->rows, band->launch);
+        if (band->good) {
+            took += band_took;
+            should += band_should;
+        } else {
+            late = fmax(late, band_took / band_should);
+        }
     }
-    return should > 0 ? clip(took / should) : NAN;
+    double factor = should > 0 ? took / should : NAN;
+    if (late > 1 && !(factor > late))
+        factor = late;
+    return clip(factor);
 }
 
 /* The device's median factor in the solo sessions of a phase; NaN if there are none. */
@@ -202,34 +217,63 @@ static void fill_levels(const struct lab_replay *replay, uint32_t device)
     }
 }
 
-/* A device that failed answers again where it next ended a band or a shadow. */
-static void fill_answering(const struct lab_replay *replay, uint32_t device)
+static bool failed_in(const struct lab_replay_session *session, const struct lab_replay_frame *frame, uint32_t device,
+                      bool *ended)
+{
+    bool failed = false;
+    for (size_t b = 0; b < frame->band_count; b++) {
+        const struct lab_replay_band *band = &session->bands[frame->first_band + b];
+        failed = failed || (band->device == device && !band->good);
+        *ended = *ended || (band->device == device && band->good);
+    }
+    return failed;
+}
+
+/* Which devices answered, as the tape says: those that the policy was told are usable. One that is not any more did not answer
+ * in the frame before, if its band failed there. */
+static void fill_answering_told(const struct lab_replay *replay, uint32_t device)
 {
     const struct lab_replay_session *session = replay->session;
-    bool answers = replay->fits[device].bands > 0;
+    uint64_t next = 0;
+    bool usable = true;
+    for (size_t c = 0; c <= session->change_count; c++) {
+        bool end = c == session->change_count;
+        if (!end && session->changes[c].device != device)
+            continue;
+        uint64_t frame = end ? replay->world.frames : session->changes[c].frame;
+        for (; next < frame && next < replay->world.frames; next++)
+            replay->answering[next] |= (uint32_t)usable << device;
+        if (!end)
+            usable = session->changes[c].usable;
+    }
+    for (size_t i = 0; i + 1 < session->frame_count; i++) {
+        const struct lab_replay_frame *frame = &session->frames[i];
+        bool ended = false, after = replay->answering[session->frames[i + 1].frame] >> device & 1;
+        if (!after && failed_in(session, frame, device, &ended))
+            replay->answering[frame->frame] &= ~(1u << device);
+    }
+}
+
+/* Without a tape: a device that failed answers again where it next ended a band or a shadow. One failed band between good
+ * ones was given up; the device went on. */
+static void fill_answering_seen(const struct lab_replay *replay, uint32_t device)
+{
+    const struct lab_replay_session *session = replay->session;
+    bool answers = true;
     size_t shadow = 0;
     uint64_t next = 0;
     for (size_t i = 0; i < session->frame_count; i++) {
         const struct lab_replay_frame *frame = &session->frames[i];
-        bool failed = false, ended = false;
-        for (size_t b = 0; b < frame->band_count; b++) {
-            const struct lab_replay_band *band = &session->bands[frame->first_band + b];
-            failed = failed || (band->device == device && !band->good);
-            ended = ended || (band->device == device && band->good);
-        }
+        bool ended = false, failed = failed_in(session, frame, device, &ended);
         for (; shadow < session->shadow_count && session->shadows[shadow].frame <= frame->frame; shadow++)
             ended = ended || (session->shadows[shadow].device == device && session->shadows[shadow].good);
-        answers = replay->fits[device].bands > 0 && (ended || (answers && !failed));
+        answers = ended || (answers && !failed);
         for (; next <= frame->frame; next++)
             replay->answering[next] |= (uint32_t)answers << device;
     }
-}
-
-/* One failed band between good ones is a band that was given up, not a device that went. */
-static void forgive(const struct lab_replay *replay)
-{
-    for (uint64_t f = 1; f + 1 < replay->world.frames; f++)
-        replay->answering[f] |= replay->answering[f - 1] & replay->answering[f + 1];
+    for (uint64_t f = 0; f + 1 < replay->world.frames; f++)
+        if (f == 0 || replay->answering[f - 1] >> device & 1)
+            replay->answering[f] |= replay->answering[f + 1] & 1u << device;
 }
 
 static void fill_rows(const struct lab_replay *replay)
@@ -279,14 +323,16 @@ static void fill(struct lab_replay *replay, double *scratch)
 {
     fill_rows(replay);
     for (uint32_t d = 0; d < replay->world.device_count; d++) {
-        fill_answering(replay, d);
         if (!replay->fits[d].bands)
             replay->fits[d].ns_per_row = 1; /* it never answers; costs must be positive all the same */
+        else if (replay->session->change_count)
+            fill_answering_told(replay, d);
+        else
+            fill_answering_seen(replay, d);
         fill_recorded(replay, d);
         fill_gaps(replay, d, scratch);
         fill_levels(replay, d);
     }
-    forgive(replay);
     replay->overhead_ns = find_overhead(replay, scratch);
 }
 
@@ -341,12 +387,24 @@ void lab_replay_destroy(struct lab_replay **replay)
     *replay = NULL;
 }
 
+/* Whether rows on demand were off: only the session of a policy that can hand them out tells. */
+static bool without_pool(const struct lab_replay_data *data)
+{
+    for (size_t s = 0; s < data->session_count; s++) {
+        const struct lab_replay_session *session = &data->sessions[s];
+        const struct cox_policy *policy = *session->policy ? cox_policy_find(session->policy) : NULL;
+        if (session->taped && session->no_pool && policy && policy->next)
+            return true;
+    }
+    return false;
+}
+
 void lab_replay_options(const struct lab_replay *replay, struct lab_sim_options *options)
 {
     const struct lab_replay_session *session = replay->session;
     *options = (struct lab_sim_options){.in_flight = replay->data->in_flight,
                                         .min_band_rows = session->min_band_rows,
-                                        .no_pool = session->no_pool,
+                                        .no_pool = without_pool(replay->data),
                                         .no_shadow = session->no_shadow,
                                         .policy = session->options,
                                         .recall = session->recalled ? session->models : NULL};

@@ -17,6 +17,9 @@
 
 enum { POLICIES_MAX = 32, WHY_MAX = 640 };
 
+/* Beyond this a replay does not give back what was recorded. */
+static const double UNFAITHFUL = 0.05;
+
 enum format { TABLE, CSV, JSON };
 
 struct replay_options {
@@ -338,7 +341,8 @@ static void print_table(const struct job *job)
     }
     const struct outcome *own = base_outcome(job);
     if (own && isfinite(fidelity(own)))
-        printf("\nfidelity: replayed %s / recorded %s = %.3f\n", job->base, job->base, fidelity(own));
+        printf("\nfidelity: replayed %s / recorded %s = %.3f%s\n", job->base, job->base, fidelity(own),
+               fabs(fidelity(own) - 1) > UNFAITHFUL ? ": something was at work that a replay cannot know" : "");
 }
 
 static void csv_number(double value, double scale)

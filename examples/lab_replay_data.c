@@ -266,6 +266,21 @@ static bool take_view(const struct reader *reader, sqlite3_stmt *row, void *into
     return take_u32(reader, row, 2, 0, INT32_MAX, &session->min_band_rows);
 }
 
+static bool take_change(const struct reader *reader, sqlite3_stmt *row, void *into)
+{
+    struct lab_replay_session *session = into;
+    if (!grow(reader, (void **)&session->changes, session->change_count, FRAMES_MAX, sizeof *session->changes))
+        return false;
+    struct lab_replay_change *change = &session->changes[session->change_count++];
+    int64_t frame = 0;
+    if (!take_number(reader, row, 0, 0, FRAMES_MAX, &frame) ||
+        !take_u32(reader, row, 1, 0, COX_DEVICES_MAX - 1, &change->device))
+        return false;
+    change->frame = (uint64_t)frame;
+    change->usable = sqlite3_column_int(row, 2);
+    return true;
+}
+
 static bool take_hint(const struct reader *reader, sqlite3_stmt *row, void *into)
 {
     struct lab_replay_session *session = into;
@@ -338,6 +353,9 @@ static bool read_session(const struct reader *reader, struct lab_replay_session 
          take_shadow},
         {"SELECT pool, shadow, min_band_rows FROM call_view WHERE session = ? ORDER BY call LIMIT 1", take_view},
         {"SELECT device, hint FROM call_device WHERE session = ? AND call = 0", take_hint},
+        {"SELECT ifnull(c.frame, 0), d.device, d.usable FROM call_device d JOIN call c USING (session, call) "
+         "WHERE session = ? ORDER BY d.call, d.device",
+         take_change},
         {"SELECT ratios, device, objective, deadline_ns, chunk_rows FROM call_options WHERE session = ?", take_options},
         {"SELECT device, frames, fixed_ns, launch_ns, ns_per_row, solo_ns, share FROM call_model WHERE session = ?",
          take_model},
@@ -394,6 +412,7 @@ void lab_replay_free(struct lab_replay_data **data)
         free((*data)->sessions[s].frames);
         free((*data)->sessions[s].bands);
         free((*data)->sessions[s].shadows);
+        free((*data)->sessions[s].changes);
     }
     free((*data)->sessions);
     free(*data);

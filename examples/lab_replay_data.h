@@ -20,6 +20,13 @@ struct lab_replay_band {
     double company;   /* the part of its time that another device worked on this frame, 0 .. 1 */
 };
 
+/* From this frame on a device was, or was not, one that may get rows. */
+struct lab_replay_change {
+    uint64_t frame;
+    uint32_t device;
+    bool usable;
+};
+
 struct lab_replay_frame {
     uint64_t frame;
     uint32_t phase;
@@ -38,13 +45,14 @@ struct lab_replay_session {
     enum lab_replay_kind kind;
     char policy[64];
     uint32_t repeat;
-    size_t frame_count, band_count, shadow_count;
+    size_t frame_count, band_count, shadow_count, change_count;
     struct lab_replay_frame *frames; /* by their number, which may have holes */
     struct lab_replay_band *bands;   /* of one frame in the order of their launches on each device */
     struct lab_replay_band *shadows;
     /* What the tape says, where there is one: */
     bool taped;
-    bool recalled; /* it began with `models` */
+    struct lab_replay_change *changes; /* in order */
+    bool recalled;                     /* it began with `models` */
     bool no_pool, no_shadow;
     uint32_t min_band_rows;
     struct cox_policy_options options; /* `ratios` points to: */

@@ -245,16 +245,38 @@ static void fit_launch(const struct lab_replay_data *data, uint32_t device, stru
     fit->launch_ns = count ? fmax(0, lab_replay_median(scratch, count)) : fit->fixed_ns;
 }
 
+/* Median of the kernels' part, and in `spread` how far bands are from it. */
+static double kernel_part(const struct lab_replay_data *data, uint32_t device, const struct lab_replay_fit *fit,
+                          bool of_rows, double *scratch, double *spread)
+{
+    double median = 0;
+    for (int round = 0; round < 2; round++) {
+        size_t count = 0;
+        for (size_t s = 0; s < data->session_count; s++)
+            for (size_t b = 0; b < data->sessions[s].band_count; b++) {
+                const struct lab_replay_band *band = &data->sessions[s].bands[b];
+                if (band->device != device || !band->good || band->kernel_ns <= 0 || band->kernel_ns > band->wall_ns)
+                    continue;
+                double rows = fit->ns_per_row * band->rows;
+                double part = band->kernel_ns / band->wall_ns;
+                if (of_rows)
+                    part *= lab_replay_cost(fit, band->rows, band->launch) / rows;
+                scratch[count++] = round == 0 ? part : fabs(part / median - 1);
+            }
+        if (2 * count <= fit->bands)
+            return 0;
+        *(round == 0 ? &median : spread) = lab_replay_median(scratch, count);
+    }
+    return median;
+}
+
 static void fit_kernel(const struct lab_replay_data *data, uint32_t device, struct lab_replay_fit *fit, double *scratch)
 {
-    size_t count = 0;
-    for (size_t s = 0; s < data->session_count; s++)
-        for (size_t b = 0; b < data->sessions[s].band_count; b++) {
-            const struct lab_replay_band *band = &data->sessions[s].bands[b];
-            if (band->device == device && band->good && band->kernel_ns > 0 && band->kernel_ns <= band->wall_ns)
-                scratch[count++] = band->kernel_ns / band->wall_ns;
-        }
-    fit->kernel_part = 2 * count > fit->bands ? lab_replay_median(scratch, count) : 0;
+    double spread_of_all = 0, spread_of_rows = 0;
+    double of_all = kernel_part(data, device, fit, false, scratch, &spread_of_all);
+    double of_rows = kernel_part(data, device, fit, true, scratch, &spread_of_rows);
+    fit->kernel_of_rows = of_all > 0 && spread_of_rows < spread_of_all;
+    fit->kernel_part = fit->kernel_of_rows ? of_rows : of_all;
 }
 
 bool lab_replay_fit(const struct lab_replay_data *data, uint32_t phase, struct lab_replay_fit *fits)

@@ -15,7 +15,8 @@ struct lab_replay_fit {
     size_t bands; /* it is made from; 0 = the device never had rows and the rest says nothing */
     double fixed_ns, launch_ns, ns_per_row; /* alone */
     double slowdown;                        /* while another device works too; >= 1 */
-    double kernel_part;                     /* of a band's time; 0 = unknown */
+    double kernel_part;  /* of a band's time, or, if `kernel_of_rows`, of that without the fixed cost; 0 = unknown */
+    bool kernel_of_rows; /* whichever differs less from band to band */
     double uncertain;    /* standard error of the fixed cost's part of a band's time; 1 = nothing is known of it */
     bool fixed_known;    /* it is small enough; else the fixed cost is taken to be none */
     bool slowdown_known; /* there were bands alone and in company */
