@@ -1,9 +1,6 @@
 /* The sets that were in use or on trial.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "company.h"
-#include "strict_fp.h"
-
-#include <stddef.h>
 
 enum { PAUSE_MIN = 64, PAUSE_MAX = 1024, GAP = 16 }; /* frames */
 
@@ -31,21 +28,6 @@ struct cox__set *cox__company_entry(struct cox__company *company, uint32_t devic
     }
     company->sets[at] = (struct cox__set){.devices = devices, .pause = PAUSE_MIN};
     return &company->sets[at];
-}
-
-double cox__company_factor(const struct cox__company *company, uint32_t devices)
-{
-    double factor = 1;
-    for (uint32_t i = 0; i < COX__SETS; i++) {
-        const struct cox__set *set = &company->sets[i];
-        if (set->devices == 0 || !(set->factor > 0))
-            continue;
-        if (set->devices == devices)
-            return set->factor;
-        if ((set->devices & devices) == set->devices && set->factor > factor)
-            factor = set->factor;
-    }
-    return factor;
 }
 
 void cox__company_lost(struct cox__company *company, uint32_t devices, uint64_t frame)

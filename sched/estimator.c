@@ -1,18 +1,23 @@
 /* A Kalman filter for each device.
  *
- * The residual is relative: a launch's noise is proportional to its time. Process noise moves the common scale (a device that
- * slows down slows down in everything); how fast is itself learned: residuals of consecutive frames that point the same
- * way mean that the filter lags, residuals that alternate mean that it follows noise.
+ * The residual is relative: a launch's noise is proportional to its time.
+ * Process noise moves the common scale (a device that slows down slows down in
+ * everything); how fast is itself learned: residuals of consecutive frames that
+ * point the same way mean that the filter lags, residuals that alternate mean
+ * that it follows noise.
  *
- * Surprises. A launch far outside of what the variance allows teaches nothing at first if it is slow: single bands may
- * take five times as long for no lasting reason. It is remembered as a suspicion (the policy then hedges), and a second
- * one in a row is a change: the scale jumps. A launch that is far too fast is believed at once, since nothing
- * makes a device faster than it is by accident. Smaller changes ring a two-sided CUSUM, which opens the covariance of the
- * scale again.
+ * Surprises. A launch far outside of what the variance allows teaches nothing
+ * at first if it is slow: single bands may take five times as long for no
+ * lasting reason. It is remembered as a suspicion (the policy then hedges), and
+ * a second one in a row is a change: the scale jumps. A launch that is far too
+ * fast is believed at once, since nothing makes a device faster than it is by
+ * accident. Smaller changes ring a two-sided CUSUM, which opens the covariance
+ * of the scale again.
  *
- * Sources: G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977 (update, and the rank-one
- * update of Agee and Turner); E. S. Page, Continuous inspection schemes, 1954 (CUSUM).
- * SPDX-License-Identifier: Apache-2.0 */
+ * Sources: G. J. Bierman, Factorization Methods for Discrete Sequential
+ * Estimation, 1977 (update, and the rank-one update of Agee and Turner); E. S.
+ * Page, Continuous inspection schemes, 1954 (CUSUM). SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "estimator.h"
 #include "strict_fp.h"
 
@@ -36,9 +41,6 @@ static const double CLIP = 3.0; /* deviations */
 static const double CUSUM_SLACK = 0.75;
 static const double CUSUM_ALARM = 6.0;
 static const double REOPEN = 0.08;       /* relative deviation of the scale after a change */
-static const double FAR = 6.0;           /* deviations that make a surprise */
-static const double FAR_LEAST = 0.35;    /* and what it is at least, relative */
-static const double UNFINISHED = 2.0;    /* what an unfinished launch is guessed to take, over what it took */
 static const double SHAPE_SPREAD = 1e-4; /* relative deviation by which first and launch may move in a frame */
 
 static double limit(double value, double low, double high)
@@ -81,7 +83,8 @@ static double spread(const struct cox__estimate *e, const double *h)
     return e->d[0] * h[0] * h[0] + e->d[1] * f1 * f1 + e->d[2] * f2 * f2;
 }
 
-/* A measurement of h x that is off by `innovation`, with noise `r` > 0 (Bierman). */
+/* A measurement of h x that is off by `innovation`, with noise `r` > 0
+ * (Bierman). */
 static void update(struct cox__estimate *e, const double *h, double innovation, double r)
 {
     double f[COX__UNKNOWNS] = {h[0], h[1] + e->u[0] * h[0], h[2] + e->u[1] * h[0] + e->u[2] * h[1]};
@@ -103,8 +106,8 @@ static void update(struct cox__estimate *e, const double *h, double innovation, 
         e->x[j] += g[j] / alpha * innovation;
 }
 
-/* A fixed cost below zero is what it cannot be: measured as zero, so that the others make up for it. Then ranges that every
- * later computation survives. */
+/* A fixed cost below zero is what it cannot be: measured as zero, so that the
+ * others make up for it. Then ranges that every later computation survives. */
 static void tidy(struct cox__estimate *e)
 {
     for (int j = COX__FIRST; j <= COX__LAUNCH; j++) {
@@ -138,7 +141,8 @@ void cox__estimate_init(struct cox__estimate *e)
     e->drift = DRIFT_FIRST;
 }
 
-/* `first` and `launch` are likely to be alike, and both a few per cent of a frame. */
+/* `first` and `launch` are likely to be alike, and both a few per cent of a
+ * frame. */
 void cox__estimate_begin(struct cox__estimate *e, double ns, double work, double sd)
 {
     ns = limit(ns, 1, NS_MAX / 4);
@@ -148,7 +152,7 @@ void cox__estimate_begin(struct cox__estimate *e, double ns, double work, double
     e->x[COX__LAUNCH] = fixed / 2;
     e->x[COX__PER_ROW] = (ns - fixed) / work;
     memset(e->u, 0, sizeof e->u);
-    e->d[COX__FIRST] = 0.1 * ns * 0.1 * ns;
+    e->d[COX__FIRST] = 0.2 * ns * 0.2 * ns;
     e->d[COX__LAUNCH] = 0.02 * ns * 0.02 * ns;
     e->d[COX__PER_ROW] = 0.3 * ns / work * 0.3 * ns / work;
     double fixed_alike[COX__UNKNOWNS] = {0.02 * ns, 0.02 * ns, 0};
@@ -213,81 +217,65 @@ double cox__estimate_error(const struct cox__estimate *e, bool further, double w
 
 /* --- learning --- */
 
-/* The scale is whatever makes this launch right; what is not known of the shape takes its part. */
-static enum cox__lesson jump(struct cox__estimate *e, const double *h, double ns, double sd)
+struct cox__surprise cox__estimate_compare(const struct cox__estimate *e, const struct cox__sample *sample)
 {
-    e->suspect = 0;
-    e->up = e->down = e->last = 0;
-    double predicted = h[COX__FIRST] * e->x[COX__FIRST] + h[COX__LAUNCH] * e->x[COX__LAUNCH] +
-                       h[COX__PER_ROW] * e->x[COX__PER_ROW];
-    double v[COX__UNKNOWNS] = {e->x[COX__FIRST], e->x[COX__LAUNCH], e->x[COX__PER_ROW]};
-    double off = ns / predicted - 1;
-    widen(e, v, off * off);
-    update(e, h, ns - predicted, e->variance * ns * predicted);
-    tidy(e);
-    cox__estimate_scale(e, 1, sd);
-    return COX__CHANGED;
+    const double h[COX__UNKNOWNS] = {sample->further ? 0 : 1, sample->further ? 1 : 0, sample->work};
+    struct cox__surprise surprise = {.ns = cox__estimate_ns(e, sample->further, sample->work)};
+    surprise.ratio = limit(sample->ns / surprise.ns, 1e-6, 1e6);
+    surprise.variance = spread(e, h) / (surprise.ns * surprise.ns) + e->variance + sample->work_variance;
+    return surprise;
 }
 
-enum cox__lesson cox__estimate_learn(struct cox__estimate *e, const struct cox__sample *sample, double *residual,
-                                     double *variance)
+double cox__estimate_learn(struct cox__estimate *e, const struct cox__sample *sample)
 {
-    *residual = *variance = 0;
     const double h[COX__UNKNOWNS] = {sample->further ? 0 : 1, sample->further ? 1 : 0, sample->work};
-    double ns = cox__estimate_ns(e, sample->further, sample->work);
-    double known = spread(e, h) / (ns * ns);
-    double expected = known + e->variance + sample->work_variance;
-    double deviation = sqrt(expected);
-    double ratio = limit(sample->ns / ns, 1e-6, 1e6);
-    if (sample->unfinished && ratio < 1.2)
-        return COX__LEARNED;
-    if (sample->unfinished)
-        ratio *= UNFINISHED;
-
-    double far = fmax(FAR_LEAST, FAR * deviation);
-    if (ratio > 1 + far) {
-        if (e->suspect > 0) { /* the second in a row */
-            double factor = sample->unfinished || e->suspect_unfinished || e->suspect > 2 * ratio
-                                ? ratio
-                                : sqrt(ratio * e->suspect);
-            return jump(e, h, factor * ns, sample->unfinished ? 3 * REOPEN : REOPEN);
-        }
-        if (sample->further)
-            return COX__LEARNED; /* heavy rows or an outlier; the device's next band will tell */
-        e->suspect = ratio;
-        e->suspect_unfinished = sample->unfinished;
-        return COX__SUSPECTED;
-    }
-    if (ratio * (1 + far) < 1)
-        return jump(e, h, ratio * ns, REOPEN);
-    e->suspect = 0;
-
-    double z = clip((ratio - 1) / deviation);
-    *residual = z * deviation;
-    *variance = expected;
-    double r = (e->variance + sample->work_variance) * ns * ns;
-    update(e, h, *residual * ns, r > 0 ? r : 1e-12);
+    struct cox__surprise surprise = cox__estimate_compare(e, sample);
+    double deviation = sqrt(surprise.variance);
+    double residual = clip((surprise.ratio - 1) / deviation) * deviation;
+    update(e, h, residual * surprise.ns,
+           limit((e->variance + sample->work_variance) * surprise.ns * surprise.ns, 1e-12, 1e60));
     tidy(e);
 
-    /* The jitter's share of the residual, as an expectation-maximisation step would have it. */
-    double share = e->variance / expected;
-    double jitter = share * share * *residual * *residual + e->variance * (1 - share);
+    /* The jitter's share of the residual, as an expectation-maximisation step
+   * would have it. */
+    double share = e->variance / surprise.variance;
+    double jitter = share * share * residual * residual + e->variance * (1 - share);
     e->launches += 1;
     e->variance += fmax(VARIANCE_GAIN, 0.5 / (e->launches + 4)) * (jitter - e->variance);
     e->variance = limit(e->variance, VARIANCE_MIN, VARIANCE_MAX);
-    if (sample->further)
-        return COX__LEARNED;
+    if (!sample->further) {
+        e->frames += 1;
+        e->surprise += fmax(SURPRISE_GAIN, 1 / e->frames) * (residual * residual - e->surprise);
+    }
+    return residual;
+}
 
-    e->frames += 1;
-    e->surprise += fmax(SURPRISE_GAIN, 1 / e->frames) * (*residual * *residual - e->surprise);
+bool cox__estimate_trend(struct cox__estimate *e, double deviations)
+{
+    double z = clip(deviations);
     e->drift *= 1 + DRIFT_RATE * (limit(z * e->last, -2, 4) - DRIFT_BIAS);
     e->drift = limit(e->drift, DRIFT_MIN, DRIFT_MAX);
     e->last = z;
     e->up = fmax(0, e->up + z - CUSUM_SLACK);
     e->down = fmax(0, e->down - z - CUSUM_SLACK);
     if (e->up < CUSUM_ALARM && e->down < CUSUM_ALARM)
-        return COX__LEARNED;
+        return false;
     e->up = e->down = 0;
     cox__estimate_scale(e, 1.0, REOPEN);
-    return COX__CHANGED;
+    return true;
+}
+
+/* What is not known of the shape takes its part of the blame. */
+void cox__estimate_jump(struct cox__estimate *e, const struct cox__sample *sample, double sd)
+{
+    const double h[COX__UNKNOWNS] = {sample->further ? 0 : 1, sample->further ? 1 : 0, sample->work};
+    double ns = cox__estimate_ns(e, sample->further, sample->work);
+    double v[COX__UNKNOWNS] = {e->x[COX__FIRST], e->x[COX__LAUNCH], e->x[COX__PER_ROW]};
+    double off = limit(sample->ns / ns, 1e-6, 1e6) - 1;
+    e->suspect = 0;
+    e->up = e->down = e->last = 0;
+    widen(e, v, off * off);
+    update(e, h, off * ns, e->variance * sample->ns * ns + 1e-12);
+    tidy(e);
+    cox__estimate_scale(e, 1, sd);
 }

@@ -1,22 +1,28 @@
-/* The profile is a Kalman filter with a diagonal covariance: each segment has a cost and a variance, a launch measures the sum
- * over its rows, and the residual is shared out in proportion to the variances. As in the estimator, how fast costs move
- * is learned from whether residuals at the same place point the same way in consecutive frames: where rows cost alike and only
- * noise is seen, the variance stays near nothing and so does the profile.
+/* The profile is a Kalman filter with a diagonal covariance: each segment has a
+ * cost and a variance, a launch measures the sum over its rows, and the
+ * residual is shared out in proportion to the variances. As in the estimator,
+ * how fast costs move is learned from whether residuals at the same place point
+ * the same way in consecutive frames: where rows cost alike and only noise is
+ * seen, the variance stays near nothing and so does the profile.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "profile.h"
 #include "strict_fp.h"
 
 #include <math.h>
 
-static const double COST_MIN = 0.01;
+static const double COST_MIN = 0.02;
 static const double COST_MAX = 100;
-static const double SPREAD_FIRST = 1e-4;
-static const double SPREAD_MAX = 0.25;
+static const double SPREAD_FIRST = 0.1;
+static const double SPREAD_MAX = 2;
 static const double DRIFT_FIRST = 1e-5;
 static const double DRIFT_MIN = 1e-7;
 static const double DRIFT_MAX = 0.03;
 static const double DRIFT_RATE = 0.15;
 static const double DRIFT_BIAS = 0.15;
+static const double DRIFT_OPEN = 1e-3;
+static const double SPREAD_OPEN = 0.5; /* after another picture, relative */
+static const double LAST_MAX = 8;
+static const double AGAIN = 3;
 static const double FORGET = 0.002; /* of the deviation from the mean, each frame */
 
 static double limit(double value, double low, double high)
@@ -50,7 +56,7 @@ double cox__profile_age(struct cox__profile *p)
     for (int i = 0; i < COX__SEGMENTS; i++) {
         double cost = p->cost[i] / mean;
         p->cost[i] = limit(cost + FORGET * (1 - cost), COST_MIN, COST_MAX);
-        p->spread[i] = fmin(SPREAD_MAX, p->spread[i] * (1 - 2 * FORGET) + p->drift * cost * cost);
+        p->spread[i] = fmin(SPREAD_MAX, p->spread[i] * (1 - 2 * FORGET) + p->drift * fmax(1, cost * cost));
     }
     sum_up(p);
     return mean;
@@ -114,10 +120,8 @@ double cox__profile_variance(const struct cox__profile *p, uint32_t rows, uint32
 }
 
 void cox__profile_learn(struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count, double residual,
-                        double variance)
+                        double variance, double deviations)
 {
-    if (!(variance > 0))
-        return;
     double segments = (double)COX__SEGMENTS / rows;
     double from = first_row * segments, to = ((double)first_row + count) * segments;
     int last = last_of(to);
@@ -128,17 +132,39 @@ void cox__profile_learn(struct cox__profile *p, uint32_t rows, uint32_t first_ro
         agreement += h * p->last[i];
         weight += h;
     }
-    if (!(sum > 0 && weight > 0))
+    if (!(sum > 0 && weight > 0 && variance > 0))
         return;
-    double z = residual / sqrt(variance);
+    double z = limit(deviations, -LAST_MAX, LAST_MAX);
     double scale = 1 / (variance * sum); /* of the gain: p h / (variance sum^2) times residual times sum */
     for (int i = (int)from; i <= last; i++) {
         double h = part(i, from, to);
         double gain = p->spread[i] * h * scale;
         p->cost[i] = limit(p->cost[i] + gain * residual, COST_MIN, COST_MAX);
-        p->spread[i] *= fmax(0.1, 1 - gain * h / sum);
+        p->spread[i] *= fmax(0.02, 1 - gain * h / sum);
         p->last[i] += h * (z - p->last[i]);
     }
     p->drift *= 1 + DRIFT_RATE * weight / COX__SEGMENTS * (limit(z * agreement / weight, -2, 4) - DRIFT_BIAS);
     p->drift = limit(p->drift, DRIFT_MIN, DRIFT_MAX);
+}
+
+void cox__profile_reopen(struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count)
+{
+    double segments = (double)COX__SEGMENTS / rows;
+    double from = first_row * segments, to = ((double)first_row + count) * segments;
+    int last = last_of(to);
+    for (int i = (int)from; i <= last; i++)
+        p->spread[i] = fmax(p->spread[i], SPREAD_OPEN * fmax(1, p->cost[i] * p->cost[i]) * part(i, from, to));
+    p->drift = fmax(p->drift, DRIFT_OPEN);
+}
+
+bool cox__profile_again(const struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count,
+                        double deviations)
+{
+    double segments = (double)COX__SEGMENTS / rows;
+    double from = first_row * segments, to = ((double)first_row + count) * segments;
+    int last = last_of(to);
+    double sum = 0;
+    for (int i = (int)from; i <= last; i++)
+        sum += part(i, from, to) * p->last[i];
+    return sum * deviations > 0 && fabs(sum) > AGAIN * (to - from);
 }

@@ -1,7 +1,9 @@
-/* A band's time is known to within its noise only. Two devices with a relative noise s that both get all they can do
- * in time T end, on average, 0.564 s T after T: whoever fixes the split before the frame pays that. Rows that are kept back and
- * given to whoever turns out to be early cost one further launch. So a device whose further launch costs less than what
- * its noise does gets a band that ends early by RESERVE deviations, and the rest waits in the pool.
+/* A band's time is known to within its noise only. Two devices with a relative
+ * noise s that both get all they can do in time T end, on average, 0.564 s T
+ * after T: whoever fixes the split before the frame pays that. Rows that are
+ * kept back and given to whoever turns out to be early cost one further launch.
+ * So a device whose further launch costs less than what its noise does gets a
+ * band that ends early, and the rest waits in the pool.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tail.h"
 #include "strict_fp.h"
@@ -9,11 +11,9 @@
 #include <coxswain/sched.h>
 #include <math.h>
 
-static const double RESERVE = 1.5;      /* deviations that a band ends early */
-static const double RESERVE_MOST = 0.7; /* of the frame */
-static const double JOIN = 0.5;         /* deviations of a band that one further launch may cost at most */
-static const double SPLIT = 0.5;        /* the same for the rest of a share */
-static const double PART_LEAST = 0.5;   /* of a share */
+static const double JOIN = 0.33;      /* of what is kept back: the most that one further launch may cost */
+static const double SPLIT = 0.33;     /* the same for the rest of a share */
+static const double PART_LEAST = 0.4; /* of a share */
 
 double cox__tail_level(const struct cox__runner *runners, uint32_t count, double work)
 {
@@ -42,11 +42,11 @@ static double share_of(const struct cox__runner *runner, double level)
     return runner->in && runner->start_ns < level ? (level - runner->start_ns) / runner->ns_per_row : 0;
 }
 
-double cox__tail_part(double share_ns, double launch_ns, double noise, double speed)
+double cox__tail_part(double share_ns, double launch_ns, double early, double speed)
 {
-    if (launch_ns * speed >= SPLIT * noise * share_ns)
+    if (launch_ns * speed >= SPLIT * early * share_ns)
         return 1;
-    return fmax(PART_LEAST, 1 - RESERVE * noise);
+    return fmax(PART_LEAST, 1 - early);
 }
 
 double cox__tail_plan(struct cox__tail_device *devices, uint32_t count, double work, double least, bool pool,
@@ -60,7 +60,8 @@ double cox__tail_plan(struct cox__tail_device *devices, uint32_t count, double w
     }
     *pool_work = 0;
 
-    /* Who takes part: leave out one after the other what would get less than the least band. */
+    /* Who takes part: leave out one after the other what would get less than the
+   * least band. */
     double level;
     uint32_t sharing;
     for (;;) {
@@ -94,7 +95,7 @@ double cox__tail_plan(struct cox__tail_device *devices, uint32_t count, double w
         if (!runners[d].in || !pool || sharing < 2)
             continue;
         double cost = devices[d].launch_ns / (runners[d].ns_per_row * speed);
-        joins[d] = cost < JOIN * devices[d].noise * level;
+        joins[d] = cost < JOIN * devices[d].early * level;
         any |= joins[d];
         if (joins[d])
             runners[d].start_ns += devices[d].launch_ns;
@@ -109,8 +110,7 @@ double cox__tail_plan(struct cox__tail_device *devices, uint32_t count, double w
             continue;
         double share = share_of(&runners[d], level);
         if (joins[d]) {
-            double early = fmin(RESERVE_MOST, RESERVE * device->noise) * level;
-            share = (level - early - device->first_ns) / device->ns_per_row;
+            share = ((1 - device->early) * level - device->first_ns) / device->ns_per_row;
         }
         if (any && device->suspect > 1)
             share /= device->suspect;
@@ -118,6 +118,6 @@ double cox__tail_plan(struct cox__tail_device *devices, uint32_t count, double w
         device->end_ns = device->first_ns + device->ns_per_row * device->work;
         given += device->work;
     }
-    *pool_work = fmax(0, work - given);
+    *pool_work = any ? fmax(0, work - given) : 0;
     return level;
 }

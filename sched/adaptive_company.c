@@ -1,0 +1,189 @@
+/* Which devices `adaptive` lets take part: all of them, unless fewer are faster.
+ *
+ * Warm-up tells what each device takes alone, the models what it takes in the company in use. So a set's frame time has a lower
+ * bound, and only sets whose bound promises something are tried, for one frame (three, where frames overlap). The trial
+ * shows how much slower each device is in that set, which gives the time of a balanced split, whatever the
+ * trial's own split was worth. Where co-running costs nothing no set is ever tried: fewer devices cannot be faster.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "adaptive.h"
+#include "strict_fp.h"
+
+#include <math.h>
+
+static const double TRIES_KNOWN = 0.985;  /* of the time in use: another set that is known to be faster is tried, */
+static const double TRIES_UNKNOWN = 0.95; /* one that may be, */
+static const double ADOPTS = 0.985;       /* and kept */
+static const double SLOWER_MOST = 100;
+static const double SWITCH = 0.06; /* relative deviation of the models after a change of company */
+enum { CANDIDATES = 4 };           /* sets looked at in a frame */
+
+static double limit(double value, double low, double high)
+{
+    return !(value >= low) ? low : value > high ? high : value; /* NaN is low */
+}
+
+static bool is_single(uint32_t devices)
+{
+    return (devices & (devices - 1)) == 0;
+}
+
+/* A frame alone over what the model in use says of it: at most 1, unless the warm-up was disturbed. */
+static double alone_of(const struct cox__adaptive *state, uint32_t d)
+{
+    const struct cox__adaptive_device *device = &state->devices[d];
+    if (state->company.in_use == 1u << d)
+        return 1;
+    if (device->alone > 0)
+        return device->alone;
+    if (device->solo_ns > 0 && device->measured)
+        return limit(device->solo_ns / cox__adaptive_frame_ns(device, state->rows), 0.05, 1.5);
+    return 1;
+}
+
+void cox__adaptive_factors(const struct cox__adaptive *state, uint32_t devices, double *factors)
+{
+    const struct cox__set *set = cox__company_find(&state->company, devices);
+    bool known = set && set->known;
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        factors[d] = 1;
+        if (!(devices >> d & 1) || devices == state->company.in_use)
+            continue;
+        factors[d] = alone_of(state, d) * (known ? set->slower[d] : 1);
+    }
+}
+
+/* When a frame would be done by these devices; negative = never. */
+static double set_ns(const struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t devices)
+{
+    struct cox__runner runners[COX_DEVICES_MAX];
+    double factors[COX_DEVICES_MAX];
+    cox__adaptive_factors(state, devices, factors);
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        const double *x = state->devices[d].estimate.x;
+        runners[d] = (struct cox__runner){(devices >> d & 1) != 0 && view->devices[d].usable,
+                                          factors[d] * x[COX__FIRST], factors[d] * x[COX__PER_ROW]};
+    }
+    return cox__tail_level(runners, view->device_count, view->rows);
+}
+
+/* Put another set in use: the models become those of its company. */
+static void use_set(struct cox__adaptive *state, uint32_t devices)
+{
+    struct cox__company *company = &state->company;
+    struct cox__set *before = cox__company_entry(company, company->in_use);
+    before->known = true;
+    double alone[COX_DEVICES_MAX], factors[COX_DEVICES_MAX];
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        alone[d] = alone_of(state, d);
+        before->slower[d] = 1 / alone[d];
+    }
+    cox__adaptive_factors(state, devices, factors);
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        struct cox__adaptive_device *device = &state->devices[d];
+        if (!(devices >> d & 1) || !device->timed)
+            continue;
+        cox__estimate_scale(&device->estimate, factors[d], SWITCH);
+        device->alone = limit(alone[d] / factors[d], 1 / SLOWER_MOST, 1.5);
+    }
+    company->in_use = devices;
+}
+
+/* What became of the trial. */
+static void end_trial(struct cox__adaptive *state, const struct cox_sched_view *view)
+{
+    struct cox__company *company = &state->company;
+    uint32_t devices = company->trial;
+    company->trial = 0;
+    struct cox__set *set = cox__company_entry(company, devices);
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        if (!(devices >> d & 1))
+            continue;
+        bool seen = company->seen >> d & 1;
+        double ratio = seen ? company->ns[d] / company->predicted[d] : 1;
+        if (is_single(devices) && seen) {
+            state->devices[d].alone = limit(ratio, 1 / SLOWER_MOST, 1.5);
+            set->slower[d] = 1;
+        } else {
+            set->slower[d] = limit(seen ? ratio / alone_of(state, d) : 1, 0.5, SLOWER_MOST);
+        }
+    }
+    set->known = true;
+    uint32_t before = company->in_use;
+    if (set_ns(state, view, devices) < ADOPTS * set_ns(state, view, before)) {
+        use_set(state, devices);
+        cox__company_lost(company, before, view->frame);
+    } else {
+        cox__company_lost(company, devices, view->frame);
+    }
+}
+
+static uint32_t begin_trial(struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t devices)
+{
+    struct cox__company *company = &state->company;
+    company->trial = devices;
+    company->left = view->in_flight > 1 ? view->in_flight : 0; /* the last one follows frames of its kind */
+    company->trial_of = view->frame + company->left;
+    company->seen = 0;
+    for (uint32_t d = 0; d < state->device_count; d++)
+        company->ns[d] = company->predicted[d] = 0;
+    return devices;
+}
+
+/* Another set worth a trial; 0 = none. */
+static uint32_t candidate(struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t usable)
+{
+    struct cox__company *company = &state->company;
+    double level = set_ns(state, view, company->in_use);
+    uint32_t best = 0;
+    double best_ns = TRIES_KNOWN * level;
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        const struct cox__adaptive_device *device = &state->devices[d];
+        if (!(usable >> d & 1) || company->in_use == 1u << d || !(device->solo_ns > 0 || device->alone > 0))
+            continue;
+        double ns = alone_of(state, d) * cox__adaptive_frame_ns(device, view->rows);
+        const struct cox__set *set = cox__company_find(company, 1u << d);
+        if (ns < best_ns && !(set && view->frame < set->due)) {
+            best_ns = ns;
+            best = 1u << d;
+        }
+    }
+    if (best || view->frame < company->due)
+        return best;
+    for (uint32_t tries = 0; tries < CANDIDATES; tries++) {
+        company->cursor = (company->cursor + 1) % view->device_count;
+        uint32_t devices = (company->in_use ^ 1u << company->cursor) & usable;
+        const struct cox__set *set = cox__company_find(company, devices);
+        if (devices == 0 || is_single(devices) || devices == company->in_use || (set && view->frame < set->due))
+            continue;
+        double ns = set_ns(state, view, devices);
+        if (ns > 0 && ns < (set && set->known ? TRIES_KNOWN : TRIES_UNKNOWN) * level)
+            return devices;
+    }
+    return 0;
+}
+
+uint32_t cox__adaptive_set(struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t usable,
+                           bool changed, bool timed)
+{
+    struct cox__company *company = &state->company;
+    if (company->in_use == 0 || changed) {
+        company->in_use = usable;
+        company->trial = 0;
+    }
+    if (company->trial) {
+        if (company->left > 0) {
+            company->left--;
+            return company->trial;
+        }
+        if (company->seen == 0 && view->frame <= company->trial_of + COX__SLOTS)
+            return company->in_use; /* not observed yet */
+        end_trial(state, view);
+    }
+    if (!timed || is_single(usable))
+        return company->in_use;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        if ((company->in_use >> d & 1) && (!state->devices[d].measured || state->devices[d].estimate.suspect > 0))
+            return company->in_use;
+    uint32_t devices = candidate(state, view, usable);
+    return devices ? begin_trial(state, view, devices) : company->in_use;
+}

@@ -1,0 +1,98 @@
+/* How `adaptive` hands out the rows that were kept back.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "adaptive.h"
+#include "layout.h"
+#include "strict_fp.h"
+
+#include <math.h>
+
+static const double LATE = 1.25;  /* times its prediction: something has happened to that band */
+static const double BACKUP = 3.0; /* a copy may take so many times what the late band has taken */
+
+uint32_t cox__adaptive_least(const struct cox_sched_view *view)
+{
+    uint64_t least = view->min_band_rows > view->granule ? view->min_band_rows : view->granule;
+    least = (least + view->granule - 1) / view->granule * view->granule;
+    return least > view->rows ? view->rows : (uint32_t)least;
+}
+
+/* How long a device will be at what it has. */
+static double rest_ns(const struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t d,
+                      const struct cox_progress *progress)
+{
+    const struct cox__adaptive_device *device = &state->devices[d];
+    bool further = progress->first_row != state->held.first_row[d];
+    double work = progress->rows;
+    if ((uint64_t)progress->first_row + progress->rows <= view->rows)
+        work = cox__profile_work(&state->profile, view->rows, progress->first_row, progress->rows);
+    double ns = cox__estimate_ns(&device->estimate, further, work) * fmax(1, device->estimate.suspect);
+    double since = (double)progress->since_ns;
+    if (since > LATE * ns)
+        return since;
+    return fmax(ns - since, 0.3 * sqrt(device->estimate.variance) * ns);
+}
+
+void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const struct cox_offer *offer,
+                        struct cox_grant *out)
+{
+    struct cox__adaptive *state = memory;
+    *out = (struct cox_grant){0};
+    struct cox__slot *slot = cox__adaptive_slot(state, view->frame);
+    if (!slot || offer->device >= view->device_count) {
+        out->rows = offer->rows;
+        return;
+    }
+    uint32_t self = offer->device;
+    uint32_t bit = 1u << self;
+    uint32_t may = offer->backup ? UINT32_MAX : slot->devices;
+    struct cox__runner runners[COX_DEVICES_MAX];
+    double speed = 0;
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        const struct cox_progress *progress = &offer->progress[d];
+        const struct cox__adaptive_device *device = &state->devices[d];
+        runners[d].in = d == self || (view->devices[d].usable && (may >> d & 1) && !(slot->declined >> d & 1) &&
+                                      !(offer->backup && d == offer->late));
+        if (!runners[d].in)
+            continue;
+        double start = device->estimate.x[slot->launched >> d & 1 ? COX__LAUNCH : COX__FIRST];
+        if (d != self && progress->rows > 0)
+            start += rest_ns(state, view, d, progress);
+        runners[d].start_ns = start;
+        runners[d].ns_per_row = device->estimate.x[COX__PER_ROW];
+        speed += 1 / runners[d].ns_per_row;
+    }
+    double work = cox__profile_work(&state->profile, view->rows, offer->first_row, offer->rows);
+    double level = cox__tail_level(runners, view->device_count, work);
+    const struct cox__runner *own = &runners[self];
+    double share_ns = level - own->start_ns;
+    double unit = work / offer->rows * view->granule * own->ns_per_row; /* of one granule, about */
+    bool takes = (may & bit) != 0 && share_ns > 0.5 * unit;
+    if (takes && offer->backup && own->start_ns + share_ns > BACKUP * (double)offer->progress[offer->late].since_ns)
+        takes = false;
+    if (!takes && !offer->last) {
+        slot->declined |= bit;
+        return;
+    }
+
+    const struct cox__adaptive_device *device = &state->devices[self];
+    double part = offer->backup ? 1
+                                : cox__tail_part(share_ns, own->start_ns, slot->early, 1 / (own->ns_per_row * speed));
+    double wanted = part * fmax(share_ns, unit) / own->ns_per_row;
+    double before = cox__profile_work(&state->profile, view->rows, 0, offer->first_row);
+    uint64_t end = view->rows;
+    if (wanted < work)
+        end = cox__profile_row(&state->profile, view->rows, before + wanted);
+    uint64_t grid = (uint64_t)view->granule;
+    end = (end + grid / 2) / grid * grid;
+    uint32_t least = cox__adaptive_least(view);
+    if (end < (uint64_t)offer->first_row + least)
+        end = (uint64_t)offer->first_row + least;
+    uint64_t limit = (uint64_t)offer->first_row + offer->rows;
+    if (end + least > limit)
+        end = limit;
+    out->rows = (uint32_t)(end - offer->first_row);
+    double given = cox__profile_work(&state->profile, view->rows, offer->first_row, out->rows);
+    bool timed = device->timed;
+    out->predicted_ns = timed ? cox__layout_ns(own->start_ns + own->ns_per_row * given) : 0;
+    slot->launched |= bit;
+}
