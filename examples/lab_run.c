@@ -380,14 +380,15 @@ static bool run_phase(struct run *run, uint32_t phase)
 
 /* --- Before the first frame ----------------------------------------------------------------------------------------- */
 
-/* Median time of one device alone, in frames that count for nothing. */
-static bool measure_alone(struct run *run, uint32_t device, double *ns)
+/* Time of one device alone, in frames that count for nothing: their median, or their least, which other programs change
+ * least. */
+static bool measure_alone(struct run *run, uint32_t device, double share, double *ns)
 {
     uint32_t rows[COX_DEVICES_MAX] = {0};
     rows[device] = lab_kernel_rows(run->kernel);
     if (!run_split(run, rows, BLOCK))
         return false;
-    *ns = figures_quantile(run->references.turn_ns, run->references.turn_count, 0.5);
+    *ns = figures_quantile(run->references.turn_ns, run->references.turn_count, share);
     return *ns > 0 || lab_fail("device %u does no frame alone", device);
 }
 
@@ -397,7 +398,7 @@ static bool choose_work(struct run *run)
     for (int step = 0; step < WORK_STEPS; step++) {
         double rate = 0, ns;
         for (uint32_t d = 0; d < run->device_count; d++) {
-            if (!measure_alone(run, d, &ns))
+            if (!measure_alone(run, d, 0.5, &ns))
                 return false;
             rate += 1 / ns;
         }
@@ -415,11 +416,11 @@ static bool choose_delay(struct run *run, uint32_t device, double us, int32_t *s
     double without, with = 0;
     int32_t probe = 1024;
     lab_kernel_set_delay(run->kernel, 0);
-    if (!measure_alone(run, device, &without))
+    if (!measure_alone(run, device, 0, &without))
         return false;
     for (; probe < DELAY_STEPS_MOST; probe *= 2) {
         lab_kernel_set_delay(run->kernel, probe);
-        if (!measure_alone(run, device, &with))
+        if (!measure_alone(run, device, 0, &with))
             return false;
         if (with - without > delay_probe_ns && with > 1.2 * without)
             break;
@@ -439,7 +440,7 @@ static uint32_t find_cpus(struct run *run, uint16_t *cpus)
     double ns = 1;
     struct lab_threads *before = lab_threads_read();
     for (uint64_t until = now_ns() + (uint64_t)probe_ns; before && now_ns() < until;)
-        if (!measure_alone(run, 0, &ns))
+        if (!measure_alone(run, 0, 0.5, &ns))
             break;
     if (before && run->devices[0].type == COX_DEVICE_CPU)
         count = lab_threads_cpus(before, cpus, LAB_HOG_CPUS_MAX);
