@@ -1,0 +1,157 @@
+#!/bin/sh
+# cox-lab sim: what it lists, prints, refuses and how it ends.   sh cli_lab_sim.sh BIN_DIR SOURCE_DIR
+# SPDX-License-Identifier: Apache-2.0
+set -u
+lab=$(cd "$1" && pwd)/cox-lab
+source=$(cd "$2" && pwd)
+if [ ! -x "$lab" ]; then
+    echo "skipped, because cox-lab is not built (Jansson or SQLite is missing)"
+    exit 77
+fi
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+
+ok() {
+    passed=$((passed + 1))
+}
+
+bad() {
+    failed=$((failed + 1))
+    echo "FAILED: $*"
+}
+
+# run STATUS NAME ARGS...: cox-lab sim
+run() {
+    expected=$1
+    what=$2
+    shift 2
+    "$lab" sim "$@" >"$work/out" 2>"$work/err" </dev/null
+    status=$?
+    if [ "$status" -eq "$expected" ]; then
+        ok
+    else
+        bad "$what: status $status instead of $expected"
+        sed 's/^/    err: /' "$work/err" | cut -c 1-300
+    fi
+}
+
+# shows FILE PATTERN
+shows() {
+    if grep -q -- "$2" "$work/$1"; then
+        ok
+    else
+        bad "$what: no '$2' in its $1:"
+        head -n 40 "$work/$1" | sed 's/^/    /' | cut -c 1-300
+    fi
+}
+
+# count FILE PATTERN NUMBER
+count() {
+    found=$(grep -c -- "$2" "$work/$1")
+    if [ "$found" -eq "$3" ]; then
+        ok
+    else
+        bad "$what: '$2' $found times instead of $3 in its $1"
+        head -n 40 "$work/$1" | sed 's/^/    /' | cut -c 1-300
+    fi
+}
+
+# --- list and help ---
+run 0 "help" --help
+shows out "--scenario"
+run 0 "list" --list
+for file in "$source"/examples/scenarios/*.json; do
+    shows out "^  $(basename "$file" .json) "
+done
+for policy in adaptive ewma chunks hguided last-frame mean10 static single oracle; do
+    shows out "^  $policy\$"
+done
+
+# --- bad arguments ---
+run 2 "an unknown option" --fast
+run 2 "a word too many" constant-2
+shows err "takes no 'constant-2'"
+run 2 "an unknown policy" --policy fastest
+shows err "'fastest'"
+run 2 "an empty name" --policy ewma,,single
+run 2 "seeds that are none" --seeds 0
+run 2 "seeds that are no number" --seeds 5x
+shows err "'5x'"
+run 2 "too many seeds" --seeds 1001
+run 2 "a negative seed" --first-seed -1
+run 2 "no frames" --frames 0
+run 2 "too many frames in flight" --in-flight 17
+run 1 "an unknown scenario" --scenario no-such
+shows err "no scenario 'no-such'"
+run 1 "a scenario file that is not there" --scenario ./no-such.json
+shows err "No such file"
+
+# --- one scenario, three forms ---
+run 0 "a table" --scenario step-2 --policy last-frame,oracle --seeds 2
+shows out "^step-2: "
+shows out "^  last-frame  *[0-9]"
+shows out "^  oracle  *[0-9.]*  *1.000"
+run 0 "CSV" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --csv
+count out "" 5
+count out "^scenario,policy,seeds,first_seed,frames,frame_us,oracle_us,joules,mean,p99" 1
+count out "^step-2,last-frame,2,1,400,[0-9.]*,[0-9.]*,,1\.0[0-9]*," 1
+commas=$(sed 's/[^,]//g' "$work/out" | sort -u | wc -l)
+[ "$commas" -eq 1 ] && ok || bad "$what: lines of different length"
+cp "$work/out" "$work/first.csv"
+run 0 "CSV again" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --csv
+cmp -s "$work/out" "$work/first.csv" && ok || bad "the same seeds give another result"
+run 0 "other seeds" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --first-seed 3 --csv
+cmp -s "$work/out" "$work/first.csv" && bad "other seeds give the same result" || ok
+run 0 "JSON" --scenario step-2,energy-2 --policy last-frame,oracle --seeds 2 --json
+count out '"policy": "last-frame"' 2
+count out '"reconverged": null' 2
+count out '"energy": null' 2
+if command -v python3 >/dev/null; then
+    python3 -c 'import json, sys
+data = json.load(open(sys.argv[1]))
+assert data["seeds"] == 2 and len(data["scenarios"]) == 2
+assert all(p["mean"] > 0.9 and p["refused"] == 0 for s in data["scenarios"] for p in s["policies"])' "$work/out" &&
+        ok || bad "$what: its JSON is not what it should be"
+fi
+run 0 "fewer frames, two in flight, nothing extra" --scenario outliers-2 --policy hguided --seeds 1 --frames 50 \
+    --in-flight 2 --no-pool --no-shadow --no-backup --csv
+count out "^outliers-2,hguided,1,1,50," 1
+
+# --- a scenario of one's own, with bars ---
+cat >"$work/mine.json" <<'EOF'
+{
+    "text": "mine, with \"quotes\"",
+    "rows": 100,
+    "frames": 40,
+    "devices": [{"name": "a", "row_us": 1}, {"name": "b", "row_us": 2}],
+    "bars": {"single": {"mean": 1.6, "p99_of": "static"}, "ewma": {"mean": 0.5}}
+}
+EOF
+run 0 "a file" --scenario "$work/mine.json" --policy single,static
+shows out "^mine: mine, with \"quotes\"\$"
+shows out "^  single .* 1.49"
+run 3 "a bar that is missed" --scenario "$work/mine.json" --check
+shows err "mine: ewma: mean is 1.0.*, the bar is 0.5"
+count err "single" 0
+run 0 "a bar of a policy that does not run" --scenario "$work/mine.json" --policy single,static --check
+run 0 "bars without --check" --scenario "$work/mine.json"
+sed -i 's/"p99_of": "static"/"p99_of": "ewma"/' "$work/mine.json"
+run 3 "a p99 above another's" --scenario "$work/mine.json" --policy single,ewma --check
+shows err "mine: single: p99 is .*, that of ewma is"
+(cd "$work" && "$lab" sim --scenario mine.json --policy single >"$work/out" 2>"$work/err") && ok ||
+    bad "a file in the working folder is not found"
+echo '{"rows": 10, "speed": 1}' >"$work/bad.json"
+run 1 "a file with an unknown key" --scenario "$work/bad.json"
+shows err "bad.json: the file: the key \"speed\" is not known here"
+printf '{"rows": 10,\n "frames": NaN}' >"$work/bad.json"
+run 1 "a file with a NaN" --scenario "$work/bad.json"
+shows err "bad.json:2:"
+if [ -e /dev/full ]; then
+    "$lab" sim --scenario step-2 --policy single --seeds 1 >/dev/full 2>"$work/err"
+    [ $? -eq 1 ] && ok || bad "a full disk is not noticed"
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
