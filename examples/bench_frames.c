@@ -44,7 +44,7 @@ static void on_report(void *user, const struct cox_frame_report *report)
 {
     struct stand *stand = user;
     struct entrant *entrant = stand->current;
-    if (report->warmup)
+    if (report->warmup || report->shadow)
         return;
     for (uint32_t b = 0; b < report->band_count; b++) {
         entrant->rows += report->bands[b].rows;

@@ -179,7 +179,7 @@ enum { LAUNCH_NS = 100 }; /* no device launches a kernel in less */
 static void on_report(void *user, const struct cox_frame_report *report)
 {
     struct entrant *entrant = user;
-    if (report->warmup)
+    if (report->warmup || report->shadow)
         return;
     for (uint32_t b = 0; b < report->band_count; b++) {
         /* rusticl 22.3 says one nanosecond, whatever the kernel did */

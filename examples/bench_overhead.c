@@ -88,7 +88,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 static void on_report(void *user, const struct cox_frame_report *report)
 {
     struct stand *stand = user;
-    if (report->warmup)
+    if (report->warmup || report->shadow)
         return;
     atomic_store(&stand->start_ns, report->start_ns);
     atomic_store(&stand->end_ns, report->end_ns);

@@ -132,15 +132,19 @@ struct bench {
 static void on_report(void *user, const struct cox_frame_report *report)
 {
     struct lane *lane = user;
-    if (report->warmup)
+    if (report->warmup || report->shadow)
         return;
+    uint64_t wall_ns[2] = {0};
     uint32_t rows = 0;
     for (uint32_t b = 0; b < report->band_count; b++) {
         const struct cox_band_report *band = &report->bands[b];
         rows += band->device == 0 ? band->rows : 0;
         if (band->device < 2)
-            atomic_store(&lane->wall_ns[band->device], band->wall_ns);
+            wall_ns[band->device] += band->wall_ns;
     }
+    for (uint32_t d = 0; d < 2; d++)
+        if (wall_ns[d])
+            atomic_store(&lane->wall_ns[d], wall_ns[d]);
     atomic_store(&lane->first_rows, rows);
 }
 

@@ -295,6 +295,7 @@ static cox_status rehearse(struct film *film, const struct cox_frame *frame)
 {
     film->rehearsing = true;
     cox_status status = cox_session_run(film->mapping, frame);
+    cox_session_wait(film->mapping); /* the report of a shadow may come after the frame's */
     film->rehearsing = false;
     film->rehearsed = true;
     if (status == COX_OK)

@@ -1,5 +1,6 @@
-/* One suite for every set-up of OpenCL devices: each access contract at odd sizes, with random splits, one to four frames
- * in flight, in memory of the runtime and of the application, compared with a plain loop on the host. Public headers only.
+/* One suite for every set-up of OpenCL devices: each access contract at odd sizes, with random splits, rows handed out on
+ * demand, shadows, one to four frames in flight, in memory of the runtime and of the application, compared with a plain
+ * loop on the host. Public headers only.
  *
  *   backend_suite [--devices SEL] [--cache DIR] [--expect N] [--mode shared|mapped|staged] [--small] [--only CONTRACT]
  *                 [--verbose]
@@ -332,28 +333,68 @@ static cox_status random_init(void *state, const struct cox_sched_view *view, co
     return COX_OK;
 }
 
-/* Up to two bands for each device, boundaries anywhere on the granule. */
+static uint32_t random_below(uint64_t *seed, uint32_t bound)
+{
+    return (uint32_t)(next_random(seed) % bound);
+}
+
+/* Rows below a granule, or the frame's end. */
+static uint32_t rows_before(const struct cox_sched_view *view, uint32_t granules)
+{
+    const uint64_t rows = (uint64_t)granules * view->granule;
+    return rows < view->rows ? (uint32_t)rows : view->rows;
+}
+
+/* Some band done once more by a device without one, if there is such a device. */
+static void random_shadow(uint64_t *seed, const struct cox_sched_view *view, uint32_t granules, struct cox_split *out)
+{
+    const uint32_t device = random_below(seed, view->device_count), from = random_below(seed, granules);
+    const uint32_t to = from + 1 + random_below(seed, granules - from);
+    for (uint32_t b = 0; b < out->band_count; b++)
+        if (out->bands[b].device == device)
+            return;
+    out->shadow = (struct cox_band){device, rows_before(view, from), rows_before(view, to) - rows_before(view, from)};
+}
+
+/* Up to two bands for each device, boundaries anywhere on the granule; every second time one of the bands is left in the
+ * pool; a shadow where a device is idle. */
 static cox_status random_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     uint64_t *seed = state;
     const uint32_t granules = (view->rows - 1) / view->granule + 1;
-    const uint32_t wanted = 1 + (uint32_t)(next_random(seed) % (2 * view->device_count));
-    for (uint32_t at = 0; at < granules;) {
-        uint32_t take = 1 + (uint32_t)(next_random(seed) % (granules - at));
-        if (out->band_count + 1 == wanted)
-            take = granules - at;
-        const uint32_t first = at * view->granule;
-        const uint32_t end = at + take == granules ? view->rows : (at + take) * view->granule;
-        out->bands[out->band_count++] = (struct cox_band){(uint32_t)(next_random(seed) % view->device_count), first,
-                                                          end - first};
+    const uint32_t wanted = 1 + random_below(seed, 2 * view->device_count);
+    const uint32_t pool = random_below(seed, 2 * wanted);
+    for (uint32_t at = 0, drawn = 1; at < granules; drawn++) {
+        const uint32_t take = drawn == wanted ? granules - at : 1 + random_below(seed, granules - at);
+        const uint32_t first = rows_before(view, at), rows = rows_before(view, at + take) - first;
+        if (drawn - 1 == pool) {
+            out->pool_first_row = first;
+            out->pool_rows = rows;
+        } else {
+            out->bands[out->band_count++] = (struct cox_band){random_below(seed, view->device_count), first, rows};
+        }
         at += take;
     }
+    if (view->shadow)
+        random_shadow(seed, view, granules, out);
     out->reason = COX_REASON_GIVEN;
     return COX_OK;
 }
 
+/* Up to half of what is left, or all of it, or nothing. */
+static void random_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
+                        struct cox_grant *out)
+{
+    uint64_t *seed = state;
+    const uint32_t granules = (offer->rows - 1) / view->granule + 1;
+    const uint32_t take = random_below(seed, granules / 2 + 2);
+    out->rows = take * view->granule < offer->rows ? take * view->granule : offer->rows;
+    if (offer->last && take == 0)
+        out->rows = offer->rows;
+}
+
 static const struct cox_policy random_policy = {
-    .name = "random", .state_bytes = random_bytes, .init = random_init, .split = random_split};
+    .name = "random", .state_bytes = random_bytes, .init = random_init, .split = random_split, .next = random_next};
 
 /* ---- a run ---- */
 
@@ -363,7 +404,7 @@ struct suite {
     uint32_t rounds;
     uint32_t passed, failed;
     uint64_t hash;
-    uint32_t warnings;
+    uint64_t on_demand, shadows; /* bands */
 };
 
 struct frame {
@@ -478,6 +519,14 @@ static void on_done(void *user, uint64_t index, cox_status status)
     frame->status = status;
 }
 
+static void on_report(void *user, const struct cox_frame_report *report)
+{
+    struct suite *suite = user;
+    suite->shadows += report->shadow && report->status == COX_OK;
+    for (uint32_t b = 0; b < report->band_count; b++)
+        suite->on_demand += report->bands[b].on_demand;
+}
+
 static bool check_frame(struct run *run, const struct frame *frame, uint64_t *hash)
 {
     char what[160];
@@ -579,7 +628,8 @@ static void run_one(struct suite *suite, const struct contract *contract, uint32
                                                       .bindings = bindings, .stage_count = contract->stage_count,
                                                       .stages = stages, .params_bytes = sizeof(struct params),
                                                       .custom_policy = &random_policy, .in_flight = in_flight,
-                                                      .allow_in_place = true, .no_warmup = in_flight == 3),
+                                                      .allow_in_place = true, .no_warmup = in_flight == 3,
+                                                      .report = on_report, .report_user = suite),
                                    &session) != COX_OK)
         good = fail(&run, "session");
     good = good && play(&run, session) && all_devices_helped(&run, session);
@@ -668,6 +718,11 @@ int main(int argc, char **argv)
                         memory == MEMORY_COMMON ? 2 + (s + c) % 3 : 1 + (s + c + 2 * memory) % 4);
             }
     cox_runtime_destroy(&suite.runtime);
+    printf("%" PRIu64 " bands on demand, %" PRIu64 " shadows\n", suite.on_demand, suite.shadows);
+    if (!only && (suite.on_demand == 0 || (count > 1 && suite.shadows == 0))) {
+        fprintf(stderr, "FAILED nothing was handed out on demand, or no shadow done\n");
+        suite.failed++;
+    }
     printf("hash %016" PRIx64 "\n%u passed, %u failed\n", suite.hash, suite.passed, suite.failed);
     return suite.failed != 0;
 }

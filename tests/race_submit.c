@@ -48,7 +48,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 static void on_report(void *user, const struct cox_frame_report *report)
 {
     struct stream *stream = user;
-    if (!report->warmup) {
+    if (!report->warmup && !report->shadow) {
         CHECK(report->index == stream->reports);
         stream->reports++;
     }
