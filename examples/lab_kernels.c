@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { BUFFERS_MAX = 2 * COX_VIDEO_PLANES_MAX, BASE_PARAMS_BYTES = sizeof(struct cox_video_params) };
 
@@ -63,7 +64,7 @@ struct lab_kernel {
     struct frame_params frame_params;
     uint32_t in_count, buffer_count; /* read buffers come first */
     size_t bytes[BUFFERS_MAX];
-    cox_buffer *buffers[COX_IN_FLIGHT_MAX][BUFFERS_MAX];
+    cox_buffer *(*buffers)[BUFFERS_MAX]; /* [lane * slots + slot] */
 };
 
 bool lab_kernel_find(const char *name, enum lab_kernel_kind *kind)
@@ -183,15 +184,31 @@ static void fill(const struct lab_kernel *kernel, void *data, size_t bytes, uint
     }
 }
 
+/* Whether this machine has so much memory at all. */
+static bool fits(const struct lab_kernel *kernel, double *gigabytes)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    double bytes = 0;
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+        bytes += (double)kernel->bytes[b] * kernel->params.lanes * kernel->params.slots;
+    *gigabytes = bytes / 1e9;
+    return pages <= 0 || page_bytes <= 0 || bytes < 0.75 * (double)pages * (double)page_bytes;
+}
+
 static cox_status make_buffers(struct lab_kernel *kernel)
 {
-    for (uint32_t slot = 0; slot < kernel->params.slots; slot++)
+    uint32_t sets = kernel->params.lanes * kernel->params.slots;
+    kernel->buffers = calloc(sets, sizeof *kernel->buffers);
+    if (!kernel->buffers)
+        return COX_E_NOMEM;
+    for (uint32_t set = 0; set < sets; set++)
         for (uint32_t b = 0; b < kernel->buffer_count; b++) {
-            cox_status status = cox_buffer_create(kernel->runtime, kernel->bytes[b], &kernel->buffers[slot][b]);
+            cox_status status = cox_buffer_create(kernel->runtime, kernel->bytes[b], &kernel->buffers[set][b]);
             if (status != COX_OK)
                 return status;
-            if (b < kernel->in_count)
-                fill(kernel, cox_buffer_data(kernel->buffers[slot][b]), kernel->bytes[b], slot * 16 + b);
+            if (b < kernel->in_count) /* the same for every session */
+                fill(kernel, cox_buffer_data(kernel->buffers[set][b]), kernel->bytes[b],
+                     set % kernel->params.slots * 16 + b);
         }
     return COX_OK;
 }
@@ -216,6 +233,13 @@ bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *param
                                                            : describe_work(kernel);
     if (status == COX_OK && params->delayed)
         add_delay(kernel);
+    double gigabytes = 0;
+    if (status == COX_OK && !fits(kernel, &gigabytes)) {
+        snprintf(why, why_bytes, "%s, %u x %u: %.1f GB of frames do not fit into this machine's memory",
+                 kinds[params->kind].name, kernel->params.columns, kernel->params.rows, gigabytes);
+        lab_kernel_close(&kernel);
+        return false;
+    }
     if (status == COX_OK)
         status = make_buffers(kernel);
     if (status != COX_OK) {
@@ -234,9 +258,10 @@ void lab_kernel_close(struct lab_kernel **kernel)
     *kernel = NULL;
     if (!k)
         return;
-    for (uint32_t slot = 0; slot < COX_IN_FLIGHT_MAX; slot++)
+    for (uint32_t set = 0; k->buffers && set < k->params.lanes * k->params.slots; set++)
         for (uint32_t b = 0; b < BUFFERS_MAX; b++)
-            cox_buffer_destroy(&k->buffers[slot][b]);
+            cox_buffer_destroy(&k->buffers[set][b]);
+    free(k->buffers);
     free(k);
 }
 
@@ -260,9 +285,9 @@ void lab_kernel_pipeline(const struct lab_kernel *kernel, struct cox_session_par
     session->params_bytes = kernel->session.params_bytes;
 }
 
-struct cox_frame lab_kernel_frame(struct lab_kernel *kernel, uint64_t index)
+struct cox_frame lab_kernel_frame(struct lab_kernel *kernel, uint32_t lane, uint64_t index)
 {
-    return (struct cox_frame){.buffers = kernel->buffers[index % kernel->params.slots],
+    return (struct cox_frame){.buffers = kernel->buffers[lane * kernel->params.slots + index % kernel->params.slots],
                               .buffer_count = kernel->buffer_count,
                               .params = &kernel->frame_params};
 }

@@ -17,9 +17,11 @@ enum { LAB_SIZE_MIN = 16, LAB_SIZE_MAX = 16384 };
 struct lab_kernel_params {
     enum lab_kernel_kind kind;
     uint32_t columns, rows; /* 0 = the kind's default */
-    uint32_t slots;         /* frames that may be under way */
-    uint32_t ratio;         /* work: work per row of device 1 over that of the others */
-    bool delayed;           /* there will be artificial delays: each launch gets a kernel before it that may wait */
+    uint32_t lanes; /* sessions, each with buffers of its own: what the library keeps of a buffer's bands is then
+                               one session's, as in an application */
+    uint32_t slots; /* frames that may be under way in each */
+    uint32_t ratio; /* work: work per row of device 1 over that of the others */
+    bool delayed;   /* there will be artificial delays: each launch gets a kernel before it that may wait */
     uint32_t delay_device;
 };
 
@@ -36,8 +38,8 @@ uint32_t lab_kernel_rows(const struct lab_kernel *kernel);
 /* A session's pipeline; valid while the kernel lives. */
 void lab_kernel_pipeline(const struct lab_kernel *kernel, struct cox_session_params *session);
 
-/* Frame number `index` of any session: its buffers and parameters, valid until the next call. */
-struct cox_frame lab_kernel_frame(struct lab_kernel *kernel, uint64_t index);
+/* Frame number `index` of a session: its buffers and parameters, valid until the next call. */
+struct cox_frame lab_kernel_frame(struct lab_kernel *kernel, uint32_t lane, uint64_t index);
 
 /* work: rounds of arithmetic in each item of the frames to come. */
 bool lab_kernel_has_work(const struct lab_kernel *kernel);

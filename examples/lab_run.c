@@ -64,6 +64,7 @@ static void catch_signals(void)
 struct lane {
     cox_session *session;
     struct lab_session *recorded; /* where its next frames are recorded; NULL = nowhere */
+    uint32_t number;              /* of its buffers */
     uint64_t submitted, last_end_ns;
     struct lab_run_frame *frames; /* of a policy; NULL: */
     double turn_ns[BLOCK];        /* of the references: the frames of the turn */
@@ -171,7 +172,7 @@ static bool is_over(const struct run *run)
 static bool run_frames(struct run *run, struct lane *lane, uint64_t count)
 {
     for (uint64_t i = 0; i < count && !is_over(run); i++) {
-        struct cox_frame frame = lab_kernel_frame(run->kernel, lane->submitted++);
+        struct cox_frame frame = lab_kernel_frame(run->kernel, lane->number, lane->submitted++);
         cox_status status = run->options->in_flight == 1 ? cox_session_run(lane->session, &frame)
                                                          : cox_session_submit(lane->session, &frame, on_done, lane);
         if (status == COX_E_NO_DEVICE || status == COX_E_INVALID || status == COX_E_NOMEM)
@@ -523,6 +524,7 @@ static bool open_devices(struct run *run)
     struct lab_kernel_params params = {.kind = options->kernel,
                                        .columns = options->columns,
                                        .rows = options->rows,
+                                       .lanes = 1 + options->policy_count,
                                        .slots = options->in_flight,
                                        .ratio = options->ratio};
     char why[320];
@@ -547,6 +549,7 @@ static bool open_policies(struct run *run)
     for (uint32_t i = 0; i < run->options->policy_count && !is_over(run); i++) {
         struct lane *lane = &run->policies[i];
         const struct cox_policy *policy = run->options->policies[i];
+        lane->number = 1 + i;
         lane->frames = calloc((size_t)run->options->frames, sizeof *lane->frames);
         if (!lane->frames)
             return lab_fail("out of memory");
