@@ -39,9 +39,42 @@ uint32_t chart_policy_colour(const struct report_run *run, uint32_t policy)
     return policy % POLICY_COLOURS;
 }
 
-uint32_t chart_device_colour(uint32_t device)
+uint32_t chart_group_colour(uint32_t group)
 {
-    return device % DEVICE_COLOURS;
+    return group % DEVICE_COLOURS;
+}
+
+void chart_device_name(struct html *out, const struct report_run *run, uint32_t device, unsigned characters)
+{
+    const char *name = run->devices[device].name;
+    uint32_t namesakes = 0;
+    for (uint32_t i = 0; i < run->device_count; i++)
+        namesakes += name && run->devices[i].name && !strcmp(name, run->devices[i].name);
+    if (!name || !*name) {
+        html_format(out, "device %lld", (long long)run->devices[device].number);
+        return;
+    }
+    html_text_cut(out, name, characters);
+    if (namesakes > 1)
+        html_format(out, " #%lld", (long long)run->devices[device].number);
+}
+
+void chart_group_name(struct html *out, const struct report_run *run, uint32_t group, unsigned characters)
+{
+    uint32_t first = 0, members = 0;
+    for (uint32_t i = run->device_count; i-- > 0;)
+        if (run->devices[i].group == group) {
+            first = i;
+            members++;
+        }
+    if (members < 2) {
+        chart_device_name(out, run, first, characters);
+        return;
+    }
+    char *name = strndup(run->devices[first].name, report_group_letters(run, first));
+    html_text_cut(out, name, characters);
+    free(name);
+    html_format(out, " × %u", members);
 }
 
 /* --- Paper and pen --------------------------------------------------------------------------------------------------- */
@@ -601,8 +634,8 @@ static double regret_high(const double *values, size_t policies, size_t count, s
             highest[known++] = fmax(high, 0);
     }
     qsort(highest, known, sizeof *highest, compare_doubles);
-    double middle = known ? highest[known / 2] : 0;
-    while (known > 2 && middle > 0 && highest[known - 1] > 6 * middle)
+    double middle = known ? highest[(known - 1) * 2 / 3] : 0;
+    while (known > 2 && middle > 0 && highest[known - 1] > 5 * middle)
         known--;
     return known ? highest[known - 1] : 0;
 }
@@ -676,11 +709,11 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
 
 /* --- One session over time ------------------------------------------------------------------------------------------- */
 
-static double whole_share(const struct report_series *series, uint32_t device)
+static double whole_share(const struct report_series *series, uint32_t group)
 {
     double sum = 0, bins = 0;
     for (size_t i = 0; i < series->bins; i++) {
-        sum += series->share[i * series->device_count + device];
+        sum += series->share[i * series->group_count + group];
         bins += series->time_ns[i].count > 0;
     }
     return bins > 0 ? sum / bins : 0;
@@ -695,28 +728,28 @@ static void split_tags(const struct paper *paper, const struct report_series *se
         last--;
     double below = 0, least = 0;
     size_t room = (size_t)((bottom - top) / 14) + 1;
-    const double *shares = series->share + (last ? last - 1 : 0) * series->device_count;
+    const double *shares = series->share + (last ? last - 1 : 0) * series->group_count;
     /* Where not all have room, those with the most rows. */
-    for (size_t more = series->device_count; last && more > room; least += 0.002) {
+    for (size_t more = series->group_count; last && more > room; least += 0.002) {
         more = 0;
-        for (uint32_t device = 0; device < series->device_count; device++)
-            more += shares[device] >= least;
+        for (uint32_t group = 0; group < series->group_count; group++)
+            more += shares[group] >= least;
     }
-    for (uint32_t device = 0; last && device < series->device_count; device++) {
-        if (shares[device] >= least)
-            tags[tagged++] = (struct tag){bottom - (below + shares[device] / 2) * (bottom - top) + 4, device};
-        below += shares[device];
+    for (uint32_t group = 0; last && group < series->group_count; group++) {
+        if (shares[group] >= least)
+            tags[tagged++] = (struct tag){bottom - (below + shares[group] / 2) * (bottom - top) + 4, group};
+        below += shares[group];
     }
     tagged = tagged > room ? room : tagged;
     spread(tags, tagged, 14, top + 8, bottom + 2);
     for (size_t i = 0; i < tagged; i++) {
         char class[24];
-        snprintf(class, sizeof class, "fill d%u", chart_device_colour(tags[i].what));
+        snprintf(class, sizeof class, "fill d%u", chart_group_colour(tags[i].what));
         rectangle(paper->out, class, paper->right + 9, tags[i].y - 8, 9, 9);
         html_raw(paper->out, "/>");
         label(paper->out, "name", paper->right + 23, tags[i].y);
         html_format(paper->out, "%.0f %%<tspan class=\"value\" dx=\"5\">", 100 * whole_share(series, tags[i].what));
-        html_text_cut(paper->out, paper->run->devices[tags[i].what].name, 21);
+        chart_group_name(paper->out, paper->run, tags[i].what, 21);
         html_raw(paper->out, "</tspan>");
         label_end(paper->out);
     }
@@ -726,14 +759,14 @@ static void split_panel(const struct paper *paper, const struct report_series *s
 {
     struct scale scale = {0, 1, bottom, top};
     double width = (paper->right - paper->left) / (double)series->bins;
-    /* Each area goes down to the axis, and the next device's is painted under it. */
-    for (uint32_t device = series->device_count; device-- > 0;) {
+    /* Each area goes down to the axis, and the next group's is painted under it. */
+    for (uint32_t group = series->group_count; group-- > 0;) {
         struct steps steps = {.left = paper->left, .width = width, .base = bottom};
-        html_format(paper->out, "<path class=\"area d%u\" d=\"", chart_device_colour(device));
+        html_format(paper->out, "<path class=\"area d%u\" d=\"", chart_group_colour(group));
         for (size_t i = 0; i < series->bins; i++) {
             double upto = 0;
-            for (uint32_t k = 0; k <= device; k++)
-                upto += series->share[i * series->device_count + k];
+            for (uint32_t k = 0; k <= group; k++)
+                upto += series->share[i * series->group_count + k];
             if (upto > 0)
                 step_to(paper->out, &steps, i, upto * (bottom - top));
             else
@@ -741,8 +774,8 @@ static void split_panel(const struct paper *paper, const struct report_series *s
         }
         step_end(paper->out, &steps, series->bins);
         html_raw(paper->out, "\"><title>");
-        html_text_cut(paper->out, paper->run->devices[device].name, 80);
-        html_format(paper->out, ": %.1f %% of the rows</title></path>", 100 * whole_share(series, device));
+        chart_group_name(paper->out, paper->run, group, 80);
+        html_format(paper->out, ": %.1f %% of the rows</title></path>", 100 * whole_share(series, group));
     }
     for (int i = 0; i <= 2; i++) {
         label(paper->out, "tick end", paper->left - 6, place(&scale, i / 2.0) + 4);
@@ -817,12 +850,12 @@ static void finish_panel(const struct paper *paper, const struct chart_policies 
     value_axis(paper, &scale, 4, 1e6);
     if (series->frames_a_bin > 1)
         range_band(paper, "range", series->time_ns, series->bins, &scale);
-    for (uint32_t device = 0; device < series->device_count && series->device_count <= LINES_MAX; device++) {
+    for (uint32_t group = 0; group < series->group_count && series->group_count <= LINES_MAX; group++) {
         char class[24];
-        snprintf(class, sizeof class, "line d%u", chart_device_colour(device));
-        mean_line(paper, class, series->finish_ns + device, series->bins, series->device_count, &scale);
+        snprintf(class, sizeof class, "line d%u", chart_group_colour(group));
+        mean_line(paper, class, series->finish_ns + group, series->bins, series->group_count, &scale);
     }
-    if (series->device_count > LINES_MAX) {
+    if (series->group_count > LINES_MAX) {
         /* So many lines would hide each other: the mean frame is when the last one is done. */
         mean_line(paper, "line ink", series->time_ns, series->bins, 1, &scale);
     }
@@ -899,10 +932,10 @@ static void session_words(struct html *out, const struct report_run *run, const 
     html_raw(out, "<title>What ");
     html_text_cut(out, run->policies[session->policy], 40);
     html_format(out, " did</title><desc>Over %zu frames: share of the rows,", session->frame_count);
-    for (uint32_t device = 0; device < series->device_count; device++) {
-        html_raw(out, device ? ", " : " ");
-        html_text_cut(out, run->devices[device].name, 40);
-        html_format(out, " %.1f %%", 100 * whole_share(series, device));
+    for (uint32_t group = 0; group < series->group_count; group++) {
+        html_raw(out, group ? ", " : " ");
+        chart_group_name(out, run, group, 40);
+        html_format(out, " %.1f %%", 100 * whole_share(series, group));
     }
     html_raw(out,
              "; when each device was done with its bands; measured by predicted frame time; the reason of each split."
@@ -930,9 +963,15 @@ bool chart_session(struct html *out, const struct chart_policies *about, const s
     svg_begin(&paper, reasons_end + 36);
     session_words(out, about->run, session, &series);
     phase_shades(&paper, 12, names, reasons_end);
-    panel_title(&paper, "Rows of each device, per cent", split - 7);
+    panel_title(&paper,
+                series.group_count < about->run->device_count ? "Rows of each kind of device, per cent"
+                                                              : "Rows of each device, per cent",
+                split - 7);
     split_panel(&paper, &series, split, split_end);
-    panel_title(&paper, "When each device is done, ms", finish - 7);
+    panel_title(&paper,
+                series.group_count < about->run->device_count ? "When the last of each kind is done, ms"
+                                                              : "When each device is done, ms",
+                finish - 7);
     finish_panel(&paper, about, session->policy, &series, finish, finish_end);
     if (predicted) {
         panel_title(&paper, "Frame time, measured ÷ predicted", error - 7);

@@ -12,9 +12,15 @@
 
 enum { CHART_BINS_WIDE = 328, CHART_BINS_NARROW = 160 };
 
-/* Policies and devices look the same in each chart: classes p0 .. p9 and d0 .. d7. */
+/* Policies and devices look the same in each chart: classes p0 .. p9 and d0 .. d7, those by their groups. */
 uint32_t chart_policy_colour(const struct report_run *run, uint32_t policy);
-uint32_t chart_device_colour(uint32_t device);
+uint32_t chart_group_colour(uint32_t group);
+
+/* The name of a device, at most so many characters of it, and its number where another has the same. */
+void chart_device_name(struct html *out, const struct report_run *run, uint32_t device, unsigned characters);
+
+/* The name of a group of devices, at most so many characters of it, and how many they are if there are several. */
+void chart_group_name(struct html *out, const struct report_run *run, uint32_t group, unsigned characters);
 
 /* What the charts that compare policies need: the policies in the order of the page, and their figures over all frames. */
 struct chart_policies {

@@ -149,6 +149,36 @@ static bool read_devices(struct reader *reader, struct report_run *run)
     return more == 0;
 }
 
+/* Of a name without the number at its end. */
+static size_t stem_letters(const char *name)
+{
+    size_t letters = name ? strlen(name) : 0;
+    while (letters && strchr("0123456789 -_#.:", name[letters - 1]))
+        letters--;
+    return letters;
+}
+
+size_t report_group_letters(const struct report_run *run, uint32_t device)
+{
+    const char *name = run->devices[device].name;
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < run->device_count; i++)
+        members += run->devices[i].group == run->devices[device].group;
+    return members > 1 ? stem_letters(name) : name ? strlen(name) : 0;
+}
+
+static void group_devices(struct report_run *run)
+{
+    for (uint32_t i = 0; i < run->device_count; i++) {
+        size_t letters = stem_letters(run->devices[i].name);
+        uint32_t like = run->device_count > REPORT_FEW_DEVICES && letters ? 0 : i;
+        while (like < i && (stem_letters(run->devices[like].name) != letters ||
+                            memcmp(run->devices[like].name, run->devices[i].name, letters) != 0))
+            like++;
+        run->devices[i].group = like < i ? run->devices[like].group : run->group_count++;
+    }
+}
+
 /* device_count where there is none. */
 static uint32_t find_device(const struct report_run *run, int64_t number)
 {
@@ -507,6 +537,7 @@ static bool read_run(struct reader *reader, struct report_run *run)
         !read_references(reader, run) || !read_reference_means(reader, run) || !read_sessions(reader, run))
         return false;
     combine_references(run);
+    group_devices(run);
     double cells = 0;
     for (size_t i = 0; i < run->session_count; i++) {
         struct report_session *session = &run->sessions[i];

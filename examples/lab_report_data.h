@@ -12,6 +12,7 @@
 enum {
     REPORT_PHASES_MAX = 64,
     REPORT_POLICIES_MAX = 64,
+    REPORT_FEW_DEVICES = 8,       /* that a chart can tell apart */
     REPORT_SESSIONS_MAX = 1024,   /* of one run, of policies */
     REPORT_REASONS = 64,          /* reasons 0 .. 62; the last stands for all others */
     REPORT_FRAMES_MAX = 4000000,  /* of one session */
@@ -20,6 +21,9 @@ enum {
 
 struct report_device {
     int64_t number;
+    uint32_t
+        group; /* devices of one kind, where there are many: those whose names differ in the number at the end only.
+                       Where there are few, each is a group of its own */
     char *name, *platform, *driver, *type, *mode; /* may be NULL, as every text below */
 };
 
@@ -72,7 +76,7 @@ struct report_run {
     char *source, *started_at, *version, *host, *system, *command, *kernel, *objective, *meter;
     double columns, rows, granule, in_flight, frames, deadline_ns;
     bool finished;
-    uint32_t device_count, phase_count, policy_count;
+    uint32_t device_count, group_count, phase_count, policy_count;
     struct report_device devices[COX_DEVICES_MAX];
     struct report_phase phases[REPORT_PHASES_MAX];
     size_t disturbance_count;
@@ -96,6 +100,9 @@ struct report_source {
  * by the caller then. */
 bool report_read(const char *path, int64_t run, struct report_source *out, char *why, size_t why_bytes);
 void report_free(struct report_source *source);
+
+/* Characters of the device's name that its group has in common; all of them where it is alone. */
+size_t report_group_letters(const struct report_run *run, uint32_t device);
 
 /* The text of a reason, by the database or, if it has none, by this program. */
 const char *report_reason(const struct report_source *source, uint32_t reason);

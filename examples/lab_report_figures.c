@@ -282,12 +282,16 @@ static void put_frame(const struct report_run *run, const struct report_session 
     put(&out->oracle_ns[bin], usual_oracle(run, frame));
     put(&out->error[bin], frame->time_ns / frame->predicted_ns);
     out->reasons[bin * REPORT_REASONS + frame->reason] += 1;
+    double last_ns[COX_DEVICES_MAX] = {0}; /* of each group */
     for (uint32_t device = 0; device < run->device_count; device++) {
-        size_t from = index * run->device_count + device, to = bin * run->device_count + device;
-        out->share[to] += session->rows[from];
-        if (session->finish_ns[from] > 0)
-            put(&out->finish_ns[to], (double)session->finish_ns[from]);
+        size_t from = index * run->device_count + device;
+        uint32_t group = run->devices[device].group;
+        out->share[bin * run->group_count + group] += session->rows[from];
+        last_ns[group] = fmax(last_ns[group], (double)session->finish_ns[from]);
     }
+    for (uint32_t group = 0; group < run->group_count; group++)
+        if (last_ns[group] > 0)
+            put(&out->finish_ns[bin * run->group_count + group], last_ns[group]);
 }
 
 /* Make the numbers of each bin sum to 1, where there are any. */
@@ -305,9 +309,9 @@ static void normalise(double *values, size_t bins, size_t each)
 bool report_series(const struct report_run *run, const struct report_session *session, size_t bins,
                    struct report_series *out)
 {
-    *out = (struct report_series){.bins = bin_count(run, bins), .device_count = run->device_count};
+    *out = (struct report_series){.bins = bin_count(run, bins), .group_count = run->group_count};
     bins = out->bins;
-    size_t cells = bins * run->device_count, structs = 3 * bins + cells, doubles = cells + bins * REPORT_REASONS;
+    size_t cells = bins * run->group_count, structs = 3 * bins + cells, doubles = cells + bins * REPORT_REASONS;
     out->memory = calloc(structs * sizeof(struct report_bin) + doubles * sizeof(double) + 1, 1);
     if (!out->memory)
         return false;
@@ -321,7 +325,7 @@ bool report_series(const struct report_run *run, const struct report_session *se
     for (size_t i = 0; i < session->frame_count; i++)
         put_frame(run, session, i, out);
     finish_bins(out->time_ns, structs);
-    normalise(out->share, bins, run->device_count);
+    normalise(out->share, bins, run->group_count);
     normalise(out->reasons, bins, REPORT_REASONS);
     return true;
 }

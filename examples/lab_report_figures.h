@@ -56,11 +56,11 @@ struct report_bin {
 struct report_series {
     size_t bins;
     double frames_a_bin;
-    uint32_t device_count;
+    uint32_t group_count;         /* of devices */
     struct report_bin *time_ns;   /* of each bin */
     struct report_bin *oracle_ns; /* its median in the phase, where its frames are not known */
     struct report_bin *error;     /* measured / predicted */
-    struct report_bin *finish_ns; /* bins times device_count */
+    struct report_bin *finish_ns; /* bins times group_count */
     double *share;                /* likewise: of the rows */
     double *reasons;              /* bins times REPORT_REASONS: share of the frames */
     void *memory;

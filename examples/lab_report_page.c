@@ -128,9 +128,40 @@ static void more_or_less(struct html *out, double ratio, const char *than)
         html_format(out, "%.1f %% %s than %s", fabs(percent), percent > 0 ? "longer" : "shorter", than);
 }
 
+/* The finding where energy was to be saved: who used least of those who kept the deadline. */
+static bool lede_energy(const struct chapter *chapter)
+{
+    static const double late_most = 0.05;
+    struct html *out = chapter->out;
+    const struct report_run *run = chapter->run;
+    uint32_t least = chapter->count;
+    for (uint32_t i = 0; i < chapter->count; i++) {
+        const struct report_figures *figures = &chapter->all[chapter->order[i]];
+        if (is_oracle(chapter, chapter->order[i]) || isnan(figures->joules) || figures->late > late_most)
+            continue;
+        if (least == chapter->count || figures->joules < chapter->all[chapter->order[least]].joules)
+            least = i;
+    }
+    if (!run->objective || strcmp(run->objective, "energy") != 0 || least == chapter->count)
+        return false;
+    const struct report_figures *best = &chapter->all[chapter->order[least]];
+    html_raw(out, "<p class=\"lede\">Energy was to be saved. <strong>");
+    policy_name(chapter, chapter->order[least]);
+    html_format(out, "</strong> used the least: %.4g J a frame in the mean", best->joules);
+    if (run->deadline_ns > 0) {
+        html_format(out, ", with %.1f %% of its frames later than the deadline of ", 100 * best->late);
+        chart_ms(out, run->deadline_ns);
+        html_format(out, " ms. Policies with more than %.0f %% of late frames do not count", 100 * late_most);
+    }
+    html_raw(out, ".</p>\n");
+    return true;
+}
+
 /* The finding in two sentences. */
 static void lede(const struct chapter *chapter)
 {
+    if (lede_energy(chapter))
+        return;
     struct html *out = chapter->out;
     uint32_t first = 0;
     while (first < chapter->count && is_oracle(chapter, chapter->order[first]))
@@ -265,10 +296,11 @@ static void headline_row(const struct chapter *chapter, const struct columns *co
              is_least(chapter, policy, phase, offsetof(struct report_figures, efficiency), -1));
     cell(out, "one", figures->moves, false);
     cell(out, "percent", figures->last_to_first, LEAST(last_to_first));
-    if (columns->settle && isinf(figures->settle))
+    double settle = chapter->run->phase_count == 1 ? chapter->phases[policy][0].settle : figures->settle;
+    if (columns->settle && isinf(settle))
         html_raw(out, "<td>never</td>");
     else if (columns->settle)
-        cell(out, "count", figures->settle, false);
+        cell(out, "count", settle, false);
     if (columns->stream)
         cell(out, "one", figures->per_second, false);
     if (columns->late)
@@ -288,7 +320,11 @@ static void headline_table(const struct chapter *chapter)
     const char *one = "<th scope=\"col\" rowspan=\"2\">", *three = "<th scope=\"colgroup\" colspan=\"3\">",
                *two = "<th scope=\"colgroup\" colspan=\"2\">",
                *pair = "<th scope=\"col\">mean</th><th scope=\"col\">p50</th>";
-    table_begin(out, phases ? "headline phased" : "headline",
+    bool dense = columns.stream || columns.late || columns.joules;
+    table_begin(out,
+                dense    ? (phases ? "headline phased dense" : "headline dense")
+                : phases ? "headline phased"
+                         : "headline",
                 "Frame times by policy and phase, fastest policy first; the best of each column is bold");
     html_format(out, "<thead><tr>%sPolicy</th>", one);
     if (phases)
@@ -420,7 +456,9 @@ static void share_table(const struct chapter *chapter, uint32_t policy)
 {
     struct html *out = chapter->out;
     const struct report_run *run = chapter->run;
-    bool phases = run->phase_count > 1;
+    bool phases = run->phase_count > 1, many = run->group_count < run->device_count;
+    if (many)
+        html_format(out, "<details><summary>Share of the rows of each of the %u devices</summary>", run->device_count);
     table_begin(out, "shares", "Share of the rows of each device");
     html_raw(out, "<thead><tr><th scope=\"col\">Device</th>");
     for (uint32_t phase = 0; phases && phase < run->phase_count; phase++) {
@@ -431,8 +469,8 @@ static void share_table(const struct chapter *chapter, uint32_t policy)
     html_raw(out, "<th scope=\"col\">All frames</th></tr></thead><tbody>\n");
     for (uint32_t device = 0; device < run->device_count; device++) {
         html_raw(out, "<tr><th scope=\"row\">");
-        swatch(out, "d", chart_device_colour(device));
-        text_or(out, run->devices[device].name, "(unnamed)");
+        swatch(out, "d", chart_group_colour(run->devices[device].group));
+        chart_device_name(out, run, device, 80);
         html_raw(out, "</th>");
         for (uint32_t phase = 0; phases && phase < run->phase_count; phase++)
             cell(out, "percent", chapter->phases[policy][phase].share[device], false);
@@ -440,6 +478,8 @@ static void share_table(const struct chapter *chapter, uint32_t policy)
         html_raw(out, "</tr>\n");
     }
     table_end(out);
+    if (many)
+        html_raw(out, "</details>");
 }
 
 static bool policy_section(const struct chapter *chapter, uint32_t policy)
@@ -463,10 +503,10 @@ static bool policy_section(const struct chapter *chapter, uint32_t policy)
         html_format(out, "<p class=\"note\">The charts show the first of %zu repeats, the tables all of them.</p>",
                     sessions);
     html_raw(out, "<ul class=\"key\">");
-    for (uint32_t device = 0; device < run->device_count; device++) {
+    for (uint32_t group = 0; group < run->group_count; group++) {
         html_raw(out, "<li>");
-        swatch(out, "d", chart_device_colour(device));
-        text_or(out, run->devices[device].name, "(unnamed)");
+        swatch(out, "d", chart_group_colour(group));
+        chart_group_name(out, run, group, 80);
         html_raw(out, "</li>");
     }
     html_raw(out, "</ul><div class=\"figure\">");
@@ -532,8 +572,8 @@ static void device_table(const struct chapter *chapter)
     for (uint32_t i = 0; i < run->device_count; i++) {
         const struct report_device *device = &run->devices[i];
         html_raw(out, "<tr><th scope=\"row\">");
-        swatch(out, "d", chart_device_colour(i));
-        text_or(out, device->name, "(unnamed)");
+        swatch(out, "d", chart_group_colour(run->devices[i].group));
+        chart_device_name(out, run, i, 80);
         const char *const texts[] = {device->type, device->platform, device->driver, device->mode};
         html_raw(out, "</th>");
         for (int k = 0; k < 4; k++) {
@@ -552,16 +592,18 @@ static void reference_table(const struct chapter *chapter)
     const struct report_run *run = chapter->run;
     if (!run->phase_count)
         return;
+    /* So many columns would be no table any more; the device table has what each is. */
+    uint32_t columns = run->device_count > REPORT_FEW_DEVICES ? 0 : run->device_count;
     table_begin(out, "references", "Phases and what the policies are held to: median frame times, ms");
     html_raw(out, "<thead><tr><th scope=\"col\">Phase</th><th scope=\"col\">Frames</th>");
-    for (uint32_t device = 0; device < run->device_count; device++) {
+    for (uint32_t device = 0; device < columns; device++) {
         html_raw(out, "<th scope=\"col\">");
-        text_or(out, run->devices[device].name, "(unnamed)");
+        chart_device_name(out, run, device, 80);
         html_raw(out, "<i>alone</i></th>");
     }
     html_raw(
         out,
-        "<th scope=\"col\">Oracle</th><th scope=\"col\">Its shares</th><th scope=\"col\">Without loss</th></tr></thead>"
+        "<th scope=\"col\">Best single</th><th scope=\"col\">Oracle</th><th scope=\"col\">Its shares</th><th scope=\"col\">Without loss</th></tr></thead>"
         "<tbody>\n");
     for (uint32_t i = 0; i < run->phase_count; i++) {
         const struct report_phase *phase = &run->phases[i];
@@ -572,8 +614,9 @@ static void reference_table(const struct chapter *chapter)
         html_raw(out, "–");
         whole_number(out, phase->end_frame - 1);
         html_raw(out, "</td>");
-        for (uint32_t device = 0; device < run->device_count; device++)
+        for (uint32_t device = 0; device < columns; device++)
             cell_ms(out, phase->solo_ns[device], false);
+        cell_ms(out, phase->best_ns, false);
         cell_ms(out, phase->oracle_ns, false);
         html_raw(out, "<td>");
         text_or(out, phase->oracle_ratios, "–");
@@ -767,6 +810,67 @@ done:
     return good;
 }
 
+/* --- All runs --------------------------------------------------------------------------------------------------------- */
+
+enum { OVERVIEW_POLICIES = 12 };
+
+/* The policies of all runs but the oracle, in the order in which they first occur. Returns their number. */
+static size_t all_policies(const struct report_source *source, const char *names[OVERVIEW_POLICIES])
+{
+    size_t count = 0;
+    for (size_t r = 0; r < source->run_count; r++)
+        for (uint32_t p = 0; p < source->runs[r].policy_count; p++) {
+            const char *name = source->runs[r].policies[p];
+            size_t i = 0;
+            while (i < count && strcmp(names[i], name) != 0)
+                i++;
+            if (i == count && count < OVERVIEW_POLICIES && strcmp(name, "oracle") != 0)
+                names[count++] = name;
+        }
+    return count;
+}
+
+static bool overview_row(struct html *out, const struct report_run *run, const char *const *names, size_t count)
+{
+    double ratios[OVERVIEW_POLICIES], least = INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        struct report_figures figures = {.over_oracle = NAN};
+        for (uint32_t policy = 0; policy < run->policy_count; policy++)
+            if (!strcmp(run->policies[policy], names[i]) && !report_figures(run, policy, REPORT_ALL_PHASES, &figures))
+                return false;
+        ratios[i] = figures.over_oracle;
+        least = fmin(least, ratios[i]);
+    }
+    html_format(out, "<tr><th scope=\"row\"><a href=\"#run-%lld\">", (long long)run->number);
+    run_title(out, run);
+    html_raw(out, "</a></th>");
+    for (size_t i = 0; i < count; i++)
+        cell(out, "ratio", ratios[i], ratios[i] <= least);
+    html_raw(out, "</tr>\n");
+    return true;
+}
+
+static bool overview(struct html *out, const struct report_source *source)
+{
+    const char *names[OVERVIEW_POLICIES];
+    size_t count = all_policies(source, names);
+    html_raw(out, "<nav aria-label=\"Runs\">");
+    table_begin(out, "overview", "Mean frame time over the oracle's, by run and policy; the best of each run is bold");
+    html_raw(out, "<thead><tr><th scope=\"col\">Run</th>");
+    for (size_t i = 0; i < count; i++) {
+        html_raw(out, "<th scope=\"col\">");
+        html_text_cut(out, names[i], 20);
+        html_raw(out, "</th>");
+    }
+    html_raw(out, "</tr></thead><tbody>\n");
+    bool good = true;
+    for (size_t i = 0; good && i < source->run_count; i++)
+        good = overview_row(out, &source->runs[i], names, count);
+    table_end(out);
+    html_raw(out, "</nav>");
+    return good;
+}
+
 static const char *style_sheet(void)
 {
     for (const struct lab_text *text = lab_texts; text->name; text++)
@@ -794,17 +898,8 @@ bool report_page(const struct report_source *source, const char *name, struct ht
         "</style></head>\n<body><main>\n<header class=\"masthead\"><p class=\"kicker\">Coxswain lab report</p><h1>");
     html_text(out, name);
     html_raw(out, "</h1>");
-    if (source->run_count > 1) {
-        html_raw(out, "<nav aria-label=\"Runs\"><ol>");
-        for (size_t i = 0; i < source->run_count; i++) {
-            html_format(out, "<li><a href=\"#run-%lld\">", (long long)source->runs[i].number);
-            run_title(out, &source->runs[i]);
-            html_raw(out, "</a></li>");
-        }
-        html_raw(out, "</ol></nav>");
-    }
+    bool good = source->run_count < 2 || overview(out, source);
     html_raw(out, "</header>\n");
-    bool good = true;
     for (size_t i = 0; good && i < source->run_count; i++)
         good = run_chapter(out, source, &source->runs[i]);
     html_format(out,
