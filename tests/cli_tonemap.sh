@@ -105,17 +105,19 @@ if [ "$have_python" ]; then
     python3 - "$work/d/stats.json" "$work/d/trace.json" >"$work/out" 2>"$work/err" <<'END' && pass || fail 'their content'
 import json, sys
 stats = json.load(open(sys.argv[1]))
-assert list(stats) == ["devices", "policy", "granule", "frames", "summary"], list(stats)
+assert list(stats) == ["devices", "policy", "granule", "frames", "shadows", "summary"], list(stats)
 assert len(stats["devices"]) == 2
 for device in stats["devices"]:
     assert list(device) == ["name", "type", "mode"] and device["type"] == "cpu" and device["mode"] == "shared", device
-assert stats["policy"] == "ewma" and stats["granule"] >= 1
+assert stats["policy"] == "adaptive" and stats["granule"] >= 1
 assert [frame["index"] for frame in stats["frames"]] == list(range(30))
 for frame in stats["frames"]:
-    assert list(frame) == ["index", "wall_us", "bands"]
+    assert list(frame) == ["index", "wall_us", "reason", "predicted_us", "rival_us", "pool_rows", "bands"]
+    assert frame["reason"] and (frame["predicted_us"] is None or frame["predicted_us"] > 0), frame
     row = 0
     for band in frame["bands"]:
-        assert list(band) == ["device", "first_row", "rows", "wall_us", "queue_us", "kernel_us"]
+        assert list(band) == ["device", "first_row", "rows", "wall_us", "queue_us", "kernel_us",
+                              "predicted_us", "on_demand"]
         assert band["device"] in (0, 1) and band["first_row"] == row and band["wall_us"] > 0, band
         row += band["rows"]
     assert row == 48 and frame["wall_us"] > 0, frame

@@ -308,10 +308,10 @@ if [ "$have_python" ]; then
     python3 - "$work/d/s.json" "$work/d/f.json" "$work/d/t.json" >"$work/out" 2>"$work/err" <<'END' && pass || fail 'statistics: content'
 import json, sys
 stats, fixed, trace = (json.load(open(name)) for name in sys.argv[1:])
-assert list(stats) == ["devices", "policy", "granule", "frames", "summary", "film"], list(stats)
+assert list(stats) == ["devices", "policy", "granule", "frames", "shadows", "summary", "film"], list(stats)
 assert [frame["index"] for frame in stats["frames"]] == list(range(12))
 for frame in stats["frames"]:
-    assert list(frame) == ["index", "wall_us", "bands", "scene"], list(frame)
+    assert list(frame) == ["index", "wall_us", "reason", "predicted_us", "rival_us", "pool_rows", "bands", "scene"], list(frame)
     assert sum(band["rows"] for band in frame["bands"]) == 48
     scene = frame["scene"]
     assert list(scene) == ["peak_nits", "average_nits", "cut", "curve_peak_nits", "curve_gain"], list(scene)

@@ -219,6 +219,8 @@ static void add_frame(struct report *report, uint64_t index, uint64_t start_ns, 
                                              {.device = 1,
                                               .first_row = cut,
                                               .rows = 100 - cut,
+                                              .predicted_ns = 9000,
+                                              .on_demand = index > 0,
                                               .submit_ns = start_ns + 900,
                                               .end_ns = end_ns,
                                               .wall_ns = end_ns - start_ns - 900}};
@@ -230,8 +232,31 @@ static void add_frame(struct report *report, uint64_t index, uint64_t start_ns, 
                                            .end_ns = end_ns,
                                            .reason = COX_REASON_BALANCED,
                                            .predicted_ns = 12345,
+                                           .rival_ns = index ? 13000 : 0,
+                                           .pool_rows = index ? 100 - cut : 0,
                                            .band_count = 2,
                                            .bands = bands};
+    report_on_frame(report, &frame);
+}
+
+static void add_shadow(struct report *report, uint64_t index, uint64_t start_ns, uint64_t end_ns, cox_status status)
+{
+    const struct cox_band_report band = {.device = 1,
+                                         .first_row = 8,
+                                         .rows = 16,
+                                         .status = status,
+                                         .submit_ns = start_ns,
+                                         .end_ns = end_ns,
+                                         .wall_ns = end_ns - start_ns};
+    const struct cox_frame_report frame = {.index = index,
+                                           .shadow = true,
+                                           .status = status,
+                                           .start_ns = start_ns,
+                                           .end_ns = end_ns,
+                                           .reason = COX_REASON_PROBE,
+                                           .joules = -1,
+                                           .band_count = 1,
+                                           .bands = &band};
     report_on_frame(report, &frame);
 }
 
@@ -245,26 +270,35 @@ Test(report, statistics_have_the_documented_form)
     struct report *report = report_create(2, 1);
     add_frame(report, 0, 1000, 51000, 100, true, COX_OK);
     add_frame(report, 0, 100000, 110000, 30, false, COX_OK);
+    add_shadow(report, 0, 110000, 114000, COX_OK);
+    add_shadow(report, 1, 115000, 116000, COX_E_DEVICE_LOST);
     FILE *stream = open_text();
     report_write_stats(report, &about, stream);
     close_text(stream);
     cr_expect(is_json(text), "%s", text);
-    cr_expect_str_eq(
-        text, "{\n"
-              "  \"devices\": [\n"
-              "    {\"name\": \"first \\\"one\\\"\", \"type\": \"cpu\", \"mode\": \"mapped\"},\n"
-              "    {\"name\": \"second\", \"type\": \"gpu\", \"mode\": \"staged\"}\n"
-              "  ],\n"
-              "  \"policy\": \"ewma\",\n"
-              "  \"granule\": 4,\n"
-              "  \"frames\": [\n"
-              "    {\"index\": 0, \"wall_us\": 10.000, \"bands\": [{\"device\": 0, \"first_row\": 0, \"rows\": 30, "
-              "\"wall_us\": 8.500, \"queue_us\": 0.250, \"kernel_us\": 0.700}, {\"device\": 1, \"first_row\": 30, "
-              "\"rows\": 70, \"wall_us\": 9.100, \"queue_us\": 0.000, \"kernel_us\": 0.000}]}\n"
-              "  ],\n"
-              "  \"summary\": {\"frames\": 1, \"fps\": 100000.000000, \"wall_us_p50\": 10.000, "
-              "\"wall_us_p99\": 10.000, \"efficiency\": 1.000000}\n"
-              "}\n");
+    cr_expect_str_eq(text, "{\n"
+                           "  \"devices\": [\n"
+                           "    {\"name\": \"first \\\"one\\\"\", \"type\": \"cpu\", \"mode\": \"mapped\"},\n"
+                           "    {\"name\": \"second\", \"type\": \"gpu\", \"mode\": \"staged\"}\n"
+                           "  ],\n"
+                           "  \"policy\": \"ewma\",\n"
+                           "  \"granule\": 4,\n"
+                           "  \"frames\": [\n"
+                           "    {\"index\": 0, \"wall_us\": 10.000, \"reason\": \"moved towards equal finish times\", "
+                           "\"predicted_us\": 12.345, \"rival_us\": null, \"pool_rows\": 0, "
+                           "\"bands\": [{\"device\": 0, \"first_row\": 0, \"rows\": 30, "
+                           "\"wall_us\": 8.500, \"queue_us\": 0.250, \"kernel_us\": 0.700, \"predicted_us\": null, "
+                           "\"on_demand\": false}, {\"device\": 1, \"first_row\": 30, "
+                           "\"rows\": 70, \"wall_us\": 9.100, \"queue_us\": 0.000, \"kernel_us\": 0.000, "
+                           "\"predicted_us\": 9.000, \"on_demand\": false}]}\n"
+                           "  ],\n"
+                           "  \"shadows\": [\n"
+                           "    {\"index\": 0, \"device\": 1, \"first_row\": 8, \"rows\": 16, \"wall_us\": 4.000, "
+                           "\"queue_us\": 0.000, \"kernel_us\": 0.000, \"predicted_us\": null, \"on_demand\": false}\n"
+                           "  ],\n"
+                           "  \"summary\": {\"frames\": 1, \"fps\": 100000.000000, \"wall_us_p50\": 10.000, "
+                           "\"wall_us_p99\": 10.000, \"efficiency\": 1.000000}\n"
+                           "}\n");
     free(text);
     report_destroy(&report);
     cr_expect(report == NULL);
@@ -309,6 +343,29 @@ Test(report, percentiles_are_by_nearest_rank)
     report_summarise(report, solo_ns, 2, &summary);
     cr_expect_eq(summary.wall_p50_ns, 109000u);
     cr_expect_eq(summary.wall_p99_ns, 207000u);
+    report_destroy(&report);
+}
+
+Test(report, shadows_do_not_count)
+{
+    struct report *report = report_create(2, 1);
+    struct report_summary summary;
+    struct report_frame frame;
+    struct cox_band_report bands[2];
+    add_frame(report, 0, 1000000, 1010000, 50, false, COX_OK);
+    add_shadow(report, 0, 1000000, 1900000, COX_OK);
+    add_frame(report, 1, 2000000, 2010000, 50, false, COX_OK);
+    report_summarise(report, solo_ns, 2, &summary);
+    cr_expect_eq(summary.frames, 2u);
+    cr_expect_eq(summary.wall_p99_ns, 10000u);
+    cr_expect_eq(report_frame_count(report), 2u);
+    cr_expect(report_frame(report, 1, &frame, bands, 2));
+    cr_expect_eq(frame.index, 1u);
+    report_keep_newest(report);
+    add_frame(report, 2, 3000000, 3010000, 50, false, COX_OK);
+    add_shadow(report, 2, 3000000, 3900000, COX_OK);
+    cr_expect(report_frame(report, 2, &frame, bands, 2), "it does not take the newest frame's place");
+    cr_expect_eq(frame.index, 2u);
     report_destroy(&report);
 }
 
@@ -357,6 +414,7 @@ Test(report, the_trace_has_a_track_for_each_queue_and_one_for_the_scheduler)
     add_frame(report, 0, 1000, 51000, 50, true, COX_OK);
     add_frame(report, 0, 100000, 110000, 30, false, COX_OK);
     add_frame(report, 1, 104000, 121000, 40, false, COX_OK);
+    add_shadow(report, 1, 121000, 130000, COX_OK);
     FILE *stream = open_text();
     report_write_trace(report, &about, stream);
     close_text(stream);
@@ -367,6 +425,9 @@ Test(report, the_trace_has_a_track_for_each_queue_and_one_for_the_scheduler)
     cr_expect_eq(count(text, "moved towards equal finish times"), 3u, "each split with its reason");
     cr_expect_eq(count(text, "\"ph\": \"X\", \"name\": \"frame"), 4u, "two bands of two frames");
     cr_expect_eq(count(text, "\"ph\": \"X\", \"name\": \"warm-up 0\""), 2u);
+    cr_expect_eq(count(text, "\"ph\": \"X\", \"name\": \"shadow 1\""), 1u);
+    cr_expect_eq(count(text, "\"on_demand\": true"), 1u);
+    cr_expect_eq(count(text, "\"rival_us\": 13.000"), 1u);
     cr_expect_eq(count(text, "\"ph\": \"b\""), count(text, "\"ph\": \"e\""));
     /* Frame 1's band of device 0 says that it began before frame 0's ended: a queue's track must not overlap. */
     const char *second = strstr(text,
@@ -420,11 +481,13 @@ Test(report, a_film_says_what_it_waited_for_and_how_the_curve_went)
     report_write_stats(report, &of_film, stream);
     close_text(stream);
     cr_expect(is_json(text), "%s", text);
-    cr_expect(strstr(text,
-                     "\"kernel_us\": 0.000}], \"scene\": {\"peak_nits\": 1000.000000, \"average_nits\": 12.500000, "
-                     "\"cut\": true, \"curve_peak_nits\": 2000.000000, \"curve_gain\": 0.500000}},\n"),
-              "%s", text);
-    cr_expect(strstr(text, "\"kernel_us\": 0.000}]}\n"), "%s", text); /* the second frame has none */
+    cr_expect(
+        strstr(
+            text,
+            "\"kernel_us\": 0.000, \"predicted_us\": 9.000, \"on_demand\": false}], \"scene\": {\"peak_nits\": 1000.000000, \"average_nits\": 12.500000, "
+            "\"cut\": true, \"curve_peak_nits\": 2000.000000, \"curve_gain\": 0.500000}},\n"),
+        "%s", text);
+    cr_expect(strstr(text, "\"on_demand\": true}]}\n"), "%s", text); /* the second frame has none */
     const char *end = strstr(text, "  \"film\": {");
     cr_assert(end, "%s", text);
     cr_expect_str_eq(end, "  \"film\": {\n"
@@ -459,7 +522,7 @@ Test(report, the_newest_frame_can_be_all_that_is_kept)
     }
     add_frame(report, 5000, 0, 1, 30, true, COX_OK); /* a warm-up run is none */
     cr_expect_eq(report_frame_count(report), 5000);
-    cr_expect_not(report_frame(report, 4999, &frame, bands, 2));
+    cr_expect(report_frame(report, 4999, &frame, bands, 2));
     cr_expect_eq(report_lost(report), 0);
     report_destroy(&report);
 }

@@ -91,11 +91,11 @@ void report_on_frame(void *user, const struct cox_frame_report *from)
     struct report *report = user;
     pthread_mutex_lock(&report->lock);
     if (report->newest_only) {
-        report->frame_count = report->band_count = 0;
-        if (from->warmup) {
+        if (from->warmup || from->shadow) {
             pthread_mutex_unlock(&report->lock);
             return;
         }
+        report->frame_count = report->band_count = 0;
     }
     if (!grow(report, from->band_count)) {
         report->lost++;
@@ -108,15 +108,18 @@ void report_on_frame(void *user, const struct cox_frame_report *from)
                                    .start_ns = from->start_ns,
                                    .end_ns = from->end_ns,
                                    .predicted_ns = from->predicted_ns,
+                                   .rival_ns = from->rival_ns,
                                    .status = from->status,
                                    .reason = from->reason,
                                    .warmup = from->warmup,
+                                   .shadow = from->shadow,
+                                   .pool_rows = from->pool_rows,
                                    .band_count = from->band_count,
                                    .first_band = report->band_count};
     if (from->band_count)
         memcpy(report->bands + report->band_count, from->bands, from->band_count * sizeof *from->bands);
     report->band_count += from->band_count;
-    if (!from->warmup) {
+    if (!from->warmup && !from->shadow) {
         report->delivered_at[report->newest_only ? 0 : report->delivered] = report->frame_count;
         report->delivered++;
     }
@@ -225,6 +228,16 @@ done:
 
 /* --- Statistics ---------------------------------------------------------------------------------------------------- */
 
+/* What a policy expected; it need not say. */
+static void write_expected(struct json *json, const char *key, uint64_t ns)
+{
+    json_key(json, key);
+    if (ns)
+        json_us(json, ns);
+    else
+        json_null(json);
+}
+
 /* What statistics and trace both say of a band. */
 static void write_band_rows(struct json *json, const struct cox_band_report *band)
 {
@@ -238,6 +251,9 @@ static void write_band_rows(struct json *json, const struct cox_band_report *ban
     json_us(json, band->queue_ns);
     json_key(json, "kernel_us");
     json_us(json, band->kernel_ns);
+    write_expected(json, "predicted_us", band->predicted_ns);
+    json_key(json, "on_demand");
+    json_bool(json, band->on_demand);
 }
 
 static void write_stats_bands(struct json *json, const struct report_frame *frame, const struct cox_band_report *bands)
@@ -247,6 +263,38 @@ static void write_stats_bands(struct json *json, const struct report_frame *fram
     for (uint32_t b = 0; b < frame->band_count; b++) {
         const struct cox_band_report *band = &bands[b];
         json_open_object(json, true);
+        json_key(json, "device");
+        json_unsigned(json, band->device);
+        write_band_rows(json, band);
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
+/* Why a frame was split as it was; statistics and trace both say it. */
+static void write_decision(struct json *json, const struct report_frame *frame)
+{
+    json_key(json, "reason");
+    json_string(json, cox_reason_text(frame->reason));
+    write_expected(json, "predicted_us", frame->predicted_ns);
+    write_expected(json, "rival_us", frame->rival_ns);
+    json_key(json, "pool_rows");
+    json_unsigned(json, frame->pool_rows);
+}
+
+/* Bands that devices did once more beside a frame; those that failed are not worth a line. */
+static void write_shadows(struct json *json, const struct report *report)
+{
+    json_key(json, "shadows");
+    json_open_array(json, false);
+    for (size_t i = 0; i < report->frame_count; i++) {
+        const struct report_frame *frame = &report->frames[i];
+        const struct cox_band_report *band = report->bands + frame->first_band;
+        if (!frame->shadow || frame->status != COX_OK || frame->band_count == 0)
+            continue;
+        json_open_object(json, true);
+        json_key(json, "index");
+        json_unsigned(json, frame->index);
         json_key(json, "device");
         json_unsigned(json, band->device);
         write_band_rows(json, band);
@@ -342,13 +390,15 @@ void report_write_stats(struct report *report, const struct report_about *about,
         json_unsigned(&json, frame->index);
         json_key(&json, "wall_us");
         json_us(&json, frame->end_ns - frame->start_ns);
+        write_decision(&json, frame);
         write_stats_bands(&json, frame, report->bands + frame->first_band);
         if (about->film && frame->index < about->film->scene_count)
             write_scene(&json, &about->film->scenes[frame->index]);
         json_close_object(&json);
     }
-    pthread_mutex_unlock(&report->lock);
     json_close_array(&json);
+    write_shadows(&json, report);
+    pthread_mutex_unlock(&report->lock);
     json_key(&json, "summary");
     json_open_object(&json, true);
     json_key(&json, "frames");
@@ -426,17 +476,21 @@ static void write_tracks(struct json *json, const struct report_about *about)
 
 static void frame_name(const struct report_frame *frame, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%s %llu", frame->warmup ? "warm-up" : "frame", (unsigned long long)frame->index);
+    snprintf(text, bytes, "%s %llu",
+             frame->warmup   ? "warm-up"
+             : frame->shadow ? "shadow"
+                             : "frame",
+             (unsigned long long)frame->index);
 }
 
-/* The scheduler's own work: from taking the frame to beginning its last band. */
+/* The scheduler's own work: from taking the frame to beginning the last band of its split. */
 static void write_split(struct json *json, const struct report_frame *frame, const struct cox_band_report *bands,
                         uint64_t origin_ns)
 {
     char name[64];
     uint64_t end_ns = frame->start_ns;
     for (uint32_t b = 0; b < frame->band_count; b++)
-        if (!bands[b].attempt && bands[b].submit_ns > end_ns)
+        if (!bands[b].attempt && !bands[b].on_demand && bands[b].submit_ns > end_ns)
             end_ns = bands[b].submit_ns;
     snprintf(name, sizeof name, "split %s%llu", frame->warmup ? "warm-up " : "", (unsigned long long)frame->index);
     begin_event(json, "X", name, "split", TRACK_SCHEDULER, frame->start_ns - origin_ns);
@@ -446,10 +500,7 @@ static void write_split(struct json *json, const struct report_frame *frame, con
     json_open_object(json, true);
     json_key(json, "frame");
     json_unsigned(json, frame->index);
-    json_key(json, "reason");
-    json_string(json, cox_reason_text(frame->reason));
-    json_key(json, "predicted_us");
-    json_us(json, frame->predicted_ns);
+    write_decision(json, frame);
     json_key(json, "status");
     json_string(json, cox_status_name(frame->status));
     json_key(json, "bands");
@@ -517,8 +568,11 @@ static void write_band(struct json *json, const struct report_frame *frame, cons
     uint64_t end_ns = band->end_ns > start_ns ? band->end_ns : start_ns;
     *track_end_ns = end_ns;
     frame_name(frame, name, sizeof name);
-    begin_event(json, "X", name, frame->warmup ? "warm-up" : "band", TRACK_DEVICES + band->device,
-                start_ns - origin_ns);
+    begin_event(json, "X", name,
+                frame->warmup   ? "warm-up"
+                : frame->shadow ? "shadow"
+                                : "band",
+                TRACK_DEVICES + band->device, start_ns - origin_ns);
     json_key(json, "dur");
     json_us(json, end_ns - start_ns);
     json_key(json, "args");
@@ -536,10 +590,42 @@ static void write_band(struct json *json, const struct report_frame *frame, cons
     json_close_object(json);
 }
 
+/* A band and the frame that it is of. */
+struct placed {
+    const struct report_frame *frame;
+    const struct cox_band_report *band;
+};
+
+static int compare_ends(const void *a, const void *b)
+{
+    const struct placed *left = a, *right = b;
+    return compare_times(&left->band->end_ns, &right->band->end_ns);
+}
+
+/* The devices' tracks, each in the order in which its queue worked: frames are told when their last band is in, and their
+ * bands in the order of rows. */
+static void write_bands(struct json *json, const struct report *report, const struct report_about *about,
+                        uint64_t origin_ns)
+{
+    uint64_t track_end_ns[COX_DEVICES_MAX] = {0};
+    struct placed *placed = malloc((report->band_count + 1) * sizeof *placed);
+    size_t count = 0;
+    for (size_t i = 0; placed && i < report->frame_count; i++)
+        for (uint32_t b = 0; b < report->frames[i].band_count; b++)
+            placed[count++] = (struct placed){&report->frames[i], report->bands + report->frames[i].first_band + b};
+    if (placed)
+        qsort(placed, count, sizeof *placed, compare_ends);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t device = placed[i].band->device;
+        if (device < about->device_count && device < COX_DEVICES_MAX)
+            write_band(json, placed[i].frame, placed[i].band, origin_ns, &track_end_ns[device]);
+    }
+    free(placed);
+}
+
 void report_write_trace(struct report *report, const struct report_about *about, FILE *stream)
 {
     struct json json;
-    uint64_t track_end_ns[COX_DEVICES_MAX] = {0};
     json_begin(&json, stream);
     json_open_object(&json, false);
     json_key(&json, "displayTimeUnit");
@@ -555,14 +641,14 @@ void report_write_trace(struct report *report, const struct report_about *about,
     for (size_t i = 0; i < report->frame_count; i++) {
         const struct report_frame *frame = &report->frames[i];
         const struct cox_band_report *bands = report->bands + frame->first_band;
+        if (frame->shadow) /* decided with its frame */
+            continue;
         write_split(&json, frame, bands, origin_ns);
         write_flight(&json, frame, origin_ns, i);
         if (!frame->warmup)
             write_rows(&json, about, frame, bands, origin_ns);
-        for (uint32_t b = 0; b < frame->band_count; b++)
-            if (bands[b].device < about->device_count && bands[b].device < COX_DEVICES_MAX)
-                write_band(&json, frame, &bands[b], origin_ns, &track_end_ns[bands[b].device]);
     }
+    write_bands(&json, report, about, origin_ns);
     pthread_mutex_unlock(&report->lock);
     json_close_array(&json);
     json_close_object(&json);

@@ -15,10 +15,11 @@ struct report;
 struct report_frame {
     uint64_t index;
     uint64_t submit_ns, start_ns, end_ns;
-    uint64_t predicted_ns;
+    uint64_t predicted_ns, rival_ns;
     cox_status status;
     enum cox_reason reason;
-    bool warmup;
+    bool warmup, shadow;
+    uint32_t pool_rows;
     uint32_t band_count;
     size_t first_band;
 };
@@ -43,7 +44,7 @@ void report_destroy(struct report **report);
 /* A cox_report_fn; `user` is the report. A frame for which there is no memory is counted in report_lost. */
 void report_on_frame(void *user, const struct cox_frame_report *frame);
 
-/* Delivered frames so far, warm-up runs not counted. */
+/* Delivered frames so far, warm-up runs and shadows not counted. */
 uint64_t report_frame_count(struct report *report);
 uint64_t report_lost(struct report *report);
 
