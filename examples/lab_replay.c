@@ -8,6 +8,11 @@
 static const double FACTOR_MIN = 0.02, FACTOR_MAX = 1000;
 enum { LEVEL_REACH = 3 }; /* frames on each side whose median is a level */
 
+static double clip(double factor)
+{
+    return isnan(factor) ? factor : fmin(fmax(factor, FACTOR_MIN), FACTOR_MAX);
+}
+
 /* --- The world ----------------------------------------------------------------------------------------------------- */
 
 static void begin_run(void *ctx, uint64_t seed)
@@ -28,8 +33,39 @@ static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *gra
 static double expected_ns(void *ctx, const struct lab_launch *launch)
 {
     const struct lab_replay *replay = ctx;
-    return lab_replay_cost(&replay->fits[launch->device], launch->rows, launch->launch) *
-           replay->levels[launch->frame * replay->world.device_count + launch->device];
+    const struct lab_replay_fit *fit = &replay->fits[launch->device];
+    return lab_replay_cost(fit, launch->rows, launch->launch) *
+               replay->levels[launch->frame * replay->world.device_count + launch->device] +
+           fit->gap_ns[launch->launch > 0];
+}
+
+/* A launch in a frame whose bands tell how fast the device was: a further one as the one of the same number, a first one
+ * as all that is as long together, and beyond that as the device was on the whole. */
+static double profiled_ns(const struct lab_replay *replay, const struct lab_launch *launch, double whole)
+{
+    const struct lab_replay_fit *fit = &replay->fits[launch->device];
+    const struct lab_replay_frame *frame = replay->recorded[launch->frame];
+    const double own = lab_replay_cost(fit, launch->rows, launch->launch);
+    double gap = fit->gap_ns[launch->launch > 0];
+    double took = 0, should = 0, left = launch->rows;
+    for (size_t b = 0; b < frame->band_count && left > 0; b++) {
+        const struct lab_replay_band *band = &replay->session->bands[frame->first_band + b];
+        if (band->device != launch->device)
+            continue;
+        double cost = lab_replay_cost(fit, band->rows, band->launch);
+        if (band->launch == launch->launch)
+            gap = band->gap_ns;
+        if (launch->launch > 0 && band->launch == launch->launch)
+            return own * clip(lab_replay_alone(fit, band) / cost) + gap;
+        double part = fmin(1, left / band->rows);
+        took += part * lab_replay_alone(fit, band);
+        should += part * cost;
+        left -= band->rows;
+    }
+    if (launch->launch > 0)
+        return own * whole + gap;
+    double rest = left > 0 ? left * fit->ns_per_row : 0;
+    return own * clip((took + rest * whole) / (should + rest)) + gap;
 }
 
 static double launch_ns(void *ctx, const struct lab_launch *launch)
@@ -37,9 +73,11 @@ static double launch_ns(void *ctx, const struct lab_launch *launch)
     const struct lab_replay *replay = ctx;
     const struct lab_replay_fit *fit = &replay->fits[launch->device];
     if (launch->launch == LAB_LAUNCH_WARMUP)
-        return lab_replay_cost(fit, launch->rows, 0);
-    return lab_replay_cost(fit, launch->rows, launch->launch) *
-           replay->factors[launch->frame * replay->world.device_count + launch->device];
+        return lab_replay_cost(fit, launch->rows, 0) + fit->gap_ns[0];
+    double factor = replay->factors[launch->frame * replay->world.device_count + launch->device];
+    if (replay->profiled[launch->frame] >> launch->device & 1 && !launch->shadow)
+        return profiled_ns(replay, launch, factor);
+    return lab_replay_cost(fit, launch->rows, launch->launch) * factor + fit->gap_ns[launch->launch > 0];
 }
 
 static double slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t active)
@@ -70,16 +108,13 @@ static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double
 
 /* --- Factors ------------------------------------------------------------------------------------------------------- */
 
-static double clip(double factor)
-{
-    return isnan(factor) ? factor : fmin(fmax(factor, FACTOR_MIN), FACTOR_MAX);
-}
-
 /* What the device took in its bands of the frame over what they should take; NaN if it had none. One that was given up would
  * have taken longer than it did: it counts if even so it was slow. */
-static double recorded_factor(const struct lab_replay *replay, const struct lab_replay_frame *frame, uint32_t device)
+static double recorded_factor(const struct lab_replay *replay, const struct lab_replay_frame *frame, uint32_t device,
+                              bool *profiled)
 {
     double took = 0, should = 0, late = 0;
+    *profiled = true;
     for (size_t b = 0; b < frame->band_count; b++) {
         const struct lab_replay_band *band = &replay->session->bands[frame->first_band + b];
         if (band->device != device || band->wall_ns <= 0)
@@ -91,11 +126,13 @@ static double recorded_factor(const struct lab_replay *replay, const struct lab_
             should += band_should;
         } else {
             late = fmax(late, band_took / band_should);
+            *profiled = false;
         }
     }
     double factor = should > 0 ? took / should : NAN;
     if (late > 1 && !(factor > late))
         factor = late;
+    *profiled = *profiled && should > 0;
     return clip(factor);
 }
 
@@ -157,9 +194,12 @@ static void fill_recorded(const struct lab_replay *replay, uint32_t device)
     const uint32_t stride = replay->world.device_count;
     for (uint64_t f = 0; f < replay->world.frames; f++)
         replay->factors[f * stride + device] = NAN;
-    for (size_t i = 0; i < session->frame_count; i++)
-        replay->factors[session->frames[i].frame * stride + device] = recorded_factor(replay, &session->frames[i],
-                                                                                      device);
+    for (size_t i = 0; i < session->frame_count; i++) {
+        const struct lab_replay_frame *frame = &session->frames[i];
+        bool profiled = false;
+        replay->factors[frame->frame * stride + device] = recorded_factor(replay, frame, device, &profiled);
+        replay->profiled[frame->frame] |= (uint32_t)profiled << device;
+    }
     for (size_t s = 0; s < session->shadow_count; s++) {
         struct lab_replay_band shadow = session->shadows[s];
         if (shadow.device != device || shadow.frame >= replay->world.frames || !shadow.good ||
@@ -281,29 +321,35 @@ static void fill_rows(const struct lab_replay *replay)
     uint64_t next = 0;
     for (size_t i = 0; i < replay->session->frame_count; i++) {
         const struct lab_replay_frame *frame = &replay->session->frames[i];
+        replay->recorded[frame->frame] = frame;
         for (; next <= frame->frame; next++)
             replay->rows[next] = frame->rows ? frame->rows : replay->data->rows;
     }
 }
 
-/* What a frame takes beyond the bands of its longest device. */
-static double find_overhead(const struct lab_replay *replay, double *scratch)
+/* What a frame takes beyond its longest device; its median where that cannot be told: of frames that are missing, and
+ * where several are under way at once, when a period is not one frame's. */
+static void fill_overhead(const struct lab_replay *replay, double *scratch)
 {
+    const struct lab_replay_session *session = replay->session;
     size_t count = 0;
-    for (size_t i = 0; i < replay->session->frame_count; i++) {
-        const struct lab_replay_frame *frame = &replay->session->frames[i];
+    for (size_t i = 0; i < session->frame_count; i++) {
+        const struct lab_replay_frame *frame = &session->frames[i];
         double busy[COX_DEVICES_MAX] = {0}, longest = 0;
-        bool on_demand = false;
         for (size_t b = 0; b < frame->band_count; b++) {
-            const struct lab_replay_band *band = &replay->session->bands[frame->first_band + b];
-            on_demand = on_demand || band->launch > 0 || !band->good;
-            busy[band->device] += band->wall_ns;
+            const struct lab_replay_band *band = &session->bands[frame->first_band + b];
+            busy[band->device] += band->gap_ns + band->wall_ns;
             longest = fmax(longest, busy[band->device]);
         }
-        if (frame->good && !on_demand && longest > 0)
-            scratch[count++] = frame->period_ns - longest;
+        if (!frame->good || longest <= 0)
+            continue;
+        replay->overhead_ns[frame->frame] = fmax(0, frame->period_ns - longest);
+        scratch[count++] = frame->period_ns - longest;
     }
-    return count ? fmax(0, lab_replay_median(scratch, count)) : 0;
+    double median = count ? fmax(0, lab_replay_median(scratch, count)) : 0;
+    for (uint64_t f = 0; f < replay->world.frames; f++)
+        if (!replay->recorded[f] || replay->data->in_flight > 1)
+            replay->overhead_ns[f] = median;
 }
 
 /* --- Creation ------------------------------------------------------------------------------------------------------ */
@@ -313,10 +359,14 @@ static bool allocate(struct lab_replay *replay, double **scratch)
     size_t frames = (size_t)replay->world.frames, all = frames * replay->world.device_count;
     replay->rows = calloc(frames, sizeof *replay->rows);
     replay->answering = calloc(frames, sizeof *replay->answering);
+    replay->profiled = calloc(frames, sizeof *replay->profiled);
+    replay->recorded = calloc(frames, sizeof *replay->recorded);
+    replay->overhead_ns = calloc(frames, sizeof *replay->overhead_ns);
     replay->factors = malloc(all * sizeof *replay->factors);
     replay->levels = malloc(all * sizeof *replay->levels);
     *scratch = malloc((frames + 1) * sizeof **scratch);
-    return replay->rows && replay->answering && replay->factors && replay->levels && *scratch;
+    return replay->rows && replay->answering && replay->profiled && replay->recorded && replay->overhead_ns &&
+           replay->factors && replay->levels && *scratch;
 }
 
 static void fill(struct lab_replay *replay, double *scratch)
@@ -333,7 +383,7 @@ static void fill(struct lab_replay *replay, double *scratch)
         fill_gaps(replay, d, scratch);
         fill_levels(replay, d);
     }
-    replay->overhead_ns = find_overhead(replay, scratch);
+    fill_overhead(replay, scratch);
 }
 
 bool lab_replay_create(const struct lab_replay_data *data, const struct lab_replay_session *session,
@@ -381,6 +431,9 @@ void lab_replay_destroy(struct lab_replay **replay)
         return;
     free((*replay)->rows);
     free((*replay)->answering);
+    free((*replay)->profiled);
+    free((*replay)->recorded);
+    free((*replay)->overhead_ns);
     free((*replay)->factors);
     free((*replay)->levels);
     free(*replay);
@@ -406,6 +459,7 @@ void lab_replay_options(const struct lab_replay *replay, struct lab_sim_options 
                                         .min_band_rows = session->min_band_rows,
                                         .no_pool = without_pool(replay->data),
                                         .no_shadow = session->no_shadow,
+                                        .no_backup = !replay->data->simulated, /* the runtime does not */
                                         .policy = session->options,
                                         .recall = session->recalled ? session->models : NULL};
     options->policy.objective = COX_OBJECTIVE_TIME; /* there is no meter in a replay */

@@ -1,7 +1,9 @@
 /* What other policies would have done with a recorded session: a world for the simulator, made from what was recorded.
  *
  * Each device costs what lab_replay_fit.h says, times a factor for each frame: what it took then over what the model says. A
- * disturbance so comes again at the frames where it was, and so does chance. Where a device had no rows, its factor comes from
+ * disturbance so comes again at the frames where it was, and so does chance. Where a device had several bands in a frame, each
+ * says how fast it was then: a first band that is as long as several gets what these got together, a further one
+ * what the further one of the same number got. Where a device had no rows, its factor comes from
  * a shadow, else from its neighbours in time in the same phase, else from the solo sessions of the phase.
  * docs/cox-lab.md says what that cannot know.
  *
@@ -16,14 +18,16 @@
 struct lab_replay {
     struct lab_world world;
     struct lab_replay_fit fits[COX_DEVICES_MAX];
-    double overhead_ns; /* of a frame beyond its longest device's bands: added to what the simulator says */
+    double *overhead_ns; /* of each frame, beyond its longest device: to be added to what the simulator says */
     /* The rest is the world's own. */
     const struct lab_replay_data *data;
     const struct lab_replay_session *session;
-    uint32_t *rows;      /* of each frame */
-    double *factors;     /* frame by frame, one for each device: as recorded, */
-    double *levels;      /* and without chance */
-    uint32_t *answering; /* a bit for each device that answers */
+    uint32_t *rows;                           /* of each frame */
+    double *factors;                          /* frame by frame, one for each device: as recorded, */
+    double *levels;                           /* and without chance */
+    uint32_t *answering;                      /* a bit for each device that answers, */
+    uint32_t *profiled;                       /* and for each whose bands say how its speed changed within the frame */
+    const struct lab_replay_frame **recorded; /* NULL for a frame that is missing */
 };
 
 /* `data` must outlive it; `session` is one of its sessions. `*out` is NULL unless true is returned; else `why` says in one

@@ -113,6 +113,7 @@ static bool take_run(const struct reader *reader, sqlite3_stmt *row, void *into)
     data->run = sqlite3_column_int64(row, 0);
     copy_text(row, 1, data->kernel, sizeof data->kernel);
     data->finished = sqlite3_column_int(row, 6);
+    data->simulated = sqlite3_column_int(row, 8);
     if (!take_u32(reader, row, 2, 1, INT32_MAX, &data->rows) ||
         !take_u32(reader, row, 3, 0, INT32_MAX, &data->granule) || !take_u32(reader, row, 4, 0, 64, &data->in_flight) ||
         !take_number(reader, row, 5, 0, 1, &objective) || !take_number(reader, row, 7, 0, INT64_MAX, &deadline))
@@ -186,6 +187,7 @@ static bool take_band_at(const struct reader *reader, sqlite3_stmt *row, struct 
     band->kernel_ns = (double)kernel;
     band->good = sqlite3_column_int(row, 6) == 0 && wall > 0;
     band->begin_ns = sqlite3_column_double(row, 7);
+    band->again = sqlite3_column_int(row, 8) > 0;
     if (band->device >= reader->data->device_count)
         reader->data->device_count = band->device + 1;
     return true;
@@ -236,7 +238,7 @@ static double company_of(const struct lab_replay_band *band, const struct lab_re
 }
 
 /* Give each frame its bands, and each band its place on its device. Bands are sorted by frame, then by their beginning. */
-static void assign_bands(struct lab_replay_session *session)
+static void assign_bands(struct lab_replay_session *session, bool one_at_a_time)
 {
     size_t b = 0;
     for (size_t f = 0; f < session->frame_count; f++) {
@@ -245,8 +247,15 @@ static void assign_bands(struct lab_replay_session *session)
             b++;
         frame->first_band = b;
         uint32_t launches[COX_DEVICES_MAX] = {0};
-        for (; b < session->band_count && session->bands[b].frame == frame->frame; b++)
-            session->bands[b].launch = launches[session->bands[b].device]++;
+        double free_ns[COX_DEVICES_MAX] = {0};
+        for (; b < session->band_count && session->bands[b].frame == frame->frame; b++) {
+            struct lab_replay_band *band = &session->bands[b];
+            band->launch = launches[band->device]++;
+            /* A copy of a late band waited for it to be late. */
+            if (!band->again && (band->launch > 0 || one_at_a_time))
+                band->gap_ns = fmax(0, band->begin_ns - free_ns[band->device]);
+            free_ns[band->device] = band->begin_ns + band->wall_ns;
+        }
         frame->band_count = b - frame->first_band;
         for (size_t i = frame->first_band; i < b; i++)
             session->bands[i].company = company_of(&session->bands[i], &session->bands[frame->first_band],
@@ -346,10 +355,10 @@ static bool read_session(const struct reader *reader, struct lab_replay_session 
     } parts[] = {
         {"SELECT frame, phase, rows, wall_ns, period_ns, status, reason FROM frame WHERE session = ? ORDER BY frame",
          take_frame},
-        {"SELECT frame, device, first_row, rows, wall_ns, kernel_ns, status, end_ns - wall_ns FROM band "
+        {"SELECT frame, device, first_row, rows, wall_ns, kernel_ns, status, end_ns - wall_ns, attempt FROM band "
          "WHERE session = ? ORDER BY frame, end_ns - wall_ns, first_row",
          take_band},
-        {"SELECT frame, device, first_row, rows, wall_ns, 0, 0, 0 FROM shadow WHERE session = ? ORDER BY frame",
+        {"SELECT frame, device, first_row, rows, wall_ns, 0, 0, 0, 0 FROM shadow WHERE session = ? ORDER BY frame",
          take_shadow},
         {"SELECT pool, shadow, min_band_rows FROM call_view WHERE session = ? ORDER BY call LIMIT 1", take_view},
         {"SELECT device, hint FROM call_device WHERE session = ? AND call = 0", take_hint},
@@ -363,17 +372,18 @@ static bool read_session(const struct reader *reader, struct lab_replay_session 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!each_row(reader, parts[i].sql, session->session, parts[i].take, session))
             return false;
-    assign_bands(session);
+    assign_bands(session, reader->data->in_flight <= 1);
     return true;
 }
 
 static bool read_all(const struct reader *reader, int64_t run)
 {
     struct lab_replay_data *data = reader->data;
-    if (!each_row(reader,
-                  "SELECT run, kernel, rows, granule, in_flight, objective = 'energy', finished, deadline_ns FROM run "
-                  "WHERE run = ?1 OR ?1 = 0 ORDER BY run DESC LIMIT 1",
-                  run, take_run, data))
+    if (!each_row(
+            reader,
+            "SELECT run, kernel, rows, granule, in_flight, objective = 'energy', finished, deadline_ns, source = 'simulation' FROM run "
+            "WHERE run = ?1 OR ?1 = 0 ORDER BY run DESC LIMIT 1",
+            run, take_run, data))
         return false;
     if (data->run == 0)
         return run ? lab_replay_refuse(reader->why, reader->why_bytes, "there is no run %lld", (long long)run)

@@ -14,10 +14,14 @@ struct lab_replay_band {
     uint32_t first_row, rows;
     uint32_t launch;  /* 0 = the device's first of this frame */
     bool good;        /* it ended */
+    bool again;       /* rows that another band had before */
     double wall_ns;   /* > 0 */
     double kernel_ns; /* 0 = unknown */
     double begin_ns;  /* since the frame's start: when the device could begin it */
-    double company;   /* the part of its time that another device worked on this frame, 0 .. 1 */
+    double
+        gap_ns; /* before that: nothing to do, since the frame's start or the device's band before. Of first bands only
+                         where one frame at a time is under way */
+    double company; /* the part of its time that another device worked on this frame, 0 .. 1 */
 };
 
 /* From this frame on a device was, or was not, one that may get rows. */
@@ -66,6 +70,7 @@ struct lab_replay_data {
     char kernel[128];
     uint32_t rows, granule, in_flight;
     bool finished;
+    bool simulated;
     enum cox_objective objective;
     uint64_t deadline_ns;
     uint32_t device_count;

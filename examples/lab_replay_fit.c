@@ -245,6 +245,20 @@ static void fit_launch(const struct lab_replay_data *data, uint32_t device, stru
     fit->launch_ns = count ? fmax(0, lab_replay_median(scratch, count)) : fit->fixed_ns;
 }
 
+static void fit_gaps(const struct lab_replay_data *data, uint32_t device, struct lab_replay_fit *fit, double *scratch)
+{
+    for (int further = 0; further < 2; further++) {
+        size_t count = 0;
+        for (size_t s = 0; s < data->session_count; s++)
+            for (size_t b = 0; b < data->sessions[s].band_count; b++) {
+                const struct lab_replay_band *band = &data->sessions[s].bands[b];
+                if (band->device == device && band->good && !band->again && further == (band->launch > 0))
+                    scratch[count++] = band->gap_ns;
+            }
+        fit->gap_ns[further] = count ? lab_replay_median(scratch, count) : fit->gap_ns[0];
+    }
+}
+
 /* Median of the kernels' part, and in `spread` how far bands are from it. */
 static double kernel_part(const struct lab_replay_data *data, uint32_t device, const struct lab_replay_fit *fit,
                           bool of_rows, double *scratch, double *spread)
@@ -306,6 +320,7 @@ bool lab_replay_fit(const struct lab_replay_data *data, uint32_t phase, struct l
             shape = 0;
         fit_scale(&points, shape, phase, fit);
         fit_launch(data, d, fit, points.scratch);
+        fit_gaps(data, d, fit, points.scratch);
         fit_kernel(data, d, fit, points.scratch);
     }
     free(points.at);

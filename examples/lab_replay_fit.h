@@ -14,6 +14,7 @@
 struct lab_replay_fit {
     size_t bands; /* it is made from; 0 = the device never had rows and the rest says nothing */
     double fixed_ns, launch_ns, ns_per_row; /* alone */
+    double gap_ns[2];                       /* before the first band, before further ones */
     double slowdown;                        /* while another device works too; >= 1 */
     double kernel_part;  /* of a band's time, or, if `kernel_of_rows`, of that without the fixed cost; 0 = unknown */
     bool kernel_of_rows; /* whichever differs less from band to band */
@@ -23,10 +24,10 @@ struct lab_replay_fit {
     bool launch_known;   /* there were frames with several launches */
 };
 
-/* Time alone that a launch would have taken, from what it took. */
+/* Time alone that a launch would have taken, from what it took; without gaps. */
 double lab_replay_alone(const struct lab_replay_fit *fit, const struct lab_replay_band *band);
 
-/* Cost alone by the model. */
+/* Cost alone by the model; without gaps. */
 double lab_replay_cost(const struct lab_replay_fit *fit, uint32_t rows, uint32_t launch);
 
 /* The phase that most frames of the session are of. */
