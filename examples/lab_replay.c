@@ -72,6 +72,8 @@ static double launch_ns(void *ctx, const struct lab_launch *launch)
 {
     const struct lab_replay *replay = ctx;
     const struct lab_replay_fit *fit = &replay->fits[launch->device];
+    if (launch->launch == LAB_LAUNCH_WARMUP && replay->session->solo_ns[launch->device] > 0)
+        return replay->session->solo_ns[launch->device];
     if (launch->launch == LAB_LAUNCH_WARMUP)
         return lab_replay_cost(fit, launch->rows, 0) + fit->gap_ns[0];
     double factor = replay->factors[launch->frame * replay->world.device_count + launch->device];

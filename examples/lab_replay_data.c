@@ -298,6 +298,8 @@ static bool take_hint(const struct reader *reader, sqlite3_stmt *row, void *into
         return false;
     double hint = sqlite3_column_double(row, 1);
     session->hints[device] = isfinite(hint) && hint > 0 ? hint : 1;
+    if (session->solo_ns[device] <= 0)
+        session->solo_ns[device] = fmax(0, sqlite3_column_double(row, 2));
     return true;
 }
 
@@ -361,7 +363,7 @@ static bool read_session(const struct reader *reader, struct lab_replay_session 
         {"SELECT frame, device, first_row, rows, wall_ns, 0, 0, 0, 0 FROM shadow WHERE session = ? ORDER BY frame",
          take_shadow},
         {"SELECT pool, shadow, min_band_rows FROM call_view WHERE session = ? ORDER BY call LIMIT 1", take_view},
-        {"SELECT device, hint FROM call_device WHERE session = ? AND call = 0", take_hint},
+        {"SELECT device, hint, solo_ns FROM call_device WHERE session = ? ORDER BY call", take_hint},
         {"SELECT ifnull(c.frame, 0), d.device, d.usable FROM call_device d JOIN call c USING (session, call) "
          "WHERE session = ? ORDER BY d.call, d.device",
          take_change},

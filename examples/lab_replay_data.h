@@ -62,6 +62,7 @@ struct lab_replay_session {
     struct cox_policy_options options; /* `ratios` points to: */
     double ratios[COX_DEVICES_MAX];
     double hints[COX_DEVICES_MAX];
+    double solo_ns[COX_DEVICES_MAX]; /* a whole frame alone, as warm-up had it; 0 = unknown */
     struct cox_device_model models[COX_DEVICES_MAX];
 };
 
