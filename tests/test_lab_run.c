@@ -1,13 +1,18 @@
-/* What cox-lab run makes of its command line and of its figures.
+/* What cox-lab run makes of its command line and of its figures, and its disturbances.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
 #include "lab_disturb_child.h"
+#include "lab_disturb_cpus.h"
 #include "lab_disturb_quota.h"
 #include "lab_run.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,6 +184,111 @@ Test(lab_disturb_child, its_end_is_noticed)
     lab_child_stop(&child);
 }
 
+/* --- Processor hogs ------------------------------------------------------------------------------------------------- */
+
+static uint64_t used_ns(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec used;
+    cr_assert_eq(clock_getcpuclockid(pid, &clock), 0);
+    cr_assert_eq(clock_gettime(clock, &used), 0);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+static uint16_t first_cpu(void)
+{
+    cpu_set_t set;
+    uint16_t cpu = 0;
+    cr_assert_eq(sched_getaffinity(0, sizeof set, &set), 0);
+    while (!CPU_ISSET(cpu, &set))
+        cpu++;
+    return cpu;
+}
+
+Test(lab_disturb, a_hog_uses_its_processor_and_only_while_it_is_on)
+{
+    struct lab_disturber *disturber;
+    const uint16_t cpu = first_cpu();
+    const struct lab_disturbance hog = parsed("hog@1:2");
+    uint32_t which;
+    size_t count;
+    cr_assert(lab_disturber_start(&hog, 1, &disturber, why, sizeof why), "%s", why);
+    cr_assert(lab_disturber_prepare(disturber, &cpu, 1, NULL, &which, why, sizeof why), "%s", why);
+    cr_assert_not_null(strstr(lab_disturber_note(disturber, 0), "where device 0 computes"));
+    pid_t pid = lab_disturber_children(disturber, &count)[0];
+    cr_assert_eq(count, 1);
+
+    cr_assert(lab_disturber_set(disturber, 1, why, sizeof why), "%s", why);
+    for (uint64_t before = used_ns(pid); used_ns(pid) < before + 50000000;)
+        wait_a_little();
+    cpu_set_t set;
+    cr_assert_eq(sched_getaffinity(pid, sizeof set, &set), 0);
+    cr_assert(CPU_COUNT(&set) == 1 && CPU_ISSET(cpu, &set));
+
+    cr_assert(lab_disturber_set(disturber, 0, why, sizeof why), "%s", why);
+    wait_a_little();
+    uint64_t before = used_ns(pid);
+    for (int i = 0; i < 5; i++)
+        wait_a_little();
+    cr_assert_lt(used_ns(pid) - before, 1000000);
+    lab_disturber_stop(&disturber);
+    cr_assert(kill(pid, 0) != 0 && errno == ESRCH);
+}
+
+Test(lab_disturb, what_cannot_be_is_named_and_can_be_left_out)
+{
+    struct lab_disturber *disturber;
+    const struct lab_disturbance two[] = {parsed("hog=1023@1:2"), parsed("gpu-hog@1:2")};
+    uint32_t which;
+    size_t count;
+    cr_assert(lab_disturber_start(two, 2, &disturber, why, sizeof why), "%s", why);
+    cr_assert_not(lab_disturber_prepare(disturber, NULL, 0, NULL, &which, why, sizeof why));
+    cr_assert_eq(which, 0);
+    cr_assert_not_null(strstr(why, "CPU 1023"), "%s", why);
+    lab_disturber_drop(disturber, 0);
+    cr_assert_not(lab_disturber_prepare(disturber, NULL, 0, NULL, &which, why, sizeof why));
+    cr_assert_eq(which, 1);
+    cr_assert_not_null(strstr(why, "no GPU"), "%s", why);
+    lab_disturber_drop(disturber, 1);
+    cr_assert(lab_disturber_prepare(disturber, NULL, 0, NULL, &which, why, sizeof why));
+    lab_disturber_children(disturber, &count);
+    cr_assert_eq(count, 0);
+    cr_assert(lab_disturber_set(disturber, 3, why, sizeof why), "%s", why);
+    lab_disturber_stop(&disturber);
+}
+
+static _Atomic bool go_on = true;
+
+static void *compute(void *user)
+{
+    while (atomic_load(&go_on))
+        continue;
+    return user;
+}
+
+Test(lab_disturb, bound_workers_tell_the_cores)
+{
+    cpu_set_t all, one;
+    uint16_t cpus[4];
+    pthread_t thread;
+    cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2)
+        return; /* bound or not makes no difference on one processor */
+    struct lab_threads *before = lab_threads_read();
+    cr_assert_not_null(before);
+    cr_assert_eq(pthread_create(&thread, NULL, compute, NULL), 0);
+    nanosleep(&(const struct timespec){.tv_nsec = 200000000}, NULL);
+    cr_assert_eq(lab_threads_cpus(before, cpus, 4), 0, "it may run anywhere");
+    CPU_ZERO(&one);
+    CPU_SET(first_cpu(), &one);
+    cr_assert_eq(pthread_setaffinity_np(thread, sizeof one, &one), 0);
+    cr_assert_eq(lab_threads_cpus(before, cpus, 4), 1);
+    cr_assert_eq(cpus[0], first_cpu());
+    atomic_store(&go_on, false);
+    pthread_join(thread, NULL);
+    lab_threads_free(&before);
+}
+
 /* --- The quota ------------------------------------------------------------------------------------------------------ */
 
 /* A made-up tree of files cannot be a control group: what is refused is. */
@@ -211,6 +321,46 @@ Test(lab_disturb_quota, refuses_where_there_are_no_groups)
     cr_assert_neq(access(path, F_OK), 0, "the group was left behind");
     snprintf(path, sizeof path, "rm -rf %s", root);
     cr_assert_eq(system(path), 0);
+}
+
+static void read_groups(char *text, size_t bytes)
+{
+    FILE *file = fopen("/proc/self/cgroup", "r");
+    cr_assert_not_null(file);
+    text[fread(text, 1, bytes - 1, file)] = '\0';
+    fclose(file);
+}
+
+Test(lab_disturb_quota, comes_and_goes)
+{
+    struct lab_quota *quota;
+    char before[4096], during[4096], after[4096], group[1100], left_over[1100];
+    read_groups(before, sizeof before);
+    if (!lab_quota_open(NULL, &quota, why, sizeof why)) {
+        fprintf(stderr, "skipped, because %s\n", why);
+        return;
+    }
+    read_groups(during, sizeof during);
+    cr_assert_not_null(strstr(during, "/coxswain-lab-"));
+    snprintf(group, sizeof group, "%s", lab_quota_group(quota));
+    cr_assert(lab_quota_set(quota, 0.5, why, sizeof why), "%s", why);
+    cr_assert(lab_quota_set(quota, 0.000001, why, sizeof why), "%s", why);
+    cr_assert(lab_quota_set(quota, 0, why, sizeof why), "%s", why);
+    lab_quota_close(&quota);
+    read_groups(after, sizeof after);
+    cr_assert_str_eq(after, before);
+    cr_assert_neq(access(group, F_OK), 0);
+
+    /* What a killed process left behind goes the next time. */
+    pid_t dead = fork();
+    if (dead == 0)
+        _exit(0);
+    cr_assert_eq(waitpid(dead, NULL, 0), dead);
+    snprintf(left_over, sizeof left_over, "%.*s-%d", (int)(strrchr(group, '-') - group), group, (int)dead);
+    cr_assert_eq(mkdir(left_over, 0755), 0);
+    cr_assert(lab_quota_open(NULL, &quota, why, sizeof why), "%s", why);
+    lab_quota_close(&quota);
+    cr_assert_neq(access(left_over, F_OK), 0);
 }
 
 /* --- The sweep ------------------------------------------------------------------------------------------------------ */
