@@ -7,7 +7,7 @@
  * that leads anywhere.
  *
  * Feasible. A candidate is tried if its predicted frame time is within the deadline by MARGIN standard deviations, and
- * kept as long as it is predicted within it at all. Each miss of late adds a deviation to how far devices stay from the
+ * kept as long as it is predicted within it at all. Each miss of late adds MISS_MARGIN to how far devices stay from the
  * deadline when they are filled. After a miss the caller's own split is used for HOLD frames, twice as many after each
  * further miss.
  *
@@ -30,7 +30,8 @@
 #include <math.h>
 #include <string.h>
 
-static const double MARGIN = 3; /* standard deviations */
+static const double MARGIN = 2;        /* standard deviations */
+static const double MISS_MARGIN = 0.5; /* added for each miss of late */
 static const double NOISE_GUESS = 0.05;
 static const double NOISE_MOST = 0.25;
 static const double TICK_NS = 1e6; /* shortest tick assumed */
@@ -55,7 +56,7 @@ enum {
     PASS_MOST = 16, /* rounds */
     PAUSE_MIN = 64,
     PAUSE_MAX = 1024,
-    HOLD_FRAMES = 8,
+    HOLD_FRAMES = 4,
     MISSES_MAX = 6,
     CLEAN_FRAMES = 64, /* within the deadline, for one miss to be forgotten */
     LOOKS = 4,         /* candidates looked at in one frame */
@@ -113,7 +114,7 @@ static bool is_cost(const struct cox_cost *cost)
 /* How near to the deadline a device is filled. */
 static double fill_margins(const struct cox__energy *energy)
 {
-    return MARGIN + energy->misses;
+    return MARGIN + MISS_MARGIN * energy->misses;
 }
 
 static bool balance(const struct cox_sched_view *view, const struct cox_cost *table, uint32_t devices, uint32_t *rows)

@@ -340,12 +340,27 @@ Test(energy, leaves_at_once_when_a_frame_misses_the_deadline)
         .frame = m.late[0].frame, .wall_ns = 12000000, .period_ns = 12000000, .joules = 0.1};
     m.late[0] = miss;
     run_frame(&m); /* observes it after it is split */
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 4; i++) {
         run_frame(&m);
         cr_assert(m.choice.own, "frame %d after the miss", i);
     }
     run_frame(&m);
     cr_assert_not(m.choice.own);
+}
+
+/* 5 % of jitter: a band that is to end so near to the deadline that it saves something is late now and then. */
+Test(energy, balances_what_is_saved_against_misses)
+{
+    struct machine m = cpu_and_gpu();
+    m.noise = 0.05;
+    m.deadline_ns = 8e6;
+    start(&m);
+    struct totals first = run(&m, 16);
+    run(&m, 400);
+    struct totals later = run(&m, 4000);
+    cr_assert_leq(later.late, 4000 / 50);
+    cr_assert_gt(later.late, 0, "it stays too far away");
+    cr_assert_lt(later.joules, 0.985 * first.joules, "%g J, at first %g J", later.joules, first.joules);
 }
 
 Test(energy, trials_become_rare)
