@@ -186,6 +186,26 @@ static double tick_step(double span, unsigned count)
     return power * 10;
 }
 
+/* Multiples of a step from low to high. */
+struct ticks {
+    double first, step;
+    unsigned count;
+};
+
+static struct ticks ticks_of(double low, double high, unsigned most)
+{
+    struct ticks ticks = {.step = tick_step(high - low, most)};
+    ticks.first = ceil(low / ticks.step - 1e-9);
+    double count = floor(high / ticks.step + 1e-9) - ticks.first + 1;
+    ticks.count = count > 0 ? (unsigned)fmin(count, 2.0 * most) : 0;
+    return ticks;
+}
+
+static double tick_at(const struct ticks *ticks, unsigned index)
+{
+    return (ticks->first + index) * ticks->step;
+}
+
 /* A tick's number, with the decimals that its step needs. */
 static void tick_text(struct html *out, double value, double step)
 {
@@ -196,12 +216,12 @@ static void tick_text(struct html *out, double value, double step)
 /* Lines across the plot with their values at the left. */
 static void value_axis(const struct paper *paper, const struct scale *scale, unsigned ticks, double factor)
 {
-    double low = scale->low / factor, high = scale->high / factor, step = tick_step(high - low, ticks);
-    for (double tick = ceil(low / step - 1e-9) * step; tick <= high + step * 1e-9; tick += step) {
-        double y = place(scale, tick * factor);
-        line(paper->out, fabs(tick) < step / 2 ? "axis" : "grid", paper->left, y, paper->right, y);
+    struct ticks all = ticks_of(scale->low / factor, scale->high / factor, ticks);
+    for (unsigned i = 0; i < all.count; i++) {
+        double tick = tick_at(&all, i), y = place(scale, tick * factor);
+        line(paper->out, tick == 0 ? "axis" : "grid", paper->left, y, paper->right, y);
         label(paper->out, "tick end", paper->left - 6, y + 4);
-        tick_text(paper->out, fabs(tick) < step / 2 ? 0 : tick, step);
+        tick_text(paper->out, tick, all.step);
         label_end(paper->out);
     }
 }
@@ -216,8 +236,8 @@ static void frame_axis(const struct paper *paper, double y)
     struct scale frames = frame_scale(paper);
     double step = fmax(tick_step(frames.high, paper->narrow ? 4 : 8), 1);
     line(paper->out, "axis", paper->left, y, paper->right, y);
-    for (double tick = 0; tick < frames.high; tick += step) {
-        double x = place(&frames, tick);
+    for (unsigned i = 0; i * step < frames.high; i++) {
+        double tick = i * step, x = place(&frames, tick);
         line(paper->out, "axis", x, y, x, y + 4);
         label(paper->out, "tick mid", x, y + 17);
         tick_text(paper->out, tick, step);
@@ -528,6 +548,11 @@ bool chart_times(struct html *out, const struct chart_policies *about, bool narr
 {
     struct paper paper = paper_of(out, about->run, narrow, 138);
     paper.left = narrow ? 6 : 104;
+    size_t frames = 0;
+    for (uint32_t i = 0; i < about->count; i++)
+        frames += about->all[about->policies[i]].frames;
+    if (!frames)
+        return false;
     struct scale scale = times_scale(&paper, about);
     double row = narrow ? 68 : 46, top = narrow ? 68 : 54, bottom = top + row * (about->count - 1) + 16;
     svg_begin(&paper, bottom + 34);
@@ -544,13 +569,12 @@ bool chart_times(struct html *out, const struct chart_policies *about, bool narr
     }
     html_raw(out, ".</desc>");
     times_heads(&paper);
-    double step = tick_step((scale.high - scale.low) / 1e6, narrow ? 5 : 9);
-    for (double tick = ceil(scale.low / 1e6 / step - 1e-9) * step; tick <= scale.high / 1e6 + step * 1e-9;
-         tick += step) {
-        double x = place(&scale, tick * 1e6);
+    struct ticks ticks = ticks_of(scale.low / 1e6, scale.high / 1e6, narrow ? 5 : 9);
+    for (unsigned i = 0; i < ticks.count; i++) {
+        double x = place(&scale, tick_at(&ticks, i) * 1e6);
         line(out, "grid", x, 20, x, bottom);
         label(out, "tick mid", x, bottom + 14);
-        tick_text(out, tick, step);
+        tick_text(out, tick_at(&ticks, i), ticks.step);
         label_end(out);
     }
     for (uint32_t i = 0; i < about->count; i++)
@@ -675,6 +699,7 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
         }
     }
     if (!count) {
+        out->failed |= !values;
         free(values);
         return false;
     }

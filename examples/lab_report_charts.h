@@ -35,7 +35,7 @@ struct chart_policies {
 /* Share of the devices' joint speed that each policy made use of; phase by phase too where there is room. False: not known. */
 bool chart_efficiency(struct html *out, const struct chart_policies *about, bool narrow);
 
-/* How often which frame time occurs, a row for each policy. */
+/* How often which frame time occurs, a row for each policy. False: no frame that counts. */
 bool chart_times(struct html *out, const struct chart_policies *about, bool narrow);
 
 /* Sum of what each frame took longer than the oracle. False: no oracle. */

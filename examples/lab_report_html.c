@@ -124,7 +124,7 @@ void html_text_cut(struct html *html, const char *text, unsigned characters)
         }
         if (character == '\t' || character == '\n' || character == '\r')
             html_raw(html, " ");
-        else if (!presentable(character))
+        else if (!presentable(character) || character == 0xFFFD)
             html_raw(html, "\xEF\xBF\xBD");
         else if (character == '<')
             html_raw(html, "&lt;");
@@ -136,8 +136,6 @@ void html_text_cut(struct html *html, const char *text, unsigned characters)
             html_raw(html, "&quot;");
         else if (character == '\'')
             html_raw(html, "&#39;");
-        else if (character == 0xFFFD)
-            html_raw(html, "\xEF\xBF\xBD");
         else
             append(html, (const char *)from, bytes);
     }

@@ -98,13 +98,6 @@ static void table_end(struct html *out)
     html_raw(out, "</tbody></table></div>\n");
 }
 
-/* The same chart for wide pages and for narrow ones; the style shows one of them. */
-static bool two_widths(const struct chapter *chapter,
-                       bool (*chart)(struct html *out, const struct chart_policies *about, bool narrow))
-{
-    return chart(chapter->out, &chapter->charts, false) && chart(chapter->out, &chapter->charts, true);
-}
-
 /* --- What came out --------------------------------------------------------------------------------------------------- */
 
 static bool is_simulated(const struct report_run *run)
@@ -377,40 +370,36 @@ static void headline_table(const struct chapter *chapter)
                                         : "There was no energy meter");
 }
 
+typedef bool chart_fn(struct html *out, const struct chart_policies *about, bool narrow);
+
+/* A chart with its heading, for wide pages and for narrow ones: the style shows one of them. Nothing if there is nothing to show. */
+static void comparison(const struct chapter *chapter, const char *title, const char *text, chart_fn *chart)
+{
+    struct html drawings = {0}, *out = chapter->out;
+    if (chart(&drawings, &chapter->charts, false) && chart(&drawings, &chapter->charts, true)) {
+        html_format(out, "<section class=\"chart\"><h3>%s</h3><p>%s</p><div class=\"figure\">", title, text);
+        html_append(out, &drawings);
+        html_raw(out, "</div></section>\n");
+    }
+    out->failed |= drawings.failed;
+    html_free(&drawings);
+}
+
 static void comparisons(const struct chapter *chapter)
 {
-    struct html *out = chapter->out;
-    html_raw(
-        out,
-        "<section class=\"chart\"><h3>How long frames took</h3><p>How often each frame time occurred, with the median and"
-        " the time that 99 % of the frames kept to.</p><div class=\"figure\">");
-    two_widths(chapter, chart_times);
-    html_raw(out, "</div></section>\n");
-    struct html own = {0};
-    struct chapter aside = *chapter;
-    aside.out = &own;
-    if (two_widths(&aside, chart_efficiency)) {
-        html_raw(
-            out,
-            "<section class=\"chart\"><h3>How much of the machine was used</h3><p>Efficiency, per cent: the speed of the"
-            " median frame, of what all devices would reach together without loss, each as fast as it was alone in the same"
-            " phase."
-            "</p><div class=\"figure\">");
-        html_append(out, &own);
-        html_raw(out, "</div></section>\n");
-    }
-    html_free(&own);
-    if (two_widths(&aside, chart_regret)) {
-        html_raw(
-            out,
-            "<section class=\"chart\"><h3>What it cost not to know</h3><p>Regret: the sum of what each frame took longer"
-            " than the oracle, in milliseconds. A flat line keeps up with the oracle, a falling one is ahead of it;"
-            " ↑ marks one that leaves the chart."
-            "</p><div class=\"figure\">");
-        html_append(out, &own);
-        html_raw(out, "</div></section>\n");
-    }
-    html_free(&own);
+    comparison(chapter, "How long frames took",
+               "How often each frame time occurred, with the median and the time that 99 % of the frames kept to.",
+               chart_times);
+    comparison(
+        chapter, "How much of the machine was used",
+        "Efficiency, per cent: the speed of the median frame, of what all devices would reach together without loss, each"
+        " as fast as it was alone in the same phase.",
+        chart_efficiency);
+    comparison(
+        chapter, "What it cost not to know",
+        "Regret: the sum of what each frame took longer than the oracle, in milliseconds. A flat line keeps up with the"
+        " oracle, a falling one is ahead of it; ↑ marks one that leaves the chart.",
+        chart_regret);
 }
 
 /* --- Each policy ----------------------------------------------------------------------------------------------------- */

@@ -342,6 +342,22 @@ shows second.html 'No oracle was measured'
 lacks second.html 'Regret over time'
 well_formed second.html
 
+cp session.db failed.db
+sqlite3 failed.db "UPDATE frame SET status = -5; DELETE FROM phase; DELETE FROM device; DELETE FROM reason"
+run 0 "every frame failed" failed.db
+well_formed failed.html
+shows failed.html 'adaptive: no frame that counts'
+lacks failed.html '(>|[^a-z-])(nan|inf)([^a-z]|$)'
+for change in "UPDATE frame SET wall_ns = 1" "UPDATE frame SET wall_ns = 9007199254740991" "UPDATE frame SET frame = 9007199254740000 WHERE
+    frame = 399" "DELETE FROM frame WHERE frame > 0" "DELETE FROM band" "UPDATE frame SET predicted_ns = 1, rival_ns = 9e15"; do
+    cp session.db odd.db
+    sqlite3 odd.db "$change"
+    run 0 "$change" odd.db
+    well_formed odd.html
+    lacks odd.html '(>|[^a-z-])(nan|inf)([^a-z]|$)'
+    [ "$(wc -c <odd.html)" -lt 1000000 ] && pass || fail "$what: the page has $(wc -c <odd.html) bytes"
+done
+
 # --- While it grows, and after the recorder was killed ---------------------------------------------------------------
 cp session.db growing.db
 sqlite3 growing.db <<SQL >growing.out
