@@ -525,7 +525,7 @@ static bool run_frame(struct sim *sim)
 {
     const struct cox_split *split = &sim->split;
     uint32_t units = (uint32_t)(((uint64_t)sim->view.rows + sim->view.granule - 1) / sim->view.granule);
-    if (units > sim->done_size) {
+    if (!sim->done || units > sim->done_size) {
         unsigned char *done = realloc(sim->done, units);
         if (!done)
             return false;
