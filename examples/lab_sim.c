@@ -691,15 +691,14 @@ static bool begin_frame(struct sim *sim, uint64_t frame)
 }
 
 /* What the policy may know of the devices. */
-static void show_devices(struct sim *sim)
+static void show_devices(struct sim *sim, bool warmed_up)
 {
     for (uint32_t d = 0; d < sim->view.device_count; d++) {
         struct cox_sched_device *device = &sim->devices[d];
         device->usable = sim->workers[d].usable;
         device->hint = sim->world->hints ? sim->world->hints[d] : 1;
-        device->solo_ns = sim->options->no_solo || !sim->warmed[d]
-                              ? 0
-                              : whole(sim->solo_ns[d] * sim->view.rows / sim->solo_rows);
+        bool known = warmed_up && sim->warmed[d] && !sim->options->no_solo;
+        device->solo_ns = known ? whole(sim->solo_ns[d] * sim->view.rows / sim->solo_rows) : 0;
     }
 }
 
@@ -711,6 +710,18 @@ static void warm_up(struct sim *sim)
         sim->solo_ns[d] = sim->world->launch_ns(sim->world->ctx, &launch);
         sim->warmed[d] = sim->workers[d].alive;
     }
+}
+
+/* As in the runtime, before the warm-up. */
+static cox_status init_policy(struct sim *sim)
+{
+    show_devices(sim, false);
+    cox_status status = COX_OK;
+    if (sim->policy->init)
+        status = sim->policy->init(sim->state, &sim->view, &sim->options->policy);
+    if (status == COX_OK && sim->options->recall && sim->policy->recall)
+        sim->policy->recall(sim->state, &sim->view, sim->options->recall);
+    return status;
 }
 
 static const struct lab_oracle *oracle_of(struct sim *sim, uint64_t frame, struct lab_oracle *scratch)
@@ -774,16 +785,12 @@ static cox_status run(struct sim *sim, struct lab_sim_frame *out)
             return COX_E_INVALID;
         if (frame == 0)
             warm_up(sim);
-        show_devices(sim);
         if (frame == 0 && sim->policy) {
-            if (sim->policy->init) {
-                cox_status status = sim->policy->init(sim->state, &sim->view, &sim->options->policy);
-                if (status)
-                    return status;
-            }
-            if (sim->options->recall && sim->policy->recall)
-                sim->policy->recall(sim->state, &sim->view, sim->options->recall);
+            cox_status status = init_policy(sim);
+            if (status)
+                return status;
         }
+        show_devices(sim, true);
         sim->batch = &sim->batches[frame % sim->batch_count];
         deliver(sim, sim->batch);
         sim->batch->count = 0;

@@ -18,6 +18,7 @@ static const double SHARE_DIVISOR = 2.0; /* K */
 
 struct state {
     uint32_t device_count;
+    bool powered;
     double powers[]; /* rows per nanosecond, or in proportion */
 };
 
@@ -31,17 +32,20 @@ static cox_status hguided_init(void *memory, const struct cox_sched_view *view,
 {
     (void)options;
     struct state *state = memory;
-    double ns_per_row[COX_DEVICES_MAX];
-    (void)cox__layout_guess(view, ns_per_row);
     state->device_count = view->device_count;
-    for (uint32_t d = 0; d < view->device_count; d++)
-        state->powers[d] = 1.0 / ns_per_row[d];
     return COX_OK;
 }
 
 static cox_status hguided_split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
 {
-    (void)memory;
+    struct state *state = memory;
+    if (!state->powered) { /* the first frame: warm-up is over, which it was not at init */
+        double ns_per_row[COX_DEVICES_MAX];
+        (void)cox__layout_guess(view, ns_per_row);
+        for (uint32_t d = 0; d < view->device_count; d++)
+            state->powers[d] = 1.0 / ns_per_row[d];
+        state->powered = true;
+    }
     return cox__layout_pool(view, out);
 }
 

@@ -25,6 +25,7 @@ static struct {
     struct cox_measurement measured[NOTES_MAX];
     uint64_t heard_before[FRAMES_MAX]; /* measurements heard before the split of a frame */
     bool usable[FRAMES_MAX][COX_DEVICES_MAX];
+    uint64_t solo_ns[FRAMES_MAX][COX_DEVICES_MAX];
     uint32_t offers, backup_offers, last_offers;
     struct cox_offer backup;
     struct cox_progress backup_progress[COX_DEVICES_MAX];
@@ -40,8 +41,10 @@ static size_t told_bytes(uint32_t device_count)
 static cox_status told_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
 {
     (void)options;
-    for (uint32_t i = 0; i < view->device_count; i++)
+    for (uint32_t i = 0; i < view->device_count; i++) {
         cr_assert_eq(((char *)state)[i], 0);
+        cr_assert_eq(view->devices[i].solo_ns, 0, "init comes before warm-up");
+    }
     return COX_OK;
 }
 
@@ -51,8 +54,10 @@ static cox_status told_split(void *state, const struct cox_sched_view *view, str
     static struct cox_split before;
     cr_assert_lt(view->frame, FRAMES_MAX);
     told.heard_before[view->frame] = told.measured_count;
-    for (uint32_t d = 0; d < view->device_count; d++)
+    for (uint32_t d = 0; d < view->device_count; d++) {
         told.usable[view->frame][d] = view->devices[d].usable;
+        told.solo_ns[view->frame][d] = view->devices[d].solo_ns;
+    }
     if (told.splits[view->frame].band_count > 0 || told.splits[view->frame].pool_rows > 0)
         before = told.splits[view->frame];
     *out = before;
@@ -272,6 +277,19 @@ Test(lab_sim, measurements_come_a_frame_later_with_two_in_flight)
     for (uint64_t f = 1; f < 5; f++)
         cr_assert_eq(told.heard_before[f], 2 * (f - 1));
     cr_assert_eq(told.frames_heard, 5, "the rest comes at the end");
+}
+
+Test(lab_sim, a_policy_is_told_what_devices_took_alone)
+{
+    set_world("{" TWO ", \"frames\": 2, \"changes\": [{\"from\": 1, \"rows\": 200}]}");
+    told.splits[0] = halves;
+    told.splits[1] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 200}}};
+    run(&fixed, NULL);
+    cr_assert_eq(told.solo_ns[0][0], 100000);
+    cr_assert_eq(told.solo_ns[0][1], 200000);
+    cr_assert_eq(told.solo_ns[1][1], 400000, "scaled to the frame's rows");
+    run(&fixed, &(struct lab_sim_options){.no_solo = true});
+    cr_assert_eq(told.solo_ns[0][0], 0);
 }
 
 Test(lab_sim, a_policy_is_told_what_is_remembered)

@@ -14,6 +14,8 @@ static void *make(const struct cox_policy *policy, const struct cox_policy_optio
     void *state = calloc(1, policy->state_bytes(view.device_count));
     cr_assert_not_null(state);
     cr_assert_eq(policy->init(state, &view, options), COX_OK);
+    struct cox_split split = {0};
+    (void)policy->split(state, &view, &split);
     return state;
 }
 
