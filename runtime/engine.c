@@ -811,10 +811,13 @@ static bool move_for(struct cox_runtime *runtime)
             wake = true;
             continue;
         }
-        /* Again: a device that refuses leaves its rows to another; one that computes inside the enqueue call leaves
-         * posts behind. */
-        while (dispatch(session) || deliver(session, true) || (session->any_blocks && take_jobs(runtime)))
-            ;
+        bool again; /* a device that refuses leaves its rows to another */
+        do {
+            again = dispatch(session);
+            again |= deliver(session, true);
+            if (session->any_blocks) /* others were done while one computed inside the enqueue call */
+                again |= take_jobs(runtime);
+        } while (again);
         wake |= finished_frame(session) != NULL;
         uint64_t next = next_poll(session);
         due = next < due ? next : due;

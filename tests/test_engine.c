@@ -151,7 +151,8 @@ Test(engine, uses_every_device_that_helps)
 {
     struct rig *rig = rig_new(&trio);
     struct rig_frames *frames = rig_frames_new(rig, 1080, 16, 64, 4);
-    cox_session *session = map_session(frames, COX_SESSION_PARAMS(.report = rig_report, .report_user = rig));
+    cox_session *session = map_session(frames,
+                                       COX_SESSION_PARAMS(.policy = "ewma", .report = rig_report, .report_user = rig));
     for (uint32_t i = 0; i < 60; i++)
         submit(frames, session, i);
     cox_session_wait(session);

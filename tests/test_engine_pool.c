@@ -642,8 +642,19 @@ Test(engine_pool, every_other_device_is_at_work_before_one_computes_inside_the_e
     fake_clear_record(rig_fake(scene.rig));
     cue.asked_count = 0;
     for (uint32_t i = 3; i < 9; i++)
-        submit(&scene, i);
+        if (i < 6) {
+            submit(&scene, i);
+        } else { /* this thread does the engine's work */
+            cox_buffer *const buffers[] = {scene.frames->in[i - 6], scene.frames->out[i - 6]};
+            const struct cox_frame frame = {
+                .buffers = buffers, .buffer_count = 2, .params = &scene.frames->params[i - 6]};
+            cox_session_wait(scene.session);
+            cr_assert_eq(cox_session_run(scene.session, &frame), COX_OK);
+        }
     cox_session_wait(scene.session);
+    for (uint32_t i = 0; i < cue.asked_count; i++)
+        if (cue.asked[i].offer.device == 0)
+            cr_assert(cue.asked[i].progress[1].rows && cue.asked[i].progress[2].rows, "offer %u", i);
     size_t count;
     struct fake_record *record = fake_take_record(rig_fake(scene.rig), &count);
     uint32_t under_way[3] = {0}, unflushed = 0, inside = 0, fed = 0;
