@@ -13,6 +13,7 @@
 #include "lab_energy.h"
 #include "lab_store.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -548,7 +549,7 @@ static bool open_policies(struct run *run)
 {
     for (uint32_t i = 0; i < run->options->policy_count && !is_over(run); i++) {
         struct lane *lane = &run->policies[i];
-        const struct cox_policy *policy = run->options->policies[i];
+        const struct cox_policy *policy = &run->options->policies[i].policy;
         lane->number = 1 + i;
         lane->frames = calloc((size_t)run->options->frames, sizeof *lane->frames);
         if (!lane->frames)
@@ -732,6 +733,8 @@ static int run_all(struct run *run)
     clear_progress();
     if (good)
         good = finish(run, &met);
+    if (good && (fflush(stdout) != 0 || ferror(stdout)))
+        good = lab_fail("standard output: %s", strerror(errno));
     if (good)
         return options->check && !met ? LAB_MISSED : LAB_OK;
     if (!interrupts)

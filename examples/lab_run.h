@@ -11,10 +11,16 @@
 
 enum { LAB_RUN_POLICIES_MAX = 16, LAB_RUN_FRAMES_MAX = 1000000 };
 
+/* A policy as it takes part: "adaptive", or "adaptive:no-pool", which may not hand out rows while a frame runs. */
+struct lab_run_policy {
+    char name[40];
+    struct cox_policy policy; /* its name is `name` */
+};
+
 struct lab_run_options {
     const char *devices; /* NULL = every device */
     uint32_t policy_count;
-    const struct cox_policy *policies[LAB_RUN_POLICIES_MAX];
+    struct lab_run_policy policies[LAB_RUN_POLICIES_MAX];
     enum lab_kernel_kind kernel;
     uint32_t columns, rows; /* 0 = the kernel's default */
     uint32_t ratio;

@@ -17,7 +17,8 @@ static const char usage_text[] =
     "records everything in a database.\n"
     "\n"
     "  --devices LIST       these devices (default: every device)\n"
-    "  --policy NAMES       policies, with commas between (default: adaptive)\n"
+    "  --policy NAMES       policies, with commas between, or all; NAME:no-pool may not hand out rows while a frame\n"
+    "                       runs (default: adaptive)\n"
     "  --kernel NAME        tonemap: HDR pictures; video: HDR10 frames; work: arithmetic (default: tonemap)\n"
     "  --size WxH           of the frames (default: 1920x1080; work: 128x480)\n"
     "  --ratio R            work: work per row on device 1 over that on the others, 1 to 64 (default: 3)\n"
@@ -86,28 +87,60 @@ static bool read_size(const char *text, struct lab_run_options *options)
     return true;
 }
 
+static bool add_policy(const char *name, struct lab_run_options *options)
+{
+    static const char no_pool[] = ":no-pool";
+    struct lab_run_policy *added = &options->policies[options->policy_count];
+    char base[sizeof added->name];
+    snprintf(base, sizeof base, "%s", name);
+    char *suffix = strstr(base, no_pool);
+    bool without = suffix && strcmp(suffix, no_pool) == 0;
+    if (without)
+        *suffix = '\0';
+    const struct cox_policy *policy = *base ? cox_policy_find(base) : NULL;
+    if (strcmp(base, "oracle") == 0)
+        return lab_fail("--policy oracle: on devices the oracle is found by sweeping, in every run");
+    if (!policy) {
+        lab_fail("there is no policy '%s'; there are:", name);
+        for (uint32_t i = 0; cox_policy_at(i); i++)
+            fprintf(stderr, "  %s\n", cox_policy_at(i)->name);
+        return false;
+    }
+    if (without && !policy->next)
+        return lab_fail("--policy %s: %s hands out no rows while a frame runs anyway", name, base);
+    for (uint32_t i = 0; i < options->policy_count; i++)
+        if (strcmp(options->policies[i].name, name) == 0)
+            return lab_fail("--policy: %s is named twice", name);
+    if (options->policy_count == LAB_RUN_POLICIES_MAX)
+        return lab_fail("--policy: more than %d", LAB_RUN_POLICIES_MAX);
+    snprintf(added->name, sizeof added->name, "%s", name);
+    added->policy = *policy;
+    added->policy.name = added->name;
+    if (without)
+        added->policy.next = NULL;
+    options->policy_count++;
+    return true;
+}
+
+static bool add_every_policy(struct lab_run_options *options)
+{
+    for (uint32_t i = 0; cox_policy_at(i); i++)
+        if (!add_policy(cox_policy_at(i)->name, options))
+            return false;
+    return true;
+}
+
 static bool read_policies(const char *names, struct lab_run_options *options)
 {
     options->policy_count = 0;
+    if (strcmp(names, "all") == 0)
+        return add_every_policy(options);
     for (const char *at = names;; at++) {
-        char name[32];
+        char name[sizeof options->policies[0].name];
         size_t length = strcspn(at, ",");
         snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), at);
-        const struct cox_policy *policy = length && length < sizeof name ? cox_policy_find(name) : NULL;
-        if (strcmp(name, "oracle") == 0)
-            return lab_fail("--policy oracle: on devices the oracle is found by sweeping, in every run");
-        if (!policy) {
-            lab_fail("there is no policy '%s'; there are:", name);
-            for (uint32_t i = 0; cox_policy_at(i); i++)
-                fprintf(stderr, "  %s\n", cox_policy_at(i)->name);
+        if (!add_policy(name, options))
             return false;
-        }
-        for (uint32_t i = 0; i < options->policy_count; i++)
-            if (options->policies[i] == policy)
-                return lab_fail("--policy '%s': %s is named twice", names, name);
-        if (options->policy_count == LAB_RUN_POLICIES_MAX)
-            return lab_fail("--policy '%s': more than %d", names, LAB_RUN_POLICIES_MAX);
-        options->policies[options->policy_count++] = policy;
         at += length;
         if (!*at)
             return true;
@@ -221,7 +254,8 @@ bool lab_run_parse(int argc, char **argv, struct lab_run_options *options, int *
     bool ratio_given = false;
     *options = (struct lab_run_options){
         .policy_count = 1, .ratio = 3, .frames = 400, .in_flight = 1, .rounds = 8, .output = "session.db"};
-    options->policies[0] = cox_policy_find(NULL);
+    snprintf(options->policies[0].name, sizeof options->policies[0].name, "%s", cox_policy_find(NULL)->name);
+    options->policies[0].policy = *cox_policy_find(NULL);
     *exit_status = LAB_USAGE;
     for (int option; (option = getopt_long(argc, argv, "ho:", known, NULL)) != -1;) {
         if (option == 'h') {

@@ -5,7 +5,7 @@
 
 static void print_spread(FILE *to, const char *name, const struct lab_spread *spread)
 {
-    fprintf(to, "  %-14s %9.3f %9.3f %9.3f", name, spread->mean_ns / 1e6, spread->p50_ns / 1e6, spread->p99_ns / 1e6);
+    fprintf(to, "  %-18s %9.3f %9.3f %9.3f", name, spread->mean_ns / 1e6, spread->p50_ns / 1e6, spread->p99_ns / 1e6);
 }
 
 static void print_references(FILE *to, const struct lab_run_table *table, const struct lab_run_reference *reference)
@@ -65,11 +65,11 @@ void lab_run_print(FILE *to, const struct lab_run_table *table)
         const struct lab_phase *phase = &table->phases[p];
         fprintf(to, "\nphase %u: frames %" PRIu64 " to %" PRIu64 ", %s\n", p, phase->first_frame, phase->end_frame - 1,
                 phase->text);
-        fprintf(to, "  %-14s %9s %9s %9s %9s %9s %9s %9s %7s %8s %7s %9s\n", "", "mean ms", "p50 ms", "p99 ms",
+        fprintf(to, "  %-18s %9s %9s %9s %9s %9s %9s %9s %7s %8s %7s %9s\n", "", "mean ms", "p50 ms", "p99 ms",
                 "T/oracle", "by means", "T/single", "by means", "effic.", "changes", "settled", "J/frame");
         print_references(to, table, &table->references[p]);
         for (uint32_t i = 0; i < options->policy_count; i++)
-            print_figures(to, options->policies[i]->name, &table->figures[i * table->phase_count + p], p == 0);
+            print_figures(to, options->policies[i].name, &table->figures[i * table->phase_count + p], p == 0);
     }
     fputs(
         "\nT/oracle and T/single compare medians, beside them the means. changes: of the split, per 100 frames. settled:\n"
@@ -78,6 +78,6 @@ void lab_run_print(FILE *to, const struct lab_run_table *table)
     for (uint32_t i = 0; i < options->policy_count; i++) {
         struct lab_run_verdict verdict = lab_run_judge(&table->figures[i * table->phase_count], table->references,
                                                        table->phases, table->phase_count);
-        print_verdict(to, options->policies[i]->name, &verdict, table->phase_count);
+        print_verdict(to, options->policies[i].name, &verdict, table->phase_count);
     }
 }

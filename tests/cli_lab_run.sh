@@ -66,6 +66,9 @@ shows err "mean10"
 run 2 "an empty policy" --policy adaptive,
 run 2 "a policy twice" --policy ewma,ewma
 shows err "named twice"
+run 2 "without a pool where there is none" --policy ewma:no-pool
+shows err "hands out no rows"
+run 2 "an unknown way of a policy" --policy adaptive:fast
 run 2 "the oracle as a policy" --policy oracle
 shows err "found by sweeping"
 run 2 "no frames" --frames 0
@@ -171,6 +174,11 @@ export POCL_AFFINITY
 run 0 "a hog where device 0 computes" $two --kernel work --ratio 2 --policy ewma --disturb hog@4:8
 shows out "on CPU [0-9]*, where device 0 computes"
 unset POCL_AFFINITY
+# shellcheck disable=SC2086
+run 0 "with rows on demand and without" $two --policy chunks,chunks:no-pool
+holds "SELECT policy, sum(pool_rows) > 0 FROM frame JOIN session USING(session)
+    WHERE run = (SELECT max(run) FROM run) AND kind = 'policy' GROUP BY policy" "chunks|1
+chunks:no-pool|0"
 # shellcheck disable=SC2086
 run 0 "frames in flight" $two --in-flight 3 --policy ewma
 holds "SELECT in_flight FROM run ORDER BY run DESC LIMIT 1" 3
