@@ -776,6 +776,27 @@ Test(models, let_the_second_session_begin_at_the_good_split)
     cr_assert_arr_eq(second.last, first.last, sizeof first.last);
 }
 
+/* With jitter, so that there is something to learn; rows handed out on demand count for who did them. */
+Test(models, let_adaptive_begin_where_it_ended)
+{
+    struct way way = usual();
+    way.params = (struct cox_session_params){.policy = "adaptive", .in_flight = 1};
+    way.rows = 1000;
+    way.devices.device_count = 2;
+    for (uint32_t d = 0; d < 2; d++) {
+        way.devices.devices[d].fixed_ns = 2e3;
+        way.devices.devices[d].jitter = 0.02;
+    }
+    struct outcome first = run_session(&way);
+    cr_assert_not(first.recalled);
+    struct outcome second = run_session(&way);
+    cr_assert(second.recalled, "%s", second.log);
+    cr_assert_eq(second.first_reason, COX_REASON_RECALLED);
+    for (int d = 0; d < 2; d++)
+        cr_assert_lt(abs((int)second.first[d] - (int)first.last[d]), 60, "device %d: %u rows at first, %u at last", d,
+                     second.first[d], first.last[d]);
+}
+
 Test(models, let_the_second_session_warm_up_with_one_run_for_each_device)
 {
     struct way way = usual();
