@@ -12,7 +12,9 @@
 
 static const double TRIES_KNOWN = 0.985;  /* of the time in use: another set that is known to be faster is tried, */
 static const double TRIES_UNKNOWN = 0.95; /* one that may be, */
-static const double ADOPTS = 0.985;       /* and kept */
+static const double ADOPTS = 0.985;       /* and kept, if it is one device; */
+static const double ADOPTS_SET = 0.965;   /* several are harder to judge */
+static const double SETTLED = 4;          /* frames of each device before sets of several are tried */
 static const double SLOWER_MOST = 100;
 static const double SWITCH = 0.06; /* relative deviation of the models after a change of company */
 enum { CANDIDATES = 4 };           /* sets looked at in a frame */
@@ -109,7 +111,7 @@ static void end_trial(struct cox__adaptive *state, const struct cox_sched_view *
     }
     set->known = true;
     uint32_t before = company->in_use;
-    if (set_ns(state, view, devices) < ADOPTS * set_ns(state, view, before)) {
+    if (set_ns(state, view, devices) < (is_single(devices) ? ADOPTS : ADOPTS_SET) * set_ns(state, view, before)) {
         use_set(state, devices);
         cox__company_lost(company, before, view->frame);
     } else {
@@ -149,6 +151,9 @@ static uint32_t candidate(struct cox__adaptive *state, const struct cox_sched_vi
     }
     if (best || view->frame < company->due)
         return best;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        if ((company->in_use >> d & 1) && state->devices[d].estimate.frames < SETTLED)
+            return 0;
     for (uint32_t tries = 0; tries < CANDIDATES; tries++) {
         company->cursor = (company->cursor + 1) % view->device_count;
         uint32_t devices = (company->in_use ^ 1u << company->cursor) & usable;

@@ -25,6 +25,7 @@ static const double ALIKE = 1.35;           /* ratio of launches that are off al
 static const double PART_LEAST = 0.05;      /* of a launch's time: the rows are blamed for no more than that allows */
 static const double ALL_LEAST = 0.2;        /* relative, by which a whole frame must be off to count as that, */
 static const double ALL_PART = 0.8;         /* and the part of it that is */
+static const double ROWS_CHANGE = 5e-4;     /* drift of the profile from which on it is the picture that changes */
 static const double UNFINISHED = 2.0;       /* what an unfinished launch is guessed to take, over what it took */
 static const double UNFINISHED_LEAST = 1.2; /* of what was predicted, for it to say anything */
 static const double GUESS = 0.3;            /* relative deviation of a guess from one launch */
@@ -64,7 +65,7 @@ static void compare(struct cox__adaptive *state, const struct cox__launch *launc
     }
     if (!device->timed) {
         cox__estimate_init(&device->estimate);
-        cox__estimate_begin(&device->estimate, sample->ns / sample->work * rows, rows, GUESS);
+        cox__estimate_begin(&device->estimate, sample->ns, sample->work, GUESS, sample->ns);
         device->timed = true;
     }
     device->measured = true;
@@ -158,19 +159,24 @@ static void learn_picture(struct cox__adaptive *state, struct lesson *lesson, ui
 }
 
 /* What the frame would have taken with more or less kept back. */
-static void learn_reserve(struct cox__adaptive *state, const struct cox__slot *slot)
+static void learn_reserve(struct cox__adaptive *state, const struct cox__slot *slot, const struct lesson *lessons,
+                          uint32_t count, bool picture)
 {
-    if (!slot->replay || slot->trial)
+    if (!slot || !slot->replay)
         return;
     double busy[COX_DEVICES_MAX] = {0};
     double latest = 0;
-    for (uint32_t i = 0; i < state->launch_count; i++) {
-        const struct cox__launch *launch = &state->launches[i];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct cox__launch *launch = lessons[i].launch;
         if (launch->flags & COX_MEASURED_SHADOW)
             continue;
-        busy[launch->device] += launch->ns;
-        if (!(launch->flags & COX_MEASURED_CHUNK))
+        if (!lessons[i].sample.further)
             latest = fmax(latest, launch->ns);
+        bool outlier = lessons[i].far && lessons[i].surprise.ratio > 1 && !picture;
+        if (!lessons[i].sample.unfinished) /* else others did its rows again */
+            busy[launch->device] += outlier ? lessons[i].surprise.ns : launch->ns;
+        else
+            busy[launch->device] += 1;
     }
     double speed = 0, level = 0, launch_ns = 0;
     for (uint32_t d = 0; d < state->device_count; d++) {
@@ -186,6 +192,7 @@ static void learn_reserve(struct cox__adaptive *state, const struct cox__slot *s
         cox__reserve_learn(&state->reserve, slot->early, level / speed, latest, launch_ns / speed);
 }
 
+/* Compare all launches with their predictions; those that say nothing are left out. */
 static uint32_t compare_all(struct cox__adaptive *state, uint32_t count, uint32_t rows, struct lesson *lessons,
                             struct common *common)
 {
@@ -240,12 +247,6 @@ void cox__adaptive_digest(struct cox__adaptive *state)
         learn_trial(state, count, rows);
         return;
     }
-    if (slot) {
-        state->launch_count = count;
-        learn_reserve(state, slot);
-        state->launch_count = 0;
-    }
-
     struct lesson lessons[COX_BANDS_MAX];
     struct common common[COX_DEVICES_MAX];
     uint32_t kept = compare_all(state, count, rows, lessons, common);
@@ -264,6 +265,7 @@ void cox__adaptive_digest(struct cox__adaptive *state)
         alike += common[d].count > 0 && is_alike(&common[d]);
     }
     bool picture = off >= 2 && 4 * off >= kept && (several > 1 || alike == 0);
+    learn_reserve(state, slot, lessons, kept, picture);
 
     for (uint32_t i = 0; i < kept; i++) {
         struct lesson *lesson = &lessons[i];
@@ -271,11 +273,8 @@ void cox__adaptive_digest(struct cox__adaptive *state)
         struct cox__adaptive_device *device = &state->devices[d];
         struct common *mine = &common[d];
         if (!picture && is_alike(mine)) {
-            if (!lesson->sample.further) {
-                cox__estimate_jump(&device->estimate, &lesson->sample,
-                                   lesson->sample.unfinished ? AGAIN_UNFINISHED : AGAIN);
-                state->changed |= 1u << d;
-            }
+            if (!lesson->sample.further)
+                suspect(state, lesson);
         } else if (picture) {
             device->estimate.suspect = 0;
             learn_picture(state, lesson, rows);
@@ -298,7 +297,8 @@ void cox__adaptive_digest(struct cox__adaptive *state)
     }
     for (uint32_t d = 0; d < state->device_count; d++)
         if (common[d].count > 0 && !picture && !is_alike(&common[d]) &&
-            cox__estimate_trend(&state->devices[d].estimate, common[d].deviations / common[d].count))
+            cox__estimate_trend(&state->devices[d].estimate, common[d].deviations / common[d].count,
+                                state->profile.drift > ROWS_CHANGE))
             state->changed |= 1u << d;
 }
 

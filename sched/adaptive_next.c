@@ -6,8 +6,10 @@
 
 #include <math.h>
 
-static const double LATE = 1.25;  /* times its prediction: something has happened to that band */
-static const double BACKUP = 3.0; /* a copy may take so many times what the late band has taken */
+static const double LATE = 1.25;       /* times its prediction: something has happened to that band */
+enum { GRID = 32 };                    /* parts of the frame at which larger chunks end */
+static const double HANDOUT_NS = 20e3; /* from a launch's end to the next one's start: in no measurement */
+static const double BACKUP = 3.0;      /* a copy may take so many times what the late band has taken */
 
 uint32_t cox__adaptive_least(const struct cox_sched_view *view)
 {
@@ -54,7 +56,7 @@ void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const s
                                       !(offer->backup && d == offer->late));
         if (!runners[d].in)
             continue;
-        double start = device->estimate.x[slot->launched >> d & 1 ? COX__LAUNCH : COX__FIRST];
+        double start = device->estimate.x[slot->launched >> d & 1 ? COX__LAUNCH : COX__FIRST] + HANDOUT_NS;
         if (d != self && progress->rows > 0)
             start += rest_ns(state, view, d, progress);
         runners[d].start_ns = start;
@@ -82,7 +84,10 @@ void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const s
     uint64_t end = view->rows;
     if (wanted < work)
         end = cox__profile_row(&state->profile, view->rows, before + wanted);
-    uint64_t grid = (uint64_t)view->granule;
+    uint64_t grid = view->granule;
+    uint64_t coarse = view->rows / GRID / grid * grid; /* boundaries that recur find their band objects made */
+    if (coarse > grid && end >= offer->first_row + 2 * coarse)
+        grid = coarse;
     end = (end + grid / 2) / grid * grid;
     uint32_t least = cox__adaptive_least(view);
     if (end < (uint64_t)offer->first_row + least)
@@ -93,6 +98,6 @@ void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const s
     out->rows = (uint32_t)(end - offer->first_row);
     double given = cox__profile_work(&state->profile, view->rows, offer->first_row, out->rows);
     bool timed = device->timed;
-    out->predicted_ns = timed ? cox__layout_ns(own->start_ns + own->ns_per_row * given) : 0;
+    out->predicted_ns = timed ? cox__layout_ns(own->start_ns - HANDOUT_NS + own->ns_per_row * given) : 0;
     slot->launched |= bit;
 }

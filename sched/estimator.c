@@ -27,6 +27,10 @@
 static const double NS_MAX = 1e19;
 static const double PER_ROW_MIN = 1e-6;
 static const double PER_ROW_MAX = 1e19;
+static const double FIRST_PART = 0.01; /* of a shared frame's time: what is assumed of fixed costs, */
+static const double LAUNCH_PART = 0.005;
+static const double FIRST_SPREAD = 0.5; /* and how little of that is known */
+static const double LAUNCH_SPREAD = 0.05;
 static const double VARIANCE_FIRST = 0.05 * 0.05;
 static const double VARIANCE_MIN = 0.003 * 0.003;
 static const double VARIANCE_MAX = 0.5 * 0.5;
@@ -117,6 +121,10 @@ static void tidy(struct cox__estimate *e)
         h[j] = 1;
         update(e, h, -e->x[j], 0.01 * spread(e, h) + 1.0);
     }
+    if (e->x[COX__LAUNCH] > e->x[COX__FIRST]) { /* nor is a further launch dearer than the first */
+        double h[COX__UNKNOWNS] = {-1, 1, 0};
+        update(e, h, e->x[COX__FIRST] - e->x[COX__LAUNCH], 0.01 * spread(e, h) + 1.0);
+    }
     e->x[COX__FIRST] = limit(e->x[COX__FIRST], 0, NS_MAX);
     e->x[COX__LAUNCH] = limit(e->x[COX__LAUNCH], 0, NS_MAX);
     e->x[COX__PER_ROW] = limit(e->x[COX__PER_ROW], PER_ROW_MIN, PER_ROW_MAX);
@@ -141,24 +149,21 @@ void cox__estimate_init(struct cox__estimate *e)
     e->drift = DRIFT_FIRST;
 }
 
-/* `first` and `launch` are likely to be alike, and both a few per cent of a
- * frame. */
-void cox__estimate_begin(struct cox__estimate *e, double ns, double work, double sd)
+/* The first band of a session tells the fixed cost; what is assumed of it before must not get in its way. */
+void cox__estimate_begin(struct cox__estimate *e, double ns, double work, double sd, double frame_ns)
 {
     ns = limit(ns, 1, NS_MAX / 4);
     work = limit(work, 1, 1e10);
-    double fixed = 0.004 * ns;
-    e->x[COX__FIRST] = fixed;
-    e->x[COX__LAUNCH] = fixed / 2;
-    e->x[COX__PER_ROW] = (ns - fixed) / work;
+    frame_ns = limit(frame_ns, 0.001 * ns, ns);
+    e->x[COX__FIRST] = FIRST_PART * frame_ns;
+    e->x[COX__LAUNCH] = LAUNCH_PART * frame_ns;
+    e->x[COX__PER_ROW] = (ns - e->x[COX__FIRST]) / work;
     memset(e->u, 0, sizeof e->u);
-    e->d[COX__FIRST] = 0.2 * ns * 0.2 * ns;
-    e->d[COX__LAUNCH] = 0.02 * ns * 0.02 * ns;
-    e->d[COX__PER_ROW] = 0.3 * ns / work * 0.3 * ns / work;
-    double fixed_alike[COX__UNKNOWNS] = {0.02 * ns, 0.02 * ns, 0};
-    widen(e, fixed_alike, 1.0);
+    double spreads[COX__UNKNOWNS] = {FIRST_SPREAD * frame_ns, LAUNCH_SPREAD * frame_ns, 0.3 * ns / work};
+    for (int j = 0; j < COX__UNKNOWNS; j++)
+        e->d[j] = spreads[j] * spreads[j];
     double h[COX__UNKNOWNS] = {1, 0, work};
-    update(e, h, 0, 0.03 * ns * 0.03 * ns); /* one frame took `ns` */
+    update(e, h, 0, 0.03 * ns * 0.03 * ns); /* all of it took `ns` */
     tidy(e);
     cox__estimate_scale(e, 1.0, sd);
 }
@@ -250,9 +255,14 @@ double cox__estimate_learn(struct cox__estimate *e, const struct cox__sample *sa
     return residual;
 }
 
-bool cox__estimate_trend(struct cox__estimate *e, double deviations)
+bool cox__estimate_trend(struct cox__estimate *e, double deviations, bool rows_change)
 {
     double z = clip(deviations);
+    if (rows_change) {
+        e->drift = fmax(DRIFT_MIN, 0.8 * e->drift);
+        e->up = e->down = e->last = 0;
+        return false;
+    }
     e->drift *= 1 + DRIFT_RATE * (limit(z * e->last, -2, 4) - DRIFT_BIAS);
     e->drift = limit(e->drift, DRIFT_MIN, DRIFT_MAX);
     e->last = z;

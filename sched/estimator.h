@@ -44,9 +44,9 @@ struct cox__sample {
 /* Nothing known. */
 void cox__estimate_init(struct cox__estimate *estimate);
 
-/* Begin with the time of a frame of `work` rows, right within `sd` (relative),
- * of which the fixed part is small. */
-void cox__estimate_begin(struct cox__estimate *estimate, double ns, double work, double sd);
+/* Begin with the time of `work` rows, right within `sd` (relative), of which the fixed part is small: hardly more than
+ * `frame_ns`, the time of a frame shared by all devices. */
+void cox__estimate_begin(struct cox__estimate *estimate, double ns, double work, double sd, double frame_ns);
 
 /* Begin with a model, right within `sd`. */
 void cox__estimate_recall(struct cox__estimate *estimate, double first, double launch, double ns_per_row, double sd);
@@ -81,7 +81,7 @@ double cox__estimate_learn(struct cox__estimate *estimate, const struct cox__sam
 /* How the device did in a frame, in deviations: the mean of its launches. Two
  * frames that point the same way speed up the drift, and a run of them opens
  * the scale again; then true. */
-bool cox__estimate_trend(struct cox__estimate *estimate, double deviations);
+bool cox__estimate_trend(struct cox__estimate *estimate, double deviations, bool rows_change);
 
 /* The device is not what it was: the scale is whatever makes this launch right.
  */

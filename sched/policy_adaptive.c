@@ -81,14 +81,18 @@ static bool estimates(struct cox__adaptive *state, const struct cox_sched_view *
 {
     double guess[COX_DEVICES_MAX];
     bool guessed = false;
-    double scale = 0;
+    double scale = 0, speed = 0; /* of all that is known, frames per nanosecond */
     uint32_t known = 0;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        if (view->devices[d].usable && view->devices[d].solo_ns > 0)
+            speed += 1 / (double)view->devices[d].solo_ns;
     for (uint32_t d = 0; d < view->device_count; d++) {
         struct cox__adaptive_device *device = &state->devices[d];
         uint64_t solo_ns = view->devices[d].solo_ns;
         if (!device->timed && solo_ns > 0) {
             cox__estimate_init(&device->estimate);
-            cox__estimate_begin(&device->estimate, (double)solo_ns, view->rows, GUESS);
+            cox__estimate_begin(&device->estimate, (double)solo_ns, view->rows, GUESS,
+                                speed > 0 ? 1 / speed : (double)solo_ns);
             device->timed = true;
         }
         if (solo_ns > 0)
@@ -109,7 +113,8 @@ static bool estimates(struct cox__adaptive *state, const struct cox_sched_view *
         }
         double ns_per_row = known > 0 ? guess[d] * scale / known : guess[d];
         cox__estimate_init(&state->devices[d].estimate);
-        cox__estimate_begin(&state->devices[d].estimate, ns_per_row * view->rows, view->rows, GUESS_HINT);
+        cox__estimate_begin(&state->devices[d].estimate, ns_per_row * view->rows, view->rows, GUESS_HINT,
+                            known > 0 && speed > 0 ? 1 / speed : ns_per_row * view->rows);
     }
     return known > 0;
 }

@@ -12,7 +12,7 @@
 
 static const double COST_MIN = 0.02;
 static const double COST_MAX = 100;
-static const double SPREAD_FIRST = 0.1;
+static const double SPREAD_FIRST = 0.02;
 static const double SPREAD_MAX = 2;
 static const double DRIFT_FIRST = 1e-5;
 static const double DRIFT_MIN = 1e-7;

@@ -16,7 +16,8 @@ static const double LAUNCHES[COX__RESERVES] = {1.3, 1.7, 2.3, 3.2, 4.9, 8.0}; /*
 static const double LOSS_FIRST[COX__RESERVES] = {0.020, 0.014, 0.014, 0.018, 0.024, 0.035};
 static const double GAIN = 1.0 / 80;
 static const double WEIGHT_FIRST = 30; /* frames that the assumption counts for */
-static const double LOSS_MAX = 4;
+static const double RISK = 2;          /* a frame that is late by much is worse than several that are late by little */
+static const double LOSS_MAX = 20;
 static const double BETTER = 0.001;
 
 void cox__reserve_init(struct cox__reserve *reserve)
@@ -41,7 +42,8 @@ void cox__reserve_learn(struct cox__reserve *reserve, double share, double level
     double whole = latest_ns / (1 - share) / level_ns; /* of a band with nothing kept back */
     uint32_t best = 0;
     for (uint32_t i = 0; i < COX__RESERVES; i++) {
-        double loss = fmax(0, whole * (1 - SHARE[i]) - 1) + LAUNCHES[i] * launch_ns / level_ns;
+        double over = fmax(0, whole * (1 - SHARE[i]) - 1);
+        double loss = over + RISK * over * over + LAUNCHES[i] * launch_ns / level_ns;
         reserve->loss[i] += gain * (fmin(loss, LOSS_MAX) - reserve->loss[i]);
         if (reserve->loss[i] < reserve->loss[best])
             best = i;

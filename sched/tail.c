@@ -11,9 +11,9 @@
 #include <coxswain/sched.h>
 #include <math.h>
 
-static const double JOIN = 0.33;      /* of what is kept back: the most that one further launch may cost */
-static const double SPLIT = 0.33;     /* the same for the rest of a share */
-static const double PART_LEAST = 0.4; /* of a share */
+static const double JOIN = 0.33;       /* of what is kept back: the most that one further launch may cost */
+static const double SPLIT = 0.33;      /* the same for the rest of a share */
+static const double PART_LEAST = 0.58; /* of a share */
 
 double cox__tail_level(const struct cox__runner *runners, uint32_t count, double work)
 {
