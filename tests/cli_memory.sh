@@ -9,7 +9,7 @@ if [ ! -x "$tonemap" ]; then
 fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-XDG_CACHE_HOME=$work/home
+export XDG_CACHE_HOME="$work/home"
 . "$(dirname "$0")/tonemap.sh"
 . "$(dirname "$0")/setups.sh"
 able "two sub-devices" "pocl cores" || exit 77
