@@ -339,6 +339,56 @@ static double allowance(const struct cox__adaptive *state, const struct cox_sche
     return fmax(0, ALLOW_ERRORS * sqrt(variance) - ALLOW_FREE);
 }
 
+/* --- energy --- */
+
+/* What the chooser says of this frame. */
+static void ask_chooser(struct cox__adaptive *state, const struct cox_sched_view *view,
+                        struct cox__energy_choice *choice)
+{
+    struct cox_cost together[COX_DEVICES_MAX], alone[COX_DEVICES_MAX];
+    double noise[COX_DEVICES_MAX];
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        const struct cox__adaptive_device *device = &state->devices[d];
+        const struct cox__estimate *estimate = &device->estimate;
+        double factor = device->alone > 0 ? device->alone : 1;
+        together[d] = (struct cox_cost){.usable = view->devices[d].usable,
+                                        .fixed_ns = estimate->x[COX__FIRST],
+                                        .ns_per_row = estimate->x[COX__PER_ROW]};
+        alone[d] = (struct cox_cost){.usable = view->devices[d].usable,
+                                     .fixed_ns = factor * together[d].fixed_ns,
+                                     .ns_per_row = factor * together[d].ns_per_row};
+        noise[d] = sqrt(estimate->variance);
+    }
+    const struct cox__energy_costs costs = {.together = together, .alone = alone, .noise = noise};
+    cox__energy_choose(&state->chooser, view, &costs, choice);
+}
+
+/* Split as the chooser says: bands of so much work, nothing kept back. */
+static void split_frugally(struct cox__adaptive *state, const struct cox_sched_view *view,
+                           const struct cox__energy_choice *choice, struct cox_split *out)
+{
+    struct cox__tail_device plan[COX_DEVICES_MAX];
+    double factors[COX_DEVICES_MAX], end_ns[COX_DEVICES_MAX];
+    struct cox__held next;
+    uint32_t set = 0;
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        factors[d] = 1;
+        set |= choice->rows[d] > 0 ? 1u << d : 0;
+    }
+    fill_plan(state, view, set, factors, plan);
+    for (uint32_t d = 0; d < view->device_count; d++)
+        plan[d].work = choice->rows[d];
+    lay_out(state, view, plan, 0, cox__adaptive_least(view), &next);
+    put_bands(view, &next, out);
+    out->predicted_ns = cox__layout_ns(held_ns(state, view, &next, plan, end_ns));
+    for (uint32_t d = 0; d < view->device_count; d++)
+        out->device_ns[d] = cox__layout_ns(end_ns[d] * (1 + allowance(state, view, d, &next)));
+    out->reason = choice->role == COX__ENERGY_TRIAL ? COX_REASON_TRIAL : COX_REASON_ENERGY;
+    state->held.valid = false;
+    struct cox__slot *slot = &state->slots[view->frame % COX__SLOTS];
+    *slot = (struct cox__slot){.frame = view->frame, .used = true, .rows = view->rows, .devices = set, .launched = set};
+}
+
 static cox_status adaptive_split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
 {
     struct cox__adaptive *state = memory;
@@ -366,6 +416,15 @@ static cox_status adaptive_split(void *memory, const struct cox_sched_view *view
         if (!(device->alone > 0) && device->solo_ns > 0 && device->estimate.frames >= SETTLED &&
             (usable & (usable - 1)) != 0)
             device->alone = fmax(0.1, fmin(1.5, device->solo_ns / cox__adaptive_frame_ns(device, view->rows)));
+    }
+
+    struct cox__energy_choice choice = {.own = true};
+    if (state->energy && timed && !first) {
+        ask_chooser(state, view, &choice);
+        if (!choice.own) {
+            split_frugally(state, view, &choice, out);
+            return COX_OK;
+        }
     }
 
     uint32_t set = cox__adaptive_set(state, view, usable, changed, timed);
@@ -431,6 +490,10 @@ static cox_status adaptive_split(void *memory, const struct cox_sched_view *view
         out->rival_ns = 0;
     if (!first && !trial)
         probe(state, view, set, out);
+    if (choice.role == COX__ENERGY_LEAST && !trial && out->reason == COX_REASON_KEPT)
+        out->reason = COX_REASON_ENERGY;
+    if (trial || out->reason == COX_REASON_PROBE)
+        cox__energy_forget(&state->chooser, view->frame);
     (void)level;
     double early = cox__reserve_share(&state->reserve);
     bool even = true;
