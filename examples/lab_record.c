@@ -21,7 +21,7 @@ struct pending {
         uint64_t at_ns, predicted_ns;
     } grants[COX_BANDS_MAX];
     uint32_t band_count;
-    struct cox_band_report bands[BANDS_MAX]; /* times since the frame's start */
+    struct cox_band_report *bands; /* BANDS_MAX; times since the frame's start */
 };
 
 struct recorder {
@@ -170,8 +170,9 @@ struct job {
     const struct lab_record_phase *phases;
     uint32_t phase_count;
     struct recorder *recorder;
-    struct lab_sim_frame *frames; /* of the world's number */
-    double *values;               /* the same number */
+    struct cox_band_report *bands; /* of its frames under way */
+    struct lab_sim_frame *frames;  /* of the world's number */
+    double *values;                /* the same number */
     char *why;
     size_t why_bytes;
 };
@@ -197,6 +198,8 @@ static bool record_policy(const struct job *job, const struct cox_policy *policy
 {
     struct recorder *recorder = job->recorder;
     memset(recorder, 0, sizeof *recorder);
+    for (int p = 0; p < PENDING; p++)
+        recorder->pending[p].bands = &job->bands[(size_t)p * BANDS_MAX];
     recorder->store = job->store;
     recorder->no_tape = job->record->no_tape || about->kind != LAB_SESSION_POLICY;
     recorder->session = lab_store_begin_session(job->store, about);
@@ -262,7 +265,7 @@ static bool record_oracle(const struct job *job, uint32_t repeat)
     double start_ns = 0;
     for (uint64_t f = 0; f < job->world->frames; f++) {
         const struct lab_sim_frame *frame = &job->frames[f];
-        struct cox_band_report bands[COX_DEVICES_MAX];
+        struct cox_band_report *bands = job->bands;
         uint32_t count = 0, first_row = 0;
         for (uint32_t d = 0; d < job->world->device_count; d++) {
             if (!frame->rows[d])
@@ -355,17 +358,19 @@ bool lab_record_simulation(struct lab_store *store, const struct lab_world *worl
         .phases = record->phases ? record->phases : &whole,
         .phase_count = record->phases ? record->phase_count : 1,
         .recorder = calloc(1, sizeof *job.recorder),
+        .bands = calloc((size_t)PENDING * BANDS_MAX, sizeof *job.bands),
         .frames = calloc(world->frames + 1, sizeof *job.frames),
         .values = calloc(world->frames + 1, sizeof *job.values),
         .why = why,
         .why_bytes = why_bytes,
     };
     bool good = false;
-    if (job.recorder && job.frames && job.values)
+    if (job.recorder && job.bands && job.frames && job.values)
         good = record_all(&job);
     else
         snprintf(why, why_bytes, "out of memory");
     free(job.recorder);
+    free(job.bands);
     free(job.frames);
     free(job.values);
     return good;

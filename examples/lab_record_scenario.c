@@ -78,7 +78,7 @@ static void describe(const struct lab_scenario *scenario, uint64_t frame, char *
 
 static void find_phases(const struct lab_scenario *scenario, struct phases *phases)
 {
-    uint64_t edges[PHASES_MAX + 1];
+    uint64_t edges[PHASES_MAX + 1] = {0};
     phases->count = find_edges(scenario, edges) - 1;
     for (uint32_t p = 0; p < phases->count; p++) {
         describe(scenario, edges[p], phases->texts[p], sizeof phases->texts[p]);
@@ -90,7 +90,7 @@ bool lab_record_scenario(struct lab_store *store, const struct lab_scenario *sce
                          const struct cox_policy *const *policies, uint32_t policy_count,
                          const struct lab_sim_options *options, uint64_t seed, char *why, size_t why_bytes)
 {
-    const char *names[COX_DEVICES_MAX];
+    const char *names[COX_DEVICES_MAX] = {NULL};
     for (uint32_t d = 0; d < scenario->device_count; d++)
         names[d] = scenario->devices[d].name;
     const struct cox_policy *given[POLICIES_MAX];

@@ -248,12 +248,15 @@ static bool replay_all(struct job *job, struct lab_replay **worlds, struct lab_s
                        char *why, size_t why_bytes)
 {
     const struct lab_replay_data *data = job->data;
+    job->base_sessions = 0;
     for (size_t s = 0; s < data->session_count; s++)
         if (is_base(job, &data->sessions[s])) {
             if (!lab_replay_create(data, &data->sessions[s], &worlds[job->base_sessions], why, why_bytes))
                 return false;
             job->base_sessions++;
         }
+    if (job->base_sessions == 0) /* find_base found one */
+        return lab_replay_refuse(why, why_bytes, "there is no session of %s", job->base);
     job->first = worlds[0];
     for (uint32_t p = 0; p < job->outcome_count; p++) {
         struct outcome *outcome = &job->outcomes[p];

@@ -17,9 +17,9 @@ struct lab_replay_fit {
     double gap_ns[2];                       /* before the first band, before further ones */
     double slowdown;                        /* while another device works too; >= 1 */
     double kernel_part;  /* of a band's time, or, if `kernel_of_rows`, of that without the fixed cost; 0 = unknown */
-    bool kernel_of_rows; /* whichever differs less from band to band */
     double uncertain;    /* standard error of the fixed cost's part of a band's time; 1 = nothing is known of it */
-    bool fixed_known;    /* it is small enough; else the fixed cost is taken to be none */
+    bool kernel_of_rows; /* whichever differs less from band to band */
+    bool fixed_known;    /* `uncertain` is small enough; else the fixed cost is taken to be none */
     bool slowdown_known; /* there were bands alone and in company */
     bool launch_known;   /* there were frames with several launches */
 };

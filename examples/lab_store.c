@@ -172,12 +172,14 @@ static void commit(struct lab_store *store)
     store->writing = false;
 }
 
+static const char run_text[] =
+    "INSERT INTO run VALUES (NULL, ?1, ifnull(?2, strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+    "?10, ?11, ?12, ?13, ?14, ?15, 0)";
+
 static const char *const statement_texts[STATEMENTS] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
     [SQL_COMMIT] = "COMMIT",
-    [SQL_RUN] =
-        "INSERT INTO run VALUES (NULL, ?, ifnull(?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), ?, ?, ?, ?, ?, ?, ?, "
-        "?, ?, ?, ?, ?, ?, 0)",
+    [SQL_RUN] = run_text,
     [SQL_FINISH] = "UPDATE run SET finished = 1 WHERE run = ?",
     [SQL_GRANULE] = "UPDATE run SET granule = ?2 WHERE run = ?1",
     [SQL_DEVICE] = "INSERT OR REPLACE INTO device VALUES (?,?,?,?,?,?,?)",

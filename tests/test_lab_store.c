@@ -4,6 +4,7 @@
 #include "lab_tape.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -29,9 +30,14 @@ static void make_folder(void)
 
 static void remove_folder(void)
 {
-    char command[128];
-    snprintf(command, sizeof command, "chmod -R u+w %s; rm -rf %s", folder, folder);
-    cr_assert_eq(system(command), 0);
+    chmod(folder, 0700);
+    DIR *entries = opendir(folder);
+    cr_assert_not_null(entries);
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            cr_assert_eq(unlinkat(dirfd(entries), entry->d_name, 0), 0);
+    closedir(entries);
+    cr_assert_eq(rmdir(folder), 0);
 }
 
 TestSuite(lab_store, .init = make_folder, .fini = remove_folder);
@@ -338,7 +344,10 @@ Test(lab_store, a_taped_policy_answers_as_the_policy_itself)
         view.frame = f;
         cr_assert_eq(plain->split(states[0], &view, &splits[0]), COX_OK);
         cr_assert_eq(taped->split(states[1], &view, &splits[1]), COX_OK);
-        cr_assert_eq(memcmp(&splits[0], &splits[1], sizeof splits[0]), 0);
+        char texts[2][LAB_ANSWER_BYTES];
+        for (int s = 0; s < 2; s++)
+            lab_tape_split_text(&splits[s], COX_OK, 2, texts[s], sizeof texts[s]);
+        cr_assert_str_eq(texts[0], texts[1]);
         for (uint32_t b = 0; b < splits[0].band_count; b++) {
             const struct cox_band *band = &splits[0].bands[b];
             struct cox_measurement m = {.frame = f,
