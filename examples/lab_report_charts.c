@@ -54,7 +54,7 @@ void chart_device_name(struct html *out, const struct report_run *run, uint32_t 
         html_format(out, "device %lld", (long long)run->devices[device].number);
         return;
     }
-    html_text_cut(out, name, characters);
+    html_text_middle(out, name, characters);
     if (namesakes > 1)
         html_format(out, " #%lld", (long long)run->devices[device].number);
 }
@@ -72,7 +72,7 @@ void chart_group_name(struct html *out, const struct report_run *run, uint32_t g
         return;
     }
     char *name = strndup(run->devices[first].name, report_group_letters(run, first));
-    html_text_cut(out, name, characters);
+    html_text_middle(out, name, characters);
     free(name);
     html_format(out, " × %u", members);
 }

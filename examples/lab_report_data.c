@@ -328,6 +328,8 @@ static void combine_references(struct report_run *run)
         double rate = 0;
         for (uint32_t device = 0; device < run->device_count; device++)
             if (phase->solo_ns[device] > 0) {
+                if (phase->solo_ns[device] == phase->oracle_ns) /* the best split is one device */
+                    phase->oracle_mean_ns = phase->solo_mean_ns[device];
                 rate += 1 / phase->solo_ns[device];
                 phase->best_ns = fmin(phase->best_ns, phase->solo_ns[device]);
                 phase->best_mean_ns = fmin(phase->best_mean_ns, phase->solo_mean_ns[device]);
@@ -425,7 +427,7 @@ static bool read_frames(struct reader *reader, const struct report_run *run, str
             session->frames = frames;
         }
         sqlite3_int64 reason = sqlite3_column_int64(statement, 6);
-        double joules = number_at(statement, 8);
+        double joules = number_at(statement, 8), period_ns = number_at(statement, 3);
         struct report_frame *out = &session->frames[session->frame_count++];
         *out = (struct report_frame){.frame = frame,
                                      .phase = find_phase(run, sqlite3_column_int64(statement, 1)),
@@ -433,10 +435,12 @@ static bool read_frames(struct reader *reader, const struct report_run *run, str
                                                                                       : REPORT_REASONS - 1,
                                      .failed = number_at(statement, 7) != 0,
                                      .time_ns = time_at(statement, 2),
-                                     .period_ns = time_at(statement, 3),
+                                     .period_ns = period_ns >= 0 ? period_ns : NAN,
                                      .predicted_ns = time_at(statement, 4),
                                      .rival_ns = time_at(statement, 5),
                                      .joules = joules >= 0 ? joules : NAN};
+        if (run->in_flight > 1)
+            out->time_ns = out->period_ns;
         if (out->failed)
             out->time_ns = NAN;
         const struct report_phase *phase = &run->phases[out->phase];

@@ -52,9 +52,9 @@ struct report_frame {
     uint32_t phase; /* index into the run's phases; phase_count = in none of them */
     uint32_t reason;
     bool failed;
-    bool moved;     /* other bands than those of the frame before */
-    double time_ns; /* wall time; NaN for a failed frame */
-    double period_ns;
+    bool moved;       /* other bands than those of the frame before */
+    double time_ns;   /* wall time, of several in flight the period; NaN for a failed frame */
+    double period_ns; /* the part of it that no earlier frame was under way */
     double predicted_ns;
     double rival_ns;
     double joules;

@@ -24,9 +24,11 @@ static bool in_phase(const struct report_frame *frame, uint32_t phase)
     return phase == REPORT_ALL_PHASES || frame->phase == phase;
 }
 
-/* A quotient of sums over the same frames. */
+/* A quotient of sums over the same frames. One of a policy's frames without its reference makes it unknown, where a part of
+ * the frames could not stand for all. */
 struct quotient {
     double above, below;
+    bool unknown;
 };
 
 static void add(struct quotient *quotient, double above, double below)
@@ -37,9 +39,15 @@ static void add(struct quotient *quotient, double above, double below)
     }
 }
 
+static void add_all(struct quotient *quotient, double above, double below)
+{
+    quotient->unknown |= !isfinite(above) || !isfinite(below);
+    add(quotient, above, below);
+}
+
 static double value_of(struct quotient quotient)
 {
-    return quotient.below > 0 ? quotient.above / quotient.below : NAN;
+    return quotient.below > 0 && !quotient.unknown ? quotient.above / quotient.below : NAN;
 }
 
 struct sums {
@@ -71,8 +79,8 @@ static void add_frame(const struct report_run *run, const struct report_session 
     const struct report_phase *phase = frame->phase < run->phase_count ? &run->phases[frame->phase] : NULL;
     add(&sums->mean, frame->time_ns, 1);
     bool means = run->oracle_by_frame || (phase && !isnan(phase->oracle_mean_ns));
-    add(&sums->over_oracle, frame->time_ns, means ? frame->oracle_ns : NAN);
-    add(&sums->over_best, frame->time_ns, phase ? phase->best_mean_ns : NAN);
+    add_all(&sums->over_oracle, frame->time_ns, means ? frame->oracle_ns : NAN);
+    add_all(&sums->over_best, frame->time_ns, phase ? phase->best_mean_ns : NAN);
     add(&sums->joules, frame->joules, 1);
     if (run->deadline_ns > 0)
         add(&sums->late, frame->time_ns > run->deadline_ns, 1);
@@ -159,7 +167,7 @@ static void finish_figures(const struct sums *sums, double *times, size_t sessio
 /* Median against median. Those of all phases are sums over the phases: there is no median of unlike frames. */
 static bool hold_medians(const struct report_run *run, uint32_t policy, uint32_t phase, struct report_figures *out)
 {
-    struct quotient over_oracle = {0, 0}, over_best = {0, 0}, efficiency = {0, 0};
+    struct quotient over_oracle = {0}, over_best = {0}, efficiency = {0};
     uint32_t first = phase == REPORT_ALL_PHASES ? 0 : phase,
              last = phase == REPORT_ALL_PHASES ? run->phase_count : phase + 1;
     for (uint32_t i = first; i < last; i++) {
@@ -167,9 +175,11 @@ static bool hold_medians(const struct report_run *run, uint32_t policy, uint32_t
         if (phase == REPORT_ALL_PHASES && !report_figures(run, policy, i, &part))
             return false;
         double p50_ns = (double)part.frames * part.p50_ns, frames = (double)part.frames;
-        add(&over_oracle, p50_ns, frames * run->phases[i].oracle_ns);
-        add(&over_best, p50_ns, frames * run->phases[i].best_ns);
-        add(&efficiency, frames * run->phases[i].ideal_ns, p50_ns);
+        if (!part.frames)
+            continue;
+        add_all(&over_oracle, p50_ns, frames * run->phases[i].oracle_ns);
+        add_all(&over_best, p50_ns, frames * run->phases[i].best_ns);
+        add_all(&efficiency, frames * run->phases[i].ideal_ns, p50_ns);
     }
     out->p50_over_oracle = value_of(over_oracle);
     out->p50_over_best = value_of(over_best);
@@ -217,8 +227,8 @@ bool report_figures(const struct report_run *run, uint32_t policy, uint32_t phas
 
 void report_reasons(const struct report_run *run, uint32_t policy, struct report_reason_figures out[REPORT_REASONS])
 {
-    struct quotient predicted[REPORT_REASONS] = {{0, 0}}, measured[REPORT_REASONS] = {{0, 0}};
-    struct quotient error[REPORT_REASONS] = {{0, 0}}, rival[REPORT_REASONS] = {{0, 0}};
+    struct quotient predicted[REPORT_REASONS] = {{0}}, measured[REPORT_REASONS] = {{0}};
+    struct quotient error[REPORT_REASONS] = {{0}}, rival[REPORT_REASONS] = {{0}};
     size_t frames[REPORT_REASONS] = {0};
     for (size_t i = 0; i < run->session_count; i++) {
         const struct report_session *session = &run->sessions[i];

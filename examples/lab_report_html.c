@@ -141,6 +141,22 @@ void html_text_cut(struct html *html, const char *text, unsigned characters)
     }
 }
 
+void html_text_middle(struct html *html, const char *text, unsigned characters)
+{
+    const unsigned char *from = (const unsigned char *)(text ? text : "");
+    unsigned count = 0, bytes, tail = characters / 3;
+    for (const unsigned char *at = from; *at; at += bytes, count++)
+        decode(at, &bytes);
+    if (count <= characters) {
+        html_text(html, text);
+        return;
+    }
+    html_text_cut(html, text, characters - tail);
+    for (unsigned i = 0; i < count - tail; i++, from += bytes)
+        decode(from, &bytes);
+    html_text(html, (const char *)from);
+}
+
 void html_text(struct html *html, const char *text)
 {
     html_text_cut(html, text, UINT_MAX);

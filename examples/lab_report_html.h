@@ -29,6 +29,9 @@ void html_text(struct html *html, const char *text);
 /* As above, at most `characters` of it, the last being an ellipsis if there are more. */
 void html_text_cut(struct html *html, const char *text, unsigned characters);
 
+/* As above, but it is the middle that is left out: what tells devices of one name from each other stands at the end. */
+void html_text_middle(struct html *html, const char *text, unsigned characters);
+
 /* A coordinate: one decimal, no more characters than it needs. Zero if not finite. */
 void html_coordinate(struct html *html, double value);
 

@@ -688,8 +688,8 @@ static void definitions(const struct chapter *chapter)
     if (run->in_flight > 1)
         html_raw(
             out,
-            "<p class=\"note\">Several frames were under way at once: T counts the wait behind the frame before too."
-            " Frames per second counts each moment once.</p>\n");
+            "<p class=\"note\">Several frames were under way at once: T is the part of a frame's wall time in which no"
+            " earlier frame was under way, what a stream of such frames pays.</p>\n");
 }
 
 /* --- The page -------------------------------------------------------------------------------------------------------- */
