@@ -713,9 +713,12 @@ static void run_title(struct html *out, const struct report_run *run)
 
 static void run_subtitle(struct html *out, const struct report_run *run)
 {
+    uint32_t policies = 0; /* without the oracle, which is none that one could use */
+    for (uint32_t i = 0; i < run->policy_count; i++)
+        policies += strcmp(run->policies[i], "oracle") != 0;
     html_raw(out, "<p class=\"sub\">");
     html_format(out, "<span class=\"badge\">%s</span> %u polic%s, ", is_simulated(run) ? "simulation" : "measured",
-                run->policy_count, run->policy_count == 1 ? "y" : "ies");
+                policies, policies == 1 ? "y" : "ies");
     whole_number(out, run->frames);
     html_raw(out, " frames each");
     if (run->host && *run->host && !is_simulated(run)) {
