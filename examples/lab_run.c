@@ -28,7 +28,8 @@ enum {
     BALANCE_FRAMES = 9,
     REFINE_EVERY = 2,  /* rounds: the sweep looks closer around the best split */
     PROPOSE_EVERY = 3, /* rounds: policies' splits are swept, too */
-    SECOND_CHANCE = 4, /* rounds: splits that looked bad get another turn; they may have met with noise */
+    TURNS = 12,        /* of splits in a round, at least */
+    SECOND_CHANCE = 6, /* rounds: splits that looked bad get another turn; they may have met with noise */
     WORK_STEPS = 6,
     WORK_MOST = 10000000,
     DELAY_STEPS_MOST = 1 << 28
@@ -290,11 +291,24 @@ static bool sweep_round(struct run *run, uint32_t phase, uint32_t round)
     if (round % PROPOSE_EVERY == 1) /* no policy is to know a better split than the sweep */
         for (uint32_t i = 0; i < run->options->policy_count; i++)
             lab_sweep_propose(&run->sweep, run->policies[i].rows);
-    double best_ns = round % SECOND_CHANCE == 0 ? INFINITY : lab_sweep_best_ns(&run->sweep);
-    for (uint32_t i = 0; i < run->sweep.count; i++) {
-        uint32_t candidate = (i + round) % run->sweep.count;
-        if (lab_sweep_wanted(&run->sweep, candidate, best_ns) && !take_turn(run, candidate, phase))
-            return false;
+    /* Once the first splits have fallen behind, the others get their turns. */
+    struct lab_spread best = round % SECOND_CHANCE ? lab_sweep_best(&run->sweep) : (struct lab_spread){.count = 0};
+    bool taken[LAB_CANDIDATES_MAX];
+    for (uint32_t c = 0; c < run->sweep.count; c++)
+        taken[c] = lab_sweep_wanted(&run->sweep, c, &best);
+    for (uint32_t turns = 0; turns < TURNS;) {
+        uint32_t before = turns;
+        for (uint32_t i = 0; i < run->sweep.count; i++) {
+            uint32_t candidate = (i + round) % run->sweep.count;
+            bool alone = candidate < run->device_count;
+            if (!taken[candidate] || (alone && before > 0))
+                continue;
+            if (!take_turn(run, candidate, phase))
+                return false;
+            turns += !alone;
+        }
+        if (turns == before)
+            break;
     }
     return true;
 }

@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum { FEW_TURNS = 2 };
-static const double hopeless = 1.12;     /* times the best median: not worth more samples */
+/* What is further behind the best median gets no more samples: so much of it, or so many times the error of the medians. */
+static const double behind = 0.02, errors = 2.5;
 static const double smooth_over = 0.005; /* of the frame's rows */
 
 /* --- Candidates ---------------------------------------------------------------------------------------------------- */
@@ -207,13 +208,13 @@ static uint32_t best_of(const struct lab_spread *spreads, uint32_t count)
     return best;
 }
 
-static uint32_t best_so_far(const struct lab_sweep *sweep, double *p50_ns)
+static uint32_t best_so_far(const struct lab_sweep *sweep, struct lab_spread *best_spread)
 {
     struct lab_spread spreads[LAB_CANDIDATES_MAX];
     for (uint32_t c = 0; c < sweep->count; c++)
         spreads[c] = lab_spread_of(sweep->candidates[c].ns, sweep->candidates[c].count);
     uint32_t best = best_of(spreads, sweep->count);
-    *p50_ns = best == UINT32_MAX ? 0 : spreads[best].p50_ns;
+    *best_spread = best == UINT32_MAX ? (struct lab_spread){.count = 0} : spreads[best];
     return best;
 }
 
@@ -235,28 +236,32 @@ void lab_sweep_propose(struct lab_sweep *sweep, const uint32_t *rows)
 void lab_sweep_refine(struct lab_sweep *sweep)
 {
     static const double steps[] = {0.02, 0.01, 0.005, 0.002}; /* of the frame's rows */
-    double p50_ns, step = steps[sweep->refined++ % 4];
-    uint32_t best = best_so_far(sweep, &p50_ns);
+    struct lab_spread spread;
+    double step = steps[sweep->refined++ % 4];
+    uint32_t best = best_so_far(sweep, &spread), base[COX_DEVICES_MAX];
     if (best == UINT32_MAX || best < sweep->device_count)
         return;
-    uint32_t base[COX_DEVICES_MAX];
     memcpy(base, sweep->candidates[best].rows, sizeof base);
     propose_around(sweep, base, &step, 1);
 }
 
-double lab_sweep_best_ns(const struct lab_sweep *sweep)
+struct lab_spread lab_sweep_best(const struct lab_sweep *sweep)
 {
-    double p50_ns;
-    best_so_far(sweep, &p50_ns);
-    return p50_ns;
+    struct lab_spread best;
+    best_so_far(sweep, &best);
+    return best;
 }
 
-bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate, double best_ns)
+bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate, const struct lab_spread *best)
 {
     const struct lab_candidate *c = &sweep->candidates[candidate];
-    if (candidate < sweep->device_count || c->count < (size_t)FEW_TURNS * sweep->turn)
+    if (candidate < sweep->device_count || c->count < (size_t)FEW_TURNS * sweep->turn || !best->count)
         return true;
-    return lab_spread_of(c->ns, c->count).p50_ns <= hopeless * best_ns;
+    /* The error of a median of n values is 1.25 sigma / sqrt(n); nine of ten values lie below 1.28 sigma. */
+    double sigma = (best->p90_ns - best->p50_ns) / 1.28;
+    double error = 1.25 * sigma * sqrt(1.0 / (double)best->count + 1.0 / (double)c->count);
+    double margin = fmax(behind * best->p50_ns, errors * error);
+    return lab_spread_of(c->ns, c->count).p50_ns <= best->p50_ns + margin;
 }
 
 /* Samples of the even or of the odd turns. */

@@ -52,17 +52,18 @@ bool lab_sweep_add(struct lab_sweep *sweep, uint32_t candidate, double ns);
 void lab_sweep_mark(struct lab_sweep *sweep);
 void lab_sweep_undo(struct lab_sweep *sweep);
 
-/* The least median so far; 0 = there is none. */
-double lab_sweep_best_ns(const struct lab_sweep *sweep);
-
-/* Whether more samples of it can matter: it is a device alone, has few yet, or is not far from the best. */
-bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate, double best_ns);
-
 /* Order statistics of one candidate; all 0 without samples. */
 struct lab_spread {
     double mean_ns, p50_ns, p90_ns, p99_ns;
     size_t count;
 };
+/* The best one so far, to compare the others with. All 0: there is none. */
+struct lab_spread lab_sweep_best(const struct lab_sweep *sweep);
+
+/* Whether more samples of it can matter: it is a device alone, has few yet, or is not so far behind the best that noise cannot
+ * explain it. */
+bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate, const struct lab_spread *best);
+
 struct lab_spread lab_spread_of(const double *ns, size_t count);
 
 struct lab_swept {

@@ -503,6 +503,37 @@ Test(lab_sweep, the_oracle_need_not_share)
     lab_sweep_end(&sweep);
 }
 
+Test(lab_sweep, what_noise_cannot_explain_gets_no_more_samples)
+{
+    struct lab_sweep sweep;
+    const uint32_t rows[4][2] = {{500, 500}, {510, 490}, {520, 480}, {530, 470}};
+    lab_sweep_begin(&sweep, 2, 1000, 1, 3);
+    for (int i = 0; i < 4; i++)
+        lab_sweep_propose(&sweep, rows[i]);
+    struct lab_spread best = lab_sweep_best(&sweep);
+    for (uint32_t c = 0; c < 6; c++)
+        cr_assert(lab_sweep_wanted(&sweep, c, &best), "nothing is known of it");
+    for (int i = 0; i < 20; i++) {
+        double noise = 2 * (i % 10 - 4.5); /* ninety per cent below 7 */
+        lab_sweep_add(&sweep, 0, 3000 + noise);
+        lab_sweep_add(&sweep, 2, 1000 + noise);
+        lab_sweep_add(&sweep, 3, 1015 + noise);
+        lab_sweep_add(&sweep, 4, 1030 + noise);
+    }
+    lab_sweep_add(&sweep, 5, 2000);
+    best = lab_sweep_best(&sweep);
+    cr_assert_float_eq(best.p50_ns, 1000, 1);
+    cr_assert(lab_sweep_wanted(&sweep, 0, &best), "a device alone always is");
+    cr_assert(lab_sweep_wanted(&sweep, 3, &best), "near enough");
+    cr_assert_not(lab_sweep_wanted(&sweep, 4, &best));
+    cr_assert(lab_sweep_wanted(&sweep, 5, &best), "one sample says little");
+    for (int i = 0; i < 20; i++) /* with ten times the noise it may be as good */
+        lab_sweep_add(&sweep, 2, 1000 + 20 * (i % 10 - 4.5));
+    best = lab_sweep_best(&sweep);
+    cr_assert(lab_sweep_wanted(&sweep, 4, &best));
+    lab_sweep_end(&sweep);
+}
+
 Test(lab_sweep, what_was_disturbed_is_forgotten)
 {
     struct lab_sweep sweep;
