@@ -267,8 +267,8 @@ static uint32_t usable_devices(struct cox__adaptive *state, const struct cox_sch
     return usable;
 }
 
-/* One device that is left out, to be measured. */
-static void probe(struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t set, struct cox_split *out)
+/* One device that is left out, to be measured. Returns whether a band was moved for it. */
+static bool probe(struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t set, struct cox_split *out)
 {
     uint32_t due = view->device_count;
     for (uint32_t d = 0; d < view->device_count; d++) {
@@ -286,7 +286,7 @@ static void probe(struct cox__adaptive *state, const struct cox_sched_view *view
             due = d;
     }
     if (due == view->device_count)
-        return;
+        return false;
     uint32_t least = cox__adaptive_least(view);
     uint32_t rows = view->rows / SHADOW_PART / view->granule * view->granule;
     rows = rows < least ? least : rows;
@@ -299,7 +299,7 @@ static void probe(struct cox__adaptive *state, const struct cox_sched_view *view
             if (out->bands[i].rows > out->bands[largest].rows)
                 largest = i;
         if (out->band_count == 0 || out->band_count >= COX_BANDS_MAX || out->bands[largest].rows < 2 * (uint64_t)least)
-            return;
+            return false;
         memmove(&out->bands[largest + 1], &out->bands[largest], (out->band_count - largest) * sizeof out->bands[0]);
         out->band_count++;
         out->bands[largest] = (struct cox_band){due, out->bands[largest + 1].first_row, least};
@@ -309,6 +309,7 @@ static void probe(struct cox__adaptive *state, const struct cox_sched_view *view
     }
     device->out = 0;
     device->pause = device->pause * 2 > PAUSE_MAX ? PAUSE_MAX : device->pause * 2;
+    return !view->shadow;
 }
 
 static void put_bands(const struct cox_sched_view *view, const struct cox__held *held, struct cox_split *out)
@@ -339,180 +340,192 @@ static double allowance(const struct cox__adaptive *state, const struct cox_sche
     return fmax(0, ALLOW_ERRORS * sqrt(variance) - ALLOW_FREE);
 }
 
-/* --- energy --- */
-
-/* What the chooser says of this frame. */
-static void ask_chooser(struct cox__adaptive *state, const struct cox_sched_view *view,
-                        struct cox__energy_choice *choice)
+/* A frame later: what is known ages. Returns whether nothing was ever measured. */
+static bool age(struct cox__adaptive *state, const struct cox_sched_view *view, bool shared)
 {
+    double mean = cox__profile_age(&state->profile);
+    bool first = true;
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        struct cox__adaptive_device *device = &state->devices[d];
+        if (!device->measured)
+            continue;
+        first = false;
+        if (mean != 1)
+            cox__estimate_stretch(&device->estimate, mean);
+        cox__estimate_age(&device->estimate);
+        if (!(device->alone > 0) && device->solo_ns > 0 && device->estimate.frames >= SETTLED && shared)
+            device->alone = fmax(0.1, fmin(1.5, device->solo_ns / cox__adaptive_frame_ns(device, view->rows)));
+    }
+    return first;
+}
+
+/* What is being decided for a frame. */
+struct decision {
+    bool timed;   /* there are times, not only hints */
+    bool first;   /* nothing was measured yet */
+    bool changed; /* the set of usable devices */
+    bool trial;   /* of another set of devices */
+    bool suspect; /* a device that is to work may have become slow */
+    uint32_t usable, set;
+    uint32_t least; /* rows of a band */
+    enum cox_reason reason;
+    struct cox__tail_device plan[COX_DEVICES_MAX];
+    struct cox__held split;
+    double end_ns[COX_DEVICES_MAX]; /* of each device's band */
+    double ns, rival_ns;            /* the frame's time, and that of the way not taken */
+};
+
+/* Why a split is not the one before. */
+static enum cox_reason reason_of(const struct cox__adaptive *state, const struct cox_sched_view *view,
+                                 const struct decision *decision)
+{
+    if (decision->first)
+        return state->recalled ? COX_REASON_RECALLED : decision->timed ? COX_REASON_CALIBRATION : COX_REASON_FIRST;
+    if (decision->changed)
+        return COX_REASON_DEVICES;
+    if (decision->trial)
+        return COX_REASON_TRIAL;
+    if (state->changed || decision->suspect)
+        return COX_REASON_CHANGED;
+    if (decision->set != decision->usable)
+        return COX_REASON_SUBSET;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        if (decision->plan[d].in && decision->split.count[d] == 0)
+            return COX_REASON_DROPPED;
+    return COX_REASON_BALANCED;
+}
+
+/* The split for the shortest time: the one planned, or the one in use while that is good enough. */
+static void decide_time(struct cox__adaptive *state, const struct cox_sched_view *view, double pool_work,
+                        struct decision *decision)
+{
+    struct cox__held *next = &decision->split;
+    struct cox__held *held = &state->held;
+    lay_out(state, view, decision->plan, pool_work, decision->least, next);
+    next->devices = decision->set;
+    decision->ns = held_ns(state, view, next, decision->plan, decision->end_ns);
+    bool fits = held->valid && held->rows == view->rows && held->granule == view->granule &&
+                held->least == decision->least && held->devices == decision->set &&
+                (view->pool || held->pool_rows == 0);
+    if (fits && !decision->trial && !decision->changed && !decision->suspect) {
+        double end_ns[COX_DEVICES_MAX];
+        decision->rival_ns = held_ns(state, view, held, decision->plan, end_ns);
+        if (state->changed == 0 && stays(state, next, decision->ns, decision->rival_ns)) {
+            double planned_ns = decision->ns;
+            *next = *held;
+            memcpy(decision->end_ns, end_ns, view->device_count * sizeof *end_ns);
+            decision->ns = decision->rival_ns;
+            decision->rival_ns = planned_ns;
+            decision->reason = COX_REASON_KEPT;
+            return;
+        }
+    }
+    decision->reason = reason_of(state, view, decision);
+    if (!decision->trial && !decision->suspect)
+        *held = *next;
+}
+
+/* The split for the least energy; false = that is the one for the shortest time. */
+static bool decide_energy(struct cox__adaptive *state, const struct cox_sched_view *view, double own_ns,
+                          struct decision *decision)
+{
+    if (!state->energy || !decision->timed || decision->first)
+        return false;
     struct cox_cost together[COX_DEVICES_MAX], alone[COX_DEVICES_MAX];
     double noise[COX_DEVICES_MAX];
     for (uint32_t d = 0; d < view->device_count; d++) {
         const struct cox__adaptive_device *device = &state->devices[d];
-        const struct cox__estimate *estimate = &device->estimate;
         double factor = device->alone > 0 ? device->alone : 1;
-        together[d] = (struct cox_cost){.usable = view->devices[d].usable,
-                                        .fixed_ns = estimate->x[COX__FIRST],
-                                        .ns_per_row = estimate->x[COX__PER_ROW]};
-        alone[d] = (struct cox_cost){.usable = view->devices[d].usable,
-                                     .fixed_ns = factor * together[d].fixed_ns,
-                                     .ns_per_row = factor * together[d].ns_per_row};
-        noise[d] = sqrt(estimate->variance);
+        together[d] = (struct cox_cost){true, device->estimate.x[COX__FIRST], device->estimate.x[COX__PER_ROW]};
+        alone[d] = (struct cox_cost){true, factor * together[d].fixed_ns, factor * together[d].ns_per_row};
+        noise[d] = sqrt(device->estimate.variance);
     }
-    const struct cox__energy_costs costs = {.together = together, .alone = alone, .noise = noise};
-    cox__energy_choose(&state->chooser, view, &costs, choice);
+    struct cox__energy_costs costs = {together, alone, noise, own_ns};
+    struct cox__energy_choice choice;
+    cox__energy_choose(&state->chooser, view, &costs, &choice);
+    if (decision->suspect)
+        cox__energy_forget(&state->chooser, view->frame);
+    if (choice.own)
+        return false;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        decision->plan[d].work = choice.rows[d];
+    lay_out(state, view, decision->plan, 0, decision->least, &decision->split);
+    decision->ns = held_ns(state, view, &decision->split, decision->plan, decision->end_ns);
+    decision->rival_ns = own_ns;
+    decision->set = 0;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        decision->set |= decision->split.count[d] > 0 ? 1u << d : 0;
+    decision->reason = choice.role == COX__ENERGY_TRIAL ? COX_REASON_TRIAL : COX_REASON_ENERGY;
+    state->held.valid = false;
+    return true;
 }
 
-/* Split as the chooser says: bands of so much work, nothing kept back. */
-static void split_frugally(struct cox__adaptive *state, const struct cox_sched_view *view,
-                           const struct cox__energy_choice *choice, struct cox_split *out)
+/* Remember how the frame was split until it is observed. */
+static void open_slot(struct cox__adaptive *state, const struct cox_sched_view *view, const struct decision *decision,
+                      const struct cox_split *split)
 {
-    struct cox__tail_device plan[COX_DEVICES_MAX];
-    double factors[COX_DEVICES_MAX], end_ns[COX_DEVICES_MAX];
-    struct cox__held next;
-    uint32_t set = 0;
-    for (uint32_t d = 0; d < view->device_count; d++) {
-        factors[d] = 1;
-        set |= choice->rows[d] > 0 ? 1u << d : 0;
-    }
-    fill_plan(state, view, set, factors, plan);
-    for (uint32_t d = 0; d < view->device_count; d++)
-        plan[d].work = choice->rows[d];
-    lay_out(state, view, plan, 0, cox__adaptive_least(view), &next);
-    put_bands(view, &next, out);
-    out->predicted_ns = cox__layout_ns(held_ns(state, view, &next, plan, end_ns));
-    for (uint32_t d = 0; d < view->device_count; d++)
-        out->device_ns[d] = cox__layout_ns(end_ns[d] * (1 + allowance(state, view, d, &next)));
-    out->reason = choice->role == COX__ENERGY_TRIAL ? COX_REASON_TRIAL : COX_REASON_ENERGY;
-    state->held.valid = false;
+    double share = cox__reserve_share(&state->reserve);
     struct cox__slot *slot = &state->slots[view->frame % COX__SLOTS];
-    *slot = (struct cox__slot){.frame = view->frame, .used = true, .rows = view->rows, .devices = set, .launched = set};
+    *slot = (struct cox__slot){.frame = view->frame,
+                               .used = true,
+                               .trial = decision->trial,
+                               .replay = split->pool_rows > 0 && !decision->suspect,
+                               .early = share,
+                               .rows = view->rows,
+                               .devices = decision->set};
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        if (!decision->plan[d].in || decision->plan[d].early <= share)
+            continue;
+        slot->early = fmax(slot->early, decision->plan[d].early);
+        slot->replay = false; /* the devices' bands were to end at different times */
+    }
+    for (uint32_t i = 0; i < split->band_count; i++)
+        slot->launched |= 1u << split->bands[i].device;
 }
 
 static cox_status adaptive_split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
 {
     struct cox__adaptive *state = memory;
-    bool changed;
-    uint32_t usable = usable_devices(state, view, &changed);
-    if (usable == 0)
+    struct decision decision = {.first = true};
+    decision.usable = usable_devices(state, view, &decision.changed);
+    if (decision.usable == 0)
         return COX_E_NO_DEVICE;
+    if (state->launch_count > 0 && state->observed + (view->in_flight > 1 ? view->in_flight : 1) <= view->frame)
+        cox__adaptive_digest(state); /* nobody said that the frame was over */
     state->rows = view->rows;
-    out->reason = COX_REASON_BALANCED;
-    out->shadow = (struct cox_band){0};
-    out->rival_ns = 0;
-    out->pool_first_row = out->pool_rows = 0;
+    decision.timed = estimates(state, view);
+    decision.first = age(state, view, (decision.usable & (decision.usable - 1)) != 0);
+    decision.least = cox__adaptive_least(view);
+    decision.set = decision.usable;
+    if (!state->energy || !decision.timed)
+        decision.set = cox__adaptive_set(state, view, decision.usable, decision.changed, decision.timed);
+    decision.trial = decision.set != state->company.in_use && !state->energy;
 
-    bool timed = estimates(state, view);
-    double mean = cox__profile_age(&state->profile);
-    bool first = true;
-    for (uint32_t d = 0; d < view->device_count; d++) {
-        struct cox__adaptive_device *device = &state->devices[d];
-        first &= !device->measured;
-        if (!device->measured)
-            continue;
-        if (mean != 1)
-            cox__estimate_stretch(&device->estimate, mean);
-        cox__estimate_age(&device->estimate);
-        if (!(device->alone > 0) && device->solo_ns > 0 && device->estimate.frames >= SETTLED &&
-            (usable & (usable - 1)) != 0)
-            device->alone = fmax(0.1, fmin(1.5, device->solo_ns / cox__adaptive_frame_ns(device, view->rows)));
-    }
-
-    struct cox__energy_choice choice = {.own = true};
-    if (state->energy && timed && !first) {
-        ask_chooser(state, view, &choice);
-        if (!choice.own) {
-            split_frugally(state, view, &choice, out);
-            return COX_OK;
-        }
-    }
-
-    uint32_t set = cox__adaptive_set(state, view, usable, changed, timed);
-    bool trial = set != state->company.in_use;
-    double factors[COX_DEVICES_MAX];
-    cox__adaptive_factors(state, set, factors);
-    struct cox__tail_device plan[COX_DEVICES_MAX];
-    fill_plan(state, view, set, factors, plan);
-    uint32_t least = cox__adaptive_least(view);
-    for (uint32_t d = 0; first && view->pool && d < view->device_count; d++)
-        plan[d].early = EARLY_FIRST;
-    double pool_work;
-    double level = cox__tail_plan(plan, view->device_count, view->rows, least, view->pool, &pool_work);
-
-    struct cox__held next;
-    lay_out(state, view, plan, pool_work, least, &next);
-    next.devices = set;
-    double next_end[COX_DEVICES_MAX], held_end[COX_DEVICES_MAX];
-    double next_time = held_ns(state, view, &next, plan, next_end);
-    double *end_ns = next_end;
-    double time = next_time;
-    const struct cox__held *held = &state->held;
-    bool suspect = false;
+    double factors[COX_DEVICES_MAX], pool_work;
+    cox__adaptive_factors(state, decision.set, factors);
+    fill_plan(state, view, decision.set, factors, decision.plan);
+    for (uint32_t d = 0; decision.first && !state->recalled && view->pool && d < view->device_count; d++)
+        decision.plan[d].early = EARLY_FIRST;
+    double own_ns = cox__tail_plan(decision.plan, view->device_count, view->rows, decision.least, view->pool,
+                                   &pool_work);
     for (uint32_t d = 0; d < view->device_count; d++)
-        suspect |= plan[d].suspect > 1 && plan[d].work > 0;
-    if (held->valid && !trial && !changed && !suspect && held->rows == view->rows && held->granule == view->granule &&
-        held->least == least && held->devices == set && (view->pool || held->pool_rows == 0)) {
-        double held_time = held_ns(state, view, held, plan, held_end);
-        out->rival_ns = cox__layout_ns(held_time);
-        if (state->changed == 0 && stays(state, &next, next_time, held_time)) {
-            out->reason = COX_REASON_KEPT;
-            out->rival_ns = cox__layout_ns(next_time);
-            next = *held;
-            end_ns = held_end;
-            time = held_time;
-        }
-    }
-    if (out->reason != COX_REASON_KEPT) {
-        bool left_out = false;
-        for (uint32_t d = 0; d < view->device_count; d++)
-            left_out |= plan[d].in && next.count[d] == 0;
-        if (first)
-            out->reason = state->recalled ? COX_REASON_RECALLED : timed ? COX_REASON_CALIBRATION : COX_REASON_FIRST;
-        else if (changed)
-            out->reason = COX_REASON_DEVICES;
-        else if (trial)
-            out->reason = COX_REASON_TRIAL;
-        else if (state->changed || suspect)
-            out->reason = COX_REASON_CHANGED;
-        else if (set != usable)
-            out->reason = COX_REASON_SUBSET;
-        else if (left_out)
-            out->reason = COX_REASON_DROPPED;
-        if (!trial && !suspect)
-            state->held = next;
-    }
+        decision.suspect |= decision.plan[d].suspect > 1 && decision.plan[d].work > 0;
+    bool own = !decide_energy(state, view, own_ns, &decision);
+    if (own)
+        decide_time(state, view, pool_work, &decision);
     state->changed = 0;
-    put_bands(view, &next, out);
-    for (uint32_t d = 0; d < view->device_count; d++)
-        out->device_ns[d] = timed ? cox__layout_ns(end_ns[d] * (1 + allowance(state, view, d, &next))) : 0;
-    out->predicted_ns = timed ? cox__layout_ns(time) : 0;
-    if (!timed)
-        out->rival_ns = 0;
-    if (!first && !trial)
-        probe(state, view, set, out);
-    if (choice.role == COX__ENERGY_LEAST && !trial && out->reason == COX_REASON_KEPT)
-        out->reason = COX_REASON_ENERGY;
-    if (trial || out->reason == COX_REASON_PROBE)
-        cox__energy_forget(&state->chooser, view->frame);
-    (void)level;
-    double early = cox__reserve_share(&state->reserve);
-    bool even = true;
-    for (uint32_t d = 0; d < view->device_count; d++)
-        if (plan[d].in && plan[d].early > early) {
-            early = plan[d].early;
-            even = false;
-        }
 
-    struct cox__slot *slot = &state->slots[view->frame % COX__SLOTS];
-    *slot = (struct cox__slot){.frame = view->frame,
-                               .used = true,
-                               .trial = trial,
-                               .replay = out->pool_rows > 0 && even && !suspect,
-                               .early = early,
-                               .rows = view->rows,
-                               .devices = set};
-    for (uint32_t i = 0; i < out->band_count; i++)
-        slot->launched |= 1u << out->bands[i].device;
+    *out = (struct cox_split){.reason = decision.reason};
+    put_bands(view, &decision.split, out);
+    if (decision.timed) {
+        out->predicted_ns = cox__layout_ns(decision.ns);
+        out->rival_ns = cox__layout_ns(decision.rival_ns);
+        for (uint32_t d = 0; d < view->device_count; d++)
+            out->device_ns[d] = cox__layout_ns(decision.end_ns[d] * (1 + allowance(state, view, d, &decision.split)));
+    }
+    if (own && !decision.first && !decision.trial && probe(state, view, decision.set, out) && state->energy)
+        cox__energy_forget(&state->chooser, view->frame);
+    open_slot(state, view, &decision, out);
     return COX_OK;
 }
 
