@@ -3,6 +3,7 @@
 #include "energy.h"
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROWS = 1080, GRANULE = 8, LAG_MAX = 16 };
@@ -560,4 +561,62 @@ Test(energy, survives_costs_that_are_none)
                                                .frame = view.frame, .period_ns = 5000000, .joules = 0.1});
         }
     }
+}
+
+/* The policy around it: bands observed one by one, no pool. Returns joules a frame of the last quarter. */
+static double run_adaptive(struct machine *m, uint32_t frames, enum cox_objective objective, uint32_t *reasons)
+{
+    const struct cox_policy *policy = cox_policy_find("adaptive");
+    void *state = calloc(1, policy->state_bytes(m->count));
+    struct cox_sched_device devices[COX_DEVICES_MAX];
+    struct cox_sched_view view;
+    struct cox_policy_options options = {.objective = objective, .deadline_ns = (uint64_t)m->deadline_ns};
+    double sum = 0;
+    m->random = 99;
+    look_at(m, devices, &view);
+    cr_assert_eq(policy->init(state, &view, &options), COX_OK);
+    for (uint32_t f = 0; f < frames; f++) {
+        struct cox_split split = {0};
+        uint32_t rows[COX_DEVICES_MAX] = {0};
+        char why[200] = "";
+        view.frame = f;
+        cr_assert_eq(policy->split(state, &view, &split), COX_OK);
+        cr_assert_eq(cox_split_check(&split, &view, why, sizeof why), COX_OK, "%s", why);
+        reasons[split.reason]++;
+        double latest = 0, ns, joules;
+        for (uint32_t b = 0; b < split.band_count; b++) {
+            const struct cox_band *band = &split.bands[b];
+            const struct device *device = &m->devices[band->device];
+            double took = (device->fixed_ns + device->ns_per_row * band->rows) * jitter(m);
+            latest = fmax(latest, took);
+            rows[band->device] += band->rows;
+            policy->observe(state, &(struct cox_measurement){.frame = f,
+                                                             .device = band->device,
+                                                             .first_row = band->first_row,
+                                                             .rows = band->rows,
+                                                             .wall_ns = (uint64_t)took});
+        }
+        price(m, rows, &ns, &joules);
+        if (f >= frames / 4 * 3)
+            sum += joules / (frames - frames / 4 * 3);
+        policy->observe_frame(state, &(struct cox_frame_measurement){.frame = f,
+                                                                     .wall_ns = (uint64_t)latest,
+                                                                     .period_ns = (uint64_t)latest,
+                                                                     .joules = joules});
+    }
+    free(state);
+    return sum;
+}
+
+Test(energy, is_what_adaptive_makes_small_if_asked_to)
+{
+    uint32_t timely[64] = {0}, frugal[64] = {0};
+    struct machine m = cpu_and_gpu();
+    m.deadline_ns = 11e6;
+    double shortest = run_adaptive(&m, 800, COX_OBJECTIVE_TIME, timely);
+    cr_assert_eq(timely[COX_REASON_ENERGY], 0);
+    double least = run_adaptive(&m, 800, COX_OBJECTIVE_ENERGY, frugal);
+    cr_assert_gt(frugal[COX_REASON_ENERGY], 400);
+    cr_assert_gt(frugal[COX_REASON_TRIAL], 0);
+    cr_assert_lt(least, 0.7 * shortest, "%g J, for the shortest time %g J", least, shortest);
 }
