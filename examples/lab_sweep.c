@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW_TURNS = 2 };
+enum { FEW_TURNS = 2, ENOUGH_TURNS = 4 };
 /* What is further behind the best median gets no more samples: so much of it, or so many times the error of the medians. */
 static const double behind = 0.02, errors = 2.5;
 static const double smooth_over = 0.005; /* of the frame's rows */
@@ -313,13 +313,19 @@ static double smoothed(const struct lab_sweep *sweep, const struct lab_spread *s
     return sum / weights;
 }
 
-/* The best split by what the samples say of it and of its neighbours. UINT32_MAX = there is none. */
+/* The best split by what the samples say of it and of its neighbours. UINT32_MAX = there is none. One with few turns may have met
+ * with luck in all of them: the frames of a turn are alike. */
 static uint32_t choose(const struct lab_sweep *sweep, const struct lab_spread *spreads)
 {
     uint32_t best = UINT32_MAX;
     double best_ns = 0;
+    size_t most = 0, enough = (size_t)ENOUGH_TURNS * sweep->turn;
+    for (uint32_t c = 0; c < sweep->count; c++)
+        most = spreads[c].count > most ? spreads[c].count : most;
+    if (enough > most / 2)
+        enough = most / 2;
     for (uint32_t c = 0; c < sweep->count; c++) {
-        double ns = smoothed(sweep, spreads, c);
+        double ns = spreads[c].count >= enough ? smoothed(sweep, spreads, c) : 0;
         if (ns > 0 && (best == UINT32_MAX || ns < best_ns)) {
             best = c;
             best_ns = ns;

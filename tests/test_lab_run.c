@@ -534,6 +534,27 @@ Test(lab_sweep, what_noise_cannot_explain_gets_no_more_samples)
     lab_sweep_end(&sweep);
 }
 
+Test(lab_sweep, a_lucky_turn_makes_no_oracle)
+{
+    struct lab_sweep sweep;
+    struct lab_swept oracle;
+    const uint32_t rows[2][2] = {{500, 500}, {600, 400}};
+    lab_sweep_begin(&sweep, 2, 1000, 1, 3);
+    lab_sweep_propose(&sweep, rows[0]);
+    lab_sweep_propose(&sweep, rows[1]);
+    for (int i = 0; i < 24; i++)
+        lab_sweep_add(&sweep, 2, 1000 + i);
+    for (int i = 0; i < 3; i++)
+        lab_sweep_add(&sweep, 3, 500 + i);
+    cr_assert(lab_sweep_oracle(&sweep, &oracle));
+    cr_assert_eq(oracle.candidate, 2);
+    for (int i = 0; i < 21; i++)
+        lab_sweep_add(&sweep, 3, 500 + i);
+    cr_assert(lab_sweep_oracle(&sweep, &oracle));
+    cr_assert_eq(oracle.candidate, 3);
+    lab_sweep_end(&sweep);
+}
+
 Test(lab_sweep, what_was_disturbed_is_forgotten)
 {
     struct lab_sweep sweep;
