@@ -221,6 +221,7 @@ static void record_references(const struct job *job, int32_t device)
     uint32_t device_count = job->world->device_count;
     for (uint32_t p = 0; p < job->phase_count; p++) {
         size_t count = 0;
+        double total_ns = 0;
         double shares[COX_DEVICES_MAX] = {0}, sum = 0;
         for (uint64_t f = job->phases[p].first_frame; f < end_of(job, p); f++) {
             const struct lab_sim_frame *frame = &job->frames[f];
@@ -230,14 +231,18 @@ static void record_references(const struct job *job, int32_t device)
                 shares[d] += frame->rows[d];
             }
             sum += (double)rows;
-            if (device < 0 || frame->rows[device] == rows)
-                job->values[count++] = frame->wall_ns;
+            if (device >= 0 && frame->rows[device] != rows)
+                continue;
+            total_ns += frame->wall_ns;
+            job->values[count++] = frame->wall_ns;
         }
         for (uint32_t d = 0; d < device_count; d++)
             shares[d] = sum > 0 ? shares[d] / sum : 0;
-        if (count)
-            lab_store_reference(job->store, p, device, figures_quantile(job->values, count, 0.5), count,
-                                device < 0 ? shares : NULL, device < 0 ? device_count : 0);
+        if (!count)
+            continue;
+        lab_store_reference(job->store, p, device, figures_quantile(job->values, count, 0.5), count,
+                            device < 0 ? shares : NULL, device < 0 ? device_count : 0);
+        lab_store_reference_mean(job->store, p, device, total_ns / (double)count);
     }
 }
 

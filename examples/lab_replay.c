@@ -2,7 +2,9 @@
 #include "lab_replay.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A factor beyond these is a stopped clock or a program that was stopped, not a device. */
 static const double FACTOR_MIN = 0.02, FACTOR_MAX = 1000;
@@ -442,13 +444,32 @@ void lab_replay_destroy(struct lab_replay **replay)
     *replay = NULL;
 }
 
+bool lab_replay_policy(const char *name, struct cox_policy *policy)
+{
+    static const char no_pool[] = ":no-pool";
+    char base[64];
+    snprintf(base, sizeof base, "%s", name);
+    size_t length = strlen(base);
+    bool without = length > strlen(no_pool) && strcmp(base + length - strlen(no_pool), no_pool) == 0;
+    if (without)
+        base[length - strlen(no_pool)] = '\0';
+    const struct cox_policy *found = *base ? cox_policy_find(base) : NULL;
+    if (!found)
+        return false;
+    *policy = *found;
+    policy->name = name;
+    if (without)
+        policy->next = NULL;
+    return true;
+}
+
 /* Whether rows on demand were off: only the session of a policy that can hand them out tells. */
 static bool without_pool(const struct lab_replay_data *data)
 {
     for (size_t s = 0; s < data->session_count; s++) {
         const struct lab_replay_session *session = &data->sessions[s];
-        const struct cox_policy *policy = *session->policy ? cox_policy_find(session->policy) : NULL;
-        if (session->taped && session->no_pool && policy && policy->next)
+        struct cox_policy policy;
+        if (session->taped && session->no_pool && lab_replay_policy(session->policy, &policy) && policy.next)
             return true;
     }
     return false;

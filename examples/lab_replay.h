@@ -41,6 +41,10 @@ void lab_replay_destroy(struct lab_replay **replay);
 /* The simulator's options as the session was recorded. Points into the session. */
 void lab_replay_options(const struct lab_replay *replay, struct lab_sim_options *options);
 
+/* A policy by its recorded name: NAME, or NAME:no-pool, which may not hand out rows while a frame runs. `name` must outlive
+ * it. False if there is none. */
+bool lab_replay_policy(const char *name, struct cox_policy *policy);
+
 /* --- Decisions ----------------------------------------------------------------------------------------------------- */
 
 /* What comes of asking a policy again, with the very calls that were recorded. */

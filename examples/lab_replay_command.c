@@ -27,7 +27,7 @@ struct replay_options {
     int64_t run;      /* 0 = the last */
     const char *base; /* NULL = the policy of the run's first session */
     uint32_t policy_count;
-    const struct cox_policy *policies[POLICIES_MAX];
+    struct cox_policy policies[POLICIES_MAX];
     enum format format;
     bool decisions;
 };
@@ -56,12 +56,12 @@ static bool add_policies(struct replay_options *options, char *list)
         char *comma = strchr(name, ',');
         if (comma)
             *comma = '\0';
-        const struct cox_policy *policy = *name ? cox_policy_find(name) : NULL;
-        if (!policy)
+        struct cox_policy policy;
+        if (!lab_replay_policy(name, &policy))
             return lab_fail("there is no policy '%s'; cox-lab sim --list names those that there are", name);
         bool known = false;
         for (uint32_t p = 0; p < options->policy_count; p++)
-            known = known || options->policies[p] == policy;
+            known = known || strcmp(options->policies[p].name, name) == 0;
         if (!known && options->policy_count < POLICIES_MAX)
             options->policies[options->policy_count++] = policy;
         name = comma ? comma + 1 : NULL;
@@ -134,7 +134,7 @@ struct figures {
 
 /* What became of one policy in all sessions of the base. */
 struct outcome {
-    const struct cox_policy *policy;
+    struct cox_policy policy;
     struct figures replayed;
     double over_oracle;      /* mean over mean, in the replay */
     struct figures recorded; /* of its own sessions in the run; frames 0 = it was not recorded */
@@ -191,10 +191,10 @@ static bool replay_one(const struct lab_replay *replay, struct outcome *outcome,
 {
     struct lab_sim_options options;
     lab_replay_options(replay, &options);
-    if (strcmp(outcome->policy->name, replay->session->policy) != 0)
+    if (strcmp(outcome->policy.name, replay->session->policy) != 0)
         options.recall = NULL; /* what was remembered was this policy's */
     outcome->why[0] = '\0';
-    cox_status status = lab_simulate(&replay->world, outcome->policy, &options, 0, frames, outcome->why,
+    cox_status status = lab_simulate(&replay->world, &outcome->policy, &options, 0, frames, outcome->why,
                                      sizeof outcome->why);
     if (status != COX_OK) {
         if (!outcome->why[0])
@@ -269,7 +269,7 @@ static bool replay_all(struct job *job, struct lab_replay **worlds, struct lab_s
             continue;
         outcome->replayed = figures_of(times);
         outcome->over_oracle = oracle_ns > 0 ? outcome->replayed.mean_ns * (double)times->count / oracle_ns : NAN;
-        record_of(job, outcome->policy->name, times);
+        record_of(job, outcome->policy.name, times);
         outcome->recorded = figures_of(times);
     }
     return true;
@@ -280,7 +280,7 @@ static bool replay_all(struct job *job, struct lab_replay **worlds, struct lab_s
 static const struct outcome *base_outcome(const struct job *job)
 {
     for (uint32_t p = 0; p < job->outcome_count; p++)
-        if (strcmp(job->outcomes[p].policy->name, job->base) == 0)
+        if (strcmp(job->outcomes[p].policy.name, job->base) == 0)
             return &job->outcomes[p];
     return NULL;
 }
@@ -337,7 +337,7 @@ static void print_table(const struct job *job)
            "replay/it");
     for (uint32_t p = 0; p < job->outcome_count; p++) {
         const struct outcome *outcome = &job->outcomes[p];
-        printf("%-12s", outcome->policy->name);
+        printf("%-12s", outcome->policy.name);
         if (outcome->why[0]) {
             printf(" %s\n", outcome->why);
             continue;
@@ -371,7 +371,7 @@ static void print_csv(const struct job *job)
     for (uint32_t p = 0; p < job->outcome_count; p++) {
         const struct outcome *outcome = &job->outcomes[p];
         bool good = !outcome->why[0];
-        printf("%" PRId64 ",%s,%s,%zu", job->data->run, job->base, outcome->policy->name, outcome->replayed.frames);
+        printf("%" PRId64 ",%s,%s,%zu", job->data->run, job->base, outcome->policy.name, outcome->replayed.frames);
         csv_number(good ? outcome->replayed.mean_ns : NAN, 1e-3);
         csv_number(good ? outcome->replayed.p50_ns : NAN, 1e-3);
         csv_number(good ? outcome->replayed.p99_ns : NAN, 1e-3);
@@ -408,7 +408,7 @@ static void json_outcome(struct json *json, const struct outcome *outcome)
     bool good = !outcome->why[0];
     json_open_object(json, true);
     json_key(json, "policy");
-    json_string(json, outcome->policy->name);
+    json_string(json, outcome->policy.name);
     json_key(json, "frames");
     json_unsigned(json, outcome->replayed.frames);
     json_pair(json, "mean_us", good ? outcome->replayed.mean_ns / 1e3 : NAN);
@@ -459,7 +459,7 @@ static int replay(struct job *job)
     const struct replay_options *options = job->options;
     char why[WHY_MAX] = "";
     for (uint32_t i = 0; options->policy_count == 0 && cox_policy_at(i) && i < POLICIES_MAX; i++)
-        job->outcomes[job->outcome_count++].policy = cox_policy_at(i);
+        job->outcomes[job->outcome_count++].policy = *cox_policy_at(i);
     for (uint32_t i = 0; i < options->policy_count; i++)
         job->outcomes[job->outcome_count++].policy = options->policies[i];
     if (!find_base(job, why, sizeof why)) {
@@ -534,13 +534,13 @@ static void print_decisions(const struct job *job, const struct lab_replay_sessi
                decisions->different, decisions->first_frame, decisions->recorded, decisions->answered);
 }
 
-static bool wanted(const struct job *job, const struct lab_replay_session *session, const struct cox_policy *policy)
+static bool wanted(const struct job *job, const struct lab_replay_session *session)
 {
     const struct replay_options *options = job->options;
-    if (session->kind != LAB_REPLAY_POLICY || !policy || (options->base && strcmp(options->base, session->policy) != 0))
+    if (session->kind != LAB_REPLAY_POLICY || (options->base && strcmp(options->base, session->policy) != 0))
         return false;
     for (uint32_t p = 0; p < options->policy_count; p++)
-        if (options->policies[p] == policy)
+        if (strcmp(options->policies[p].name, session->policy) == 0)
             return true;
     return options->policy_count == 0;
 }
@@ -558,12 +558,12 @@ static int decide(const struct job *job)
     }
     for (size_t s = 0; s < job->data->session_count && good; s++) {
         const struct lab_replay_session *session = &job->data->sessions[s];
-        const struct cox_policy *policy = *session->policy ? cox_policy_find(session->policy) : NULL;
+        struct cox_policy policy;
         struct lab_replay_decisions decisions;
         char why[WHY_MAX];
-        if (!wanted(job, session, policy))
+        if (!wanted(job, session) || !lab_replay_policy(session->policy, &policy))
             continue;
-        good = lab_replay_decide(job->db, session, policy, &decisions, why, sizeof why);
+        good = lab_replay_decide(job->db, session, &policy, &decisions, why, sizeof why);
         if (!good) {
             lab_fail("%s: %s", job->options->path, why);
             continue;

@@ -175,11 +175,12 @@ static bool sound(struct tape *tape)
     sqlite3_stmt *row = tape->calls;
     uint32_t device_count = tape->view.device_count;
     int64_t rows = sqlite3_column_int64(row, ROWS), first = sqlite3_column_int64(row, FIRST_ROW);
+    bool range = first >= 0 && first <= INT32_MAX && rows >= 0 && rows <= INT32_MAX - first;
     bool number = sqlite3_column_int64(row, FRAME) >= 0;
     bool device = sqlite3_column_int64(row, DEVICE) >= 0 && sqlite3_column_int64(row, DEVICE) < device_count &&
                   sqlite3_column_int64(row, LATE) >= 0 && sqlite3_column_int64(row, LATE) < device_count;
-    return number && device && first >= 0 && rows >= 0 && first + rows <= INT32_MAX && tape->view.rows > 0 &&
-           tape->view.granule > 0 && device_count <= COX_DEVICES_MAX;
+    return number && device && range && tape->view.rows > 0 && tape->view.granule > 0 &&
+           device_count <= COX_DEVICES_MAX;
 }
 
 static bool replay_call(struct tape *tape, char *why, size_t why_bytes)

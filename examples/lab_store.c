@@ -32,6 +32,7 @@ enum statement {
     SQL_DISTURBANCE,
     SQL_REFERENCE_AWAY,
     SQL_REFERENCE,
+    SQL_REFERENCE_MEAN,
     SQL_SESSION,
     SQL_FRAME,
     SQL_BAND,
@@ -186,7 +187,9 @@ static const char *const statement_texts[STATEMENTS] = {
     [SQL_PHASE] = "INSERT OR REPLACE INTO phase VALUES (?,?,?,?,?)",
     [SQL_DISTURBANCE] = "INSERT OR REPLACE INTO disturbance VALUES (?,?,?,?,?,?,?,?)",
     [SQL_REFERENCE_AWAY] = "DELETE FROM reference WHERE run = ? AND phase = ? AND kind = ? AND device IS ?",
-    [SQL_REFERENCE] = "INSERT INTO reference VALUES (?,?,?,?,?,?,?)",
+    [SQL_REFERENCE] = "INSERT INTO reference VALUES (?,?,?,?,?,NULL,?,?)",
+    [SQL_REFERENCE_MEAN] =
+        "UPDATE reference SET mean_ns = ?4 WHERE run = ?1 AND phase = ?2 AND ifnull(device, -1) = ?3",
     [SQL_SESSION] = "INSERT INTO session VALUES (NULL,?,?,?,?,?,?)",
     [SQL_FRAME] = "INSERT INTO frame VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [SQL_BAND] = "INSERT INTO band VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -410,6 +413,13 @@ void lab_store_reference(struct lab_store *store, uint32_t phase, int32_t device
         check(store, lab__store_step(store->sql[SQL_REFERENCE], types[1], store->run_number, (int64_t)phase, kind,
                                      (int64_t)device, median_ns, (int64_t)frames, shares));
     }
+}
+
+void lab_store_reference_mean(struct lab_store *store, uint32_t phase, int32_t device, double mean_ns)
+{
+    if (mean_ns > 0 && writing(store))
+        check(store, lab__store_step(store->sql[SQL_REFERENCE_MEAN], "iiir", store->run_number, (int64_t)phase,
+                                     (int64_t)(device < 0 ? -1 : device), mean_ns));
 }
 
 void lab_store_finish_run(struct lab_store *store)

@@ -77,6 +77,9 @@ enum { LAB_REFERENCE_ORACLE = -1 }; /* as `device` */
 void lab_store_reference(struct lab_store *store, uint32_t phase, int32_t device, double median_ns, uint64_t frames,
                          const double *ratios, uint32_t ratio_count);
 
+/* Its mean, after it. */
+void lab_store_reference_mean(struct lab_store *store, uint32_t phase, int32_t device, double mean_ns);
+
 /* The run came to its end. */
 void lab_store_finish_run(struct lab_store *store);
 
