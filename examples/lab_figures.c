@@ -153,14 +153,20 @@ static void finish(const struct lab_trial *trial, const struct sums *sums, const
         out->value[LAB_FIGURE_LATE] = (double)sums->late / (double)count;
 }
 
+/* The oracle and hindsight know what no policy can. */
+static bool competes(const struct cox_policy *policy)
+{
+    return policy && policy != &lab_hindsight;
+}
+
 static void compare(const struct lab_trial *trial, struct lab_figures *out)
 {
     for (uint32_t i = 0; i < trial->policy_count; i++) {
         double best = HUGE_VAL;
         for (uint32_t k = 0; k < trial->policy_count; k++)
-            if (k != i && trial->policies[k])
+            if (k != i && competes(trial->policies[k]))
                 best = fmin(best, out[k].value[LAB_FIGURE_MEAN]);
-        if (best < HUGE_VAL && trial->policies[i])
+        if (best < HUGE_VAL && competes(trial->policies[i]))
             out[i].value[LAB_FIGURE_BEATEN] = fmax(0, out[i].value[LAB_FIGURE_MEAN] / best - 1);
     }
 }

@@ -85,6 +85,7 @@ struct sim {
     struct cox_sched_view view;
     struct cox_split split;
     bool split_made;
+    struct lab_oracle before; /* of the frame before */
 
     /* The frame under way. */
     struct batch *batch;
@@ -100,6 +101,8 @@ struct sim {
     uint32_t launches;
     struct lab_sim_frame *out;
 };
+
+const struct cox_policy lab_hindsight = {.name = "hindsight"};
 
 /* --- small things --- */
 
@@ -521,14 +524,14 @@ static double expected_frame(const struct sim *sim)
 }
 
 /* Run the frame of sim->split. */
-static bool run_frame(struct sim *sim)
+static cox_status run_frame(struct sim *sim)
 {
     const struct cox_split *split = &sim->split;
     uint32_t units = (uint32_t)(((uint64_t)sim->view.rows + sim->view.granule - 1) / sim->view.granule);
     if (!sim->done || units > sim->done_size) {
         unsigned char *done = realloc(sim->done, units);
         if (!done)
-            return false;
+            return COX_E_NOMEM;
         sim->done = done;
         sim->done_size = units;
     }
@@ -563,7 +566,7 @@ static bool run_frame(struct sim *sim)
         if (sim->done_rows == sim->view.rows)
             break;
         if (!advance(sim))
-            return false;
+            return COX_E_INVALID;
     }
     for (uint32_t d = 0; d < sim->view.device_count; d++) {
         struct worker *worker = &sim->workers[d];
@@ -572,7 +575,7 @@ static bool run_frame(struct sim *sim)
         measure_worker(sim, worker, COX_MEASURED_UNFINISHED);
         worker->kind = LEFTOVER;
     }
-    return true;
+    return COX_OK;
 }
 
 /* --- the session --- */
@@ -608,18 +611,27 @@ static void whole_frame(const struct sim *sim, struct cox_split *split)
     split->bands[0] = (struct cox_band){.device = best_usable(sim), .rows = sim->view.rows};
 }
 
-static void split_of_oracle(struct sim *sim, const struct lab_oracle *oracle)
+static struct cox_split split_of_oracle(const struct sim *sim, const struct lab_oracle *oracle)
 {
-    struct cox_split *split = &sim->split;
-    *split = (struct cox_split){.reason = COX_REASON_GIVEN, .predicted_ns = whole(oracle->expected_ns)};
+    struct cox_split split = {.reason = COX_REASON_GIVEN, .predicted_ns = whole(oracle->expected_ns)};
     uint32_t first_row = 0;
     for (uint32_t d = 0; d < sim->view.device_count; d++) {
         if (oracle->rows[d] == 0)
             continue;
-        split->bands[split->band_count++] = (struct cox_band){
+        split.bands[split.band_count++] = (struct cox_band){
             .device = d, .first_row = first_row, .rows = oracle->rows[d]};
         first_row += oracle->rows[d];
     }
+    return split;
+}
+
+/* The oracle and hindsight. */
+static void decide_by_oracle(struct sim *sim, const struct lab_oracle *oracle)
+{
+    sim->split = split_of_oracle(sim, sim->policy ? &sim->before : oracle);
+    if (cox_split_check(&sim->split, &sim->view, NULL, 0))
+        sim->split = split_of_oracle(sim, oracle);
+    sim->before = *oracle;
 }
 
 static cox_status decide(struct sim *sim)
@@ -677,6 +689,8 @@ static bool begin_frame(struct sim *sim, uint64_t frame)
             worker->usable = worker->alive;
             worker->ask_in = worker->ask_pause = 1;
         }
+        if (sim->policy == &lab_hindsight)
+            worker->ask_in = 1;
         if (worker->usable || --worker->ask_in > 0)
             continue;
         worker->usable = worker->alive;
@@ -797,12 +811,12 @@ static cox_status run(struct sim *sim, struct lab_sim_frame *out)
 
         const struct lab_oracle *oracle = oracle_of(sim, frame, &scratch);
         compare(sim, oracle);
-        if (sim->policy) {
+        if (sim->policy && sim->policy != &lab_hindsight) {
             cox_status status = decide(sim);
             if (status)
                 return status;
         } else {
-            split_of_oracle(sim, oracle);
+            decide_by_oracle(sim, oracle);
         }
         sim->out->moved = frame > 0 && !same_bands(&before, &sim->split);
         before = sim->split;
@@ -810,8 +824,9 @@ static cox_status run(struct sim *sim, struct lab_sim_frame *out)
         sim->out->predicted_ns = (double)sim->split.predicted_ns;
         sim->out->rival_ns = (double)sim->split.rival_ns;
         sim->out->expected_ns = expected_frame(sim);
-        if (!run_frame(sim))
-            return COX_E_NOMEM;
+        cox_status ran = run_frame(sim);
+        if (ran)
+            return ran;
 
         sim->out->wall_ns = sim->now_ns;
         if (sim->out->expected_ns < 0)

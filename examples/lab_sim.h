@@ -108,6 +108,10 @@ struct lab_sim_frame {
     uint32_t oracle_rows[COX_DEVICES_MAX];
 };
 
+/* Stands for the best fixed split of the frame before, where that fits: what is possible for who knows everything but the
+ * frame to come, decides before it begins and expects no change. None of its functions is called. */
+extern const struct cox_policy lab_hindsight;
+
 /* Run `policy` over the whole world. `out` has world->frames entries. `policy` NULL = the oracle itself. A split that is none
  * is refused; the last good one goes on, or, where that does not fit the frame, the best device alone. `why` then names
  * policy, frame and bands of the first such split, also with COX_OK; else it is empty.

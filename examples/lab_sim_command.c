@@ -44,7 +44,8 @@ static void print_usage(FILE *to)
         "Runs load-balancing policies in simulated scenarios and compares them with the best fixed split there is.\n\n"
         "  --scenario LIST    names of built-in scenarios or paths of files (a '/' or .json in them), with commas;\n"
         "                     default: all built-in ones\n"
-        "  --policy LIST      names of policies, \"oracle\" among them, with commas; default: all\n"
+        "  --policy LIST      names of policies, with commas; default: all but the simulator's own, \"oracle\"\n"
+        "                     and \"hindsight\"\n"
         "  --seeds N          runs of each (default 20)\n"
         "  --first-seed S     their seeds are S, S + 1, ... (default 1)\n"
         "  --frames N         instead of the scenario's\n"
@@ -77,7 +78,9 @@ static bool parse_count(const char *option, const char *text, uint64_t low, uint
 static bool add_policy(struct sim_options *options, const char *name)
 {
     const struct cox_policy *policy = NULL;
-    if (strcmp(name, "oracle") != 0) {
+    if (strcmp(name, lab_hindsight.name) == 0) {
+        policy = &lab_hindsight;
+    } else if (strcmp(name, "oracle") != 0) {
         policy = cox_policy_find(name);
         if (!policy)
             return lab_fail("there is no policy '%s'; cox-lab sim --list names those that there are", name);
@@ -426,7 +429,7 @@ static int list(const struct sim_options *options)
     puts("policies:");
     for (uint32_t i = 0; cox_policy_at(i); i++)
         printf("  %s\n", cox_policy_at(i)->name);
-    puts("  oracle");
+    printf("  oracle\n  %s\n", lab_hindsight.name);
     return result;
 }
 

@@ -65,7 +65,7 @@ run 0 "list" --list
 for file in "$source"/examples/scenarios/*.json; do
     shows out "^  $(basename "$file" .json) "
 done
-for policy in adaptive ewma chunks hguided last-frame mean10 static single oracle; do
+for policy in adaptive ewma chunks hguided last-frame mean10 static single oracle hindsight; do
     shows out "^  $policy\$"
 done
 

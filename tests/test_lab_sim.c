@@ -703,6 +703,20 @@ Test(lab_sim, the_best_price_is_that_of_some_split_within_the_limit)
                        56e-3 * 30 + 48e-3 * 5 + 56e-3, 1e-12);
 }
 
+Test(lab_sim, hindsight_is_the_oracle_a_frame_late)
+{
+    set_world("{\"rows\": 120, \"granule\": 1, \"frames\": 20, \"devices\": [{\"name\": \"a\", \"row_us\": 100}, "
+              "{\"name\": \"b\", \"row_us\": 200}], \"changes\": [{\"device\": \"b\", \"from\": 5, \"to\": 8, "
+              "\"slower\": 2}, {\"device\": \"b\", \"from\": 12, \"to\": 14, \"gone\": true}, "
+              "{\"from\": 17, \"rows\": 60}]}");
+    run(&lab_hindsight, NULL);
+    const double us[20] = {
+        8000,  8000,  8000, 8000, 8000, 16000, 9600, 9600, 9600, 8000, 8000, 8000, 8000 * 1.25 + 1000 + 4000,
+        12000, 12000, 8000, 8000, 4000, 4000,  4000};
+    for (int f = 0; f < 20; f++)
+        cr_assert_float_eq(frames[f].wall_ns / 1e3, us[f], 1e-6, "frame %d: %g us", f, frames[f].wall_ns / 1e3);
+}
+
 /* --- all scenarios --- */
 
 static uint64_t fold(uint64_t hash, uint64_t value)
@@ -824,8 +838,8 @@ Test(lab_sim, a_seed_is_a_result_and_kept_oracles_change_nothing)
 
 static void conserve(const struct lab_scenario *found, const struct lab_world *in, struct lab_sim_frame *out)
 {
-    for (uint32_t p = 0; cox_policy_at(p); p++) {
-        const struct cox_policy *policy = cox_policy_at(p);
+    for (uint32_t p = 0; p == 0 || cox_policy_at(p - 1); p++) {
+        const struct cox_policy *policy = p == 0 ? &lab_hindsight : cox_policy_at(p - 1);
         cr_assert_eq(lab_simulate(in, policy, NULL, 11, out, why, sizeof why), COX_OK, "%s: %s", found->name, why);
         for (uint64_t f = 0; f < found->frames; f++) {
             uint64_t rows = 0, oracle_rows = 0;
