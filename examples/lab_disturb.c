@@ -231,13 +231,13 @@ static bool prepare_hog(struct lab_disturber *disturber, uint32_t i, const uint1
     if (sched_getaffinity(0, sizeof usable, &usable) != 0)
         return refuse(why, why_bytes, "the system does not say which CPUs may be used: %s", strerror(errno));
     if (d->cpu_count == 0 && cpu_count > 0) {
-        because = ", where device 0 computes";
+        because = ", where the first CPU device computes";
         d->cpu_count = cpu_count < LAB_HOG_CPUS_MAX ? cpu_count : LAB_HOG_CPUS_MAX;
         memcpy(d->cpus, cpus, d->cpu_count * sizeof *cpus);
     }
     for (uint16_t cpu = 0; cpu < CPU_SETSIZE - 1 && d->cpu_count == 0; cpu++)
         if (CPU_ISSET(cpu, &usable)) {
-            because = ", since the workers of device 0 are bound to none";
+            because = ", since no CPU device has workers bound to cores";
             d->cpus[d->cpu_count++] = cpu;
         }
     int length = snprintf(disturber->notes[i], sizeof disturber->notes[i], "on CPU");

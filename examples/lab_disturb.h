@@ -1,6 +1,6 @@
 /* Disturbances: what takes processor, GPU or quota away from a run, from one given frame to another.
  *
- *   hog@A:B          threads of a process of our own that compute for ever, one on each core of device 0 if those are known, else
+ *   hog@A:B          threads of a process of our own that compute for ever, one on each core of the first CPU device, else
  *   hog=CPUS@A:B     on CPU 0; or on these CPUs: 0,2-5
  *   gpu-hog@A:B      a process of our own with frames of its own on the run's first GPU
  *   quota=PERCENT@A:B    a quota of processor time for this process, PERCENT of what it may use, by the cgroup controller cpu
@@ -23,7 +23,7 @@ enum lab_disturb_kind { LAB_HOG, LAB_GPU_HOG, LAB_QUOTA, LAB_DELAY };
 struct lab_disturbance {
     enum lab_disturb_kind kind;
     uint64_t first_frame, end_frame;
-    uint32_t cpu_count; /* hog; 0 = the cores of device 0 */
+    uint32_t cpu_count; /* hog; 0 = the cores of the first CPU device */
     uint16_t cpus[LAB_HOG_CPUS_MAX];
     double percent;  /* quota */
     uint32_t device; /* delay */
@@ -56,7 +56,7 @@ struct lab_disturber;
 bool lab_disturber_start(const struct lab_disturbance *disturbances, uint32_t count, struct lab_disturber **out,
                          char *why, size_t why_bytes);
 
-/* Make everything ready that needs to know the devices: `cpus` are those of device 0 (0 = unknown), `gpu` is the first GPU
+/* Make everything ready that needs to know the devices: `cpus` are those of the first CPU device (0 = unknown), `gpu` is the first GPU
  * (NULL = there is none). False with a sentence in `why` and the disturbance that cannot be in `*which`; then lab_disturber_drop may
  * leave it out, and this be called again. */
 bool lab_disturber_prepare(struct lab_disturber *disturber, const uint16_t *cpus, uint32_t cpu_count,

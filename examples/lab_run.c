@@ -36,7 +36,7 @@ enum {
 };
 
 static const double work_frame_ns = 9e6;  /* of the kernel `work`, balanced */
-static const double probe_ns = 150e6;     /* of work on device 0, to see which threads do it */
+static const double probe_ns = 150e6;     /* of work on a device, to see which threads do it */
 static const double delay_probe_ns = 2e6; /* a delay that stands out from the noise */
 
 /* --- Interruption --------------------------------------------------------------------------------------------------- */
@@ -449,16 +449,18 @@ static bool choose_delay(struct run *run, uint32_t device, double us, int32_t *s
     return true;
 }
 
-/* The CPUs on which device 0 computes; 0 = unknown. */
+/* The CPUs on which the first CPU device computes; 0 = unknown. */
 static uint32_t find_cpus(struct run *run, uint16_t *cpus)
 {
-    uint32_t count = 0;
-    double ns = 1;
-    struct lab_threads *before = lab_threads_read();
-    for (uint64_t until = now_ns() + (uint64_t)probe_ns; before && now_ns() < until;)
-        if (!measure_alone(run, 0, 0.5, &ns))
-            break;
-    if (before && run->devices[0].type == COX_DEVICE_CPU)
+    uint32_t count = 0, device = 0;
+    double ns;
+    while (device < run->device_count && run->devices[device].type != COX_DEVICE_CPU)
+        device++;
+    struct lab_threads *before = device < run->device_count ? lab_threads_read() : NULL;
+    bool good = before != NULL;
+    for (uint64_t until = now_ns() + (uint64_t)probe_ns; good && now_ns() < until;)
+        good = measure_alone(run, device, 0.5, &ns);
+    if (good)
         count = lab_threads_cpus(before, cpus, LAB_HOG_CPUS_MAX);
     lab_threads_free(&before);
     return count;

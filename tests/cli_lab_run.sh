@@ -171,8 +171,8 @@ holds "SELECT count(*) FROM summary WHERE run = 3 AND p50_over_oracle > 0" 9
 POCL_AFFINITY=1
 export POCL_AFFINITY
 # shellcheck disable=SC2086
-run 0 "a hog where device 0 computes" $two --kernel work --ratio 2 --policy ewma --disturb hog@4:8
-shows out "on CPU [0-9]*, where device 0 computes"
+run 0 "a hog where the device computes" $two --kernel work --ratio 2 --policy ewma --disturb hog@4:8
+shows out "on CPU [0-9]*, where the first CPU device computes"
 unset POCL_AFFINITY
 # shellcheck disable=SC2086
 run 0 "with rows on demand and without" $two --policy chunks,chunks:no-pool

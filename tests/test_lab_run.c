@@ -214,7 +214,7 @@ Test(lab_disturb, a_hog_uses_its_processor_and_only_while_it_is_on)
     size_t count;
     cr_assert(lab_disturber_start(&hog, 1, &disturber, why, sizeof why), "%s", why);
     cr_assert(lab_disturber_prepare(disturber, &cpu, 1, NULL, &which, why, sizeof why), "%s", why);
-    cr_assert_not_null(strstr(lab_disturber_note(disturber, 0), "where device 0 computes"));
+    cr_assert_not_null(strstr(lab_disturber_note(disturber, 0), "where the first CPU device computes"));
     pid_t pid = lab_disturber_children(disturber, &count)[0];
     cr_assert_eq(count, 1);
 
