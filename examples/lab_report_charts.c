@@ -379,6 +379,15 @@ static void spread(struct tag *tags, size_t count, double gap, double top, doubl
     }
 }
 
+/* One decimal, for the descriptions. */
+static void say(struct html *out, double value)
+{
+    if (isnan(value))
+        html_raw(out, " not known");
+    else
+        html_format(out, " %.1f", value);
+}
+
 void chart_ms(struct html *out, double ns)
 {
     double ms = ns / 1e6;
@@ -444,7 +453,7 @@ bool chart_efficiency(struct html *out, const struct chart_policies *about, bool
     for (uint32_t i = 0; i < about->count; i++) {
         html_raw(out, i ? ", " : " ");
         html_text_cut(out, about->run->policies[about->policies[i]], 40);
-        html_format(out, " %.1f", 100 * about->all[about->policies[i]].efficiency);
+        say(out, 100 * about->all[about->policies[i]].efficiency);
     }
     html_raw(out, ".</desc>");
     for (uint32_t i = 0; i < blocks; i++) {
@@ -677,7 +686,8 @@ static double regret_key(const struct paper *paper, const struct chart_policies 
         line(paper->out, class, x, row - 4, x + 18, row - 4);
         label(paper->out, "name", x + 24, row);
         html_text_cut(paper->out, paper->run->policies[policy], 13);
-        html_format(paper->out, "<tspan class=\"value\" dx=\"6\">%+.1f</tspan>", value / 1e6);
+        if (!isnan(value))
+            html_format(paper->out, "<tspan class=\"value\" dx=\"6\">%+.1f</tspan>", value / 1e6);
         label_end(paper->out);
     }
     return y;
@@ -714,7 +724,7 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
     for (uint32_t i = 0; i < about->count; i++) {
         html_raw(out, i ? ", " : " ");
         html_text_cut(out, about->run->policies[about->policies[i]], 40);
-        html_format(out, " %.1f", last_known(values + i * paper.bins, count) / 1e6);
+        say(out, last_known(values + i * paper.bins, count) / 1e6);
     }
     html_raw(out, ".</desc>");
     phase_shades(&paper, 12, 22, bottom);

@@ -70,11 +70,11 @@ static double number_at(sqlite3_stmt *statement, int column)
     return isfinite(value) && fabs(value) <= number_max ? value : NAN;
 }
 
-/* NaN where the number is zero or less, which stands for "not known". */
+/* NaN where the number is less than a nanosecond: zero stands for "not known". */
 static double time_at(sqlite3_stmt *statement, int column)
 {
     double value = number_at(statement, column);
-    return value > 0 ? value : NAN;
+    return value >= 1 ? value : NAN;
 }
 
 /* Owned by the caller; NULL for NULL, a blob, and when there is no memory. */
@@ -271,8 +271,9 @@ static bool read_disturbances(struct reader *reader, struct report_run *run)
 static bool read_references(struct reader *reader, struct report_run *run)
 {
     sqlite3_stmt *statement;
-    if (!prepare(reader, &statement,
-                 "SELECT phase, device, ns, ratios, kind = 'oracle' FROM reference WHERE run = ?1 AND frames > 0"))
+    if (!prepare(
+            reader, &statement,
+            "SELECT phase, device, ns, mean_ns, ratios, kind = 'oracle' FROM reference WHERE run = ?1 AND frames > 0"))
         return false;
     sqlite3_bind_int64(statement, 1, run->number);
     int more;
@@ -281,41 +282,16 @@ static bool read_references(struct reader *reader, struct report_run *run)
         if (index == run->phase_count)
             continue;
         struct report_phase *phase = &run->phases[index];
-        double ns = time_at(statement, 2);
         uint32_t device = find_device(run, sqlite3_column_int64(statement, 1));
-        if (sqlite3_column_int(statement, 4)) {
-            phase->oracle_ns = ns;
+        if (sqlite3_column_int(statement, 5)) {
+            phase->oracle_ns = time_at(statement, 2);
+            phase->oracle_mean_ns = time_at(statement, 3);
             free(phase->oracle_ratios);
-            phase->oracle_ratios = text_at(statement, 3);
-        } else if (device < run->device_count && sqlite3_column_type(statement, 1) == SQLITE_INTEGER)
-            phase->solo_ns[device] = ns;
-    }
-    sqlite3_finalize(statement);
-    return more == 0;
-}
-
-/* A mean is held against a mean: frame times are skewed, and above their median even for the oracle's own split. */
-static bool read_reference_means(struct reader *reader, struct report_run *run)
-{
-    sqlite3_stmt *statement;
-    if (!prepare(reader, &statement,
-                 "SELECT f.phase, s.device, avg(f.wall_ns), s.ratios, s.kind = 'sweep' FROM session s JOIN frame f"
-                 " ON f.session = s.session WHERE s.run = ?1 AND s.kind IN ('solo', 'sweep') AND f.status = 0"
-                 " AND f.wall_ns > 0 GROUP BY s.kind, s.device, s.ratios, f.phase"))
-        return false;
-    sqlite3_bind_int64(statement, 1, run->number);
-    int more;
-    while ((more = next_row(reader, statement)) > 0) {
-        uint32_t index = find_phase(run, sqlite3_column_int64(statement, 0));
-        if (index == run->phase_count)
-            continue;
-        struct report_phase *phase = &run->phases[index];
-        uint32_t device = find_device(run, sqlite3_column_int64(statement, 1));
-        const char *ratios = (const char *)sqlite3_column_text(statement, 3);
-        if (!sqlite3_column_int(statement, 4) && device < run->device_count && phase->solo_ns[device] > 0)
-            phase->solo_mean_ns[device] = time_at(statement, 2);
-        else if (ratios && phase->oracle_ns > 0 && phase->oracle_ratios && !strcmp(ratios, phase->oracle_ratios))
-            phase->oracle_mean_ns = time_at(statement, 2);
+            phase->oracle_ratios = text_at(statement, 4);
+        } else if (device < run->device_count && sqlite3_column_type(statement, 1) == SQLITE_INTEGER) {
+            phase->solo_ns[device] = time_at(statement, 2);
+            phase->solo_mean_ns[device] = time_at(statement, 3);
+        }
     }
     sqlite3_finalize(statement);
     return more == 0;
@@ -328,8 +304,6 @@ static void combine_references(struct report_run *run)
         double rate = 0;
         for (uint32_t device = 0; device < run->device_count; device++)
             if (phase->solo_ns[device] > 0) {
-                if (phase->solo_ns[device] == phase->oracle_ns) /* the best split is one device */
-                    phase->oracle_mean_ns = phase->solo_mean_ns[device];
                 rate += 1 / phase->solo_ns[device];
                 phase->best_ns = fmin(phase->best_ns, phase->solo_ns[device]);
                 phase->best_mean_ns = fmin(phase->best_mean_ns, phase->solo_mean_ns[device]);
@@ -401,7 +375,7 @@ static bool read_frames(struct reader *reader, const struct report_run *run, str
 {
     sqlite3_stmt *statement;
     if (!prepare(reader, &statement,
-                 "SELECT frame, phase, wall_ns, period_ns, predicted_ns, rival_ns, reason, status, joules FROM frame"
+                 "SELECT frame, phase, period_ns, predicted_ns, rival_ns, reason, status, joules FROM frame"
                  " WHERE session = ?1 AND frame >= 0 ORDER BY frame"))
         return false;
     sqlite3_bind_int64(statement, 1, session->number);
@@ -426,21 +400,18 @@ static bool read_frames(struct reader *reader, const struct report_run *run, str
             }
             session->frames = frames;
         }
-        sqlite3_int64 reason = sqlite3_column_int64(statement, 6);
-        double joules = number_at(statement, 8), period_ns = number_at(statement, 3);
+        sqlite3_int64 reason = sqlite3_column_int64(statement, 5);
+        double period_ns = number_at(statement, 2), joules = number_at(statement, 7);
         struct report_frame *out = &session->frames[session->frame_count++];
         *out = (struct report_frame){.frame = frame,
                                      .phase = find_phase(run, sqlite3_column_int64(statement, 1)),
                                      .reason = reason >= 0 && reason < REPORT_REASONS ? (uint32_t)reason
                                                                                       : REPORT_REASONS - 1,
-                                     .failed = number_at(statement, 7) != 0,
-                                     .time_ns = time_at(statement, 2),
-                                     .period_ns = period_ns >= 0 ? period_ns : NAN,
-                                     .predicted_ns = time_at(statement, 4),
-                                     .rival_ns = time_at(statement, 5),
+                                     .failed = number_at(statement, 6) != 0,
+                                     .time_ns = period_ns >= 0 ? period_ns : NAN,
+                                     .predicted_ns = time_at(statement, 3),
+                                     .rival_ns = time_at(statement, 4),
                                      .joules = joules >= 0 ? joules : NAN};
-        if (run->in_flight > 1)
-            out->time_ns = out->period_ns;
         if (out->failed)
             out->time_ns = NAN;
         const struct report_phase *phase = &run->phases[out->phase];
@@ -538,7 +509,7 @@ static void take_oracle_frames(struct report_run *run)
 static bool read_run(struct reader *reader, struct report_run *run)
 {
     if (!read_devices(reader, run) || !read_phases(reader, run) || !read_disturbances(reader, run) ||
-        !read_references(reader, run) || !read_reference_means(reader, run) || !read_sessions(reader, run))
+        !read_references(reader, run) || !read_sessions(reader, run))
         return false;
     combine_references(run);
     group_devices(run);

@@ -32,8 +32,7 @@ struct report_phase {
     double first_frame, end_frame;
     char *text;
     bool disturbed;
-    /* Frame times of the best static split and of each device alone: medians as the database has them, means of the frames they
-     * come from. NaN = not measured, as every number below that may be missing. */
+    /* Frame times of the best static split and of each device alone: medians and means. NaN = not measured, as every number below that may be missing. */
     double oracle_ns, oracle_mean_ns;
     char *oracle_ratios;
     double solo_ns[COX_DEVICES_MAX], solo_mean_ns[COX_DEVICES_MAX];
@@ -52,9 +51,8 @@ struct report_frame {
     uint32_t phase; /* index into the run's phases; phase_count = in none of them */
     uint32_t reason;
     bool failed;
-    bool moved;       /* other bands than those of the frame before */
-    double time_ns;   /* wall time, of several in flight the period; NaN for a failed frame */
-    double period_ns; /* the part of it that no earlier frame was under way */
+    bool moved;     /* other bands than those of the frame before */
+    double time_ns; /* the part of its wall time in which no earlier frame was under way; NaN for a failed frame */
     double predicted_ns;
     double rival_ns;
     double joules;

@@ -84,7 +84,7 @@ static void add_frame(const struct report_run *run, const struct report_session 
     add(&sums->joules, frame->joules, 1);
     if (run->deadline_ns > 0)
         add(&sums->late, frame->time_ns > run->deadline_ns, 1);
-    add(&sums->per_second, 1, frame->period_ns / 1e9);
+    add(&sums->per_second, 1, frame->time_ns / 1e9);
     if (isfinite(frame->oracle_ns)) {
         sums->regret_ns += frame->time_ns - frame->oracle_ns;
         sums->regret_known = true;

@@ -1,8 +1,8 @@
 /* The figures of a report: what the frames of a policy come to, and the same frames gathered into as many bins as a chart has
  * room for.
  *
- * Definitions (docs/cox-lab.md): T is a frame's wall time, with several in flight the part of it
- * that no earlier frame was under way. The p-th percentile is the least of the times such that p per cent of
+ * Definitions (docs/cox-lab.md): T is the part of a frame's wall time in which no earlier
+ * frame was under way: all of it, with one in flight. The p-th percentile is the least of the times such that p per cent of
  * the frames took no longer. Failed frames are counted and otherwise left out.
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */

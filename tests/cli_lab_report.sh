@@ -300,9 +300,9 @@ UPDATE device SET name = '<b>' || char(1) || printf('%.*c', 100000, 'w'), driver
 UPDATE phase SET text = '</text></svg><script>', end_frame = 9e999 WHERE phase = 1;
 INSERT INTO phase VALUES (1, 7, 'x', 'y', NULL);
 UPDATE session SET policy = '<i>' || policy || '''"' WHERE kind = 'policy' AND policy <> 'oracle';
-UPDATE frame SET wall_ns = 9e999 WHERE frame = 5;
-UPDATE frame SET wall_ns = 'text' WHERE frame = 6;
-UPDATE frame SET wall_ns = -1 WHERE frame = 7;
+UPDATE frame SET period_ns = 9e999 WHERE frame = 5;
+UPDATE frame SET period_ns = 'text' WHERE frame = 6;
+UPDATE frame SET period_ns = -1 WHERE frame = 7;
 UPDATE frame SET reason = 9223372036854775807, predicted_ns = -9e999 WHERE frame = 8;
 UPDATE frame SET reason = -3, phase = 99 WHERE frame = 9;
 UPDATE frame SET joules = 9e999 WHERE frame = 10;
@@ -348,7 +348,7 @@ run 0 "every frame failed" failed.db
 well_formed failed.html
 shows failed.html 'adaptive: no frame that counts'
 lacks failed.html '(>|[^a-z-])(nan|inf)([^a-z]|$)'
-for change in "UPDATE frame SET wall_ns = 1" "UPDATE frame SET wall_ns = 9007199254740991" "UPDATE frame SET frame = 9007199254740000 WHERE
+for change in "UPDATE frame SET period_ns = 1" "UPDATE frame SET period_ns = 9007199254740991" "UPDATE frame SET frame = 9007199254740000 WHERE
     frame = 399" "DELETE FROM frame WHERE frame > 0" "DELETE FROM band" "UPDATE frame SET predicted_ns = 1, rival_ns = 9e15"; do
     cp session.db odd.db
     sqlite3 odd.db "$change"
@@ -390,11 +390,12 @@ INSERT INTO run VALUES (1, 'devices', '2026-01-01T00:00:00Z', '0', 'host', 'syst
 INSERT INTO device VALUES (1, 0, 'first', 'p', 'd', 'cpu', 'shared'), (1, 1, 'second', 'p', 'd', 'gpu', 'staged'),
     (1, 2, 'third', 'p', 'd', 'gpu', 'staged');
 INSERT INTO phase VALUES (1, 0, 0, 10000, 'all of it');
-INSERT INTO reference VALUES (1, 0, 'oracle', NULL, 1.2e6, 9, NULL), (1, 0, 'solo', 0, 4e6, 9, NULL), (1, 0, 'solo', 1, 3e6, 9, NULL);
+INSERT INTO reference VALUES (1, 0, 'oracle', NULL, 1.2e6, NULL, 9, NULL), (1, 0, 'solo', 0, 4e6, 4e6, 9, NULL),
+    (1, 0, 'solo', 1, 3e6, 3e6, 9, NULL);
 INSERT INTO session WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)
     SELECT i, 1, 'policy', 'policy ' || i, NULL, NULL, 0 FROM n;
 INSERT INTO frame WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
-    SELECT session, i, 0, 1024, i * 1500000, 1200000 + (i * 7919 + session * 104729) % 700001, 1000000,
+    SELECT session, i, 0, 1024, i * 1500000, 1200000 + (i * 7919 + session * 104729) % 700001, 1200000 + (i * 7919 + session * 104729) % 700001,
         1200000 + (i * 104729) % 600007, 1300000, (i * 31 + session) % 19, 0, 0, NULL FROM session, n;
 INSERT INTO band SELECT f.session, f.frame, d.device, d.device, 256 * d.device, 256 + 8 * ((f.frame * 13 + d.device) % 9), 0,
     f.wall_ns - d.device * 1000 * (f.frame % 97), f.wall_ns, 0, 0, 0, 0, 0, 0 FROM frame f, device d;
