@@ -293,7 +293,7 @@ static bool sweep_round(struct run *run, uint32_t phase, uint32_t round)
             lab_sweep_propose(&run->sweep, run->policies[i].rows);
     /* Once the first splits have fallen behind, the others get their turns. */
     struct lab_spread best = round % SECOND_CHANCE ? lab_sweep_best(&run->sweep) : (struct lab_spread){.count = 0};
-    bool taken[LAB_CANDIDATES_MAX];
+    bool taken[LAB_CANDIDATES_MAX] = {false};
     for (uint32_t c = 0; c < run->sweep.count; c++)
         taken[c] = lab_sweep_wanted(&run->sweep, c, &best);
     for (uint32_t turns = 0; turns < TURNS;) {
