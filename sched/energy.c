@@ -285,7 +285,7 @@ static bool holds(const struct cox__energy *energy, const struct cox__energy_sum
            (sums->ns >= BLOCK_TICKS * energy->tick_ns * blocks || sums->frames >= BLOCK_FRAMES_MOST * blocks);
 }
 
-static bool sees(const struct cox__energy *energy)
+bool cox__energy_sees(const struct cox__energy *energy)
 {
     return energy->lit >= LIT_FRAMES;
 }
@@ -481,7 +481,7 @@ void cox__energy_choose(struct cox__energy *energy, const struct cox_sched_view 
     static const struct cox__energy_candidate own = {0};
     *out = (struct cox__energy_choice){.own = true, .predicted_ns = costs->own_ns};
     note_devices(energy, view);
-    if (!sees(energy) || energy->hold > 0) {
+    if (!cox__energy_sees(energy) || energy->hold > 0) {
         if (energy->hold > 0)
             energy->hold--;
         energy->trial = false;

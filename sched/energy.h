@@ -94,6 +94,9 @@ struct cox__energy_choice {
 /* `deadline_ns`: bound on the frame time, which is a frame's period (cox_frame_measurement.period_ns); 0 = none. */
 void cox__energy_init(struct cox__energy *energy, uint64_t deadline_ns);
 
+/* Whether the meter tells anything. While it does not, every choice is the caller's own split. */
+bool cox__energy_sees(const struct cox__energy *energy);
+
 /* Decide for frame view->frame. Once for each frame, in order. Cost: at most five water-fillings. */
 void cox__energy_choose(struct cox__energy *energy, const struct cox_sched_view *view,
                         const struct cox__energy_costs *costs, struct cox__energy_choice *out);
