@@ -25,7 +25,7 @@ enum format { TABLE, CSV, JSON };
 struct replay_options {
     const char *path;
     int64_t run;      /* 0 = the last */
-    const char *base; /* NULL = the policy of the run's first session */
+    const char *base; /* NULL = every recorded policy */
     uint32_t policy_count;
     struct cox_policy policies[POLICIES_MAX];
     enum format format;
@@ -39,7 +39,7 @@ static void print_usage(FILE *to)
         "What other policies would have done with a recorded session: its devices, its disturbances and its chance, frame\n"
         "by frame, in the simulator.\n\n"
         "  --run N          this run of the database (default: the last)\n"
-        "  --base POLICY    from the sessions of this policy (default: that of the run's first session)\n"
+        "  --base POLICY    with what the sessions of this policy met (default: those of every policy)\n"
         "  --policy LIST    replay these policies, with commas (default: all)\n"
         "  --decisions      instead: ask each recorded policy again with the very measurements that were recorded, and\n"
         "                   compare its splits; exit status 3 if one differs\n"
@@ -137,6 +137,8 @@ struct outcome {
     struct cox_policy policy;
     struct figures replayed;
     double over_oracle;      /* mean over mean, in the replay */
+    double own_ns;           /* sum of frame times, replayed in its own sessions, */
+    double own_recorded_ns;  /* and recorded in them */
     struct figures recorded; /* of its own sessions in the run; frames 0 = it was not recorded */
     uint64_t refused;
     char why[WHY_MAX]; /* not empty: it could not be replayed */
@@ -146,7 +148,6 @@ struct job {
     const struct replay_options *options;
     struct sqlite3 *db;
     struct lab_replay_data *data;
-    char base[64];
     size_t base_sessions;
     struct outcome outcomes[POLICIES_MAX];
     uint32_t outcome_count;
@@ -166,9 +167,15 @@ static struct figures figures_of(const struct times *times)
     };
 }
 
+/* The oracle of a recorded simulation has no band times. */
+static bool can_replay(const struct lab_replay_session *session)
+{
+    return session->kind == LAB_REPLAY_POLICY && session->frame_count && strcmp(session->policy, "oracle") != 0;
+}
+
 static bool is_base(const struct job *job, const struct lab_replay_session *session)
 {
-    return session->kind == LAB_REPLAY_POLICY && session->frame_count && strcmp(session->policy, job->base) == 0;
+    return can_replay(session) && (!job->options->base || strcmp(session->policy, job->options->base) == 0);
 }
 
 /* Frames of all sessions of a policy as they were recorded. */
@@ -185,13 +192,17 @@ static void record_of(const struct job *job, const char *policy, struct times *t
     }
 }
 
-/* One policy through one session; adds to `times`. */
-static bool replay_one(const struct lab_replay *replay, struct outcome *outcome, struct lab_sim_frame *frames,
-                       struct times *times, double *oracle_ns)
+/* One policy through one session; adds to `times` if the session is one of the base. */
+static bool replay_one(const struct job *job, const struct lab_replay *replay, struct outcome *outcome,
+                       struct lab_sim_frame *frames, struct times *times, double *oracle_ns)
 {
+    bool base = is_base(job, replay->session);
+    bool own = strcmp(outcome->policy.name, replay->session->policy) == 0;
+    if (!base && !own)
+        return true;
     struct lab_sim_options options;
     lab_replay_options(replay, &options);
-    if (strcmp(outcome->policy.name, replay->session->policy) != 0)
+    if (!own)
         options.recall = NULL; /* what was remembered was this policy's */
     outcome->why[0] = '\0';
     cox_status status = lab_simulate(&replay->world, &outcome->policy, &options, 0, frames, outcome->why,
@@ -207,29 +218,18 @@ static bool replay_one(const struct lab_replay *replay, struct outcome *outcome,
         if (!recorded->good)
             continue;
         const struct lab_sim_frame *frame = &frames[recorded->frame];
-        times->ns[times->count++] = frame->wall_ns + replay->overhead_ns[recorded->frame];
+        double ns = frame->wall_ns + replay->overhead_ns[recorded->frame];
+        if (own) {
+            outcome->own_ns += ns;
+            outcome->own_recorded_ns += recorded->period_ns;
+        }
+        if (!base)
+            continue;
+        times->ns[times->count++] = ns;
         *oracle_ns += frame->oracle_ns + replay->overhead_ns[recorded->frame];
         outcome->refused += frame->refused;
     }
     return true;
-}
-
-static bool find_base(struct job *job, char *why, size_t why_bytes)
-{
-    const struct lab_replay_data *data = job->data;
-    const char *wanted = job->options->base;
-    /* The oracle of a recorded simulation has no band times. */
-    for (size_t s = 0; s < data->session_count && !job->base[0]; s++) {
-        const struct lab_replay_session *session = &data->sessions[s];
-        bool wants = wanted ? strcmp(session->policy, wanted) == 0 : strcmp(session->policy, "oracle") != 0;
-        if (session->kind == LAB_REPLAY_POLICY && session->frame_count && wants)
-            snprintf(job->base, sizeof job->base, "%s", session->policy);
-    }
-    if (job->base[0])
-        return true;
-    if (wanted)
-        return lab_replay_refuse(why, why_bytes, "run %" PRId64 " has no session of policy '%s'", data->run, wanted);
-    return lab_replay_refuse(why, why_bytes, "run %" PRId64 " has no session of a policy", data->run);
 }
 
 static size_t frames_of(const struct lab_replay_data *data)
@@ -243,28 +243,33 @@ static size_t frames_of(const struct lab_replay_data *data)
     return frames;
 }
 
-/* All policies through all sessions of the base. `worlds` has room for all sessions. */
+/* All policies through all sessions of the base, and each through its own. `worlds` has room for all sessions. */
 static bool replay_all(struct job *job, struct lab_replay **worlds, struct lab_sim_frame *frames, struct times *times,
                        char *why, size_t why_bytes)
 {
     const struct lab_replay_data *data = job->data;
-    job->base_sessions = 0;
-    for (size_t s = 0; s < data->session_count; s++)
-        if (is_base(job, &data->sessions[s])) {
-            if (!lab_replay_create(data, &data->sessions[s], &worlds[job->base_sessions], why, why_bytes))
-                return false;
-            job->base_sessions++;
-        }
-    if (job->base_sessions == 0) /* find_base found one */
-        return lab_replay_refuse(why, why_bytes, "there is no session of %s", job->base);
-    job->first = worlds[0];
+    size_t count = 0;
+    for (size_t s = 0; s < data->session_count; s++) {
+        if (!can_replay(&data->sessions[s]))
+            continue;
+        if (!lab_replay_create(data, &data->sessions[s], &worlds[count], why, why_bytes))
+            return false;
+        if (is_base(job, &data->sessions[s]) && job->base_sessions++ == 0)
+            job->first = worlds[count];
+        count++;
+    }
+    if (!job->first && job->options->base)
+        return lab_replay_refuse(why, why_bytes, "run %" PRId64 " has no session of policy '%s' to be replayed",
+                                 data->run, job->options->base);
+    if (!job->first)
+        return lab_replay_refuse(why, why_bytes, "run %" PRId64 " has no session of a policy", data->run);
     for (uint32_t p = 0; p < job->outcome_count; p++) {
         struct outcome *outcome = &job->outcomes[p];
         double oracle_ns = 0;
         bool good = true;
         times->count = 0;
-        for (size_t w = 0; w < job->base_sessions && good; w++)
-            good = replay_one(worlds[w], outcome, frames, times, &oracle_ns);
+        for (size_t w = 0; w < count && good; w++)
+            good = replay_one(job, worlds[w], outcome, frames, times, &oracle_ns);
         if (!good)
             continue;
         outcome->replayed = figures_of(times);
@@ -275,21 +280,44 @@ static bool replay_all(struct job *job, struct lab_replay **worlds, struct lab_s
     return true;
 }
 
-/* --- What comes out ------------------------------------------------------------------------------------------------ */
-
-static const struct outcome *base_outcome(const struct job *job)
+/* The policies to replay: those that were asked for, else the library's and what else was recorded. */
+static void choose_policies(struct job *job)
 {
-    for (uint32_t p = 0; p < job->outcome_count; p++)
-        if (strcmp(job->outcomes[p].policy.name, job->base) == 0)
-            return &job->outcomes[p];
-    return NULL;
+    const struct replay_options *options = job->options;
+    for (uint32_t i = 0; i < options->policy_count; i++)
+        job->outcomes[job->outcome_count++].policy = options->policies[i];
+    if (options->policy_count)
+        return;
+    for (uint32_t i = 0; cox_policy_at(i) && job->outcome_count < POLICIES_MAX; i++)
+        job->outcomes[job->outcome_count++].policy = *cox_policy_at(i);
+    for (size_t s = 0; s < job->data->session_count && job->outcome_count < POLICIES_MAX; s++) {
+        const struct lab_replay_session *session = &job->data->sessions[s];
+        bool known = !can_replay(session);
+        for (uint32_t p = 0; p < job->outcome_count; p++)
+            known = known || strcmp(job->outcomes[p].policy.name, session->policy) == 0;
+        if (!known && lab_replay_policy(session->policy, &job->outcomes[job->outcome_count].policy))
+            job->outcome_count++;
+    }
 }
 
+/* --- What comes out ------------------------------------------------------------------------------------------------ */
+
+/* How well a replay of a policy in its own sessions gives back what was recorded. */
 static double fidelity(const struct outcome *outcome)
 {
-    return outcome && outcome->recorded.frames && outcome->replayed.frames
-               ? outcome->replayed.mean_ns / outcome->recorded.mean_ns
-               : NAN;
+    return outcome->own_recorded_ns > 0 ? outcome->own_ns / outcome->own_recorded_ns : NAN;
+}
+
+/* How well what other sessions say of it does. */
+static double over_recorded(const struct outcome *outcome)
+{
+    return outcome->recorded.frames && outcome->replayed.frames ? outcome->replayed.mean_ns / outcome->recorded.mean_ns
+                                                                : NAN;
+}
+
+static const char *base_name(const struct job *job)
+{
+    return job->options->base ? job->options->base : "all";
 }
 
 /* Mean of what frames took beyond their longest device. */
@@ -328,33 +356,39 @@ static void print_ratio(double value, const char *after)
 
 static void print_table(const struct job *job)
 {
-    printf("run %" PRId64 "%s, %s: %zu session%s of %s\n", job->data->run, job->data->finished ? "" : " (unfinished)",
-           job->data->kernel, job->base_sessions, job->base_sessions == 1 ? "" : "s", job->base);
-    for (uint32_t d = 0; d < job->data->device_count; d++)
+    const struct lab_replay_data *data = job->data;
+    printf("run %" PRId64 "%s, %s: what %zu session%s of %s%s met\n", data->run, data->finished ? "" : " (unfinished)",
+           data->kernel, job->base_sessions, job->base_sessions == 1 ? "" : "s",
+           job->options->base ? "" : "all policies", job->options->base ? job->options->base : "");
+    for (uint32_t d = 0; d < data->device_count; d++)
         print_device(job, d);
     printf("  a frame    %.1f us beyond its longest device\n\n", overhead_of(job->first) / 1e3);
-    printf("%-12s %9s %9s %9s %9s %9s %9s\n", "policy", "mean ms", "p50 ms", "p99 ms", "/oracle", "recorded",
-           "replay/it");
+    printf("%-16s %9s %9s %9s %9s %9s %9s %9s\n", "policy", "mean ms", "p50 ms", "p99 ms", "/oracle", "recorded",
+           "/recorded", "fidelity");
+    bool unfaithful = false;
     for (uint32_t p = 0; p < job->outcome_count; p++) {
         const struct outcome *outcome = &job->outcomes[p];
-        printf("%-12s", outcome->policy.name);
+        printf("%-16s", outcome->policy.name);
         if (outcome->why[0]) {
             printf(" %s\n", outcome->why);
             continue;
         }
+        bool off = fabs(fidelity(outcome) - 1) > UNFAITHFUL;
+        unfaithful = unfaithful || off;
         printf(" %9.3f %9.3f %9.3f", outcome->replayed.mean_ns / 1e6, outcome->replayed.p50_ns / 1e6,
                outcome->replayed.p99_ns / 1e6);
         print_ratio(outcome->over_oracle, "");
         print_ratio(outcome->recorded.frames ? outcome->recorded.mean_ns / 1e6 : NAN, "");
-        print_ratio(fidelity(outcome), "");
+        print_ratio(over_recorded(outcome), "");
+        print_ratio(fidelity(outcome), off ? "*" : "");
         if (outcome->refused)
             printf("  %" PRIu64 " splits refused", outcome->refused);
         putchar('\n');
     }
-    const struct outcome *own = base_outcome(job);
-    if (own && isfinite(fidelity(own)))
-        printf("\nfidelity: replayed %s / recorded %s = %.3f%s\n", job->base, job->base, fidelity(own),
-               fabs(fidelity(own) - 1) > UNFAITHFUL ? ": something was at work that a replay cannot know" : "");
+    puts("\nrecorded: the policy's own sessions. fidelity: it replayed in its own sessions, over these.");
+    if (unfaithful)
+        puts(
+            "* something was at work that a replay cannot know: what is said of this policy is not to be relied upon.");
 }
 
 static void csv_number(double value, double scale)
@@ -367,16 +401,17 @@ static void csv_number(double value, double scale)
 
 static void print_csv(const struct job *job)
 {
-    puts("run,base,policy,frames,mean_us,p50_us,p99_us,over_oracle,recorded_mean_us,replayed_over_recorded,refused");
+    puts("run,base,policy,frames,mean_us,p50_us,p99_us,over_oracle,recorded_mean_us,over_recorded,fidelity,refused");
     for (uint32_t p = 0; p < job->outcome_count; p++) {
         const struct outcome *outcome = &job->outcomes[p];
         bool good = !outcome->why[0];
-        printf("%" PRId64 ",%s,%s,%zu", job->data->run, job->base, outcome->policy.name, outcome->replayed.frames);
+        printf("%" PRId64 ",%s,%s,%zu", job->data->run, base_name(job), outcome->policy.name, outcome->replayed.frames);
         csv_number(good ? outcome->replayed.mean_ns : NAN, 1e-3);
         csv_number(good ? outcome->replayed.p50_ns : NAN, 1e-3);
         csv_number(good ? outcome->replayed.p99_ns : NAN, 1e-3);
         csv_number(good ? outcome->over_oracle : NAN, 1);
         csv_number(outcome->recorded.frames ? outcome->recorded.mean_ns : NAN, 1e-3);
+        csv_number(over_recorded(outcome), 1);
         csv_number(fidelity(outcome), 1);
         printf(",%" PRIu64 "\n", outcome->refused);
     }
@@ -416,7 +451,8 @@ static void json_outcome(struct json *json, const struct outcome *outcome)
     json_pair(json, "p99_us", good ? outcome->replayed.p99_ns / 1e3 : NAN);
     json_pair(json, "over_oracle", good ? outcome->over_oracle : NAN);
     json_pair(json, "recorded_mean_us", outcome->recorded.frames ? outcome->recorded.mean_ns / 1e3 : NAN);
-    json_pair(json, "replayed_over_recorded", fidelity(outcome));
+    json_pair(json, "over_recorded", over_recorded(outcome));
+    json_pair(json, "fidelity", fidelity(outcome));
     json_key(json, "refused");
     json_unsigned(json, outcome->refused);
     json_key(json, "error");
@@ -435,10 +471,9 @@ static void print_json(const struct job *job)
     json_key(&json, "run");
     json_unsigned(&json, (uint64_t)job->data->run);
     json_key(&json, "base");
-    json_string(&json, job->base);
+    json_string(&json, base_name(job));
     json_key(&json, "sessions");
     json_unsigned(&json, job->base_sessions);
-    json_pair(&json, "fidelity", fidelity(base_outcome(job)));
     json_pair(&json, "overhead_us", overhead_of(job->first) / 1e3);
     json_key(&json, "devices");
     json_open_array(&json, false);
@@ -458,16 +493,9 @@ static int replay(struct job *job)
 {
     const struct replay_options *options = job->options;
     char why[WHY_MAX] = "";
-    for (uint32_t i = 0; options->policy_count == 0 && cox_policy_at(i) && i < POLICIES_MAX; i++)
-        job->outcomes[job->outcome_count++].policy = *cox_policy_at(i);
-    for (uint32_t i = 0; i < options->policy_count; i++)
-        job->outcomes[job->outcome_count++].policy = options->policies[i];
-    if (!find_base(job, why, sizeof why)) {
-        lab_fail("%s: %s", options->path, why);
-        return LAB_BAD;
-    }
-    size_t most = frames_of(job->data);
-    struct lab_replay **worlds = calloc(job->data->session_count + 1, sizeof *worlds);
+    choose_policies(job);
+    size_t most = frames_of(job->data), sessions = job->data->session_count;
+    struct lab_replay **worlds = calloc(sessions + 1, sizeof *worlds);
     struct lab_sim_frame *frames = calloc(most, sizeof *frames);
     struct times times = {.ns = malloc(most * sizeof *times.ns)};
     bool good = false;
@@ -483,7 +511,7 @@ static int replay(struct job *job)
         print_csv(job);
     else if (good)
         print_table(job);
-    for (size_t w = 0; worlds && w < job->base_sessions; w++)
+    for (size_t w = 0; worlds && w < sessions; w++)
         lab_replay_destroy(&worlds[w]);
     free(worlds);
     free(frames);

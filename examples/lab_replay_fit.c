@@ -11,7 +11,7 @@ static const double TOGETHER = 0.5, ALONE = 0.1; /* part of a band's time in com
 static const double SLOWDOWN_MAX = 20;
 static const double UNCERTAIN_MAX = 0.15; /* more, and the fixed cost is taken to be none */
 static const double LIKE = 0.25;          /* bands of one pair differ by less in their company */
-enum { NEAR_FRAMES = 8, GROUP_WEIGHT = 16, GROUPS_MAX = 256, SHAPES = 160, SCALE_LEAST = 3 };
+enum { PAIRS_MAX = 8192, NEAR_FRAMES = 8, GROUP_WEIGHT = 16, GROUPS_MAX = 256, SHAPES = 160, SCALE_LEAST = 3 };
 
 struct point {
     size_t session;
@@ -96,7 +96,8 @@ static void add_pair(struct points *points, const struct point *a, const struct 
 
 static void pair_neighbours(struct points *points, uint64_t lag)
 {
-    for (size_t i = 0; i < points->count; i++) {
+    size_t stride = points->count / PAIRS_MAX + 1;
+    for (size_t i = 0; i < points->count; i += stride) {
         const struct point *a = &points->at[i];
         for (size_t j = i + 1; j < points->count && j <= i + NEAR_FRAMES; j++) {
             const struct point *b = &points->at[j];
