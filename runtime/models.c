@@ -325,18 +325,18 @@ enum cox__models_found cox__models_load(const char *dir, const struct cox__model
     return unusable ? COX__MODELS_UNUSABLE : ok && found ? COX__MODELS_FOUND : COX__MODELS_NONE;
 }
 
-/* What is to be written where `before` stood. Of few frames the costs are mixed with those known before; the split in use
- * is taken as it is now. */
+/* What is to be written where `before` stood. Of few frames the costs are mixed with those known before; those of a device
+ * that this session never used stay. The split in use is taken as it is now. */
 static struct cox_device_model mix(const struct cox_device_model *before, const struct cox_device_model *now,
                                    uint64_t frames)
 {
     double weight = frames < FRAMES_ENOUGH ? (double)frames / FRAMES_ENOUGH : 1;
     struct cox_device_model model = *now;
-    if (before->frames == 0 || weight == 1)
+    if (before->frames == 0)
         return model;
     if (now->frames == 0) {
         model = *before;
-    } else {
+    } else if (weight < 1) {
         model.frames = fmax(before->frames, now->frames);
         model.fixed_ns = before->fixed_ns + weight * (now->fixed_ns - before->fixed_ns);
         model.launch_ns = before->launch_ns + weight * (now->launch_ns - before->launch_ns);

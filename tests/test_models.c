@@ -418,10 +418,12 @@ Test(models, of_many_frames_replace_and_of_few_are_mixed_in)
     others[0].frames = others[0].ns_per_row = 0; /* left out, and nothing was learnt of it */
     others[0].share = 0;
     others[1].share = 1;
-    cox__models_store(dir, &entry, 16, others, &logger);
-    cr_assert_eq(load(7, models), COX__MODELS_FOUND);
-    cr_assert_float_eq(models[0].ns_per_row, 18e3 + 0.25 * 18e3, 1);
-    cr_assert_eq(models[0].share, 0);
+    for (uint64_t many = 16; many <= 1600; many *= 100) {
+        cox__models_store(dir, &entry, many, others, &logger);
+        cr_assert_eq(load(7, models), COX__MODELS_FOUND);
+        cr_assert_float_eq(models[0].ns_per_row, 18e3 + 0.25 * 18e3, 1);
+        cr_assert_eq(models[0].share, 0);
+    }
     store(7, known);
     cr_assert_eq(load(7, models), COX__MODELS_FOUND);
     cr_assert_eq(models[0].ns_per_row, 18e3);
