@@ -47,7 +47,7 @@ bool cox__models_plausible(const struct cox_device_model *models, uint32_t count
             return false;
         any = true;
     }
-    return any && in_range(shares, 0.01, 1.01); /* less than 1: the others were handed out on demand */
+    return any && shares <= 1.01; /* less than 1: the others were handed out on demand */
 }
 
 #ifdef COX_HAVE_SQLITE
