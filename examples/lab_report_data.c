@@ -408,7 +408,7 @@ static bool read_frames(struct reader *reader, const struct report_run *run, str
                                      .reason = reason >= 0 && reason < REPORT_REASONS ? (uint32_t)reason
                                                                                       : REPORT_REASONS - 1,
                                      .failed = number_at(statement, 6) != 0,
-                                     .time_ns = period_ns >= 0 ? period_ns : NAN,
+                                     .time_ns = period_ns >= 0 ? floor(period_ns) : NAN,
                                      .predicted_ns = time_at(statement, 3),
                                      .rival_ns = time_at(statement, 4),
                                      .joules = joules >= 0 ? joules : NAN};
