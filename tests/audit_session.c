@@ -4,8 +4,8 @@
  *
  * DEVICES as for cox_runtime_create, "-" = all. PIPELINE: `rows` (one kernel on rows), `contracts` (two kernels, with a
  * halo, a table and a reduction), `tonemap` (the library's own). Every frame's result is checked too.
- * Policy `static` divides evenly, and from frame ADAPTING on nothing may be created; with others the bands move for ever,
- * and what is created after frame 100 is told.
+ * Policy `static` divides evenly, `chunks` gives a single device the same chunks in every frame: from frame ADAPTING on
+ * nothing may be created. With others the bands move for ever, and what is created after frame 100 is told.
  * Exit status: 0 clean, 1 a violation or a wrong result, 77 no such device.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
@@ -320,6 +320,7 @@ int main(int argc, char **argv)
                                                                         .log = log_line));
     if (status)
         return failed("cox_runtime_create", status);
+    fixed |= strcmp(argv[2], "chunks") == 0 && cox_runtime_device_count(runtime) == 1;
     if (audit.calls(NULL) == 0) {
         fprintf(stderr, "the layer is not in front of the drivers\n");
         return 2;

@@ -11,14 +11,20 @@ ran=0
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 
-# audit NAME DEVICES [VARIABLE=VALUE…]: all pipelines, a policy whose bands stand still and one whose bands move.
+# audit NAME DEVICES [VARIABLE=VALUE…]: all pipelines, a policy whose bands stand still and one whose bands move; rows
+# handed out on demand; the default, which may do all of it and measure on copies.
 audit()
 {
     name=$1
     devices=$2
     shift 2
     for pipeline in rows contracts tonemap; do
-        for policy in static ewma; do
+        case $pipeline in
+        rows) policies="static ewma chunks" ;;
+        contracts) policies="static ewma adaptive" ;;
+        *) policies="static ewma" ;;
+        esac
+        for policy in $policies; do
             env "$@" "$program" "$devices" "$policy" "$pipeline" "$frames" >"$output" 2>&1
             status=$?
             if [ $status -eq 77 ]; then
