@@ -91,6 +91,7 @@ cox_status cox_split_check(const struct cox_split *split, const struct cox_sched
         return status;
 
     uint64_t next = 0; /* first row that neither a band nor the pool covers yet */
+    bool placed = split->pool_rows == 0;
     for (uint32_t i = 0; i < split->band_count; i++) {
         const struct cox_band *band = &split->bands[i];
         char what[24];
@@ -100,8 +101,10 @@ cox_status cox_split_check(const struct cox_split *split, const struct cox_sched
         status = check_device(view, what, band->device, why, why_bytes);
         if (status)
             return status;
-        if (split->pool_rows > 0 && split->pool_first_row == next)
+        if (!placed && split->pool_first_row == next) {
             next += split->pool_rows;
+            placed = true;
+        }
         if (band->first_row < next)
             return refuse(why, why_bytes,
                           "%s begins at row %" PRIu32 ", inside or before its predecessor, which ends at row %" PRIu64,
@@ -114,8 +117,13 @@ cox_status cox_split_check(const struct cox_split *split, const struct cox_sched
             return status;
         next += band->rows;
     }
-    if (split->pool_rows > 0 && split->pool_first_row == next)
+    if (!placed && split->pool_first_row == next) {
         next += split->pool_rows;
+        placed = true;
+    }
+    if (!placed)
+        return refuse(why, why_bytes, "the pool begins at row %" PRIu32 ", inside a band or beyond the last one",
+                      split->pool_first_row);
     if (next != view->rows)
         return refuse(why, why_bytes, "the last band, %" PRIu32 ", ends at row %" PRIu64 ", the frame has %" PRIu32,
                       split->band_count - 1, next, view->rows);

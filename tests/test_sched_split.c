@@ -80,6 +80,80 @@ Test(split_check, refuses_bands_beyond_the_frame_or_short_of_it)
     refuse(&(struct cox_split){.band_count = 2, .bands = {{0, 0, 8}, {1, 8, UINT32_MAX}}}, "band 1 ends at row");
 }
 
+static void refuse_in(const struct cox_sched_view *in, const struct cox_split *split, const char *about)
+{
+    char why[200];
+    cr_assert_eq(cox_split_check(split, in, why, sizeof why), COX_E_POLICY, "accepted, but %s", about);
+    cr_assert_not_null(strstr(why, about), "refused with: %s", why);
+}
+
+Test(split_check, accepts_a_pool_before_between_and_after_bands_and_alone)
+{
+    static const struct cox_split good[] = {
+        {.band_count = 1, .bands = {{0, 16, 84}}, .pool_first_row = 0, .pool_rows = 16},
+        {.band_count = 2, .bands = {{0, 0, 16}, {1, 48, 52}}, .pool_first_row = 16, .pool_rows = 32},
+        {.band_count = 1, .bands = {{0, 0, 80}}, .pool_first_row = 80, .pool_rows = 20},
+        {.band_count = 0, .pool_first_row = 0, .pool_rows = 100},
+    };
+    struct cox_sched_view pool = view;
+    char why[200];
+    pool.pool = true;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        cr_assert_eq(cox_split_check(&good[i], &pool, why, sizeof why), COX_OK, "%zu: %s", i, why);
+        refuse(&good[i], "nobody hands them out");
+    }
+}
+
+Test(split_check, refuses_a_pool_that_overlaps_a_band_leaves_a_gap_or_is_misaligned)
+{
+    static const struct {
+        struct cox_split split;
+        const char *about;
+    } bad[] = {
+        {{.band_count = 1, .bands = {{0, 0, 100}}, .pool_first_row = 8, .pool_rows = 16}, "the pool begins at row 8"},
+        {{.band_count = 1, .bands = {{0, 0, 100}}, .pool_first_row = 0, .pool_rows = 16}, "band 0"},
+        {{.band_count = 1, .bands = {{0, 0, 80}}, .pool_first_row = 72, .pool_rows = 28}, "the pool begins at row 72"},
+        {{.band_count = 1, .bands = {{0, 0, 80}}, .pool_first_row = 88, .pool_rows = 12}, "the pool begins at row 88"},
+        {{.band_count = 2, .bands = {{0, 0, 16}, {1, 40, 60}}, .pool_first_row = 16, .pool_rows = 16}, "in no band"},
+        {{.band_count = 2, .bands = {{0, 0, 16}, {1, 16, 84}}, .pool_first_row = 16, .pool_rows = 16}, "band 1"},
+        {{.band_count = 1, .bands = {{0, 0, 80}}, .pool_first_row = 80, .pool_rows = 12}, "the pool ends at row 92"},
+        {{.band_count = 1, .bands = {{0, 0, 80}}, .pool_first_row = 80, .pool_rows = 24}, "the pool ends at row 104"},
+        {{.band_count = 1, .bands = {{0, 0, 80}}, .pool_first_row = 80, .pool_rows = UINT32_MAX}, "the pool ends"},
+        {{.band_count = 1, .bands = {{0, 4, 96}}, .pool_first_row = 0, .pool_rows = 4}, "the pool ends at row 4"},
+        {{.band_count = 0, .pool_first_row = 4, .pool_rows = 96}, "the pool begins at row 4"},
+        {{.band_count = 0, .pool_first_row = 0, .pool_rows = 0}, "no band"},
+        {{.band_count = 0, .pool_first_row = 8, .pool_rows = 92}, "the pool begins at row 8"},
+    };
+    struct cox_sched_view pool = view;
+    pool.pool = true;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        refuse_in(&pool, &bad[i].split, bad[i].about);
+}
+
+Test(split_check, a_shadow_is_for_a_usable_device_without_a_band)
+{
+    struct cox_split split = {.band_count = 1, .bands = {{0, 0, 100}}, .shadow = {1, 16, 8}};
+    struct cox_sched_view shadow = view;
+    char why[200];
+    refuse(&split, "none is possible");
+    shadow.shadow = true;
+    cr_assert_eq(cox_split_check(&split, &shadow, why, sizeof why), COX_OK, "%s", why);
+    split.shadow = (struct cox_band){1, 96, 4};
+    cr_assert_eq(cox_split_check(&split, &shadow, why, sizeof why), COX_OK, "%s", why);
+    split.shadow = (struct cox_band){0, 16, 8};
+    refuse_in(&shadow, &split, "the shadow's device 0 has band 0");
+    split.shadow = (struct cox_band){2, 16, 8};
+    refuse_in(&shadow, &split, "not usable");
+    split.shadow = (struct cox_band){3, 16, 8};
+    refuse_in(&shadow, &split, "device 3");
+    split.shadow = (struct cox_band){1, 12, 8};
+    refuse_in(&shadow, &split, "the shadow begins");
+    split.shadow = (struct cox_band){1, 16, 7};
+    refuse_in(&shadow, &split, "the shadow ends");
+    split.shadow = (struct cox_band){1, 96, 8};
+    refuse_in(&shadow, &split, "the shadow ends");
+}
+
 Test(reasons, each_has_a_text_of_its_own)
 {
     for (int a = COX_REASON_NONE; a <= COX_REASON_PROBE; a++)
