@@ -292,10 +292,12 @@ static bool sweep_round(struct run *run, uint32_t phase, uint32_t round)
         for (uint32_t i = 0; i < run->options->policy_count; i++)
             lab_sweep_propose(&run->sweep, run->policies[i].rows);
     /* Once the first splits have fallen behind, the others get their turns. */
-    struct lab_spread best = round % SECOND_CHANCE ? lab_sweep_best(&run->sweep) : (struct lab_spread){.count = 0};
+    struct lab_spread spreads[LAB_CANDIDATES_MAX];
     bool taken[LAB_CANDIDATES_MAX] = {false};
+    if (!lab_sweep_spreads(&run->sweep, spreads))
+        return !(run->failed = !lab_fail("out of memory"));
     for (uint32_t c = 0; c < run->sweep.count; c++)
-        taken[c] = lab_sweep_wanted(&run->sweep, c, &best);
+        taken[c] = round % SECOND_CHANCE == 0 || lab_sweep_wanted(&run->sweep, c, spreads);
     for (uint32_t turns = 0; turns < TURNS;) {
         uint32_t before = turns;
         for (uint32_t i = 0; i < run->sweep.count; i++) {

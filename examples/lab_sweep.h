@@ -1,6 +1,8 @@
 /* What a policy is held against: each device alone, and the best static split there is, found by sweeping. All of them are run
  * again and again between the policies' frames; the samples come here.
  *
+ * Not every split is run in every round, and the rounds differ: the machine has other work, or gets warm. So each round's effect
+ * on all splits is estimated (medians of rows and columns in turn, Tukey's median polish, on logarithms) and taken out.
  * The least of many noisy medians is lower than any split's true time. So one half of the samples chooses the split, with what
  * its neighbours say of it, and the other half says what it takes, both ways, and the mean of the two is the oracle's time.
  * Thread-safety: from one thread at a time.
@@ -16,6 +18,7 @@ enum { LAB_CANDIDATES_MAX = 160 };
 struct lab_candidate {
     uint32_t rows[COX_DEVICES_MAX];
     double *ns;
+    uint32_t *rounds; /* of each sample */
     size_t count, room;
     size_t marked; /* samples that stay whatever comes */
 };
@@ -25,6 +28,7 @@ struct lab_sweep {
     uint32_t rows, granule;
     uint32_t turn;    /* samples that follow one another at once */
     uint32_t refined; /* times */
+    uint32_t round;   /* under way; the first is 0 */
     uint32_t count;
     struct lab_candidate candidates[LAB_CANDIDATES_MAX];
 };
@@ -48,8 +52,9 @@ void lab_sweep_refine(struct lab_sweep *sweep);
 /* False: out of memory. */
 bool lab_sweep_add(struct lab_sweep *sweep, uint32_t candidate, double ns);
 
-/* Samples since the last mark stay, or go: other programs ran meanwhile. */
+/* The next round begins: what was sampled stays. */
 void lab_sweep_mark(struct lab_sweep *sweep);
+/* The samples of the round under way go: other programs ran meanwhile. */
 void lab_sweep_undo(struct lab_sweep *sweep);
 
 /* Order statistics of one candidate; all 0 without samples. */
@@ -57,14 +62,14 @@ struct lab_spread {
     double mean_ns, p50_ns, p90_ns, p99_ns;
     size_t count;
 };
-/* The best one so far, to compare the others with. All 0: there is none. */
-struct lab_spread lab_sweep_best(const struct lab_sweep *sweep);
+struct lab_spread lab_spread_of(const double *ns, size_t count);
+
+/* All candidates by what they take in a round like most. False: no memory. */
+bool lab_sweep_spreads(const struct lab_sweep *sweep, struct lab_spread spreads[LAB_CANDIDATES_MAX]);
 
 /* Whether more samples of it can matter: it is a device alone, has few yet, or is not so far behind the best that noise cannot
  * explain it. */
-bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate, const struct lab_spread *best);
-
-struct lab_spread lab_spread_of(const double *ns, size_t count);
+bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate, const struct lab_spread *spreads);
 
 struct lab_swept {
     uint32_t candidate;       /* the best of all samples */
