@@ -31,6 +31,7 @@ bool bench_overhead(const struct bench_options *options, bool *met);
 bool bench_split(const struct bench_options *options, bool *met);
 bool bench_frames(const struct bench_options *options, bool *met);
 bool bench_kernels(const struct bench_options *options, bool *met);
+bool bench_decide(const struct bench_options *options, bool *met);
 
 /* One line on standard error; returns false. */
 bool bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

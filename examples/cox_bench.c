@@ -15,12 +15,13 @@
 enum { EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_MISSED = 3 };
 
 static const char usage_text[] =
-    "Usage: cox-bench overhead|split|frames|kernels [options]\n"
+    "Usage: cox-bench overhead|split|frames|kernels|decide [options]\n"
     "\n"
     "overhead  one device: a frame through the library against the same frame in hand-written OpenCL\n"
     "split     two devices of unequal speed: how close the split comes to the best one there is\n"
     "frames    4K pictures tone-mapped as a stream: each device alone, and all together\n"
     "kernels   each kernel of the library on each device, beside what the device can do at most\n"
+    "decide    what each policy costs a frame: processor time of its decisions, no device takes part\n"
     "\n"
     "  --devices LIST   overhead: each device of the list in turn (default: every device)\n"
     "                   split: the first two of the list (default: cpu:2x1)\n"
@@ -29,7 +30,7 @@ static const char usage_text[] =
     "                   frames: frames of each round (default 60); kernels: frames of each kernel (default 40)\n"
     "  --size WxH       kernels: size of the frames (default 3840x2160)\n"
     "  --ratio R        split: work per row on the second device over that on the first, 1 to 64 (default 3)\n"
-    "  --policy NAME    split, frames: the policy to measure (default: the library's)\n"
+    "  --policy NAME    split, frames: the policy to measure (default: the library's); decide: (default: all)\n"
     "  --quiet SECONDS  spend up to so much on doing again what other programs disturbed (default 0: keep all)\n"
     "  --check          exit status 3 if a bar is missed\n"
     "  --json           JSON instead of text\n"
@@ -169,6 +170,8 @@ int main(int argc, char **argv)
         good = bench_frames(&options, &met);
     } else if (strcmp(command, "kernels") == 0) {
         good = bench_kernels(&options, &met);
+    } else if (strcmp(command, "decide") == 0) {
+        good = bench_decide(&options, &met);
     } else {
         fputs(usage_text, stderr);
         return EXIT_USAGE;

@@ -51,6 +51,8 @@ struct cox__slot {
     uint32_t devices;  /* that may take rows */
     uint32_t launched; /* that have had some */
     uint32_t declined;
+    uint32_t cleared;                    /* of suspicion, by how quickly they were back */
+    double expected_ns[COX_DEVICES_MAX]; /* of what each device has under way */
 };
 
 /* One launch of the frame that is being observed. */

@@ -6,6 +6,7 @@
  * trial's own split was worth. Where co-running costs nothing no set is ever tried: fewer devices cannot be faster.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive.h"
+#include "clip.h"
 #include "strict_fp.h"
 
 #include <math.h>
@@ -18,11 +19,6 @@ static const double SETTLED = 4;          /* frames of each device before sets o
 static const double SLOWER_MOST = 100;
 static const double SWITCH = 0.06; /* relative deviation of the models after a change of company */
 enum { CANDIDATES = 4 };           /* sets looked at in a frame */
-
-static double limit(double value, double low, double high)
-{
-    return !(value >= low) ? low : value > high ? high : value; /* NaN is low */
-}
 
 static bool is_single(uint32_t devices)
 {
@@ -38,7 +34,7 @@ static double alone_of(const struct cox__adaptive *state, uint32_t d)
     if (device->alone > 0)
         return device->alone;
     if (device->solo_ns > 0 && device->measured)
-        return limit(device->solo_ns / cox__adaptive_frame_ns(device, state->rows), 0.05, 1.5);
+        return cox__clip(device->solo_ns / cox__adaptive_frame_ns(device, state->rows), 0.05, 1.5);
     return 1;
 }
 
@@ -63,7 +59,7 @@ static double set_ns(const struct cox__adaptive *state, const struct cox_sched_v
     for (uint32_t d = 0; d < view->device_count; d++) {
         const double *x = state->devices[d].estimate.x;
         runners[d] = (struct cox__runner){(devices >> d & 1) != 0 && view->devices[d].usable,
-                                          factors[d] * x[COX__FIRST], factors[d] * x[COX__PER_ROW]};
+                                          factors[d] * x[COX__FIRST], 1 / (factors[d] * x[COX__PER_ROW])};
     }
     return cox__tail_level(runners, view->device_count, view->rows);
 }
@@ -85,7 +81,7 @@ static void use_set(struct cox__adaptive *state, uint32_t devices)
         if (!(devices >> d & 1) || !device->timed)
             continue;
         cox__estimate_scale(&device->estimate, factors[d], SWITCH);
-        device->alone = limit(alone[d] / factors[d], 1 / SLOWER_MOST, 1.5);
+        device->alone = cox__clip(alone[d] / factors[d], 1 / SLOWER_MOST, 1.5);
     }
     company->in_use = devices;
 }
@@ -103,10 +99,10 @@ static void end_trial(struct cox__adaptive *state, const struct cox_sched_view *
         bool seen = company->seen >> d & 1;
         double ratio = seen ? company->ns[d] / company->predicted[d] : 1;
         if (is_single(devices) && seen) {
-            state->devices[d].alone = limit(ratio, 1 / SLOWER_MOST, 1.5);
+            state->devices[d].alone = cox__clip(ratio, 1 / SLOWER_MOST, 1.5);
             set->slower[d] = 1;
         } else {
-            set->slower[d] = limit(seen ? ratio / alone_of(state, d) : 1, 0.5, SLOWER_MOST);
+            set->slower[d] = cox__clip(seen ? ratio / alone_of(state, d) : 1, 0.5, SLOWER_MOST);
         }
     }
     set->known = true;

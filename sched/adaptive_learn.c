@@ -12,6 +12,7 @@
  *   - all else is noise and drift, shared out between the device and the rows
  * by how uncertain each is. SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive.h"
+#include "clip.h"
 #include "strict_fp.h"
 
 #include <math.h>
@@ -70,7 +71,7 @@ static void compare(struct cox__adaptive *state, const struct cox__launch *launc
     }
     device->measured = true;
     double rows_ns = device->estimate.x[COX__PER_ROW] * sample->work;
-    lesson->part = fmax(PART_LEAST, rows_ns / cox__estimate_ns(&device->estimate, sample->further, sample->work));
+    lesson->part = cox__most(PART_LEAST, rows_ns / cox__estimate_ns(&device->estimate, sample->further, sample->work));
     if (lesson->inside)
         sample->work_variance = cox__profile_variance(&state->profile, rows, launch->first_row, launch->rows) *
                                 lesson->part * lesson->part;
@@ -81,7 +82,7 @@ static void compare(struct cox__adaptive *state, const struct cox__launch *launc
     }
     double ratio = lesson->surprise.ratio, deviation = sqrt(lesson->surprise.variance);
     lesson->deviations = (ratio - 1) / deviation;
-    double far = fmax(FAR_LEAST, FAR * deviation), off = fmax(OFF_LEAST, OFF * deviation);
+    double far = cox__most(FAR_LEAST, FAR * deviation), off = cox__most(OFF_LEAST, OFF * deviation);
     lesson->far = ratio > 1 + far || ratio * (1 + far) < 1;
     lesson->off = ratio > 1 + off || ratio * (1 + off) < 1;
 }
@@ -139,11 +140,10 @@ static void learn(struct cox__adaptive *state, const struct lesson *lesson, uint
     const struct cox__launch *launch = lesson->launch;
     struct cox__estimate *estimate = &state->devices[launch->device].estimate;
     double part = lesson->part;
-    struct cox__surprise surprise = cox__estimate_compare(estimate, &lesson->sample);
-    double residual = cox__estimate_learn(estimate, &lesson->sample);
+    double variance, residual = cox__estimate_learn(estimate, &lesson->sample, &variance);
     if (lesson->inside && !(launch->flags & COX_MEASURED_SHADOW))
         cox__profile_learn(&state->profile, rows, launch->first_row, launch->rows, residual / part,
-                           surprise.variance / (part * part), deviations);
+                           variance / (part * part), deviations);
 }
 
 /* Another picture: what was known of these rows counts for little. */
@@ -171,7 +171,7 @@ static void learn_reserve(struct cox__adaptive *state, const struct cox__slot *s
         if (launch->flags & COX_MEASURED_SHADOW)
             continue;
         if (!lessons[i].sample.further)
-            latest = fmax(latest, launch->ns);
+            latest = cox__most(latest, launch->ns);
         bool outlier = lessons[i].far && lessons[i].surprise.ratio > 1 && !picture;
         if (!lessons[i].sample.unfinished) /* else others did its rows again */
             busy[launch->device] += outlier ? lessons[i].surprise.ns : launch->ns;
@@ -206,8 +206,8 @@ static uint32_t compare_all(struct cox__adaptive *state, uint32_t count, uint32_
         kept++;
         struct common *mine = &common[lesson->launch->device];
         double ratio = lesson->surprise.ratio;
-        mine->least = mine->count == 0 ? ratio : fmin(mine->least, ratio);
-        mine->most = fmax(mine->most, ratio);
+        mine->least = mine->count == 0 ? ratio : cox__least(mine->least, ratio);
+        mine->most = cox__most(mine->most, ratio);
         mine->count++;
         mine->slow += lesson->off && ratio > 1;
         mine->fast += lesson->off && ratio < 1;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive.h"
 #include "layout.h"
+#include "clip.h"
 #include "strict_fp.h"
 
 #include <math.h>
@@ -9,7 +10,9 @@
 static const double LATE = 1.25;       /* times its prediction: something has happened to that band */
 enum { GRID = 32 };                    /* parts of the frame at which larger chunks end */
 static const double HANDOUT_NS = 20e3; /* from a launch's end to the next one's start: in no measurement */
-static const double BACKUP = 3.0;      /* a copy may take so many times what the late band has taken */
+static const double CLEARED = 1.5; /* a device under suspicion that is back within so many times its time is not slow */
+static const double SOON = 0.015;  /* of its time, is left of a launch that should be done by now */
+static const double BACKUP = 3.0;  /* a copy may take so many times what the late band has taken */
 
 uint32_t cox__adaptive_least(const struct cox_sched_view *view)
 {
@@ -19,19 +22,19 @@ uint32_t cox__adaptive_least(const struct cox_sched_view *view)
 }
 
 /* How long a device will be at what it has. */
-static double rest_ns(const struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t d,
+static double rest_ns(const struct cox__adaptive *state, const struct cox__slot *slot, uint32_t d,
                       const struct cox_progress *progress)
 {
-    const struct cox__adaptive_device *device = &state->devices[d];
-    bool further = progress->first_row != state->held.first_row[d];
-    double work = progress->rows;
-    if ((uint64_t)progress->first_row + progress->rows <= view->rows)
-        work = cox__profile_work(&state->profile, view->rows, progress->first_row, progress->rows);
-    double ns = cox__estimate_ns(&device->estimate, further, work) * fmax(1, device->estimate.suspect);
+    const struct cox__estimate *estimate = &state->devices[d].estimate;
+    double ns = slot->expected_ns[d];
+    if (!(ns > 0)) /* somebody else's rows, given to it by the runtime */
+        ns = cox__estimate_ns(estimate, true, progress->rows);
+    if (!(slot->cleared >> d & 1))
+        ns *= cox__most(1, estimate->suspect);
     double since = (double)progress->since_ns;
     if (since > LATE * ns)
         return since;
-    return fmax(ns - since, 0.3 * sqrt(device->estimate.variance) * ns);
+    return cox__most(ns - since, SOON * ns);
 }
 
 void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const struct cox_offer *offer,
@@ -46,6 +49,8 @@ void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const s
     }
     uint32_t self = offer->device;
     uint32_t bit = 1u << self;
+    if ((double)offer->elapsed_ns < CLEARED * slot->expected_ns[self])
+        slot->cleared |= bit;
     uint32_t may = offer->backup ? UINT32_MAX : slot->devices;
     struct cox__runner runners[COX_DEVICES_MAX];
     double speed = 0;
@@ -58,16 +63,16 @@ void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const s
             continue;
         double start = device->estimate.x[slot->launched >> d & 1 ? COX__LAUNCH : COX__FIRST] + HANDOUT_NS;
         if (d != self && progress->rows > 0)
-            start += rest_ns(state, view, d, progress);
+            start += rest_ns(state, slot, d, progress);
         runners[d].start_ns = start;
-        runners[d].ns_per_row = device->estimate.x[COX__PER_ROW];
-        speed += 1 / runners[d].ns_per_row;
+        runners[d].speed = 1 / device->estimate.x[COX__PER_ROW];
+        speed += runners[d].speed;
     }
     double work = cox__profile_work(&state->profile, view->rows, offer->first_row, offer->rows);
     double level = cox__tail_level(runners, view->device_count, work);
     const struct cox__runner *own = &runners[self];
     double share_ns = level - own->start_ns;
-    double unit = work / offer->rows * view->granule * own->ns_per_row; /* of one granule, about */
+    double unit = work / offer->rows * view->granule / own->speed; /* of one granule, about */
     bool takes = (may & bit) != 0 && share_ns > 0.5 * unit;
     if (takes && offer->backup && own->start_ns + share_ns > BACKUP * (double)offer->progress[offer->late].since_ns)
         takes = false;
@@ -77,9 +82,8 @@ void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const s
     }
 
     const struct cox__adaptive_device *device = &state->devices[self];
-    double part = offer->backup ? 1
-                                : cox__tail_part(share_ns, own->start_ns, slot->early, 1 / (own->ns_per_row * speed));
-    double wanted = part * fmax(share_ns, unit) / own->ns_per_row;
+    double part = offer->backup ? 1 : cox__tail_part(share_ns, own->start_ns, slot->early, own->speed / speed);
+    double wanted = part * cox__most(share_ns, unit) * own->speed;
     double before = cox__profile_work(&state->profile, view->rows, 0, offer->first_row);
     uint64_t end = view->rows;
     if (wanted < work)
@@ -98,6 +102,7 @@ void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const s
     out->rows = (uint32_t)(end - offer->first_row);
     double given = cox__profile_work(&state->profile, view->rows, offer->first_row, out->rows);
     bool timed = device->timed;
-    out->predicted_ns = timed ? cox__layout_ns(own->start_ns - HANDOUT_NS + own->ns_per_row * given) : 0;
+    slot->expected_ns[self] = own->start_ns - HANDOUT_NS + given / own->speed;
+    out->predicted_ns = timed ? cox__layout_ns(slot->expected_ns[self]) : 0;
     slot->launched |= bit;
 }

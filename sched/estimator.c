@@ -19,6 +19,7 @@
  * Page, Continuous inspection schemes, 1954 (CUSUM). SPDX-License-Identifier:
  * Apache-2.0 */
 #include "estimator.h"
+#include "clip.h"
 #include "strict_fp.h"
 
 #include <math.h>
@@ -46,11 +47,6 @@ static const double CUSUM_SLACK = 0.75;
 static const double CUSUM_ALARM = 6.0;
 static const double REOPEN = 0.08;       /* relative deviation of the scale after a change */
 static const double SHAPE_SPREAD = 1e-4; /* relative deviation by which first and launch may move in a frame */
-
-static double limit(double value, double low, double high)
-{
-    return !(value >= low) ? low : value > high ? high : value; /* NaN is low */
-}
 
 /* --- the covariance --- */
 
@@ -125,19 +121,14 @@ static void tidy(struct cox__estimate *e)
         double h[COX__UNKNOWNS] = {-1, 1, 0};
         update(e, h, e->x[COX__FIRST] - e->x[COX__LAUNCH], 0.01 * spread(e, h) + 1.0);
     }
-    e->x[COX__FIRST] = limit(e->x[COX__FIRST], 0, NS_MAX);
-    e->x[COX__LAUNCH] = limit(e->x[COX__LAUNCH], 0, NS_MAX);
-    e->x[COX__PER_ROW] = limit(e->x[COX__PER_ROW], PER_ROW_MIN, PER_ROW_MAX);
+    e->x[COX__FIRST] = cox__clip(e->x[COX__FIRST], 0, NS_MAX);
+    e->x[COX__LAUNCH] = cox__clip(e->x[COX__LAUNCH], 0, NS_MAX);
+    e->x[COX__PER_ROW] = cox__clip(e->x[COX__PER_ROW], PER_ROW_MIN, PER_ROW_MAX);
     for (int j = 0; j < COX__UNKNOWNS; j++) {
         double unit = 1.0 + e->x[COX__FIRST] + e->x[COX__LAUNCH] + e->x[COX__PER_ROW] * (j == COX__PER_ROW ? 1 : 1e6);
-        e->d[j] = limit(e->d[j], 1e-24, unit * unit);
-        e->u[j] = limit(e->u[j], -1e30, 1e30);
+        e->d[j] = cox__clip(e->d[j], 1e-24, unit * unit);
+        e->u[j] = cox__clip(e->u[j], -1e30, 1e30);
     }
-}
-
-static double clip(double value)
-{
-    return limit(value, -CLIP, CLIP);
 }
 
 /* --- what is known --- */
@@ -152,9 +143,9 @@ void cox__estimate_init(struct cox__estimate *e)
 /* The first band of a session tells the fixed cost; what is assumed of it before must not get in its way. */
 void cox__estimate_begin(struct cox__estimate *e, double ns, double work, double sd, double frame_ns)
 {
-    ns = limit(ns, 1, NS_MAX / 4);
-    work = limit(work, 1, 1e10);
-    frame_ns = limit(frame_ns, 0.001 * ns, ns);
+    ns = cox__clip(ns, 1, NS_MAX / 4);
+    work = cox__clip(work, 1, 1e10);
+    frame_ns = cox__clip(frame_ns, 0.001 * ns, ns);
     e->x[COX__FIRST] = FIRST_PART * frame_ns;
     e->x[COX__LAUNCH] = LAUNCH_PART * frame_ns;
     e->x[COX__PER_ROW] = (ns - e->x[COX__FIRST]) / work;
@@ -217,7 +208,7 @@ double cox__estimate_error(const struct cox__estimate *e, bool further, double w
 {
     const double h[COX__UNKNOWNS] = {further ? 0 : 1, further ? 1 : 0, work};
     double ns = cox__estimate_ns(e, further, work);
-    return limit(spread(e, h) / (ns * ns), 0, 100);
+    return cox__clip(spread(e, h) / (ns * ns), 0, 100);
 }
 
 /* --- learning --- */
@@ -226,19 +217,20 @@ struct cox__surprise cox__estimate_compare(const struct cox__estimate *e, const 
 {
     const double h[COX__UNKNOWNS] = {sample->further ? 0 : 1, sample->further ? 1 : 0, sample->work};
     struct cox__surprise surprise = {.ns = cox__estimate_ns(e, sample->further, sample->work)};
-    surprise.ratio = limit(sample->ns / surprise.ns, 1e-6, 1e6);
+    surprise.ratio = cox__clip(sample->ns / surprise.ns, 1e-6, 1e6);
     surprise.variance = spread(e, h) / (surprise.ns * surprise.ns) + e->variance + sample->work_variance;
     return surprise;
 }
 
-double cox__estimate_learn(struct cox__estimate *e, const struct cox__sample *sample)
+double cox__estimate_learn(struct cox__estimate *e, const struct cox__sample *sample, double *variance)
 {
     const double h[COX__UNKNOWNS] = {sample->further ? 0 : 1, sample->further ? 1 : 0, sample->work};
     struct cox__surprise surprise = cox__estimate_compare(e, sample);
+    *variance = surprise.variance;
     double deviation = sqrt(surprise.variance);
-    double residual = clip((surprise.ratio - 1) / deviation) * deviation;
+    double residual = cox__clip((surprise.ratio - 1) / deviation, -CLIP, CLIP) * deviation;
     update(e, h, residual * surprise.ns,
-           limit((e->variance + sample->work_variance) * surprise.ns * surprise.ns, 1e-12, 1e60));
+           cox__clip((e->variance + sample->work_variance) * surprise.ns * surprise.ns, 1e-12, 1e60));
     tidy(e);
 
     /* The jitter's share of the residual, as an expectation-maximisation step
@@ -246,28 +238,28 @@ double cox__estimate_learn(struct cox__estimate *e, const struct cox__sample *sa
     double share = e->variance / surprise.variance;
     double jitter = share * share * residual * residual + e->variance * (1 - share);
     e->launches += 1;
-    e->variance += fmax(VARIANCE_GAIN, 0.5 / (e->launches + 4)) * (jitter - e->variance);
-    e->variance = limit(e->variance, VARIANCE_MIN, VARIANCE_MAX);
+    e->variance += cox__most(VARIANCE_GAIN, 0.5 / (e->launches + 4)) * (jitter - e->variance);
+    e->variance = cox__clip(e->variance, VARIANCE_MIN, VARIANCE_MAX);
     if (!sample->further) {
         e->frames += 1;
-        e->surprise += fmax(SURPRISE_GAIN, 1 / e->frames) * (residual * residual - e->surprise);
+        e->surprise += cox__most(SURPRISE_GAIN, 1 / e->frames) * (residual * residual - e->surprise);
     }
     return residual;
 }
 
 bool cox__estimate_trend(struct cox__estimate *e, double deviations, bool rows_change)
 {
-    double z = clip(deviations);
+    double z = cox__clip(deviations, -CLIP, CLIP);
     if (rows_change) {
-        e->drift = fmax(DRIFT_MIN, 0.8 * e->drift);
+        e->drift = cox__most(DRIFT_MIN, 0.8 * e->drift);
         e->up = e->down = e->last = 0;
         return false;
     }
-    e->drift *= 1 + DRIFT_RATE * (limit(z * e->last, -2, 4) - DRIFT_BIAS);
-    e->drift = limit(e->drift, DRIFT_MIN, DRIFT_MAX);
+    e->drift *= 1 + DRIFT_RATE * (cox__clip(z * e->last, -2, 4) - DRIFT_BIAS);
+    e->drift = cox__clip(e->drift, DRIFT_MIN, DRIFT_MAX);
     e->last = z;
-    e->up = fmax(0, e->up + z - CUSUM_SLACK);
-    e->down = fmax(0, e->down - z - CUSUM_SLACK);
+    e->up = cox__most(0, e->up + z - CUSUM_SLACK);
+    e->down = cox__most(0, e->down - z - CUSUM_SLACK);
     if (e->up < CUSUM_ALARM && e->down < CUSUM_ALARM)
         return false;
     e->up = e->down = 0;
@@ -281,7 +273,7 @@ void cox__estimate_jump(struct cox__estimate *e, const struct cox__sample *sampl
     const double h[COX__UNKNOWNS] = {sample->further ? 0 : 1, sample->further ? 1 : 0, sample->work};
     double ns = cox__estimate_ns(e, sample->further, sample->work);
     double v[COX__UNKNOWNS] = {e->x[COX__FIRST], e->x[COX__LAUNCH], e->x[COX__PER_ROW]};
-    double off = limit(sample->ns / ns, 1e-6, 1e6) - 1;
+    double off = cox__clip(sample->ns / ns, 1e-6, 1e6) - 1;
     e->suspect = 0;
     e->up = e->down = e->last = 0;
     widen(e, v, off * off);

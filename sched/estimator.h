@@ -73,10 +73,9 @@ struct cox__surprise {
 };
 struct cox__surprise cox__estimate_compare(const struct cox__estimate *estimate, const struct cox__sample *sample);
 
-/* Learn from a launch that is as expected, more or less: residuals beyond three
- * deviations are clipped to that. Returns the residual, relative and clipped.
- */
-double cox__estimate_learn(struct cox__estimate *estimate, const struct cox__sample *sample);
+/* Learn from a launch that is as expected, more or less: residuals beyond three deviations are clipped to that. Returns the
+ * residual, relative and clipped, and what its variance was expected to be. */
+double cox__estimate_learn(struct cox__estimate *estimate, const struct cox__sample *sample, double *variance);
 
 /* How the device did in a frame, in deviations: the mean of its launches. Two
  * frames that point the same way speed up the drift, and a run of them opens

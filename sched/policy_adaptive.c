@@ -12,6 +12,7 @@
 #include "adaptive.h"
 #include "layout.h"
 #include "policies.h"
+#include "clip.h"
 #include "strict_fp.h"
 
 #include <math.h>
@@ -105,7 +106,7 @@ static bool estimates(struct cox__adaptive *state, const struct cox_sched_view *
         if (!guessed) {
             for (uint32_t i = 0; i < view->device_count; i++) {
                 double hint = view->devices[i].hint > 0 ? view->devices[i].hint : 1.0;
-                guess[i] = 1e6 / fmin(fmax(hint, 1e-6), 1e6);
+                guess[i] = 1e6 / cox__least(cox__most(hint, 1e-6), 1e6);
                 if (state->devices[i].timed)
                     scale += cox__adaptive_frame_ns(&state->devices[i], view->rows) / view->rows / guess[i];
             }
@@ -136,7 +137,7 @@ static void fill_plan(const struct cox__adaptive *state, const struct cox_sched_
         if (estimate->suspect > 1)
             plan[d].suspect = estimate->suspect;
         double error = sqrt(cox__estimate_error(estimate, false, typical));
-        plan[d].early = fmax(share, fmin(EARLY_MOST, EARLY_ERRORS * error));
+        plan[d].early = cox__most(share, cox__least(EARLY_MOST, EARLY_ERRORS * error));
     }
 }
 
@@ -213,16 +214,16 @@ static double held_ns(const struct cox__adaptive *state, const struct cox_sched_
         if (held->count[d] > 0) {
             double work = cox__profile_work(&state->profile, view->rows, held->first_row[d], held->count[d]);
             end_ns[d] = plan[d].first_ns + plan[d].ns_per_row * work;
-            latest = fmax(latest, end_ns[d]);
-            runners[d] = (struct cox__runner){true, end_ns[d] + plan[d].launch_ns, plan[d].ns_per_row};
+            latest = cox__most(latest, end_ns[d]);
+            runners[d] = (struct cox__runner){true, end_ns[d] + plan[d].launch_ns, 1 / plan[d].ns_per_row};
         } else if (plan[d].in) {
-            runners[d] = (struct cox__runner){true, plan[d].first_ns, plan[d].ns_per_row};
+            runners[d] = (struct cox__runner){true, plan[d].first_ns, 1 / plan[d].ns_per_row};
         }
     }
     if (held->pool_rows == 0)
         return latest;
     double work = cox__profile_work(&state->profile, view->rows, held->pool_first_row, held->pool_rows);
-    return fmax(latest, cox__tail_level(runners, view->device_count, work));
+    return cox__most(latest, cox__tail_level(runners, view->device_count, work));
 }
 
 /* Standard error of the predicted gain of a move. */
@@ -241,7 +242,7 @@ static bool stays(const struct cox__adaptive *state, const struct cox__held *nex
     const struct cox__held *held = &state->held;
     double gain = held_time / next_ns - 1;
     if (next->pool_rows == 0 && held->pool_rows == 0)
-        return gain <= fmax(MOVE_GAIN, MOVE_ERRORS * gain_error(state, held));
+        return gain <= cox__most(MOVE_GAIN, MOVE_ERRORS * gain_error(state, held));
     if (next->pool_rows > POOL_RATIO * held->pool_rows || held->pool_rows > POOL_RATIO * next->pool_rows)
         return false;
     return gain <= MOVE_GAIN;
@@ -337,7 +338,7 @@ static double allowance(const struct cox__adaptive *state, const struct cox_sche
         return 0;
     double variance = state->devices[d].estimate.surprise +
                       cox__profile_variance(&state->profile, view->rows, held->first_row[d], held->count[d]);
-    return fmax(0, ALLOW_ERRORS * sqrt(variance) - ALLOW_FREE);
+    return cox__most(0, ALLOW_ERRORS * sqrt(variance) - ALLOW_FREE);
 }
 
 /* A frame later: what is known ages. Returns whether nothing was ever measured. */
@@ -354,7 +355,8 @@ static bool age(struct cox__adaptive *state, const struct cox_sched_view *view, 
             cox__estimate_stretch(&device->estimate, mean);
         cox__estimate_age(&device->estimate);
         if (!(device->alone > 0) && device->solo_ns > 0 && device->estimate.frames >= SETTLED && shared)
-            device->alone = fmax(0.1, fmin(1.5, device->solo_ns / cox__adaptive_frame_ns(device, view->rows)));
+            device->alone = cox__most(0.1,
+                                      cox__least(1.5, device->solo_ns / cox__adaptive_frame_ns(device, view->rows)));
     }
     return first;
 }
@@ -476,11 +478,14 @@ static void open_slot(struct cox__adaptive *state, const struct cox_sched_view *
     for (uint32_t d = 0; d < view->device_count; d++) {
         if (!decision->plan[d].in || decision->plan[d].early <= share)
             continue;
-        slot->early = fmax(slot->early, decision->plan[d].early);
+        slot->early = cox__most(slot->early, decision->plan[d].early);
         slot->replay = false; /* the devices' bands were to end at different times */
     }
-    for (uint32_t i = 0; i < split->band_count; i++)
-        slot->launched |= 1u << split->bands[i].device;
+    for (uint32_t i = 0; i < split->band_count; i++) {
+        uint32_t d = split->bands[i].device;
+        slot->launched |= 1u << d;
+        slot->expected_ns[d] = decision->end_ns[d];
+    }
 }
 
 static cox_status adaptive_split(void *memory, const struct cox_sched_view *view, struct cox_split *out)

@@ -6,6 +6,7 @@
  * seen, the variance stays near nothing and so does the profile.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "profile.h"
+#include "clip.h"
 #include "strict_fp.h"
 
 #include <math.h>
@@ -24,11 +25,6 @@ static const double SPREAD_OPEN = 0.5; /* after another picture, relative */
 static const double LAST_MAX = 8;
 static const double AGAIN = 3;
 static const double FORGET = 0.002; /* of the deviation from the mean, each frame */
-
-static double limit(double value, double low, double high)
-{
-    return !(value >= low) ? low : value > high ? high : value; /* NaN is low */
-}
 
 static void sum_up(struct cox__profile *p)
 {
@@ -52,11 +48,13 @@ double cox__profile_age(struct cox__profile *p)
 {
     double mean = 0;
     for (int i = 0; i < COX__SEGMENTS; i++)
-        mean += p->cost[i] / COX__SEGMENTS;
+        mean += p->cost[i];
+    mean /= COX__SEGMENTS;
+    double scale = 1 / mean;
     for (int i = 0; i < COX__SEGMENTS; i++) {
-        double cost = p->cost[i] / mean;
-        p->cost[i] = limit(cost + FORGET * (1 - cost), COST_MIN, COST_MAX);
-        p->spread[i] = fmin(SPREAD_MAX, p->spread[i] * (1 - 2 * FORGET) + p->drift * fmax(1, cost * cost));
+        double cost = p->cost[i] * scale;
+        p->cost[i] = cox__clip(cost + FORGET * (1 - cost), COST_MIN, COST_MAX);
+        p->spread[i] = cox__least(SPREAD_MAX, p->spread[i] * (1 - 2 * FORGET) + p->drift * cox__most(1, cost * cost));
     }
     sum_up(p);
     return mean;
@@ -73,7 +71,7 @@ double cox__profile_work(const struct cox__profile *p, uint32_t rows, uint32_t f
 {
     double segments = (double)COX__SEGMENTS / rows;
     double sum = up_to(p, ((double)first_row + count) * segments) - up_to(p, first_row * segments);
-    return fmax(sum / segments, 1e-3 * count);
+    return cox__most(sum / segments, 1e-3 * count);
 }
 
 uint32_t cox__profile_row(const struct cox__profile *p, uint32_t rows, double work)
@@ -87,7 +85,7 @@ uint32_t cox__profile_row(const struct cox__profile *p, uint32_t rows, double wo
         else
             high = middle;
     }
-    double at = limit(low + (wanted - p->before[low]) / p->cost[low], 0, COX__SEGMENTS);
+    double at = cox__clip(low + (wanted - p->before[low]) / p->cost[low], 0, COX__SEGMENTS);
     return (uint32_t)(at * rows / COX__SEGMENTS + 0.5);
 }
 
@@ -134,17 +132,17 @@ void cox__profile_learn(struct cox__profile *p, uint32_t rows, uint32_t first_ro
     }
     if (!(sum > 0 && weight > 0 && variance > 0))
         return;
-    double z = limit(deviations, -LAST_MAX, LAST_MAX);
+    double z = cox__clip(deviations, -LAST_MAX, LAST_MAX);
     double scale = 1 / (variance * sum); /* of the gain: p h / (variance sum^2) times residual times sum */
     for (int i = (int)from; i <= last; i++) {
         double h = part(i, from, to);
         double gain = p->spread[i] * h * scale;
-        p->cost[i] = limit(p->cost[i] + gain * residual, COST_MIN, COST_MAX);
-        p->spread[i] *= fmax(0.02, 1 - gain * h / sum);
+        p->cost[i] = cox__clip(p->cost[i] + gain * residual, COST_MIN, COST_MAX);
+        p->spread[i] *= cox__most(0.02, 1 - gain * h / sum);
         p->last[i] += h * (z - p->last[i]);
     }
-    p->drift *= 1 + DRIFT_RATE * weight / COX__SEGMENTS * (limit(z * agreement / weight, -2, 4) - DRIFT_BIAS);
-    p->drift = limit(p->drift, DRIFT_MIN, DRIFT_MAX);
+    p->drift *= 1 + DRIFT_RATE * weight / COX__SEGMENTS * (cox__clip(z * agreement / weight, -2, 4) - DRIFT_BIAS);
+    p->drift = cox__clip(p->drift, DRIFT_MIN, DRIFT_MAX);
 }
 
 void cox__profile_reopen(struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count)
@@ -153,8 +151,8 @@ void cox__profile_reopen(struct cox__profile *p, uint32_t rows, uint32_t first_r
     double from = first_row * segments, to = ((double)first_row + count) * segments;
     int last = last_of(to);
     for (int i = (int)from; i <= last; i++)
-        p->spread[i] = fmax(p->spread[i], SPREAD_OPEN * fmax(1, p->cost[i] * p->cost[i]) * part(i, from, to));
-    p->drift = fmax(p->drift, DRIFT_OPEN);
+        p->spread[i] = cox__most(p->spread[i], SPREAD_OPEN * cox__most(1, p->cost[i] * p->cost[i]) * part(i, from, to));
+    p->drift = cox__most(p->drift, DRIFT_OPEN);
 }
 
 bool cox__profile_again(const struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count,

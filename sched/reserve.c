@@ -5,6 +5,7 @@
  * hundred that takes five times as long, a new picture every second.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "reserve.h"
+#include "clip.h"
 #include "strict_fp.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ static const double LOSS_FIRST[COX__RESERVES] = {0.020, 0.014, 0.014, 0.018, 0.0
 static const double GAIN = 1.0 / 80;
 static const double WEIGHT_FIRST = 30; /* frames that the assumption counts for */
 static const double RISK = 2;          /* a frame that is late by much is worse than several that are late by little */
-static const double LOSS_MAX = 20;
+static const double LOSS_MAX = 6;
 static const double BETTER = 0.001;
 
 void cox__reserve_init(struct cox__reserve *reserve)
@@ -37,14 +38,14 @@ void cox__reserve_learn(struct cox__reserve *reserve, double share, double level
 {
     if (!(level_ns > 0 && latest_ns > 0 && launch_ns >= 0 && share < 0.99))
         return;
-    double gain = fmax(GAIN, 1 / (reserve->frames + 1));
+    double gain = cox__most(GAIN, 1 / (reserve->frames + 1));
     reserve->frames += 1;
     double whole = latest_ns / (1 - share) / level_ns; /* of a band with nothing kept back */
     uint32_t best = 0;
     for (uint32_t i = 0; i < COX__RESERVES; i++) {
-        double over = fmax(0, whole * (1 - SHARE[i]) - 1);
+        double over = cox__most(0, whole * (1 - SHARE[i]) - 1);
         double loss = over + RISK * over * over + LAUNCHES[i] * launch_ns / level_ns;
-        reserve->loss[i] += gain * (fmin(loss, LOSS_MAX) - reserve->loss[i]);
+        reserve->loss[i] += gain * (cox__least(loss, LOSS_MAX) - reserve->loss[i]);
         if (reserve->loss[i] < reserve->loss[best])
             best = i;
     }

@@ -6,6 +6,7 @@
  * band that ends early, and the rest waits in the pool.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tail.h"
+#include "clip.h"
 #include "strict_fp.h"
 
 #include <coxswain/sched.h>
@@ -24,9 +25,9 @@ double cox__tail_level(const struct cox__runner *runners, uint32_t count, double
         for (uint32_t i = 0; i < count; i++) {
             if (!runners[i].in || !(runners[i].start_ns < level))
                 continue;
-            weight += runners[i].start_ns / runners[i].ns_per_row;
-            speed += 1 / runners[i].ns_per_row;
-            latest = fmax(latest, runners[i].start_ns);
+            weight += runners[i].start_ns * runners[i].speed;
+            speed += runners[i].speed;
+            latest = cox__most(latest, runners[i].start_ns);
         }
         if (!(speed > 0))
             return pass == 0 ? -1 : level;
@@ -39,14 +40,14 @@ double cox__tail_level(const struct cox__runner *runners, uint32_t count, double
 
 static double share_of(const struct cox__runner *runner, double level)
 {
-    return runner->in && runner->start_ns < level ? (level - runner->start_ns) / runner->ns_per_row : 0;
+    return runner->in && runner->start_ns < level ? (level - runner->start_ns) * runner->speed : 0;
 }
 
 double cox__tail_part(double share_ns, double launch_ns, double early, double speed)
 {
     if (launch_ns * speed >= SPLIT * early * share_ns)
         return 1;
-    return fmax(PART_LEAST, 1 - early);
+    return cox__most(PART_LEAST, 1 - early);
 }
 
 double cox__tail_plan(struct cox__tail_device *devices, uint32_t count, double work, double least, bool pool,
@@ -56,7 +57,8 @@ double cox__tail_plan(struct cox__tail_device *devices, uint32_t count, double w
     double speed = 0;
     for (uint32_t d = 0; d < count; d++) {
         devices[d].work = devices[d].end_ns = 0;
-        runners[d] = (struct cox__runner){devices[d].in, devices[d].first_ns, devices[d].ns_per_row};
+        runners[d] = (struct cox__runner){devices[d].in, devices[d].first_ns,
+                                          devices[d].in ? 1 / devices[d].ns_per_row : 0};
     }
     *pool_work = 0;
 
@@ -81,7 +83,7 @@ double cox__tail_plan(struct cox__tail_device *devices, uint32_t count, double w
                 smallest_work = share;
             }
             sharing++;
-            speed += 1 / runners[d].ns_per_row;
+            speed += runners[d].speed;
         }
         if (smallest == count || sharing == 1)
             break;
@@ -94,7 +96,7 @@ double cox__tail_plan(struct cox__tail_device *devices, uint32_t count, double w
         joins[d] = false;
         if (!runners[d].in || !pool || sharing < 2)
             continue;
-        double cost = devices[d].launch_ns / (runners[d].ns_per_row * speed);
+        double cost = devices[d].launch_ns * runners[d].speed / speed;
         joins[d] = cost < JOIN * devices[d].early * level;
         any |= joins[d];
         if (joins[d])
@@ -114,10 +116,10 @@ double cox__tail_plan(struct cox__tail_device *devices, uint32_t count, double w
         }
         if (any && device->suspect > 1)
             share /= device->suspect;
-        device->work = fmax(share, least);
+        device->work = cox__most(share, least);
         device->end_ns = device->first_ns + device->ns_per_row * device->work;
         given += device->work;
     }
-    *pool_work = any ? fmax(0, work - given) : 0;
+    *pool_work = any ? cox__most(0, work - given) : 0;
     return level;
 }

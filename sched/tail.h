@@ -10,9 +10,9 @@
 /* A device that could take rows. */
 struct cox__runner {
     bool in;
-    double start_ns;   /* when the first row could begin: it is free, and the launch
+    double start_ns; /* when the first row could begin: it is free, and the launch
                       is paid */
-    double ns_per_row; /* > 0 */
+    double speed;    /* rows per nanosecond, > 0 */
 };
 
 /* When all are done at the same time if `work` is poured over the runners, each
