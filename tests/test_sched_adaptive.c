@@ -500,7 +500,8 @@ Test(adaptive, hedges_for_one_frame_after_an_outlier_and_is_back_at_its_split)
     cr_assert_lt(hedged, rows_of(&before, 1) / 2);
     cr_assert_lt(run.ns / best_ns(&m), 1.06, "%.4f", run.ns / best_ns(&m)); /* doubt is cheap */
     run_frame(&run);
-    cr_assert_gt(rows_of(&run.split, 1), 2 * hedged);
+    cr_assert_gt(rows_of(&run.split, 1), 2 * hedged, "%u after %u, before %u, reason %s", rows_of(&run.split, 1),
+                 hedged, rows_of(&before, 1), cox_reason_text(run.split.reason));
     run_end(&run);
 }
 
