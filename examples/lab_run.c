@@ -30,6 +30,8 @@ enum {
     PROPOSE_EVERY = 3, /* rounds: policies' splits are swept, too */
     TURNS = 12,        /* of splits in a round, at least */
     SECOND_CHANCE = 6, /* rounds: splits that looked bad get another turn; they may have met with noise */
+    OFTEN = 128,       /* rounds: what has turns is decided in each of the first, */
+    SELDOM = 96,       /* then from time to time: it takes the longer the more samples there are */
     WORK_STEPS = 6,
     WORK_MOST = 10000000,
     DELAY_STEPS_MOST = 1 << 28
@@ -93,6 +95,7 @@ struct run {
     struct lane references, policies[LAB_RUN_POLICIES_MAX];
     struct lab_sweep sweep; /* of the phase under way */
     struct lab_session *swept[LAB_CANDIDATES_MAX];
+    bool taken[LAB_CANDIDATES_MAX];      /* which of its candidates have turns; new ones do */
     struct lab_run_reference *reference; /* of each phase */
     struct quiet quiet;
     uint64_t rounds;
@@ -281,29 +284,38 @@ static bool begin_sweep(struct run *run, uint32_t phase)
     return true;
 }
 
+/* Which references have turns until this is asked again. Once the first splits have fallen behind, the others get theirs. */
+static bool choose_turns(struct run *run, uint32_t round)
+{
+    struct lab_spread spreads[LAB_CANDIDATES_MAX];
+    bool chance = round % SECOND_CHANCE == 0 && round < OFTEN;
+    if (!lab_sweep_spreads(&run->sweep, spreads)) {
+        run->failed = true;
+        return lab_fail("out of memory");
+    }
+    for (uint32_t c = 0; c < LAB_CANDIDATES_MAX; c++)
+        run->taken[c] = c >= run->sweep.count || chance || lab_sweep_wanted(&run->sweep, c, spreads);
+    return true;
+}
+
 /* One turn of every reference that still matters. */
 static bool sweep_round(struct run *run, uint32_t phase, uint32_t round)
 {
     if (round == 0 && !begin_sweep(run, phase))
         return false;
-    if (round % REFINE_EVERY == REFINE_EVERY - 1)
+    if (round % REFINE_EVERY == REFINE_EVERY - 1 && round < OFTEN)
         lab_sweep_refine(&run->sweep);
     if (round % PROPOSE_EVERY == 1) /* no policy is to know a better split than the sweep */
         for (uint32_t i = 0; i < run->options->policy_count; i++)
             lab_sweep_propose(&run->sweep, run->policies[i].rows);
-    /* Once the first splits have fallen behind, the others get their turns. */
-    struct lab_spread spreads[LAB_CANDIDATES_MAX];
-    bool taken[LAB_CANDIDATES_MAX] = {false};
-    if (!lab_sweep_spreads(&run->sweep, spreads))
-        return !(run->failed = !lab_fail("out of memory"));
-    for (uint32_t c = 0; c < run->sweep.count; c++)
-        taken[c] = round % SECOND_CHANCE == 0 || lab_sweep_wanted(&run->sweep, c, spreads);
+    if ((round < OFTEN || round % SELDOM == 0) && !choose_turns(run, round))
+        return false;
     for (uint32_t turns = 0; turns < TURNS;) {
         uint32_t before = turns;
         for (uint32_t i = 0; i < run->sweep.count; i++) {
             uint32_t candidate = (i + round) % run->sweep.count;
             bool alone = candidate < run->device_count;
-            if (!taken[candidate] || (alone && before > 0))
+            if (!run->taken[candidate] || (alone && before > 0))
                 continue;
             if (!take_turn(run, candidate, phase))
                 return false;

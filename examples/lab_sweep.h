@@ -67,6 +67,9 @@ struct lab_spread lab_spread_of(const double *ns, size_t count);
 /* All candidates by what they take in a round like most. False: no memory. */
 bool lab_sweep_spreads(const struct lab_sweep *sweep, struct lab_spread spreads[LAB_CANDIDATES_MAX]);
 
+/* The one with the least median; UINT32_MAX = none has samples. */
+uint32_t lab_sweep_best(const struct lab_spread *spreads, uint32_t count);
+
 /* Whether more samples of it can matter: it is a device alone, has few yet, or is not so far behind the best that noise cannot
  * explain it. */
 bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate, const struct lab_spread *spreads);
