@@ -363,6 +363,8 @@ static void print_table(const struct job *job)
     for (uint32_t d = 0; d < data->device_count; d++)
         print_device(job, d);
     printf("  a frame    %.1f us beyond its longest device\n\n", overhead_of(job->first) / 1e3);
+    if (data->objective == COX_OBJECTIVE_ENERGY)
+        puts("a replay has no meter: policies make the time small, not the energy\n");
     printf("%-16s %9s %9s %9s %9s %9s %9s %9s\n", "policy", "mean ms", "p50 ms", "p99 ms", "/oracle", "recorded",
            "/recorded", "fidelity");
     bool unfaithful = false;

@@ -188,6 +188,7 @@ static bool take_band_at(const struct reader *reader, sqlite3_stmt *row, struct 
     band->good = sqlite3_column_int(row, 6) == 0 && wall > 0;
     band->begin_ns = sqlite3_column_double(row, 7);
     band->again = sqlite3_column_int(row, 8) > 0;
+    band->queue_ns = sqlite3_column_double(row, 9);
     if (band->device >= reader->data->device_count)
         reader->data->device_count = band->device + 1;
     return true;
@@ -253,7 +254,7 @@ static void assign_bands(struct lab_replay_session *session, bool one_at_a_time)
             band->launch = launches[band->device]++;
             /* A copy of a late band waited for it to be late. */
             if (!band->again && (band->launch > 0 || one_at_a_time))
-                band->gap_ns = fmax(0, band->begin_ns - free_ns[band->device]);
+                band->gap_ns = fmax(0, band->begin_ns - band->queue_ns - free_ns[band->device]);
             free_ns[band->device] = band->begin_ns + band->wall_ns;
         }
         frame->band_count = b - frame->first_band;
@@ -357,10 +358,10 @@ static bool read_session(const struct reader *reader, struct lab_replay_session 
     } parts[] = {
         {"SELECT frame, phase, rows, wall_ns, period_ns, status, reason FROM frame WHERE session = ? ORDER BY frame",
          take_frame},
-        {"SELECT frame, device, first_row, rows, wall_ns, kernel_ns, status, end_ns - wall_ns, attempt FROM band "
+        {"SELECT frame, device, first_row, rows, wall_ns, kernel_ns, status, end_ns - wall_ns, attempt, queue_ns FROM band "
          "WHERE session = ? ORDER BY frame, end_ns - wall_ns, first_row",
          take_band},
-        {"SELECT frame, device, first_row, rows, wall_ns, 0, 0, 0, 0 FROM shadow WHERE session = ? ORDER BY frame",
+        {"SELECT frame, device, first_row, rows, wall_ns, 0, 0, 0, 0, 0 FROM shadow WHERE session = ? ORDER BY frame",
          take_shadow},
         {"SELECT pool, shadow, min_band_rows FROM call_view WHERE session = ? ORDER BY call LIMIT 1", take_view},
         {"SELECT device, hint, solo_ns FROM call_device WHERE session = ? ORDER BY call", take_hint},

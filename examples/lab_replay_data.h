@@ -18,9 +18,9 @@ struct lab_replay_band {
     double wall_ns;   /* > 0 */
     double kernel_ns; /* 0 = unknown */
     double begin_ns;  /* since the frame's start: when the device could begin it */
-    double
-        gap_ns; /* before that: nothing to do, since the frame's start or the device's band before. Of first bands only
-                         where one frame at a time is under way */
+    double queue_ns;  /* before that: behind earlier bands in the device's queue */
+    double gap_ns; /* before that: nothing to do, since the frame's start or the device's band before; 0 for first bands
+                         where several frames are under way at once, and for rows that another band had before */
     double company; /* the part of its time that another device worked on this frame, 0 .. 1 */
 };
 
