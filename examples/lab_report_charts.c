@@ -420,7 +420,7 @@ static void efficiency_block(const struct paper *paper, const struct chart_polic
         double y = top + 18 * i;
         if (names) {
             label(out, "name end", left - 8, y + 13);
-            html_text_cut(out, about->run->policies[policy], 16);
+            html_text_middle(out, about->run->policies[policy], 16);
             label_end(out);
         }
         char class[24];
@@ -446,7 +446,7 @@ bool chart_efficiency(struct html *out, const struct chart_policies *about, bool
         return false;
     uint32_t phases = about->run->phase_count;
     uint32_t blocks = phases > 1 && phases < BLOCKS_MAX && !narrow ? 1 + phases : 1;
-    double names = 104, block = (paper.width - names) / blocks, top = 24, height = top + 18 * about->count + 22;
+    double names = 118, block = (paper.width - names) / blocks, top = 24, height = top + 18 * about->count + 22;
     svg_begin(&paper, height);
     html_raw(out,
              "<title>Efficiency of each policy</title><desc>Per cent of the devices' joint speed. Over all frames:");
@@ -460,7 +460,7 @@ bool chart_efficiency(struct html *out, const struct chart_policies *about, bool
         double left = names + block * i;
         label(out, "panel", left, 13);
         if (i)
-            html_text_cut(out, about->run->phases[i - 1].text, (unsigned)((block - 20) / letter));
+            html_text_cut(out, about->run->phases[i - 1].text, (unsigned)((block - 20) / (1.15 * letter)));
         else
             html_raw(out, "all frames");
         label_end(out);
@@ -524,7 +524,7 @@ static void times_row(const struct paper *paper, const struct chart_policies *ab
     }
     label(out, paper->narrow ? "name" : "name end", paper->narrow ? paper->left : paper->left - 10,
           paper->narrow ? y - 36 : y - 4);
-    html_text_cut(out, paper->run->policies[policy], 16);
+    html_text_middle(out, paper->run->policies[policy], 16);
     label_end(out);
     double figure_y = paper->narrow ? y - 36 : y - 4;
     label(out, "value end", paper->width - (paper->narrow ? 74 : 66), figure_y);
@@ -556,7 +556,7 @@ static void times_heads(const struct paper *paper)
 bool chart_times(struct html *out, const struct chart_policies *about, bool narrow)
 {
     struct paper paper = paper_of(out, about->run, narrow, 138);
-    paper.left = narrow ? 6 : 104;
+    paper.left = narrow ? 6 : 118;
     size_t frames = 0;
     for (uint32_t i = 0; i < about->count; i++)
         frames += about->all[about->policies[i]].frames;
@@ -647,7 +647,7 @@ static void regret_tags(const struct paper *paper, const double *values, size_t 
         if (value <= scale->high)
             line(paper->out, class, paper->right + 2, y, paper->right + 14, tags[i].y - 4);
         label(paper->out, "name", paper->right + 18, tags[i].y);
-        html_text_cut(paper->out, paper->run->policies[policy], 16);
+        html_text_middle(paper->out, paper->run->policies[policy], 16);
         html_format(paper->out, "<tspan class=\"value\" dx=\"6\">%+.*f%s</tspan>", fabs(value) < 1e8 ? 1 : 0,
                     value / 1e6, value > scale->high ? " ↑" : "");
         label_end(paper->out);
@@ -685,7 +685,7 @@ static double regret_key(const struct paper *paper, const struct chart_policies 
         snprintf(class, sizeof class, "line p%u", chart_policy_colour(paper->run, policy));
         line(paper->out, class, x, row - 4, x + 18, row - 4);
         label(paper->out, "name", x + 24, row);
-        html_text_cut(paper->out, paper->run->policies[policy], 13);
+        html_text_middle(paper->out, paper->run->policies[policy], 13);
         if (!isnan(value))
             html_format(paper->out, "<tspan class=\"value\" dx=\"6\">%+.1f</tspan>", value / 1e6);
         label_end(paper->out);
@@ -695,7 +695,7 @@ static double regret_key(const struct paper *paper, const struct chart_policies 
 
 bool chart_regret(struct html *out, const struct chart_policies *about, bool narrow)
 {
-    struct paper paper = paper_of(out, about->run, narrow, 150);
+    struct paper paper = paper_of(out, about->run, narrow, 184);
     double *values = malloc(about->count * paper.bins * sizeof *values);
     size_t count = 0;
     double least = 0;

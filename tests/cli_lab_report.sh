@@ -486,10 +486,17 @@ laid_out() {
     letters=$(sed -n 's/^letters=//p' dom.txt)
     [ "${letters:-0}" -ge "$6" ] && pass || fail "$what: letters of ${letters:-no} pixels"
 }
-laid_out session.html 1280 light 9 wide 12
-laid_out session.html 1280 dark 9 wide 12
-laid_out session.html 400 light 9 narrow 10
-laid_out session.html 400 dark 9 narrow 10
+cp session.db names.db
+sqlite3 names.db "UPDATE session SET policy = 'adaptive:no-pool' WHERE policy = 'mean10'; UPDATE session SET policy = 'a policy of my
+    own making, much improved' WHERE policy = 'single'; UPDATE device SET name = 'A long vendor''s name with many words, device ' ||
+    device; UPDATE phase SET text = text || ' while the whole of the machine was at work' WHERE phase = 1"
+run 0 "long names" names.db
+for page in session names; do
+    laid_out $page.html 1280 light 9 wide 12
+    laid_out $page.html 1280 dark 9 wide 12
+    laid_out $page.html 400 light 9 narrow 10
+    laid_out $page.html 400 dark 9 narrow 10
+done
 laid_out large.html 1280 light 13 wide 12
 
 # As it is, with its policy: nothing is refused by it, and it can be drawn.
