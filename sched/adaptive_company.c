@@ -11,11 +11,11 @@
 
 #include <math.h>
 
-static const double TRIES_KNOWN = 0.985;  /* of the time in use: another set that is known to be faster is tried, */
-static const double TRIES_UNKNOWN = 0.95; /* one that may be, */
-static const double ADOPTS = 0.985;       /* and kept, if it is one device; */
-static const double ADOPTS_SET = 0.965;   /* several are harder to judge */
-static const double SETTLED = 4;          /* frames of each device before sets of several are tried */
+static const double TRIES_KNOWN = 0.985;   /* of the time in use: another set that is known to be faster is tried, */
+static const double TRIES_UNKNOWN = 0.975; /* one that may be, */
+static const double ADOPTS = 0.985;        /* and kept, if it is one device; */
+static const double ADOPTS_SET = 0.98;     /* several are harder to judge */
+static const double SETTLED = 4;           /* frames of each device before sets of several are tried */
 static const double SLOWER_MOST = 100;
 static const double SWITCH = 0.06; /* relative deviation of the models after a change of company */
 enum { CANDIDATES = 4 };           /* sets looked at in a frame */
