@@ -66,6 +66,7 @@ struct cox__adaptive {
     uint32_t device_count;
     uint32_t rows; /* of the last frame */
     bool recalled;
+    uint32_t recalled_set; /* devices that were in use when the models were kept; 0 = not recalled */
     bool energy;
     uint32_t changed; /* devices that are not what they were at the last split, a
                        bit for each */

@@ -33,7 +33,7 @@ static double alone_of(const struct cox__adaptive *state, uint32_t d)
         return 1;
     if (device->alone > 0)
         return device->alone;
-    if (device->solo_ns > 0 && device->measured)
+    if (device->solo_ns > 0 && device->timed)
         return cox__clip(device->solo_ns / cox__adaptive_frame_ns(device, state->rows), 0.05, 1.5);
     return 1;
 }
@@ -168,7 +168,11 @@ uint32_t cox__adaptive_set(struct cox__adaptive *state, const struct cox_sched_v
 {
     struct cox__company *company = &state->company;
     if (company->in_use == 0 || changed) {
-        company->in_use = usable;
+        bool again = state->recalled_set && (state->recalled_set & ~usable) == 0;
+        company->in_use = again ? state->recalled_set : usable;
+        if (company->in_use != usable)
+            cox__company_lost(company, usable, view->frame);
+        state->recalled_set = 0;
         company->trial = 0;
     }
     if (company->trial) {

@@ -502,9 +502,10 @@ static cox_status adaptive_split(void *memory, const struct cox_sched_view *view
     decision.first = age(state, view, (decision.usable & (decision.usable - 1)) != 0);
     decision.least = cox__adaptive_least(view);
     decision.set = decision.usable;
-    if (!state->energy || !decision.timed)
+    bool energy = state->energy && cox__energy_sees(&state->chooser); /* else the time is what counts */
+    if (!energy || !decision.timed)
         decision.set = cox__adaptive_set(state, view, decision.usable, decision.changed, decision.timed);
-    decision.trial = decision.set != state->company.in_use && !state->energy;
+    decision.trial = decision.set != state->company.in_use && !energy;
 
     double factors[COX_DEVICES_MAX], pool_work;
     cox__adaptive_factors(state, decision.set, factors);
@@ -550,6 +551,8 @@ static void adaptive_recall(void *memory, const struct cox_sched_view *view, con
         if (model->solo_ns > 0 && model->solo_ns < 1e19)
             device->solo_ns = model->solo_ns;
         state->recalled = true;
+        if (model->share > 0)
+            state->recalled_set |= 1u << d;
     }
 }
 
@@ -570,6 +573,8 @@ static void adaptive_models(const void *memory, const struct cox_sched_view *vie
         models[d].solo_ns = device->alone > 0 ? device->alone * cox__adaptive_frame_ns(device, state->rows)
                                               : device->solo_ns;
         models[d].share = held->valid ? (double)held->count[d] / held->rows : 0;
+        if (state->company.in_use >> d & 1) /* if only with rows that were handed out */
+            models[d].share = cox__most(models[d].share, 1e-6);
     }
 }
 
