@@ -298,6 +298,32 @@ Test(models, of_nonsense_are_implausible)
     cr_assert(cox__models_plausible(models, 2), "one device was left out and is not known");
 }
 
+/* The models are those of devices in that company. */
+Test(models, let_adaptive_begin_with_the_devices_that_were_in_use)
+{
+    const struct cox_policy *policy = cox_policy_find("adaptive");
+    const struct cox_sched_device devices[2] = {{.usable = true, .hint = 1}, {.usable = true, .hint = 1}};
+    const struct cox_sched_view view = {
+        .rows = 1080, .granule = 8, .device_count = 2, .devices = devices, .in_flight = 2};
+    const struct cox_policy_options options = {0};
+    struct cox_device_model models[2];
+    for (int alone = 0; alone < 2; alone++) {
+        struct cox_split split = {0};
+        void *state = calloc(1, policy->state_bytes(2));
+        cr_assert_eq(policy->init(state, &view, &options), COX_OK);
+        memcpy(models, known, sizeof known);
+        models[0].share = alone ? 0 : 0.34;
+        models[1].share = alone ? 1 : 0.66;
+        models[1].solo_ns = 10e6;
+        policy->recall(state, &view, models);
+        cr_assert_eq(policy->split(state, &view, &split), COX_OK);
+        cr_assert_eq(split.reason, COX_REASON_RECALLED);
+        cr_assert_eq(split.band_count, alone ? 1 : 2);
+        cr_assert_eq(split.bands[split.band_count - 1].device, 1);
+        free(state);
+    }
+}
+
 #ifndef COX_HAVE_SQLITE
 
 Test(models, are_not_kept_without_sqlite)
