@@ -7,8 +7,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -311,6 +314,51 @@ Test(lab_store, tells_once_that_the_disk_is_full)
     /* What was recorded before stays. */
     int frames = atoi(ask("SELECT count(*) FROM frame"));
     cr_assert(frames >= 64 && frames < 5000, "%d", frames);
+}
+
+/* A thread that reports frames, never more than the queue holds ahead of those that are written. */
+enum { MANY = 5000, AHEAD = 500 };
+struct reporter {
+    struct lab_session *session;
+    atomic_ullong reported, written;
+};
+
+static void *report_many(void *user)
+{
+    struct reporter *reporter = user;
+    for (uint64_t f = 0; f < MANY; f++) {
+        while (f >= atomic_load(&reporter->written) + AHEAD)
+            sched_yield();
+        report(reporter->session, f, f * 1000, 1000);
+        atomic_store(&reporter->reported, f + 1);
+    }
+    return NULL;
+}
+
+Test(lab_store, records_what_another_thread_reports_while_it_writes)
+{
+    struct lab_store *store = open_store();
+    lab_store_begin_run(store, &run_of_two);
+    static struct reporter reporters[2];
+    pthread_t threads[2];
+    for (int t = 0; t < 2; t++) {
+        reporters[t].session = begin_policy(store);
+        cr_assert_eq(pthread_create(&threads[t], NULL, report_many, &reporters[t]), 0);
+    }
+    while (atomic_load(&reporters[0].written) < MANY || atomic_load(&reporters[1].written) < MANY) {
+        unsigned long long reported[2] = {atomic_load(&reporters[0].reported), atomic_load(&reporters[1].reported)};
+        lab_store_write(store);
+        for (int t = 0; t < 2; t++)
+            atomic_store(&reporters[t].written, reported[t]);
+    }
+    for (int t = 0; t < 2; t++)
+        pthread_join(threads[t], NULL);
+    close_store(store);
+    cr_assert_str_eq(ask("SELECT count(*), max(frame), sum(period_ns) FROM frame WHERE session = 1"),
+                     "5000|4999|5000000");
+    cr_assert_str_eq(ask("SELECT count(*), max(frame), sum(period_ns) FROM frame WHERE session = 2"),
+                     "5000|4999|5000000");
+    cr_assert_str_eq(ask("SELECT count(*) FROM band"), "20000");
 }
 
 Test(lab_store, counts_what_does_not_fit_its_queue)
