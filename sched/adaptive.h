@@ -1,5 +1,4 @@
-/* The state of `adaptive`, and what its files share.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The state of `adaptive`, and what its files share. SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_SCHED_ADAPTIVE_H
 #define COX_SCHED_ADAPTIVE_H
 
@@ -12,10 +11,7 @@
 
 #include <coxswain/sched.h>
 
-enum {
-    COX__SLOTS = 16
-}; /* frames under way that are told apart; a power of two, at least
-      COX_IN_FLIGHT_MAX */
+enum { COX__SLOTS = 16 }; /* frames under way that are told apart; a power of two, at least COX_IN_FLIGHT_MAX */
 
 struct cox__adaptive_device {
     struct cox__estimate estimate;
@@ -23,8 +19,8 @@ struct cox__adaptive_device {
     bool timed;     /* the estimate is in nanoseconds, not in guesses from hints */
     bool measured;  /* by a band */
     double solo_ns; /* as last told by the view */
-    double alone;   /* a frame alone over what the estimate says of it; 0 = not
-                     known */
+    double alone;   /* a frame alone over what the estimate says of it; 0 = not known */
+    double lag_ns;  /* mean of what its further launches took beyond their prediction */
     uint32_t out;   /* frames since it was left out or probed */
     uint32_t pause;
 };
@@ -44,8 +40,7 @@ struct cox__slot {
     uint64_t frame;
     bool used;
     bool trial;
-    bool replay;  /* its bands were to end early by the reserve's share, all alike
-                 */
+    bool replay;  /* its bands were to end early by the reserve's share, all alike */
     double early; /* share of its time that bands were to end early */
     uint32_t rows;
     uint32_t devices;  /* that may take rows */
@@ -68,8 +63,7 @@ struct cox__adaptive {
     bool recalled;
     uint32_t recalled_set; /* devices that were in use when the models were kept; 0 = not recalled */
     bool energy;
-    uint32_t changed; /* devices that are not what they were at the last split, a
-                       bit for each */
+    uint32_t changed; /* devices that are not what they were at the last split, a bit for each */
     struct cox__held held;
     struct cox__slot slots[COX__SLOTS];
     struct cox__profile profile;
@@ -94,8 +88,7 @@ void cox__adaptive_observe_frame(void *memory, const struct cox_frame_measuremen
 /* Learn from the launches that were observed since. */
 void cox__adaptive_digest(struct cox__adaptive *state);
 
-/* adaptive_company.c: the set of devices for this frame;
- * `state->company.in_use` unless it is a trial. */
+/* adaptive_company.c: the set of devices for this frame; `state->company.in_use` unless it is a trial. */
 uint32_t cox__adaptive_set(struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t usable,
                            bool changed, bool timed);
 /* By how much each device of a set is slower, or faster, in it than its model in the set in use. */

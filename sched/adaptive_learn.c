@@ -28,6 +28,8 @@ static const double ALL_LEAST = 0.2;        /* relative, by which a whole frame 
 static const double ALL_PART = 0.8;         /* and the part of it that is */
 static const double ROWS_CHANGE = 5e-4;     /* drift of the profile from which on it is the picture that changes */
 static const double UNFINISHED = 2.0;       /* what an unfinished launch is guessed to take, over what it took */
+static const double LAG_GAIN = 0.05;        /* of one further launch, in the mean of what they are late by */
+static const double LAG_MOST = 20;          /* times its prediction */
 static const double UNFINISHED_LEAST = 1.2; /* of what was predicted, for it to say anything */
 static const double GUESS = 0.3;            /* relative deviation of a guess from one launch */
 static const double AGAIN = 0.08;           /* of the scale after a change, relative */
@@ -271,6 +273,10 @@ void cox__adaptive_digest(struct cox__adaptive *state)
         struct lesson *lesson = &lessons[i];
         uint32_t d = lesson->launch->device;
         struct cox__adaptive_device *device = &state->devices[d];
+        if (lesson->sample.further && !lesson->sample.unfinished && !picture) {
+            double late = cox__most(0, lesson->launch->ns - lesson->surprise.ns);
+            device->lag_ns += LAG_GAIN * (cox__least(late, LAG_MOST * lesson->surprise.ns) - device->lag_ns);
+        }
         struct common *mine = &common[d];
         if (!picture && is_alike(mine)) {
             if (!lesson->sample.further)

@@ -1,5 +1,4 @@
-/* How `adaptive` hands out the rows that were kept back.
- * SPDX-License-Identifier: Apache-2.0 */
+/* How `adaptive` hands out the rows that were kept back. SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive.h"
 #include "layout.h"
 #include "clip.h"
@@ -11,6 +10,7 @@ static const double LATE = 1.25;       /* times its prediction: something has ha
 enum { GRID = 32 };                    /* parts of the frame at which larger chunks end */
 static const double HANDOUT_NS = 20e3; /* from a launch's end to the next one's start: in no measurement */
 static const double CLEARED = 1.5; /* a device under suspicion that is back within so many times its time is not slow */
+static const double LAG = 0.5;     /* of the mean that its launches are late by, is allowed for */
 static const double SOON = 0.015;  /* of its time, is left of a launch that should be done by now */
 static const double BACKUP = 3.0;  /* a copy may take so many times what the late band has taken */
 
@@ -61,7 +61,8 @@ void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const s
                                       !(offer->backup && d == offer->late));
         if (!runners[d].in)
             continue;
-        double start = device->estimate.x[slot->launched >> d & 1 ? COX__LAUNCH : COX__FIRST] + HANDOUT_NS;
+        double start = device->estimate.x[slot->launched >> d & 1 ? COX__LAUNCH : COX__FIRST] + HANDOUT_NS +
+                       LAG * device->lag_ns;
         if (d != self && progress->rows > 0)
             start += rest_ns(state, slot, d, progress);
         runners[d].start_ns = start;
@@ -102,7 +103,7 @@ void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const s
     out->rows = (uint32_t)(end - offer->first_row);
     double given = cox__profile_work(&state->profile, view->rows, offer->first_row, out->rows);
     bool timed = device->timed;
-    slot->expected_ns[self] = own->start_ns - HANDOUT_NS + given / own->speed;
+    slot->expected_ns[self] = own->start_ns - HANDOUT_NS - LAG * device->lag_ns + given / own->speed;
     out->predicted_ns = timed ? cox__layout_ns(slot->expected_ns[self]) : 0;
     slot->launched |= bit;
 }

@@ -83,8 +83,7 @@ static double spread(const struct cox__estimate *e, const double *h)
     return e->d[0] * h[0] * h[0] + e->d[1] * f1 * f1 + e->d[2] * f2 * f2;
 }
 
-/* A measurement of h x that is off by `innovation`, with noise `r` > 0
- * (Bierman). */
+/* A measurement of h x that is off by `innovation`, with noise `r` > 0 (Bierman). */
 static void update(struct cox__estimate *e, const double *h, double innovation, double r)
 {
     double f[COX__UNKNOWNS] = {h[0], h[1] + e->u[0] * h[0], h[2] + e->u[1] * h[0] + e->u[2] * h[1]};
@@ -106,8 +105,8 @@ static void update(struct cox__estimate *e, const double *h, double innovation, 
         e->x[j] += g[j] / alpha * innovation;
 }
 
-/* A fixed cost below zero is what it cannot be: measured as zero, so that the
- * others make up for it. Then ranges that every later computation survives. */
+/* A fixed cost below zero is what it cannot be: measured as zero, so that the others make up for it. Then ranges that
+ * every later computation survives. */
 static void tidy(struct cox__estimate *e)
 {
     for (int j = COX__FIRST; j <= COX__LAUNCH; j++) {
@@ -233,8 +232,7 @@ double cox__estimate_learn(struct cox__estimate *e, const struct cox__sample *sa
            cox__clip((e->variance + sample->work_variance) * surprise.ns * surprise.ns, 1e-12, 1e60));
     tidy(e);
 
-    /* The jitter's share of the residual, as an expectation-maximisation step
-   * would have it. */
+    /* The jitter's share of the residual, as an expectation-maximisation step would have it. */
     double share = e->variance / surprise.variance;
     double jitter = share * share * residual * residual + e->variance * (1 - share);
     e->launches += 1;

@@ -15,18 +15,15 @@
 enum { COX__FIRST, COX__LAUNCH, COX__PER_ROW, COX__UNKNOWNS };
 
 struct cox__estimate {
-    double x[COX__UNKNOWNS]; /* ns, ns, ns per row; x[COX__PER_ROW] 0 = nothing
-                              known */
+    double x[COX__UNKNOWNS]; /* ns, ns, ns per row; x[COX__PER_ROW] 0 = nothing known */
     double u[COX__UNKNOWNS]; /* above U's diagonal: (0,1), (0,2), (1,2) */
     double d[COX__UNKNOWNS];
     double variance;         /* of the relative jitter of a launch */
     double drift;            /* variance by which the common scale moves in a frame, relative */
-    double surprise;         /* mean square of what the first launches' predictions were
-                      off, relative */
+    double surprise;         /* mean square of what the first launches' predictions were off, relative */
     double last;             /* the last first launch's normalised residual */
     double up, down;         /* CUSUM over these */
-    double suspect;          /* a launch took this many times as long as predicted: an
-                      outlier or a change; 0 = none */
+    double suspect;          /* a launch took this many times as long as predicted: an outlier or a change; 0 = none */
     bool suspect_unfinished; /* it took at least that */
     double launches;         /* learned from */
     double frames;           /* first launches learned from */
@@ -60,8 +57,7 @@ void cox__estimate_scale(struct cox__estimate *estimate, double factor, double s
 /* Rows of mean cost take `factor` times as long. */
 void cox__estimate_stretch(struct cox__estimate *estimate, double factor);
 
-/* The time of a launch, and the variance of that as an estimate of the mean
- * (relative). */
+/* The time of a launch, and the variance of that as an estimate of the mean (relative). */
 double cox__estimate_ns(const struct cox__estimate *estimate, bool further, double work);
 double cox__estimate_error(const struct cox__estimate *estimate, bool further, double work);
 
@@ -77,13 +73,11 @@ struct cox__surprise cox__estimate_compare(const struct cox__estimate *estimate,
  * residual, relative and clipped, and what its variance was expected to be. */
 double cox__estimate_learn(struct cox__estimate *estimate, const struct cox__sample *sample, double *variance);
 
-/* How the device did in a frame, in deviations: the mean of its launches. Two
- * frames that point the same way speed up the drift, and a run of them opens
- * the scale again; then true. */
+/* How the device did in a frame, in deviations: the mean of its launches. Two frames that point the same way speed up
+ * the drift, and a run of them opens the scale again; then true. */
 bool cox__estimate_trend(struct cox__estimate *estimate, double deviations, bool rows_change);
 
-/* The device is not what it was: the scale is whatever makes this launch right.
- */
+/* The device is not what it was: the scale is whatever makes this launch right. / */
 void cox__estimate_jump(struct cox__estimate *estimate, const struct cox__sample *sample, double sd);
 
 #endif

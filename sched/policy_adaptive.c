@@ -23,8 +23,7 @@ static const double MOVE_ERRORS = 2.5;  /* standard errors of the predicted gain
 static const double ALLOW_ERRORS = 3;   /* deviations that a band may be late */
 static const double ALLOW_FREE = 0.2;   /* less what the runtime allows in any case */
 static const double POOL_RATIO = 1.5;   /* between the pool there is and the one there should be */
-static const double EARLY_ERRORS = 1.5; /* deviations of what is not known of a
-                                           device, that its band ends early */
+static const double EARLY_ERRORS = 1.5; /* deviations of what is not known of a device, that its band ends early */
 static const double EARLY_FIRST = 0.95; /* in the first frame: a first band that shows little but its fixed cost */
 static const double EARLY_MOST = 0.7;
 static const double GUESS = 0.1;      /* relative deviation of a guess from a device's time alone */
@@ -32,8 +31,7 @@ static const double GUESS_HINT = 0.6; /* and from another device's time and the 
 static const double RECALL = 0.1;
 static const double RETURN = 0.2; /* of a device that was away */
 enum {
-    SETTLED = 4,      /* frames after which a device's time alone is related to its
-                  time in company */
+    SETTLED = 4,      /* frames after which a device's time alone is related to its time in company */
     SHADOW_PART = 16, /* a shadow is this part of the frame */
     PAUSE_MIN = 32,   /* frames between two probes of a device that is left out */
     PAUSE_MAX = 1024,
@@ -76,8 +74,7 @@ double cox__adaptive_frame_ns(const struct cox__adaptive_device *device, uint32_
 
 /* --- what is known --- */
 
-/* Estimates for every usable device, be they guesses. Returns whether they are
- * times. */
+/* Estimates for every usable device, be they guesses. Returns whether they are times. */
 static bool estimates(struct cox__adaptive *state, const struct cox_sched_view *view)
 {
     double guess[COX_DEVICES_MAX];
@@ -143,9 +140,8 @@ static void fill_plan(const struct cox__adaptive *state, const struct cox_sched_
 
 /* --- layout --- */
 
-/* Bands of the planned work, in device order, with the pool in their middle:
- * the launches of the pool show what the rows cost that a move of the bands
- * beside it would move. */
+/* Bands of the planned work, in device order, with the pool in their middle: the launches of the pool show what the
+ * rows cost that a move of the bands beside it would move. */
 static void lay_out(const struct cox__adaptive *state, const struct cox_sched_view *view,
                     const struct cox__tail_device *plan, double pool_work, uint32_t least, struct cox__held *held)
 {
@@ -201,8 +197,7 @@ static void lay_out(const struct cox__adaptive *state, const struct cox_sched_vi
     held->valid = true;
 }
 
-/* When the frame would be done with bands that are there, and when each device
- * would be with its own. */
+/* When the frame would be done with bands that are there, and when each device would be with its own. */
 static double held_ns(const struct cox__adaptive *state, const struct cox_sched_view *view,
                       const struct cox__held *held, const struct cox__tail_device *plan, double *end_ns)
 {

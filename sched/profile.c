@@ -1,9 +1,7 @@
-/* The profile is a Kalman filter with a diagonal covariance: each segment has a
- * cost and a variance, a launch measures the sum over its rows, and the
- * residual is shared out in proportion to the variances. As in the estimator,
- * how fast costs move is learned from whether residuals at the same place point
- * the same way in consecutive frames: where rows cost alike and only noise is
- * seen, the variance stays near nothing and so does the profile.
+/* The profile is a Kalman filter with a diagonal covariance: each segment has a cost and a variance, a launch
+ * measures the sum over its rows, and the residual is shared out in proportion to the variances. As in the estimator,
+ * how fast costs move is learned from whether residuals at the same place point the same way in consecutive frames:
+ * where rows cost alike and only noise is seen, the variance stays near nothing and so does the profile.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "profile.h"
 #include "clip.h"

@@ -23,21 +23,20 @@ struct cox__profile {
 /* Rows that cost alike. */
 void cox__profile_init(struct cox__profile *profile);
 
-/* A frame later. Returns by how much the mean cost has changed since (a factor
- * for every device's cost per row): the profile itself keeps a mean of 1. */
+/* A frame later. Returns by how much the mean cost has changed since (a factor for every device's cost per row): the
+ * profile itself keeps a mean of 1. */
 double cox__profile_age(struct cox__profile *profile);
 
-/* Work in rows first_row .. first_row + count - 1 of a frame of `rows` rows,
- * and how uncertain it is (relative variance). */
+/* Work in rows first_row .. first_row + count - 1 of a frame of `rows` rows, and how uncertain it is (relative
+ * variance). */
 double cox__profile_work(const struct cox__profile *profile, uint32_t rows, uint32_t first_row, uint32_t count);
 double cox__profile_variance(const struct cox__profile *profile, uint32_t rows, uint32_t first_row, uint32_t count);
 
 /* The row, rounded to the nearest, up to which there is `work` in the frame. */
 uint32_t cox__profile_row(const struct cox__profile *profile, uint32_t rows, double work);
 
-/* A launch over these rows took longer by `residual` (relative) than predicted;
- * `variance` of that was expected. `deviations`: by how much it did so beyond
- * the other launches of its device, in deviations. */
+/* A launch over these rows took longer by `residual` (relative) than predicted; `variance` of that was expected.
+ * `deviations`: by how much it did so beyond the other launches of its device, in deviations. */
 void cox__profile_learn(struct cox__profile *profile, uint32_t rows, uint32_t first_row, uint32_t count,
                         double residual, double variance, double deviations);
 

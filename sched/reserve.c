@@ -1,9 +1,7 @@
-/* Each share has two costs: what bands overshoot the frame's balanced end by,
- * and the launches that it takes to hand the rest out in shrinking chunks. Both
- * are known of every frame for every share, so the best one is the one with the
- * least mean, whatever the noise looks like: a narrow jitter, one band in a
- * hundred that takes five times as long, a new picture every second.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Each share has two costs: what bands overshoot the frame's balanced end by, and the launches that it takes to hand
+ * the rest out in shrinking chunks. Both are known of every frame for every share, so the best one is the one with
+ * the least mean, whatever the noise looks like: a narrow jitter, one band in a hundred that takes five times as
+ * long, a new picture every second. SPDX-License-Identifier: Apache-2.0 */
 #include "reserve.h"
 #include "clip.h"
 #include "strict_fp.h"
@@ -12,8 +10,7 @@
 
 static const double SHARE[COX__RESERVES] = {0.05, 0.10, 0.18, 0.30, 0.45, 0.62};
 static const double LAUNCHES[COX__RESERVES] = {1.3, 1.7, 2.3, 3.2, 4.9, 8.0}; /* log 0.02 / log share */
-/* Of a band's time with a jitter of 5 %: what is assumed before anything was
- * measured. */
+/* Of a band's time with a jitter of 5 %: what is assumed before anything was measured. */
 static const double LOSS_FIRST[COX__RESERVES] = {0.020, 0.014, 0.014, 0.018, 0.024, 0.035};
 static const double GAIN = 1.0 / 80;
 static const double WEIGHT_FIRST = 30; /* frames that the assumption counts for */

@@ -1,9 +1,7 @@
-/* A band's time is known to within its noise only. Two devices with a relative
- * noise s that both get all they can do in time T end, on average, 0.564 s T
- * after T: whoever fixes the split before the frame pays that. Rows that are
- * kept back and given to whoever turns out to be early cost one further launch.
- * So a device whose further launch costs less than what its noise does gets a
- * band that ends early, and the rest waits in the pool.
+/* A band's time is known to within its noise only. Two devices with a relative noise s that both get all they can do
+ * in time T end, on average, 0.564 s T after T: whoever fixes the split before the frame pays that. Rows that are
+ * kept back and given to whoever turns out to be early cost one further launch. So a device whose further launch
+ * costs less than what its noise does gets a band that ends early, and the rest waits in the pool.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tail.h"
 #include "clip.h"
@@ -62,8 +60,7 @@ double cox__tail_plan(struct cox__tail_device *devices, uint32_t count, double w
     }
     *pool_work = 0;
 
-    /* Who takes part: leave out one after the other what would get less than the
-   * least band. */
+    /* Who takes part: leave out one after the other what would get less than the least band. */
     double level;
     uint32_t sharing;
     for (;;) {
