@@ -16,13 +16,24 @@ static const double TRIES_UNKNOWN = 0.975; /* one that may be, */
 static const double ADOPTS = 0.985;        /* and kept, if it is one device; */
 static const double ADOPTS_SET = 0.98;     /* several are harder to judge */
 static const double SETTLED = 4;           /* frames of each device before sets of several are tried */
+static const double DOUBT = 1.15;          /* times the warm-up's time: a trial of one device to be doubted */
+static const double ALONE_UNKNOWN = 0.5;   /* what a device may at best take alone, over its time in company */
 static const double SLOWER_MOST = 100;
 static const double SWITCH = 0.06; /* relative deviation of the models after a change of company */
+enum { DOUBT_PAUSE = 4 };          /* frames until it is tried again */
 enum { CANDIDATES = 4 };           /* sets looked at in a frame */
 
 static bool is_single(uint32_t devices)
 {
     return (devices & (devices - 1)) == 0;
+}
+
+static uint32_t first_of(uint32_t devices)
+{
+    uint32_t d = 0;
+    while (!(devices >> d & 1))
+        d++;
+    return d;
 }
 
 /* A frame alone over what the model in use says of it: at most 1, unless the warm-up was disturbed. */
@@ -99,7 +110,12 @@ static void end_trial(struct cox__adaptive *state, const struct cox_sched_view *
         bool seen = company->seen >> d & 1;
         double ratio = seen ? company->ns[d] / company->predicted[d] : 1;
         if (is_single(devices) && seen) {
-            state->devices[d].alone = cox__clip(ratio, 1 / SLOWER_MOST, 1.5);
+            double ns = ratio * cox__adaptive_frame_ns(&state->devices[d], view->rows);
+            if (state->devices[d].solo_ns > 0 && ns > DOUBT * state->devices[d].solo_ns && set->pause > DOUBT_PAUSE)
+                set->pause = DOUBT_PAUSE; /* the trial was disturbed, or the warm-up was: soon again */
+            else
+                state->devices[d].alone = cox__clip(ratio, 1 / SLOWER_MOST, 1.5);
+            company->ns[d] = ns;
             set->slower[d] = 1;
         } else {
             set->slower[d] = cox__clip(seen ? ratio / alone_of(state, d) : 1, 0.5, SLOWER_MOST);
@@ -107,7 +123,8 @@ static void end_trial(struct cox__adaptive *state, const struct cox_sched_view *
     }
     set->known = true;
     uint32_t before = company->in_use;
-    if (set_ns(state, view, devices) < (is_single(devices) ? ADOPTS : ADOPTS_SET) * set_ns(state, view, before)) {
+    double ns = is_single(devices) && company->seen ? company->ns[first_of(devices)] : set_ns(state, view, devices);
+    if (ns < (is_single(devices) ? ADOPTS : ADOPTS_SET) * set_ns(state, view, before)) {
         use_set(state, devices);
         cox__company_lost(company, before, view->frame);
     } else {
@@ -136,9 +153,12 @@ static uint32_t candidate(struct cox__adaptive *state, const struct cox_sched_vi
     double best_ns = TRIES_KNOWN * level;
     for (uint32_t d = 0; d < view->device_count; d++) {
         const struct cox__adaptive_device *device = &state->devices[d];
-        if (!(usable >> d & 1) || company->in_use == 1u << d || !(device->solo_ns > 0 || device->alone > 0))
+        if (!(usable >> d & 1) || company->in_use == 1u << d)
             continue;
-        double ns = alone_of(state, d) * cox__adaptive_frame_ns(device, view->rows);
+        bool known = device->solo_ns > 0 || device->alone > 0;
+        if (!known && device->estimate.frames < SETTLED)
+            continue;
+        double ns = (known ? alone_of(state, d) : ALONE_UNKNOWN) * cox__adaptive_frame_ns(device, view->rows);
         const struct cox__set *set = cox__company_find(company, 1u << d);
         if (ns < best_ns && !(set && view->frame < set->due)) {
             best_ns = ns;
