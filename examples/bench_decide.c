@@ -133,7 +133,7 @@ static bool record_frame(struct tape *tape, const struct cox_policy *policy, voi
     uint32_t first = split.pool_first_row, rows = split.pool_rows;
     double now = 0;
     for (;;) {
-        for (uint32_t d = 0; d < view->device_count && rows > 0; d++)
+        for (uint32_t d = 0; d < view->device_count && rows > 0 && policy->next; d++)
             if (!workers[d].busy && !workers[d].asked)
                 offer(tape, policy, state, workers, d, &first, &rows, now);
         uint32_t next = view->device_count;

@@ -1,4 +1,5 @@
-/* The state of `adaptive`, and what its files share. SPDX-License-Identifier: Apache-2.0 */
+/* The state of `adaptive`, and what its files share.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_SCHED_ADAPTIVE_H
 #define COX_SCHED_ADAPTIVE_H
 

@@ -1,9 +1,10 @@
 /* Which devices `adaptive` lets take part: all of them, unless fewer are faster.
  *
- * Warm-up tells what each device takes alone, the models what it takes in the company in use. So a set's frame time has a lower
- * bound, and only sets whose bound promises something are tried, for one frame (three, where frames overlap). The trial
- * shows how much slower each device is in that set, which gives the time of a balanced split, whatever the
- * trial's own split was worth. Where co-running costs nothing no set is ever tried: fewer devices cannot be faster.
+ * Warm-up tells what each device takes alone, the models what it takes in the company in use. So a set's frame time
+ * has a lower bound, and only sets whose bound promises something are tried, for one frame (three, where frames
+ * overlap). The trial shows how much slower each device is in that set, which gives the time of a balanced split,
+ * whatever the trial's own split was worth. Where co-running costs nothing no set is ever tried: fewer devices cannot
+ * be faster.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive.h"
 #include "clip.h"
@@ -81,7 +82,7 @@ static void use_set(struct cox__adaptive *state, uint32_t devices)
     struct cox__company *company = &state->company;
     struct cox__set *before = cox__company_entry(company, company->in_use);
     before->known = true;
-    double alone[COX_DEVICES_MAX], factors[COX_DEVICES_MAX];
+    double alone[COX_DEVICES_MAX], factors[COX_DEVICES_MAX] = {0};
     for (uint32_t d = 0; d < state->device_count; d++) {
         alone[d] = alone_of(state, d);
         before->slower[d] = 1 / alone[d];

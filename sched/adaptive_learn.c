@@ -1,16 +1,13 @@
-/* What `adaptive` learns from a frame. The launches of a frame are looked at
- * together, since what matters is whom to blame:
+/* What `adaptive` learns from a frame. The launches of a frame are looked at together, since what matters is whom to
+ * blame:
  *
- *   - a device whose launches are all off by much, the same way, is not what it
- * was;
- *   - launches of several devices, or some of a device's, that are off by much:
- * it is the rows, another picture;
- *   - one launch that is far too slow: an outlier or the beginning of a change.
- * Nothing is learned; the device is under suspicion for a frame, and a second
- * slow band in a row is a change. Nothing makes a device too fast by accident:
- * that is a change at once;
- *   - all else is noise and drift, shared out between the device and the rows
- * by how uncertain each is. SPDX-License-Identifier: Apache-2.0 */
+ *   - a device whose launches are all off by much, the same way, is not what it was;
+ *   - launches of several devices, or some of a device's, that are off by much: it is the rows, another picture;
+ *   - a band that is far too slow: an outlier or the beginning of a change. Nothing is learned; the device is under
+ *     suspicion for a frame, and a second slow band in a row is a change. Nothing makes a device too fast by accident:
+ *     that is a change at once;
+ *   - all else is noise and drift, shared out between the device and the rows by how uncertain each is.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive.h"
 #include "clip.h"
 #include "strict_fp.h"

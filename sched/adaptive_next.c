@@ -1,4 +1,5 @@
-/* How `adaptive` hands out the rows that were kept back. SPDX-License-Identifier: Apache-2.0 */
+/* How `adaptive` hands out the rows that were kept back.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive.h"
 #include "layout.h"
 #include "clip.h"

@@ -1,4 +1,5 @@
-/* The sets that were in use or on trial. SPDX-License-Identifier: Apache-2.0 */
+/* The sets that were in use or on trial.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "company.h"
 
 enum { PAUSE_MIN = 64, PAUSE_MAX = 1024, GAP = 16 }; /* frames */

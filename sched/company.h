@@ -1,5 +1,6 @@
-/* Which devices work together. Co-running is not free: memory bandwidth, power and cores are shared, so fewer devices may be
- * faster than all. What a set of devices costs is only known by trying it; at best each device is as fast in it as alone.
+/* Which devices work together. Co-running is not free: memory bandwidth, power and cores are shared, so fewer devices
+ * may be faster than all. What a set of devices costs is only known by trying it; at best each device is as fast in
+ * it as alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_SCHED_COMPANY_H
 #define COX_SCHED_COMPANY_H

@@ -1,23 +1,15 @@
 /* A Kalman filter for each device.
  *
- * The residual is relative: a launch's noise is proportional to its time.
- * Process noise moves the common scale (a device that slows down slows down in
- * everything); how fast is itself learned: residuals of consecutive frames that
- * point the same way mean that the filter lags, residuals that alternate mean
- * that it follows noise.
+ * The residual is relative: a launch's noise is proportional to its time. Process noise moves the common scale (a
+ * device that slows down slows down in everything); how fast is itself learned: residuals of consecutive frames that
+ * point the same way mean that the filter lags, residuals that alternate mean that it follows noise.
  *
- * Surprises. A launch far outside of what the variance allows teaches nothing
- * at first if it is slow: single bands may take five times as long for no
- * lasting reason. It is remembered as a suspicion (the policy then hedges), and
- * a second one in a row is a change: the scale jumps. A launch that is far too
- * fast is believed at once, since nothing makes a device faster than it is by
- * accident. Smaller changes ring a two-sided CUSUM, which opens the covariance
- * of the scale again.
+ * Launches far outside of what the variance allows are the caller's to judge (adaptive_learn.c); if one is a change, the
+ * scale jumps. Smaller changes ring a two-sided CUSUM, which opens the covariance of the scale again.
  *
- * Sources: G. J. Bierman, Factorization Methods for Discrete Sequential
- * Estimation, 1977 (update, and the rank-one update of Agee and Turner); E. S.
- * Page, Continuous inspection schemes, 1954 (CUSUM). SPDX-License-Identifier:
- * Apache-2.0 */
+ * Sources: G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977 (update, and the rank-one
+ * update of Agee and Turner); E. S. Page, Continuous inspection schemes, 1954 (CUSUM).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "estimator.h"
 #include "clip.h"
 #include "strict_fp.h"

@@ -1,11 +1,9 @@
-/* What one device's time is made of, learned from its launches: a Kalman filter
- * on
+/* What one device's time is made of, learned from its launches: a Kalman filter on
  *
- *     t = first [its first launch of a frame] + launch [a further one] +
- * ns_per_row * work
+ *     t = first [its first launch of a frame] + launch [a further one] + ns_per_row * work
  *
- * with relative noise. The covariance is kept as U D U' (Bierman), which stays
- * positive whatever is measured. SPDX-License-Identifier: Apache-2.0 */
+ * with relative noise. The covariance is kept as U D U' (Bierman), which stays positive whatever is measured.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_SCHED_ESTIMATOR_H
 #define COX_SCHED_ESTIMATOR_H
 

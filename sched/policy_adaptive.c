@@ -1,11 +1,11 @@
-/* `adaptive`, the default: models of what each device costs, the split that
- * they make best, and a part of the frame kept back for whoever turns out to be
- * early.
+/* `adaptive`, the default: models of what each device costs, the split that they make best, and a part of the frame kept
+ * back for whoever turns out to be early.
  *
- *     estimator   t = fixed + b n for each device, with its noise, drift and
- * changes (estimator.h) profile     what rows cost relative to each other
- * (profile.h) tail        bands that end a little early, the rest handed out on
- * demand (tail.h) company     whether fewer devices are faster (company.h)
+ *     estimator   t = fixed + b n for each device, with its noise, drift and changes (estimator.h)
+ *     profile     what rows cost relative to each other (profile.h)
+ *     reserve     how much to keep back (reserve.h)
+ *     tail        bands that end a little early, the rest handed out on demand (tail.h)
+ *     company     whether fewer devices are faster (company.h)
  *
  * docs/scheduling.md has the mathematics, the constants and the limits.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -1,9 +1,8 @@
-/* What the rows of a frame cost relative to each other: piecewise constant over
- * the frame, learned from the launches.
+/* What the rows of a frame cost relative to each other: piecewise constant over the frame, learned from the launches.
  *
- * Work is counted in rows of mean cost: the whole frame has as much work as
- * rows. Positions are relative, so that a frame of another size has the same
- * profile. SPDX-License-Identifier: Apache-2.0 */
+ * Work is counted in rows of mean cost: the whole frame has as much work as rows. Positions are relative, so that a
+ * frame of another size has the same profile.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_SCHED_PROFILE_H
 #define COX_SCHED_PROFILE_H
 

@@ -1,7 +1,8 @@
 /* Each share has two costs: what bands overshoot the frame's balanced end by, and the launches that it takes to hand
  * the rest out in shrinking chunks. Both are known of every frame for every share, so the best one is the one with
  * the least mean, whatever the noise looks like: a narrow jitter, one band in a hundred that takes five times as
- * long, a new picture every second. SPDX-License-Identifier: Apache-2.0 */
+ * long, a new picture every second.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "reserve.h"
 #include "clip.h"
 #include "strict_fp.h"

@@ -1,5 +1,6 @@
 /* How much of a frame to keep back. Decided by replay: for each frame it is known when each device was done with its
- * band, hence what the frame would have taken with a smaller or a larger band. SPDX-License-Identifier: Apache-2.0 */
+ * band, hence what the frame would have taken with a smaller or a larger band.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_SCHED_RESERVE_H
 #define COX_SCHED_RESERVE_H
 

@@ -1,5 +1,6 @@
 /* What to give out at once and what to keep for later: fluid water-filling over devices that are free at different
- * times. SPDX-License-Identifier: Apache-2.0 / */
+ * times.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_SCHED_TAIL_H
 #define COX_SCHED_TAIL_H
 
