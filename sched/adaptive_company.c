@@ -52,14 +52,15 @@ static double alone_of(const struct cox__adaptive *state, uint32_t d)
 
 void cox__adaptive_factors(const struct cox__adaptive *state, uint32_t devices, double *factors)
 {
+    for (uint32_t d = 0; d < state->device_count; d++)
+        factors[d] = 1;
+    if (devices == state->company.in_use)
+        return;
     const struct cox__set *set = cox__company_find(&state->company, devices);
     bool known = set && set->known;
-    for (uint32_t d = 0; d < state->device_count; d++) {
-        factors[d] = 1;
-        if (!(devices >> d & 1) || devices == state->company.in_use)
-            continue;
-        factors[d] = alone_of(state, d) * (known ? set->slower[d] : 1);
-    }
+    for (uint32_t d = 0; d < state->device_count; d++)
+        if (devices >> d & 1)
+            factors[d] = alone_of(state, d) * (known ? set->slower[d] : 1);
 }
 
 /* When a frame would be done by these devices; negative = never. */
@@ -160,8 +161,10 @@ static uint32_t candidate(struct cox__adaptive *state, const struct cox_sched_vi
         if (!known && device->estimate.frames < SETTLED)
             continue;
         double ns = (known ? alone_of(state, d) : ALONE_UNKNOWN) * cox__adaptive_frame_ns(device, view->rows);
+        if (!(ns < best_ns))
+            continue;
         const struct cox__set *set = cox__company_find(company, 1u << d);
-        if (ns < best_ns && !(set && view->frame < set->due)) {
+        if (!(set && view->frame < set->due)) {
             best_ns = ns;
             best = 1u << d;
         }
@@ -174,8 +177,10 @@ static uint32_t candidate(struct cox__adaptive *state, const struct cox_sched_vi
     for (uint32_t tries = 0; tries < CANDIDATES; tries++) {
         company->cursor = (company->cursor + 1) % view->device_count;
         uint32_t devices = (company->in_use ^ 1u << company->cursor) & usable;
+        if (devices == 0 || is_single(devices) || devices == company->in_use)
+            continue;
         const struct cox__set *set = cox__company_find(company, devices);
-        if (devices == 0 || is_single(devices) || devices == company->in_use || (set && view->frame < set->due))
+        if (set && view->frame < set->due)
             continue;
         double ns = set_ns(state, view, devices);
         if (ns > 0 && ns < (set && set->known ? TRIES_KNOWN : TRIES_UNKNOWN) * level)

@@ -53,13 +53,13 @@ void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const s
     if ((double)offer->elapsed_ns < CLEARED * slot->expected_ns[self])
         slot->cleared |= bit;
     uint32_t may = offer->backup ? UINT32_MAX : slot->devices;
+    uint32_t others = may & ~slot->declined & ~(offer->backup ? 1u << offer->late : 0);
     struct cox__runner runners[COX_DEVICES_MAX];
     double speed = 0;
     for (uint32_t d = 0; d < view->device_count; d++) {
         const struct cox_progress *progress = &offer->progress[d];
         const struct cox__adaptive_device *device = &state->devices[d];
-        runners[d].in = d == self || (view->devices[d].usable && (may >> d & 1) && !(slot->declined >> d & 1) &&
-                                      !(offer->backup && d == offer->late));
+        runners[d].in = d == self || (view->devices[d].usable && (others >> d & 1));
         if (!runners[d].in)
             continue;
         double start = device->estimate.x[slot->launched >> d & 1 ? COX__LAUNCH : COX__FIRST] + HANDOUT_NS +

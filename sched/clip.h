@@ -1,5 +1,5 @@
 /* The larger, the smaller, and a value taken into a range. NaN gives way; the C library's fmax and fmin are function calls,
- * and decisions are made of little else.
+ * and decisions are made of little else. In this form each is one instruction without a branch.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_SCHED_CLIP_H
 #define COX_SCHED_CLIP_H
@@ -18,7 +18,7 @@ static inline double cox__least(double a, double b)
 /* NaN is low. */
 static inline double cox__clip(double value, double low, double high)
 {
-    return !(value >= low) ? low : value > high ? high : value;
+    return cox__least(cox__most(value, low), high);
 }
 
 #endif

@@ -6,7 +6,7 @@ enum { PAUSE_MIN = 64, PAUSE_MAX = 1024, GAP = 16 }; /* frames */
 
 const struct cox__set *cox__company_find(const struct cox__company *company, uint32_t devices)
 {
-    for (uint32_t i = 0; i < COX__SETS; i++)
+    for (uint32_t i = 0; i < COX__SETS && company->sets[i].devices != 0; i++) /* free entries come last */
         if (company->sets[i].devices == devices)
             return &company->sets[i];
     return NULL;

@@ -16,6 +16,7 @@
 #include "strict_fp.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 static const double MOVE_GAIN = 0.004;  /* of the frame time */
@@ -339,7 +340,7 @@ static double allowance(const struct cox__adaptive *state, const struct cox_sche
 /* A frame later: what is known ages. Returns whether nothing was ever measured. */
 static bool age(struct cox__adaptive *state, const struct cox_sched_view *view, bool shared)
 {
-    double mean = cox__profile_age(&state->profile);
+    double mean = cox__profile_age(&state->profile, view->rows);
     bool first = true;
     for (uint32_t d = 0; d < view->device_count; d++) {
         struct cox__adaptive_device *device = &state->devices[d];
@@ -366,10 +367,10 @@ struct decision {
     uint32_t usable, set;
     uint32_t least; /* rows of a band */
     enum cox_reason reason;
-    struct cox__tail_device plan[COX_DEVICES_MAX];
+    double ns, rival_ns; /* the frame's time, and that of the way not taken */
     struct cox__held split;
+    struct cox__tail_device plan[COX_DEVICES_MAX];
     double end_ns[COX_DEVICES_MAX]; /* of each device's band */
-    double ns, rival_ns;            /* the frame's time, and that of the way not taken */
 };
 
 /* Why a split is not the one before. */
@@ -486,7 +487,8 @@ static void open_slot(struct cox__adaptive *state, const struct cox_sched_view *
 static cox_status adaptive_split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
 {
     struct cox__adaptive *state = memory;
-    struct decision decision = {.first = true};
+    struct decision decision;
+    memset(&decision, 0, offsetof(struct decision, plan)); /* the rest is large, and filled in below */
     decision.usable = usable_devices(state, view, &decision.changed);
     if (decision.usable == 0)
         return COX_E_NO_DEVICE;
@@ -516,7 +518,7 @@ static cox_status adaptive_split(void *memory, const struct cox_sched_view *view
         decide_time(state, view, pool_work, &decision);
     state->changed = 0;
 
-    *out = (struct cox_split){.reason = decision.reason};
+    out->reason = decision.reason;
     put_bands(view, &decision.split, out);
     if (decision.timed) {
         out->predicted_ns = cox__layout_ns(decision.ns);

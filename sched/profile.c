@@ -38,24 +38,33 @@ void cox__profile_init(struct cox__profile *p)
         p->spread[i] = SPREAD_FIRST;
         p->last[i] = 0;
     }
+    p->rows = 0;
     p->drift = DRIFT_FIRST;
     sum_up(p);
 }
 
-double cox__profile_age(struct cox__profile *p)
+double cox__profile_age(struct cox__profile *p, uint32_t rows)
 {
+    p->rows = rows;
+    p->segments = (double)COX__SEGMENTS / rows;
     double mean = 0;
     for (int i = 0; i < COX__SEGMENTS; i++)
         mean += p->cost[i];
     mean /= COX__SEGMENTS;
-    double scale = 1 / mean;
+    double scale = 1 / mean, drift = p->drift;
     for (int i = 0; i < COX__SEGMENTS; i++) {
         double cost = p->cost[i] * scale;
         p->cost[i] = cox__clip(cost + FORGET * (1 - cost), COST_MIN, COST_MAX);
-        p->spread[i] = cox__least(SPREAD_MAX, p->spread[i] * (1 - 2 * FORGET) + p->drift * cox__most(1, cost * cost));
+        p->spread[i] = cox__least(SPREAD_MAX, p->spread[i] * (1 - 2 * FORGET) + drift * cox__most(1, cost * cost));
     }
     sum_up(p);
     return mean;
+}
+
+/* Segments in a row. */
+static double segments_of(const struct cox__profile *p, uint32_t rows)
+{
+    return rows == p->rows ? p->segments : (double)COX__SEGMENTS / rows;
 }
 
 /* Sum of the costs up to a position of 0 .. COX__SEGMENTS. */
@@ -67,7 +76,7 @@ static double up_to(const struct cox__profile *p, double at)
 
 double cox__profile_work(const struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count)
 {
-    double segments = (double)COX__SEGMENTS / rows;
+    double segments = segments_of(p, rows);
     double sum = up_to(p, ((double)first_row + count) * segments) - up_to(p, first_row * segments);
     return cox__most(sum / segments, 1e-3 * count);
 }
@@ -75,40 +84,48 @@ double cox__profile_work(const struct cox__profile *p, uint32_t rows, uint32_t f
 uint32_t cox__profile_row(const struct cox__profile *p, uint32_t rows, double work)
 {
     double wanted = work * COX__SEGMENTS / rows;
-    int low = 0, high = COX__SEGMENTS; /* before[low] <= wanted */
-    while (high - low > 1) {
-        int middle = (low + high) / 2;
-        if (p->before[middle] <= wanted)
-            low = middle;
-        else
-            high = middle;
-    }
-    double at = cox__clip(low + (wanted - p->before[low]) / p->cost[low], 0, COX__SEGMENTS);
+    int i = (int)cox__clip(wanted, 0, COX__SEGMENTS - 1); /* a mean cost of 1: it is near there */
+    while (i > 0 && p->before[i] > wanted)
+        i--;
+    while (i + 1 < COX__SEGMENTS && p->before[i + 1] <= wanted)
+        i++;
+    double at = cox__clip(i + (wanted - p->before[i]) / p->cost[i], 0, COX__SEGMENTS);
     return (uint32_t)(at * rows / COX__SEGMENTS + 0.5);
 }
 
-/* The share of segment `i` that lies in from .. to, positions. */
-static double part(int i, double from, double to)
+/* Where rows lie. */
+struct span {
+    double from, to; /* positions, 0 .. COX__SEGMENTS */
+    int first, last; /* segments */
+    double first_part, last_part;
+};
+
+static struct span span_of(const struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count)
 {
-    double low = from > i ? from : i;
-    double high = to < i + 1 ? to : i + 1;
-    return high > low ? high - low : 0;
+    double segments = segments_of(p, rows);
+    struct span span = {.from = first_row * segments,
+                        .to = cox__least(((double)first_row + count) * segments, COX__SEGMENTS)};
+    span.first = (int)span.from;
+    span.last = (int)span.to;
+    if (span.last == span.to)
+        span.last--;
+    span.first_part = cox__least(span.to, span.first + 1) - span.from;
+    span.last_part = span.to - span.last;
+    return span;
 }
 
-static int last_of(double to)
+/* The share of a segment, of those that the rows lie in, that is theirs. */
+static double part(const struct span *span, int i)
 {
-    int last = (int)ceil(to) - 1;
-    return last >= COX__SEGMENTS ? COX__SEGMENTS - 1 : last;
+    return i == span->first ? span->first_part : i == span->last ? span->last_part : 1;
 }
 
 double cox__profile_variance(const struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count)
 {
-    double segments = (double)COX__SEGMENTS / rows;
-    double from = first_row * segments, to = ((double)first_row + count) * segments;
+    const struct span span = span_of(p, rows, first_row, count);
     double sum = 0, variance = 0;
-    int last = last_of(to);
-    for (int i = (int)from; i <= last; i++) {
-        double h = part(i, from, to);
+    for (int i = span.first; i <= span.last; i++) {
+        double h = part(&span, i);
         sum += h * p->cost[i];
         variance += h * h * p->spread[i];
     }
@@ -118,12 +135,10 @@ double cox__profile_variance(const struct cox__profile *p, uint32_t rows, uint32
 void cox__profile_learn(struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count, double residual,
                         double variance, double deviations)
 {
-    double segments = (double)COX__SEGMENTS / rows;
-    double from = first_row * segments, to = ((double)first_row + count) * segments;
-    int last = last_of(to);
+    const struct span span = span_of(p, rows, first_row, count);
     double sum = 0, agreement = 0, weight = 0;
-    for (int i = (int)from; i <= last; i++) {
-        double h = part(i, from, to);
+    for (int i = span.first; i <= span.last; i++) {
+        double h = part(&span, i);
         sum += h * p->cost[i];
         agreement += h * p->last[i];
         weight += h;
@@ -132,8 +147,8 @@ void cox__profile_learn(struct cox__profile *p, uint32_t rows, uint32_t first_ro
         return;
     double z = cox__clip(deviations, -LAST_MAX, LAST_MAX);
     double scale = 1 / (variance * sum); /* of the gain: p h / (variance sum^2) times residual times sum */
-    for (int i = (int)from; i <= last; i++) {
-        double h = part(i, from, to);
+    for (int i = span.first; i <= span.last; i++) {
+        double h = part(&span, i);
         double gain = p->spread[i] * h * scale;
         p->cost[i] = cox__clip(p->cost[i] + gain * residual, COST_MIN, COST_MAX);
         p->spread[i] *= cox__most(0.02, 1 - gain * h / sum);
@@ -145,22 +160,18 @@ void cox__profile_learn(struct cox__profile *p, uint32_t rows, uint32_t first_ro
 
 void cox__profile_reopen(struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count)
 {
-    double segments = (double)COX__SEGMENTS / rows;
-    double from = first_row * segments, to = ((double)first_row + count) * segments;
-    int last = last_of(to);
-    for (int i = (int)from; i <= last; i++)
-        p->spread[i] = cox__most(p->spread[i], SPREAD_OPEN * cox__most(1, p->cost[i] * p->cost[i]) * part(i, from, to));
+    const struct span span = span_of(p, rows, first_row, count);
+    for (int i = span.first; i <= span.last; i++)
+        p->spread[i] = cox__most(p->spread[i], SPREAD_OPEN * cox__most(1, p->cost[i] * p->cost[i]) * part(&span, i));
     p->drift = cox__most(p->drift, DRIFT_OPEN);
 }
 
 bool cox__profile_again(const struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count,
                         double deviations)
 {
-    double segments = (double)COX__SEGMENTS / rows;
-    double from = first_row * segments, to = ((double)first_row + count) * segments;
-    int last = last_of(to);
+    const struct span span = span_of(p, rows, first_row, count);
     double sum = 0;
-    for (int i = (int)from; i <= last; i++)
-        sum += part(i, from, to) * p->last[i];
-    return sum * deviations > 0 && fabs(sum) > AGAIN * (to - from);
+    for (int i = span.first; i <= span.last; i++)
+        sum += part(&span, i) * p->last[i];
+    return sum * deviations > 0 && fabs(sum) > AGAIN * (span.to - span.from);
 }

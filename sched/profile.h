@@ -17,14 +17,16 @@ struct cox__profile {
     double last[COX__SEGMENTS];       /* normalised residual of the last launch there */
     double before[COX__SEGMENTS + 1]; /* sum of the costs before the segment */
     double drift;                     /* variance by which a cost moves in a frame */
+    uint32_t rows;                    /* of the last frame, */
+    double segments;                  /* and segments in a row of it */
 };
 
 /* Rows that cost alike. */
 void cox__profile_init(struct cox__profile *profile);
 
-/* A frame later. Returns by how much the mean cost has changed since (a factor for every device's cost per row): the
- * profile itself keeps a mean of 1. */
-double cox__profile_age(struct cox__profile *profile);
+/* A frame later, of so many rows. Returns by how much the mean cost has changed since (a factor for every device's cost
+ * per row): the profile itself keeps a mean of 1. */
+double cox__profile_age(struct cox__profile *profile, uint32_t rows);
 
 /* Work in rows first_row .. first_row + count - 1 of a frame of `rows` rows, and how uncertain it is (relative
  * variance). */

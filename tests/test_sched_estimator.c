@@ -230,7 +230,7 @@ Test(profile, learns_where_the_heavy_rows_are_and_keeps_a_mean_of_one)
     cox__profile_init(&p);
     double scale = 1; /* of the device's model, which takes the mean */
     for (uint32_t frame = 0; frame < 40; frame++) {
-        scale *= cox__profile_age(&p);
+        scale *= cox__profile_age(&p, 1000);
         for (uint32_t i = 0; i < 16; i++) {
             uint32_t first = i * 62, count = i < 15 ? 62 : 70;
             double truth = 0;
@@ -243,7 +243,7 @@ Test(profile, learns_where_the_heavy_rows_are_and_keeps_a_mean_of_one)
             cox__profile_learn(&p, 1000, first, count, residual, variance, 0);
         }
     }
-    cox__profile_age(&p);
+    cox__profile_age(&p, 1000);
     double mean = 0;
     for (int i = 0; i < COX__SEGMENTS; i++)
         mean += p.cost[i] / COX__SEGMENTS;
@@ -269,7 +269,7 @@ Test(profile, survives_any_residual)
         if (i % 7 == 0)
             cox__profile_reopen(&p, rows, first, count);
         if (i % 5 == 0)
-            cr_assert_gt(cox__profile_age(&p), 0);
+            cr_assert_gt(cox__profile_age(&p, rows), 0);
         double work = cox__profile_work(&p, rows, first, count);
         cr_assert(work > 0 && isfinite(work), "launch %u: %g", i, work);
         cr_assert(cox__profile_variance(&p, rows, first, count) >= 0);
