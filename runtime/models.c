@@ -59,29 +59,37 @@ enum {
     SCHEMA_VERSION = 1,
     FILE_BYTES_MAX = 16 << 20, /* a full one has a few hundred KiB */
     FRAMES_ENOUGH = 64,        /* as many measured frames replace what was there */
+    STEPS_A_TIME = 1000,       /* of SQLite's virtual machine */
+    STEPS_MAX = 4000000,       /* in one call; a full file with 32 devices an entry takes a fifteenth */
 };
 
-static const char schema[] =
-    "CREATE TABLE entry("
-    " key BLOB PRIMARY KEY CHECK(length(key) = 32)," /* SHA-256 of all that makes sessions of one kind */
-    " written_at INTEGER NOT NULL,"                  /* seconds since 1970 */
-    " policy TEXT NOT NULL,"
-    " kernels TEXT NOT NULL,"
-    " rows INTEGER NOT NULL,"
-    " columns INTEGER NOT NULL);"
-    "CREATE TABLE model("
-    " key BLOB NOT NULL REFERENCES entry(key),"
-    " place INTEGER NOT NULL," /* of the device among those of the entry */
-    " device TEXT NOT NULL,"
-    " driver TEXT NOT NULL,"
-    " compute_units INTEGER NOT NULL,"
-    " frames REAL NOT NULL,"
-    " fixed_ns REAL NOT NULL,"
-    " launch_ns REAL NOT NULL,"
-    " ns_per_row REAL NOT NULL,"
-    " solo_ns REAL NOT NULL,"
-    " share REAL NOT NULL,"
-    " PRIMARY KEY(key, place)) WITHOUT ROWID;";
+/* As SQLite keeps it; a file in which it reads otherwise is not used. */
+static const struct {
+    const char *name, *sql;
+} tables[] = {
+    {"entry", "CREATE TABLE entry("
+              " key BLOB PRIMARY KEY CHECK(length(key) = 32)," /* SHA-256 of all that makes sessions of one kind */
+              " written_at INTEGER NOT NULL,"                  /* seconds since 1970 */
+              " policy TEXT NOT NULL,"
+              " kernels TEXT NOT NULL,"
+              " rows INTEGER NOT NULL,"
+              " columns INTEGER NOT NULL)"},
+    {"model", "CREATE TABLE model("
+              " key BLOB NOT NULL REFERENCES entry(key),"
+              " place INTEGER NOT NULL," /* of the device among those of the entry */
+              " device TEXT NOT NULL,"
+              " driver TEXT NOT NULL,"
+              " compute_units INTEGER NOT NULL,"
+              " frames REAL NOT NULL,"
+              " fixed_ns REAL NOT NULL,"
+              " launch_ns REAL NOT NULL,"
+              " ns_per_row REAL NOT NULL,"
+              " solo_ns REAL NOT NULL,"
+              " share REAL NOT NULL,"
+              " PRIMARY KEY(key, place)) WITHOUT ROWID"},
+};
+
+enum { TABLES = sizeof tables / sizeof *tables };
 
 /* The database during one call. */
 struct file {
@@ -92,6 +100,7 @@ struct file {
     bool logged;             /* one line a call */
     bool opened;
     bool passing; /* what failed may work another time: the file is none the worse */
+    int steps;
 };
 
 static void complain(struct file *file, const char *what)
@@ -131,6 +140,9 @@ static bool check(struct file *file, int code)
             postpone(file, text);
         else
             complain(file, "cannot be opened");
+        break;
+    case SQLITE_INTERRUPT:
+        complain(file, "holds more than sessions keep");
         break;
     case SQLITE_NOTADB:
         complain(file, "is no database");
@@ -190,9 +202,22 @@ static void close_file(struct file *file)
     free(file->path);
 }
 
+/* What keeps a file from being opened, or NULL. */
+static const char *fault_of(const struct stat *st)
+{
+    return S_ISLNK(st->st_mode)                ? "is a link"
+           : !S_ISREG(st->st_mode)             ? "is no file"
+           : st->st_uid != geteuid()           ? "belongs to another user"
+           : st->st_mode & (S_IWGRP | S_IWOTH) ? "can be written by other users"
+           : st->st_size > FILE_BYTES_MAX      ? "is too large"
+                                               : NULL;
+}
+
 /* Look at the file without opening it. False: it is not to be opened, with a log line unless it is not there. */
 static bool inspect(struct file *file, int directory, bool create)
 {
+    /* SQLite opens these of its own accord, and would wait for a FIFO's writer. */
+    static const char *const beside[] = {COX__MODELS_FILE "-journal", COX__MODELS_FILE "-wal", COX__MODELS_FILE "-shm"};
     struct stat st;
     bool made = create && mknodat(directory, COX__MODELS_FILE, S_IFREG | 0600, 0) == 0;
     if (create && !made && errno != EEXIST) {
@@ -204,15 +229,37 @@ static bool inspect(struct file *file, int directory, bool create)
             complain(file, "cannot be examined");
         return false;
     }
-    const char *wrong = S_ISLNK(st.st_mode)                ? "is a link"
-                        : !S_ISREG(st.st_mode)             ? "is no file"
-                        : st.st_uid != geteuid()           ? "belongs to another user"
-                        : st.st_mode & (S_IWGRP | S_IWOTH) ? "can be written by other users"
-                        : st.st_size > FILE_BYTES_MAX      ? "is too large"
-                                                           : NULL;
+    const char *wrong = fault_of(&st);
+    for (size_t i = 0; !wrong && i < sizeof beside / sizeof *beside; i++)
+        if (fstatat(directory, beside[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && fault_of(&st))
+            wrong = "has a journal beside it that is none";
     if (wrong)
         complain(file, wrong);
     return !wrong;
+}
+
+/* Nonzero interrupts the statement. */
+static int count_steps(void *context)
+{
+    struct file *file = context;
+    file->steps += STEPS_A_TIME;
+    return file->steps > STEPS_MAX;
+}
+
+/* Whoever wrote the file may have put anything into it: nothing of it is to be carried out, and what is read is bounded. */
+static void be_careful(struct file *file)
+{
+    static const int limits[][2] = {{SQLITE_LIMIT_LENGTH, 1 << 20},    {SQLITE_LIMIT_SQL_LENGTH, 1 << 16},
+                                    {SQLITE_LIMIT_COLUMN, 100},        {SQLITE_LIMIT_EXPR_DEPTH, 50},
+                                    {SQLITE_LIMIT_COMPOUND_SELECT, 3}, {SQLITE_LIMIT_FUNCTION_ARG, 10},
+                                    {SQLITE_LIMIT_ATTACHED, 0},        {SQLITE_LIMIT_TRIGGER_DEPTH, 1}};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        sqlite3_limit(file->db, limits[i][0], limits[i][1]);
+    sqlite3_db_config(file->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(file->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(file->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(file->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    sqlite3_progress_handler(file->db, STEPS_A_TIME, count_steps, file);
 }
 
 /* Open the file of the directory; on false everything is closed. */
@@ -245,9 +292,7 @@ static bool open_file(struct file *file, const char *dir, bool write, const stru
     }
     if (ok) {
         sqlite3_busy_timeout(file->db, write ? COX__MODELS_STORE_WAIT_MS : COX__MODELS_LOAD_WAIT_MS);
-        sqlite3_db_config(file->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-        sqlite3_db_config(file->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-        sqlite3_db_config(file->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+        be_careful(file);
         ok = run(file, "PRAGMA cell_size_check = ON; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY");
     }
     if (!ok)
@@ -255,23 +300,63 @@ static bool open_file(struct file *file, const char *dir, bool write, const stru
     return ok;
 }
 
+static bool column_is(const struct file *file, int index, const char *text)
+{
+    const char *found = (const char *)sqlite3_column_text(file->statement, index);
+    return found && strcmp(found, text) == 0;
+}
+
+/* The table of this row of the schema; TABLES = the index that comes with a primary key; negative = nothing of ours. */
+static int object_of(const struct file *file)
+{
+    bool table = column_is(file, 0, "table");
+    for (int t = 0; table && t < TABLES; t++)
+        if (column_is(file, 1, tables[t].name) && column_is(file, 2, tables[t].sql))
+            return t;
+    bool index = column_is(file, 0, "index") && column_is(file, 1, "sqlite_autoindex_entry_1");
+    return index && sqlite3_column_type(file->statement, 2) == SQLITE_NULL ? TABLES : -1;
+}
+
+/* Whether all of ours is there, each once, and nothing else: a view, a virtual table, a computed column could run on and
+ * on. It stops at the first that is not ours. */
+static bool look_at_schema(struct file *file, bool *empty, bool *ours)
+{
+    int count[TABLES + 1] = {0}, object = 0;
+    bool row = false;
+    bool ok = prepare(file, "SELECT type, name, sql FROM sqlite_master");
+    *empty = true;
+    while (ok && object >= 0 && (ok = step(file, &row)) && row) {
+        *empty = false;
+        object = object_of(file);
+        if (object >= 0)
+            count[object]++;
+    }
+    finish(file);
+    *ours = object >= 0;
+    for (int t = 0; t <= TABLES; t++)
+        *ours = *ours && count[t] == 1;
+    return ok;
+}
+
 /* Whether the database is ours, inside a transaction. `*empty`: it is nobody's yet. */
 static bool identify(struct file *file, bool *empty)
 {
-    int64_t id, version, objects;
+    int64_t id, version;
+    bool ours = false;
     *empty = false;
     if (!query_number(file, "PRAGMA application_id", &id) || !query_number(file, "PRAGMA user_version", &version) ||
-        !query_number(file, "SELECT count(*) FROM sqlite_master", &objects))
+        !look_at_schema(file, empty, &ours))
         return false;
-    if (id == 0 && version == 0 && objects == 0) {
-        *empty = true;
+    *empty = *empty && id == 0 && version == 0;
+    if (*empty)
         return true;
-    }
     if (id != APPLICATION_ID)
         complain(file, "is another program's database");
     else if (version != SCHEMA_VERSION)
         complain(file, "was written by another version of Coxswain");
-    return id == APPLICATION_ID && version == SCHEMA_VERSION;
+    else if (!ours)
+        complain(file, "has tables, views or indices that sessions do not make");
+    return id == APPLICATION_ID && version == SCHEMA_VERSION && ours;
 }
 
 /* ---- entries ---- */
@@ -408,6 +493,15 @@ static bool is_sound(struct file *file)
     return ok;
 }
 
+static bool make_schema(struct file *file)
+{
+    for (int t = 0; t < TABLES; t++)
+        if (!run(file, tables[t].sql))
+            return false;
+    return run_with(file, "PRAGMA application_id = %d", APPLICATION_ID) &&
+           run_with(file, "PRAGMA user_version = %d", SCHEMA_VERSION);
+}
+
 /* In a transaction that locks other writers out. */
 static bool write_all(struct file *file, const struct cox__models_entry *entry, uint64_t frames,
                       const struct cox_device_model *models)
@@ -416,9 +510,7 @@ static bool write_all(struct file *file, const struct cox__models_entry *entry, 
     bool empty, found = false;
     if (!identify(file, &empty))
         return false;
-    if (empty ? !run(file, schema) || !run_with(file, "PRAGMA application_id = %d", APPLICATION_ID) ||
-                    !run_with(file, "PRAGMA user_version = %d", SCHEMA_VERSION)
-              : !is_sound(file) || !read_entry(file, entry, before, &found))
+    if (empty ? !make_schema(file) : !is_sound(file) || !read_entry(file, entry, before, &found))
         return false;
     if (!write_entry(file, entry))
         return false;

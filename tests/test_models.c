@@ -559,6 +559,63 @@ static void another_schema(void)
     execute("ALTER TABLE model RENAME COLUMN ns_per_row TO rows_per_ns");
 }
 
+/* Instead of the table, rows without end. */
+static void a_view(void)
+{
+    store(7, known);
+    execute("ALTER TABLE model RENAME TO mine; CREATE VIEW model AS WITH RECURSIVE count(n) AS"
+            " (SELECT 1 UNION ALL SELECT n + 1 FROM count) SELECT key, place, device, driver, compute_units, frames,"
+            " fixed_ns, launch_ns, ns_per_row, solo_ns, share FROM mine, count");
+}
+
+static void a_computed_column(void)
+{
+    store(7, known);
+    execute("DROP TABLE model; CREATE TABLE model(key, place, device, driver, compute_units, frames, fixed_ns,"
+            " launch_ns, ns_per_row, solo_ns, share AS (hex(zeroblob(100000000))))");
+}
+
+static void a_virtual_table(void)
+{
+    store(7, known);
+    execute("PRAGMA writable_schema = ON; UPDATE sqlite_master SET rootpage = 0,"
+            " sql = 'CREATE VIRTUAL TABLE model USING dbstat' WHERE name = 'model'");
+}
+
+static void a_trigger(void)
+{
+    store(7, known);
+    execute("CREATE TRIGGER t BEFORE INSERT ON entry BEGIN DELETE FROM model; END");
+}
+
+static void a_table_more(void)
+{
+    store(7, known);
+    execute("CREATE TABLE mine(x)");
+}
+
+static void a_table_less(void)
+{
+    store(7, known);
+    execute("DROP TABLE model");
+}
+
+static void a_fifo_for_a_journal(void)
+{
+    char journal[200];
+    store(7, known);
+    snprintf(journal, sizeof journal, "%s-journal", path);
+    cr_assert_eq(mkfifo(journal, 0600), 0);
+}
+
+static void a_link_for_a_journal(void)
+{
+    char journal[200];
+    store(7, known);
+    snprintf(journal, sizeof journal, "%s-journal", path);
+    cr_assert_eq(symlink("/dev/zero", journal), 0);
+}
+
 static void a_link(void)
 {
     char other[200];
@@ -616,6 +673,14 @@ Test(models, files_that_are_not_ours_are_left_alone_with_one_line)
                  {"another application id", another_application_id, false},
                  {"another version", another_version, false},
                  {"another schema", another_schema, false},
+                 {"a view", a_view, false},
+                 {"a computed column", a_computed_column, false},
+                 {"a virtual table", a_virtual_table, false},
+                 {"a trigger", a_trigger, false},
+                 {"a table more", a_table_more, false},
+                 {"a table less", a_table_less, false},
+                 {"a FIFO for a journal", a_fifo_for_a_journal, false},
+                 {"a link for a journal", a_link_for_a_journal, false},
                  {"a link", a_link, false},
                  {"a dangling link", a_dangling_link, false},
                  {"a directory", a_directory, false},
@@ -667,6 +732,28 @@ Test(models, files_that_are_not_ours_are_left_alone_with_one_line)
         if (files[f].make == a_dangling_link)
             cr_assert_not(exists(other));
     }
+}
+
+/* As many as a file may hold are gone through; of far more the work ends somewhere. */
+Test(models, of_a_file_that_is_full_are_kept_and_of_one_that_is_stuffed_not)
+{
+    struct cox_device_model models[2];
+    store(7, known);
+    execute("WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 256)"
+            " INSERT INTO entry SELECT randomblob(32), 1, 'adaptive', 'tonemap', 1, 1 FROM count;"
+            "WITH RECURSIVE count(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM count WHERE n < 31)"
+            " INSERT INTO model SELECT key, n, 'device', 'driver', 1, 1, 1, 1, 1, 1, 0 FROM entry, count"
+            " WHERE written_at = 1");
+    store(8, known);
+    cr_assert_eq(load(8, models), COX__MODELS_FOUND, "%s", last_line);
+    cr_assert_eq(lines, 0, "%s", last_line);
+    execute("WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 100000)"
+            " INSERT INTO entry SELECT randomblob(32), 1, '', '', 1, 1 FROM count");
+    cr_assert_eq(load(8, models), COX__MODELS_FOUND, "%s", last_line);
+    store(9, known);
+    cr_assert_eq(warnings, 1, "%s", last_line);
+    cr_assert_not_null(strstr(last_line, "more than sessions keep"), "%s", last_line);
+    cr_assert_eq(number_of("SELECT count(*) FROM entry WHERE written_at = 1"), 100254);
 }
 
 Test(models, in_a_directory_that_others_may_write_to_are_not_used)
