@@ -71,8 +71,11 @@ static double set_ns(const struct cox__adaptive *state, const struct cox_sched_v
     cox__adaptive_factors(state, devices, factors);
     for (uint32_t d = 0; d < view->device_count; d++) {
         const double *x = state->devices[d].estimate.x;
-        runners[d] = (struct cox__runner){(devices >> d & 1) != 0 && view->devices[d].usable,
-                                          factors[d] * x[COX__FIRST], 1 / (factors[d] * x[COX__PER_ROW])};
+        runners[d].in = (devices >> d & 1) != 0 && view->devices[d].usable;
+        if (!runners[d].in)
+            continue;
+        runners[d].start_ns = factors[d] * x[COX__FIRST];
+        runners[d].speed = 1 / (factors[d] * x[COX__PER_ROW]);
     }
     return cox__tail_level(runners, view->device_count, view->rows);
 }

@@ -39,7 +39,8 @@ struct lesson {
     struct cox__surprise surprise;
     double part; /* of its time that depends on the rows */
     double deviations;
-    bool inside; /* of the frame; else the rows say nothing about the picture */
+    bool inside;           /* of the frame; else the rows say nothing about the picture */
+    struct cox__span span; /* if so, its place there */
     bool off, far;
 };
 
@@ -50,6 +51,7 @@ struct common {
     double deviations;          /* sum */
 };
 
+/* What was measured, and what was predicted of it. */
 static void compare(struct cox__adaptive *state, const struct cox__launch *launch, uint32_t rows, struct lesson *lesson)
 {
     struct cox__adaptive_device *device = &state->devices[launch->device];
@@ -61,6 +63,7 @@ static void compare(struct cox__adaptive *state, const struct cox__launch *launc
                               .inside = (uint64_t)launch->first_row + launch->rows <= rows};
     struct cox__sample *sample = &lesson->sample;
     if (lesson->inside) {
+        cox__profile_span(&state->profile, rows, launch->first_row, launch->rows, &lesson->span);
         sample->work = cox__profile_work(&state->profile, rows, launch->first_row, launch->rows);
     }
     if (!device->timed) {
@@ -72,13 +75,17 @@ static void compare(struct cox__adaptive *state, const struct cox__launch *launc
     double rows_ns = device->estimate.x[COX__PER_ROW] * sample->work;
     lesson->part = cox__most(PART_LEAST, rows_ns / cox__estimate_ns(&device->estimate, sample->further, sample->work));
     if (lesson->inside)
-        sample->work_variance = cox__profile_variance(&state->profile, rows, launch->first_row, launch->rows) *
-                                lesson->part * lesson->part;
-    lesson->surprise = cox__estimate_compare(&device->estimate, sample);
+        sample->work_variance = cox__profile_variance(&state->profile, &lesson->span) * lesson->part * lesson->part;
+    cox__estimate_compare(&device->estimate, sample, &lesson->surprise);
     if (sample->unfinished) {
         sample->ns *= UNFINISHED;
         lesson->surprise.ratio *= UNFINISHED;
     }
+}
+
+/* By how much that is off. */
+static void judge(struct lesson *lesson)
+{
     double ratio = lesson->surprise.ratio, deviation = sqrt(lesson->surprise.variance);
     lesson->deviations = (ratio - 1) / deviation;
     double far = cox__most(FAR_LEAST, FAR * deviation), off = cox__most(OFF_LEAST, OFF * deviation);
@@ -134,27 +141,25 @@ static void suspect(struct cox__adaptive *state, const struct lesson *lesson)
     state->changed |= 1u << lesson->launch->device;
 }
 
-static void learn(struct cox__adaptive *state, const struct lesson *lesson, uint32_t rows, double deviations)
+static void learn(struct cox__adaptive *state, const struct lesson *lesson, double deviations)
 {
     const struct cox__launch *launch = lesson->launch;
     struct cox__estimate *estimate = &state->devices[launch->device].estimate;
     double part = lesson->part;
     double variance, residual = cox__estimate_learn(estimate, &lesson->sample, &variance);
     if (lesson->inside && !(launch->flags & COX_MEASURED_SHADOW))
-        cox__profile_learn(&state->profile, rows, launch->first_row, launch->rows, residual / part,
-                           variance / (part * part), deviations);
+        cox__profile_learn(&state->profile, &lesson->span, residual / part, variance / (part * part), deviations);
 }
 
 /* Another picture: what was known of these rows counts for little. */
-static void learn_picture(struct cox__adaptive *state, struct lesson *lesson, uint32_t rows)
+static void learn_picture(struct cox__adaptive *state, struct lesson *lesson)
 {
-    const struct cox__launch *launch = lesson->launch;
-    if (lesson->inside && !(launch->flags & COX_MEASURED_SHADOW)) {
-        cox__profile_reopen(&state->profile, rows, launch->first_row, launch->rows);
-        lesson->sample.work_variance = cox__profile_variance(&state->profile, rows, launch->first_row, launch->rows) *
-                                       lesson->part * lesson->part;
+    if (lesson->inside && !(lesson->launch->flags & COX_MEASURED_SHADOW)) {
+        cox__profile_reopen(&state->profile, &lesson->span);
+        lesson->sample.work_variance = cox__profile_variance(&state->profile, &lesson->span) * lesson->part *
+                                       lesson->part;
     }
-    learn(state, lesson, rows, 0);
+    learn(state, lesson, 0);
 }
 
 /* What the frame would have taken with more or less kept back. */
@@ -191,7 +196,8 @@ static void learn_reserve(struct cox__adaptive *state, const struct cox__slot *s
         cox__reserve_learn(&state->reserve, slot->early, level / speed, latest, launch_ns / speed);
 }
 
-/* Compare all launches with their predictions; those that say nothing are left out. */
+/* Compare all launches with their predictions; those that say nothing are left out. First all are compared, then all are
+ * judged: square roots and divisions that wait for each other take most of the time. */
 static uint32_t compare_all(struct cox__adaptive *state, uint32_t count, uint32_t rows, struct lesson *lessons,
                             struct common *common)
 {
@@ -200,9 +206,11 @@ static uint32_t compare_all(struct cox__adaptive *state, uint32_t count, uint32_
     for (uint32_t i = 0; i < count; i++) {
         struct lesson *lesson = &lessons[kept];
         compare(state, &state->launches[i], rows, lesson);
-        if (lesson->sample.unfinished && lesson->surprise.ratio < UNFINISHED * UNFINISHED_LEAST)
-            continue;
-        kept++;
+        kept += !lesson->sample.unfinished || lesson->surprise.ratio >= UNFINISHED * UNFINISHED_LEAST;
+    }
+    for (uint32_t i = 0; i < kept; i++) {
+        struct lesson *lesson = &lessons[i];
+        judge(lesson);
         struct common *mine = &common[lesson->launch->device];
         double ratio = lesson->surprise.ratio;
         mine->least = mine->count == 0 ? ratio : cox__least(mine->least, ratio);
@@ -280,22 +288,20 @@ void cox__adaptive_digest(struct cox__adaptive *state)
                 suspect(state, lesson);
         } else if (picture) {
             device->estimate.suspect = 0;
-            learn_picture(state, lesson, rows);
+            learn_picture(state, lesson);
             state->changed |= 1u << d;
         } else if (lesson->far) {
             if (mine->count == 1 || lesson->sample.unfinished)
                 suspect(state, lesson);
-            else if (lesson->inside && cox__profile_again(&state->profile, rows, lesson->launch->first_row,
-                                                          lesson->launch->rows, lesson->deviations))
-                learn_picture(state, lesson, rows);
+            else if (lesson->inside && cox__profile_again(&state->profile, &lesson->span, lesson->deviations))
+                learn_picture(state, lesson);
             else if (lesson->inside)
-                cox__profile_learn(&state->profile, rows, lesson->launch->first_row, lesson->launch->rows, 0,
-                                   lesson->surprise.variance, lesson->deviations);
+                cox__profile_learn(&state->profile, &lesson->span, 0, lesson->surprise.variance, lesson->deviations);
         } else {
             if (!lesson->sample.further || mine->count == 1)
                 device->estimate.suspect = 0;
             double mean = mine->deviations / mine->count;
-            learn(state, lesson, rows, lesson->deviations - mean);
+            learn(state, lesson, lesson->deviations - mean);
         }
     }
     for (uint32_t d = 0; d < state->device_count; d++)

@@ -86,10 +86,11 @@ void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const s
     const struct cox__adaptive_device *device = &state->devices[self];
     double part = offer->backup ? 1 : cox__tail_part(share_ns, own->start_ns, slot->early, own->speed / speed);
     double wanted = part * cox__most(share_ns, unit) * own->speed;
-    double before = cox__profile_work(&state->profile, view->rows, 0, offer->first_row);
     uint64_t end = view->rows;
-    if (wanted < work)
+    if (wanted < work) {
+        double before = cox__profile_work(&state->profile, view->rows, 0, offer->first_row);
         end = cox__profile_row(&state->profile, view->rows, before + wanted);
+    }
     uint64_t grid = view->granule;
     uint64_t coarse = view->rows / GRID / grid * grid; /* boundaries that recur find their band objects made */
     if (coarse > grid && end >= offer->first_row + 2 * coarse)

@@ -204,19 +204,21 @@ double cox__estimate_error(const struct cox__estimate *e, bool further, double w
 
 /* --- learning --- */
 
-struct cox__surprise cox__estimate_compare(const struct cox__estimate *e, const struct cox__sample *sample)
+void cox__estimate_compare(const struct cox__estimate *e, const struct cox__sample *sample,
+                           struct cox__surprise *surprise)
 {
     const double h[COX__UNKNOWNS] = {sample->further ? 0 : 1, sample->further ? 1 : 0, sample->work};
-    struct cox__surprise surprise = {.ns = cox__estimate_ns(e, sample->further, sample->work)};
-    surprise.ratio = cox__clip(sample->ns / surprise.ns, 1e-6, 1e6);
-    surprise.variance = spread(e, h) / (surprise.ns * surprise.ns) + e->variance + sample->work_variance;
-    return surprise;
+    double ns = cox__estimate_ns(e, sample->further, sample->work);
+    surprise->ns = ns;
+    surprise->ratio = cox__clip(sample->ns / ns, 1e-6, 1e6);
+    surprise->variance = spread(e, h) / (ns * ns) + e->variance + sample->work_variance;
 }
 
 double cox__estimate_learn(struct cox__estimate *e, const struct cox__sample *sample, double *variance)
 {
     const double h[COX__UNKNOWNS] = {sample->further ? 0 : 1, sample->further ? 1 : 0, sample->work};
-    struct cox__surprise surprise = cox__estimate_compare(e, sample);
+    struct cox__surprise surprise;
+    cox__estimate_compare(e, sample, &surprise);
     *variance = surprise.variance;
     double deviation = sqrt(surprise.variance);
     double residual = cox__clip((surprise.ratio - 1) / deviation, -CLIP, CLIP) * deviation;

@@ -65,7 +65,8 @@ struct cox__surprise {
     double ratio;    /* measured over predicted */
     double variance; /* expected of the ratio */
 };
-struct cox__surprise cox__estimate_compare(const struct cox__estimate *estimate, const struct cox__sample *sample);
+void cox__estimate_compare(const struct cox__estimate *estimate, const struct cox__sample *sample,
+                           struct cox__surprise *surprise);
 
 /* Learn from a launch that is as expected, more or less: residuals beyond three deviations are clipped to that. Returns the
  * residual, relative and clipped, and what its variance was expected to be. */

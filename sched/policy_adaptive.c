@@ -332,8 +332,9 @@ static double allowance(const struct cox__adaptive *state, const struct cox_sche
 {
     if (held->count[d] == 0)
         return 0;
-    double variance = state->devices[d].estimate.surprise +
-                      cox__profile_variance(&state->profile, view->rows, held->first_row[d], held->count[d]);
+    struct cox__span span;
+    cox__profile_span(&state->profile, view->rows, held->first_row[d], held->count[d], &span);
+    double variance = state->devices[d].estimate.surprise + cox__profile_variance(&state->profile, &span);
     return cox__most(0, ALLOW_ERRORS * sqrt(variance) - ALLOW_FREE);
 }
 

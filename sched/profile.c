@@ -24,23 +24,17 @@ static const double LAST_MAX = 8;
 static const double AGAIN = 3;
 static const double FORGET = 0.002; /* of the deviation from the mean, each frame */
 
-static void sum_up(struct cox__profile *p)
-{
-    p->before[0] = 0;
-    for (int i = 0; i < COX__SEGMENTS; i++)
-        p->before[i + 1] = p->before[i] + p->cost[i];
-}
-
 void cox__profile_init(struct cox__profile *p)
 {
     for (int i = 0; i < COX__SEGMENTS; i++) {
         p->cost[i] = 1;
         p->spread[i] = SPREAD_FIRST;
         p->last[i] = 0;
+        p->before[i] = i;
     }
+    p->before[COX__SEGMENTS] = COX__SEGMENTS;
     p->rows = 0;
     p->drift = DRIFT_FIRST;
-    sum_up(p);
 }
 
 double cox__profile_age(struct cox__profile *p, uint32_t rows)
@@ -56,8 +50,8 @@ double cox__profile_age(struct cox__profile *p, uint32_t rows)
         double cost = p->cost[i] * scale;
         p->cost[i] = cox__clip(cost + FORGET * (1 - cost), COST_MIN, COST_MAX);
         p->spread[i] = cox__least(SPREAD_MAX, p->spread[i] * (1 - 2 * FORGET) + drift * cox__most(1, cost * cost));
+        p->before[i + 1] = p->before[i] + p->cost[i];
     }
-    sum_up(p);
     return mean;
 }
 
@@ -93,52 +87,40 @@ uint32_t cox__profile_row(const struct cox__profile *p, uint32_t rows, double wo
     return (uint32_t)(at * rows / COX__SEGMENTS + 0.5);
 }
 
-/* Where rows lie. */
-struct span {
-    double from, to; /* positions, 0 .. COX__SEGMENTS */
-    int first, last; /* segments */
-    double first_part, last_part;
-};
-
-static struct span span_of(const struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count)
+void cox__profile_span(const struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count,
+                       struct cox__span *span)
 {
     double segments = segments_of(p, rows);
-    struct span span = {.from = first_row * segments,
-                        .to = cox__least(((double)first_row + count) * segments, COX__SEGMENTS)};
-    span.first = (int)span.from;
-    span.last = (int)span.to;
-    if (span.last == span.to)
-        span.last--;
-    span.first_part = cox__least(span.to, span.first + 1) - span.from;
-    span.last_part = span.to - span.last;
-    return span;
+    double from = first_row * segments, to = cox__least(((double)first_row + count) * segments, COX__SEGMENTS);
+    int first = (int)from, last = (int)to;
+    if (last == to)
+        last--;
+    *span = (struct cox__span){from, to, first, last, cox__least(to, first + 1) - from, to - last};
 }
 
-/* The share of a segment, of those that the rows lie in, that is theirs. */
-static double part(const struct span *span, int i)
+/* The share of a segment of the span that is in it. */
+static double part(const struct cox__span *span, int i)
 {
     return i == span->first ? span->first_part : i == span->last ? span->last_part : 1;
 }
 
-double cox__profile_variance(const struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count)
+double cox__profile_variance(const struct cox__profile *p, const struct cox__span *span)
 {
-    const struct span span = span_of(p, rows, first_row, count);
     double sum = 0, variance = 0;
-    for (int i = span.first; i <= span.last; i++) {
-        double h = part(&span, i);
+    for (int i = span->first; i <= span->last; i++) {
+        double h = part(span, i);
         sum += h * p->cost[i];
         variance += h * h * p->spread[i];
     }
     return sum > 0 ? variance / (sum * sum) : 0;
 }
 
-void cox__profile_learn(struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count, double residual,
-                        double variance, double deviations)
+void cox__profile_learn(struct cox__profile *p, const struct cox__span *span, double residual, double variance,
+                        double deviations)
 {
-    const struct span span = span_of(p, rows, first_row, count);
     double sum = 0, agreement = 0, weight = 0;
-    for (int i = span.first; i <= span.last; i++) {
-        double h = part(&span, i);
+    for (int i = span->first; i <= span->last; i++) {
+        double h = part(span, i);
         sum += h * p->cost[i];
         agreement += h * p->last[i];
         weight += h;
@@ -147,8 +129,8 @@ void cox__profile_learn(struct cox__profile *p, uint32_t rows, uint32_t first_ro
         return;
     double z = cox__clip(deviations, -LAST_MAX, LAST_MAX);
     double scale = 1 / (variance * sum); /* of the gain: p h / (variance sum^2) times residual times sum */
-    for (int i = span.first; i <= span.last; i++) {
-        double h = part(&span, i);
+    for (int i = span->first; i <= span->last; i++) {
+        double h = part(span, i);
         double gain = p->spread[i] * h * scale;
         p->cost[i] = cox__clip(p->cost[i] + gain * residual, COST_MIN, COST_MAX);
         p->spread[i] *= cox__most(0.02, 1 - gain * h / sum);
@@ -158,20 +140,17 @@ void cox__profile_learn(struct cox__profile *p, uint32_t rows, uint32_t first_ro
     p->drift = cox__clip(p->drift, DRIFT_MIN, DRIFT_MAX);
 }
 
-void cox__profile_reopen(struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count)
+void cox__profile_reopen(struct cox__profile *p, const struct cox__span *span)
 {
-    const struct span span = span_of(p, rows, first_row, count);
-    for (int i = span.first; i <= span.last; i++)
-        p->spread[i] = cox__most(p->spread[i], SPREAD_OPEN * cox__most(1, p->cost[i] * p->cost[i]) * part(&span, i));
+    for (int i = span->first; i <= span->last; i++)
+        p->spread[i] = cox__most(p->spread[i], SPREAD_OPEN * cox__most(1, p->cost[i] * p->cost[i]) * part(span, i));
     p->drift = cox__most(p->drift, DRIFT_OPEN);
 }
 
-bool cox__profile_again(const struct cox__profile *p, uint32_t rows, uint32_t first_row, uint32_t count,
-                        double deviations)
+bool cox__profile_again(const struct cox__profile *p, const struct cox__span *span, double deviations)
 {
-    const struct span span = span_of(p, rows, first_row, count);
     double sum = 0;
-    for (int i = span.first; i <= span.last; i++)
-        sum += part(&span, i) * p->last[i];
-    return sum * deviations > 0 && fabs(sum) > AGAIN * (span.to - span.from);
+    for (int i = span->first; i <= span->last; i++)
+        sum += part(span, i) * p->last[i];
+    return sum * deviations > 0 && fabs(sum) > AGAIN * (span->to - span->from);
 }

@@ -28,24 +28,31 @@ void cox__profile_init(struct cox__profile *profile);
  * per row): the profile itself keeps a mean of 1. */
 double cox__profile_age(struct cox__profile *profile, uint32_t rows);
 
-/* Work in rows first_row .. first_row + count - 1 of a frame of `rows` rows, and how uncertain it is (relative
- * variance). */
+/* Rows first_row .. first_row + count - 1 of a frame of `rows` rows. */
+struct cox__span {
+    double from, to; /* positions, 0 .. COX__SEGMENTS */
+    int first, last; /* segments */
+    double first_part, last_part;
+};
+void cox__profile_span(const struct cox__profile *profile, uint32_t rows, uint32_t first_row, uint32_t count,
+                       struct cox__span *span);
+
+/* How uncertain the work there is (relative variance), and how much it is. */
+double cox__profile_variance(const struct cox__profile *profile, const struct cox__span *span);
 double cox__profile_work(const struct cox__profile *profile, uint32_t rows, uint32_t first_row, uint32_t count);
-double cox__profile_variance(const struct cox__profile *profile, uint32_t rows, uint32_t first_row, uint32_t count);
 
 /* The row, rounded to the nearest, up to which there is `work` in the frame. */
 uint32_t cox__profile_row(const struct cox__profile *profile, uint32_t rows, double work);
 
 /* A launch over these rows took longer by `residual` (relative) than predicted; `variance` of that was expected.
  * `deviations`: by how much it did so beyond the other launches of its device, in deviations. */
-void cox__profile_learn(struct cox__profile *profile, uint32_t rows, uint32_t first_row, uint32_t count,
-                        double residual, double variance, double deviations);
+void cox__profile_learn(struct cox__profile *profile, const struct cox__span *span, double residual, double variance,
+                        double deviations);
 
 /* Another picture: what is known of these rows counts for little. */
-void cox__profile_reopen(struct cox__profile *profile, uint32_t rows, uint32_t first_row, uint32_t count);
+void cox__profile_reopen(struct cox__profile *profile, const struct cox__span *span);
 
 /* Whether the last launch over these rows was off by as much, the same way. */
-bool cox__profile_again(const struct cox__profile *profile, uint32_t rows, uint32_t first_row, uint32_t count,
-                        double deviations);
+bool cox__profile_again(const struct cox__profile *profile, const struct cox__span *span, double deviations);
 
 #endif

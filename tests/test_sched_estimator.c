@@ -105,7 +105,8 @@ Test(estimator, follows_a_jump_at_once_and_keeps_the_shape)
         learn_frame(&e, frame, 1, 0.02);
     double shape = e.x[COX__FIRST] / e.x[COX__PER_ROW];
     struct cox__sample slow = {.work = 300, .ns = 3 * device_ns(false, 300)};
-    struct cox__surprise surprise = cox__estimate_compare(&e, &slow);
+    struct cox__surprise surprise;
+    cox__estimate_compare(&e, &slow, &surprise);
     cr_assert_float_eq(surprise.ratio, 3, 0.15);
     cox__estimate_jump(&e, &slow, 0.08);
     cr_assert_float_eq(cox__estimate_ns(&e, false, 600), 3 * device_ns(false, 600), 0.08 * 3 * device_ns(false, 600));
@@ -236,11 +237,13 @@ Test(profile, learns_where_the_heavy_rows_are_and_keeps_a_mean_of_one)
             double truth = 0;
             for (uint32_t row = first; row < first + count; row++)
                 truth += row >= 250 && row < 500 ? 4 : 1;
+            struct cox__span span;
+            cox__profile_span(&p, 1000, first, count, &span);
             if (frame == 0)
-                cox__profile_reopen(&p, 1000, first, count);
+                cox__profile_reopen(&p, &span);
             double residual = truth / (scale * cox__profile_work(&p, 1000, first, count)) - 1;
-            double variance = 0.0025 + cox__profile_variance(&p, 1000, first, count);
-            cox__profile_learn(&p, 1000, first, count, residual, variance, 0);
+            double variance = 0.0025 + cox__profile_variance(&p, &span);
+            cox__profile_learn(&p, &span, residual, variance, 0);
         }
     }
     cox__profile_age(&p, 1000);
@@ -264,15 +267,17 @@ Test(profile, survives_any_residual)
         uint32_t rows = 1 + (uint32_t)(random_unit() * 5000);
         uint32_t first = (uint32_t)(random_unit() * rows);
         uint32_t count = 1 + (uint32_t)(random_unit() * (rows - first - 1));
-        cox__profile_learn(&p, rows, first, count, absurd[(uint32_t)(random_unit() * 9)],
-                           absurd[(uint32_t)(random_unit() * 9)], absurd[(uint32_t)(random_unit() * 9)]);
+        struct cox__span span;
+        cox__profile_span(&p, rows, first, count, &span);
+        cox__profile_learn(&p, &span, absurd[(uint32_t)(random_unit() * 9)], absurd[(uint32_t)(random_unit() * 9)],
+                           absurd[(uint32_t)(random_unit() * 9)]);
         if (i % 7 == 0)
-            cox__profile_reopen(&p, rows, first, count);
+            cox__profile_reopen(&p, &span);
         if (i % 5 == 0)
             cr_assert_gt(cox__profile_age(&p, rows), 0);
         double work = cox__profile_work(&p, rows, first, count);
         cr_assert(work > 0 && isfinite(work), "launch %u: %g", i, work);
-        cr_assert(cox__profile_variance(&p, rows, first, count) >= 0);
+        cr_assert(cox__profile_variance(&p, &span) >= 0);
         cr_assert_leq(cox__profile_row(&p, rows, random_unit() * rows), rows);
     }
 }
