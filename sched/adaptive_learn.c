@@ -55,12 +55,12 @@ struct common {
 static void compare(struct cox__adaptive *state, const struct cox__launch *launch, uint32_t rows, struct lesson *lesson)
 {
     struct cox__adaptive_device *device = &state->devices[launch->device];
-    *lesson = (struct lesson){.launch = launch,
-                              .sample = {.further = (launch->flags & COX_MEASURED_CHUNK) != 0,
-                                         .unfinished = (launch->flags & COX_MEASURED_UNFINISHED) != 0,
-                                         .work = launch->rows,
-                                         .ns = launch->ns},
-                              .inside = (uint64_t)launch->first_row + launch->rows <= rows};
+    lesson->launch = launch;
+    lesson->sample = (struct cox__sample){.further = (launch->flags & COX_MEASURED_CHUNK) != 0,
+                                          .unfinished = (launch->flags & COX_MEASURED_UNFINISHED) != 0,
+                                          .work = launch->rows,
+                                          .ns = launch->ns};
+    lesson->inside = (uint64_t)launch->first_row + launch->rows <= rows;
     struct cox__sample *sample = &lesson->sample;
     if (lesson->inside) {
         cox__profile_span(&state->profile, rows, launch->first_row, launch->rows, &lesson->span);
@@ -168,7 +168,9 @@ static void learn_reserve(struct cox__adaptive *state, const struct cox__slot *s
 {
     if (!slot || !slot->replay)
         return;
-    double busy[COX_DEVICES_MAX] = {0};
+    double busy[COX_DEVICES_MAX];
+    for (uint32_t d = 0; d < state->device_count; d++)
+        busy[d] = 0;
     double latest = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct cox__launch *launch = lessons[i].launch;

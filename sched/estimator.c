@@ -197,7 +197,7 @@ double cox__estimate_ns(const struct cox__estimate *e, bool further, double work
 
 double cox__estimate_error(const struct cox__estimate *e, bool further, double work)
 {
-    const double h[COX__UNKNOWNS] = {further ? 0 : 1, further ? 1 : 0, work};
+    const double h[COX__UNKNOWNS] = {!further, further, work};
     double ns = cox__estimate_ns(e, further, work);
     return cox__clip(spread(e, h) / (ns * ns), 0, 100);
 }
@@ -207,7 +207,7 @@ double cox__estimate_error(const struct cox__estimate *e, bool further, double w
 void cox__estimate_compare(const struct cox__estimate *e, const struct cox__sample *sample,
                            struct cox__surprise *surprise)
 {
-    const double h[COX__UNKNOWNS] = {sample->further ? 0 : 1, sample->further ? 1 : 0, sample->work};
+    const double h[COX__UNKNOWNS] = {!sample->further, sample->further, sample->work};
     double ns = cox__estimate_ns(e, sample->further, sample->work);
     surprise->ns = ns;
     surprise->ratio = cox__clip(sample->ns / ns, 1e-6, 1e6);
@@ -216,7 +216,7 @@ void cox__estimate_compare(const struct cox__estimate *e, const struct cox__samp
 
 double cox__estimate_learn(struct cox__estimate *e, const struct cox__sample *sample, double *variance)
 {
-    const double h[COX__UNKNOWNS] = {sample->further ? 0 : 1, sample->further ? 1 : 0, sample->work};
+    const double h[COX__UNKNOWNS] = {!sample->further, sample->further, sample->work};
     struct cox__surprise surprise;
     cox__estimate_compare(e, sample, &surprise);
     *variance = surprise.variance;
@@ -262,7 +262,7 @@ bool cox__estimate_trend(struct cox__estimate *e, double deviations, bool rows_c
 /* What is not known of the shape takes its part of the blame. */
 void cox__estimate_jump(struct cox__estimate *e, const struct cox__sample *sample, double sd)
 {
-    const double h[COX__UNKNOWNS] = {sample->further ? 0 : 1, sample->further ? 1 : 0, sample->work};
+    const double h[COX__UNKNOWNS] = {!sample->further, sample->further, sample->work};
     double ns = cox__estimate_ns(e, sample->further, sample->work);
     double v[COX__UNKNOWNS] = {e->x[COX__FIRST], e->x[COX__LAUNCH], e->x[COX__PER_ROW]};
     double off = cox__clip(sample->ns / ns, 1e-6, 1e6) - 1;
