@@ -83,11 +83,13 @@ static void compare(struct cox__adaptive *state, const struct cox__launch *launc
     }
 }
 
-/* By how much that is off. */
-static void judge(struct lesson *lesson)
+/* By how much that is off. What is out of the ordinary is told by what was ordinary lately. */
+static void judge(const struct cox__adaptive *state, struct lesson *lesson)
 {
+    const struct cox__estimate *estimate = &state->devices[lesson->launch->device].estimate;
     double ratio = lesson->surprise.ratio, deviation = sqrt(lesson->surprise.variance);
     lesson->deviations = (ratio - 1) / deviation;
+    deviation *= sqrt(cox__most(1, estimate->unrest));
     double far = cox__most(FAR_LEAST, FAR * deviation), off = cox__most(OFF_LEAST, OFF * deviation);
     lesson->far = ratio > 1 + far || ratio * (1 + far) < 1;
     lesson->off = ratio > 1 + off || ratio * (1 + off) < 1;
@@ -95,19 +97,24 @@ static void judge(struct lesson *lesson)
 
 /* By how much the whole frame took longer than predicted, if all of it did so alike: company, or a heavier picture. 1 = it did
  * not. */
-static double common_factor(const struct lesson *lessons, uint32_t count, const struct common *common,
-                            uint32_t device_count)
+static double common_factor(const struct cox__adaptive *state, const struct lesson *lessons, uint32_t count,
+                            const struct common *common)
 {
-    double ns = 0, predicted = 0, alike = 0;
+    double ns = 0, predicted = 0, variance = 0, alike = 0;
     for (uint32_t i = 0; i < count; i++) {
+        const struct cox__estimate *estimate = &state->devices[lessons[i].launch->device].estimate;
+        double jitter_ns = sqrt(estimate->variance * cox__most(1, estimate->unrest)) * lessons[i].surprise.ns;
         ns += lessons[i].sample.ns;
         predicted += lessons[i].surprise.ns;
+        variance += jitter_ns * jitter_ns;
     }
-    double factor = predicted > 0 ? ns / predicted : 1;
-    if (factor < 1 + ALL_LEAST && factor * (1 + ALL_LEAST) > 1)
+    if (!(predicted > 0))
+        return 1;
+    double factor = ns / predicted, least = cox__most(ALL_LEAST, OFF * sqrt(variance) / predicted);
+    if (factor < 1 + least && factor * (1 + least) > 1)
         return 1;
     uint32_t devices = 0;
-    for (uint32_t d = 0; d < device_count; d++)
+    for (uint32_t d = 0; d < state->device_count; d++)
         devices += common[d].count > 0;
     for (uint32_t i = 0; i < count; i++)
         if (!lessons[i].sample.unfinished && lessons[i].surprise.ratio < ALIKE * factor &&
@@ -212,7 +219,7 @@ static uint32_t compare_all(struct cox__adaptive *state, uint32_t count, uint32_
     }
     for (uint32_t i = 0; i < kept; i++) {
         struct lesson *lesson = &lessons[i];
-        judge(lesson);
+        judge(state, lesson);
         struct common *mine = &common[lesson->launch->device];
         double ratio = lesson->surprise.ratio;
         mine->least = mine->count == 0 ? ratio : cox__least(mine->least, ratio);
@@ -259,7 +266,7 @@ void cox__adaptive_digest(struct cox__adaptive *state)
     struct lesson lessons[COX_BANDS_MAX];
     struct common common[COX_DEVICES_MAX];
     uint32_t kept = compare_all(state, count, rows, lessons, common);
-    double factor = common_factor(lessons, kept, common, state->device_count);
+    double factor = common_factor(state, lessons, kept, common);
     if (factor != 1) {
         for (uint32_t d = 0; d < state->device_count; d++)
             if (state->devices[d].timed)

@@ -29,6 +29,7 @@ static const double VARIANCE_MIN = 0.003 * 0.003;
 static const double VARIANCE_MAX = 0.5 * 0.5;
 static const double VARIANCE_GAIN = 0.03; /* of one launch, once there were many */
 static const double SURPRISE_GAIN = 0.05;
+static const double UNREST_GAIN = 0.1;
 static const double DRIFT_FIRST = 1e-4;
 static const double DRIFT_MIN = 1e-6;
 static const double DRIFT_MAX = 0.01;
@@ -129,6 +130,7 @@ void cox__estimate_init(struct cox__estimate *e)
     memset(e, 0, sizeof *e);
     e->variance = VARIANCE_FIRST;
     e->drift = DRIFT_FIRST;
+    e->unrest = 1;
 }
 
 /* The first band of a session tells the fixed cost; what is assumed of it before must not get in its way. */
@@ -225,6 +227,8 @@ double cox__estimate_learn(struct cox__estimate *e, const struct cox__sample *sa
     update(e, h, residual * surprise.ns,
            cox__clip((e->variance + sample->work_variance) * surprise.ns * surprise.ns, 1e-12, 1e60));
     tidy(e);
+
+    e->unrest += UNREST_GAIN * (residual * residual / surprise.variance - e->unrest);
 
     /* The jitter's share of the residual, as an expectation-maximisation step would have it. */
     double share = e->variance / surprise.variance;

@@ -19,6 +19,7 @@ struct cox__estimate {
     double variance;         /* of the relative jitter of a launch */
     double drift;            /* variance by which the common scale moves in a frame, relative */
     double surprise;         /* mean square of what the first launches' predictions were off, relative */
+    double unrest;           /* mean square of the normalised residuals: 1 = noise is what the variance says */
     double last;             /* the last first launch's normalised residual */
     double up, down;         /* CUSUM over these */
     double suspect;          /* a launch took this many times as long as predicted: an outlier or a change; 0 = none */

@@ -130,7 +130,7 @@ static void fill_plan(const struct cox__adaptive *state, const struct cox_sched_
         if (!plan[d].in)
             continue;
         plan[d].first_ns = factors[d] * estimate->x[COX__FIRST];
-        plan[d].launch_ns = factors[d] * estimate->x[COX__LAUNCH];
+        plan[d].launch_ns = factors[d] * (estimate->x[COX__LAUNCH] + device->lag_ns);
         plan[d].ns_per_row = factors[d] * estimate->x[COX__PER_ROW];
         if (estimate->suspect > 1)
             plan[d].suspect = estimate->suspect;
