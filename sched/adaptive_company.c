@@ -63,12 +63,15 @@ void cox__adaptive_factors(const struct cox__adaptive *state, uint32_t devices, 
             factors[d] = alone_of(state, d) * (known ? set->slower[d] : 1);
 }
 
-/* When a frame would be done by these devices; negative = never. */
-static double set_ns(const struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t devices)
+/* When a frame would be done by these devices, or with `at_best` at the earliest: each as fast as alone; negative = never. */
+static double set_ns(const struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t devices,
+                     bool at_best)
 {
     struct cox__runner runners[COX_DEVICES_MAX];
     double factors[COX_DEVICES_MAX];
     cox__adaptive_factors(state, devices, factors);
+    for (uint32_t d = 0; at_best && d < view->device_count; d++)
+        factors[d] = alone_of(state, d);
     for (uint32_t d = 0; d < view->device_count; d++) {
         const double *x = state->devices[d].estimate.x;
         runners[d].in = (devices >> d & 1) != 0 && view->devices[d].usable;
@@ -102,10 +105,17 @@ static void use_set(struct cox__adaptive *state, uint32_t devices)
     company->in_use = devices;
 }
 
+/* Of a trial: where frames overlap, the last one must follow frames of its kind. */
+static uint32_t trial_frames(const struct cox_sched_view *view)
+{
+    return view->in_flight > 1 ? view->in_flight + 1 : 1;
+}
+
 /* What became of the trial. */
 static void end_trial(struct cox__adaptive *state, const struct cox_sched_view *view)
 {
     struct cox__company *company = &state->company;
+    uint32_t frames = trial_frames(view);
     uint32_t devices = company->trial;
     company->trial = 0;
     struct cox__set *set = cox__company_entry(company, devices);
@@ -128,12 +138,13 @@ static void end_trial(struct cox__adaptive *state, const struct cox_sched_view *
     }
     set->known = true;
     uint32_t before = company->in_use;
-    double ns = is_single(devices) && company->seen ? company->ns[first_of(devices)] : set_ns(state, view, devices);
-    if (ns < (is_single(devices) ? ADOPTS : ADOPTS_SET) * set_ns(state, view, before)) {
+    double ns = is_single(devices) && company->seen ? company->ns[first_of(devices)]
+                                                    : set_ns(state, view, devices, false);
+    if (ns < (is_single(devices) ? ADOPTS : ADOPTS_SET) * set_ns(state, view, before, false)) {
         use_set(state, devices);
-        cox__company_lost(company, before, view->frame);
+        cox__company_lost(company, before, view->frame, frames);
     } else {
-        cox__company_lost(company, devices, view->frame);
+        cox__company_lost(company, devices, view->frame, frames);
     }
 }
 
@@ -141,7 +152,7 @@ static uint32_t begin_trial(struct cox__adaptive *state, const struct cox_sched_
 {
     struct cox__company *company = &state->company;
     company->trial = devices;
-    company->left = view->in_flight > 1 ? view->in_flight : 0; /* the last one follows frames of its kind */
+    company->left = trial_frames(view) - 1;
     company->trial_of = view->frame + company->left;
     company->seen = 0;
     for (uint32_t d = 0; d < state->device_count; d++)
@@ -153,7 +164,7 @@ static uint32_t begin_trial(struct cox__adaptive *state, const struct cox_sched_
 static uint32_t candidate(struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t usable)
 {
     struct cox__company *company = &state->company;
-    double level = set_ns(state, view, company->in_use);
+    double level = set_ns(state, view, company->in_use, false);
     uint32_t best = 0;
     double best_ns = TRIES_KNOWN * level;
     for (uint32_t d = 0; d < view->device_count; d++) {
@@ -185,8 +196,9 @@ static uint32_t candidate(struct cox__adaptive *state, const struct cox_sched_vi
         const struct cox__set *set = cox__company_find(company, devices);
         if (set && view->frame < set->due)
             continue;
-        double ns = set_ns(state, view, devices);
-        if (ns > 0 && ns < (set && set->known ? TRIES_KNOWN : TRIES_UNKNOWN) * level)
+        /* What a trial showed is believed for as long as its pause: it may have been an accident. */
+        double ns = set_ns(state, view, devices, true);
+        if (ns > 0 && ns < TRIES_UNKNOWN * level)
             return devices;
     }
     return 0;
@@ -200,7 +212,7 @@ uint32_t cox__adaptive_set(struct cox__adaptive *state, const struct cox_sched_v
         bool again = state->recalled_set && (state->recalled_set & ~usable) == 0;
         company->in_use = again ? state->recalled_set : usable;
         if (company->in_use != usable)
-            cox__company_lost(company, usable, view->frame);
+            cox__company_lost(company, usable, view->frame, trial_frames(view));
         state->recalled_set = 0;
         company->trial = 0;
     }

@@ -30,10 +30,10 @@ struct cox__set *cox__company_entry(struct cox__company *company, uint32_t devic
     return &company->sets[at];
 }
 
-void cox__company_lost(struct cox__company *company, uint32_t devices, uint64_t frame)
+void cox__company_lost(struct cox__company *company, uint32_t devices, uint64_t frame, uint32_t trial_frames)
 {
     struct cox__set *set = cox__company_entry(company, devices);
-    set->due = frame + set->pause;
+    set->due = frame + (uint64_t)set->pause * trial_frames;
     set->pause = set->pause * 2 > PAUSE_MAX ? PAUSE_MAX : set->pause * 2;
     company->due = frame + GAP;
 }
