@@ -109,9 +109,9 @@ static void tidy(struct cox__estimate *e)
         h[j] = 1;
         update(e, h, -e->x[j], 0.01 * spread(e, h) + 1.0);
     }
-    if (e->x[COX__LAUNCH] > e->x[COX__FIRST]) { /* nor is a further launch dearer than the first */
+    if (e->x[COX__LAUNCH] > e->x[COX__FIRST]) { /* nor is a further launch dearer than the first, as a rule */
         double h[COX__UNKNOWNS] = {-1, 1, 0};
-        update(e, h, e->x[COX__FIRST] - e->x[COX__LAUNCH], 0.01 * spread(e, h) + 1.0);
+        update(e, h, e->x[COX__FIRST] - e->x[COX__LAUNCH], 8 * spread(e, h) + 1.0);
     }
     e->x[COX__FIRST] = cox__clip(e->x[COX__FIRST], 0, NS_MAX);
     e->x[COX__LAUNCH] = cox__clip(e->x[COX__LAUNCH], 0, NS_MAX);
