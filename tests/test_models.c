@@ -479,8 +479,8 @@ Test(models, that_somebody_changed_to_nonsense_are_ignored)
         "UPDATE model SET place = place + 1 WHERE place = 1",
         "UPDATE model SET place = place - 1 WHERE place = 0",
         "DELETE FROM model WHERE place = 1",
-        "INSERT INTO model SELECT key, 2, device, driver, compute_units, frames, fixed_ns, launch_ns, ns_per_row,"
-        " solo_ns, share FROM model WHERE place = 1",
+        ("INSERT INTO model SELECT key, 2, device, driver, compute_units, frames, fixed_ns, launch_ns, ns_per_row,"
+         " solo_ns, share FROM model WHERE place = 1"),
     };
     for (size_t c = 0; c < sizeof changes / sizeof *changes; c++) {
         struct cox_device_model models[2];
