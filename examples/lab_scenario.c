@@ -5,12 +5,15 @@
 #include "lab_texts.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { PATH_MAX_BYTES = 160 };
 
@@ -381,6 +384,13 @@ static bool read_scenes(struct reader *reader, json_t *value, struct lab_scenari
 
 /* --- bars --- */
 
+/* A bar of no policy would be met for ever. */
+static bool is_policy(const struct place *at, const char *key, const char *name)
+{
+    const struct cox_policy *policy;
+    return lab_policy_find(name, &policy) || refuse(at, key, "there is no policy \"%s\"", name);
+}
+
 static bool read_bars(struct reader *reader, json_t *value, struct lab_scenario *out)
 {
     const char *keys[LAB_FIGURE_COUNT + 2] = {"p99_of"};
@@ -402,10 +412,13 @@ static bool read_bars(struct reader *reader, json_t *value, struct lab_scenario 
         if (length == 0 || length >= sizeof bars->policy || !is_printable(policy))
             return refuse(&all, NULL, "a policy has a name of 1 to %zu bytes", sizeof bars->policy - 1);
         memcpy(bars->policy, policy, length + 1);
+        if (!is_policy(&all, NULL, policy))
+            return false;
         char path[PATH_MAX_BYTES];
         snprintf(path, sizeof path, "bars.%s", policy);
         struct place at;
-        if (!enter(&at, reader, wanted, keys, path, 0) || !string(&at, "p99_of", false, LAB_NAME_MAX, bars->p99_of))
+        if (!enter(&at, reader, wanted, keys, path, 0) || !string(&at, "p99_of", false, LAB_NAME_MAX, bars->p99_of) ||
+            (bars->p99_of[0] && !is_policy(&at, "p99_of", bars->p99_of)))
             return false;
         for (int f = 0; f < LAB_FIGURE_COUNT; f++) {
             bars->most[f] = -1;
@@ -541,14 +554,27 @@ struct lab_scenario *lab_scenario_parse(const char *text, size_t bytes, const ch
     return scenario;
 }
 
+/* NULL with the reason unless it is a regular file: a FIFO would be waited for, a device may never end. */
+static FILE *open_regular(const char *path, char *why, size_t why_bytes)
+{
+    struct stat st;
+    FILE *file = NULL;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
+        snprintf(why, why_bytes, "%s: is no regular file", path);
+    else if (fd < 0 || !(file = fdopen(fd, "rb")))
+        snprintf(why, why_bytes, "%s: %s", path, strerror(errno));
+    if (!file && fd >= 0)
+        close(fd);
+    return file;
+}
+
 static struct lab_scenario *load_file(const char *path, char *why, size_t why_bytes)
 {
     struct lab_scenario *scenario = NULL;
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        snprintf(why, why_bytes, "%s: %s", path, strerror(errno));
+    FILE *file = open_regular(path, why, why_bytes);
+    if (!file)
         return NULL;
-    }
     char *text = malloc(LAB_SCENARIO_BYTES_MAX + 1);
     size_t bytes = text ? fread(text, 1, LAB_SCENARIO_BYTES_MAX + 1, file) : 0;
     if (!text)
@@ -568,14 +594,32 @@ static bool is_scenario(const char *name)
     return length > 5 && strcmp(name + length - 5, ".json") == 0;
 }
 
-struct lab_scenario *lab_scenario_load(const char *name, char *why, size_t why_bytes)
+static bool is_file_name(const char *name)
 {
-    if (strchr(name, '/') || is_scenario(name))
-        return load_file(name, why, why_bytes);
+    return strchr(name, '/') || is_scenario(name);
+}
+
+static const struct lab_text *find_built_in(const char *name)
+{
     for (const struct lab_text *text = lab_texts; text->name; text++)
         if (is_scenario(text->name) && strlen(text->name) == strlen(name) + 5 &&
             strncmp(text->name, name, strlen(name)) == 0)
-            return lab_scenario_parse(text->text, strlen(text->text), text->name, why, why_bytes);
+            return text;
+    return NULL;
+}
+
+bool lab_scenario_is_name(const char *name)
+{
+    return is_file_name(name) || find_built_in(name);
+}
+
+struct lab_scenario *lab_scenario_load(const char *name, char *why, size_t why_bytes)
+{
+    if (is_file_name(name))
+        return load_file(name, why, why_bytes);
+    const struct lab_text *text = find_built_in(name);
+    if (text)
+        return lab_scenario_parse(text->text, strlen(text->text), text->name, why, why_bytes);
     snprintf(why, why_bytes, "there is no scenario '%s'; `cox-lab sim --list` names those that there are", name);
     return NULL;
 }

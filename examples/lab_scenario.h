@@ -120,8 +120,11 @@ struct lab_scenario {
  * NULL if it is none, with one line that says where and why. lab_scenario_free it. */
 struct lab_scenario *lab_scenario_parse(const char *text, size_t bytes, const char *file, char *why, size_t why_bytes);
 
-/* The same from a file; a name without '/' and ".json" is that of a built-in scenario. */
+/* The same from a regular file; a name without '/' and ".json" is that of a built-in scenario. */
 struct lab_scenario *lab_scenario_load(const char *name, char *why, size_t why_bytes);
+
+/* Whether it is a file's name, be it there or not, or that of a built-in scenario. */
+bool lab_scenario_is_name(const char *name);
 
 void lab_scenario_free(struct lab_scenario **scenario);
 

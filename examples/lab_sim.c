@@ -104,6 +104,13 @@ struct sim {
 
 const struct cox_policy lab_hindsight = {.name = "hindsight"};
 
+bool lab_policy_find(const char *name, const struct cox_policy **policy)
+{
+    bool oracle = strcmp(name, "oracle") == 0;
+    *policy = oracle ? NULL : strcmp(name, lab_hindsight.name) == 0 ? &lab_hindsight : cox_policy_find(name);
+    return oracle || *policy;
+}
+
 /* --- small things --- */
 
 static uint64_t whole(double ns)

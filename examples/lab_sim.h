@@ -112,6 +112,9 @@ struct lab_sim_frame {
  * frame to come, decides before it begins and expects no change. None of its functions is called. */
 extern const struct cox_policy lab_hindsight;
 
+/* The policy of that name, "hindsight" and "oracle" among them; `*policy` is NULL for the oracle. False if there is none. */
+bool lab_policy_find(const char *name, const struct cox_policy **policy);
+
 /* Run `policy` over the whole world. `out` has world->frames entries. `policy` NULL = the oracle itself. A split that is none
  * is refused; the last good one goes on, or, where that does not fit the frame, the best device alone. `why` then names
  * policy, frame and bands of the first such split, also with COX_OK; else it is empty.

@@ -77,17 +77,12 @@ static bool parse_count(const char *option, const char *text, uint64_t low, uint
 
 static bool add_policy(struct sim_options *options, const char *name)
 {
-    const struct cox_policy *policy = NULL;
-    if (strcmp(name, lab_hindsight.name) == 0) {
-        policy = &lab_hindsight;
-    } else if (strcmp(name, "oracle") != 0) {
-        policy = cox_policy_find(name);
-        if (!policy)
-            return lab_fail("there is no policy '%s'; cox-lab sim --list names those that there are", name);
-    }
+    const struct cox_policy *policy;
+    if (!lab_policy_find(name, &policy))
+        return lab_fail("there is no policy '%s'; cox-lab sim --list names those that there are", name);
     for (uint32_t i = 0; i < options->policy_count; i++)
         if (options->policies[i] == policy)
-            return true;
+            return lab_fail("--policy: %s is named twice", name);
     if (options->policy_count == POLICIES_MAX)
         return lab_fail("more than %d policies", POLICIES_MAX);
     options->policies[options->policy_count++] = policy;
@@ -98,6 +93,8 @@ static bool add_scenario(struct sim_options *options, const char *name)
 {
     if (options->scenario_count == SCENARIOS_MAX)
         return lab_fail("more than %d scenarios", SCENARIOS_MAX);
+    if (!lab_scenario_is_name(name))
+        return lab_fail("there is no scenario '%s'; cox-lab sim --list names those that there are", name);
     options->scenarios[options->scenario_count++] = name;
     return true;
 }
@@ -202,6 +199,8 @@ struct out {
     const struct sim_options *options;
     struct json json;
     bool missed;
+    uint32_t absent_count;
+    const char *absent[POLICIES_MAX]; /* policies of bars that were not run, and were told of */
 };
 
 static void print_table(const struct out *out, const struct lab_scenario *scenario, const struct lab_figures *figures)
@@ -333,12 +332,26 @@ static const struct lab_figures *figures_of(const struct sim_options *options, c
     return NULL;
 }
 
-/* Bars of policies that were not run say nothing. */
+/* The figures for a bar. Those of a policy that was not run are missed once. */
+static const struct lab_figures *figures_for_bar(struct out *out, const struct lab_figures *figures, const char *policy)
+{
+    const struct lab_figures *found = figures_of(out->options, figures, policy);
+    if (found)
+        return found;
+    for (uint32_t i = 0; i < out->absent_count; i++)
+        if (strcmp(out->absent[i], policy) == 0)
+            return NULL;
+    if (out->absent_count < POLICIES_MAX)
+        out->absent[out->absent_count++] = policy;
+    lab_fail("--check leaves out the bars for '%s', which is not among the policies run", policy);
+    return NULL;
+}
+
 static void check_bars(struct out *out, const struct lab_scenario *scenario, const struct lab_figures *figures)
 {
     for (uint32_t i = 0; i < scenario->bars_count; i++) {
         const struct lab_scenario_bars *bars = &scenario->bars[i];
-        const struct lab_figures *found = figures_of(out->options, figures, bars->policy);
+        const struct lab_figures *found = figures_for_bar(out, figures, bars->policy);
         if (!found)
             continue;
         for (int f = 0; f < LAB_FIGURE_COUNT; f++) {
@@ -348,7 +361,7 @@ static void check_bars(struct out *out, const struct lab_scenario *scenario, con
                      found->value[f], bars->most[f]);
             out->missed = true;
         }
-        const struct lab_figures *other = figures_of(out->options, figures, bars->p99_of);
+        const struct lab_figures *other = bars->p99_of[0] ? figures_for_bar(out, figures, bars->p99_of) : NULL;
         if (other && found->value[LAB_FIGURE_P99] > other->value[LAB_FIGURE_P99]) {
             lab_fail("%s: %s: p99 is %.4f, that of %s is %.4f", scenario->name, bars->policy,
                      found->value[LAB_FIGURE_P99], bars->p99_of, other->value[LAB_FIGURE_P99]);
@@ -357,23 +370,26 @@ static void check_bars(struct out *out, const struct lab_scenario *scenario, con
     }
 }
 
-static int run_scenario(struct out *out, const char *name)
+/* All of them, before the first is run, which may take minutes. False: one is not as it should be. */
+static bool load_all(const struct sim_options *options, struct lab_scenario **scenarios)
+{
+    for (uint32_t i = 0; i < options->scenario_count; i++) {
+        char why[LAB_WHY_MAX];
+        scenarios[i] = lab_scenario_load(options->scenarios[i], why, sizeof why);
+        if (!scenarios[i])
+            return lab_fail("%s", why);
+        if (options->frames > 0)
+            scenarios[i]->frames = options->frames;
+        if (scenarios[i]->frames * options->seeds > FRAMES_IN_ALL_MAX)
+            return lab_fail("%s: seeds times frames must be at most %d", options->scenarios[i], FRAMES_IN_ALL_MAX);
+    }
+    return true;
+}
+
+static int run_scenario(struct out *out, const struct lab_scenario *scenario)
 {
     const struct sim_options *options = out->options;
     struct lab_figures figures[POLICIES_MAX];
-    char why[LAB_WHY_MAX];
-    struct lab_scenario *scenario = lab_scenario_load(name, why, sizeof why);
-    if (!scenario) {
-        lab_fail("%s", why);
-        return LAB_BAD;
-    }
-    int result = LAB_BAD;
-    if (options->frames > 0)
-        scenario->frames = options->frames;
-    if (scenario->frames * options->seeds > FRAMES_IN_ALL_MAX) {
-        lab_fail("%s: seeds times frames must be at most %d", name, FRAMES_IN_ALL_MAX);
-        goto end;
-    }
     const struct lab_trial trial = {.scenario = scenario,
                                     .options = &options->sim,
                                     .first_seed = options->first_seed,
@@ -386,7 +402,7 @@ static int run_scenario(struct out *out, const char *name)
         bool known = failed < options->policy_count;
         lab_fail("%s: %s%s%s%s", scenario->name, known ? name_of(options->policies[failed]) : "", known ? ": " : "",
                  known && figures[failed].why[0] ? figures[failed].why : cox_status_text(status), "");
-        goto end;
+        return LAB_BAD;
     }
     for (uint32_t i = 0; i < options->policy_count; i++)
         if (figures[i].refused > 0)
@@ -400,15 +416,13 @@ static int run_scenario(struct out *out, const char *name)
         print_table(out, scenario, figures);
     if (options->check)
         check_bars(out, scenario, figures);
+    char why[LAB_WHY_MAX];
     if (options->store && !lab_record_scenario(options->store, scenario, options->policies, options->policy_count,
                                                &options->sim, options->first_seed, why, sizeof why)) {
         lab_fail("%s: %s", scenario->name, why);
-        goto end;
+        return LAB_BAD;
     }
-    result = LAB_OK;
-end:
-    lab_scenario_free(&scenario);
-    return result;
+    return LAB_OK;
 }
 
 static int list(const struct sim_options *options)
@@ -433,50 +447,63 @@ static int list(const struct sim_options *options)
     return result;
 }
 
+static int run_all(const struct sim_options *options, struct lab_scenario *const *scenarios)
+{
+    struct out out = {.options = options};
+    int result = LAB_OK;
+    if (options->format == CSV)
+        print_csv_head();
+    if (options->format == TABLE)
+        printf("seeds %" PRIu64 " to %" PRIu64 "; times over those of the best fixed split, with the same chance\n\n",
+               options->first_seed, options->first_seed + options->seeds - 1);
+    if (options->format == JSON) {
+        json_begin(&out.json, stdout);
+        json_open_object(&out.json, false);
+        json_key(&out.json, "first_seed");
+        json_unsigned(&out.json, options->first_seed);
+        json_key(&out.json, "seeds");
+        json_unsigned(&out.json, options->seeds);
+        json_key(&out.json, "scenarios");
+        json_open_array(&out.json, false);
+    }
+    for (uint32_t i = 0; scenarios[i] && result == LAB_OK; i++)
+        result = run_scenario(&out, scenarios[i]);
+    if (options->format == JSON) {
+        json_close_array(&out.json);
+        json_close_object(&out.json);
+        json_end(&out.json);
+    }
+    return result == LAB_OK && out.missed ? LAB_MISSED : result;
+}
+
 int lab_sim_main(int argc, char **argv)
 {
     struct sim_options options = {.seeds = SEEDS_DEFAULT, .first_seed = 1};
+    struct lab_scenario *scenarios[SCENARIOS_MAX + 1] = {NULL}; /* ends with NULL */
+    char why[LAB_WHY_MAX];
     int result = parse(argc, argv, &options);
     if (result >= 0)
         return result;
     if (options.list)
         return list(&options);
-    struct out out = {.options = &options};
-    char why[LAB_WHY_MAX];
+    result = LAB_BAD;
+    if (!load_all(&options, scenarios))
+        goto end;
     if (options.record && !lab_store_open(options.record, &options.store, why, sizeof why)) {
         lab_fail("%s", why);
-        return LAB_BAD;
+        goto end;
     }
-    if (options.format == CSV)
-        print_csv_head();
-    if (options.format == TABLE)
-        printf("seeds %" PRIu64 " to %" PRIu64 "; times over those of the best fixed split, with the same chance\n\n",
-               options.first_seed, options.first_seed + options.seeds - 1);
-    if (options.format == JSON) {
-        json_begin(&out.json, stdout);
-        json_open_object(&out.json, false);
-        json_key(&out.json, "first_seed");
-        json_unsigned(&out.json, options.first_seed);
-        json_key(&out.json, "seeds");
-        json_unsigned(&out.json, options.seeds);
-        json_key(&out.json, "scenarios");
-        json_open_array(&out.json, false);
-    }
-    result = LAB_OK;
-    for (uint32_t i = 0; i < options.scenario_count && result == LAB_OK; i++)
-        result = run_scenario(&out, options.scenarios[i]);
-    if (options.format == JSON) {
-        json_close_array(&out.json);
-        json_close_object(&out.json);
-        json_end(&out.json);
-    }
+    result = run_all(&options, scenarios);
     if (!lab_store_close(&options.store, why, sizeof why)) {
         lab_fail("%s", why);
         result = LAB_BAD;
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
         lab_fail("the output cannot be written");
-        return LAB_BAD;
+        result = LAB_BAD;
     }
-    return result == LAB_OK && out.missed ? LAB_MISSED : result;
+end:
+    for (uint32_t i = 0; scenarios[i]; i++)
+        lab_scenario_free(&scenarios[i]);
+    return result;
 }

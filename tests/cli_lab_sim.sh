@@ -83,10 +83,26 @@ run 2 "too many seeds" --seeds 1001
 run 2 "a negative seed" --first-seed -1
 run 2 "no frames" --frames 0
 run 2 "too many frames in flight" --in-flight 17
-run 1 "an unknown scenario" --scenario no-such
+run 2 "a policy named twice" --policy ewma,single --policy ewma
+shows err "ewma is named twice"
+run 2 "an unknown scenario" --scenario step-2,no-such
 shows err "no scenario 'no-such'"
 run 1 "a scenario file that is not there" --scenario ./no-such.json
 shows err "No such file"
+
+count out "" 0
+mkfifo "$work/fifo.json"
+for path in "$work/fifo.json" "$work/" /dev/zero; do
+    run 1 "$path for a scenario" --scenario "$path"
+    shows err "no regular file"
+done
+echo '{"rows": 10, "devices": [{"name": "a", "row_us": 1}], "bars": {"ewwma": {"mean": 1}}}' >"$work/typo.json"
+for form in --csv --json --check; do
+    run 1 "the last of several scenarios is none" --scenario "step-2,$work/typo.json" --seeds 1 $form --record "$work/r.db"
+    shows err 'typo.json: bars: there is no policy "ewwma"'
+    count out "" 0
+done
+[ -e "$work/r.db" ] && bad "a session database was made of nothing" || ok
 
 # --- one scenario, three forms ---
 run 0 "a table" --scenario step-2 --policy last-frame,oracle --seeds 2
@@ -136,10 +152,15 @@ run 3 "a bar that is missed" --scenario "$work/mine.json" --check
 shows err "mine: ewma: mean is 1.0.*, the bar is 0.5"
 count err "single" 0
 run 0 "a bar of a policy that does not run" --scenario "$work/mine.json" --policy single,static --check
+count err "leaves out the bars for 'ewma'" 1
+run 0 "the same twice" --scenario "$work/mine.json,$work/mine.json" --policy single,static --check
+count err "leaves out" 1
 run 0 "bars without --check" --scenario "$work/mine.json"
 sed -i 's/"p99_of": "static"/"p99_of": "ewma"/' "$work/mine.json"
 run 3 "a p99 above another's" --scenario "$work/mine.json" --policy single,ewma --check
 shows err "mine: single: p99 is .*, that of ewma is"
+run 0 "a p99 of a policy that does not run" --scenario "$work/mine.json" --policy single --check
+count err "leaves out the bars for 'ewma'" 1
 (cd "$work" && "$lab" sim --scenario mine.json --policy single >"$work/out" 2>"$work/err") && ok ||
     bad "a file in the working folder is not found"
 echo '{"rows": 10, "speed": 1}' >"$work/bad.json"

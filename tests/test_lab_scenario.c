@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char why[640];
@@ -207,6 +208,9 @@ Test(lab_scenario, refuses_wrong_types)
     refuse("{\"rows\": 10, " ONE ", \"bars\": {\"ewma\": 1}}", "bars.ewma: must be an object");
     refuse("{\"rows\": 10, " ONE ", \"bars\": {\"ewma\": {\"mean\": \"1\"}}}", "bars.ewma.mean: must be a number");
     refuse("{\"rows\": 10, " ONE ", \"bars\": {\"ewma\": {\"mean\": -1}}}", "bars.ewma.mean: must be from 0");
+    refuse("{\"rows\": 10, " ONE ", \"bars\": {\"ewwma\": {\"mean\": 1}}}", "bars: there is no policy \"ewwma\"");
+    refuse("{\"rows\": 10, " ONE ", \"bars\": {\"ewma\": {\"mean\": 1, \"p99_of\": \"nobody\"}}}",
+           "bars.ewma.p99_of: there is no policy \"nobody\"");
     refuse("{\"rows\": 10, " ONE ", \"objective\": \"speed\"}", "objective: must be \"time\" or \"energy\"");
 }
 
@@ -467,10 +471,19 @@ Test(lab_scenario, loads_files_and_says_why_it_cannot)
     unlink(path);
     cr_assert_null(lab_scenario_load(path, why, sizeof why));
     cr_assert_not_null(strstr(why, "No such file"), "%s", why);
-    cr_assert_null(lab_scenario_load("/", why, sizeof why));
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    static const char *const irregular[] = {"/", "/dev/null", "/dev/zero"};
+    for (size_t i = 0; i <= sizeof irregular / sizeof *irregular; i++) {
+        const char *name = i < sizeof irregular / sizeof *irregular ? irregular[i] : path;
+        cr_assert_null(lab_scenario_load(name, why, sizeof why));
+        cr_assert_not_null(strstr(why, "no regular file"), "%s", why);
+    }
+    unlink(path);
     cr_assert_null(lab_scenario_load("no-such-scenario", why, sizeof why));
     cr_assert_not_null(strstr(why, "no-such-scenario"), "%s", why);
     cr_assert_null(lab_scenario_load("lab_report.css", why, sizeof why), "a text, but no scenario");
+    cr_assert(lab_scenario_is_name("step-2") && lab_scenario_is_name("./no-such") && lab_scenario_is_name("x.json"));
+    cr_assert_not(lab_scenario_is_name("step") || lab_scenario_is_name("lab_report.css"));
 }
 
 /* --- figures --- */
