@@ -39,8 +39,8 @@ struct lesson {
     struct cox__surprise surprise;
     double part; /* of its time that depends on the rows */
     double deviations;
+    struct cox__span span; /* if it is inside */
     bool inside;           /* of the frame; else the rows say nothing about the picture */
-    struct cox__span span; /* if so, its place there */
     bool off, far;
 };
 
@@ -60,6 +60,7 @@ static void compare(struct cox__adaptive *state, const struct cox__launch *launc
                                           .unfinished = (launch->flags & COX_MEASURED_UNFINISHED) != 0,
                                           .work = launch->rows,
                                           .ns = launch->ns};
+    lesson->surprise = (struct cox__surprise){0};
     lesson->inside = (uint64_t)launch->first_row + launch->rows <= rows;
     struct cox__sample *sample = &lesson->sample;
     if (lesson->inside) {
@@ -215,7 +216,8 @@ static uint32_t compare_all(struct cox__adaptive *state, uint32_t count, uint32_
     for (uint32_t i = 0; i < count; i++) {
         struct lesson *lesson = &lessons[kept];
         compare(state, &state->launches[i], rows, lesson);
-        kept += !lesson->sample.unfinished || lesson->surprise.ratio >= UNFINISHED * UNFINISHED_LEAST;
+        if (!lesson->sample.unfinished || lesson->surprise.ratio >= UNFINISHED * UNFINISHED_LEAST)
+            kept++;
     }
     for (uint32_t i = 0; i < kept; i++) {
         struct lesson *lesson = &lessons[i];
