@@ -162,8 +162,8 @@ static struct figures figures_of(const struct times *times)
     return (struct figures){
         .frames = times->count,
         .mean_ns = times->count ? sum / (double)times->count : 0,
-        .p50_ns = figures_quantile(times->ns, times->count, 0.5),
-        .p99_ns = figures_quantile(times->ns, times->count, 0.99),
+        .p50_ns = figures_percentile(times->ns, times->count, 50),
+        .p99_ns = figures_percentile(times->ns, times->count, 99),
     };
 }
 

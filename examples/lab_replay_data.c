@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab_replay_data.h"
+#include "lab_plain.h"
 
 #include <math.h>
 #include <sqlite3.h>
@@ -63,10 +64,11 @@ static bool each_row(const struct reader *reader, const char *sql, int64_t numbe
     return good;
 }
 
+/* Made fit for a terminal: that is where it goes. */
 static void copy_text(sqlite3_stmt *row, int column, char *text, size_t bytes)
 {
     const unsigned char *from = sqlite3_column_text(row, column);
-    snprintf(text, bytes, "%s", from ? (const char *)from : "");
+    lab_plain((const char *)from, text, bytes);
 }
 
 /* A column that must lie in low .. high. */
@@ -76,8 +78,8 @@ static bool take_number(const struct reader *reader, sqlite3_stmt *row, int colu
     *number = sqlite3_column_int64(row, column);
     if (*number >= low && *number <= high)
         return true;
-    return lab_replay_refuse(reader->why, reader->why_bytes, "a %s of %lld makes no sense",
-                             sqlite3_column_name(row, column), (long long)*number);
+    return lab_replay_refuse(reader->why, reader->why_bytes, "%s %lld makes no sense", sqlite3_column_name(row, column),
+                             (long long)*number);
 }
 
 static bool take_u32(const struct reader *reader, sqlite3_stmt *row, int column, int64_t low, int64_t high,
@@ -365,7 +367,7 @@ static bool read_session(const struct reader *reader, struct lab_replay_session 
          take_shadow},
         {"SELECT pool, shadow, min_band_rows FROM call_view WHERE session = ? ORDER BY call LIMIT 1", take_view},
         {"SELECT device, hint, solo_ns FROM call_device WHERE session = ? ORDER BY call", take_hint},
-        {"SELECT ifnull(c.frame, 0), d.device, d.usable FROM call_device d JOIN call c USING (session, call) "
+        {"SELECT ifnull(c.frame, 0) AS frame, d.device, d.usable FROM call_device d JOIN call c USING (session, call) "
          "WHERE session = ? ORDER BY d.call, d.device",
          take_change},
         {"SELECT ratios, device, objective, deadline_ns, chunk_rows FROM call_options WHERE session = ?", take_options},

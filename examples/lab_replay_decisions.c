@@ -1,5 +1,6 @@
 /* A policy asked again: the same calls, in the same order, as they stand on the tape.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "lab_plain.h"
 #include "lab_replay.h"
 
 #include "lab_tape.h"
@@ -62,7 +63,7 @@ static void compare(struct tape *tape, const char *answered)
     if (decisions->different++ > 0)
         return;
     decisions->first_frame = (uint64_t)sqlite3_column_int64(tape->calls, FRAME);
-    snprintf(decisions->recorded, sizeof decisions->recorded, "%s", recorded);
+    lab_plain(recorded, decisions->recorded, sizeof decisions->recorded);
     snprintf(decisions->answered, sizeof decisions->answered, "%s", answered);
 }
 

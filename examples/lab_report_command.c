@@ -98,7 +98,12 @@ static bool write_page(const struct options *options, const struct html *page)
     struct outfile *file;
     if (!outfile_open(&file, options->output, &error))
         return lab_fail("%s: %s", options->output, error.text);
-    fwrite(page->text, 1, page->length, outfile_stream(file));
+    FILE *to = outfile_stream(file);
+    if (fwrite(page->text, 1, page->length, to) != page->length || fflush(to) != 0) {
+        int problem = errno; /* whoever finishes the file no longer knows */
+        outfile_abandon(&file);
+        return lab_fail("%s: cannot be written: %s", options->output, strerror(problem));
+    }
     return outfile_finish(&file, &error) || lab_fail("%s: %s", options->output, error.text);
 }
 

@@ -13,7 +13,7 @@ static bool read_runs(struct reader *reader, int64_t only, struct report_source 
     if (!reader_prepare(
             reader, &statement,
             "SELECT run, source, started_at, version, host, system, command, kernel, objective, meter, columns, rows, granule,"
-            " in_flight, frames, deadline_ns, finished FROM run WHERE ?1 = 0 OR run = ?1 ORDER BY run"))
+            " in_flight, frames, deadline_ns, foreign_load, busy, finished FROM run WHERE ?1 = 0 OR run = ?1 ORDER BY run"))
         return false;
     sqlite3_bind_int64(statement, 1, only);
     int more;
@@ -29,13 +29,14 @@ static bool read_runs(struct reader *reader, int64_t only, struct report_source 
         *run = (struct report_run){.number = sqlite3_column_int64(statement, 0)};
         char **const texts[] = {&run->source,  &run->started_at, &run->version,   &run->host, &run->system,
                                 &run->command, &run->kernel,     &run->objective, &run->meter};
-        double *const numbers[] = {&run->columns,   &run->rows,   &run->granule,
-                                   &run->in_flight, &run->frames, &run->deadline_ns};
+        double *const numbers[] = {&run->columns, &run->rows,        &run->granule,     &run->in_flight,
+                                   &run->frames,  &run->deadline_ns, &run->foreign_load};
         for (int i = 0; i < 9; i++)
             *texts[i] = reader_text(statement, 1 + i);
-        for (int i = 0; i < 6; i++)
+        for (int i = 0; i < 7; i++)
             *numbers[i] = reader_number(statement, 10 + i);
-        run->finished = reader_number(statement, 16) == 1;
+        run->busy = reader_number(statement, 17) == 1;
+        run->finished = reader_number(statement, 18) == 1;
     }
     sqlite3_finalize(statement);
     return more == 0;
@@ -100,8 +101,12 @@ static void group_devices(struct report_run *run)
 static struct report_phase *add_phase(struct report_run *run)
 {
     struct report_phase *phase = &run->phases[run->phase_count++];
-    *phase = (struct report_phase){
-        .oracle_ns = NAN, .oracle_mean_ns = NAN, .best_ns = NAN, .best_mean_ns = NAN, .ideal_ns = NAN};
+    *phase = (struct report_phase){.oracle_ns = NAN,
+                                   .oracle_mean_ns = NAN,
+                                   .oracle_p90_ns = NAN,
+                                   .best_ns = NAN,
+                                   .best_mean_ns = NAN,
+                                   .ideal_ns = NAN};
     for (int i = 0; i < COX_DEVICES_MAX; i++)
         phase->solo_ns[i] = phase->solo_mean_ns[i] = NAN;
     return phase;
@@ -174,7 +179,7 @@ static bool read_references(struct reader *reader, struct report_run *run)
     sqlite3_stmt *statement;
     if (!reader_prepare(
             reader, &statement,
-            "SELECT phase, device, ns, mean_ns, ratios, kind = 'oracle' FROM reference WHERE run = ?1 AND frames > 0"))
+            "SELECT phase, device, ns, mean_ns, ratios, kind = 'oracle', p90_ns FROM reference WHERE run = ?1 AND frames > 0"))
         return false;
     sqlite3_bind_int64(statement, 1, run->number);
     int more;
@@ -187,6 +192,7 @@ static bool read_references(struct reader *reader, struct report_run *run)
         if (sqlite3_column_int(statement, 5)) {
             phase->oracle_ns = reader_time(statement, 2);
             phase->oracle_mean_ns = reader_time(statement, 3);
+            phase->oracle_p90_ns = reader_time(statement, 6);
             free(phase->oracle_ratios);
             phase->oracle_ratios = reader_text(statement, 4);
         } else if (device < run->device_count && sqlite3_column_type(statement, 1) == SQLITE_INTEGER) {

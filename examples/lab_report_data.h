@@ -34,6 +34,7 @@ struct report_phase {
     bool disturbed;
     /* Frame times of the best static split and of each device alone: medians and means. NaN = not measured, as every number below that may be missing. */
     double oracle_ns, oracle_mean_ns;
+    double oracle_p90_ns; /* what nine of ten of the oracle's frames kept to */
     char *oracle_ratios;
     double solo_ns[COX_DEVICES_MAX], solo_mean_ns[COX_DEVICES_MAX];
     double best_ns, best_mean_ns; /* the least of them */
@@ -73,6 +74,8 @@ struct report_run {
     int64_t number;
     char *source, *started_at, *version, *host, *system, *command, *kernel, *objective, *meter;
     double columns, rows, granule, in_flight, frames, deadline_ns;
+    double foreign_load; /* processors that other programs used meanwhile */
+    bool busy;           /* so much that the figures say little */
     bool finished;
     uint32_t device_count, group_count, phase_count, policy_count;
     struct report_device devices[COX_DEVICES_MAX];

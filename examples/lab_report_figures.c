@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab_report_figures.h"
+#include "lab_settle.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -96,9 +97,6 @@ static void add_frame(const struct report_run *run, const struct report_session 
 
 /* --- Settling -------------------------------------------------------------------------------------------------------- */
 
-static const double settled = 1.05;
-enum { SETTLE_WINDOW = 5 };
-
 /* What the oracle usually takes. */
 static double usual_oracle(const struct report_run *run, const struct report_frame *frame)
 {
@@ -107,20 +105,19 @@ static double usual_oracle(const struct report_run *run, const struct report_fra
     return run->phases[frame->phase].oracle_ns;
 }
 
-/* Whether T is within 5 % of the oracle's at `index`, and in the median of the next frames of the phase. */
-static bool is_settled(const struct report_run *run, const struct report_session *session, size_t index, size_t end)
+struct settling {
+    const struct report_run *run;
+    const struct report_session *session;
+};
+
+static double over_limit(const void *of, size_t index)
 {
-    double ratios[SETTLE_WINDOW];
-    size_t count = 0;
-    for (size_t i = index; i < end && count < SETTLE_WINDOW; i++) {
-        const struct report_frame *frame = &session->frames[i];
-        double ratio = frame->time_ns / usual_oracle(run, frame);
-        ratios[count++] = isnan(ratio) ? INFINITY : ratio;
-    }
-    if (!count || !(ratios[0] <= settled))
-        return false;
-    qsort(ratios, count, sizeof ratios[0], compare_times);
-    return percentile(ratios, count, 50) <= settled;
+    const struct settling *settling = of;
+    const struct report_run *run = settling->run;
+    const struct report_frame *frame = &settling->session->frames[index];
+    bool swept = !run->oracle_by_frame && frame->phase < run->phase_count;
+    return frame->time_ns /
+           lab_settle_limit(usual_oracle(run, frame), swept ? run->phases[frame->phase].oracle_p90_ns : NAN);
 }
 
 /* NaN where the session has no frame in the phase, or the oracle is not known. */
@@ -133,10 +130,8 @@ static double settle_frames(const struct report_run *run, const struct report_se
         ;
     if (first == end || isnan(session->frames[first].oracle_ns))
         return NAN;
-    for (size_t i = first; i < end; i++)
-        if (is_settled(run, session, i, end))
-            return (double)(i - first);
-    return INFINITY;
+    size_t after = lab_settle(over_limit, &(const struct settling){run, session}, first, end);
+    return after < SIZE_MAX ? (double)after : INFINITY;
 }
 
 /* --- Figures --------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab_report_html.h"
+#include "lab_plain.h"
 
 #include <limits.h>
 #include <math.h>
@@ -75,56 +76,19 @@ void html_format(struct html *html, const char *format, ...)
     va_end(again);
 }
 
-/* The character that begins at `text` and its bytes; 0xFFFD and one byte where none does. */
-static uint32_t decode(const unsigned char *text, unsigned *bytes)
-{
-    static const struct {
-        unsigned char mask, head;
-        uint32_t least;
-    } forms[] = {{0x80, 0x00, 0}, {0xE0, 0xC0, 0x80}, {0xF0, 0xE0, 0x800}, {0xF8, 0xF0, 0x10000}};
-    for (unsigned form = 0; form < 4; form++) {
-        if ((text[0] & forms[form].mask) != forms[form].head)
-            continue;
-        uint32_t character = text[0] & (unsigned char)~forms[form].mask;
-        for (unsigned i = 1; i <= form; i++) {
-            if ((text[i] & 0xC0) != 0x80) /* the terminator too: nothing is read past it */
-                goto none;
-            character = character << 6 | (text[i] & 0x3FU);
-        }
-        if (character < forms[form].least || character > 0x10FFFF || (character >= 0xD800 && character < 0xE000))
-            goto none;
-        *bytes = form + 1;
-        return character;
-    }
-none:
-    *bytes = 1;
-    return 0xFFFD;
-}
-
-/* Control characters, those that turn the direction of writing, and what XML forbids. */
-static bool presentable(uint32_t character)
-{
-    if (character < 0x20 || (character >= 0x7F && character < 0xA0))
-        return false;
-    if (character == 0x061C || (character >= 0x200B && character <= 0x200F) ||
-        (character >= 0x2028 && character <= 0x202E) || (character >= 0x2060 && character <= 0x206F))
-        return false;
-    return character != 0xFEFF && character < 0xE0000 && (character & 0xFFFE) != 0xFFFE;
-}
-
 void html_text_cut(struct html *html, const char *text, unsigned characters)
 {
     const unsigned char *from = (const unsigned char *)(text ? text : "");
     unsigned bytes;
     for (unsigned written = 0; *from; from += bytes, written++) {
-        uint32_t character = decode(from, &bytes);
+        uint32_t character = lab_character(from, &bytes);
         if (written + 1 >= characters && from[bytes]) {
             html_raw(html, "…");
             return;
         }
         if (character == '\t' || character == '\n' || character == '\r')
             html_raw(html, " ");
-        else if (!presentable(character) || character == 0xFFFD)
+        else if (!lab_presentable(character) || character == 0xFFFD)
             html_raw(html, "\xEF\xBF\xBD");
         else if (character == '<')
             html_raw(html, "&lt;");
@@ -146,14 +110,14 @@ void html_text_middle(struct html *html, const char *text, unsigned characters)
     const unsigned char *from = (const unsigned char *)(text ? text : "");
     unsigned count = 0, bytes, tail = characters / 3;
     for (const unsigned char *at = from; *at; at += bytes, count++)
-        decode(at, &bytes);
+        lab_character(at, &bytes);
     if (count <= characters) {
         html_text(html, text);
         return;
     }
     html_text_cut(html, text, characters - tail);
     for (unsigned i = 0; i < count - tail; i++, from += bytes)
-        decode(from, &bytes);
+        lab_character(from, &bytes);
     html_text(html, (const char *)from);
 }
 

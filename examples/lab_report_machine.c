@@ -45,6 +45,9 @@ static void facts(const struct chapter *chapter)
     }
     html_raw(out, "</dd></div><div><dt>Energy meter</dt><dd>");
     words_or(out, run->meter, "none");
+    if (isfinite(run->foreign_load))
+        html_format(out, "</dd></div><div><dt>Other programs</dt><dd>used %.2f processors in the mean%s",
+                    run->foreign_load, run->busy ? ": the machine was busy" : "");
     html_raw(out, "</dd></div></dl>\n");
 }
 
@@ -170,8 +173,10 @@ static void definitions(const struct chapter *chapter)
         "(1 ÷ T) ÷ Σ (1 ÷ T<sub>d</sub>), of the medians T with the policy and T<sub>d</sub> of device d alone.");
     definition(out, "Finish spread",
                "Mean of (last − first) ÷ last over the devices that had rows: zero where they finish together.");
-    definition(out, "Settled",
-               "Frames of the phase until one was within 5 % of the oracle, and the next four with it in the median.");
+    definition(
+        out, "Settled",
+        "Frames of the phase until one was near the oracle, and with it three quarters of the eight that begin with it."
+        " Near is within 5 % of it, or what nine of ten of its own frames kept to.");
     definition(out, "Split change", "A frame whose planned bands are not those of the frame before.");
     if (run->deadline_ns > 0)
         definition(out, "Late", "Share of the frames that took longer than the deadline.");

@@ -142,7 +142,7 @@ static bool overview_row(struct html *out, const struct report_run *run, const c
     }
     html_format(out, "<tr><th scope=\"row\"><a href=\"#run-%lld\">", (long long)run->number);
     run_title(out, run);
-    html_raw(out, "</a></th>");
+    html_raw(out, run->busy ? "</a> (machine busy)</th>" : "</a></th>");
     for (size_t i = 0; i < count; i++)
         table_cell(out, CELL_RATIO, ratios[i], ratios[i] <= least);
     html_raw(out, "</tr>\n");

@@ -75,7 +75,7 @@ static void lede(const struct chapter *chapter)
     uint32_t next = first + 1;
     while (next < chapter->count && chapter_is_oracle(chapter, chapter->order[next]))
         next++;
-    if (next < chapter->count && chapter->all[chapter->order[next]].frames) {
+    if (next < chapter->count && chapter->all[chapter->order[next]].frames && best->mean_ns > 0) {
         html_raw(out, "Next came <strong>");
         chapter_policy_name(chapter, chapter->order[next]);
         html_format(out, "</strong>, whose frames took %.1f %% longer.",
@@ -298,8 +298,24 @@ static void comparisons(const struct chapter *chapter)
         chart_regret);
 }
 
+/* Before the finding, since it takes back what the finding says. */
+static void busy(const struct chapter *chapter)
+{
+    struct html *out = chapter->out;
+    if (!chapter->run->busy)
+        return;
+    html_raw(out, "<p class=\"busy\"><strong>The machine was busy");
+    if (isfinite(chapter->run->foreign_load))
+        html_format(out, ": other programs used %.2f processors meanwhile", chapter->run->foreign_load);
+    html_raw(
+        out,
+        ".</strong> The figures say little, and which policy is the faster one may be chance. Measure again on a quiet"
+        " machine.</p>\n");
+}
+
 void chapter_results(const struct chapter *chapter)
 {
+    busy(chapter);
     lede(chapter);
     headline_table(chapter);
     warnings(chapter);

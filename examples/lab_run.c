@@ -11,6 +11,7 @@
 #include "lab.h"
 #include "lab_disturb_cpus.h"
 #include "lab_energy.h"
+#include "lab_plain.h"
 #include "lab_store.h"
 
 #include <errno.h>
@@ -99,6 +100,7 @@ struct run {
     struct lab_run_reference *reference; /* of each phase */
     struct quiet quiet;
     uint64_t rounds;
+    int64_t number; /* in the database; 0 = nothing is recorded */
     bool failed;
 };
 
@@ -327,6 +329,15 @@ static bool sweep_round(struct run *run, uint32_t phase, uint32_t round)
     return true;
 }
 
+static void record_reference(struct run *run, uint32_t phase, int32_t device, const struct lab_spread *spread,
+                             const double *ratios)
+{
+    lab_store_reference(run->store, phase, device, spread->p50_ns, spread->count, ratios,
+                        ratios ? run->device_count : 0);
+    lab_store_reference_mean(run->store, phase, device, spread->mean_ns);
+    lab_store_reference_p90(run->store, phase, device, spread->p90_ns);
+}
+
 static bool end_sweep(struct run *run, uint32_t phase)
 {
     struct lab_run_reference *reference = &run->reference[phase];
@@ -335,11 +346,9 @@ static bool end_sweep(struct run *run, uint32_t phase)
         return lab_fail("phase %u: there is nothing to compare with", phase);
     for (uint32_t d = 0; d < run->device_count; d++) {
         ratios[d] = (double)reference->oracle_rows[d] / run->sweep.rows;
-        lab_store_reference(run->store, phase, (int32_t)d, reference->solo[d].p50_ns, reference->solo[d].count, NULL,
-                            0);
+        record_reference(run, phase, (int32_t)d, &reference->solo[d], NULL);
     }
-    lab_store_reference(run->store, phase, LAB_REFERENCE_ORACLE, reference->oracle.spread.p50_ns,
-                        reference->oracle.spread.count, ratios, run->device_count);
+    record_reference(run, phase, LAB_REFERENCE_ORACLE, &reference->oracle.spread, ratios);
     lab_sweep_end(&run->sweep);
     return true;
 }
@@ -594,7 +603,7 @@ static bool open_policies(struct run *run)
 
 /* --- Recording ------------------------------------------------------------------------------------------------------ */
 
-static int64_t begin_recording(struct run *run)
+static void begin_recording(struct run *run)
 {
     const struct lab_run_options *options = run->options;
     struct cox_session_info info;
@@ -602,19 +611,19 @@ static int64_t begin_recording(struct run *run)
     cox_session_info(run->references.session, &info);
     snprintf(system, sizeof system, "%s, %s, %u hardware threads", run->machine.system, run->machine.cpu,
              run->machine.cpus);
-    int64_t number = lab_store_begin_run(run->store, &(const struct lab_store_run){
-                                                         .source = "devices",
-                                                         .system = system,
-                                                         .command = options->command,
-                                                         .kernel = lab_kernel_name(options->kernel),
-                                                         .columns = lab_kernel_columns(run->kernel),
-                                                         .rows = lab_kernel_rows(run->kernel),
-                                                         .granule = info.granule,
-                                                         .in_flight = options->in_flight,
-                                                         .frames = options->frames,
-                                                         .objective = options->objective,
-                                                         .deadline_ns = options->deadline_ns,
-                                                         .meter = run->energy ? lab_energy_name(run->energy) : NULL});
+    run->number = lab_store_begin_run(run->store, &(const struct lab_store_run){
+                                                      .source = "devices",
+                                                      .system = system,
+                                                      .command = options->command,
+                                                      .kernel = lab_kernel_name(options->kernel),
+                                                      .columns = lab_kernel_columns(run->kernel),
+                                                      .rows = lab_kernel_rows(run->kernel),
+                                                      .granule = info.granule,
+                                                      .in_flight = options->in_flight,
+                                                      .frames = options->frames,
+                                                      .objective = options->objective,
+                                                      .deadline_ns = options->deadline_ns,
+                                                      .meter = run->energy ? lab_energy_name(run->energy) : NULL});
     for (uint32_t d = 0; d < run->device_count; d++)
         lab_store_device(run->store, d, &run->devices[d]);
     for (uint32_t p = 0; p < run->phase_count; p++)
@@ -624,18 +633,22 @@ static int64_t begin_recording(struct run *run)
         lab_store_disturbance(run->store, i, lab_disturb_kind_name(d->kind), d->text, d->first_frame, d->end_frame,
                               !run->artificial[i], run->notes[i]);
     }
-    return number;
 }
 
-static void print_head(const struct run *run, int64_t number)
+static void print_head(const struct run *run)
 {
     const struct lab_run_options *options = run->options;
+    char texts[3][1024]; /* what drivers say, fit for a terminal */
     printf("machine: %s, %u hardware threads, %s, load %.2f\n", run->machine.cpu, run->machine.cpus,
            run->machine.system, run->machine.load);
-    for (uint32_t d = 0; d < run->device_count; d++)
-        printf("device %u: %s (%s %s), %u compute unit%s, %s memory\n", d, run->devices[d].name,
-               run->devices[d].platform, run->devices[d].driver, run->devices[d].compute_units,
-               run->devices[d].compute_units == 1 ? "" : "s", cox_memory_mode_name(run->devices[d].mode));
+    for (uint32_t d = 0; d < run->device_count; d++) {
+        const struct cox_device_info *device = &run->devices[d];
+        printf("device %u: %s (%s %s), %u compute unit%s, %s memory\n", d,
+               lab_plain(device->name, texts[0], sizeof texts[0]),
+               lab_plain(device->platform, texts[1], sizeof texts[1]),
+               lab_plain(device->driver, texts[2], sizeof texts[2]), device->compute_units,
+               device->compute_units == 1 ? "" : "s", cox_memory_mode_name(device->mode));
+    }
     printf("kernel: %s, %u x %u", lab_kernel_name(options->kernel), lab_kernel_columns(run->kernel),
            lab_kernel_rows(run->kernel));
     if (lab_kernel_has_work(run->kernel))
@@ -643,11 +656,11 @@ static void print_head(const struct run *run, int64_t number)
     printf("; %" PRIu64 " frames of each policy, %u in flight\n", options->frames, options->in_flight);
     for (uint32_t i = 0; i < options->disturbance_count; i++)
         printf("disturbance: %s, %s%s\n", options->disturbances[i].text, run->artificial[i] ? "" : "real, ",
-               run->notes[i][0] ? run->notes[i] : "for the whole process");
+               run->notes[i][0] ? lab_plain(run->notes[i], texts[0], sizeof texts[0]) : "for the whole process");
     if (run->energy)
         printf("energy: %s\n", lab_energy_name(run->energy));
-    if (number)
-        printf("recorded: %s, run %" PRId64 "\n", options->output, number);
+    if (run->number)
+        printf("recorded: %s, run %" PRId64 "\n", options->output, run->number);
     fflush(stdout);
 }
 
@@ -685,7 +698,8 @@ static bool start(struct run *run)
     if (!prepare_disturbances(run))
         return false;
     warn_of_meter(run);
-    print_head(run, begin_recording(run));
+    begin_recording(run);
+    print_head(run);
     size_t children;
     quiet_start(&run->quiet, options->quiet_s);
     run->quiet.children = lab_disturber_children(run->disturber, &children);
@@ -761,6 +775,8 @@ static int run_all(struct run *run)
     for (uint32_t p = 0; good && p < run->phase_count; p++)
         good = run_phase(run, p);
     clear_progress();
+    if (run->number) /* of a run that was interrupted, too */
+        lab_store_load(run->store, quiet_others(&run->quiet), quiet_busy(&run->quiet));
     if (good)
         good = finish(run, &met);
     if (good && (fflush(stdout) != 0 || ferror(stdout)))
@@ -769,7 +785,10 @@ static int run_all(struct run *run)
         return options->check && !met ? LAB_MISSED : LAB_OK;
     if (!interrupts)
         return LAB_BAD;
-    lab_fail("interrupted; what was recorded is in %s", options->output);
+    if (run->number)
+        lab_fail("interrupted; what was recorded is in %s", options->output);
+    else
+        lab_fail("interrupted before the first frame; nothing was recorded");
     return LAB_INTERRUPTED;
 }
 

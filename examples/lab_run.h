@@ -77,7 +77,7 @@ struct lab_run_figures {
     double over_oracle, over_single;           /* medians */
     double mean_over_oracle, mean_over_single; /* means */
     double efficiency;                         /* of medians: (T_best / T) / (T_best * sum of 1 / T_d) */
-    double changes;                            /* of the split, per 100 frames */
+    double changes;                            /* of the split against the frame before, per 100 frames */
     uint32_t settled;                          /* frames until it stayed within 5 % of the oracle; LAB_RUN_NEVER */
     double joules;                             /* of a frame, mean; negative = unknown */
 };
@@ -86,9 +86,7 @@ struct lab_run_figures {
 bool lab_run_figures_of(const struct lab_run_frame *frames, uint64_t first, uint64_t end,
                         const struct lab_run_reference *reference, struct lab_run_figures *out);
 
-/* Frames after which frame times stay within 5 % of the oracle's: most of the next frames are no longer than that, or than nine of
- * ten frames of the oracle itself are, since on a real machine even its frames do not all stay. Frames that were disturbed
- * count for neither side. */
+/* Frames after which frame times stay near the oracle's, see lab_settle.h. */
 uint32_t lab_run_settled(const struct lab_run_frame *frames, uint64_t first, uint64_t end,
                          const struct lab_spread *oracle);
 

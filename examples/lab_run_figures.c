@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab_run.h"
+#include "common/figures.h"
+#include "lab_settle.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 const double lab_run_bar_oracle = 1.03, lab_run_bar_single = 1.01;
 const uint32_t lab_run_bar_settled = 3;
-
-enum { WINDOW = 8, WINDOW_LEAST = 4 };
-static const double settled_share = 0.75; /* of the window's frames */
-static const double settled_near = 1.05;
 
 bool lab_run_reference_of(const struct lab_sweep *sweep, struct lab_run_reference *out)
 {
@@ -31,29 +30,51 @@ static bool counts(const struct lab_run_frame *frame)
     return !frame->failed && !frame->disturbed;
 }
 
+struct settling {
+    const struct lab_run_frame *frames;
+    double limit;
+};
+
+static double over_limit(const void *of, size_t index)
+{
+    const struct settling *settling = of;
+    const struct lab_run_frame *frame = &settling->frames[index];
+    return counts(frame) ? frame->ns / settling->limit : NAN;
+}
+
 uint32_t lab_run_settled(const struct lab_run_frame *frames, uint64_t first, uint64_t end,
                          const struct lab_spread *oracle)
 {
-    double limit = settled_near * oracle->p50_ns;
-    if (oracle->p90_ns > limit)
-        limit = oracle->p90_ns;
-    for (uint64_t from = first; from < end; from++) {
-        uint32_t seen = 0, near = 0;
-        if (!counts(&frames[from]) || frames[from].ns > limit)
-            continue;
-        for (uint64_t f = from; f < end && seen < WINDOW; f++) {
-            seen += counts(&frames[f]);
-            near += counts(&frames[f]) && frames[f].ns <= limit;
-        }
-        if (seen >= WINDOW_LEAST && near >= settled_share * seen)
-            return (uint32_t)(from - first);
-    }
-    return LAB_RUN_NEVER;
+    struct settling settling = {frames, lab_settle_limit(oracle->p50_ns, oracle->p90_ns)};
+    size_t after = lab_settle(over_limit, &settling, (size_t)first, (size_t)end);
+    return after < LAB_RUN_NEVER ? (uint32_t)after : LAB_RUN_NEVER;
 }
 
 static double ratio(double value, double of)
 {
     return of > 0 ? value / of : 0;
+}
+
+/* The least mean of a device alone; 0 = unknown. */
+static double best_mean(const struct lab_run_reference *reference)
+{
+    double best = 0;
+    for (uint32_t d = 0; d < reference->device_count; d++)
+        if (reference->solo[d].count && (best <= 0 || reference->solo[d].mean_ns < best))
+            best = reference->solo[d].mean_ns;
+    return best;
+}
+
+/* As the database's summary and the report have them: each quantile is the time of a frame. */
+static struct lab_spread spread_of(double *ns, size_t count)
+{
+    struct lab_spread spread = {.count = count,
+                                .p50_ns = figures_percentile(ns, count, 50),
+                                .p90_ns = figures_percentile(ns, count, 90),
+                                .p99_ns = figures_percentile(ns, count, 99)};
+    for (size_t i = 0; i < count; i++)
+        spread.mean_ns += ns[i] / (double)count;
+    return spread;
 }
 
 static void compare(const struct lab_run_reference *reference, struct lab_run_figures *out)
@@ -65,7 +86,7 @@ static void compare(const struct lab_run_reference *reference, struct lab_run_fi
     out->over_oracle = ratio(out->spread.p50_ns, reference->oracle.spread.p50_ns);
     out->over_single = ratio(out->spread.p50_ns, single->p50_ns);
     out->mean_over_oracle = ratio(out->spread.mean_ns, reference->oracle.spread.mean_ns);
-    out->mean_over_single = ratio(out->spread.mean_ns, single->mean_ns);
+    out->mean_over_single = ratio(out->spread.mean_ns, best_mean(reference));
     out->efficiency = ratio(1, out->spread.p50_ns * rate);
 }
 
@@ -81,7 +102,7 @@ bool lab_run_figures_of(const struct lab_run_frame *frames, uint64_t first, uint
         return false;
     for (uint64_t f = first; f < end; f++) {
         const struct lab_run_frame *frame = &frames[f];
-        changed += f > first && frame->split != frame[-1].split;
+        changed += f > 0 && frame->split != frame[-1].split;
         out->failed += frame->failed;
         out->disturbed += frame->disturbed && !frame->failed;
         if (!counts(frame))
@@ -92,12 +113,11 @@ bool lab_run_figures_of(const struct lab_run_frame *frames, uint64_t first, uint
             metered++;
         }
     }
-    out->spread = lab_spread_of(ns, (size_t)out->frames);
+    out->spread = spread_of(ns, (size_t)out->frames);
     free(ns);
     if (metered)
         out->joules = joules / (double)metered;
-    if (end - first > 1)
-        out->changes = 100.0 * (double)changed / (double)(end - first - 1);
+    out->changes = 100.0 * (double)changed / (double)(end - first);
     if (out->frames)
         compare(reference, out);
     out->settled = lab_run_settled(frames, first, end, &reference->oracle.spread);
@@ -113,7 +133,7 @@ struct lab_run_verdict lab_run_judge(const struct lab_run_figures *figures, cons
         const struct lab_run_reference *reference = &references[p];
         double frames = (double)(phases[p].end_frame - phases[p].first_frame);
         time += frames * figures[p].spread.mean_ns;
-        single += frames * reference->solo[reference->best_solo].mean_ns;
+        single += frames * best_mean(reference);
         if (figures[p].over_oracle > verdict.over_oracle)
             verdict.over_oracle = figures[p].over_oracle;
         if (p > 0 && figures[p].settled > verdict.settled)

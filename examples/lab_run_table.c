@@ -73,7 +73,7 @@ void lab_run_print(FILE *to, const struct lab_run_table *table)
     }
     fputs(
         "\nT/oracle and T/single compare medians, beside them the means. changes: of the split, per 100 frames. settled:\n"
-        "frames until frame times stay within 5 % of the oracle's, * after a change.\n",
+        "frames until frame times stay within 5 % of the oracle's or what nine of ten of its own keep to, * after a change.\n",
         to);
     for (uint32_t i = 0; i < options->policy_count; i++) {
         struct lab_run_verdict verdict = lab_run_judge(&table->figures[i * table->phase_count], table->references,

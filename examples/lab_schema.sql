@@ -21,6 +21,8 @@ CREATE TABLE run(
     objective TEXT NOT NULL CHECK (objective IN ('time', 'energy')),
     deadline_ns INTEGER NOT NULL,
     meter TEXT,
+    foreign_load REAL,
+    busy INTEGER,
     finished INTEGER NOT NULL DEFAULT 0
 );
 
@@ -119,6 +121,7 @@ CREATE TABLE reference(
     device INTEGER,
     ns REAL NOT NULL,
     mean_ns REAL,
+    p90_ns REAL,
     frames INTEGER NOT NULL,
     ratios TEXT
 );

@@ -1,16 +1,20 @@
-/* Recording. Two blocks of memory take turns: one is filled by whoever reports, the other written by the recording thread; the lock
+/* Recording. Two blocks of memory take turns: one is filled by whoever reports, the other written by the recording thread; the mutex
  * is held for a copy, never while SQLite works.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab_store_parts.h"
 
 #include <coxswain/version.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     QUEUE_BYTES = 1 << 21, /* of each block: some hundred frames with their policy's calls */
@@ -27,12 +31,14 @@ enum statement {
     SQL_RUN,
     SQL_FINISH,
     SQL_GRANULE,
+    SQL_LOAD,
     SQL_DEVICE,
     SQL_PHASE,
     SQL_DISTURBANCE,
     SQL_REFERENCE_AWAY,
     SQL_REFERENCE,
     SQL_REFERENCE_MEAN,
+    SQL_REFERENCE_P90,
     SQL_SESSION,
     SQL_FRAME,
     SQL_BAND,
@@ -65,7 +71,7 @@ struct lab_session {
     bool started;       /* a frame was written: */
     uint64_t origin_ns; /* the start of the first */
     uint64_t before_ns; /* the end of the latest */
-    uint64_t calls;     /* under the store's lock */
+    uint64_t calls;     /* under the store's mutex */
     struct lab_tape tape;
     struct lab_tape_last last;
 };
@@ -73,6 +79,7 @@ struct lab_session {
 struct lab_store {
     char *path;
     sqlite3 *db;
+    int lock; /* -1 = none */
     sqlite3_stmt *sql[STATEMENTS];
     struct lab_tape_writer tape;
     char error[256];
@@ -84,8 +91,8 @@ struct lab_store {
     uint32_t phase_count;
     struct lab_session *sessions;
     unsigned char *writes; /* the block that is written */
-    pthread_mutex_t lock;
-    /* Under the lock: */
+    pthread_mutex_t mutex;
+    /* Under the mutex: */
     unsigned char *fills;
     size_t filled;
     uint64_t lost;
@@ -175,7 +182,7 @@ static void commit(struct lab_store *store)
 
 static const char run_text[] =
     "INSERT INTO run VALUES (NULL, ?1, ifnull(?2, strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
-    "?10, ?11, ?12, ?13, ?14, ?15, 0)";
+    "?10, ?11, ?12, ?13, ?14, ?15, NULL, NULL, 0)";
 
 static const char *const statement_texts[STATEMENTS] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -183,13 +190,15 @@ static const char *const statement_texts[STATEMENTS] = {
     [SQL_RUN] = run_text,
     [SQL_FINISH] = "UPDATE run SET finished = 1 WHERE run = ?",
     [SQL_GRANULE] = "UPDATE run SET granule = ?2 WHERE run = ?1",
+    [SQL_LOAD] = "UPDATE run SET foreign_load = ?2, busy = ?3 WHERE run = ?1",
     [SQL_DEVICE] = "INSERT OR REPLACE INTO device VALUES (?,?,?,?,?,?,?)",
     [SQL_PHASE] = "INSERT OR REPLACE INTO phase VALUES (?,?,?,?,?)",
     [SQL_DISTURBANCE] = "INSERT OR REPLACE INTO disturbance VALUES (?,?,?,?,?,?,?,?)",
     [SQL_REFERENCE_AWAY] = "DELETE FROM reference WHERE run = ? AND phase = ? AND kind = ? AND device IS ?",
-    [SQL_REFERENCE] = "INSERT INTO reference VALUES (?,?,?,?,?,NULL,?,?)",
+    [SQL_REFERENCE] = "INSERT INTO reference VALUES (?,?,?,?,?,NULL,NULL,?,?)",
     [SQL_REFERENCE_MEAN] =
         "UPDATE reference SET mean_ns = ?4 WHERE run = ?1 AND phase = ?2 AND ifnull(device, -1) = ?3",
+    [SQL_REFERENCE_P90] = "UPDATE reference SET p90_ns = ?4 WHERE run = ?1 AND phase = ?2 AND ifnull(device, -1) = ?3",
     [SQL_SESSION] = "INSERT INTO session VALUES (NULL,?,?,?,?,?,?)",
     [SQL_FRAME] = "INSERT INTO frame VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [SQL_BAND] = "INSERT INTO band VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -227,6 +236,17 @@ static void write_reasons(struct lab_store *store)
     commit(store);
 }
 
+/* One program records into a file at a time: two would wait for one another between their frames. The lock ends with the process.
+ * Where the file system has none, SQLite's own locks must do. */
+static bool lock(struct lab_store *store, char *why, size_t why_bytes)
+{
+    store->lock = open(store->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (store->lock < 0 || flock(store->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return true;
+    snprintf(why, why_bytes, "%s: another program is recording into it", store->path);
+    return false;
+}
+
 static void destroy(struct lab_store *store)
 {
     while (store->sessions) {
@@ -237,7 +257,9 @@ static void destroy(struct lab_store *store)
     }
     finalize(store);
     sqlite3_close(store->db);
-    pthread_mutex_destroy(&store->lock);
+    if (store->lock >= 0) /* after SQLite: to close a file gives up all locks that the process has on it */
+        close(store->lock);
+    pthread_mutex_destroy(&store->mutex);
     free(store->phases);
     free(store->fills);
     free(store->writes);
@@ -253,7 +275,8 @@ bool lab_store_open(const char *path, struct lab_store **out, char *why, size_t 
         snprintf(why, why_bytes, "%s: out of memory", path);
         return false;
     }
-    pthread_mutex_init(&store->lock, NULL);
+    pthread_mutex_init(&store->mutex, NULL);
+    store->lock = -1;
     store->path = strdup(path);
     store->fills = malloc(QUEUE_BYTES);
     store->writes = malloc(QUEUE_BYTES);
@@ -261,7 +284,7 @@ bool lab_store_open(const char *path, struct lab_store **out, char *why, size_t 
         snprintf(why, why_bytes, "%s: out of memory", path);
         goto fail;
     }
-    if (!lab__store_connect(path, false, &store->db, why, why_bytes))
+    if (!lab__store_connect(path, false, &store->db, why, why_bytes) || !lock(store, why, why_bytes))
         goto fail;
     /* A commit is in the system's hands, which outlives this process; waiting for the disk would stop the recording thread. */
     if (sqlite3_exec(store->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL", NULL, NULL, NULL) ||
@@ -422,6 +445,20 @@ void lab_store_reference_mean(struct lab_store *store, uint32_t phase, int32_t d
                                      (int64_t)(device < 0 ? -1 : device), mean_ns));
 }
 
+void lab_store_reference_p90(struct lab_store *store, uint32_t phase, int32_t device, double p90_ns)
+{
+    if (p90_ns > 0 && writing(store))
+        check(store, lab__store_step(store->sql[SQL_REFERENCE_P90], "iiir", store->run_number, (int64_t)phase,
+                                     (int64_t)(device < 0 ? -1 : device), p90_ns));
+}
+
+void lab_store_load(struct lab_store *store, double processors, bool busy)
+{
+    if (processors >= 0 && writing(store))
+        check(store,
+              lab__store_step(store->sql[SQL_LOAD], "iri", store->run_number, processors, (int64_t)(busy ? 1 : 0)));
+}
+
 void lab_store_finish_run(struct lab_store *store)
 {
     lab_store_write(store);
@@ -468,7 +505,7 @@ struct lab_session *lab_store_begin_session(struct lab_store *store, const struc
     return session;
 }
 
-/* Room for an item with `bytes` bytes behind it, under the lock; NULL if the queue is full. */
+/* Room for an item with `bytes` bytes behind it, under the mutex; NULL if the queue is full. */
 static void *take(struct lab_store *store, struct lab_session *session, enum item_kind kind, size_t bytes)
 {
     size_t whole = (sizeof(struct item) + bytes + ITEM_ALIGN - 1) / ITEM_ALIGN * ITEM_ALIGN;
@@ -489,14 +526,14 @@ void lab_session_frame(void *user, const struct cox_frame_report *report)
         return;
     struct lab_store *store = session->store;
     size_t band_bytes = report->band_count * sizeof *report->bands;
-    pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->mutex);
     struct cox_frame_report *copy = take(store, session, ITEM_FRAME, sizeof *report + band_bytes);
     if (copy) {
         *copy = *report;
         if (band_bytes)
             memcpy(copy + 1, report->bands, band_bytes);
     }
-    pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->mutex);
 }
 
 void lab_session_call(void *user, const struct lab_call *call)
@@ -505,14 +542,14 @@ void lab_session_call(void *user, const struct lab_call *call)
     if (!session)
         return;
     struct lab_store *store = session->store;
-    pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->mutex);
     struct lab_queued_call *queued = take(store, session, ITEM_CALL, lab__queued_call_bytes(call));
     if (queued) {
         lab__queued_call_fill(queued, call);
         queued->number = session->calls;
     }
     session->calls++; /* a lost one leaves a hole, which replay sees */
-    pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->mutex);
 }
 
 const struct cox_policy *lab_session_tape(struct lab_session *session, const struct cox_policy *policy)
@@ -594,7 +631,7 @@ static void write_frame(struct lab_store *store, struct lab_session *session, co
 
 void lab_store_write(struct lab_store *store)
 {
-    pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->mutex);
     unsigned char *block = store->fills;
     size_t filled = store->filled;
     if (filled) {
@@ -602,7 +639,7 @@ void lab_store_write(struct lab_store *store)
         store->filled = 0;
         store->writes = block;
     }
-    pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->mutex);
     for (size_t at = 0; at < filled && writing(store);) {
         struct item *item = (struct item *)(block + at);
         at += item->bytes;

@@ -80,6 +80,13 @@ void lab_store_reference(struct lab_store *store, uint32_t phase, int32_t device
 /* Its mean, after it. */
 void lab_store_reference_mean(struct lab_store *store, uint32_t phase, int32_t device, double mean_ns);
 
+/* The time that nine of ten of its frames kept to, after it: on devices not even all of the oracle's frames stay near their median. */
+void lab_store_reference_p90(struct lab_store *store, uint32_t phase, int32_t device, double p90_ns);
+
+/* What other programs used of the machine while the run measured, in processors (negative = unknown: nothing is stored), and
+ * whether that is so much that the figures say little. */
+void lab_store_load(struct lab_store *store, double processors, bool busy);
+
 /* The run came to its end. */
 void lab_store_finish_run(struct lab_store *store);
 

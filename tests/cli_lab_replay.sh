@@ -144,6 +144,23 @@ for name in $(sqlite3 "$db" "SELECT name FROM sqlite_master WHERE type IN ('tabl
     if grep -qw "$name" "$source/docs/session-db.md"; then pass; else fail "$name is not described"; fi
 done
 
+# What a database says is made fit for a terminal.
+cp "$db" "$work/steers.db"
+sqlite3 "$work/steers.db" "UPDATE device SET name = char(27) || ']0;x' || char(7) || x'ff'; UPDATE run SET kernel = 'k' || char(27, 155);
+    UPDATE session SET policy = 'p' || char(27) WHERE policy = 'last-frame';
+    UPDATE call SET answer = answer || char(27) || '[2J' WHERE kind = 'split'"
+for way in "" --csv --json --decisions "--base p"; do
+    # shellcheck disable=SC2086 # words, or none
+    "$lab" replay --run 1 $way "$work/steers.db" >"$work/out" 2>"$work/err"
+    what="control bytes of a database, '$way'"
+    if LC_ALL=C grep -q '[^ -~]' "$work/out" "$work/err"; then fail "they reach the terminal"; else pass; fi
+done
+"$lab" replay --run 1 "$work/steers.db" >"$work/out" 2>"$work/err"
+shows out 'x1b]0;x.x07.xff'
+sqlite3 "$work/steers.db" "UPDATE call SET frame = -1"
+run 1 "a tape of a frame below none" replay --run 1 "$work/steers.db"
+if grep -q ifnull "$work/err"; then fail "SQL in a message"; else pass; fi
+
 # A changed measurement changes decisions, and is told.
 cp "$db" "$work/changed.db"
 sqlite3 "$work/changed.db" "UPDATE call SET wall_ns = wall_ns * 3 WHERE kind = 'observe' AND frame = 50 AND device = 0"

@@ -106,7 +106,7 @@ cmp -s out session.html && pass || fail "standard output has another page"
 run 0 "the only run by its number" session.db --run 1 -o named.html
 cmp -s named.html session.html && pass || fail "--run 1 gives another page"
 run 1 "no room" session.db -o /dev/full
-shows err 'cannot be written'
+shows err 'cannot be written: No space left'
 run 1 "no such folder" session.db -o nowhere/report.html
 shows err 'nowhere/report.html: cannot be written'
 
@@ -181,12 +181,11 @@ CREATE TEMP TABLE each AS SELECT f.session, f.frame, f.phase, f.wall_ns AS t, o.
     FROM frame f JOIN policy USING (session) JOIN oracle o USING (frame) JOIN solo s ON s.phase = f.phase
     LEFT JOIN split b USING (session, frame) LEFT JOIN done d USING (session, frame);
 CREATE INDEX temp.each_frame ON each(session, phase, frame);
-CREATE TEMP TABLE five AS SELECT e.session, e.phase, e.frame, e.ratio, n.ratio AS other,
-    row_number() OVER (PARTITION BY e.session, e.frame ORDER BY n.ratio) AS place, count(*) OVER (PARTITION BY e.session, e.frame)
-        AS n
-    FROM each e JOIN each n ON n.session = e.session AND n.phase = e.phase AND n.frame BETWEEN e.frame AND e.frame + 4;
-CREATE TEMP TABLE settled AS SELECT session, phase, min(frame) - (SELECT min(frame) FROM each e WHERE e.phase = five.phase)
-    AS frames FROM five WHERE place = (n + 1) / 2 AND ratio <= 1.05 AND other <= 1.05 GROUP BY session, phase;
+CREATE TEMP TABLE eight AS SELECT e.session, e.phase, e.frame, e.ratio, count(*) AS n, sum(n.ratio <= 1.05) AS near
+    FROM each e JOIN each n ON n.session = e.session AND n.phase = e.phase AND n.frame BETWEEN e.frame AND e.frame + 7
+    GROUP BY e.session, e.phase, e.frame;
+CREATE TEMP TABLE settled AS SELECT session, phase, min(frame) - (SELECT min(frame) FROM each e WHERE e.phase = eight.phase)
+    AS frames FROM eight WHERE ratio <= 1.05 AND n >= 4 AND 4 * near >= 3 * n GROUP BY session, phase;
 CREATE TEMP TABLE row AS
 SELECT v.session, v.phase, v.phase_text AS text, v.frames, v.mean_ms, v.p50_ms, v.p99_ms,
     sum(e.t) * 1.0 / sum(e.oracle_ns) AS mean_oracle, v.p50_over_oracle AS p50_oracle, sum(e.t) / sum(e.solo_ns) AS mean_solo,
@@ -326,7 +325,7 @@ shows hostile.html 'Artificial disturbance|bands name a device'
 
 cp session.db two.db
 sqlite3 two.db "INSERT INTO run SELECT 2, source, started_at, version, host, system, command, kernel, columns, rows, granule,
-    in_flight, frames, objective, deadline_ns, meter, 0 FROM run; INSERT INTO session VALUES (1000, 2, 'policy', 'mine', NULL,
+    in_flight, frames, objective, deadline_ns, meter, NULL, NULL, 0 FROM run; INSERT INTO session VALUES (1000, 2, 'policy', 'mine', NULL,
     NULL, 0); INSERT INTO frame SELECT 1000, frame, 0, rows, start_ns, wall_ns, period_ns, 0, 0, 0, 0, 0, 0.25 FROM frame
     WHERE session = (SELECT min(session) FROM session WHERE kind = 'policy') AND frame < 3"
 run 0 "two runs, the second interrupted in its third frame, without devices, phases and references" two.db
@@ -380,18 +379,23 @@ run 0 "a log left behind" killed.db
 shows killed.html 'on killed'
 [ -s killed.db-wal ] && pass || fail "the log was written back by a reader"
 
+cp session.db zero.db
+sqlite3 zero.db 'UPDATE frame SET wall_ns = 0, period_ns = 0' >zero.out
+run 0 "frames of no time" zero.db
+lacks zero.html '(>|[^a-z-])-?(nan|inf)([^a-z]|$)'
+
 # --- Many frames -----------------------------------------------------------------------------------------------------
 sqlite3 large.db <"$source_dir/examples/lab_schema.sql" >large.out
 sqlite3 large.db <<'SQL'
 PRAGMA synchronous = OFF;
 BEGIN;
 INSERT INTO run VALUES (1, 'devices', '2026-01-01T00:00:00Z', '0', 'host', 'system', 'command', 'work', 100, 1024, 8, 2, 10000,
-    'time', 0, NULL, 1);
+    'time', 0, NULL, 1.25, 1, 1);
 INSERT INTO device VALUES (1, 0, 'first', 'p', 'd', 'cpu', 'shared'), (1, 1, 'second', 'p', 'd', 'gpu', 'staged'),
     (1, 2, 'third', 'p', 'd', 'gpu', 'staged');
 INSERT INTO phase VALUES (1, 0, 0, 10000, 'all of it');
-INSERT INTO reference VALUES (1, 0, 'oracle', NULL, 1.2e6, NULL, 9, NULL), (1, 0, 'solo', 0, 4e6, 4e6, 9, NULL),
-    (1, 0, 'solo', 1, 3e6, 3e6, 9, NULL);
+INSERT INTO reference VALUES (1, 0, 'oracle', NULL, 1.2e6, NULL, NULL, 9, NULL), (1, 0, 'solo', 0, 4e6, 4e6, NULL, 9, NULL),
+    (1, 0, 'solo', 1, 3e6, 3e6, NULL, 9, NULL);
 INSERT INTO session WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)
     SELECT i, 1, 'policy', 'policy ' || i, NULL, NULL, 0 FROM n;
 INSERT INTO frame WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
@@ -405,6 +409,9 @@ run 0 "ten policies of ten thousand frames" large.db
 well_formed large.html
 [ "$(wc -c <large.html)" -lt 2000000 ] && pass || fail "$what: the page has $(wc -c <large.html) bytes"
 shows large.html '<td>10000</td>'
+shows large.html '<p class="busy"><strong>The machine was busy: other programs used 1.25 processors'
+shows large.html 'Other programs</dt><dd>used 1.25 processors'
+lacks session.html 'machine was busy'
 shows large.html '<th scope="colgroup" colspan="2">T ÷ T<sub>oracle'
 
 # --- In a browser ----------------------------------------------------------------------------------------------------

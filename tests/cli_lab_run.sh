@@ -168,6 +168,37 @@ holds "SELECT count(*) FROM frame JOIN session USING(session)
 holds "SELECT kind, count(*) FROM reference WHERE run = 3 GROUP BY kind" "oracle|3
 solo|6"
 holds "SELECT count(*) FROM summary WHERE run = 3 AND p50_over_oracle > 0" 9
+holds "SELECT count(*), min(mean_ns) > 0, min(p90_ns) > 0 FROM reference WHERE run = 3" "9|1|1"
+holds "SELECT foreign_load >= 0, busy = (foreign_load > 0.25) FROM run WHERE run = 3" "1|1"
+if grep -q "The machine was BUSY" "$work/out"; then busy=1; else busy=0; fi
+holds "SELECT busy FROM run WHERE run = 3" "$busy"
+# The table, the database's summary and the report say the same of the same frames.
+awk '/^phase [0-9]/ { phase = $2 + 0 }
+    $1 ~ /^(adaptive|last-frame|single)$/ && NF > 10 { print phase, $1, $2, $3, $4, $5, $6, $7, $8, $9 }' "$work/out" |
+    sort >"$work/table"
+if command -v sqlite3 >/dev/null; then
+    what="the summary of what was printed"
+    sqlite3 "$work/s.db" "SELECT printf('%d %s %.3f %.3f %.3f %.3f %.3f %.3f %.3f %.3f', phase, policy, mean_ms, p50_ms, p99_ms,
+        p50_over_oracle, mean_over_oracle, p50_over_solo, mean_over_solo, efficiency) FROM summary WHERE run = 3" |
+        sort >"$work/summary"
+    if [ "$(wc -l <"$work/table")" -eq 9 ] && cmp -s "$work/table" "$work/summary"; then pass; else
+        fail "$(diff "$work/table" "$work/summary" | head -n 4)"
+    fi
+    what="the report of what was printed"
+    awk '/^phase [0-9]/ { phase = $2 + 0 }
+        $1 ~ /^(adaptive|last-frame|single)$/ && NF > 10 { sub(/\*$/, "", $11); print $6, $5, $8, $7, $10, $11 }' "$work/out" |
+        sort >"$work/table"
+    "$lab" report "$work/s.db" --run 3 -o "$work/s.html" >"$work/out" 2>"$work/err"
+    sed -n '/<table class="headline/,/<\/table>/p' "$work/s.html" | grep '<td' | grep -v 'all frames' |
+        sed -e 's|</t[dh]>|;|g' -e 's|<[^>]*>||g' | awk -F';' '{ print $6, $7, $8, $9, $11, $13 }' | sort >"$work/page"
+    if [ "$(wc -l <"$work/table")" -eq 9 ] && cmp -s "$work/table" "$work/page"; then pass; else
+        fail "$(diff "$work/table" "$work/page" | head -n 4)"
+    fi
+    if [ "$busy" -eq "$(grep -c 'class="busy"' "$work/s.html")" ]; then pass; else fail "busy: $busy"; fi
+    if grep -q 'the oracle' "$work/s.html" && ! grep -q 'No oracle was measured' "$work/s.html"; then pass; else
+        fail "the page names no oracle"
+    fi
+fi
 POCL_AFFINITY=1
 export POCL_AFFINITY
 # shellcheck disable=SC2086
@@ -285,6 +316,11 @@ gone() {
 if command -v sqlite3 >/dev/null; then
     # A shell without job control starts its background processes with SIGINT ignored; the program catches it all the same.
     start "interrupted"
+    "$lab" sim --scenario step-2 --seeds 1 --record "$work/s.db" >"$work/second" 2>&1
+    status=$?
+    if [ "$status" -eq 1 ] && grep -q "another program is recording into it" "$work/second"; then pass; else
+        fail "status $status of a second recorder: $(head -n 2 "$work/second")"
+    fi
     kill -INT "$pid"
     wait "$pid"
     status=$?
@@ -294,6 +330,29 @@ if command -v sqlite3 >/dev/null; then
     holds "SELECT finished FROM run" 0
     holds "PRAGMA integrity_check" ok
     holds "SELECT count(*) > 8 FROM frame JOIN session USING(session) WHERE kind = 'policy'" 1
+
+    holds "SELECT count(*) FROM run" 1
+    holds "SELECT foreign_load >= 0 FROM run" 1
+    shows err "what was recorded is in"
+
+    # Of the time until the first frame nothing is recorded, and the message says so.
+    what="interrupted at once"
+    rm -f "$work/s.db"*
+    "$lab" run --devices cpu:2x1 --kernel work --disturb delay=0,900000@4:8 --frames 9 -o "$work/s.db" \
+        >"$work/out" 2>"$work/err" </dev/null &
+    pid=$!
+    tries=0
+    while [ ! -s "$work/s.db" ] && [ "$tries" -lt 600 ]; do
+        sleep 0.02
+        tries=$((tries + 1))
+    done
+    kill -INT "$pid"
+    wait "$pid"
+    status=$?
+    if [ "$status" -eq 130 ]; then pass; else fail "status $status instead of 130"; fi
+    if [ "$(sqlite3 "$work/s.db" "SELECT count(*) FROM run")" -eq 0 ]; then shows err "nothing was recorded"; else
+        shows err "what was recorded is in"
+    fi
 
     start "interrupted twice"
     kill -INT "$pid"

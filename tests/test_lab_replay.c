@@ -401,16 +401,16 @@ static void refused(const char *sql, const char *text)
 Test(lab_replay, refuses_numbers_that_make_no_sense)
 {
     const char *const changes[][2] = {
-        {"UPDATE band SET rows = 0 WHERE frame = 5", "a rows of 0"},
-        {"UPDATE band SET device = 32 WHERE frame = 5", "a device of 32"},
-        {"UPDATE band SET first_row = -1 WHERE frame = 5", "a first_row of -1"},
-        {"UPDATE band SET wall_ns = -5 WHERE frame = 5", "a wall_ns of -5"},
-        {"UPDATE frame SET frame = 99999999999 WHERE frame = 5", "a frame of 99999999999"},
-        {"UPDATE frame SET period_ns = -1 WHERE frame = 5", "a period_ns of -1"},
-        {"UPDATE frame SET phase = -1 WHERE frame = 5", "a phase of -1"},
-        {"UPDATE run SET rows = 0", "a rows of 0"},
-        {"UPDATE run SET in_flight = 4000", "a in_flight of 4000"},
-        {"UPDATE device SET device = 77 WHERE device = 1", "a device of 77"},
+        {"UPDATE band SET rows = 0 WHERE frame = 5", "rows 0 makes"},
+        {"UPDATE band SET device = 32 WHERE frame = 5", "device 32 makes"},
+        {"UPDATE band SET first_row = -1 WHERE frame = 5", "first_row -1 makes"},
+        {"UPDATE band SET wall_ns = -5 WHERE frame = 5", "wall_ns -5 makes"},
+        {"UPDATE frame SET frame = 99999999999 WHERE frame = 5", "frame 99999999999 makes"},
+        {"UPDATE frame SET period_ns = -1 WHERE frame = 5", "period_ns -1 makes"},
+        {"UPDATE frame SET phase = -1 WHERE frame = 5", "phase -1 makes"},
+        {"UPDATE run SET rows = 0", "rows 0 makes"},
+        {"UPDATE run SET in_flight = 4000", "in_flight 4000 makes"},
+        {"UPDATE device SET device = 77 WHERE device = 1", "device 77 makes"},
         {"DELETE FROM run", "there is no run in it"},
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {

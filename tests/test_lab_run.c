@@ -4,6 +4,7 @@
 #include "lab_disturb_child.h"
 #include "lab_disturb_cpus.h"
 #include "lab_disturb_quota.h"
+#include "lab_plain.h"
 #include "lab_run.h"
 
 #include <criterion/criterion.h>
@@ -650,9 +651,52 @@ Test(lab_run, figures_compare_with_the_phase)
     cr_assert_float_eq(figures.over_single, 250 / 300.0, 1e-9);
     cr_assert_float_eq(figures.mean_over_oracle, figures.spread.mean_ns / 200, 1e-9);
     cr_assert_float_eq(figures.efficiency, 200 / 250.0, 1e-9); /* (1/300 + 1/600) = 1/200 */
-    cr_assert_float_eq(figures.changes, 200.0 / 19, 1e-9);     /* there and back */
+    cr_assert_float_eq(figures.changes, 10, 1e-9);             /* there and back, of 20 frames */
     cr_assert_float_eq(figures.joules, 1, 1e-9);
     cr_assert_eq(figures.settled, LAB_RUN_NEVER);
+}
+
+Test(lab_run, quantiles_are_times_of_frames)
+{
+    const struct lab_run_reference reference = reference_of(300, 600, 200);
+    struct lab_run_figures figures;
+    for (int f = 0; f < 10; f++)
+        frames[f] = (struct lab_run_frame){.ns = 100 * (10 - f), .joules = -1, .split = f < 4};
+    cr_assert(lab_run_figures_of(frames, 0, 10, &reference, &figures));
+    cr_assert_float_eq(figures.spread.p50_ns, 500, 1e-9); /* five of ten are no longer */
+    cr_assert_float_eq(figures.spread.p90_ns, 900, 1e-9);
+    cr_assert_float_eq(figures.spread.p99_ns, 1000, 1e-9);
+    cr_assert(lab_run_figures_of(frames, 4, 10, &reference, &figures));
+    cr_assert_float_eq(figures.changes, 100.0 / 6, 1e-9, "the phase's first frame has one before it");
+}
+
+Test(lab_run, means_are_held_against_the_least_mean)
+{
+    struct lab_run_reference reference = reference_of(300, 310, 200);
+    struct lab_run_figures figures;
+    reference.solo[0].mean_ns = 900; /* the less median, the greater mean */
+    all_take(155);
+    cr_assert(lab_run_figures_of(frames, 0, 10, &reference, &figures));
+    cr_assert_float_eq(figures.mean_over_single, 0.5, 1e-9);
+    cr_assert_float_eq(figures.over_single, 155 / 300.0, 1e-9);
+}
+
+Test(lab_run, what_goes_to_a_terminal_is_plain)
+{
+    static const struct {
+        const char *text, *plain;
+    } texts[] = {{"Radeon\u2122 \u00b5s", "Radeon\u2122 \u00b5s"},
+                 {"a\033]0;b\a\n", "a\\x1b]0;b\\x07\\x0a"},
+                 {"\xff\xc3(\xe2\x82", "\\xff\\xc3(\\xe2\\x82"},
+                 {"\xc2\x9b"
+                  "1m\u202e",
+                  "\\xc2\\x9b1m\\xe2\\x80\\xae"},
+                 {NULL, ""}};
+    char out[64];
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        cr_assert_str_eq(lab_plain(texts[i].text, out, sizeof out), texts[i].plain);
+    cr_assert_str_eq(lab_plain("123\033", out, 7), "123", "no part of an escape");
+    cr_assert_str_eq(lab_plain("123\033", out, 8), "123\\x1b");
 }
 
 Test(lab_run, settled_is_when_most_frames_stay_near_the_oracle)

@@ -173,6 +173,9 @@ Test(lab_store, keeps_runs_devices_disturbances_references)
     lab_store_reference_mean(store, 0, LAB_REFERENCE_ORACLE, 2100);
     lab_store_reference_mean(store, 0, 0, 3100);
     lab_store_reference_mean(store, 0, 1, NAN);
+    lab_store_reference_p90(store, 0, LAB_REFERENCE_ORACLE, 2300);
+    lab_store_load(store, 1.25, true);
+    lab_store_load(store, -1, false); /* unknown: no news */
     struct lab_session *solo = lab_store_begin_session(store, &(struct lab_store_session){.kind = LAB_SESSION_SOLO,
                                                                                           .policy = "single",
                                                                                           .device = 1,
@@ -193,11 +196,12 @@ Test(lab_store, keeps_runs_devices_disturbances_references)
     cr_assert_str_eq(ask("SELECT * FROM device"), "2|0|a \"name\" of 'sorts'|platform|1.2|gpu|staged");
     cr_assert_str_eq(ask("SELECT * FROM disturbance"), "2|0|hog|hog@3:6|3|7|1|ended late");
     cr_assert_str_eq(ask("SELECT * FROM reference WHERE kind = 'oracle'"),
-                     "2|0|oracle|NULL|2000.0|2100.0|20|[0.625,0.375]");
+                     "2|0|oracle|NULL|2000.0|2100.0|2300.0|20|[0.625,0.375]");
     cr_assert_str_eq(ask("SELECT count(*) FROM reference"), "3");
     cr_assert_str_eq(ask("SELECT * FROM session WHERE kind = 'solo'"), "1|2|solo|single|1|NULL|0");
     cr_assert_str_eq(ask("SELECT * FROM session WHERE kind = 'sweep'"), "2|2|sweep|static|NULL|[0.5,0.5]|3");
-    cr_assert_str_eq(ask("SELECT finished FROM run WHERE run = 2"), "0");
+    cr_assert_str_eq(ask("SELECT finished, foreign_load, busy FROM run WHERE run = 2"), "0|1.25|1");
+    cr_assert_str_eq(ask("SELECT foreign_load, busy FROM run WHERE run = 1"), "NULL|NULL");
     /* T / T_oracle = 2200 / 2000, of means 2200 / 2100, T / T_best = 2200 / 3000, of means 2200 / 3100, efficiency
      * = 1 / (2200 (1/3000 + 1/6000)). */
     cr_assert_str_eq(
@@ -598,6 +602,15 @@ Test(lab_store, refuses_a_file_that_another_process_is_writing)
     cr_assert(!lab_store_open(path, &store, why, sizeof why));
     cr_assert(strstr(why, "another process is writing it"), "%s", why);
     sqlite3_close(db);
+    close_store(open_store());
+}
+
+Test(lab_store, one_program_records_at_a_time)
+{
+    struct lab_store *first = open_store(), *second = NULL;
+    cr_assert(!lab_store_open(path, &second, why, sizeof why));
+    cr_assert(strstr(why, "another program is recording into it"), "%s", why);
+    close_store(first);
     close_store(open_store());
 }
 

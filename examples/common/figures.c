@@ -22,6 +22,15 @@ double figures_quantile(double *values, size_t count, double share)
     return values[below] + (at - (double)below) * (values[below + 1] - values[below]);
 }
 
+double figures_percentile(double *values, size_t count, unsigned percent)
+{
+    if (count == 0)
+        return 0;
+    qsort(values, count, sizeof *values, by_value);
+    size_t place = (count * percent + 99) / 100;
+    return values[place ? place - 1 : 0];
+}
+
 double figures_median_of(const double *values, size_t count, double *scratch)
 {
     memcpy(scratch, values, count * sizeof *values);
