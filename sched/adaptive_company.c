@@ -140,11 +140,12 @@ static void end_trial(struct cox__adaptive *state, const struct cox_sched_view *
     uint32_t before = company->in_use;
     double ns = is_single(devices) && company->seen ? company->ns[first_of(devices)]
                                                     : set_ns(state, view, devices, false);
-    if (ns < (is_single(devices) ? ADOPTS : ADOPTS_SET) * set_ns(state, view, before, false)) {
+    double before_ns = set_ns(state, view, before, false);
+    if (ns < (is_single(devices) ? ADOPTS : ADOPTS_SET) * before_ns) {
         use_set(state, devices);
-        cox__company_lost(company, before, view->frame, frames);
+        cox__company_lost(company, before, view->frame, frames, 0);
     } else {
-        cox__company_lost(company, devices, view->frame, frames);
+        cox__company_lost(company, devices, view->frame, frames, ns / before_ns - 1);
     }
 }
 
@@ -212,7 +213,7 @@ uint32_t cox__adaptive_set(struct cox__adaptive *state, const struct cox_sched_v
         bool again = state->recalled_set && (state->recalled_set & ~usable) == 0;
         company->in_use = again ? state->recalled_set : usable;
         if (company->in_use != usable)
-            cox__company_lost(company, usable, view->frame, trial_frames(view));
+            cox__company_lost(company, usable, view->frame, trial_frames(view), 0);
         state->recalled_set = 0;
         company->trial = 0;
     }

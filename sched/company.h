@@ -38,7 +38,9 @@ const struct cox__set *cox__company_find(const struct cox__company *company, uin
 /* The entry of a set, new if need be. */
 struct cox__set *cox__company_entry(struct cox__company *company, uint32_t devices);
 
-/* The set has lost against another one: its next trial, of so many frames, comes after a pause that doubles. */
-void cox__company_lost(struct cox__company *company, uint32_t devices, uint64_t frame, uint32_t trial_frames);
+/* The set has lost against another one: its next trial, of so many frames, comes after a pause that doubles; that of any
+ * other set after one that grows with what was lost, as a share of a frame. */
+void cox__company_lost(struct cox__company *company, uint32_t devices, uint64_t frame, uint32_t trial_frames,
+                       double loss);
 
 #endif
