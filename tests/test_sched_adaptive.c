@@ -1,33 +1,12 @@
 /* `adaptive`: valid splits and grants whatever it is told, and what it promises on a small model of devices whose free time
  * is offered rows of the pool.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "random_jitter.h"
 #include <coxswain/sched.h>
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* xorshift64* with a fixed seed: every run sees the same jitter. */
-static uint64_t random_state = 1;
-
-static double random_unit(void)
-{
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (double)((random_state * 0x2545F4914F6CDD1Dull) >> 11) * 0x1p-53;
-}
-
-static uint32_t random_below(uint32_t bound)
-{
-    return (uint32_t)(random_unit() * bound);
-}
-
-static double jitter(double sigma)
-{
-    double u = random_unit() + 1e-18, v = random_unit();
-    return exp(sigma * sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
-}
 
 static const struct cox_policy *adaptive(void)
 {
@@ -85,16 +64,16 @@ static void hostile_offers(void *state, const struct cox_sched_view *view, const
     for (uint32_t tries = 0; rows > 0 && tries < 400; tries++) {
         struct cox_progress progress[COX_DEVICES_MAX];
         for (uint32_t d = 0; d < view->device_count; d++)
-            progress[d] = (struct cox_progress){random_below(3) ? random_below(view->rows) : 0,
-                                                random_below(view->rows),
-                                                random_below(4) ? random_below(1000000000) : UINT64_MAX};
-        struct cox_offer offer = {.device = random_below(view->device_count),
+            progress[d] = (struct cox_progress){random_index(3) ? random_index(view->rows) : 0,
+                                                random_index(view->rows),
+                                                random_index(4) ? random_index(1000000000) : UINT64_MAX};
+        struct cox_offer offer = {.device = random_index(view->device_count),
                                   .first_row = first,
                                   .rows = rows,
-                                  .elapsed_ns = random_below(100000000),
-                                  .last = random_below(5) == 0,
-                                  .backup = random_below(6) == 0,
-                                  .late = random_below(view->device_count),
+                                  .elapsed_ns = random_index(100000000),
+                                  .last = random_index(5) == 0,
+                                  .backup = random_index(6) == 0,
+                                  .late = random_index(view->device_count),
                                   .progress = progress};
         struct cox_grant grant = {0};
         adaptive()->next(state, view, &offer, &grant);
@@ -110,42 +89,42 @@ static void hostile_offers(void *state, const struct cox_sched_view *view, const
 Test(adaptive, gives_valid_splits_and_grants_under_random_views_and_absurd_measurements, .timeout = 120)
 {
     static const uint64_t absurd[] = {0, 1, 2, 1000, 1000000, 1000000000, UINT64_MAX / 2, UINT64_MAX};
-    random_state = 4711;
+    random_begin(4711);
     for (uint32_t run = 0; run < 400; run++) {
         struct cox_sched_device devices[COX_DEVICES_MAX];
-        struct cox_sched_view view = {.device_count = 1 + random_below(run % 8 == 0 ? COX_DEVICES_MAX : 5),
+        struct cox_sched_view view = {.device_count = 1 + random_index(run % 8 == 0 ? COX_DEVICES_MAX : 5),
                                       .devices = devices,
-                                      .rows = 1 + random_below(run % 3 == 0 ? 40 : 5000),
-                                      .in_flight = random_below(4),
+                                      .rows = 1 + random_index(run % 3 == 0 ? 40 : 5000),
+                                      .in_flight = random_index(4),
                                       .pool = run % 4 != 0,
                                       .shadow = run % 3 != 0};
-        view.granule = 1 + random_below(run % 5 == 0 ? view.rows + 3 : 20); /* up to more than the frame */
+        view.granule = 1 + random_index(run % 5 == 0 ? view.rows + 3 : 20); /* up to more than the frame */
         if (run % 6 == 0)
-            view.min_band_rows = random_below(view.rows + 10);
+            view.min_band_rows = random_index(view.rows + 10);
         for (uint32_t d = 0; d < view.device_count; d++)
-            devices[d] = (struct cox_sched_device){true, random_below(4) ? random_unit() * 100 : 1e300,
-                                                   random_below(3) ? absurd[random_below(8)] : 0};
+            devices[d] = (struct cox_sched_device){true, random_index(4) ? random_unit() * 100 : 1e300,
+                                                   random_index(3) ? absurd[random_index(8)] : 0};
         struct cox_policy_options options = {.objective = run % 7 == 0 ? COX_OBJECTIVE_ENERGY : COX_OBJECTIVE_TIME,
-                                             .deadline_ns = absurd[random_below(8)]};
+                                             .deadline_ns = absurd[random_index(8)]};
         void *state = start(&view, &options);
         if (run % 5 == 1) {
             struct cox_device_model models[COX_DEVICES_MAX];
             for (uint32_t d = 0; d < view.device_count; d++)
-                models[d] = (struct cox_device_model){random_below(3),
-                                                      (double)absurd[random_below(8)],
-                                                      random_below(5) ? random_unit() * 1e6 : NAN,
-                                                      random_below(5) ? random_unit() * 1e5 : INFINITY,
-                                                      (double)absurd[random_below(8)],
+                models[d] = (struct cox_device_model){random_index(3),
+                                                      (double)absurd[random_index(8)],
+                                                      random_index(5) ? random_unit() * 1e6 : NAN,
+                                                      random_index(5) ? random_unit() * 1e5 : INFINITY,
+                                                      (double)absurd[random_index(8)],
                                                       random_unit()};
             adaptive()->recall(state, &view, models);
         }
         struct cox_split split;
         for (uint32_t frame = 0; frame < 90; frame++) {
-            view.frame = random_below(50) ? frame : frame * (uint64_t)1000003;
-            if (random_below(12) == 0)
-                view.rows = 1 + random_below(5000);
-            if (random_below(8) == 0) {
-                uint32_t d = random_below(view.device_count);
+            view.frame = random_index(50) ? frame : frame * (uint64_t)1000003;
+            if (random_index(12) == 0)
+                view.rows = 1 + random_index(5000);
+            if (random_index(8) == 0) {
+                uint32_t d = random_index(view.device_count);
                 devices[d].usable = !devices[d].usable;
                 bool none = true;
                 for (uint32_t i = 0; i < view.device_count; i++)
@@ -156,19 +135,19 @@ Test(adaptive, gives_valid_splits_and_grants_under_random_views_and_absurd_measu
             hostile_offers(state, &view, &split);
             for (uint32_t i = 0; i < split.band_count + 3; i++) {
                 const struct cox_band *band = &split.bands[i % split.band_count];
-                struct cox_measurement m = {.frame = random_below(9) ? view.frame : random_below(UINT32_MAX),
-                                            .device = random_below(30) ? band->device : random_below(100),
-                                            .first_row = random_below(20) ? band->first_row : random_below(UINT32_MAX),
-                                            .rows = random_below(20) ? band->rows : random_below(UINT32_MAX),
-                                            .wall_ns = random_below(2) ? absurd[random_below(8)]
-                                                                       : random_below(100000000),
-                                            .kernel_ns = absurd[random_below(8)],
-                                            .flags = random_below(8)};
+                struct cox_measurement m = {.frame = random_index(9) ? view.frame : random_index(UINT32_MAX),
+                                            .device = random_index(30) ? band->device : random_index(100),
+                                            .first_row = random_index(20) ? band->first_row : random_index(UINT32_MAX),
+                                            .rows = random_index(20) ? band->rows : random_index(UINT32_MAX),
+                                            .wall_ns = random_index(2) ? absurd[random_index(8)]
+                                                                       : random_index(100000000),
+                                            .kernel_ns = absurd[random_index(8)],
+                                            .flags = random_index(8)};
                 adaptive()->observe(state, &m);
             }
-            struct cox_frame_measurement done = {view.frame, absurd[random_below(8)], absurd[random_below(8)],
-                                                 random_below(2) ? -1 : random_unit() * 10};
-            if (random_below(4))
+            struct cox_frame_measurement done = {view.frame, absurd[random_index(8)], absurd[random_index(8)],
+                                                 random_index(2) ? -1 : random_unit() * 10};
+            if (random_index(4))
                 adaptive()->observe_frame(state, &done);
         }
         struct cox_device_model models[COX_DEVICES_MAX];
@@ -280,7 +259,7 @@ static void run_frame(struct run *run)
     for (uint32_t i = 0; i < split->band_count; i++) {
         uint32_t d = split->bands[i].device;
         under_way[d] = split->bands[i];
-        end[d] = launch_ns(run, &under_way[d], false) * company * jitter(m->sigma);
+        end[d] = launch_ns(run, &under_way[d], false) * company * random_jitter(m->sigma);
         if (m->outlier_frame > 0 && run->view.frame == m->outlier_frame && d == m->outlier_device)
             end[d] *= 5;
     }
@@ -314,7 +293,7 @@ static void run_frame(struct run *run)
             under_way[d] = (struct cox_band){d, first, grant.rows};
             further[d] = rows_of(split, d) > 0 || run->done_rows[d] > 0;
             since[d] = now;
-            end[d] = now + launch_ns(run, &under_way[d], further[d]) * company * jitter(m->sigma);
+            end[d] = now + launch_ns(run, &under_way[d], further[d]) * company * random_jitter(m->sigma);
             first += grant.rows;
             rows -= grant.rows;
             run->launches++;
@@ -332,7 +311,7 @@ static void run_frame(struct run *run)
     }
     cr_assert_eq(rows, 0);
     if (split->shadow.rows > 0)
-        measure(run, &split->shadow, launch_ns(run, &split->shadow, false) * company * jitter(m->sigma),
+        measure(run, &split->shadow, launch_ns(run, &split->shadow, false) * company * random_jitter(m->sigma),
                 COX_MEASURED_SHADOW);
     struct cox_frame_measurement done = {run->view.frame, (uint64_t)now, (uint64_t)now, run->joules};
     adaptive()->observe_frame(run->state, &done);
@@ -373,11 +352,11 @@ static double best_ns(const struct model *m)
 Test(adaptive, is_deterministic)
 {
     struct run a, b;
-    random_state = 3;
+    random_begin(3);
     run_begin(&a, &pair, NULL);
     for (uint32_t frame = 0; frame < 100; frame++)
         run_frame(&a);
-    random_state = 3;
+    random_begin(3);
     run_begin(&b, &pair, NULL);
     for (uint32_t frame = 0; frame < 100; frame++)
         run_frame(&b);
@@ -391,7 +370,7 @@ Test(adaptive, is_deterministic)
 Test(adaptive, beats_every_fixed_split_under_noise_and_rarely_moves)
 {
     struct run run;
-    random_state = 17;
+    random_begin(17);
     run_begin(&run, &pair, NULL);
     mean_ns(&run, 0, 20);
     struct cox_split before = run.split;
@@ -415,7 +394,7 @@ Test(adaptive, needs_no_pool)
     struct model m = pair;
     m.no_pool = true;
     struct run run;
-    random_state = 19;
+    random_begin(19);
     run_begin(&run, &m, NULL);
     double ns = mean_ns(&run, 20, 300);
     cr_assert_lt(ns / best_ns(&m), 1.04, "%.4f", ns / best_ns(&m));
@@ -447,7 +426,7 @@ Test(adaptive, finds_its_way_without_warm_up_times)
     struct model m = pair;
     m.no_solo = true;
     struct run run;
-    random_state = 23;
+    random_begin(23);
     run_begin(&run, &m, NULL);
     run_frame(&run);
     cr_assert_eq(run.split.reason, COX_REASON_FIRST);
@@ -469,7 +448,7 @@ Test(adaptive, follows_a_threefold_step_within_two_frames_both_ways)
         slow.row_ns[device] *= 3;
         for (uint32_t seed = 1; seed <= 10; seed++) {
             struct run run;
-            random_state = seed;
+            random_begin(seed);
             run_begin(&run, &m, NULL);
             mean_ns(&run, 0, 52);
             double after = mean_ns(&run, 52, 56) / best_ns(&slow);
@@ -489,7 +468,7 @@ Test(adaptive, hedges_for_one_frame_after_an_outlier_and_is_back_at_its_split)
     m.outlier_frame = 60;
     m.outlier_device = 1;
     struct run run;
-    random_state = 29;
+    random_begin(29);
     run_begin(&run, &m, NULL);
     mean_ns(&run, 0, 60);
     struct cox_split before = run.split;
@@ -510,7 +489,7 @@ Test(adaptive, leaves_out_a_useless_device_and_probes_it_by_shadows_with_growing
     struct model m = pair;
     m.first_ns[0] = 12e6; /* the other one needs less than that for the whole frame */
     struct run run;
-    random_state = 31;
+    random_begin(31);
     run_begin(&run, &m, NULL);
     uint32_t shadows = 0;
     uint64_t last = 0, pause = 0;
@@ -535,7 +514,7 @@ Test(adaptive, probes_by_a_small_band_where_there_are_no_shadows)
     m.first_ns[0] = 12e6;
     m.no_shadow = true;
     struct run run;
-    random_state = 37;
+    random_begin(37);
     run_begin(&run, &m, NULL);
     uint32_t probes = 0;
     for (uint32_t frame = 0; frame < 600; frame++) {
@@ -554,7 +533,7 @@ Test(adaptive, takes_a_device_back_when_a_shadow_shows_that_it_is_worth_it)
     m.step_from = 20;
     m.step_to = 60;
     struct run run;
-    random_state = 41;
+    random_begin(41);
     run_begin(&run, &m, NULL);
     mean_ns(&run, 0, 200);
     cr_assert_gt(run.done_rows[0], 200);
@@ -566,7 +545,7 @@ Test(adaptive, gives_whole_frames_to_one_device_where_company_costs_more_than_it
     struct model m = pair;
     m.company = 1.9;
     struct run run;
-    random_state = 43;
+    random_begin(43);
     run_begin(&run, &m, NULL);
     double ns = mean_ns(&run, 0, 400), solo = (double)run.devices[1].solo_ns;
     cr_assert_lt(ns / solo, 1.01, "%.4f", ns / solo);
@@ -578,7 +557,7 @@ Test(adaptive, never_tries_fewer_devices_where_company_costs_nothing)
 {
     struct model m = pair;
     struct run run;
-    random_state = 47;
+    random_begin(47);
     run_begin(&run, &m, NULL);
     for (uint32_t frame = 0; frame < 400; frame++) {
         run_frame(&run);
@@ -594,7 +573,7 @@ Test(adaptive, learns_which_rows_are_heavy)
     m.heavy = 5;
     m.sigma = 0.02;
     struct run run;
-    random_state = 53;
+    random_begin(53);
     run_begin(&run, &m, NULL);
     double ns = mean_ns(&run, 40, 140);
     struct model flat = m; /* twice the rows' work: 1 + (5 - 1) / 4 */
@@ -607,7 +586,7 @@ Test(adaptive, learns_which_rows_are_heavy)
 Test(adaptive, redistributes_at_once_when_a_device_leaves_and_when_it_is_back)
 {
     struct run run;
-    random_state = 59;
+    random_begin(59);
     run_begin(&run, &pair, NULL);
     mean_ns(&run, 0, 40);
     run.devices[0].usable = false;
@@ -626,7 +605,7 @@ Test(adaptive, redistributes_at_once_when_a_device_leaves_and_when_it_is_back)
 Test(adaptive, begins_where_an_earlier_session_ended)
 {
     struct run run;
-    random_state = 61;
+    random_begin(61);
     run_begin(&run, &pair, NULL);
     mean_ns(&run, 0, 100);
     struct cox_device_model models[DEVICES];
@@ -660,7 +639,7 @@ Test(adaptive, ignores_a_memory_of_nothing)
 Test(adaptive, follows_a_frame_of_another_size)
 {
     struct run run;
-    random_state = 67;
+    random_begin(67);
     run_begin(&run, &pair, NULL);
     mean_ns(&run, 0, 50);
     double before = run.ns;
@@ -682,7 +661,7 @@ static double joules(const struct run *run, double cpu_watts, double gpu_watts)
 
 static void run_energy(const struct cox_policy_options *options, bool meter, struct run *run)
 {
-    random_state = 71;
+    random_begin(71);
     run_begin(run, &pair, options);
     for (uint32_t frame = 0; frame < 1200; frame++) {
         run_frame(run);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "estimator.h"
 #include "profile.h"
+#include "random_jitter.h"
 #include "reserve.h"
 #include "tail.h"
 
@@ -10,23 +11,6 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-
-/* xorshift64* with a fixed seed: every run sees the same noise. */
-static uint64_t random_state = 1;
-
-static double random_unit(void)
-{
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (double)((random_state * 0x2545F4914F6CDD1Dull) >> 11) * 0x1p-53;
-}
-
-static double jitter(double sigma)
-{
-    double u = random_unit() + 1e-18, v = random_unit();
-    return exp(sigma * sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
-}
 
 /* A device of 250 us + 30 us for a further launch + 9 us a row. */
 static double device_ns(bool further, double work)
@@ -54,9 +38,9 @@ static void learn_frame(struct cox__estimate *e, uint32_t frame, double factor, 
 {
     static const double bands[] = {40, 300, 620, 150};
     cox__estimate_age(e);
-    learn(e, false, bands[frame % 4], factor * device_ns(false, bands[frame % 4]) * jitter(sigma));
-    learn(e, true, 90, factor * device_ns(true, 90) * jitter(sigma));
-    learn(e, true, 25, factor * device_ns(true, 25) * jitter(sigma));
+    learn(e, false, bands[frame % 4], factor * device_ns(false, bands[frame % 4]) * random_jitter(sigma));
+    learn(e, true, 90, factor * device_ns(true, 90) * random_jitter(sigma));
+    learn(e, true, 25, factor * device_ns(true, 25) * random_jitter(sigma));
 }
 
 static bool is_positive(const struct cox__estimate *e)
@@ -69,7 +53,7 @@ static bool is_positive(const struct cox__estimate *e)
 
 Test(estimator, tells_fixed_cost_launch_and_cost_per_row_apart)
 {
-    random_state = 11;
+    random_begin(11);
     struct cox__estimate e = known();
     for (uint32_t frame = 0; frame < 400; frame++)
         learn_frame(&e, frame, 1, 0.05);
@@ -99,7 +83,7 @@ Test(estimator, is_sure_of_little_at_first_and_of_more_later)
 
 Test(estimator, follows_a_jump_at_once_and_keeps_the_shape)
 {
-    random_state = 5;
+    random_begin(5);
     struct cox__estimate e = known();
     for (uint32_t frame = 0; frame < 200; frame++)
         learn_frame(&e, frame, 1, 0.02);
@@ -118,7 +102,7 @@ Test(estimator, follows_a_jump_at_once_and_keeps_the_shape)
 
 Test(estimator, is_hardly_moved_by_one_outlier)
 {
-    random_state = 7;
+    random_begin(7);
     struct cox__estimate e = known();
     for (uint32_t frame = 0; frame < 100; frame++)
         learn_frame(&e, frame, 1, 0.05);
@@ -130,7 +114,7 @@ Test(estimator, is_hardly_moved_by_one_outlier)
 
 Test(estimator, finds_a_drift_and_lags_little_behind_it)
 {
-    random_state = 9;
+    random_begin(9);
     struct cox__estimate e = known();
     double worst = 0, factor = 1;
     for (uint32_t frame = 0; frame < 400; frame++) {
@@ -146,11 +130,11 @@ Test(estimator, finds_a_drift_and_lags_little_behind_it)
 
 Test(estimator, rings_after_a_run_of_residuals_that_point_one_way_but_not_after_noise)
 {
-    random_state = 13;
+    random_begin(13);
     struct cox__estimate e = known();
     uint32_t rung = 0;
     for (uint32_t frame = 0; frame < 500; frame++)
-        rung += cox__estimate_trend(&e, log(jitter(1)), false);
+        rung += cox__estimate_trend(&e, log(random_jitter(1)), false);
     cr_assert_leq(rung, 5, "%u", rung);
     e = known();
     rung = 0;
@@ -164,12 +148,12 @@ Test(estimator, rings_after_a_run_of_residuals_that_point_one_way_but_not_after_
 
 Test(estimator, never_takes_a_fixed_cost_below_zero_or_a_further_launch_for_dearer_than_the_first)
 {
-    random_state = 17;
+    random_begin(17);
     struct cox__estimate e = known();
     for (uint32_t frame = 0; frame < 300; frame++) {
         cox__estimate_age(&e);
         double work = 20 + 600 * random_unit();
-        learn(&e, false, work, 9e3 * work * jitter(0.2)); /* no fixed cost at all */
+        learn(&e, false, work, 9e3 * work * random_jitter(0.2)); /* no fixed cost at all */
         learn(&e, true, work, 40e3 + 9e3 * work);
         cr_assert(is_positive(&e));
     }
@@ -179,17 +163,16 @@ Test(estimator, never_takes_a_fixed_cost_below_zero_or_a_further_launch_for_dear
 Test(estimator, stays_positive_over_a_million_updates_of_any_size)
 {
     static const double extremes[] = {1, 2, 1e3, 1e6, 1e9, 1e12, 1.8e19};
-    random_state = 19;
+    random_begin(19);
     struct cox__estimate e;
     cox__estimate_init(&e);
     cox__estimate_begin(&e, 1e6, 100, 0.3, 1e6);
     for (uint32_t i = 0; i < 1000000; i++) {
-        double work = random_unit() < 0.5 ? 1 + 5000 * random_unit() : extremes[(uint32_t)(random_unit() * 4)];
+        double work = random_unit() < 0.5 ? 1 + 5000 * random_unit() : extremes[random_index(4)];
         struct cox__sample sample = {.further = random_unit() < 0.5,
                                      .work = work,
                                      .work_variance = random_unit() < 0.2 ? random_unit() : 0,
-                                     .ns = random_unit() < 0.5 ? 1e6 * random_unit() + 1
-                                                               : extremes[(uint32_t)(random_unit() * 7)]};
+                                     .ns = random_unit() < 0.5 ? 1e6 * random_unit() + 1 : extremes[random_index(7)]};
         double what = random_unit();
         double variance = 1;
         if (what < 0.1)
@@ -262,15 +245,14 @@ Test(profile, survives_any_residual)
     static const double absurd[] = {0, 1, -1, 1e300, -1e300, INFINITY, -INFINITY, NAN, 1e-300};
     struct cox__profile p;
     cox__profile_init(&p);
-    random_state = 23;
+    random_begin(23);
     for (uint32_t i = 0; i < 200000; i++) {
-        uint32_t rows = 1 + (uint32_t)(random_unit() * 5000);
-        uint32_t first = (uint32_t)(random_unit() * rows);
+        uint32_t rows = 1 + random_index(5000);
+        uint32_t first = random_index(rows);
         uint32_t count = 1 + (uint32_t)(random_unit() * (rows - first - 1));
         struct cox__span span;
         cox__profile_span(&p, rows, first, count, &span);
-        cox__profile_learn(&p, &span, absurd[(uint32_t)(random_unit() * 9)], absurd[(uint32_t)(random_unit() * 9)],
-                           absurd[(uint32_t)(random_unit() * 9)]);
+        cox__profile_learn(&p, &span, absurd[random_index(9)], absurd[random_index(9)], absurd[random_index(9)]);
         if (i % 7 == 0)
             cox__profile_reopen(&p, &span);
         if (i % 5 == 0)
@@ -290,7 +272,8 @@ static double settled_share(double sigma, double outliers, double launch)
     cox__reserve_init(&reserve);
     for (uint32_t frame = 0; frame < 1500; frame++) {
         double share = cox__reserve_share(&reserve);
-        double latest = fmax(jitter(sigma), jitter(sigma)) * (1 - share) * (random_unit() < outliers ? 5 : 1);
+        double latest = fmax(random_jitter(sigma), random_jitter(sigma)) * (1 - share) *
+                        (random_unit() < outliers ? 5 : 1);
         cox__reserve_learn(&reserve, share, 1, latest, launch);
     }
     return cox__reserve_share(&reserve);
@@ -298,7 +281,7 @@ static double settled_share(double sigma, double outliers, double launch)
 
 Test(reserve, grows_with_the_noise_and_with_outliers_and_shrinks_with_the_cost_of_launches)
 {
-    random_state = 29;
+    random_begin(29);
     double quiet = settled_share(0.01, 0, 0.003), usual = settled_share(0.05, 0, 0.003);
     double noisy = settled_share(0.25, 0, 0.003), outliers = settled_share(0.05, 0.02, 0.003);
     double dear = settled_share(0.05, 0.02, 0.1);
@@ -313,10 +296,10 @@ Test(reserve, survives_any_frame)
     static const double absurd[] = {0, 1, -1, 1e300, INFINITY, NAN, 0.999999};
     struct cox__reserve reserve;
     cox__reserve_init(&reserve);
-    random_state = 31;
+    random_begin(31);
     for (uint32_t i = 0; i < 10000; i++) {
-        cox__reserve_learn(&reserve, absurd[(uint32_t)(random_unit() * 7)], absurd[(uint32_t)(random_unit() * 7)],
-                           absurd[(uint32_t)(random_unit() * 7)], absurd[(uint32_t)(random_unit() * 7)]);
+        cox__reserve_learn(&reserve, absurd[random_index(7)], absurd[random_index(7)], absurd[random_index(7)],
+                           absurd[random_index(7)]);
         double share = cox__reserve_share(&reserve);
         cr_assert(share > 0 && share < 1);
     }

@@ -1,32 +1,11 @@
 /* The built-in policies: what each promises, on scripted measurements and on a small model of devices with jitter.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "random_jitter.h"
 #include <coxswain/sched.h>
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* xorshift64* with a fixed seed: every run sees the same jitter. */
-static uint64_t random_state = 1;
-
-static double random_unit(void)
-{
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (double)((random_state * 0x2545F4914F6CDD1Dull) >> 11) * 0x1p-53;
-}
-
-static uint32_t random_below(uint32_t bound)
-{
-    return (uint32_t)(random_unit() * bound);
-}
-
-static double jitter(double sigma)
-{
-    double u = random_unit() + 1e-18, v = random_unit();
-    return exp(sigma * sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
-}
 
 static const char *const policy_names[] = {"adaptive",   "ewma",   "chunks", "hguided",
                                            "last-frame", "mean10", "static", "single"};
@@ -90,31 +69,31 @@ Test(policies, always_give_a_split_under_random_views_lag_and_absurd_measurement
     static const uint64_t absurd[] = {0, 1, 2, 1000, 1000000, 1000000000, UINT64_MAX / 2, UINT64_MAX};
     for (uint32_t p = 0; p < POLICY_COUNT; p++) {
         const struct cox_policy *policy = cox_policy_at(p);
-        random_state = 1000 + p;
+        random_begin(1000 + p);
         for (uint32_t run = 0; run < 300; run++) {
             struct cox_sched_device devices[COX_DEVICES_MAX];
-            struct cox_sched_view view = {.device_count = 1 + random_below(run % 10 == 0 ? COX_DEVICES_MAX : 5),
+            struct cox_sched_view view = {.device_count = 1 + random_index(run % 10 == 0 ? COX_DEVICES_MAX : 5),
                                           .devices = devices,
-                                          .rows = 1 + random_below(run % 3 == 0 ? 40 : 5000),
-                                          .granule = 1 + random_below(run % 2 ? 1 : 40)};
+                                          .rows = 1 + random_index(run % 3 == 0 ? 40 : 5000),
+                                          .granule = 1 + random_index(run % 2 ? 1 : 40)};
             if (run % 4 == 0)
-                view.min_band_rows = random_below(view.rows + 10);
+                view.min_band_rows = random_index(view.rows + 10);
             if (run % 50 == 0)
-                view.rows = INT32_MAX - random_below(3);
+                view.rows = INT32_MAX - random_index(3);
             for (uint32_t d = 0; d < view.device_count; d++)
                 devices[d] = (struct cox_sched_device){.usable = true,
-                                                       .hint = random_below(4) ? random_unit() * 100
-                                                                               : (random_below(2) ? 0 : 1e300),
-                                                       .solo_ns = random_below(3) ? absurd[random_below(8)] : 0};
-            void *state = start(policy, &view, &(struct cox_policy_options){.device = random_below(2)});
+                                                       .hint = random_index(4) ? random_unit() * 100
+                                                                               : (random_index(2) ? 0 : 1e300),
+                                                       .solo_ns = random_index(3) ? absurd[random_index(8)] : 0};
+            void *state = start(policy, &view, &(struct cox_policy_options){.device = random_index(2)});
             struct cox_split late[3];
             for (uint32_t frame = 0; frame < 120; frame++) {
                 view.frame = frame;
-                if (random_below(8) == 0) {
-                    uint32_t d = random_below(view.device_count);
+                if (random_index(8) == 0) {
+                    uint32_t d = random_index(view.device_count);
                     devices[d].usable = !devices[d].usable;
-                    if (random_below(2))
-                        devices[random_below(view.device_count)].solo_ns = absurd[random_below(8)];
+                    if (random_index(2))
+                        devices[random_index(view.device_count)].solo_ns = absurd[random_index(8)];
                     bool none = true;
                     for (uint32_t i = 0; i < view.device_count; i++)
                         none &= !devices[i].usable;
@@ -130,13 +109,13 @@ Test(policies, always_give_a_split_under_random_views_lag_and_absurd_measurement
                     continue;
                 const struct cox_split *done = &late[(frame - 2) % 3];
                 for (uint32_t i = 0; i < done->band_count; i++) {
-                    struct cox_measurement m = {.frame = random_below(9) ? frame - 2 : random_below(UINT32_MAX),
-                                                .device = random_below(30) ? done->bands[i].device : 77,
+                    struct cox_measurement m = {.frame = random_index(9) ? frame - 2 : random_index(UINT32_MAX),
+                                                .device = random_index(30) ? done->bands[i].device : 77,
                                                 .first_row = done->bands[i].first_row,
-                                                .rows = random_below(30) ? done->bands[i].rows : 0,
-                                                .wall_ns = random_below(2) ? absurd[random_below(8)]
-                                                                           : random_below(1000000),
-                                                .kernel_ns = absurd[random_below(8)]};
+                                                .rows = random_index(30) ? done->bands[i].rows : 0,
+                                                .wall_ns = random_index(2) ? absurd[random_index(8)]
+                                                                           : random_index(1000000),
+                                                .kernel_ns = absurd[random_index(8)]};
                     policy->observe(state, &m);
                 }
             }
@@ -243,9 +222,9 @@ static void simulate(const char *name, const struct model *m, uint32_t frames, u
     const struct cox_policy *policy = cox_policy_find(name);
     struct cox_sched_device devices[MODEL_DEVICES];
     struct cox_sched_view view = {.rows = 1080, .granule = 8, .device_count = m->count, .devices = devices};
-    random_state = seed * 7919 + 17;
+    random_begin(seed * 7919 + 17);
     for (uint32_t d = 0; d < m->count; d++) {
-        double solo_ns = m->no_warmup ? 0 : model_ns(m, d, view.rows, 0, 1) * jitter(m->sigma);
+        double solo_ns = m->no_warmup ? 0 : model_ns(m, d, view.rows, 0, 1) * random_jitter(m->sigma);
         devices[d] = (struct cox_sched_device){.usable = true, .hint = 1, .solo_ns = (uint64_t)solo_ns};
     }
     void *state = start(policy, &view, NULL);
@@ -270,7 +249,7 @@ static void simulate(const char *name, const struct model *m, uint32_t frames, u
         for (uint32_t i = 0; i < split.band_count; i++) {
             const struct cox_band *band = &split.bands[i];
             double exact = model_ns(m, band->device, band->rows, frame, split.band_count);
-            double t = exact * jitter(m->sigma) * (random_unit() < m->outliers ? 5 : 1);
+            double t = exact * random_jitter(m->sigma) * (random_unit() < m->outliers ? 5 : 1);
             ns = fmax(ns, t);
             plain = fmax(plain, exact);
             measured[slot][i] = (struct cox_measurement){.frame = frame,
@@ -415,15 +394,15 @@ Test(ewma, does_not_move_for_one_outlier)
     struct cox_sched_view view = {.rows = 800, .granule = 8, .device_count = 2, .devices = devices};
     void *state = start(policy, &view, NULL);
     struct cox_split split;
-    random_state = 5;
+    random_begin(5);
     for (uint32_t frame = 0; frame < 60; frame++) {
         view.frame = frame;
         split_into(policy, state, &view, &split);
         if (frame >= 30)
             cr_assert_eq(split.reason, COX_REASON_KEPT, "frame %u", frame);
-        observe(policy, state, frame, 0, rows_of(&split, 0), 1e4 * rows_of(&split, 0) * jitter(0.02));
+        observe(policy, state, frame, 0, rows_of(&split, 0), 1e4 * rows_of(&split, 0) * random_jitter(0.02));
         observe(policy, state, frame, 1, rows_of(&split, 1),
-                1e4 * rows_of(&split, 1) * (frame == 40 ? 50 : jitter(0.02)));
+                1e4 * rows_of(&split, 1) * (frame == 40 ? 50 : random_jitter(0.02)));
     }
     free(state);
 }

@@ -1,24 +1,9 @@
 /* The minimiser of the frame time against exhaustive search, and its contract.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "random_jitter.h"
 #include <coxswain/sched.h>
 #include <criterion/criterion.h>
 #include <math.h>
-
-/* xorshift64* with a fixed seed: every run tests the same instances. */
-static uint64_t random_state;
-
-static uint32_t random_below(uint32_t bound)
-{
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (uint32_t)((random_state * 0x2545F4914F6CDD1Dull) >> 33) % bound;
-}
-
-static double random_unit(void)
-{
-    return random_below(1u << 30) / (double)(1u << 30);
-}
 
 struct instance {
     uint32_t rows, granule, min_band, count;
@@ -76,18 +61,18 @@ static void exhaust(const struct instance *in, uint32_t device, uint32_t left, u
 static struct instance random_instance(void)
 {
     static const uint32_t granules[] = {1, 1, 2, 3, 4, 5, 8};
-    struct instance in = {.granule = granules[random_below(7)], .count = 1 + random_below(4)};
+    struct instance in = {.granule = granules[random_index(7)], .count = 1 + random_index(4)};
     uint32_t most = in.granule == 1 ? (in.count == 4 ? 14 : 24) : 6 * in.granule + in.granule / 2;
-    in.rows = 1 + random_below(most);
-    if (random_below(2))
-        in.min_band = 1 + random_below(in.rows + 3);
-    bool whole_numbers = random_below(2); /* makes ties */
+    in.rows = 1 + random_index(most);
+    if (random_index(2))
+        in.min_band = 1 + random_index(in.rows + 3);
+    bool whole_numbers = random_index(2); /* makes ties */
     for (uint32_t d = 0; d < in.count; d++) {
         struct cox_cost *cost = &in.costs[d];
-        cost->usable = random_below(8) != 0;
-        cost->fixed_ns = whole_numbers ? random_below(20) : 40 * random_unit() * random_unit();
-        cost->ns_per_row = whole_numbers ? 1 + random_below(6) : 0.1 + 5 * random_unit();
-        if (random_below(10) == 0)
+        cost->usable = random_index(8) != 0;
+        cost->fixed_ns = whole_numbers ? random_index(20) : 40 * random_unit() * random_unit();
+        cost->ns_per_row = whole_numbers ? 1 + random_index(6) : 0.1 + 5 * random_unit();
+        if (random_index(10) == 0)
             cost->fixed_ns *= 20;
     }
     return in;
@@ -95,7 +80,7 @@ static struct instance random_instance(void)
 
 Test(waterfill, finds_the_least_frame_time_of_all_splits_on_20000_random_instances)
 {
-    random_state = 20261120;
+    random_begin(20261120);
     uint32_t without_device = 0, dropped = 0, bound = 0;
     for (uint32_t i = 0; i < 20000; i++) {
         struct instance in = random_instance();
@@ -128,10 +113,10 @@ Test(waterfill, finds_the_least_frame_time_of_all_splits_on_20000_random_instanc
 
 static struct instance large_instance(uint32_t min_band)
 {
-    struct instance in = {.rows = 4320 + random_below(40), .granule = 1 + random_below(16), .count = COX_DEVICES_MAX};
+    struct instance in = {.rows = 4320 + random_index(40), .granule = 1 + random_index(16), .count = COX_DEVICES_MAX};
     in.min_band = min_band;
     for (uint32_t d = 0; d < in.count; d++)
-        in.costs[d] = (struct cox_cost){.usable = random_below(10) != 0,
+        in.costs[d] = (struct cox_cost){.usable = random_index(10) != 0,
                                         .fixed_ns = 2e6 * random_unit() * random_unit(),
                                         .ns_per_row = 3e3 + 4e4 * random_unit()};
     return in;
@@ -139,7 +124,7 @@ static struct instance large_instance(uint32_t min_band)
 
 Test(waterfill, no_granule_can_move_to_an_earlier_end_with_32_devices)
 {
-    random_state = 7;
+    random_begin(7);
     for (uint32_t i = 0; i < 300; i++) {
         struct instance in = large_instance(0);
         uint32_t rows[COX_DEVICES_MAX];
@@ -163,9 +148,9 @@ Test(waterfill, no_granule_can_move_to_an_earlier_end_with_32_devices)
 
 Test(waterfill, a_minimum_band_binds_with_32_devices_too)
 {
-    random_state = 11;
+    random_begin(11);
     for (uint32_t i = 0; i < 60; i++) {
-        struct instance in = large_instance(200 + random_below(1200));
+        struct instance in = large_instance(200 + random_index(1200));
         uint32_t rows[COX_DEVICES_MAX], free_rows[COX_DEVICES_MAX];
         double ns = cox_waterfill(in.rows, in.granule, in.min_band, in.costs, in.count, rows);
         double relaxed = cox_waterfill(in.rows, in.granule, 0, in.costs, in.count, free_rows);
