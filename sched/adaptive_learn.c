@@ -103,15 +103,20 @@ static double common_factor(const struct cox__adaptive *state, const struct less
 {
     double ns = 0, predicted = 0, variance = 0, alike = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct cox__estimate *estimate = &state->devices[lessons[i].launch->device].estimate;
-        double jitter_ns = sqrt(estimate->variance * cox__most(1, estimate->unrest)) * lessons[i].surprise.ns;
         ns += lessons[i].sample.ns;
         predicted += lessons[i].surprise.ns;
-        variance += jitter_ns * jitter_ns;
     }
     if (!(predicted > 0))
         return 1;
-    double factor = ns / predicted, least = cox__most(ALL_LEAST, OFF * sqrt(variance) / predicted);
+    double factor = ns / predicted;
+    if (factor < 1 + ALL_LEAST && factor * (1 + ALL_LEAST) > 1)
+        return 1;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct cox__estimate *estimate = &state->devices[lessons[i].launch->device].estimate;
+        double jitter_ns = sqrt(estimate->variance * cox__most(1, estimate->unrest)) * lessons[i].surprise.ns;
+        variance += jitter_ns * jitter_ns;
+    }
+    double least = OFF * sqrt(variance) / predicted;
     if (factor < 1 + least && factor * (1 + least) > 1)
         return 1;
     uint32_t devices = 0;
