@@ -2,60 +2,14 @@
 # cox-lab sim: what it lists, prints, refuses and how it ends.   sh cli_lab_sim.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 set -u
-lab=$(cd "$1" && pwd)/cox-lab
-source=$(cd "$2" && pwd)
-if [ ! -x "$lab" ]; then
-    echo "skipped, because cox-lab is not built (Jansson or SQLite is missing)"
-    exit 77
-fi
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
+# shellcheck source=tests/lab.sh
+. "$(dirname "$0")/lab.sh"
+verb=sim
 
-ok() {
-    passed=$((passed + 1))
-}
-
-bad() {
-    failed=$((failed + 1))
-    echo "FAILED: $*"
-}
-
-# run STATUS NAME ARGS...: cox-lab sim
-run() {
-    expected=$1
-    what=$2
-    shift 2
-    "$lab" sim "$@" >"$work/out" 2>"$work/err" </dev/null
-    status=$?
-    if [ "$status" -eq "$expected" ]; then
-        ok
-    else
-        bad "$what: status $status instead of $expected"
-        sed 's/^/    err: /' "$work/err" | cut -c 1-300
-    fi
-}
-
-# shows FILE PATTERN
-shows() {
-    if grep -q -- "$2" "$work/$1"; then
-        ok
-    else
-        bad "$what: no '$2' in its $1:"
-        head -n 40 "$work/$1" | sed 's/^/    /' | cut -c 1-300
-    fi
-}
-
-# count FILE PATTERN NUMBER
+# count FILE PATTERN NUMBER: of lines.
 count() {
-    found=$(grep -c -- "$2" "$work/$1")
-    if [ "$found" -eq "$3" ]; then
-        ok
-    else
-        bad "$what: '$2' $found times instead of $3 in its $1"
-        head -n 40 "$work/$1" | sed 's/^/    /' | cut -c 1-300
-    fi
+    found=$(grep -cE -e "$2" "$work/$1")
+    if [ "$found" -eq "$3" ]; then pass; else fail "'$2' $found times instead of $3 in its $1"; fi
 }
 
 # --- list and help ---
@@ -102,7 +56,7 @@ for form in --csv --json --check; do
     shows err 'typo.json: bars: there is no policy "ewwma"'
     count out "" 0
 done
-[ -e "$work/r.db" ] && bad "a session database was made of nothing" || ok
+[ -e "$work/r.db" ] && fail "a session database was made of nothing" || pass
 
 # --- one scenario, three forms ---
 run 0 "a table" --scenario step-2 --policy last-frame,oracle --seeds 2
@@ -114,12 +68,12 @@ count out "" 5
 count out "^scenario,policy,seeds,first_seed,frames,frame_us,oracle_us,joules,mean,p99" 1
 count out "^step-2,last-frame,2,1,400,[0-9.]*,[0-9.]*,,1\.0[0-9]*," 1
 commas=$(sed 's/[^,]//g' "$work/out" | sort -u | wc -l)
-[ "$commas" -eq 1 ] && ok || bad "$what: lines of different length"
+[ "$commas" -eq 1 ] && pass || fail "lines of different length"
 cp "$work/out" "$work/first.csv"
 run 0 "CSV again" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --csv
-cmp -s "$work/out" "$work/first.csv" && ok || bad "the same seeds give another result"
+cmp -s "$work/out" "$work/first.csv" && pass || fail "the same seeds give another result"
 run 0 "other seeds" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --first-seed 3 --csv
-cmp -s "$work/out" "$work/first.csv" && bad "other seeds give the same result" || ok
+cmp -s "$work/out" "$work/first.csv" && fail "other seeds give the same result" || pass
 run 0 "JSON" --scenario step-2,energy-2 --policy last-frame,oracle --seeds 2 --json
 count out '"policy": "last-frame"' 2
 count out '"reconverged": null' 2
@@ -129,7 +83,7 @@ if command -v python3 >/dev/null; then
 data = json.load(open(sys.argv[1]))
 assert data["seeds"] == 2 and len(data["scenarios"]) == 2
 assert all(p["mean"] > 0.9 and p["refused"] == 0 for s in data["scenarios"] for p in s["policies"])' "$work/out" &&
-        ok || bad "$what: its JSON is not what it should be"
+        pass || fail "its JSON is not what it should be"
 fi
 run 0 "fewer frames, two in flight, nothing extra" --scenario outliers-2 --policy hguided --seeds 1 --frames 50 \
     --in-flight 2 --no-pool --no-shadow --no-backup --csv
@@ -161,8 +115,8 @@ run 3 "a p99 above another's" --scenario "$work/mine.json" --policy single,ewma 
 shows err "mine: single: p99 is .*, that of ewma is"
 run 0 "a p99 of a policy that does not run" --scenario "$work/mine.json" --policy single --check
 count err "leaves out the bars for 'ewma'" 1
-(cd "$work" && "$lab" sim --scenario mine.json --policy single >"$work/out" 2>"$work/err") && ok ||
-    bad "a file in the working folder is not found"
+(cd "$work" && "$lab" sim --scenario mine.json --policy single >"$work/out" 2>"$work/err") && pass ||
+    fail "a file in the working folder is not found"
 echo '{"rows": 10, "speed": 1}' >"$work/bad.json"
 run 1 "a file with an unknown key" --scenario "$work/bad.json"
 shows err "bad.json: the file: the key \"speed\" is not known here"
@@ -171,8 +125,7 @@ run 1 "a file with a NaN" --scenario "$work/bad.json"
 shows err "bad.json:2:"
 if [ -e /dev/full ]; then
     "$lab" sim --scenario step-2 --policy single --seeds 1 >/dev/full 2>"$work/err"
-    [ $? -eq 1 ] && ok || bad "a full disk is not noticed"
+    [ $? -eq 1 ] && pass || fail "a full disk is not noticed"
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+ended
