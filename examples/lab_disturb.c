@@ -119,6 +119,17 @@ bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *
     return true;
 }
 
+bool lab_disturbance_possible(const struct lab_disturbance *disturbance, char *why, size_t why_bytes)
+{
+    cpu_set_t usable;
+    if (disturbance->kind != LAB_HOG || sched_getaffinity(0, sizeof usable, &usable) != 0)
+        return true;
+    for (uint32_t c = 0; c < disturbance->cpu_count; c++)
+        if (!CPU_ISSET(disturbance->cpus[c], &usable))
+            return refuse(why, why_bytes, "CPU %d is none that this process may use", disturbance->cpus[c]);
+    return true;
+}
+
 /* --- Phases -------------------------------------------------------------------------------------------------------- */
 
 static void describe(const struct lab_disturbance *disturbances, uint32_t count, struct lab_phase *phase)
@@ -241,9 +252,9 @@ static bool prepare_hog(struct lab_disturber *disturber, uint32_t i, const uint1
             d->cpus[d->cpu_count++] = cpu;
         }
     int length = snprintf(disturber->notes[i], sizeof disturber->notes[i], "on CPU");
+    if (!lab_disturbance_possible(d, why, why_bytes))
+        return false;
     for (uint32_t c = 0; c < d->cpu_count; c++) {
-        if (!CPU_ISSET(d->cpus[c], &usable))
-            return refuse(why, why_bytes, "CPU %d is none that this process may use", d->cpus[c]);
         if (c < 16)
             length += snprintf(disturber->notes[i] + length, sizeof disturber->notes[i] - (size_t)length, "%s %d%s",
                                c ? "," : "", d->cpus[c], c == 15 ? " ..." : "");

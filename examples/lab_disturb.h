@@ -37,6 +37,9 @@ const char *lab_disturb_kind_name(enum lab_disturb_kind kind);
 /* False with a sentence in `why`. */
 bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *why, size_t why_bytes);
 
+/* Whether the CPUs that it names may be used by this process: what can be told before anything is opened. */
+bool lab_disturbance_possible(const struct lab_disturbance *disturbance, char *why, size_t why_bytes);
+
 /* A stretch of frames during which nothing starts or ends. */
 struct lab_phase {
     uint64_t first_frame, end_frame;

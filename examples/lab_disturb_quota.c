@@ -159,6 +159,21 @@ static bool open_below(struct lab_quota *quota, const char *parent)
     return false;
 }
 
+void lab_quota_tidy(const char *root)
+{
+    for (int version = 2; version >= 1; version--) {
+        char home[PATH_BYTES];
+        if (!find_home(root ? root : "", version == 2, home))
+            continue;
+        remove_left_over(home);
+        char *slash = strrchr(home, '/');
+        if (slash)
+            *slash = '\0';
+        if (slash)
+            remove_left_over(home);
+    }
+}
+
 bool lab_quota_open(const char *root, struct lab_quota **out, char *why, size_t why_bytes)
 {
     struct lab_quota *quota = calloc(1, sizeof *quota);

@@ -21,7 +21,10 @@ const char *lab_quota_group(const struct lab_quota *quota);
 bool lab_quota_set(struct lab_quota *quota, double processors, char *why, size_t why_bytes);
 
 /* Moves the process back and removes the group; sets to NULL, NULL is accepted. A process that was killed leaves its group
- * behind, empty: the next lab_quota_open removes it. */
+ * behind, empty: */
 void lab_quota_close(struct lab_quota **quota);
+
+/* Removes the groups of processes that are no more, where a group of this process would be. `root` as above. */
+void lab_quota_tidy(const char *root);
 
 #endif

@@ -184,15 +184,20 @@ static void fill(const struct lab_kernel *kernel, void *data, size_t bytes, uint
     }
 }
 
-/* Whether this machine has so much memory at all. */
-static bool fits(const struct lab_kernel *kernel, double *gigabytes)
+double lab_kernel_gigabytes(const struct lab_kernel *kernel)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
     double bytes = 0;
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
         bytes += (double)kernel->bytes[b] * kernel->params.lanes * kernel->params.slots;
-    *gigabytes = bytes / 1e9;
-    return pages <= 0 || page_bytes <= 0 || bytes < 0.75 * (double)pages * (double)page_bytes;
+    return bytes / 1e9;
+}
+
+/* Whether this machine has so much memory at all. */
+static bool fits(const struct lab_kernel *kernel)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    return pages <= 0 || page_bytes <= 0 ||
+           1e9 * lab_kernel_gigabytes(kernel) < 0.75 * (double)pages * (double)page_bytes;
 }
 
 static cox_status make_buffers(struct lab_kernel *kernel)
@@ -233,10 +238,9 @@ bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *param
                                                            : describe_work(kernel);
     if (status == COX_OK && params->delayed)
         add_delay(kernel);
-    double gigabytes = 0;
-    if (status == COX_OK && !fits(kernel, &gigabytes)) {
+    if (status == COX_OK && !fits(kernel)) {
         snprintf(why, why_bytes, "%s, %u x %u: %.1f GB of frames do not fit into this machine's memory",
-                 kinds[params->kind].name, kernel->params.columns, kernel->params.rows, gigabytes);
+                 kinds[params->kind].name, kernel->params.columns, kernel->params.rows, lab_kernel_gigabytes(kernel));
         lab_kernel_close(&kernel);
         return false;
     }

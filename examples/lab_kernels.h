@@ -32,6 +32,9 @@ bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *param
                      size_t why_bytes);
 void lab_kernel_close(struct lab_kernel **kernel);
 
+/* What its buffers take of the machine's memory. */
+double lab_kernel_gigabytes(const struct lab_kernel *kernel);
+
 uint32_t lab_kernel_columns(const struct lab_kernel *kernel);
 uint32_t lab_kernel_rows(const struct lab_kernel *kernel);
 

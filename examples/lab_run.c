@@ -10,6 +10,7 @@
 #include "common/quiet.h"
 #include "lab.h"
 #include "lab_disturb_cpus.h"
+#include "lab_disturb_quota.h"
 #include "lab_energy.h"
 #include "lab_plain.h"
 #include "lab_store.h"
@@ -497,6 +498,22 @@ static bool wants(const struct lab_run_options *options, enum lab_disturb_kind k
     return false;
 }
 
+static bool cannot_disturb(const struct lab_disturbance *disturbance, const char *why)
+{
+    return lab_fail("--disturb %s: %s; with --fallback-delay MICROSECONDS device 0 would be delayed instead",
+                    disturbance->text, why);
+}
+
+/* What can be refused before a device is opened is. */
+static bool can_disturb(const struct lab_run_options *options)
+{
+    char why[320];
+    for (uint32_t i = 0; i < options->disturbance_count && options->fallback_us <= 0; i++)
+        if (!lab_disturbance_possible(&options->disturbances[i], why, sizeof why))
+            return cannot_disturb(&options->disturbances[i], why);
+    return true;
+}
+
 static bool prepare_disturbances(struct run *run)
 {
     const struct lab_run_options *options = run->options;
@@ -509,8 +526,7 @@ static bool prepare_disturbances(struct run *run)
             gpu = &run->devices[d];
     while (!is_over(run) && !lab_disturber_prepare(run->disturber, cpus, cpu_count, gpu, &which, why, sizeof why)) {
         if (options->fallback_us <= 0)
-            return lab_fail("--disturb %s: %s; with --fallback-delay MICROSECONDS device 0 would be delayed instead",
-                            options->disturbances[which].text, why);
+            return cannot_disturb(&options->disturbances[which], why);
         lab_fail("--disturb %s: %s; device 0 is delayed by %g us instead", options->disturbances[which].text, why,
                  options->fallback_us);
         lab_disturber_drop(run->disturber, which);
@@ -653,7 +669,8 @@ static void print_head(const struct run *run)
            lab_kernel_rows(run->kernel));
     if (lab_kernel_has_work(run->kernel))
         printf(", %" PRId32 " rounds in each item, device 1 %u times", lab_kernel_work(run->kernel), options->ratio);
-    printf("; %" PRIu64 " frames of each policy, %u in flight\n", options->frames, options->in_flight);
+    printf("; %" PRIu64 " frames of each policy, %u in flight; %.2f GB of frames in memory\n", options->frames,
+           options->in_flight, lab_kernel_gigabytes(run->kernel));
     for (uint32_t i = 0; i < options->disturbance_count; i++)
         printf("disturbance: %s, %s%s\n", options->disturbances[i].text, run->artificial[i] ? "" : "real, ",
                run->notes[i][0] ? lab_plain(run->notes[i], texts[0], sizeof texts[0]) : "for the whole process");
@@ -763,6 +780,9 @@ static int run_all(struct run *run)
     const struct lab_run_options *options = run->options;
     char why[600];
     bool met = false;
+    lab_quota_tidy(NULL); /* of runs that were killed */
+    if (!can_disturb(options))
+        return LAB_BAD;
     if (!lab_disturber_start(options->disturbances, options->disturbance_count, &run->disturber, why, sizeof why) ||
         !lab_store_open(options->output, &run->store, why, sizeof why)) {
         lab_fail("%s", why);

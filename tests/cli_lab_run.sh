@@ -125,6 +125,7 @@ shows out "oracle .* rows 96 of 96"
 shows out "phase 0: frames 0 to 11, undisturbed"
 shows out "energy: not measured"
 shows out "run 1"
+shows out "0.00 GB of frames in memory"
 holds "SELECT finished, kernel, columns, rows, frames, in_flight FROM run" "1|tonemap|64|96|12|1"
 holds "SELECT count(*) FROM frame JOIN session USING(session) WHERE kind = 'policy'" 12
 holds "SELECT count(*) FROM reference WHERE ns > 0 AND frames > 0" 2
@@ -231,6 +232,9 @@ run 1 "delays of two devices" $two --disturb delay=0,100@4:8 --disturb delay=1,1
 run 1 "a hog on a CPU that is not there" $two --disturb hog=1023@4:8
 shows err "CPU 1023"
 shows err "fallback-delay"
+# shellcheck disable=SC2086
+run 1 "a hog on such a CPU, before anything is made" $two -o "$work/early.db" --disturb hog=1023@4:8
+if [ ! -e "$work/early.db" ]; then pass; else fail "a database was made"; fi
 # shellcheck disable=SC2086
 run 0 "the fallback" $two --policy ewma --disturb hog=1023@4:8 --fallback-delay 500
 shows err "device 0 is delayed"

@@ -320,6 +320,20 @@ Test(lab_disturb_quota, refuses_where_there_are_no_groups)
     cr_assert_not_null(strstr(why, "not given to groups"), "%s", why);
     snprintf(path, sizeof path, "%s/group/mine/coxswain-lab-%d", root, (int)getpid());
     cr_assert_neq(access(path, F_OK), 0, "the group was left behind");
+
+    /* Groups of processes that are no more go, whoever comes next; those of others stay. */
+    char gone[2][128], stays[128];
+    pid_t dead = fork();
+    if (dead == 0)
+        _exit(0);
+    cr_assert_eq(waitpid(dead, NULL, 0), dead);
+    snprintf(gone[0], sizeof gone[0], "%s/group/mine/coxswain-lab-%d", root, (int)dead);
+    snprintf(gone[1], sizeof gone[1], "%s/group/coxswain-lab-%d", root, (int)dead);
+    snprintf(stays, sizeof stays, "%s/group/mine/coxswain-lab-%d", root, (int)getppid());
+    cr_assert(mkdir(gone[0], 0755) == 0 && mkdir(gone[1], 0755) == 0 && mkdir(stays, 0755) == 0);
+    lab_quota_tidy(root);
+    cr_assert(access(gone[0], F_OK) != 0 && access(gone[1], F_OK) != 0);
+    cr_assert_eq(access(stays, F_OK), 0);
     snprintf(path, sizeof path, "rm -rf %s", root);
     cr_assert_eq(system(path), 0);
 }
