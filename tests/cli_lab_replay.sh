@@ -3,48 +3,8 @@
 # interrupted recording is kept.   sh cli_lab_replay.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 set -u
-lab=$(cd "$1" && pwd)/cox-lab
-source=$2
-if [ ! -x "$lab" ]; then
-    echo "skipped, because cox-lab is not built"
-    exit 77
-fi
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
-what=
-
-pass() {
-    passed=$((passed + 1))
-}
-
-fail() {
-    failed=$((failed + 1))
-    echo "FAILED: $what: $1"
-    sed 's/^/    out: /' "$work/out" | head -n 20 | cut -c 1-300
-    sed 's/^/    err: /' "$work/err" | head -n 20 | cut -c 1-300
-}
-
-# run STATUS NAME ARGS...
-run() {
-    expected=$1
-    what=$2
-    shift 2
-    "$lab" "$@" >"$work/out" 2>"$work/err" </dev/null
-    status=$?
-    if [ "$status" -eq "$expected" ]; then pass; else fail "status $status instead of $expected"; fi
-}
-
-# shows FILE PATTERN
-shows() {
-    if grep -qE -- "$2" "$work/$1"; then pass; else fail "no '$2' in its $1"; fi
-}
-
-# lacks FILE PATTERN
-lacks() {
-    if grep -qE -- "$2" "$work/$1"; then fail "'$2' in its $1"; else pass; fi
-}
+# shellcheck source=tests/lab.sh
+. "$(dirname "$0")/lab.sh"
 
 run 2 "no database" replay
 shows err "one session database is needed"
@@ -207,5 +167,4 @@ if [ "${after:-0}" -ge "$frames" ]; then pass; else fail "$after frames instead 
 if [ "$(sqlite3 "$work/killed.db" 'PRAGMA quick_check; SELECT max(finished) FROM run')" = "ok
 0" ]; then pass; else fail "damaged, or finished"; fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+ended

@@ -3,54 +3,16 @@
 #   sh cli_lab_report.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 set -u
-lab=$(cd "$1" && pwd)/cox-lab
-source_dir=$(cd "$2" && pwd)
-[ -x "$lab" ] || { echo "skipped: cox-lab is not built"; exit 77; }
+# shellcheck source=tests/lab.sh
+. "$(dirname "$0")/lab.sh"
+verb=report
 command -v sqlite3 >/dev/null || { echo "skipped: there is no sqlite3 program"; exit 77; }
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-passed=0
-failed=0
 
-pass() {
-    passed=$((passed + 1))
-}
-
-fail() {
-    failed=$((failed + 1))
-    echo "FAILED: $*"
-}
-
-# run STATUS NAME ARGS...: cox-lab report ARGS
-run() {
-    expected=$1
-    what=$2
-    shift 2
-    "$lab" report "$@" >out 2>err </dev/null
-    status=$?
-    if [ "$status" -eq "$expected" ]; then
-        pass
-    else
-        fail "$what: status $status instead of $expected"
-        sed 's/^/    err: /' err | cut -c 1-300
-    fi
-}
-
-# shows FILE PATTERN
-shows() {
-    if grep -qE -e "$2" "$1"; then
-        pass
-    else
-        fail "$what: no '$2' in $1"
-        head -c 600 "$1" | sed 's/^/    /'
-    fi
-}
-
-# lacks FILE PATTERN
+# lacks FILE PATTERN: in whatever case
 lacks() {
     if grep -qaiE -e "$2" "$1"; then
-        fail "$what: '$2' in $1: $(grep -oaiE -e ".{0,60}$2.{0,60}" "$1" | head -n 2)"
+        fail "'$2' in $1: $(grep -oaiE -e ".{0,60}$2.{0,60}" "$1" | head -n 2)"
     else
         pass
     fi
@@ -62,7 +24,7 @@ count() {
     if [ "$found" -eq "$3" ]; then
         pass
     else
-        fail "$what: '$2' $found times instead of $3 in $1"
+        fail "'$2' $found times instead of $3 in $1"
     fi
 }
 
@@ -73,9 +35,9 @@ refused() {
     echo "an older report" >refused/report.html
     run 1 "$1" "$3" -o refused/report.html
     shows err "$2"
-    [ "$(wc -l <err)" -eq 1 ] && pass || fail "$what: more than one line on stderr"
-    [ "$(cat refused/report.html)" = "an older report" ] && pass || fail "$what: an older report was touched"
-    [ "$(ls -A refused | wc -l)" -eq 1 ] && pass || fail "$what: left behind: $(ls -A refused)"
+    [ "$(wc -l <err)" -eq 1 ] && pass || fail "more than one line on stderr"
+    [ "$(cat refused/report.html)" = "an older report" ] && pass || fail "an older report was touched"
+    [ "$(ls -A refused | wc -l)" -eq 1 ] && pass || fail "left behind: $(ls -A refused)"
 }
 
 # --- A session to report on ------------------------------------------------------------------------------------------
@@ -113,10 +75,10 @@ shows err 'nowhere/report.html: cannot be written'
 # well_formed FILE
 well_formed() {
     if command -v xmllint >/dev/null; then
-        xmllint --noout "$1" 2>xml.err && pass || fail "$what: not well-formed: $(head -n 3 xml.err)"
+        xmllint --noout "$1" 2>xml.err && pass || fail "not well-formed: $(head -n 3 xml.err)"
     elif command -v python3 >/dev/null; then
         python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$1" 2>xml.err && pass ||
-            fail "$what: not well-formed: $(tail -n 1 xml.err)"
+            fail "not well-formed: $(tail -n 1 xml.err)"
     else
         echo "without a look at the page's form: neither xmllint nor python3"
     fi
@@ -218,7 +180,7 @@ FROM row r ORDER BY (SELECT mean_ms FROM row w WHERE w.session = r.session AND w
 SQL
 sqlite3 -readonly session.db <rows.sql >rows.sql.txt 2>sql.err || fail "the figures' SQL: $(cat sql.err)"
 what="the figures"
-[ "$(wc -l <rows.sql.txt)" -eq 24 ] && pass || fail "$what: $(wc -l <rows.sql.txt) rows from SQL instead of 24"
+[ "$(wc -l <rows.sql.txt)" -eq 24 ] && pass || fail "$(wc -l <rows.sql.txt) rows from SQL instead of 24"
 # A figure that lies on the edge between two roundings may fall on either side: the last digit may differ by one.
 awk -F';' 'NR == FNR { rows[FNR] = $0; next }
     { n = split(rows[FNR], a, ";"); bad = n != NF
@@ -231,7 +193,7 @@ awk -F';' 'NR == FNR { rows[FNR] = $0; next }
       }
       if (bad) { print "    page: " rows[FNR]; print "    SQL:  " $0; failed = 1 } }
     END { exit failed || NR != 2 * FNR }' rows.html.txt rows.sql.txt >differ.txt && pass ||
-    { fail "$what are not those of SQL"; head -n 12 differ.txt; }
+    { fail "not those of SQL"; head -n 12 differ.txt; }
 
 # The regret at the end of the chart, and the reasons with their counts.
 what="regret"
@@ -242,7 +204,7 @@ shows session.html "<title>Regret over time</title>.*last-frame $(cat regret.txt
 what="reasons"
 sqlite3 -readonly -separator ';' session.db "SELECT r.text, count(*) FROM frame f JOIN reason r USING (reason) WHERE session =
     (SELECT session FROM session WHERE policy = 'adaptive') GROUP BY reason" >reasons.txt
-[ "$(wc -l <reasons.txt)" -ge 2 ] && pass || fail "$what: only $(wc -l <reasons.txt) of them"
+[ "$(wc -l <reasons.txt)" -ge 2 ] && pass || fail "only $(wc -l <reasons.txt) of them"
 sed -n '/<h3>.*adaptive<\/h3>/,/<\/section>/p' session.html >adaptive.html
 while IFS=';' read -r text frames; do
     shows adaptive.html "<th scope=\"row\">$text</th><td>$frames</td>"
@@ -260,7 +222,7 @@ cp session.db version.db
 sqlite3 version.db 'PRAGMA user_version = 2' >version.out
 refused "another version" 'version' version.db
 refused "a folder" 'refused' refused
-sqlite3 new.db <"$source_dir/examples/lab_schema.sql" >new.out
+sqlite3 new.db <"$source/examples/lab_schema.sql" >new.out
 refused "no run" 'no run yet' new.db
 cp session.db frameless.db
 sqlite3 frameless.db "DELETE FROM frame; DELETE FROM band"
@@ -354,7 +316,7 @@ for change in "UPDATE frame SET period_ns = 1" "UPDATE frame SET period_ns = 900
     run 0 "$change" odd.db
     well_formed odd.html
     lacks odd.html '(>|[^a-z-])(nan|inf)([^a-z]|$)'
-    [ "$(wc -c <odd.html)" -lt 1000000 ] && pass || fail "$what: the page has $(wc -c <odd.html) bytes"
+    [ "$(wc -c <odd.html)" -lt 1000000 ] && pass || fail "the page has $(wc -c <odd.html) bytes"
 done
 
 # --- While it grows, and after the recorder was killed ---------------------------------------------------------------
@@ -385,7 +347,7 @@ run 0 "frames of no time" zero.db
 lacks zero.html '(>|[^a-z-])-?(nan|inf)([^a-z]|$)'
 
 # --- Many frames -----------------------------------------------------------------------------------------------------
-sqlite3 large.db <"$source_dir/examples/lab_schema.sql" >large.out
+sqlite3 large.db <"$source/examples/lab_schema.sql" >large.out
 sqlite3 large.db <<'SQL'
 PRAGMA synchronous = OFF;
 BEGIN;
@@ -407,7 +369,7 @@ COMMIT;
 SQL
 run 0 "ten policies of ten thousand frames" large.db
 well_formed large.html
-[ "$(wc -c <large.html)" -lt 2000000 ] && pass || fail "$what: the page has $(wc -c <large.html) bytes"
+[ "$(wc -c <large.html)" -lt 2000000 ] && pass || fail "the page has $(wc -c <large.html) bytes"
 shows large.html '<td>10000</td>'
 shows large.html '<p class="busy"><strong>The machine was busy: other programs used 1.25 processors'
 shows large.html 'Other programs</dt><dd>used 1.25 processors'
@@ -488,10 +450,10 @@ laid_out() {
         --virtual-time-budget=5000 --dump-dom "file://$work/frame.html" >dom.txt 2>chromium.err
     for fact in "charts=$4" "kinds=$5" wide=false text=true marks=true dark="$([ "$3" = dark ] && echo true || echo false)" \
         outside=0 overlaps=0; do
-        grep -q -- "$fact\$" dom.txt && pass || fail "$what: not $fact: $(sed -n '/charts=/,$p' dom.txt | tr '\n' ' ' | cut -c 1-300)"
+        grep -q -- "$fact\$" dom.txt && pass || fail "not $fact: $(sed -n '/charts=/,$p' dom.txt | tr '\n' ' ' | cut -c 1-300)"
     done
     letters=$(sed -n 's/^letters=//p' dom.txt)
-    [ "${letters:-0}" -ge "$6" ] && pass || fail "$what: letters of ${letters:-no} pixels"
+    [ "${letters:-0}" -ge "$6" ] && pass || fail "letters of ${letters:-no} pixels"
 }
 cp session.db names.db
 sqlite3 names.db "UPDATE session SET policy = 'adaptive:no-pool' WHERE policy = 'mean10'; UPDATE session SET policy = 'a policy of my
@@ -510,8 +472,7 @@ laid_out large.html 1280 light 13 wide 12
 what="a screenshot"
 browse --enable-logging=stderr --window-size=1280,1600 --screenshot="$work/shot.png" "file://$work/session.html" \
     >chromium.out 2>chromium.err
-[ -s shot.png ] && pass || fail "$what: none was made"
+[ -s shot.png ] && pass || fail "none was made"
 lacks chromium.err 'Refused to|net::ERR|Uncaught'
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+ended
