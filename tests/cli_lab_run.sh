@@ -3,10 +3,9 @@
 # outlives it. Its bars on time are for a quiet machine, not for a test.   sh cli_lab_run.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 set -u
-lab=$(cd "$1" && pwd)/cox-lab
-[ -x "$lab" ] || { echo "skipped, because cox-lab is not built"; exit 77; }
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/lab.sh
+. "$(dirname "$0")/lab.sh"
+verb=run
 unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE POCL_DEVICES POCL_AFFINITY
 # Where a single vendor file is named instead of a folder, no other platform is wanted.
 only=
@@ -16,34 +15,6 @@ if [ -f "${OCL_ICD_VENDORS:-}" ]; then
 fi
 # shellcheck source=tests/setups.sh
 . "$2/tests/setups.sh"
-passed=0
-failed=0
-
-pass() {
-    passed=$((passed + 1))
-}
-
-fail() { # TEXT
-    failed=$((failed + 1))
-    echo "FAILED: $what: $1"
-    sed 's/^/    out: /' "$work/out" | tail -n 30 | cut -c 1-300
-    sed 's/^/    err: /' "$work/err" | tail -n 10 | cut -c 1-300
-}
-
-# run STATUS NAME ARGS...
-run() {
-    expected=$1
-    what=$2
-    shift 2
-    "$lab" run "$@" >"$work/out" 2>"$work/err" </dev/null
-    status=$?
-    if [ "$status" -eq "$expected" ]; then pass; else fail "status $status instead of $expected"; fi
-}
-
-# shows FILE PATTERN
-shows() {
-    if grep -q -- "$2" "$work/$1"; then pass; else fail "no '$2' in its $1"; fi
-}
 
 # holds QUERY RESULT: what the database says
 holds() {
@@ -388,5 +359,4 @@ else
     echo "skipped, because sqlite3 is missing: what an interrupted run leaves"
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+ended
