@@ -10,7 +10,8 @@ if [ ! -x "$lab" ]; then
 fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-: >"$work/out" >"$work/err"
+: >"$work/out"
+: >"$work/err"
 verb=
 what=
 passed=0
