@@ -127,6 +127,7 @@ struct cox_band_report {
     uint32_t rows;
     uint32_t attempt;   /* 0 = first; > 0 = re-run after a failure elsewhere */
     cox_status status;  /* not COX_OK: it failed, and a later attempt at its rows follows */
+    bool on_demand;     /* handed out while the frame ran */
     uint64_t submit_ns; /* when the scheduler began to enqueue it */
     uint64_t end_ns;    /* observed completion */
     uint64_t wall_ns;   /* as in cox_measurement */
@@ -135,7 +136,6 @@ struct cox_band_report {
     uint64_t copy_in_ns; /* staged: the device's own profile of the copies; else 0 */
     uint64_t copy_out_ns;
     uint64_t predicted_ns; /* what the policy expected wall_ns to be; 0 = it did not say */
-    bool on_demand;        /* handed out while the frame ran */
 };
 
 /* What one frame cost. Valid during the call only. */
