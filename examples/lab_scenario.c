@@ -1,6 +1,7 @@
 /* Reading scenario files. Everything that a file can say is bounded, so that no small file takes gigabytes or hours.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab_scenario.h"
+#include "lab_plain.h"
 #include "lab_strict_fp.h"
 #include "lab_texts.h"
 
@@ -538,8 +539,10 @@ struct lab_scenario *lab_scenario_parse(const char *text, size_t bytes, const ch
     json_error_t error;
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
+        char plain[4 * JSON_ERROR_TEXT_LENGTH]; /* it quotes the file, line feeds and all */
         if (why && why_bytes > 0)
-            snprintf(why, why_bytes, "%s:%d:%d: %s", file, error.line, error.column, error.text);
+            snprintf(why, why_bytes, "%s:%d:%d: %s", file, error.line, error.column,
+                     lab_plain(error.text, plain, sizeof plain));
         return NULL;
     }
     struct lab_scenario *scenario = calloc(1, sizeof *scenario);
