@@ -77,7 +77,7 @@ double cox__estimate_learn(struct cox__estimate *estimate, const struct cox__sam
  * the drift, and a run of them opens the scale again; then true. */
 bool cox__estimate_trend(struct cox__estimate *estimate, double deviations, bool rows_change);
 
-/* The device is not what it was: the scale is whatever makes this launch right. / */
+/* The device is not what it was: the scale is whatever makes this launch right. */
 void cox__estimate_jump(struct cox__estimate *estimate, const struct cox__sample *sample, double sd);
 
 #endif

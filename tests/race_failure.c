@@ -1,21 +1,13 @@
 /* Devices fail while several threads submit, until none is left: every accepted frame still gets its one callback, blocked
  * submitters come back, and the log may be written from several threads. A plain program, to be run under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "check.h"
 #include "fake_rig.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { THREADS = 4, ROUNDS = 60, ROWS = 32, COLUMNS = 16 };
-
-#define CHECK(condition)                                                    \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                        \
-        }                                                                   \
-    } while (0)
 
 struct shared {
     struct rig *rig;

@@ -1,6 +1,7 @@
 /* Many threads submit to sessions whose policy leaves rows to be handed out while frames run and wishes for shadows; a device
  * is lost on the way, sessions are destroyed with a shadow under way. A plain program, to be run under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "check.h"
 #include "fake_rig.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -9,14 +10,6 @@
 #include <string.h>
 
 enum { THREADS = 3, ROUNDS = 12, FRAMES = 60, ROWS = 64, COLUMNS = 16 };
-
-#define CHECK(condition)                                                    \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                        \
-        }                                                                   \
-    } while (0)
 
 /* ---- a policy of chance ---- */
 

@@ -1,6 +1,7 @@
 /* Sessions, buffers and runtimes come and go on several threads at once; sessions are destroyed with frames in flight. A
  * plain program, to be run under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "check.h"
 #include "fake_rig.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,14 +9,6 @@
 #include <stdlib.h>
 
 enum { THREADS = 4, ROUNDS = 80, ROWS = 32, COLUMNS = 16, FRAMES = 5 };
-
-#define CHECK(condition)                                                    \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                        \
-        }                                                                   \
-    } while (0)
 
 static const struct fake_params devices = {
     .device_count = 2,

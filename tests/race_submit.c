@@ -1,6 +1,7 @@
 /* Many threads submit to the same sessions at once, wait for their own frames and look at them. A plain program, to be run
  * under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "check.h"
 #include "fake_rig.h"
 #include <pthread.h>
 #include <semaphore.h>
@@ -10,14 +11,6 @@
 #include <string.h>
 
 enum { THREADS = 4, SESSIONS = 3, FRAMES = 400, ROWS = 40, COLUMNS = 16 };
-
-#define CHECK(condition)                                                    \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                        \
-        }                                                                   \
-    } while (0)
 
 struct stream {
     cox_session *session;

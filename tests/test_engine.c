@@ -1,8 +1,7 @@
 /* The way of a frame through the engine: order, completeness, contents, on scripted devices with a virtual clock.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine.h"
-#include "fake_rig.h"
-#include <criterion/criterion.h>
+#include "rig_play.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +28,6 @@ static const struct fake_params trio = {
                  .copy_in_ns_per_row = 1e3,
                  .copy_out_ns_per_row = 1e3}},
 };
-
-#define END(rig) cr_assert_str_empty(rig_end(&(rig)))
 
 static void check_callbacks(struct rig *rig, uint32_t frames, cox_status status)
 {

@@ -1,14 +1,11 @@
 /* Rows that the policy hands out while the frame runs, on scripted devices with a virtual clock.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine.h"
-#include "fake_rig.h"
-#include <criterion/criterion.h>
+#include "rig_play.h"
 #include <stdlib.h>
 #include <string.h>
 
 TestSuite(engine_pool, .timeout = 120);
-
-#define END(rig) cr_assert_str_empty(rig_end(&(rig)))
 
 /* ---- a policy on cue ---- */
 
@@ -246,19 +243,9 @@ static void submit(struct scene *scene, uint32_t index)
     cr_assert_eq(rig_submit(scene->frames, scene->session, index, false), COX_OK, "%s", rig_log(scene->rig));
 }
 
-/* Frames `from` to `to` - 1, three at a time, all of which must come out right. */
 static void play(struct scene *scene, uint32_t from, uint32_t to)
 {
-    for (uint32_t i = from; i < to; i += 3) {
-        for (uint32_t k = 0; k < 3; k++)
-            submit(scene, i + k);
-        cox_session_wait(scene->session);
-        for (uint32_t k = 0; k < 3; k++) {
-            cr_assert_eq(rig_done_status(scene->rig, i + k), COX_OK);
-            cr_assert_str_empty(rig_check(scene->frames, i + k));
-        }
-    }
-    cr_assert_eq(rig_done_count(scene->rig), to);
+    rig_play(scene->rig, scene->frames, scene->session, from, to);
 }
 
 static void scene_end(struct scene *scene)

@@ -1,15 +1,12 @@
 /* What session creation and submission refuse, and that the log says why.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "fake_rig.h"
-#include <criterion/criterion.h>
+#include "rig_play.h"
 #include <stdlib.h>
 #include <string.h>
 
 TestSuite(engine_refuse, .timeout = 60);
 
 static const struct fake_params pair = {.device_count = 2, .devices = {{.ns_per_row = 1e3}, {.ns_per_row = 1e3}}};
-
-#define END(rig) cr_assert_str_empty(rig_end(&(rig)))
 
 /* A valid session of each contract, for a test to spoil. */
 struct recipe {

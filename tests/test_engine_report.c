@@ -1,7 +1,6 @@
 /* What the engine tells of its frames: reports, warm-up runs, what the policy observes.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "fake_rig.h"
-#include <criterion/criterion.h>
+#include "rig_play.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +20,6 @@ static const struct fake_params trio = {
 };
 
 static const uint32_t thirds[][2] = {{2, 30}, {0, 20}, {1, 40}};
-
-#define END(rig) cr_assert_str_empty(rig_end(&(rig)))
 
 Test(engine_report, every_frame_is_reported_with_consistent_times)
 {

@@ -1,15 +1,12 @@
 /* Shadows: bands done once more on copies, beside the frame, to measure a device. On scripted devices with a virtual clock.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine.h"
-#include "fake_rig.h"
-#include <criterion/criterion.h>
+#include "rig_play.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 TestSuite(engine_shadow, .timeout = 120);
-
-#define END(rig) cr_assert_str_empty(rig_end(&(rig)))
 
 /* ---- a policy that wishes for a shadow in every frame ---- */
 
@@ -119,16 +116,7 @@ static struct scene scene_new(const struct fake_params *params, struct cox_band 
 
 static void play(struct scene *scene, uint32_t from, uint32_t to)
 {
-    for (uint32_t i = from; i < to; i += 3) {
-        for (uint32_t k = 0; k < 3; k++)
-            cr_assert_eq(rig_submit(scene->frames, scene->session, i + k, false), COX_OK, "%s", rig_log(scene->rig));
-        cox_session_wait(scene->session);
-        for (uint32_t k = 0; k < 3; k++) {
-            cr_assert_eq(rig_done_status(scene->rig, i + k), COX_OK);
-            cr_assert_str_empty(rig_check(scene->frames, i + k));
-        }
-    }
-    cr_assert_eq(rig_done_count(scene->rig), to);
+    rig_play(scene->rig, scene->frames, scene->session, from, to);
 }
 
 static void scene_end(struct scene *scene)
