@@ -63,15 +63,11 @@ void cox__adaptive_factors(const struct cox__adaptive *state, uint32_t devices, 
             factors[d] = alone_of(state, d) * (known ? set->slower[d] : 1);
 }
 
-/* When a frame would be done by these devices, or with `at_best` at the earliest: each as fast as alone; negative = never. */
-static double set_ns(const struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t devices,
-                     bool at_best)
+/* When a frame would be done by these devices, each slower than its model says by a factor; negative = never. */
+static double level_ns(const struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t devices,
+                       const double *factors)
 {
     struct cox__runner runners[COX_DEVICES_MAX];
-    double factors[COX_DEVICES_MAX];
-    cox__adaptive_factors(state, devices, factors);
-    for (uint32_t d = 0; at_best && d < view->device_count; d++)
-        factors[d] = alone_of(state, d);
     for (uint32_t d = 0; d < view->device_count; d++) {
         const double *x = state->devices[d].estimate.x;
         runners[d].in = (devices >> d & 1) != 0 && view->devices[d].usable;
@@ -81,6 +77,23 @@ static double set_ns(const struct cox__adaptive *state, const struct cox_sched_v
         runners[d].speed = 1 / (factors[d] * x[COX__PER_ROW]);
     }
     return cox__tail_level(runners, view->device_count, view->rows);
+}
+
+/* As far as is known. */
+static double set_ns(const struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t devices)
+{
+    double factors[COX_DEVICES_MAX];
+    cox__adaptive_factors(state, devices, factors);
+    return level_ns(state, view, devices, factors);
+}
+
+/* At the earliest: each device as fast as alone. */
+static double set_least_ns(const struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t devices)
+{
+    double factors[COX_DEVICES_MAX];
+    for (uint32_t d = 0; d < view->device_count; d++)
+        factors[d] = alone_of(state, d);
+    return level_ns(state, view, devices, factors);
 }
 
 /* Put another set in use: the models become those of its company. */
@@ -138,9 +151,8 @@ static void end_trial(struct cox__adaptive *state, const struct cox_sched_view *
     }
     set->known = true;
     uint32_t before = company->in_use;
-    double ns = is_single(devices) && company->seen ? company->ns[first_of(devices)]
-                                                    : set_ns(state, view, devices, false);
-    double before_ns = set_ns(state, view, before, false);
+    double ns = is_single(devices) && company->seen ? company->ns[first_of(devices)] : set_ns(state, view, devices);
+    double before_ns = set_ns(state, view, before);
     if (ns < (is_single(devices) ? ADOPTS : ADOPTS_SET) * before_ns) {
         use_set(state, devices);
         cox__company_lost(company, before, view->frame, frames, 0);
@@ -165,7 +177,7 @@ static uint32_t begin_trial(struct cox__adaptive *state, const struct cox_sched_
 static uint32_t candidate(struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t usable)
 {
     struct cox__company *company = &state->company;
-    double level = set_ns(state, view, company->in_use, false);
+    double level = set_ns(state, view, company->in_use);
     uint32_t best = 0;
     double best_ns = TRIES_KNOWN * level;
     for (uint32_t d = 0; d < view->device_count; d++) {
@@ -198,7 +210,7 @@ static uint32_t candidate(struct cox__adaptive *state, const struct cox_sched_vi
         if (set && view->frame < set->due)
             continue;
         /* What a trial showed is believed for as long as its pause: it may have been an accident. */
-        double ns = set_ns(state, view, devices, true);
+        double ns = set_least_ns(state, view, devices);
         if (ns > 0 && ns < TRIES_UNKNOWN * level)
             return devices;
     }
