@@ -1,9 +1,11 @@
 /* What the session engine needs from devices. Two implementations: OpenCL (cl_*.c) and a scripted fake with a virtual
  * clock (tests/fake_backend.c). The engine never includes CL headers; a backend never decides.
  *
- * Threads: device_*, buffer_* and unit_create/unit_destroy run on application threads, one at a time per object.
- * job_* and unit_flush run on one thread at a time: the scheduler thread, or one inside cox_session_run. now_ns runs on
- * any thread.
+ * Threads: device_*, mem_* and unit_create/unit_destroy run on application threads or on a background thread (warden.h),
+ * one at a time per object, beside job_* of other units. job_*, unit_flush and unit_abandon run on one thread at a time: the
+ * scheduler thread, or one inside cox_session_run. now_ns runs on any thread.
+ *
+ * A unit whose device hangs is abandoned: nothing waits for it from then on, and what it may still touch is never freed.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_RUNTIME_BACKEND_H
 #define COX_RUNTIME_BACKEND_H
@@ -56,10 +58,11 @@ struct cox__job {
     struct cox__unit *unit;
     uint32_t first_row;
     uint32_t rows;
-    struct cox__mem *const *mems; /* per binding */
+    struct cox__mem *const *mems; /* per binding; like params valid until the job has ended */
     const void *params;
 
     /* Filled in by the backend. */
+    bool failing;            /* job_poll says RUNNING, but a command of the job has failed; others may still run */
     _Atomic uint64_t end_ns; /* when the completion was observed, on the backend's clock; set by the time
                                 that job_poll says DONE */
     uint64_t kernel_ns;      /* profile sums; 0 = absent or implausible */
@@ -81,23 +84,30 @@ struct cox__backend_ops {
 
     /* host = NULL: allocate. */
     cox_status (*mem_create)(struct cox__backend *backend, void *host, size_t bytes, struct cox__mem **out);
+    /* Waits for no abandoned unit. */
     void (*mem_destroy)(struct cox__backend *backend, struct cox__mem *mem);
+    /* The same where an abandoned unit may still write to it: the memory is given up, not freed. */
+    void (*mem_abandon)(struct cox__backend *backend, struct cox__mem *mem);
     void *(*mem_data)(struct cox__mem *mem);
     void (*mem_info)(struct cox__mem *mem, struct cox_buffer_info *info);
 
     /* Build the pipeline on a device, with `lanes` bands under way at once. COX_E_BUILD, COX_E_DEVICE_MEMORY, … mean
-     * that the device cannot take part. `*max_rows` = most rows in one band. pipeline->granule is final. */
+     * that the device cannot take part. `*max_rows` = most rows in one band. pipeline->granule is final. `fresh`: on a
+     * context of the unit's own, made now, since the device was lost on the one it had. */
     cox_status (*unit_create)(struct cox__backend *backend, uint32_t device, const struct cox__pipeline *pipeline,
-                              uint32_t lanes, struct cox__unit **out, uint32_t *max_rows);
-    /* No job may be under way, unless the device is lost. */
+                              uint32_t lanes, bool fresh, struct cox__unit **out, uint32_t *max_rows);
+    /* No job may be under way, unless the unit was abandoned; then it may block for as long as the driver pleases. */
     void (*unit_destroy)(struct cox__backend *backend, struct cox__unit *unit);
+    /* Forget the jobs under way: they are neither polled nor posted any more. Never blocks. Only unit_destroy may follow. */
+    void (*unit_abandon)(struct cox__backend *backend, struct cox__unit *unit);
 
     /* Enqueue all commands of a band; flush nothing; block never. On an error nothing of the job was run or is reported
      * later; a band that could be enqueued only in part is a job that fails. */
     cox_status (*job_submit)(struct cox__backend *backend, struct cox__job *job);
     void (*unit_flush)(struct cox__backend *backend, struct cox__unit *unit);
     /* State of a submitted job, by asking the device. Fills in the profile when DONE. After DONE or FAILED the lane is
-     * free and, unless the device is gone, nothing writes the band's rows any more. */
+     * free and nothing writes the band's rows any more: a job of which some commands failed and others have not ended is
+     * RUNNING, and `failing`. */
     enum cox__job_state (*job_poll)(struct cox__backend *backend, struct cox__job *job);
     /* The job's partial of a REDUCE binding, valid until the lane is used again. */
     const void *(*job_partial)(struct cox__backend *backend, struct cox__job *job, uint32_t binding);

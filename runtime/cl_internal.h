@@ -94,6 +94,7 @@ cox_status cox__cl_build(struct cox__cl_backend *backend, uint32_t device, const
 /* cl_memory.c */
 cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t bytes, struct cox__mem **out);
 void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem);
+void cox__cl_mem_abandon(struct cox__backend *base, struct cox__mem *mem);
 void *cox__cl_mem_data(struct cox__mem *mem);
 void cox__cl_mem_info(struct cox__mem *mem, struct cox_buffer_info *info);
 
@@ -110,8 +111,9 @@ cl_int cox__cl_object_map(struct cox__cl_object *object, cl_event *event);
 
 /* cl_unit.c */
 cox_status cox__cl_unit_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,
-                               uint32_t lanes, struct cox__unit **out, uint32_t *max_rows);
+                               uint32_t lanes, bool fresh, struct cox__unit **out, uint32_t *max_rows);
 void cox__cl_unit_destroy(struct cox__backend *base, struct cox__unit *unit);
+void cox__cl_unit_abandon(struct cox__backend *base, struct cox__unit *unit);
 cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job);
 void cox__cl_unit_flush(struct cox__backend *base, struct cox__unit *unit);
 enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job *job);

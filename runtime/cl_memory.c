@@ -133,6 +133,13 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
     free(mem);
 }
 
+void cox__cl_mem_abandon(struct cox__backend *base, struct cox__mem *mem)
+{
+    struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
+    cox__log(backend->log, COX_LOG_WARN, "%zu bytes are given up: a device that hangs may still write to them",
+             mem->padded_bytes);
+}
+
 /* What one stage writes a later one may read: to the device that is no write-only buffer. */
 static cl_mem_flags flags_of(enum cox_access access)
 {

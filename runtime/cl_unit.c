@@ -363,9 +363,10 @@ static cox_status make_queues(struct cox__unit *unit)
 }
 
 cox_status cox__cl_unit_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,
-                               uint32_t lanes, struct cox__unit **out, uint32_t *max_rows)
+                               uint32_t lanes, bool fresh, struct cox__unit **out, uint32_t *max_rows)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
+    (void)fresh;
     cox_status status = COX_E_NOMEM;
     struct cox__unit *unit = calloc(1, sizeof *unit);
     if (!unit)
@@ -442,6 +443,12 @@ void cox__cl_unit_destroy(struct cox__backend *base, struct cox__unit *unit)
             clReleaseCommandQueue(unit->queues[q]);
     free(unit->lanes);
     free(unit);
+}
+
+void cox__cl_unit_abandon(struct cox__backend *base, struct cox__unit *unit)
+{
+    (void)base;
+    (void)unit;
 }
 
 /* ---- commands of a band ---- */

@@ -54,7 +54,7 @@ static cox_status create_units(cox_session *session, const uint32_t *devices, ui
         struct cox__session_unit *unit = &session->units[session->unit_count];
         backend->ops->device_info(backend, devices[i], &unit->info);
         cox_status status = backend->ops->unit_create(backend, devices[i], &session->pipeline, session->lane_count,
-                                                      &unit->unit, &unit->max_rows);
+                                                      false, &unit->unit, &unit->max_rows);
         /* Longer bands are cut at multiples of it, which must be band boundaries. */
         if (status == COX_OK && unit->max_rows < session->pipeline.rows)
             unit->max_rows -= unit->max_rows % session->pipeline.granule;

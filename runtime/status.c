@@ -1,6 +1,6 @@
 /* Texts of enumerations.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <coxswain/runtime.h>
+#include <coxswain/session.h>
 
 const char *cox_version(void)
 {
@@ -57,4 +57,12 @@ const char *cox_memory_mode_name(enum cox_memory_mode mode)
         return "staged";
     }
     return "unknown";
+}
+
+const char *cox_health_name(enum cox_health health)
+{
+    return health == COX_HEALTH_GOOD          ? "good"
+           : health == COX_HEALTH_STALLED     ? "stalled"
+           : health == COX_HEALTH_QUARANTINED ? "quarantined"
+                                              : "unknown";
 }

@@ -536,6 +536,16 @@ static void op_mem_destroy(struct cox__backend *backend, struct cox__mem *mem)
     free(mem);
 }
 
+/* The fake's own record of what is alive forgets it; the memory stays where a job that hangs may reach it. */
+static void op_mem_abandon(struct cox__backend *backend, struct cox__mem *mem)
+{
+    struct fake *fake = fake_of(backend);
+    (void)mem;
+    pthread_mutex_lock(&fake->lock);
+    fake->alive--;
+    pthread_mutex_unlock(&fake->lock);
+}
+
 static void *op_mem_data(struct cox__mem *mem)
 {
     return mem->data;
@@ -563,9 +573,10 @@ static fake_kernel_fn *find_kernel(const struct fake *fake, const char *name)
 }
 
 static cox_status op_unit_create(struct cox__backend *backend, uint32_t device, const struct cox__pipeline *pipeline,
-                                 uint32_t lanes, struct cox__unit **out, uint32_t *max_rows)
+                                 uint32_t lanes, bool fresh, struct cox__unit **out, uint32_t *max_rows)
 {
     struct fake *fake = fake_of(backend);
+    (void)fresh;
     const struct fake_device *script = &fake->devices[device].script;
     *out = NULL;
     pthread_mutex_lock(&fake->lock);
@@ -610,6 +621,12 @@ static cox_status op_unit_create(struct cox__backend *backend, uint32_t device, 
     *out = unit;
     *max_rows = unit->max_rows;
     return COX_OK;
+}
+
+static void op_unit_abandon(struct cox__backend *backend, struct cox__unit *unit)
+{
+    (void)backend;
+    (void)unit;
 }
 
 static void op_unit_destroy(struct cox__backend *backend, struct cox__unit *unit)
@@ -960,8 +977,9 @@ static void op_destroy(struct cox__backend *backend)
 #define FAKE_OPS                                                                                                  \
     .destroy = op_destroy, .device_count = op_device_count, .device_info = op_device_info,                        \
     .mem_create = op_mem_create, .mem_destroy = op_mem_destroy, .mem_data = op_mem_data, .mem_info = op_mem_info, \
-    .unit_create = op_unit_create, .unit_destroy = op_unit_destroy, .job_submit = op_job_submit,                  \
-    .unit_flush = op_unit_flush, .job_poll = op_job_poll, .job_partial = op_job_partial, .now_ns = op_now_ns
+    .mem_abandon = op_mem_abandon, .unit_abandon = op_unit_abandon, .unit_create = op_unit_create,                \
+    .unit_destroy = op_unit_destroy, .job_submit = op_job_submit, .unit_flush = op_unit_flush,                    \
+    .job_poll = op_job_poll, .job_partial = op_job_partial, .now_ns = op_now_ns
 
 static const struct cox__backend_ops virtual_ops = {FAKE_OPS, .advance = op_advance};
 static const struct cox__backend_ops real_ops = {FAKE_OPS};

@@ -125,8 +125,9 @@ struct cox_band_report {
     uint32_t device;
     uint32_t first_row;
     uint32_t rows;
-    uint32_t attempt;   /* 0 = first; > 0 = re-run after a failure elsewhere */
-    cox_status status;  /* not COX_OK: it failed, and a later attempt at its rows follows */
+    uint32_t attempt;   /* 0 = first; > 0 = run again, since a device failed, was late or gave wrong rows */
+    cox_status status;  /* not COX_OK: its rows do not count, and a later attempt at them follows. COX_E_LATE: another
+                           device was done with them first, end_ns is then when that was; COX_E_MISMATCH: they were wrong */
     bool on_demand;     /* handed out while the frame ran */
     uint64_t submit_ns; /* when the scheduler began to enqueue it */
     uint64_t end_ns;    /* observed completion */
@@ -142,7 +143,8 @@ struct cox_band_report {
 struct cox_frame_report {
     uint64_t index; /* from 0 in submission order; warm-up runs have the index of the frame they precede */
     bool warmup;    /* a warm-up run of one device, not a delivered frame */
-    bool shadow;    /* one band done again on copies to measure a device, not a delivered frame; see cox_split.shadow */
+    bool shadow; /* one band done again on copies to measure a device or to let it back in, not a delivered frame; see
+                       cox_split.shadow */
     cox_status status;
     uint64_t submit_ns; /* cox_session_submit took the frame */
     uint64_t start_ns;  /* the scheduler took it */
@@ -183,7 +185,14 @@ struct cox_session_params {
     const uint32_t *devices;
     bool allow_in_place; /* a ROWS binding may be COX_READ_WRITE; a band that fails is then not re-run */
     bool no_warmup;      /* skip the warm-up runs; the first frames then pay for compilation */
-    bool no_memory;      /* neither begin with what an earlier session measured nor keep what this one does; see
+    double verify;       /* 0 .. 1: share of the bands that another device does once more before the frame is delivered,
+                            to be compared bit for bit: for kernels that give the same bits everywhere. See docs/faults.md */
+    uint64_t
+        give_up_ns; /* a device that is late by so much with a band is given up: nothing is expected of it any more,
+                            nor that it still writes; 0 = 2 s */
+    bool settle;    /* a frame's `done` also waits until no device can touch its buffers any more, late ones that
+                            others stood in for included, at most give_up_ns */
+    bool no_memory; /* neither begin with what an earlier session measured nor keep what this one does; see
                             cox_runtime_params.cache_dir */
     cox_meter_fn *meter; /* NULL = energy is not known */
     void *meter_user;
@@ -218,7 +227,11 @@ struct cox_frame {
 
 /* The frame is done: `status` is COX_OK and every row is written, or an error and the outputs are undefined. Runs
  * exactly once per submitted frame, on the scheduler thread, frames in submission order. May submit (never
- * blocks there: COX_E_BUSY), must not destroy, must not wait for a thread that is inside cox_session_run. */
+ * blocks there: COX_E_BUSY), must not destroy, must not wait for a thread that is inside cox_session_run.
+ *
+ * Where another device stood in for one that hangs, that one may still read the frame's inputs and write its rows of the
+ * outputs when it wakes: what is there already, as long as the inputs are what they were. A later frame that uses such an
+ * output waits for that to be over. With cox_session_params.settle this call does. */
 typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
 
 /* Submit one frame. Returns at once; the buffers belong to the session until `done` has run. A buffer that is only read may
@@ -226,7 +239,7 @@ typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
  *
  * Blocks only while `in_flight` frames are under way and `frame->nowait` is unset.
  * Errors: COX_E_INVALID (count, or a buffer shorter than the session's rows need; the log says which),
- * COX_E_BUSY, COX_E_NO_DEVICE (every device is lost). On an error `done` does not run. */
+ * COX_E_BUSY, COX_E_NO_DEVICE (every device is quarantined). On an error `done` does not run. */
 COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
                                                      cox_done_fn *done, void *user);
 
@@ -237,11 +250,26 @@ COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session, const st
 /* Wait until no frame and no shadow is under way. Not from a callback. */
 COX_API void cox_session_wait(cox_session *session);
 
+/* How a device does in a session. Values are ABI: append, never renumber. */
+enum cox_health {
+    COX_HEALTH_GOOD = 0,    /* gets rows */
+    COX_HEALTH_STALLED = 1, /* is still at a band that others have done by now; gets rows again once it is through */
+    COX_HEALTH_QUARANTINED = 2, /* failed, was given up or gave wrong rows; tried again in the background, after ever
+                                   longer pauses */
+};
+
+/* "good", "stalled", "quarantined"; "unknown" for any other value. Static storage. */
+COX_API const char *cox_health_name(enum cox_health health);
+
 /* A device in a session. */
 struct cox_session_device {
-    uint32_t device; /* index in the runtime */
-    enum cox_memory_mode mode;
-    bool usable;       /* false: it has left the session */
+    uint32_t device;           /* index in the runtime */
+    enum cox_memory_mode mode; /* shared becomes mapped when it comes back with a context of its own */
+    bool usable;               /* health is COX_HEALTH_GOOD */
+    enum cox_health health;
+    uint32_t late;     /* bands of it that others did because it was late */
+    uint32_t lost;     /* times that it was quarantined, */
+    uint32_t returned; /* and came back */
     uint64_t solo_ns;  /* one whole frame alone, from warm-up; 0 = not measured */
     uint32_t max_rows; /* most rows in one launch, bounded by the device's memory */
 };
