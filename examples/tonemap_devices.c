@@ -100,6 +100,9 @@ void devices_choose(const struct options *options, struct cox_session_params *pa
         params->policy_options.ratio_count = options->ratio_count;
     }
     params->in_flight = options->in_flight;
+    params->verify = options->verify_share;
+    /* A late device must not touch what is being written or hashed. */
+    params->settle = options->to != OUTPUT_NULL || options->hash;
 }
 
 bool devices_memory(const char *what, uint32_t width, uint32_t height, double bytes)
@@ -142,9 +145,12 @@ void devices_print_frame(const struct report_frame *frame, const struct cox_band
     say("frame %5" PRIu64 "  %s %8.2f ms ", frame->index, bar, (double)(frame->end_ns - frame->start_ns) / 1e6);
     for (uint32_t b = 0; b < frame->band_count; b++)
         say(" %c %u rows %.2f ms%s", report_bar_mark(bands[b].device), bands[b].rows, (double)bands[b].wall_ns / 1e6,
-            bands[b].attempt            ? " (again)"
-            : b + 1 < frame->band_count ? ","
-                                        : "");
+            bands[b].status == COX_E_LATE       ? " (late)"
+            : bands[b].status == COX_E_MISMATCH ? " (wrong)"
+            : bands[b].status != COX_OK         ? " (failed)"
+            : bands[b].attempt                  ? " (again)"
+            : b + 1 < frame->band_count         ? ","
+                                                : "");
     say("  %s\n", cox_reason_text(frame->reason));
 }
 
@@ -162,14 +168,54 @@ void devices_print_warmup(const struct cox_session_info *session)
         say("\n");
 }
 
+void devices_add_trouble(struct cox_session_info *session, const struct cox_session_info *other)
+{
+    for (uint32_t d = 0; d < session->device_count && d < other->device_count; d++) {
+        struct cox_session_device *device = &session->devices[d];
+        device->late += other->devices[d].late;
+        device->lost += other->devices[d].lost;
+        device->returned += other->devices[d].returned;
+        if (other->devices[d].health > device->health)
+            device->health = other->devices[d].health;
+    }
+}
+
+static void say_times(const char *what, uint32_t times)
+{
+    if (times)
+        say(", %s %s", what, times == 1 ? "once" : times == 2 ? "twice" : "");
+    if (times > 2)
+        say("%u times", times);
+}
+
+void devices_print_trouble(const struct devices *devices, const struct cox_session_info *session)
+{
+    for (uint32_t d = 0; d < session->device_count; d++) {
+        const struct cox_session_device *device = &session->devices[d];
+        if (!device->late && !device->lost && device->health == COX_HEALTH_GOOD)
+            continue;
+        say("faults    %c %u  %.60s", report_bar_mark(d), device->device, devices->info[device->device].name);
+        if (device->late)
+            say(", late with %u band%s", device->late, device->late == 1 ? "" : "s");
+        say_times("lost", device->lost);
+        say_times("came back", device->returned);
+        say("; %s at the end\n", cox_health_name(device->health));
+    }
+}
+
 void devices_describe(const struct devices *devices, const struct cox_session_info *session, struct devices_text *text,
                       struct report_about *about)
 {
     for (uint32_t d = 0; d < session->device_count; d++) {
         const struct cox_device_info *info = &devices->info[session->devices[d].device];
         text->solo_ns[d] = session->devices[d].solo_ns;
-        text->devices[d] = (struct report_device){info->name, cox_device_type_name(info->type),
-                                                  cox_memory_mode_name(info->mode)};
+        text->devices[d] = (struct report_device){.name = info->name,
+                                                  .type = cox_device_type_name(info->type),
+                                                  .mode = cox_memory_mode_name(info->mode),
+                                                  .health = cox_health_name(session->devices[d].health),
+                                                  .late = session->devices[d].late,
+                                                  .lost = session->devices[d].lost,
+                                                  .returned = session->devices[d].returned};
     }
     *about = (struct report_about){.program = "cox-tonemap",
                                    .policy = session->policy,

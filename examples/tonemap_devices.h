@@ -26,7 +26,7 @@ void devices_print(const struct devices *devices, const struct cox_session_info 
 /* A frame's line: its number, the split as a bar, times, each device's rows, and why. */
 void devices_print_frame(const struct report_frame *frame, const struct cox_band_report *bands);
 
-/* Policy, shares and frames in flight as the options say. */
+/* Policy, shares, frames in flight and verification as the options say. */
 void devices_choose(const struct options *options, struct cox_session_params *params);
 
 /* What statistics say of a session's devices. `about` points into `text`. */
@@ -36,6 +36,12 @@ struct devices_text {
 };
 void devices_describe(const struct devices *devices, const struct cox_session_info *session, struct devices_text *text,
                       struct report_about *about);
+
+/* Another session of the same devices had its share of what befell them. */
+void devices_add_trouble(struct cox_session_info *session, const struct cox_session_info *other);
+
+/* A line for each device that was late or lost; nothing if none was. The lines are the last ones of the results. */
+void devices_print_trouble(const struct devices *devices, const struct cox_session_info *session);
 
 /* The warm-up's line: what each device needed alone. Nothing if none was measured. */
 void devices_print_warmup(const struct cox_session_info *session);

@@ -56,12 +56,13 @@ const char options_usage[] =
     "      --reserve WHICH     keep a core for feeding devices: auto (default), on, off or a CPU's number\n"
     "      --in-flight N       frames under way at once, 1 to 16 (default 2)\n"
     "      --no-cache          compile the kernels and measure the devices anew\n"
+    "      --verify SHARE      have that share of the bands done by two devices and compared, 0 to 1 (default 0)\n"
     "\n"
     "Measuring:\n"
     "      --repeat N          do the picture N times (default 1)\n"
     "      --stats FILE        write what each frame cost, as JSON\n"
     "      --trace FILE        write a trace for Perfetto or chrome://tracing\n"
-    "      --verify            do the picture on each device alone too and compare every bit\n"
+    "      --verify            without a share: do the picture on each device alone too and compare every bit\n"
     "      --hash              print a hash of the output's pixels\n"
     "  -v, --verbose           say more;  -q, --quiet  say nothing but errors\n"
     "  -h, --help              this text\n"
@@ -133,7 +134,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"repeat", required_argument, NULL, OPTION_REPEAT},
                                              {"stats", required_argument, NULL, OPTION_STATS},
                                              {"trace", required_argument, NULL, OPTION_TRACE},
-                                             {"verify", no_argument, NULL, OPTION_VERIFY},
+                                             {"verify", optional_argument, NULL, OPTION_VERIFY},
                                              {"hash", no_argument, NULL, OPTION_HASH},
                                              {"verbose", no_argument, NULL, 'v'},
                                              {"quiet", no_argument, NULL, 'q'},
@@ -142,7 +143,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {NULL, 0, NULL, 0}};
 
 /* What means something for one kind of input only. */
-static const uint64_t picture_only = GIVEN(OPTION_ALPHA) | GIVEN(OPTION_REPEAT) | GIVEN(OPTION_VERIFY);
+static const uint64_t picture_only = GIVEN(OPTION_ALPHA) | GIVEN(OPTION_REPEAT);
 static const uint64_t video_only = GIVEN(OPTION_TO) | GIVEN(OPTION_SDR_WHITE) | GIVEN(OPTION_DITHER) |
                                    GIVEN(OPTION_TRANSFER) | GIVEN(OPTION_PRIMARIES) | GIVEN(OPTION_RANGE) |
                                    GIVEN(OPTION_SIZE) | GIVEN(OPTION_FORMAT) | GIVEN(OPTION_RATE) |
@@ -381,6 +382,18 @@ static bool parse_frames(struct options *options, int which, const char *text, s
     }
 }
 
+/* With a share, of the bands; without one, of a picture as a whole. */
+static bool parse_verify(struct options *options, const char *text, struct options_error *error)
+{
+    if (!text) {
+        options->verify = true;
+        return true;
+    }
+    if (!parse_number(text, &options->verify_share) || options->verify_share < 0 || options->verify_share > 1)
+        return wrong(error, "--verify %s: not a share of the bands between 0 and 1", text);
+    return true;
+}
+
 /* Who does the work. */
 static bool parse_work(struct options *options, int which, const char *text, struct options_error *error)
 {
@@ -432,8 +445,7 @@ static bool parse_rest(struct options *options, int which, const char *text, str
         options->no_cache = true;
         return true;
     case OPTION_VERIFY:
-        options->verify = true;
-        return true;
+        return parse_verify(options, text, error);
     default:
         options->hash = true;
         return true;
@@ -613,10 +625,12 @@ bool options_suit(struct options *options, enum options_job job, struct options_
         const char *name = option_name(strange & -strange);
         if (job == OPTIONS_PICTURE)
             return wrong(error, "--%s is for video, and %s is none", name, options->input);
-        if (strange & GIVEN(OPTION_VERIFY))
-            return wrong(error, "--verify is for pictures; for video compare what --hash prints with other --devices");
         return wrong(error, "--%s is for pictures, and %s is video", name, options->input);
     }
+    if (job == OPTIONS_VIDEO && options->verify)
+        return wrong(error,
+                     "--verify without a share is for pictures; --verify 0.1 has a tenth of the bands done by two "
+                     "devices, and --hash prints what can be compared with other --devices");
     return job == OPTIONS_VIDEO ? suits_video(options, error) : suits_picture(options, error);
 }
 
@@ -637,6 +651,7 @@ static bool complain_option(bool lacks_value, char **argv, struct options_error 
 
 static enum options_parsed parse_all(struct options *options, int argc, char **argv, struct options_error *error)
 {
+    double number;
     for (;;) {
         int which = getopt_long(argc, argv, ":o:vqh", long_options, NULL);
         bool good = true;
@@ -667,6 +682,8 @@ static enum options_parsed parse_all(struct options *options, int argc, char **a
         default:
             if (which == OPTION_POLICY && !strcmp(optarg, "help"))
                 return OPTIONS_POLICIES;
+            if (which == OPTION_VERIFY && !optarg && optind < argc && parse_number(argv[optind], &number))
+                optarg = argv[optind++]; /* its value is optional, and written apart like those of the others */
             good = parse_one(options, which, optarg, error);
             break;
         }

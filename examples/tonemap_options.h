@@ -49,6 +49,7 @@ struct options {
     const char *devices;
     const char *policy;
     double ratios[COX_DEVICES_MAX];
+    double verify_share; /* of the bands that two devices do */
     uint64_t repeat;
     uint32_t ratio_count;
     enum cox_reserve reserve;
@@ -60,7 +61,8 @@ struct options {
     bool raw_by_name; /* the input's name ends as raw files' names do, but no size is given */
     bool one_frame;
     bool lookahead;
-    bool no_cache, verify, hash, verbose, quiet;
+    bool no_cache, hash, verbose, quiet;
+    bool verify; /* on each device alone, too */
 };
 
 /* One sentence without a full stop. */

@@ -389,6 +389,7 @@ static bool deliver(struct job *job)
         return false;
     say("written   %s (%u x %u, %d bit)\n", options->output, job->format->width, job->format->height,
         (int)options->depth);
+    devices_print_trouble(&job->devices, &job->info);
     return true;
 }
 

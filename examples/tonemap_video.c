@@ -398,11 +398,17 @@ static bool deliver(struct job *job)
         words_warn();
     good = close_output(job, good) && good;
     cox_session_info(job->film.mapping, &job->info);
+    if (job->film.analysis) {
+        struct cox_session_info analysis;
+        cox_session_info(job->film.analysis, &analysis);
+        devices_add_trouble(&job->info, &analysis);
+    }
     describe_film(job, &film);
     if (job->film.submitted) {
         print_summary(job, &film);
         if (!job->output_failed)
             print_written(job, film.written);
+        devices_print_trouble(&job->devices, &job->info);
     }
     devices_describe(&job->devices, &job->info, &text, &about);
     about.film = &film;

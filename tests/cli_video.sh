@@ -251,7 +251,7 @@ equal "$(head -n 1 "$work/d/rate.y4m" | tr ' ' '\n' | grep '^F')" 'F12500:1000' 
 run 0 'version' --version
 has out '^cox-tonemap [0-9]+\.[0-9]+' 'version'
 run 0 'help' --help
-for option in transfer primaries range peak sdr-white operator desat dither frames start lookahead frame size format; do
+for option in verify transfer primaries range peak sdr-white operator desat dither frames start lookahead frame size format; do
     has out "--$option " "help names --$option"
 done
 
@@ -287,6 +287,7 @@ clean
 # --- The same bits however the work is shared ---
 
 for way in '--devices cpu:2x1' '--devices cpu:2x1 --split 0.3,0.7' '--devices cpu:2x1 --split 1,0' '--in-flight 1' \
+    '--devices cpu:2x1 --verify 1' '--devices cpu:2x1 --verify=0.25' \
     '--in-flight 4' '--devices cpu:2x1 --policy last-frame --in-flight 3' '--no-cache'; do
     # shellcheck disable=SC2086
     run 0 "$way" "$work/clip.y4m" -o null: --hash $way
@@ -312,7 +313,7 @@ assert list(stats) == ["devices", "policy", "granule", "frames", "shadows", "sum
 assert [frame["index"] for frame in stats["frames"]] == list(range(12))
 for frame in stats["frames"]:
     assert list(frame) == ["index", "wall_us", "reason", "predicted_us", "rival_us", "pool_rows", "bands", "scene"], list(frame)
-    assert sum(band["rows"] for band in frame["bands"]) == 48
+    assert sum(band["rows"] for band in frame["bands"] if band["status"] == "COX_OK") == 48
     scene = frame["scene"]
     assert list(scene) == ["peak_nits", "average_nits", "cut", "curve_peak_nits", "curve_gain"], list(scene)
     assert 0 < scene["average_nits"] < scene["peak_nits"] <= 10000 and scene["curve_gain"] > 0, scene
@@ -585,7 +586,12 @@ done
 wrong '--to avi: not y4m, nv12, p010, png or null' --to avi
 wrong '--alpha is for pictures' --alpha
 wrong '--repeat is for pictures' --repeat 3
-wrong '--verify is for pictures' --verify
+wrong '--verify without a share is for pictures' --verify
+for share in -0.1 1.5 nan 1e999; do
+    wrong 'not a share of the bands between 0 and 1' "--verify=$share"
+done
+wrong 'not a share of the bands between 0 and 1' --verify 2
+wrong 'not a share of the bands between 0 and 1' --verify=
 wrong 'no option --frobnicate' --frobnicate
 wrong 'the option --transfer needs a value' --transfer
 wrong 'the option --hash=3 takes no value' --hash=3

@@ -260,7 +260,9 @@ static void add_shadow(struct report *report, uint64_t index, uint64_t start_ns,
     report_on_frame(report, &frame);
 }
 
-static const struct report_device devices[2] = {{"first \"one\"", "cpu", "mapped"}, {"second", "gpu", "staged"}};
+static const struct report_device devices[2] = {
+    {.name = "first \"one\"", .type = "cpu", .mode = "mapped"},
+    {.name = "second", .type = "gpu", .mode = "staged", .health = "stalled", .late = 3, .lost = 2, .returned = 1}};
 static const uint64_t solo_ns[2] = {20000, 20000};
 static const struct report_about about = {
     .program = "test", .policy = "ewma", .granule = 4, .device_count = 2, .devices = devices, .solo_ns = solo_ns};
@@ -278,8 +280,10 @@ Test(report, statistics_have_the_documented_form)
     cr_expect(is_json(text), "%s", text);
     cr_expect_str_eq(text, "{\n"
                            "  \"devices\": [\n"
-                           "    {\"name\": \"first \\\"one\\\"\", \"type\": \"cpu\", \"mode\": \"mapped\"},\n"
-                           "    {\"name\": \"second\", \"type\": \"gpu\", \"mode\": \"staged\"}\n"
+                           "    {\"name\": \"first \\\"one\\\"\", \"type\": \"cpu\", \"mode\": \"mapped\", "
+                           "\"health\": \"good\", \"late\": 0, \"lost\": 0, \"returned\": 0},\n"
+                           "    {\"name\": \"second\", \"type\": \"gpu\", \"mode\": \"staged\", "
+                           "\"health\": \"stalled\", \"late\": 3, \"lost\": 2, \"returned\": 1}\n"
                            "  ],\n"
                            "  \"policy\": \"ewma\",\n"
                            "  \"granule\": 4,\n"
@@ -288,20 +292,67 @@ Test(report, statistics_have_the_documented_form)
                            "\"predicted_us\": 12.345, \"rival_us\": null, \"pool_rows\": 0, "
                            "\"bands\": [{\"device\": 0, \"first_row\": 0, \"rows\": 30, "
                            "\"wall_us\": 8.500, \"queue_us\": 0.250, \"kernel_us\": 0.700, \"predicted_us\": null, "
-                           "\"on_demand\": false}, {\"device\": 1, \"first_row\": 30, "
+                           "\"on_demand\": false, \"attempt\": 0, \"status\": \"COX_OK\"}, "
+                           "{\"device\": 1, \"first_row\": 30, "
                            "\"rows\": 70, \"wall_us\": 9.100, \"queue_us\": 0.000, \"kernel_us\": 0.000, "
-                           "\"predicted_us\": 9.000, \"on_demand\": false}]}\n"
+                           "\"predicted_us\": 9.000, \"on_demand\": false, \"attempt\": 0, "
+                           "\"status\": \"COX_OK\"}]}\n"
                            "  ],\n"
                            "  \"shadows\": [\n"
                            "    {\"index\": 0, \"device\": 1, \"first_row\": 8, \"rows\": 16, \"wall_us\": 4.000, "
                            "\"queue_us\": 0.000, \"kernel_us\": 0.000, \"predicted_us\": null, \"on_demand\": false}\n"
                            "  ],\n"
                            "  \"summary\": {\"frames\": 1, \"fps\": 100000.000000, \"wall_us_p50\": 10.000, "
-                           "\"wall_us_p99\": 10.000, \"efficiency\": 1.000000}\n"
+                           "\"wall_us_p99\": 10.000, \"efficiency\": 1.000000, \"late_bands\": 0, "
+                           "\"wrong_bands\": 0, \"failed_bands\": 0, \"bands_again\": 0}\n"
                            "}\n");
     free(text);
     report_destroy(&report);
     cr_expect(report == NULL);
+}
+
+/* A frame with four bands, of which device 1 was late with one, gave wrong rows in one and failed at one. */
+static void add_troubled_frame(struct report *report)
+{
+    struct cox_band_report bands[7];
+    static const cox_status status[7] = {COX_OK, COX_E_LATE, COX_OK, COX_E_MISMATCH, COX_OK, COX_E_DEVICE_LOST, COX_OK};
+    for (uint32_t b = 0; b < 7; b++)
+        bands[b] = (struct cox_band_report){.device = status[b] != COX_OK,
+                                            .first_row = 25 * ((b + 1) / 2),
+                                            .rows = 25,
+                                            .attempt = b && b % 2 == 0,
+                                            .status = status[b],
+                                            .submit_ns = 1000,
+                                            .end_ns = 5000 + 1000 * b,
+                                            .wall_ns = 1000};
+    report_on_frame(report, &(const struct cox_frame_report){
+                                .index = 0, .start_ns = 1000, .end_ns = 20000, .band_count = 7, .bands = bands});
+}
+
+Test(report, bands_that_do_not_count_are_told_from_those_that_do)
+{
+    struct report *report = report_create(2, 1);
+    struct report_summary summary;
+    add_troubled_frame(report);
+    report_summarise(report, solo_ns, 2, &summary);
+    cr_expect_eq(summary.late_bands, 1u);
+    cr_expect_eq(summary.wrong_bands, 1u);
+    cr_expect_eq(summary.failed_bands, 1u);
+    cr_expect_eq(summary.bands_again, 3u);
+    FILE *stream = open_text();
+    report_write_stats(report, &about, stream);
+    close_text(stream);
+    cr_expect(strstr(text, "\"attempt\": 0, \"status\": \"COX_E_LATE\"") != NULL, "%s", text);
+    cr_expect(strstr(text, "\"attempt\": 1, \"status\": \"COX_OK\"") != NULL);
+    cr_expect(strstr(text, "\"late_bands\": 1, \"wrong_bands\": 1, \"failed_bands\": 1, \"bands_again\": 3") != NULL);
+    free(text);
+    stream = open_text();
+    report_write_trace(report, &about, stream);
+    close_text(stream);
+    cr_expect(is_json(text), "%s", text);
+    cr_expect(strstr(text, "\"attempt\": 0, \"status\": \"COX_E_MISMATCH\"") != NULL, "%s", text);
+    free(text);
+    report_destroy(&report);
 }
 
 /* Two equal devices, 20 us each alone: together 10 us is perfect, 12.5 us is 0.8. */
@@ -481,13 +532,11 @@ Test(report, a_film_says_what_it_waited_for_and_how_the_curve_went)
     report_write_stats(report, &of_film, stream);
     close_text(stream);
     cr_expect(is_json(text), "%s", text);
-    cr_expect(
-        strstr(
-            text,
-            "\"kernel_us\": 0.000, \"predicted_us\": 9.000, \"on_demand\": false}], \"scene\": {\"peak_nits\": 1000.000000, \"average_nits\": 12.500000, "
-            "\"cut\": true, \"curve_peak_nits\": 2000.000000, \"curve_gain\": 0.500000}},\n"),
-        "%s", text);
-    cr_expect(strstr(text, "\"on_demand\": true}]}\n"), "%s", text); /* the second frame has none */
+    cr_expect(strstr(text, "\"status\": \"COX_OK\"}], \"scene\": {\"peak_nits\": 1000.000000, \"average_nits\": "
+                           "12.500000, \"cut\": true, \"curve_peak_nits\": 2000.000000, \"curve_gain\": 0.500000}},\n"),
+              "%s", text);
+    cr_expect(strstr(text, "\"on_demand\": true, \"attempt\": 0, \"status\": \"COX_OK\"}]}\n"), "%s",
+              text); /* the second frame has none */
     const char *end = strstr(text, "  \"film\": {");
     cr_assert(end, "%s", text);
     cr_expect_str_eq(end, "  \"film\": {\n"

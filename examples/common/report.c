@@ -184,6 +184,18 @@ static double efficiency(uint64_t frame_ns, const uint64_t *solo_ns, uint32_t de
     return frame_ns && device_count ? 1.0 / ((double)frame_ns * frames_per_ns) : NAN;
 }
 
+static void count_bands(struct report_summary *summary, const struct report_frame *frame,
+                        const struct cox_band_report *bands)
+{
+    for (uint32_t b = 0; b < frame->band_count; b++) {
+        summary->late_bands += bands[b].status == COX_E_LATE;
+        summary->wrong_bands += bands[b].status == COX_E_MISMATCH;
+        summary->failed_bands += bands[b].status != COX_OK && bands[b].status != COX_E_LATE &&
+                                 bands[b].status != COX_E_MISMATCH;
+        summary->bands_again += bands[b].attempt > 0;
+    }
+}
+
 void report_summarise(struct report *report, const uint64_t *solo_ns, uint32_t device_count,
                       struct report_summary *summary)
 {
@@ -197,6 +209,7 @@ void report_summarise(struct report *report, const uint64_t *solo_ns, uint32_t d
     uint64_t first_start = 0, last_end = 0;
     for (uint64_t n = 0; n < report->delivered; n++) {
         const struct report_frame *frame = &report->frames[report->delivered_at[n]];
+        count_bands(summary, frame, report->bands + frame->first_band);
         if (frame->status != COX_OK)
             continue;
         /* With several frames in flight a frame's own wall time holds its predecessors' work too; its period is
@@ -256,6 +269,15 @@ static void write_band_rows(struct json *json, const struct cox_band_report *ban
     json_bool(json, band->on_demand);
 }
 
+/* Whether a band's rows count, and whether they had been given to another device before. */
+static void write_fate(struct json *json, const struct cox_band_report *band)
+{
+    json_key(json, "attempt");
+    json_unsigned(json, band->attempt);
+    json_key(json, "status");
+    json_string(json, cox_status_name(band->status));
+}
+
 static void write_stats_bands(struct json *json, const struct report_frame *frame, const struct cox_band_report *bands)
 {
     json_key(json, "bands");
@@ -266,6 +288,7 @@ static void write_stats_bands(struct json *json, const struct report_frame *fram
         json_key(json, "device");
         json_unsigned(json, band->device);
         write_band_rows(json, band);
+        write_fate(json, band);
         json_close_object(json);
     }
     json_close_array(json);
@@ -356,6 +379,19 @@ static void write_film(struct json *json, const struct report_film *film)
     json_close_object(json);
 }
 
+/* How a device did, at the end. */
+static void write_health(struct json *json, const struct report_device *device)
+{
+    json_key(json, "health");
+    json_string(json, device->health ? device->health : cox_health_name(COX_HEALTH_GOOD));
+    json_key(json, "late");
+    json_unsigned(json, device->late);
+    json_key(json, "lost");
+    json_unsigned(json, device->lost);
+    json_key(json, "returned");
+    json_unsigned(json, device->returned);
+}
+
 void report_write_stats(struct report *report, const struct report_about *about, FILE *stream)
 {
     struct report_summary summary;
@@ -373,6 +409,7 @@ void report_write_stats(struct report *report, const struct report_about *about,
         json_string(&json, about->devices[d].type);
         json_key(&json, "mode");
         json_string(&json, about->devices[d].mode);
+        write_health(&json, &about->devices[d]);
         json_close_object(&json);
     }
     json_close_array(&json);
@@ -411,6 +448,14 @@ void report_write_stats(struct report *report, const struct report_about *about,
     json_us(&json, summary.wall_p99_ns);
     json_key(&json, "efficiency");
     json_number(&json, summary.efficiency);
+    json_key(&json, "late_bands");
+    json_unsigned(&json, summary.late_bands);
+    json_key(&json, "wrong_bands");
+    json_unsigned(&json, summary.wrong_bands);
+    json_key(&json, "failed_bands");
+    json_unsigned(&json, summary.failed_bands);
+    json_key(&json, "bands_again");
+    json_unsigned(&json, summary.bands_again);
     json_close_object(&json);
     if (about->film)
         write_film(&json, about->film);
@@ -584,8 +629,7 @@ static void write_band(struct json *json, const struct report_frame *frame, cons
     json_us(json, band->copy_in_ns);
     json_key(json, "copy_out_us");
     json_us(json, band->copy_out_ns);
-    json_key(json, "attempt");
-    json_unsigned(json, band->attempt);
+    write_fate(json, band);
     json_close_object(json);
     json_close_object(json);
 }

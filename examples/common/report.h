@@ -25,8 +25,10 @@ struct report_frame {
 };
 
 struct report_summary {
-    uint64_t frames; /* delivered and successful */
-    double fps;      /* 0 = unknown */
+    uint64_t frames;                                /* delivered and successful */
+    uint64_t late_bands, wrong_bands, failed_bands; /* of all delivered frames; others did these rows */
+    uint64_t bands_again;                           /* what they did */
+    double fps;                                     /* 0 = unknown */
     uint64_t wall_p50_ns, wall_p99_ns;
     double efficiency; /* NaN = unknown: no solo time of some device */
 };
@@ -60,6 +62,8 @@ struct report_device {
     const char *name;
     const char *type;
     const char *mode;
+    const char *health; /* at the end; NULL = "good" */
+    uint32_t late, lost, returned;
 };
 
 /* Where the curve stood for one frame, and what the frame itself was like. */
