@@ -1,13 +1,18 @@
 /* How time works here.
  *
- * Virtual clock: job_submit queues a band, unit_flush lays the queued bands out on the device's three timelines (copy-in,
- * kernel, copy-out) and puts their ends into an event list; advance() takes the earliest event, sets the clock to it,
- * runs the kernel and posts. So a kernel runs when its band *ends*: an input overwritten too early or a
+ * Virtual clock: job_submit queues a band, unit_flush lays the queued bands out on the three timelines (copy-in, kernel,
+ * copy-out) of the unit's context and puts their ends into an event list; advance() takes the earliest event, sets the
+ * clock to it, runs the kernel and posts. So a kernel runs when its band *ends*: an input overwritten too early or a
  * buffer freed too early shows in the results. A device that runs inside submit moves the clock in job_submit.
  *
- * Real clock: unit_flush hands the bands to the device's thread, which sleeps, runs the kernel and posts.
+ * Real clock: unit_flush hands the bands to the device's thread, which sleeps, runs the kernel and posts. The kernel runs
+ * without the mutex, so that a host that touches the band's rows meanwhile is a race that ThreadSanitizer sees.
  *
- * One mutex guards everything. The state of a band changes and its post is made under one hold of it, so that poll
+ * Units share their device's context, fresh ones have their own: a band that hangs holds up its context alone. What an
+ * abandoned unit had under way still happens when its time comes, after unit_destroy too, but nobody is told; so a band
+ * works from copies of what its job says.
+ *
+ * One mutex guards everything else. The state of a band changes and its post is made under one hold of it, so that poll
  * cannot report the end of a band whose post is still to come, unless the script asks for that.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef _GNU_SOURCE
@@ -24,19 +29,37 @@
 #include <string.h>
 #include <time.h>
 
-enum { EVENTS_MAX = 1024, UNITS_MAX = 256, FAULTS_MAX = 64, LANES_MAX = 256 };
+enum { EVENTS_MAX = 4096, UNITS_MAX = 1024, FAULTS_MAX = 64, LANES_MAX = 256 };
 
 enum lane_state { LANE_FREE = 0, LANE_QUEUED, LANE_RUNNING, LANE_ENDED };
 
+/* What the job said when it was submitted. */
+struct work {
+    uint32_t lane;
+    uint32_t band;
+    uint32_t first_row;
+    uint32_t rows;
+    const void *slot;
+    const void *session;
+    struct cox__mem *mems[COX_BINDINGS_MAX];
+    unsigned char params[COX_PARAMS_MAX];
+};
+
 struct lane {
     struct cox__unit *unit;
-    struct cox__job *job;
+    struct cox__job *job; /* not touched any more once the unit is abandoned */
+    struct work work;
     enum lane_state state;
     bool failed;
-    bool hung;
-    bool ran; /* already executed inside submit */
+    bool failing; /* a command of it has failed, the others have not ended */
+    bool hung;    /* for ever */
     bool dies;
+    uint64_t dead_ns; /* for how long then */
     bool fails;
+    uint64_t fails_late_ns; /* how long the rest of it takes after a command has failed */
+    uint32_t corrupt_rows;
+    uint64_t lie_ns;
+    uint64_t early_end_ns;
     bool no_post;
     bool post_twice;
     bool post_early;
@@ -45,15 +68,29 @@ struct lane {
     uint64_t kernel_ns;
     uint64_t in_ns;
     uint64_t out_ns;
+    uint64_t submit_ns;
     uint32_t number;   /* order of submission, for queues */
     struct lane *next; /* real time: behind it in the device's queue */
+    uint64_t due_ns;   /* real time: when it ends; 0 = it has not begun */
     void *partial[COX_BINDINGS_MAX];
+};
+
+/* A driver's context: its bands run one after the other. */
+struct context {
+    uint64_t in_free;
+    uint64_t kernel_free;
+    uint64_t out_free;
 };
 
 struct cox__unit {
     struct fake *fake;
     uint32_t device;
-    const struct cox__pipeline *pipeline;
+    struct context *context;
+    struct context own;
+    bool dead;      /* was there when the device died */
+    bool abandoned; /* nobody hears of it any more */
+    bool gone;      /* destroyed, but a band of it is still to happen */
+    struct cox__pipeline pipeline;
     fake_kernel_fn *kernels[COX_STAGES_MAX];
     uint32_t max_rows;
     uint32_t lane_count;
@@ -66,6 +103,8 @@ struct cox__mem {
     unsigned char *data;
     size_t bytes;
     bool wrapped;
+    bool destroyed; /* though a device works on it, which is a violation: kept so that the test lives to say so */
+    struct cox__mem *next; /* of those that are kept until the end */
 };
 
 enum event_kind { EVENT_START, EVENT_END, EVENT_POST };
@@ -79,11 +118,10 @@ struct event {
 
 struct device {
     struct fake_device script;
-    uint64_t in_free;
-    uint64_t kernel_free;
-    uint64_t out_free;
+    struct context context;
     uint64_t jobs;
-    bool dead;
+    bool dead;         /* the context that units share is lost, */
+    uint64_t alive_ns; /* fresh ones can be had again from then on */
     /* real time */
     pthread_t thread;
     pthread_cond_t wake;
@@ -104,17 +142,22 @@ struct fake {
     bool late_overlap;
     bool held;
     bool made;
+    bool destroyed;
     bool stopping;
+    bool unblocked;
+    uint32_t blocked; /* threads inside a call that blocks */
     _Atomic uint64_t clock_ns;
     uint64_t order;
     uint32_t submits;
     uint32_t running; /* flushed and not ended */
     uint32_t alive;
+    uint32_t given_up; /* memory */
 
     uint32_t event_count;
     struct event events[EVENTS_MAX];
     uint32_t unit_count;
     struct cox__unit *units[UNITS_MAX];
+    struct cox__mem *kept; /* given up */
     uint32_t fault_count;
     struct fake_fault faults[FAULTS_MAX];
 
@@ -151,6 +194,16 @@ static uint64_t clock_now(struct fake *fake)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Where the first binding that is written begins; of a job that writes none, the first one. */
+static const void *output_of(const struct lane *lane)
+{
+    const struct cox__pipeline *pipeline = &lane->unit->pipeline;
+    for (uint32_t i = 0; i < pipeline->binding_count; i++)
+        if (pipeline->bindings[i].access != COX_READ && lane->work.mems[i])
+            return lane->work.mems[i]->data;
+    return lane->work.mems[0] ? lane->work.mems[0]->data : NULL;
+}
+
 static void note(struct fake *fake, enum fake_step step, uint32_t device, const struct lane *lane, bool failed)
 {
     if (fake->record_count == fake->record_room) {
@@ -159,15 +212,22 @@ static void note(struct fake *fake, enum fake_step step, uint32_t device, const 
     }
     struct fake_record *record = &fake->record[fake->record_count++];
     *record = (struct fake_record){.step = step, .time_ns = clock_now(fake), .device = device, .failed = failed};
-    if (lane && lane->job) {
-        const struct cox__job *job = lane->job;
-        record->lane = job->lane;
-        record->first_row = job->first_row;
-        record->rows = job->rows;
-        record->band = job->band;
-        record->slot = job->slot;
-        record->session = job->session;
+    if (lane) {
+        const struct work *work = &lane->work;
+        record->lane = work->lane;
+        record->first_row = work->first_row;
+        record->rows = work->rows;
+        record->band = work->band;
+        record->slot = work->slot;
+        record->session = work->session;
+        record->out = output_of(lane);
     }
+}
+
+static void note_unit(struct fake *fake, enum fake_step step, uint32_t device, bool fresh, bool failed)
+{
+    note(fake, step, device, NULL, failed);
+    fake->record[fake->record_count - 1].fresh = fresh;
 }
 
 static uint64_t add_ns(uint64_t a, uint64_t b)
@@ -223,7 +283,7 @@ void fake_script(struct fake *fake, const struct fake_fault *fault)
 
 /* ---- running a band ---- */
 
-static size_t binding_bytes(const struct cox__pipeline *pipeline, uint32_t index, const struct cox__job *job,
+static size_t binding_bytes(const struct cox__pipeline *pipeline, uint32_t index, const struct work *work,
                             size_t *offset, uint32_t *origin)
 {
     const struct cox_binding *binding = &pipeline->bindings[index];
@@ -232,7 +292,7 @@ static size_t binding_bytes(const struct cox__pipeline *pipeline, uint32_t index
     if (binding->contract == COX_WHOLE || binding->contract == COX_REDUCE)
         return binding->bytes;
     uint32_t first, count;
-    cox__binding_rows(pipeline, index, job->first_row, job->rows, &first, &count);
+    cox__binding_rows(pipeline, index, work->first_row, work->rows, &first, &count);
     *offset = (size_t)first * binding->pitch_bytes;
     *origin = first;
     return (size_t)count * binding->pitch_bytes;
@@ -246,26 +306,26 @@ static bool written(const struct cox_binding *binding)
 static void run_kernels(struct lane *lane)
 {
     struct cox__unit *unit = lane->unit;
-    const struct cox__pipeline *pipeline = unit->pipeline;
-    const struct cox__job *job = lane->job;
+    const struct cox__pipeline *pipeline = &unit->pipeline;
+    const struct work *work = &lane->work;
     const bool staged = unit->fake->devices[unit->device].script.mode == COX_MODE_STAGED;
     struct fake_args args = {
         .pipeline = pipeline,
         .device = unit->device,
-        .first_row = job->first_row,
-        .rows = job->rows,
+        .first_row = work->first_row,
+        .rows = work->rows,
         .frame_rows = pipeline->rows,
-        .params = job->params,
+        .params = work->params,
     };
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const struct cox_binding *binding = &pipeline->bindings[i];
         size_t offset;
-        const size_t bytes = binding_bytes(pipeline, i, job, &offset, &args.origin[i]);
+        const size_t bytes = binding_bytes(pipeline, i, work, &offset, &args.origin[i]);
         if (binding->contract == COX_REDUCE) {
             args.data[i] = memset(lane->partial[i], 0, bytes);
             continue;
         }
-        args.data[i] = job->mems[i]->data + offset;
+        args.data[i] = work->mems[i]->data + offset;
         if (staged) { /* memory of its own, exactly as long as the band, so that sanitizers see an overrun */
             unsigned char *copy = must(malloc(bytes));
             if (binding->access == COX_WRITE)
@@ -287,22 +347,42 @@ static void run_kernels(struct lane *lane)
             continue;
         size_t offset;
         uint32_t origin;
-        const size_t bytes = binding_bytes(pipeline, i, job, &offset, &origin);
+        const size_t bytes = binding_bytes(pipeline, i, work, &offset, &origin);
         if (written(binding))
-            memcpy(job->mems[i]->data + offset, args.data[i], bytes);
+            memcpy(work->mems[i]->data + offset, args.data[i], bytes);
         free(args.data[i]);
+    }
+}
+
+/* Flip a bit in so many of the band's rows of each output: in their first byte, which every kernel writes. */
+static void corrupt(struct lane *lane)
+{
+    const struct cox__pipeline *pipeline = &lane->unit->pipeline;
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        const struct cox_binding *binding = &pipeline->bindings[i];
+        const bool partial = binding->contract == COX_REDUCE;
+        if (!written(binding) && !partial)
+            continue;
+        size_t offset;
+        uint32_t origin;
+        const size_t bytes = binding_bytes(pipeline, i, &lane->work, &offset, &origin);
+        unsigned char *data = partial ? lane->partial[i] : lane->work.mems[i]->data + offset;
+        const size_t step = partial ? 1 : binding->pitch_bytes;
+        for (uint32_t k = 0; k < lane->corrupt_rows && k < bytes / step; k++)
+            data[(lane->number + k) % (bytes / step) * step] ^= (unsigned char)(1u << lane->number % 8);
     }
 }
 
 static void leave_garbage(struct lane *lane)
 {
-    const struct cox__pipeline *pipeline = lane->unit->pipeline;
+    const struct cox__pipeline *pipeline = &lane->unit->pipeline;
+    const struct work *work = &lane->work;
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         size_t offset;
         uint32_t origin;
-        const size_t bytes = binding_bytes(pipeline, i, lane->job, &offset, &origin);
+        const size_t bytes = binding_bytes(pipeline, i, work, &offset, &origin);
         if (written(&pipeline->bindings[i]))
-            memset(lane->job->mems[i]->data + offset, 0xdb, bytes);
+            memset(work->mems[i]->data + offset, 0xdb, bytes);
         else if (pipeline->bindings[i].contract == COX_REDUCE)
             memset(lane->partial[i], 0xdb, bytes);
     }
@@ -320,28 +400,65 @@ static void push_event(struct fake *fake, uint64_t time_ns, enum event_kind kind
 static void post(struct lane *lane)
 {
     struct fake *fake = lane->unit->fake;
+    if (lane->unit->abandoned)
+        return;
     note(fake, FAKE_STEP_POST, lane->unit->device, lane, false);
-    atomic_store(&lane->job->end_ns, clock_now(fake));
+    uint64_t end_ns = clock_now(fake);
+    if (lane->early_end_ns)
+        end_ns = lane->submit_ns > lane->early_end_ns ? lane->submit_ns - lane->early_end_ns : 1;
+    atomic_store(&lane->job->end_ns, end_ns);
     fake->post.post(fake->post.ctx, lane->job);
 }
 
-/* The band's last step: results, state, post. Called with the lock held. */
+static void check_memory(const struct lane *lane)
+{
+    struct fake *fake = lane->unit->fake;
+    for (uint32_t i = 0; i < lane->unit->pipeline.binding_count; i++)
+        if (lane->work.mems[i]->destroyed)
+            violate(fake, "device %u works on rows %u+%u of memory that was destroyed", lane->unit->device,
+                    lane->work.first_row, lane->work.rows);
+    if (lane->unit->abandoned)
+        return;
+    const struct cox__job *job = lane->job;
+    if (memcmp(job->mems, lane->work.mems, lane->unit->pipeline.binding_count * sizeof job->mems[0]) != 0 ||
+        (job->params && memcmp(job->params, lane->work.params, lane->unit->pipeline.params_bytes) != 0) ||
+        job->first_row != lane->work.first_row || job->rows != lane->work.rows)
+        violate(fake, "the job of rows %u+%u on device %u was changed while it was under way", lane->work.first_row,
+                lane->work.rows, lane->unit->device);
+}
+
+/* What the band leaves in memory. In real time without the lock. */
+static void execute(struct lane *lane, bool failed)
+{
+    if (failed) {
+        leave_garbage(lane);
+        return;
+    }
+    run_kernels(lane);
+    if (lane->corrupt_rows)
+        corrupt(lane);
+}
+
+static void fill_profile(struct lane *lane)
+{
+    const struct device *device = &lane->unit->fake->devices[lane->unit->device];
+    const bool profile = !lane->failed && !device->script.no_profile;
+    lane->job->kernel_ns = !profile ? 0 : lane->lie_ns ? lane->lie_ns : lane->kernel_ns;
+    lane->job->copy_in_ns = profile ? lane->in_ns : 0;
+    lane->job->copy_out_ns = profile ? lane->out_ns : 0;
+}
+
+/* The band's last step once its results are there: state, post. Called with the lock held. */
 static void end_band(struct lane *lane, bool failed)
 {
     struct cox__unit *unit = lane->unit;
     struct fake *fake = unit->fake;
-    struct device *device = &fake->devices[unit->device];
-    if (failed)
-        leave_garbage(lane);
-    else if (!lane->ran)
-        run_kernels(lane);
-    const bool profile = !failed && !device->script.no_profile;
-    lane->job->kernel_ns = profile ? lane->kernel_ns : 0;
-    lane->job->copy_in_ns = profile ? lane->in_ns : 0;
-    lane->job->copy_out_ns = profile ? lane->out_ns : 0;
     lane->failed = failed;
-    if (lane->state == LANE_RUNNING)
-        fake->running--;
+    if (!unit->abandoned) {
+        fill_profile(lane);
+        if (lane->state == LANE_RUNNING)
+            fake->running--;
+    }
     lane->state = LANE_ENDED;
     note(fake, FAKE_STEP_END, unit->device, lane, failed);
     if (lane->no_post)
@@ -364,36 +481,58 @@ static void drop_events(struct fake *fake, const struct lane *lane)
     fake->event_count = kept;
 }
 
-static void kill_device(struct fake *fake, uint32_t index)
+static void kill_device(struct fake *fake, uint32_t index, uint64_t for_ns)
 {
     struct device *device = &fake->devices[index];
     device->dead = true;
+    device->alive_ns = for_ns ? add_ns(clock_now(fake), for_ns) : UINT64_MAX;
     device->first = device->last = NULL;
     for (uint32_t u = 0; u < fake->unit_count; u++) {
         struct cox__unit *unit = fake->units[u];
         if (unit->device != index)
             continue;
+        unit->dead = true;
         for (uint32_t i = 0; i < unit->lane_count; i++) {
             struct lane *lane = &unit->lanes[i];
             if (lane->state == LANE_QUEUED) {
                 unit->queued--;
                 lane->state = LANE_RUNNING;
-                fake->running++;
+                fake->running += !unit->abandoned;
             }
             if (lane->state == LANE_RUNNING) {
                 drop_events(fake, lane);
+                check_memory(lane);
+                execute(lane, true);
                 end_band(lane, true);
             }
         }
     }
 }
 
+/* A command of the band has failed now; returns whether others have not ended. */
+static bool begin_failing(struct lane *lane)
+{
+    if (!lane->fails_late_ns || lane->failing)
+        return false;
+    lane->failing = true;
+    lane->fails = true;
+    lane->hung = lane->fails_late_ns == UINT64_MAX;
+    post(lane);
+    return true;
+}
+
 static void handle_end(struct lane *lane)
 {
-    if (lane->dies)
-        kill_device(lane->unit->fake, lane->unit->device);
-    else
+    struct fake *fake = lane->unit->fake;
+    if (lane->dies) {
+        kill_device(fake, lane->unit->device, lane->dead_ns);
+    } else if (begin_failing(lane)) {
+        push_event(fake, add_ns(clock_now(fake), lane->fails_late_ns), EVENT_END, lane);
+    } else {
+        check_memory(lane);
+        execute(lane, lane->fails);
         end_band(lane, lane->fails);
+    }
 }
 
 static void handle_event(struct fake *fake, struct event event)
@@ -516,33 +655,61 @@ static cox_status op_mem_create(struct cox__backend *backend, void *host, size_t
     return COX_OK;
 }
 
+static bool works_on(const struct cox__unit *unit, const struct cox__mem *mem)
+{
+    for (uint32_t i = 0; i < unit->lane_count; i++) {
+        const struct lane *lane = &unit->lanes[i];
+        if (lane->state != LANE_QUEUED && lane->state != LANE_RUNNING)
+            continue;
+        for (uint32_t b = 0; b < unit->pipeline.binding_count; b++)
+            if (lane->work.mems[b] == mem)
+                return true;
+    }
+    return false;
+}
+
+static void keep(struct fake *fake, struct cox__mem *mem)
+{
+    mem->next = fake->kept;
+    fake->kept = mem;
+}
+
+static void free_mem(struct cox__mem *mem)
+{
+    if (!mem->wrapped)
+        free(mem->data);
+    free(mem);
+}
+
 static void op_mem_destroy(struct cox__backend *backend, struct cox__mem *mem)
 {
     struct fake *fake = fake_of(backend);
     pthread_mutex_lock(&fake->lock);
-    for (uint32_t u = 0; u < fake->unit_count; u++)
-        for (uint32_t i = 0; i < fake->units[u]->lane_count; i++) {
-            const struct lane *lane = &fake->units[u]->lanes[i];
-            if ((lane->state != LANE_QUEUED && lane->state != LANE_RUNNING) || lane->hung)
-                continue;
-            for (uint32_t b = 0; b < fake->units[u]->pipeline->binding_count; b++)
-                if (lane->job->mems[b] == mem)
-                    violate(fake, "memory destroyed while device %u works on it", fake->units[u]->device);
-        }
+    for (uint32_t u = 0; u < fake->unit_count; u++) {
+        const struct cox__unit *unit = fake->units[u];
+        if (!works_on(unit, mem))
+            continue;
+        violate(fake, "memory destroyed while %sdevice %u works on it", unit->abandoned ? "an abandoned unit of " : "",
+                unit->device);
+        mem->destroyed = true;
+    }
+    if (mem->destroyed)
+        keep(fake, mem);
     fake->alive--;
+    const bool destroyed = mem->destroyed;
     pthread_mutex_unlock(&fake->lock);
-    if (!mem->wrapped)
-        free(mem->data);
-    free(mem);
+    if (!destroyed)
+        free_mem(mem);
 }
 
 /* The fake's own record of what is alive forgets it; the memory stays where a job that hangs may reach it. */
 static void op_mem_abandon(struct cox__backend *backend, struct cox__mem *mem)
 {
     struct fake *fake = fake_of(backend);
-    (void)mem;
     pthread_mutex_lock(&fake->lock);
+    keep(fake, mem);
     fake->alive--;
+    fake->given_up++;
     pthread_mutex_unlock(&fake->lock);
 }
 
@@ -572,21 +739,92 @@ static fake_kernel_fn *find_kernel(const struct fake *fake, const char *name)
     return NULL;
 }
 
+/* Let a call take its time: of the virtual clock, or of the real one. Called with the lock held; in real time it is not
+ * held meanwhile, and a call that takes for ever ends with fake_unblock. */
+static void take_time(struct fake *fake, uint64_t delay_ns)
+{
+    const uint64_t until_ns = add_ns(clock_now(fake), delay_ns);
+    if (!fake->real_time) {
+        if (delay_ns == UINT64_MAX)
+            abort();
+        pass_time(fake, until_ns);
+        return;
+    }
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                                   .tv_nsec = (long)(until_ns % 1000000000u)};
+    fake->blocked++;
+    pthread_cond_broadcast(&fake->changed);
+    while (!fake->unblocked && clock_now(fake) < until_ns)
+        if (delay_ns == UINT64_MAX)
+            pthread_cond_wait(&fake->changed, &fake->lock);
+        else
+            pthread_cond_timedwait(&fake->changed, &fake->lock, &until);
+    fake->blocked--;
+    pthread_cond_broadcast(&fake->changed);
+}
+
+static void free_unit(struct cox__unit *unit)
+{
+    for (uint32_t i = 0; i < unit->lane_count; i++)
+        for (uint32_t b = 0; b < COX_BINDINGS_MAX; b++)
+            free(unit->lanes[i].partial[b]);
+    free(unit);
+}
+
+static bool at_work(const struct cox__unit *unit)
+{
+    for (uint32_t i = 0; i < unit->lane_count; i++)
+        if (unit->lanes[i].state == LANE_QUEUED || unit->lanes[i].state == LANE_RUNNING)
+            return true;
+    return false;
+}
+
+/* Free the units that are gone and whose bands are over by now. */
+static void reap(struct fake *fake)
+{
+    for (uint32_t u = 0; u < fake->unit_count;) {
+        struct cox__unit *unit = fake->units[u];
+        if (!unit->gone || at_work(unit)) {
+            u++;
+            continue;
+        }
+        fake->units[u] = fake->units[--fake->unit_count];
+        free_unit(unit);
+    }
+}
+
+/* What unit_create comes to, but for the build. Called with the lock held. */
+static cox_status may_create(struct fake *fake, uint32_t index, bool fresh)
+{
+    const struct device *device = &fake->devices[index];
+    const struct fake_fault *fault = strike(fake, FAKE_UNIT_BLOCKS, index);
+    if (fault) {
+        const cox_status status = fault->status;
+        take_time(fake, fault->delay_ns);
+        if (status != COX_OK)
+            return status;
+    }
+    fault = strike(fake, FAKE_UNIT_FAILS, index);
+    if (fault)
+        return fault->status;
+    return device->dead && (!fresh || clock_now(fake) < device->alive_ns) ? COX_E_DEVICE_LOST : COX_OK;
+}
+
 static cox_status op_unit_create(struct cox__backend *backend, uint32_t device, const struct cox__pipeline *pipeline,
                                  uint32_t lanes, bool fresh, struct cox__unit **out, uint32_t *max_rows)
 {
     struct fake *fake = fake_of(backend);
-    (void)fresh;
     const struct fake_device *script = &fake->devices[device].script;
     *out = NULL;
     pthread_mutex_lock(&fake->lock);
-    const struct fake_fault *fault = strike(fake, FAKE_UNIT_FAILS, device);
-    const cox_status status = fault ? fault->status : fake->devices[device].dead ? COX_E_DEVICE_LOST : COX_OK;
+    reap(fake);
     if (lanes == 0 || lanes > LANES_MAX)
         violate(fake, "unit of device %u created with %u lanes", device, lanes);
     if (pipeline->granule == 0 ||
         (pipeline->granule != pipeline->rows && pipeline->granule % granule_of(fake, pipeline, device)))
         violate(fake, "granule %u does not suit device %u", pipeline->granule, device);
+    const cox_status status = may_create(fake, device, fresh);
+    note_unit(fake, FAKE_STEP_CREATE, device, fresh, status != COX_OK);
     pthread_mutex_unlock(&fake->lock);
     if (status != COX_OK)
         return status;
@@ -594,7 +832,8 @@ static cox_status op_unit_create(struct cox__backend *backend, uint32_t device, 
     struct cox__unit *unit = must(calloc(1, sizeof *unit));
     unit->fake = fake;
     unit->device = device;
-    unit->pipeline = pipeline;
+    unit->context = fresh ? &unit->own : &fake->devices[device].context;
+    unit->pipeline = *pipeline;
     unit->lane_count = lanes;
     unit->max_rows = script->max_rows && script->max_rows < pipeline->rows ? script->max_rows : pipeline->rows;
     for (uint32_t i = 0; i < pipeline->stage_count; i++) {
@@ -623,171 +862,241 @@ static cox_status op_unit_create(struct cox__backend *backend, uint32_t device, 
     return COX_OK;
 }
 
-static void op_unit_abandon(struct cox__backend *backend, struct cox__unit *unit)
+static void abandon(struct cox__unit *unit)
 {
-    (void)backend;
-    (void)unit;
+    unit->abandoned = true;
+    for (uint32_t i = 0; i < unit->lane_count; i++)
+        if (unit->lanes[i].state == LANE_RUNNING)
+            unit->fake->running--;
 }
 
+static void op_unit_abandon(struct cox__backend *backend, struct cox__unit *unit)
+{
+    struct fake *fake = fake_of(backend);
+    pthread_mutex_lock(&fake->lock);
+    if (unit->abandoned)
+        violate(fake, "unit of device %u abandoned twice", unit->device);
+    note_unit(fake, FAKE_STEP_ABANDON, unit->device, unit->context == &unit->own, false);
+    abandon(unit);
+    pthread_mutex_unlock(&fake->lock);
+}
+
+static void leave_queue(struct device *device, const struct lane *lane)
+{
+    device->last = NULL;
+    for (struct lane **at = &device->first; *at;) {
+        if (*at == lane) {
+            *at = lane->next;
+        } else {
+            device->last = *at;
+            at = &(*at)->next;
+        }
+    }
+}
+
+/* A driver gives back at once what an abandoned unit held, but its device does not stop for that. */
 static void op_unit_destroy(struct cox__backend *backend, struct cox__unit *unit)
 {
     struct fake *fake = fake_of(backend);
-    struct device *device = &fake->devices[unit->device];
     pthread_mutex_lock(&fake->lock);
+    const struct fake_fault *fault = unit->abandoned ? strike(fake, FAKE_DESTROY_BLOCKS, unit->device) : NULL;
+    if (fault)
+        take_time(fake, fault->delay_ns);
+    note_unit(fake, FAKE_STEP_DESTROY, unit->device, unit->context == &unit->own, false);
     for (uint32_t i = 0; i < unit->lane_count; i++) {
         struct lane *lane = &unit->lanes[i];
-        if ((lane->state == LANE_QUEUED || lane->state == LANE_RUNNING) && !lane->hung && !device->dead)
+        if (!unit->abandoned && (lane->state == LANE_QUEUED || lane->state == LANE_RUNNING)) {
             violate(fake, "unit of device %u destroyed with lane %u under way", unit->device, i);
+            abandon(unit);
+        }
         if (lane->state == LANE_RUNNING)
-            fake->running--;
+            continue;
+        lane->state = LANE_FREE;
         drop_events(fake, lane);
-        for (struct lane **at = &device->first; *at;) {
-            if (*at == lane)
-                *at = lane->next;
-            else
-                at = &(*at)->next;
-        }
-        for (uint32_t b = 0; b < COX_BINDINGS_MAX; b++)
-            free(lane->partial[b]);
+        leave_queue(&fake->devices[unit->device], lane);
     }
-    device->last = NULL;
-    for (struct lane *lane = device->first; lane; lane = lane->next)
-        device->last = lane;
-    for (uint32_t u = 0; u < fake->unit_count; u++)
-        if (fake->units[u] == unit) {
-            fake->units[u] = fake->units[--fake->unit_count];
-            break;
-        }
     fake->alive--;
+    unit->gone = true;
+    reap(fake);
     pthread_mutex_unlock(&fake->lock);
-    free(unit);
 }
 
-static void check_overlap(struct fake *fake, const struct cox__unit *unit, const struct cox__job *job)
+/* Rows that a band writes or reads while one of another queue that has not ended writes them. What an abandoned unit does
+ * cannot be waited for. */
+static void check_overlap(struct fake *fake, const struct cox__unit *unit, const struct work *work)
 {
-    const struct cox__pipeline *pipeline = unit->pipeline;
-    for (uint32_t u = 0; u < fake->unit_count; u++)
-        for (uint32_t l = 0; l < fake->units[u]->lane_count; l++) {
-            const struct lane *other = &fake->units[u]->lanes[l];
-            if (other->job == job || (other->state != LANE_QUEUED && other->state != LANE_RUNNING))
+    const struct cox__pipeline *pipeline = &unit->pipeline;
+    for (uint32_t u = 0; u < fake->unit_count; u++) {
+        const struct cox__unit *theirs = fake->units[u];
+        if (theirs->context == unit->context || theirs->abandoned)
+            continue;
+        for (uint32_t l = 0; l < theirs->lane_count; l++) {
+            const struct lane *other = &theirs->lanes[l];
+            if (other->state != LANE_QUEUED && other->state != LANE_RUNNING)
                 continue;
-            if (fake->units[u]->device == unit->device)
-                continue; /* one in-order queue */
             for (uint32_t a = 0; a < pipeline->binding_count; a++)
-                for (uint32_t b = 0; b < fake->units[u]->pipeline->binding_count; b++) {
-                    const struct cox_binding *mine = &pipeline->bindings[a];
-                    const struct cox_binding *theirs = &fake->units[u]->pipeline->bindings[b];
-                    if (job->mems[a] != other->job->mems[b] || (!written(mine) && !written(theirs)) ||
-                        mine->contract == COX_REDUCE || theirs->contract == COX_REDUCE)
+                for (uint32_t b = 0; b < theirs->pipeline.binding_count; b++) {
+                    const struct cox_binding *one = &pipeline->bindings[a];
+                    const struct cox_binding *two = &theirs->pipeline.bindings[b];
+                    if (work->mems[a] != other->work.mems[b] || (!written(one) && !written(two)) ||
+                        one->contract == COX_REDUCE || two->contract == COX_REDUCE)
                         continue;
                     size_t my_offset, their_offset;
                     uint32_t origin;
-                    const size_t my_bytes = binding_bytes(pipeline, a, job, &my_offset, &origin);
-                    const size_t their_bytes = binding_bytes(fake->units[u]->pipeline, b, other->job, &their_offset,
+                    const size_t my_bytes = binding_bytes(pipeline, a, work, &my_offset, &origin);
+                    const size_t their_bytes = binding_bytes(&theirs->pipeline, b, &other->work, &their_offset,
                                                              &origin);
                     if (my_offset < their_offset + their_bytes && their_offset < my_offset + my_bytes)
                         violate(fake, "rows %u+%u of device %u overlap rows %u+%u under way on device %u",
-                                job->first_row, job->rows, unit->device, other->job->first_row, other->job->rows,
-                                fake->units[u]->device);
+                                work->first_row, work->rows, unit->device, other->work.first_row, other->work.rows,
+                                theirs->device);
                 }
         }
+    }
 }
 
-static void check_job(struct fake *fake, const struct cox__job *job)
+/* Whether the band can be run at all. */
+static bool check_job(struct fake *fake, const struct cox__unit *unit, const struct work *work)
 {
-    const struct cox__unit *unit = job->unit;
-    const struct cox__pipeline *pipeline = unit->pipeline;
+    const struct cox__pipeline *pipeline = &unit->pipeline;
     const uint32_t granule = granule_of(fake, pipeline, unit->device);
-    const uint64_t end = (uint64_t)job->first_row + job->rows;
-    if (job->rows == 0 || end > pipeline->rows)
-        violate(fake, "band %u+%u is not inside the frame's %u rows", job->first_row, job->rows, pipeline->rows);
-    if (job->first_row % granule || (end % granule && end != pipeline->rows))
-        violate(fake, "band %u+%u is not aligned to the granule %u of device %u", job->first_row, job->rows, granule,
+    const uint64_t end = (uint64_t)work->first_row + work->rows;
+    bool possible = true;
+    if (work->rows == 0 || end > pipeline->rows) {
+        violate(fake, "band %u+%u is not inside the frame's %u rows", work->first_row, work->rows, pipeline->rows);
+        return false;
+    }
+    if (work->first_row % granule || (end % granule && end != pipeline->rows))
+        violate(fake, "band %u+%u is not aligned to the granule %u of device %u", work->first_row, work->rows, granule,
                 unit->device);
-    if (job->rows > unit->max_rows)
-        violate(fake, "band of %u rows on device %u, which takes %u", job->rows, unit->device, unit->max_rows);
+    if (work->rows > unit->max_rows)
+        violate(fake, "band of %u rows on device %u, which takes %u", work->rows, unit->device, unit->max_rows);
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         size_t offset;
         uint32_t origin;
-        const size_t bytes = binding_bytes(pipeline, i, job, &offset, &origin);
+        const size_t bytes = binding_bytes(pipeline, i, work, &offset, &origin);
         if (offset % fake->devices[unit->device].script.align_bytes)
             violate(fake, "binding %u of band %u+%u begins at byte %zu, which device %u cannot align", i,
-                    job->first_row, job->rows, offset, unit->device);
-        if (!job->mems[i])
-            violate(fake, "binding %u of band %u+%u has no memory", i, job->first_row, job->rows);
-        else if (offset + bytes > job->mems[i]->bytes)
-            violate(fake, "band %u+%u reaches beyond the memory of binding %u", job->first_row, job->rows, i);
+                    work->first_row, work->rows, offset, unit->device);
+        if (!work->mems[i] || offset + bytes > work->mems[i]->bytes) {
+            violate(fake, "band %u+%u reaches beyond the memory of binding %u", work->first_row, work->rows, i);
+            possible = false;
+        }
     }
-    if (!fake->late_overlap)
-        check_overlap(fake, unit, job);
+    if (possible && !fake->late_overlap)
+        check_overlap(fake, unit, work);
+    return possible;
+}
+
+/* What happens to the lane's band. */
+static void draw_faults(struct fake *fake, struct lane *lane)
+{
+    const struct cox__unit *unit = lane->unit;
+    struct device *device = &fake->devices[unit->device];
+    const struct fake_fault *fault;
+    double factor = 1.0 + device->script.jitter * noise(unit->device, device->jobs++);
+    if ((fault = strike(fake, FAKE_SLOW, unit->device)))
+        factor *= fault->factor;
+    lane->kernel_ns = (uint64_t)((device->script.fixed_ns + device->script.ns_per_row * lane->work.rows) * factor +
+                                 0.5);
+    if (device->script.mode == COX_MODE_STAGED) {
+        lane->in_ns = (uint64_t)(device->script.copy_in_ns_per_row * lane->work.rows * factor + 0.5);
+        lane->out_ns = (uint64_t)(device->script.copy_out_ns_per_row * lane->work.rows * factor + 0.5);
+    }
+    lane->fails = strike(fake, FAKE_EVENT_FAILS, unit->device) != NULL;
+    if ((fault = strike(fake, FAKE_FAILS_LATE, unit->device)))
+        lane->fails_late_ns = max_ns(fault->delay_ns, 1);
+    if ((fault = strike(fake, FAKE_DEVICE_DIES, unit->device))) {
+        lane->dies = true;
+        lane->dead_ns = fault->delay_ns;
+    }
+    if ((fault = strike(fake, FAKE_HANGS, unit->device))) {
+        lane->hang_ns = fault->delay_ns;
+        lane->hung = fault->delay_ns == UINT64_MAX;
+    }
+    if ((fault = strike(fake, FAKE_CORRUPTS, unit->device)))
+        lane->corrupt_rows = fault->factor >= 1 ? (uint32_t)fault->factor : 1;
+    if ((fault = strike(fake, FAKE_LIES_PROFILE, unit->device)))
+        lane->lie_ns = fault->delay_ns ? fault->delay_ns : UINT64_MAX / 2;
+    if ((fault = strike(fake, FAKE_END_EARLY, unit->device)))
+        lane->early_end_ns = max_ns(fault->delay_ns, 1);
+    lane->no_post = strike(fake, FAKE_NO_POST, unit->device) != NULL;
+    lane->post_twice = strike(fake, FAKE_POST_TWICE, unit->device) != NULL;
+    lane->post_early = strike(fake, FAKE_POST_EARLY, unit->device) != NULL;
+    if ((fault = strike(fake, FAKE_POST_LATE, unit->device)))
+        lane->post_late_ns = fault->delay_ns;
+}
+
+static struct work work_of(const struct cox__job *job, const struct cox__pipeline *pipeline)
+{
+    struct work work = {.lane = job->lane,
+                        .band = job->band,
+                        .first_row = job->first_row,
+                        .rows = job->rows,
+                        .slot = job->slot,
+                        .session = job->session};
+    memcpy(work.mems, job->mems, pipeline->binding_count * sizeof work.mems[0]);
+    if (job->params)
+        memcpy(work.params, job->params, pipeline->params_bytes);
+    return work;
+}
+
+/* The band runs inside the call that enqueues it. */
+static void run_inside(struct fake *fake, struct lane *lane)
+{
+    struct cox__unit *unit = lane->unit;
+    pass_time(fake, add_ns(add_ns(clock_now(fake), lane->kernel_ns), lane->hung ? 0 : lane->hang_ns));
+    if (lane->state != LANE_QUEUED)
+        return; /* killed meanwhile */
+    unit->queued--;
+    lane->state = LANE_RUNNING;
+    fake->running++;
+    if (!lane->hung)
+        handle_end(lane);
 }
 
 static cox_status op_job_submit(struct cox__backend *backend, struct cox__job *job)
 {
     struct fake *fake = fake_of(backend);
     struct cox__unit *unit = job->unit;
-    struct device *device = &fake->devices[unit->device];
+    const struct work work = work_of(job, &unit->pipeline);
     pthread_mutex_lock(&fake->lock);
-    if (job->lane >= unit->lane_count) {
-        violate(fake, "lane %u of %u on device %u", job->lane, unit->lane_count, unit->device);
+    if (job->lane >= unit->lane_count || unit->abandoned) {
+        violate(fake, "lane %u of %u on %s unit of device %u", job->lane, unit->lane_count,
+                unit->abandoned ? "an abandoned" : "a", unit->device);
         pthread_mutex_unlock(&fake->lock);
         return COX_E_INVALID;
     }
     struct lane *lane = &unit->lanes[job->lane];
     if (lane->state != LANE_FREE)
-        violate(fake, "lane %u of device %u is occupied by rows %u+%u", job->lane, unit->device, lane->job->first_row,
-                lane->job->rows);
-    check_job(fake, job);
+        violate(fake, "lane %u of device %u is occupied by rows %u+%u", job->lane, unit->device, lane->work.first_row,
+                lane->work.rows);
+    const bool possible = check_job(fake, unit, &work);
+    const struct fake_fault *fault = strike(fake, FAKE_SUBMIT_BLOCKS, unit->device);
+    if (fault)
+        take_time(fake, fault->delay_ns);
 
     drop_events(fake, lane); /* a post that never came in time */
-    struct lane fresh = {.unit = unit, .job = job, .number = fake->submits++};
+    struct lane fresh = {
+        .unit = unit, .job = job, .work = work, .number = fake->submits++, .submit_ns = clock_now(fake)};
     memcpy(fresh.partial, lane->partial, sizeof fresh.partial);
     *lane = fresh;
+    job->failing = false;
 
-    const struct fake_fault *fault = strike(fake, FAKE_SUBMIT_FAILS, unit->device);
-    if (fault || device->dead) {
+    fault = strike(fake, FAKE_SUBMIT_FAILS, unit->device);
+    if (fault || unit->dead || !possible) {
         const cox_status status = fault ? fault->status : COX_E_DEVICE_LOST;
         note(fake, FAKE_STEP_SUBMIT, unit->device, lane, true);
         lane->job = NULL;
         pthread_mutex_unlock(&fake->lock);
         return status;
     }
-    double factor = 1.0 + device->script.jitter * noise(unit->device, device->jobs++);
-    if ((fault = strike(fake, FAKE_SLOW, unit->device)))
-        factor *= fault->factor;
-    lane->kernel_ns = (uint64_t)((device->script.fixed_ns + device->script.ns_per_row * job->rows) * factor + 0.5);
-    if (device->script.mode == COX_MODE_STAGED) {
-        lane->in_ns = (uint64_t)(device->script.copy_in_ns_per_row * job->rows * factor + 0.5);
-        lane->out_ns = (uint64_t)(device->script.copy_out_ns_per_row * job->rows * factor + 0.5);
-    }
-    lane->fails = strike(fake, FAKE_EVENT_FAILS, unit->device) != NULL;
-    lane->dies = strike(fake, FAKE_DEVICE_DIES, unit->device) != NULL;
-    if ((fault = strike(fake, FAKE_HANGS, unit->device))) {
-        lane->hang_ns = fault->delay_ns;
-        lane->hung = fault->delay_ns == UINT64_MAX;
-    }
-    lane->no_post = strike(fake, FAKE_NO_POST, unit->device) != NULL;
-    lane->post_twice = strike(fake, FAKE_POST_TWICE, unit->device) != NULL;
-    lane->post_early = strike(fake, FAKE_POST_EARLY, unit->device) != NULL;
-    if ((fault = strike(fake, FAKE_POST_LATE, unit->device)))
-        lane->post_late_ns = fault->delay_ns;
-
+    draw_faults(fake, lane);
     note(fake, FAKE_STEP_SUBMIT, unit->device, lane, false);
     lane->state = LANE_QUEUED;
     unit->queued++;
-    if (device->script.inside_submit && !fake->real_time) {
-        const uint64_t end = add_ns(clock_now(fake), lane->kernel_ns);
-        lane->ran = true;
-        if (!lane->fails && !lane->dies)
-            run_kernels(lane);
-        pass_time(fake, end);
-        if (lane->state == LANE_QUEUED) { /* not killed meanwhile */
-            unit->queued--;
-            lane->state = LANE_RUNNING;
-            fake->running++;
-            handle_end(lane);
-        }
-    }
+    if (fake->devices[unit->device].script.inside_submit && !fake->real_time)
+        run_inside(fake, lane);
     pthread_cond_broadcast(&fake->changed);
     pthread_mutex_unlock(&fake->lock);
     return COX_OK;
@@ -808,14 +1117,15 @@ static void start_band(struct fake *fake, struct device *device, struct lane *la
         pthread_cond_signal(&device->wake);
         return;
     }
-    const uint64_t start = max_ns(clock_now(fake), device->in_free);
+    struct context *context = lane->unit->context;
+    const uint64_t start = max_ns(clock_now(fake), context->in_free);
     const uint64_t in_end = add_ns(start, lane->in_ns);
-    const uint64_t kernel_start = max_ns(in_end, device->kernel_free);
+    const uint64_t kernel_start = max_ns(in_end, context->kernel_free);
     const uint64_t kernel_end = add_ns(add_ns(kernel_start, lane->kernel_ns), lane->hang_ns);
-    const uint64_t out_end = add_ns(max_ns(kernel_end, device->out_free), lane->out_ns);
-    device->in_free = in_end;
-    device->kernel_free = kernel_end;
-    device->out_free = out_end;
+    const uint64_t out_end = add_ns(max_ns(kernel_end, context->out_free), lane->out_ns);
+    context->in_free = in_end;
+    context->kernel_free = kernel_end;
+    context->out_free = out_end;
     if (out_end == UINT64_MAX)
         lane->hung = true;
     if (lane->post_early)
@@ -829,6 +1139,8 @@ static void op_unit_flush(struct cox__backend *backend, struct cox__unit *unit)
     struct device *device = &fake->devices[unit->device];
     pthread_mutex_lock(&fake->lock);
     note(fake, FAKE_STEP_FLUSH, unit->device, NULL, false);
+    if (unit->abandoned)
+        violate(fake, "an abandoned unit of device %u was flushed", unit->device);
     while (unit->queued > 0) {
         struct lane *next = NULL;
         for (uint32_t i = 0; i < unit->lane_count; i++) {
@@ -845,7 +1157,7 @@ static void op_unit_flush(struct cox__backend *backend, struct cox__unit *unit)
 static void check_flushed(struct fake *fake, const char *what)
 {
     for (uint32_t u = 0; u < fake->unit_count; u++)
-        if (fake->units[u]->queued > 0)
+        if (fake->units[u]->queued > 0 && !fake->units[u]->abandoned)
             violate(fake, "%s before device %u was flushed", what, fake->units[u]->device);
 }
 
@@ -856,8 +1168,9 @@ static enum cox__job_state op_job_poll(struct cox__backend *backend, struct cox_
     enum cox__job_state state = COX__JOB_RUNNING;
     pthread_mutex_lock(&fake->lock);
     check_flushed(fake, "polled");
-    if (lane->job != job || lane->state == LANE_FREE) {
-        violate(fake, "polled a job that is not under way (device %u, lane %u)", job->unit->device, job->lane);
+    if (lane->job != job || lane->state == LANE_FREE || job->unit->abandoned) {
+        violate(fake, "polled a job that is %s (device %u, lane %u)",
+                job->unit->abandoned ? "abandoned" : "not under way", job->unit->device, job->lane);
         pthread_mutex_unlock(&fake->lock);
         return COX__JOB_FAILED;
     }
@@ -868,6 +1181,7 @@ static enum cox__job_state op_job_poll(struct cox__backend *backend, struct cox_
             atomic_store(&job->end_ns, clock_now(fake)); /* nobody was told: this is the observation */
         lane->state = LANE_FREE;
     }
+    job->failing = state == COX__JOB_RUNNING && lane->failing;
     pthread_mutex_unlock(&fake->lock);
     return state;
 }
@@ -877,7 +1191,7 @@ static const void *op_job_partial(struct cox__backend *backend, struct cox__job 
     struct fake *fake = fake_of(backend);
     pthread_mutex_lock(&fake->lock);
     const struct lane *lane = &job->unit->lanes[job->lane];
-    if (lane->job != job || lane->state != LANE_FREE || lane->failed)
+    if (lane->job != job || lane->state != LANE_FREE || lane->failed || job->unit->abandoned)
         violate(fake, "partial of binding %u asked for before its band was done, or after its lane was reused",
                 binding);
     const void *partial = lane->partial[binding];
@@ -915,41 +1229,71 @@ static bool op_advance(struct cox__backend *backend, uint64_t deadline_ns)
 
 /* ---- real time ---- */
 
-static void sleep_until(struct fake *fake, struct device *device, uint64_t until_ns)
-{
-    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u), .tv_nsec = (long)(until_ns % 1000000000u)};
-    while (!fake->stopping && clock_now(fake) < until_ns)
-        if (pthread_cond_timedwait(&device->wake, &fake->lock, &until) == ETIMEDOUT)
-            break;
-}
-
 struct worker {
     struct fake *fake;
     struct device *device;
 };
 
-static void *work(void *data)
+/* The band that ends next: of each context the first one counts. NULL if none will. */
+static struct lane *next_due(struct fake *fake, const struct device *device)
+{
+    struct lane *best = NULL;
+    for (struct lane *lane = device->first; lane; lane = lane->next) {
+        bool behind = false;
+        for (const struct lane *before = device->first; before != lane; before = before->next)
+            behind = behind || before->unit->context == lane->unit->context;
+        if (behind || lane->hung)
+            continue;
+        if (lane->due_ns == 0) {
+            lane->due_ns = add_ns(clock_now(fake), lane->in_ns + lane->kernel_ns + lane->out_ns + lane->hang_ns);
+            if (lane->post_early)
+                post(lane);
+        }
+        if (!best || lane->due_ns < best->due_ns)
+            best = lane;
+    }
+    return best;
+}
+
+/* A band's time has come. Its kernel runs without the lock: nobody else ends it, since only this thread kills the device, and
+ * its unit stays until the band has ended. */
+static void finish_band(struct fake *fake, struct device *device, struct lane *lane)
+{
+    if (!lane->dies && begin_failing(lane)) {
+        lane->due_ns = add_ns(clock_now(fake), lane->fails_late_ns);
+        return;
+    }
+    leave_queue(device, lane);
+    if (lane->dies) {
+        kill_device(fake, lane->unit->device, lane->dead_ns);
+        return;
+    }
+    check_memory(lane);
+    pthread_mutex_unlock(&fake->lock);
+    execute(lane, lane->fails);
+    pthread_mutex_lock(&fake->lock);
+    end_band(lane, lane->fails);
+}
+
+static void *serve(void *data)
 {
     struct fake *fake = ((struct worker *)data)->fake;
     struct device *device = ((struct worker *)data)->device;
     free(data);
     pthread_mutex_lock(&fake->lock);
     while (!fake->stopping) {
-        struct lane *lane = device->first;
-        if (!lane || lane->hung) {
+        struct lane *lane = next_due(fake, device);
+        if (!lane) {
             pthread_cond_wait(&device->wake, &fake->lock);
             continue;
         }
-        if (lane->post_early)
-            post(lane);
-        sleep_until(fake, device,
-                    add_ns(clock_now(fake), lane->in_ns + lane->kernel_ns + lane->out_ns + lane->hang_ns));
-        if (fake->stopping || device->first != lane)
-            continue; /* destroyed or killed meanwhile */
-        device->first = lane->next;
-        if (!device->first)
-            device->last = NULL;
-        handle_end(lane);
+        if (clock_now(fake) < lane->due_ns) {
+            const struct timespec until = {.tv_sec = (time_t)(lane->due_ns / 1000000000u),
+                                           .tv_nsec = (long)(lane->due_ns % 1000000000u)};
+            pthread_cond_timedwait(&device->wake, &fake->lock, &until);
+            continue; /* it may have been destroyed meanwhile */
+        }
+        finish_band(fake, device, lane);
         pthread_cond_broadcast(&fake->changed);
     }
     pthread_mutex_unlock(&fake->lock);
@@ -964,6 +1308,8 @@ static void op_destroy(struct cox__backend *backend)
     pthread_mutex_lock(&fake->lock);
     if (fake->alive > 0)
         violate(fake, "backend destroyed with %u objects alive", fake->alive);
+    if (fake->blocked > 0)
+        violate(fake, "backend destroyed while %u calls block", fake->blocked);
     fake->stopping = true;
     for (uint32_t i = 0; i < fake->device_count; i++)
         pthread_cond_broadcast(&fake->devices[i].wake);
@@ -971,7 +1317,7 @@ static void op_destroy(struct cox__backend *backend)
     if (fake->real_time)
         for (uint32_t i = 0; i < fake->device_count; i++)
             pthread_join(fake->devices[i].thread, NULL);
-    fake->made = false;
+    fake->destroyed = true;
 }
 
 #define FAKE_OPS                                                                                                  \
@@ -1013,10 +1359,26 @@ struct fake *fake_new(const struct fake_params *params)
     return fake;
 }
 
+/* Fakes that a call still blocks in. */
+static struct fake *stuck[16];
+static uint32_t stuck_count;
+
 void fake_free(struct fake **fake)
 {
     if (!*fake)
         return;
+    if ((*fake)->made && !(*fake)->destroyed) {
+        if (stuck_count < sizeof stuck / sizeof stuck[0])
+            stuck[stuck_count++] = *fake;
+        *fake = NULL;
+        return;
+    }
+    for (uint32_t u = 0; u < (*fake)->unit_count; u++)
+        free_unit((*fake)->units[u]);
+    for (struct cox__mem *mem = (*fake)->kept, *next; mem; mem = next) {
+        next = mem->next;
+        free_mem(mem);
+    }
     for (uint32_t i = 0; i < (*fake)->device_count; i++)
         pthread_cond_destroy(&(*fake)->devices[i].wake);
     pthread_cond_destroy(&(*fake)->changed);
@@ -1036,7 +1398,7 @@ cox_status fake_make(void *user, struct cox__post post_fn, struct cox__log *log,
         for (uint32_t i = 0; i < fake->device_count; i++) {
             struct worker *worker = must(malloc(sizeof *worker));
             *worker = (struct worker){fake, &fake->devices[i]};
-            if (pthread_create(&fake->devices[i].thread, NULL, work, worker) != 0)
+            if (pthread_create(&fake->devices[i].thread, NULL, serve, worker) != 0)
                 abort();
         }
     *out = &fake->base;
@@ -1059,7 +1421,7 @@ void fake_release(struct fake *fake)
     /* An early post is within the contract and wakes a loop that was told that nothing would ever happen. */
     for (uint32_t u = 0; u < fake->unit_count; u++)
         for (uint32_t i = 0; i < fake->units[u]->lane_count; i++)
-            if (fake->units[u]->lanes[i].state == LANE_RUNNING) {
+            if (fake->units[u]->lanes[i].state == LANE_RUNNING && !fake->units[u]->abandoned) {
                 post(&fake->units[u]->lanes[i]);
                 pthread_mutex_unlock(&fake->lock);
                 return;
@@ -1079,6 +1441,52 @@ bool fake_await_running(struct fake *fake, uint32_t bands)
     const bool reached = fake->running >= bands;
     pthread_mutex_unlock(&fake->lock);
     return reached;
+}
+
+bool fake_await_blocked(struct fake *fake, uint32_t calls)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += 10;
+    pthread_mutex_lock(&fake->lock);
+    while (fake->blocked < calls)
+        if (pthread_cond_timedwait(&fake->changed, &fake->lock, &until) == ETIMEDOUT)
+            break;
+    const bool reached = fake->blocked >= calls;
+    pthread_mutex_unlock(&fake->lock);
+    return reached;
+}
+
+uint32_t fake_blocked(struct fake *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    const uint32_t blocked = fake->blocked;
+    pthread_mutex_unlock(&fake->lock);
+    return blocked;
+}
+
+void fake_unblock(struct fake *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->unblocked = true;
+    pthread_cond_broadcast(&fake->changed);
+    pthread_mutex_unlock(&fake->lock);
+}
+
+bool fake_destroyed(struct fake *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    const bool destroyed = fake->destroyed;
+    pthread_mutex_unlock(&fake->lock);
+    return destroyed;
+}
+
+uint32_t fake_given_up(struct fake *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    const uint32_t given_up = fake->given_up;
+    pthread_mutex_unlock(&fake->lock);
+    return given_up;
 }
 
 uint64_t fake_now(struct fake *fake)

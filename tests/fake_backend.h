@@ -1,8 +1,9 @@
 /* A scripted set of devices for the session engine: cost models on a virtual clock (or on the real one, for race tests),
  * kernels that are C functions working on real memory, faults on cue, and a record of what the engine did.
  *
- * It is stricter than any driver: nothing starts before a flush, a failed band leaves garbage in its output, and every
- * step outside the backend's contract is noted as a violation.
+ * It is stricter than any driver: nothing starts before a flush, a failed band leaves garbage in its output, one that hangs
+ * reads and writes only when it wakes, whoever has given it up meanwhile, and every step outside the backend's contract is
+ * noted as a violation.
  *
  * Thread-safety: everything here is safe from any thread, except fake_free, which must be the last call.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -73,15 +74,25 @@ cox_status fake_make(void *user, struct cox__post post, struct cox__log *log, st
 enum fake_fault_kind {
     FAKE_SUBMIT_FAILS = 1, /* job_submit returns `status` */
     FAKE_EVENT_FAILS,      /* the band ends with FAILED, its output is garbage */
-    FAKE_DEVICE_DIES,      /* this band and everything queued behind it fail; later submits give COX_E_DEVICE_LOST */
-    FAKE_HANGS,            /* ends `delay_ns` later than it should; UINT64_MAX = never */
-    FAKE_NO_POST,          /* ends in time, but nobody is told */
+    FAKE_FAILS_LATE,   /* a command of the band fails when the band should end, but others of it end, with garbage, only
+                              `delay_ns` later; UINT64_MAX = never. Posted both times */
+    FAKE_DEVICE_DIES,  /* this band and everything that its device has under way fail, and what is submitted to the
+                              units of that time later. Fresh units can be had again after `delay_ns`; 0 = never */
+    FAKE_HANGS,        /* ends `delay_ns` later than it should; UINT64_MAX = never. It reads and writes only then */
+    FAKE_CORRUPTS,     /* looks good, but in `factor` rows of each output (0 = one) a bit is wrong */
+    FAKE_LIES_PROFILE, /* says that its kernels took `delay_ns`; 0 = ages */
+    FAKE_END_EARLY,    /* says that it ended `delay_ns` before it was submitted */
+    FAKE_SUBMIT_BLOCKS, /* job_submit takes `delay_ns` */
+    FAKE_NO_POST,       /* ends in time, but nobody is told */
     FAKE_POST_TWICE,
-    FAKE_POST_EARLY, /* posted when it starts, and again when it ends */
-    FAKE_POST_LATE,  /* posted `delay_ns` after it ended */
-    FAKE_SLOW,       /* takes `factor` times as long */
-    FAKE_UNIT_FAILS, /* unit_create returns `status` */
-    FAKE_MEM_FAILS,  /* mem_create returns `status`; device is ignored */
+    FAKE_POST_EARLY,  /* posted when it starts, and again when it ends */
+    FAKE_POST_LATE,   /* posted `delay_ns` after it ended */
+    FAKE_SLOW,        /* takes `factor` times as long */
+    FAKE_UNIT_FAILS,  /* unit_create returns `status` */
+    FAKE_MEM_FAILS,   /* mem_create returns `status`; device is ignored */
+    FAKE_UNIT_BLOCKS, /* unit_create takes `delay_ns`, then returns `status` unless that is COX_OK; UINT64_MAX = until
+                         fake_unblock, in real time only */
+    FAKE_DESTROY_BLOCKS, /* the same of unit_destroy of an abandoned unit */
 };
 
 /* Strikes `count` times (0 = once, UINT32_MAX = for ever) from the `skip`-th matching call after it was added. */
@@ -103,11 +114,29 @@ void fake_release(struct fake *fake);
 /* Block (in real time) until so many bands are under way, for at most ten seconds. Returns whether they are. */
 bool fake_await_running(struct fake *fake, uint32_t bands);
 
+/* Block likewise until so many calls block that take their time by script, and let all of them go, now and later. */
+bool fake_await_blocked(struct fake *fake, uint32_t calls);
+uint32_t fake_blocked(struct fake *fake);
+void fake_unblock(struct fake *fake);
+
+/* Whether the runtime has destroyed its backend. It may not while a call blocks; such a fake is never freed. */
+bool fake_destroyed(struct fake *fake);
+
 uint64_t fake_now(struct fake *fake);
 
-enum fake_step { FAKE_STEP_SUBMIT = 1, FAKE_STEP_FLUSH, FAKE_STEP_POLL, FAKE_STEP_END, FAKE_STEP_POST, FAKE_STEP_WAIT };
+enum fake_step {
+    FAKE_STEP_SUBMIT = 1,
+    FAKE_STEP_FLUSH,
+    FAKE_STEP_POLL,
+    FAKE_STEP_END,
+    FAKE_STEP_POST,
+    FAKE_STEP_WAIT,
+    FAKE_STEP_CREATE, /* of a unit, */
+    FAKE_STEP_ABANDON,
+    FAKE_STEP_DESTROY,
+};
 
-/* One step of the record, in the order in which it happened. `job` fields are zero for FLUSH and WAIT. */
+/* One step of the record, in the order in which it happened. Fields of a job are zero where there is none. */
 struct fake_record {
     enum fake_step step;
     uint64_t time_ns;
@@ -118,7 +147,9 @@ struct fake_record {
     uint32_t band;
     const void *slot;
     const void *session;
-    bool failed; /* END: the band failed; SUBMIT: it was refused */
+    const void *out; /* a job's memory: where the first binding that is written begins, or the first one if none is */
+    bool failed;     /* END: the band failed; SUBMIT, CREATE: refused */
+    bool fresh;      /* CREATE, ABANDON, DESTROY: a unit with a context of its own */
 };
 
 /* A copy of the record so far; free() it. */
@@ -131,5 +162,8 @@ const char *fake_violation(struct fake *fake);
 
 /* Objects alive: host allocations and units. */
 uint32_t fake_alive(struct fake *fake);
+
+/* Memory that was given up, so far. */
+uint32_t fake_given_up(struct fake *fake);
 
 #endif

@@ -204,8 +204,17 @@ struct rig *rig_new_in(const struct fake_params *params, const char *cache_dir)
 const char *rig_end(struct rig **rig)
 {
     static char verdict[600];
+    static struct rig *stuck; /* a call that still blocks may come back to it */
     cox_runtime_destroy(&(*rig)->runtime);
     snprintf(verdict, sizeof verdict, "%s", fake_violation((*rig)->fake));
+    if (!*verdict && !fake_destroyed((*rig)->fake) && fake_blocked((*rig)->fake) == 0)
+        snprintf(verdict, sizeof verdict, "the backend was not destroyed");
+    if (!fake_destroyed((*rig)->fake)) {
+        stuck = *rig;
+        fake_free(&stuck->fake);
+        *rig = NULL;
+        return verdict;
+    }
     fake_free(&(*rig)->fake);
     for (uint32_t i = 0; i < (*rig)->report_count; i++)
         free((*rig)->reports[i].bands);
