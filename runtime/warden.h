@@ -21,7 +21,7 @@ cox_status cox__warden_create(struct cox__warden **out, struct cox__topology *to
 bool cox__warden_run(struct cox__warden *warden, void (*task)(void *ctx), void *ctx);
 
 /* Wait for all tasks, for at most `patience_ns`, then destroy and set to NULL; NULL is accepted. False: a task is stuck; what
- * it works on must stay. */
+ * it works on must stay, the topology too, and tasks that have not begun never do. */
 bool cox__warden_destroy(struct cox__warden **warden, uint64_t patience_ns);
 
 #endif
