@@ -158,6 +158,7 @@ struct fake {
     uint32_t unit_count;
     struct cox__unit *units[UNITS_MAX];
     struct cox__mem *kept; /* given up */
+    uint32_t struck;
     uint32_t fault_count;
     struct fake_fault faults[FAULTS_MAX];
 
@@ -264,6 +265,7 @@ static const struct fake_fault *strike(struct fake *fake, enum fake_fault_kind k
         }
         if (fault->count != UINT32_MAX)
             fault->count--;
+        fake->struck++;
         return fault;
     }
     return NULL;
@@ -279,6 +281,14 @@ void fake_script(struct fake *fake, const struct fake_fault *fault)
     if (copy->count == 0)
         copy->count = 1;
     pthread_mutex_unlock(&fake->lock);
+}
+
+uint32_t fake_struck(struct fake *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    const uint32_t result = fake->struck;
+    pthread_mutex_unlock(&fake->lock);
+    return result;
 }
 
 /* ---- running a band ---- */

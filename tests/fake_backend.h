@@ -107,6 +107,9 @@ struct fake_fault {
 };
 void fake_script(struct fake *fake, const struct fake_fault *fault);
 
+/* How often faults have struck so far. */
+uint32_t fake_struck(struct fake *fake);
+
 /* Stop the virtual clock: bands can be submitted but none ends. Release also wakes the engine. */
 void fake_hold(struct fake *fake);
 void fake_release(struct fake *fake);
