@@ -18,12 +18,12 @@ static bool make_directories(char *path)
         if (*slash != '/')
             continue;
         *slash = 0;
-        bool made = !mkdir(path, 0755) || errno == EEXIST;
+        bool made = !mkdir(path, 0700) || errno == EEXIST;
         *slash = '/';
         if (!made)
             return false;
     }
-    return !mkdir(path, 0755) || errno == EEXIST;
+    return !mkdir(path, 0700) || errno == EEXIST;
 }
 
 /* $XDG_CACHE_HOME/coxswain, or else ~/.cache/coxswain; NULL if there is no such place. */

@@ -4,9 +4,9 @@
  * the SHA-256 of all that. The key inside tells an entry that somebody renamed; the digest tells one that was cut
  * or changed.
  *
- * Compiled kernels are code that the process will run, so the directory and the entries must belong to this user
- * and be writable by nobody else, and neither the last component of the directory's path nor an entry may be a
- * link. What does not hold is as good as no cache.
+ * Compiled kernels are code that the process will run, so the directory must be private (private_dir.h), and so must the
+ * entries be: regular files of this user, writable by nobody else, with this one name and no link. What does not hold is as
+ * good as no cache.
  *
  * Several processes: a writer fills a file of a random name and renames it over the entry, so a reader sees the
  * old, the new or no file, always whole. A reader that removes a damaged entry may hit a good one that was renamed
@@ -14,6 +14,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "cache.h"
+#include "private_dir.h"
 #include "sha256.h"
 
 #include <dirent.h>
@@ -94,60 +95,10 @@ static void make_digest(unsigned char digest[COX__SHA256_BYTES], const unsigned 
     cox__sha256_end(&sha, digest);
 }
 
-/* Private to this user: owned, and writable by nobody else. */
-static bool is_private(const struct stat *st)
+/* One more name, a hard link, might stand where somebody else reads or replaces it. */
+static bool is_private_file(const struct stat *st)
 {
-    return st->st_uid == geteuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-/* Make every missing directory of the path. Errors show when the last one is opened. */
-static void make_directories(char *path)
-{
-    for (char *p = path + 1; *p; p++) {
-        if (*p != '/')
-            continue;
-        *p = '\0';
-        (void)mkdir(path, 0700);
-        *p = '/';
-    }
-    (void)mkdir(path, 0700);
-}
-
-int cox__cache_open_directory(const char *dir, bool create, const char *what, const struct cox__log *log)
-{
-    int fd = -1;
-    struct stat st;
-    size_t length = strlen(dir);
-    /* A trailing slash would make the system follow a link. */
-    while (length > 1 && dir[length - 1] == '/')
-        length--;
-    char *path = length > 0 ? strndup(dir, length) : NULL;
-    if (!path) {
-        cox__log(log, COX_LOG_WARN, "%s: %s", what, length > 0 ? "out of memory" : "the directory has no name");
-        return -1;
-    }
-    if (create)
-        make_directories(path);
-    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        if (create || errno != ENOENT)
-            cox__log(log, COX_LOG_WARN, "%s: cannot open the directory %s: %s", what, path, strerror(errno));
-        goto fail;
-    }
-    if (fstat(fd, &st) != 0 || !is_private(&st)) {
-        cox__log(log, COX_LOG_WARN,
-                 "%s: the directory %s is not used, because it belongs to another user or others may write to it", what,
-                 path);
-        goto fail;
-    }
-    free(path);
-    return fd;
-
-fail:
-    if (fd >= 0)
-        close(fd);
-    free(path);
-    return -1;
+    return S_ISREG(st->st_mode) && cox__private_is(st) && st->st_nlink <= 1;
 }
 
 /* Read exactly `bytes`. Returns false with errno 0 at an early end of the file. */
@@ -189,7 +140,7 @@ void *cox__cache_load(const char *dir, const unsigned char key[32], size_t *byte
     *bytes = 0;
     if (!dir)
         return NULL;
-    int dir_fd = cox__cache_open_directory(dir, false, "kernel cache", log);
+    int dir_fd = cox__private_dir_open(dir, false, "kernel cache", log);
     if (dir_fd < 0)
         return NULL;
 
@@ -213,7 +164,7 @@ void *cox__cache_load(const char *dir, const unsigned char key[32], size_t *byte
     }
     if (fstat(fd, &st) != 0)
         goto unreadable;
-    if (!S_ISREG(st.st_mode) || !is_private(&st)) {
+    if (!is_private_file(&st)) {
         damage = "it is not a private file of this user";
         goto fail;
     }
@@ -309,7 +260,7 @@ void cox__cache_store(const char *dir, const unsigned char key[32], const void *
 {
     if (!dir)
         return;
-    int dir_fd = cox__cache_open_directory(dir, true, "kernel cache", log);
+    int dir_fd = cox__private_dir_open(dir, true, "kernel cache", log);
     if (dir_fd < 0)
         return;
 

@@ -20,13 +20,8 @@ void cox__cache_key(const struct cox__cache_piece *pieces, size_t count, unsigne
 void *cox__cache_load(const char *dir, const unsigned char key[32], size_t *bytes, const struct cox__log *log);
 
 /* Write an entry; a failure is a log line, never an error. The directory is created (mode 0700, parents too), files are
- * 0600. Links are not followed. */
+ * 0600. No link of another user is followed (private_dir.h). */
 void cox__cache_store(const char *dir, const unsigned char key[32], const void *data, size_t bytes,
                       const struct cox__log *log);
-
-/* A descriptor of the directory, made if `create` (mode 0700, parents too), or -1: with a log line that begins with `what`,
- * except where it does not exist and `create` is unset. It belongs to this user, nobody else may write to it, and the
- * last component of its path is no link. */
-int cox__cache_open_directory(const char *dir, bool create, const char *what, const struct cox__log *log);
 
 #endif

@@ -420,6 +420,20 @@ Test(cache, an_entry_that_others_may_write_to_is_not_used)
     expect_damaged(key, path, "an open entry", 0);
 }
 
+Test(cache, an_entry_with_a_second_name_is_removed_and_its_other_name_left_alone)
+{
+    unsigned char key[32], data[1024];
+    char path[256], other[256];
+    key_of("one", key);
+    cox__cache_store(dir, key, "payload", 7, &logger);
+    path_of(key, path);
+    snprintf(other, sizeof other, "%s/other", base);
+    cr_assert_eq(link(path, other), 0);
+    size_t bytes = read_file(other, data, sizeof data);
+    expect_damaged(key, path, "a hard link", 0);
+    cr_assert_eq(read_file(other, data, sizeof data), bytes);
+}
+
 Test(cache, a_pipe_in_the_place_of_an_entry_does_not_hold_the_reader_up)
 {
     unsigned char key[32];
