@@ -4,6 +4,7 @@
 
 #include "lab_texts.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -223,6 +224,30 @@ static bool check_file(const char *path, bool to_read, const struct refusal *ref
     return true;
 }
 
+/* A journal left by a transaction over several databases ends with the name of a file, which SQLite deletes once it has
+ * rolled the journal back. Nothing of ours leaves such a one; one that came along with a database from elsewhere may name
+ * any file of this user. */
+static bool check_journal(const char *whole, const struct refusal *refusal)
+{
+    static const unsigned char mark[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+    unsigned char end[sizeof mark] = {0};
+    char *journal = NULL;
+    struct stat about;
+    if (asprintf(&journal, "%s-journal", whole) < 0)
+        return refuse(refusal, "out of memory");
+    int file = open(journal, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool regular = file >= 0 ? fstat(file, &about) == 0 && S_ISREG(about.st_mode) : errno == ENOENT;
+    free(journal);
+    if (file >= 0) {
+        if (regular && about.st_size >= (off_t)sizeof end)
+            (void)!pread(file, end, sizeof end, about.st_size - (off_t)sizeof end);
+        close(file);
+    }
+    if (!regular)
+        return refuse(refusal, "the journal beside it is no regular file, or cannot be read");
+    return memcmp(end, mark, sizeof end) != 0 || refuse(refusal, "the journal beside it names another file");
+}
+
 /* SQLite keeps a log beside the file, so the folder must be writable too. */
 static bool check_folder(const char *whole, const struct refusal *refusal)
 {
@@ -250,7 +275,7 @@ bool lab__store_connect(const char *path, bool to_read, sqlite3 **out, char *why
     char *whole = to_read ? realpath(path, NULL) : resolve_folder(path);
     if (!whole)
         return refuse(&refusal, "%s", strerror(errno));
-    if (!to_read && !check_folder(whole, &refusal)) {
+    if (!to_read && (!check_folder(whole, &refusal) || !check_journal(whole, &refusal))) {
         free(whole);
         return false;
     }

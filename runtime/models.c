@@ -12,7 +12,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "models.h"
-#include "cache.h"
+#include "private_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -209,8 +209,25 @@ static const char *fault_of(const struct stat *st)
            : !S_ISREG(st->st_mode)             ? "is no file"
            : st->st_uid != geteuid()           ? "belongs to another user"
            : st->st_mode & (S_IWGRP | S_IWOTH) ? "can be written by other users"
+           : st->st_nlink > 1                  ? "has a second name (a hard link)"
            : st->st_size > FILE_BYTES_MAX      ? "is too large"
                                                : NULL;
+}
+
+/* Whether a journal ends with the name of another file. One of ours never does, since nothing is attached; SQLite would
+ * delete that file once it has rolled the journal back, whatever it is. Journals have no locks that closing could drop. */
+static bool names_another_file(int directory, const char *journal)
+{
+    static const unsigned char mark[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+    unsigned char end[sizeof mark] = {0};
+    struct stat st;
+    int fd = openat(directory, journal, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &st) == 0 && st.st_size >= (off_t)sizeof end)
+        (void)!pread(fd, end, sizeof end, st.st_size - (off_t)sizeof end);
+    close(fd);
+    return memcmp(end, mark, sizeof end) == 0;
 }
 
 /* Look at the file without opening it. False: it is not to be opened, with a log line unless it is not there. */
@@ -233,6 +250,8 @@ static bool inspect(struct file *file, int directory, bool create)
     for (size_t i = 0; !wrong && i < sizeof beside / sizeof *beside; i++)
         if (fstatat(directory, beside[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && fault_of(&st))
             wrong = "has a journal beside it that is none";
+    if (!wrong && names_another_file(directory, beside[0]))
+        wrong = "has a journal beside it that names another file";
     if (wrong)
         complain(file, wrong);
     return !wrong;
@@ -270,7 +289,7 @@ static bool open_file(struct file *file, const char *dir, bool write, const stru
         cox__log(log, COX_LOG_DEBUG, "device models: this SQLite is not made for threads");
         return false;
     }
-    int directory = cox__cache_open_directory(dir, write, "device models", log);
+    int directory = cox__private_dir_open(dir, write, "device models", log);
     if (directory < 0) {
         struct stat st;
         file->logged = lstat(dir, &st) == 0 || errno != ENOENT;

@@ -560,6 +560,31 @@ Test(lab_store, refuses_folders_links_pipes_and_nothing)
     cr_assert_neq(access(other, F_OK), 0, "reading makes no file");
 }
 
+/* SQLite would delete what such a journal names. */
+Test(lab_store, refuses_a_journal_that_names_another_file)
+{
+    static const unsigned char end[] = {'f', 'i',  'l',  'e',  0,    0,    0,    4,    0,    0,
+                                        1,   0xa0, 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+    char journal[160];
+    make_one();
+    snprintf(journal, sizeof journal, "%s-journal", path);
+    struct lab_store *store = NULL;
+    for (int named = 1; named >= 0; named--) {
+        FILE *file = fopen(journal, "wb");
+        cr_assert_not_null(file);
+        cr_assert_eq(fwrite(end, 1, sizeof end - !named, file), sizeof end - (size_t)!named);
+        fclose(file);
+        cr_assert_eq(lab_store_open(path, &store, why, sizeof why), !named, "%s", why);
+        if (named)
+            cr_assert(strstr(why, "names another file"), "%s", why);
+    }
+    lab_store_close(&store, why, sizeof why);
+    unlink(journal);
+    cr_assert_eq(symlink("/dev/zero", journal), 0);
+    cr_assert(!lab_store_open(path, &store, why, sizeof why));
+    cr_assert(strstr(why, "no regular file"), "%s", why);
+}
+
 Test(lab_store, a_link_in_the_folder_part_is_no_link)
 {
     char link[160];

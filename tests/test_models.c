@@ -515,6 +515,27 @@ Test(models, beyond_so_many_entries_the_oldest_go)
 
 /* ---- files that are to be left alone ---- */
 
+/* A writer dies after its first pages have reached the file: the journal has what was there. */
+static void die_half_way(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        sqlite3 *db;
+        if (sqlite3_open(path, &db) != SQLITE_OK ||
+            sqlite3_exec(
+                db,
+                "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN;"
+                "UPDATE model SET ns_per_row = -1, device = device || 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx';"
+                "DELETE FROM entry",
+                NULL, NULL, NULL) != SQLITE_OK)
+            _exit(1);
+        _exit(0); /* without a word to the database */
+    }
+    int status;
+    waitpid(child, &status, 0);
+    cr_assert_eq(status, 0);
+}
+
 static void random_bytes(void)
 {
     unsigned char data[9000];
@@ -632,6 +653,44 @@ static void a_dangling_link(void)
     cr_assert_eq(symlink(other, path), 0);
 }
 
+static void a_hard_link(void)
+{
+    char other[200];
+    store(7, known);
+    snprintf(other, sizeof other, "%s/other", base);
+    cr_assert_eq(link(path, other), 0);
+}
+
+/* What a transaction over several databases leaves: SQLite would roll the journal back and delete the file that it names. */
+static void a_journal_that_names_another_file(void)
+{
+    static const unsigned char lock_page[4] = {0, 4, 0, 1}; /* the page at 1 GiB, which holds nothing */
+    static const unsigned char mark[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+    char journal[200], other[200];
+    for (uint32_t i = 0; i < 40; i++)
+        store(i, known);
+    die_half_way();
+    snprintf(journal, sizeof journal, "%s-journal", path);
+    snprintf(other, sizeof other, "%s/other", base);
+    FILE *precious = fopen(other, "wb");
+    cr_assert_not_null(precious);
+    fclose(precious);
+    FILE *file = fopen(journal, "ab");
+    cr_assert_not_null(file);
+    uint32_t length = (uint32_t)strlen(other), sum = 0;
+    for (uint32_t i = 0; i < length; i++)
+        sum += (unsigned char)other[i];
+    const unsigned char numbers[8] = {(unsigned char)(length >> 24), (unsigned char)(length >> 16),
+                                      (unsigned char)(length >> 8),  (unsigned char)length,
+                                      (unsigned char)(sum >> 24),    (unsigned char)(sum >> 16),
+                                      (unsigned char)(sum >> 8),     (unsigned char)sum};
+    fwrite(lock_page, 1, sizeof lock_page, file);
+    fwrite(other, 1, length, file);
+    fwrite(numbers, 1, sizeof numbers, file);
+    fwrite(mark, 1, sizeof mark, file);
+    fclose(file);
+}
+
 static void a_directory(void)
 {
     cr_assert_eq(mkdir(path, 0700), 0);
@@ -681,7 +740,9 @@ Test(models, files_that_are_not_ours_are_left_alone_with_one_line)
                  {"a table less", a_table_less, false},
                  {"a FIFO for a journal", a_fifo_for_a_journal, false},
                  {"a link for a journal", a_link_for_a_journal, false},
+                 {"a journal that names another file", a_journal_that_names_another_file, false},
                  {"a link", a_link, false},
+                 {"a hard link", a_hard_link, false},
                  {"a dangling link", a_dangling_link, false},
                  {"a directory", a_directory, false},
                  {"a FIFO", a_fifo, false},
@@ -731,6 +792,8 @@ Test(models, files_that_are_not_ours_are_left_alone_with_one_line)
         snprintf(other, sizeof other, "%s/other", base);
         if (files[f].make == a_dangling_link)
             cr_assert_not(exists(other));
+        if (files[f].make == a_journal_that_names_another_file)
+            cr_assert(exists(other));
     }
 }
 
@@ -841,28 +904,12 @@ Test(models, of_a_locked_database_are_done_without)
     cr_assert_eq(load(8, models), COX__MODELS_NONE);
 }
 
-/* A writer dies after its first pages have reached the file: the journal has what was there. */
 Test(models, survive_a_writer_that_died_half_way)
 {
     struct cox_device_model models[2];
     for (uint32_t i = 0; i < 100; i++)
         store(i, known);
-    pid_t child = fork();
-    if (child == 0) {
-        sqlite3 *db;
-        if (sqlite3_open(path, &db) != SQLITE_OK ||
-            sqlite3_exec(
-                db,
-                "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN;"
-                "UPDATE model SET ns_per_row = -1, device = device || 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx';"
-                "DELETE FROM entry",
-                NULL, NULL, NULL) != SQLITE_OK)
-            _exit(1);
-        _exit(0); /* without a word to the database */
-    }
-    int status;
-    waitpid(child, &status, 0);
-    cr_assert_eq(status, 0);
+    die_half_way();
     char journal[200];
     snprintf(journal, sizeof journal, "%s-journal", path);
     cr_assert(exists(journal), "the test's writer leaves a journal");
