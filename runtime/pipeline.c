@@ -124,6 +124,22 @@ static cox_status check_binding(const struct cox_binding *binding, uint32_t inde
     return COX_OK;
 }
 
+/* Sums over bindings are made in several places; one that wraps would be a buffer too short. */
+static cox_status check_sum(const struct cox_session_params *params, const struct cox__log *log)
+{
+    size_t left = SIZE_MAX / 2;
+    for (uint32_t i = 0; i < params->binding_count; i++) {
+        const struct cox_binding *binding = &params->bindings[i];
+        uint32_t divisor = binding->row_divisor ? binding->row_divisor : 1;
+        size_t bytes = cox__by_rows(binding) ? binding->pitch_bytes * buffer_rows(params->rows, divisor)
+                                             : binding->bytes;
+        if (bytes > left)
+            return REFUSE(log, "the bindings together are larger than any memory");
+        left -= bytes;
+    }
+    return COX_OK;
+}
+
 static cox_status check_arg(const struct cox_arg *arg, uint32_t stage, uint32_t index,
                             const struct cox_session_params *params, const struct cox__log *log)
 {
@@ -192,8 +208,11 @@ static cox_status check(const struct cox_session_params *params, const struct co
         if (status)
             return status;
     }
+    cox_status status = check_sum(params, log);
+    if (status)
+        return status;
     for (uint32_t i = 0; i < params->stage_count; i++) {
-        cox_status status = check_stage(&params->stages[i], i, params, log);
+        status = check_stage(&params->stages[i], i, params, log);
         if (status)
             return status;
     }

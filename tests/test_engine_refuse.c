@@ -147,6 +147,9 @@ Test(engine_refuse, contracts_that_do_not_hold_together)
     REFUSES(COX_E_INVALID, "rows in", recipe.bindings[0].pitch_bytes = SIZE_MAX / 8);
     REFUSES(COX_E_INVALID, "rows in", recipe.bindings[0].contract = (enum cox_contract)9);
     REFUSES(COX_E_INVALID, "rows in", recipe.bindings[0].access = (enum cox_access)9);
+    REFUSES(COX_E_INVALID, "together", recipe.bindings[3].bytes = SIZE_MAX / 2);
+    REFUSES(COX_E_INVALID, "together", recipe.bindings[3].bytes = recipe.bindings[4].bytes = SIZE_MAX / 4 + 1);
+    REFUSES(COX_E_INVALID, "together", recipe.bindings[0].pitch_bytes = SIZE_MAX / 2 / 60);
     REFUSES(COX_E_INVALID, "binding 1", recipe.bindings[1].name = NULL, recipe.bindings[1].pitch_bytes = 0);
 }
 
