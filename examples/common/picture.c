@@ -126,6 +126,7 @@ static bool open_loaded(struct picture_input **out, const uint8_t *data, size_t 
     input->format.frames = 1;
     if (!kind->open(input, error))
         goto fail;
+    picture_printable(input->format.text);
     input->owned = owned;
     *out = input;
     return true;

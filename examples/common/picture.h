@@ -26,6 +26,9 @@ struct picture_error {
 /* Sets the text; returns false, so that a reader can `return picture_fail(...)`. */
 bool picture_fail(struct picture_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* What holds words of a file's and goes to a terminal: a '?' for each character that is not printable ASCII. */
+void picture_printable(char *text);
+
 enum picture_alpha {
     PICTURE_ALPHA_BLACK = 0,    /* as the file's colours stand: what is transparent lies over black; alpha becomes 1 */
     PICTURE_ALPHA_STRAIGHT = 1, /* keep alpha, colours divided by it, as PNG wants them */

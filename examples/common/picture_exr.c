@@ -522,7 +522,9 @@ static bool exr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_
     } else {
         int32_t lines = 0;
         result = exr_get_scanlines_per_chunk(exr->context, exr->part, &lines);
-        good = result == EXR_ERR_SUCCESS && lines > 0;
+        good = result == EXR_ERR_SUCCESS;
+        if (good && lines <= 0) /* so it is of a scan line picture that has the attributes of tiles */
+            return picture_fail(error, "a damaged OpenEXR header: no lines in a chunk");
         for (int64_t y = exr->data.min.y; good && y <= exr->data.max.y; y += lines) {
             result = exr_read_scanline_chunk_info(exr->context, exr->part, (int)y, &chunk);
             good = result == EXR_ERR_SUCCESS &&
