@@ -1,0 +1,13 @@
+/* Radiance pictures from hostile bytes; fuzz_picture.h says what is looked at.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "common/picture.h"
+#include "fuzz_picture.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 2 || memcmp(data, "#?", 2) != 0)
+        return 0;
+    return fuzz_picture(data, size);
+}
