@@ -1,0 +1,129 @@
+/* Files of the kernel cache from hostile bytes: what is loaded is exactly what was stored under that key, and what is damaged
+ * is gone afterwards.
+ *
+ * The first byte says what is put right before the file is written, since no fuzzer finds a checksum: bit 0 the magic and the
+ * key, bit 1 the length, bit 2 the checksum; bit 3 asks for the entry of another key. The file follows.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "cache.h"
+#include "sha256.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { KEY = 8, LENGTH = 40, HEAD = 48, DIGEST = COX__SHA256_BYTES, FRAME = HEAD + DIGEST, FILE_MAX = 4096 };
+enum { RIGHT_HEAD = 1, RIGHT_LENGTH = 2, RIGHT_DIGEST = 4, OTHER_KEY = 8 };
+
+#define CHECK(x)     \
+    do {             \
+        if (!(x))    \
+            abort(); \
+    } while (0)
+
+static char directory[64], path[64 + 1 + 2 * DIGEST + 8];
+static const unsigned char good_magic[8] = {'C', 'O', 'X', 'B', 'I', 'N', 0, 1};
+static unsigned char key[DIGEST];
+static unsigned lines;
+
+static void on_line(void *user, enum cox_log_level level, const char *line)
+{
+    (void)user, (void)level;
+    lines++;
+    CHECK(!strncmp(line, "kernel cache: ", 14) && !strchr(line, '\n'));
+}
+
+static const struct cox__log log_to = {.fn = on_line, .level = COX_LOG_DEBUG};
+
+static void remove_all(void)
+{
+    (void)unlink(path);
+    (void)rmdir(directory);
+}
+
+/* In memory where the system has a folder for that. */
+static void make_directory(void)
+{
+    snprintf(directory, sizeof directory, "%s/cox-fuzz-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+    CHECK(mkdtemp(directory));
+    for (size_t i = 0; i < sizeof key; i++)
+        key[i] = (unsigned char)(i * 7 + 1);
+    int used = snprintf(path, sizeof path, "%s/", directory);
+    for (size_t i = 0; i < sizeof key; i++)
+        used += snprintf(path + used, sizeof path - (size_t)used, "%02x", key[i]);
+    snprintf(path + used, sizeof path - (size_t)used, ".bin");
+    atexit(remove_all);
+}
+
+static void put_right(uint8_t *file, size_t size, unsigned what)
+{
+    if (size < FRAME)
+        return;
+    if (what & RIGHT_HEAD) {
+        memcpy(file, good_magic, sizeof good_magic);
+        memcpy(file + KEY, key, sizeof key);
+    }
+    for (size_t i = 0; what & RIGHT_LENGTH && i < 8; i++)
+        file[LENGTH + i] = (uint8_t)((uint64_t)(size - FRAME) >> (8 * i));
+    if (what & RIGHT_DIGEST) {
+        struct cox__sha256 sha;
+        cox__sha256_begin(&sha);
+        cox__sha256_feed(&sha, file, size - DIGEST);
+        cox__sha256_end(&sha, file + size - DIGEST);
+    }
+}
+
+/* Told without the loader: magic, key, length and checksum. */
+static bool is_entry(const uint8_t *file, size_t size)
+{
+    uint8_t again[FILE_MAX];
+    memcpy(again, file, size);
+    put_right(again, size, RIGHT_HEAD | RIGHT_LENGTH | RIGHT_DIGEST);
+    return size >= FRAME && !memcmp(again, file, size);
+}
+
+static void write_file(const uint8_t *file, size_t size)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    CHECK(fd >= 0 && write(fd, file, size) == (ssize_t)size);
+    close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t file[FILE_MAX];
+    unsigned char wanted[DIGEST];
+    size_t bytes = 1;
+    if (size < 1 || size > sizeof file)
+        return 0;
+    if (!*directory)
+        make_directory();
+    unsigned what = *data++;
+    size--;
+    if (size)
+        memcpy(file, data, size);
+    put_right(file, size, what);
+    write_file(file, size);
+    memcpy(wanted, key, sizeof wanted);
+    if (what & OTHER_KEY)
+        wanted[0] ^= 1;
+
+    lines = 0;
+    uint8_t *loaded = cox__cache_load(directory, wanted, &bytes, &log_to);
+    bool good = !(what & OTHER_KEY) && is_entry(file, size);
+    CHECK(!loaded == !good);
+    if (good)
+        CHECK(bytes == size - FRAME && !memcmp(loaded, file + HEAD, bytes) && lines == 0);
+    else
+        CHECK(bytes == 0);
+    /* A damaged entry is said once and removed; other files are not touched. */
+    bool damaged = !good && !(what & OTHER_KEY);
+    CHECK(lines == damaged && (access(path, F_OK) != 0) == damaged);
+    free(loaded);
+    return 0;
+}
