@@ -11,7 +11,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* More of a frame than this would only slow things down. */
-enum { FRAME_BYTES_MAX = 1 << 20, FRAMES_MAX = 4, FILL = 0xa5 };
+enum { FRAME_BYTES_MAX = 1 << 15, FRAMES_MAX = 4, FILL = 0xa5 };
 
 #define CHECK(x)     \
     do {             \
@@ -72,6 +72,8 @@ static void check_format(const struct video_format *format)
     CHECK(!format->rate.num == !format->rate.den && !format->aspect.num == !format->aspect.den);
     CHECK(format->interlacing == 'p' || format->interlacing == '?');
     CHECK(*format->text && memchr(format->text, 0, sizeof format->text));
+    for (const char *c = format->text; *c; c++) /* it is printed */
+        CHECK(*c >= ' ' && *c <= '~');
 }
 
 /* How many frames come out. */
