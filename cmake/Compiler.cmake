@@ -1,6 +1,7 @@
 # Warnings, hardening and sanitizers, the same for every target.
 # SPDX-License-Identifier: Apache-2.0
 include(CheckCCompilerFlag)
+include(CheckCSourceCompiles)
 
 if(NOT COX_SANITIZE MATCHES "^(|address|thread)$")
     message(FATAL_ERROR "COX_SANITIZE is '${COX_SANITIZE}': it must be empty, 'address' or 'thread'")
@@ -10,7 +11,7 @@ if(COX_FUZZ AND NOT COX_SANITIZE STREQUAL "address")
     message(FATAL_ERROR "COX_FUZZ goes with COX_SANITIZE=address")
 endif()
 
-set(cox_options -Wall -Wextra)
+set(cox_options -Wall -Wextra -Wformat=2 -Wno-format-nonliteral)
 set(cox_link_options)
 if(COX_WERROR)
     list(APPEND cox_options -Werror)
@@ -36,8 +37,21 @@ else()
             list(APPEND cox_options $<$<NOT:$<CONFIG:Debug>>:${flag}>)
         endif()
     endforeach()
-    list(APPEND cox_options $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
-    list(APPEND cox_link_options LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
+    # Level 3 also checks what is known at run time only. A C library without it says so in a warning, and a compiler
+    # without it makes level 2 of it.
+    set(CMAKE_REQUIRED_FLAGS "-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -Werror")
+    check_c_source_compiles("
+#include <string.h>
+#if !defined(__USE_FORTIFY_LEVEL) || __USE_FORTIFY_LEVEL < 3
+#error none
+#endif
+int main(void) { return 0; }" COX_HAVE_FORTIFY_3)
+    unset(CMAKE_REQUIRED_FLAGS)
+    set(cox_fortify $<IF:$<BOOL:${COX_HAVE_FORTIFY_3}>,3,2>)
+    # A distribution's compiler may have a level of its own.
+    list(APPEND cox_options $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>
+                            $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=${cox_fortify}>)
+    list(APPEND cox_link_options LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack LINKER:-z,separate-code)
 endif()
 
 function(cox_compile target)
