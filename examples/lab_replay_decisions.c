@@ -19,6 +19,7 @@ struct tape {
     const struct lab_replay_session *session;
     const struct cox_policy *policy;
     void *state;
+    uint32_t state_devices; /* as many as the state was made for */
     struct cox_sched_view view;
     struct cox_sched_device device[COX_DEVICES_MAX];
     struct lab_replay_decisions *decisions;
@@ -67,13 +68,19 @@ static void compare(struct tape *tape, const char *answered)
     snprintf(decisions->answered, sizeof decisions->answered, "%s", answered);
 }
 
+/* What a session's parameters are held to. */
+static bool sound_view(const struct cox_sched_view *view)
+{
+    return view->rows > 0 && view->rows <= INT32_MAX && view->granule > 0 && view->granule <= INT32_MAX;
+}
+
 static bool begin(struct tape *tape, char *why, size_t why_bytes)
 {
     const struct cox_sched_view *view = &tape->view;
-    if (tape->state || view->device_count < 1 || view->device_count > COX_DEVICES_MAX || view->rows == 0 ||
-        view->granule == 0)
+    if (tape->state || view->device_count < 1 || view->device_count > COX_DEVICES_MAX || !sound_view(view))
         return lab_replay_refuse(why, why_bytes, "the tape of session %lld makes no sense",
                                  (long long)tape->session->session);
+    tape->state_devices = view->device_count;
     tape->state = calloc(1, tape->policy->state_bytes(view->device_count));
     if (!tape->state)
         return lab_replay_refuse(why, why_bytes, "out of memory");
@@ -180,14 +187,16 @@ static bool sound(struct tape *tape)
     bool number = sqlite3_column_int64(row, FRAME) >= 0;
     bool device = sqlite3_column_int64(row, DEVICE) >= 0 && sqlite3_column_int64(row, DEVICE) < device_count &&
                   sqlite3_column_int64(row, LATE) >= 0 && sqlite3_column_int64(row, LATE) < device_count;
-    return number && device && range && tape->view.rows > 0 && tape->view.granule > 0 &&
-           device_count <= COX_DEVICES_MAX;
+    /* The policy's memory was made for so many devices. */
+    return number && device && range && sound_view(&tape->view) && device_count == tape->state_devices;
 }
 
 static bool replay_call(struct tape *tape, char *why, size_t why_bytes)
 {
     const char *kind = (const char *)sqlite3_column_text(tape->calls, KIND);
     bring_up_to(tape, sqlite3_column_int64(tape->calls, CALL));
+    if (!kind)
+        kind = "";
     if (strcmp(kind, "init") == 0)
         return begin(tape, why, why_bytes);
     if (!tape->state || !sound(tape))

@@ -426,6 +426,10 @@ Test(lab_replay, refuses_a_tape_that_makes_no_sense)
         "UPDATE call_view SET device_count = 33",
         "UPDATE call_view SET rows = 0",
         "UPDATE call_view SET granule = 0",
+        "UPDATE call_view SET rows = 4000000000",
+        "UPDATE call_view SET granule = 4000000000",
+        /* More devices than the policy was made for. */
+        "INSERT INTO call_view SELECT session, 3, rows, granule, min_band_rows, 32, in_flight, pool, shadow FROM call_view",
         "UPDATE call SET device = 2 WHERE kind = 'observe'",
         "UPDATE call SET device = -1 WHERE kind = 'observe'",
         "UPDATE call SET rows = 4000000000 WHERE kind = 'observe'",
