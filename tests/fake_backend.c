@@ -364,10 +364,12 @@ static void run_kernels(struct lane *lane)
     }
 }
 
-/* Flip a bit in so many of the band's rows of each output: in their first byte, which every kernel writes. */
+/* Flip a bit in so many of the band's rows of each output: in their first byte, which every kernel writes. The same rows come
+ * out wrong in the same way again. */
 static void corrupt(struct lane *lane)
 {
     const struct cox__pipeline *pipeline = &lane->unit->pipeline;
+    const uint32_t first_row = lane->work.first_row;
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const struct cox_binding *binding = &pipeline->bindings[i];
         const bool partial = binding->contract == COX_REDUCE;
@@ -379,7 +381,7 @@ static void corrupt(struct lane *lane)
         unsigned char *data = partial ? lane->partial[i] : lane->work.mems[i]->data + offset;
         const size_t step = partial ? 1 : binding->pitch_bytes;
         for (uint32_t k = 0; k < lane->corrupt_rows && k < bytes / step; k++)
-            data[(lane->number + k) % (bytes / step) * step] ^= (unsigned char)(1u << lane->number % 8);
+            data[k * step] ^= (unsigned char)(1u << (first_row + k) % 8);
     }
 }
 

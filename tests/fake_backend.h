@@ -79,7 +79,8 @@ enum fake_fault_kind {
     FAKE_DEVICE_DIES,  /* this band and everything that its device has under way fail, and what is submitted to the
                               units of that time later. Fresh units can be had again after `delay_ns`; 0 = never */
     FAKE_HANGS,        /* ends `delay_ns` later than it should; UINT64_MAX = never. It reads and writes only then */
-    FAKE_CORRUPTS,     /* looks good, but in `factor` rows of each output (0 = one) a bit is wrong */
+    FAKE_CORRUPTS,     /* looks good, but in the first `factor` rows of each output (0 = one) a bit is wrong, the
+                              same one when the rows are done again */
     FAKE_LIES_PROFILE, /* says that its kernels took `delay_ns`; 0 = ages */
     FAKE_END_EARLY,    /* says that it ended `delay_ns` before it was submitted */
     FAKE_SUBMIT_BLOCKS, /* job_submit takes `delay_ns` */
