@@ -167,6 +167,9 @@ static bool take_frame(const struct reader *reader, sqlite3_stmt *row, void *int
         !take_u32(reader, row, 2, 0, INT32_MAX, &frame->rows) || !take_number(reader, row, 3, 0, INT64_MAX, &wall) ||
         !take_number(reader, row, 4, 0, INT64_MAX, &period))
         return false;
+    /* The table's key does not see to it: it tells 1.25 from 1.5. */
+    if (session->frame_count > 1 && (uint64_t)number <= frame[-1].frame)
+        return lab_replay_refuse(reader->why, reader->why_bytes, "frame %lld comes twice", (long long)number);
     frame->frame = (uint64_t)number;
     frame->wall_ns = (double)wall;
     frame->period_ns = (double)period;

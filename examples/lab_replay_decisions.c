@@ -13,6 +13,9 @@
 /* Columns of the query about calls. */
 enum { CALL, KIND, FRAME, DEVICE, FIRST_ROW, ROWS, WALL, QUEUE, KERNEL, PERIOD, JOULES, FLAGS, LATE, PROGRESS, ANSWER };
 
+/* No device is guessed to be so much faster than another. */
+static const double HINT_MAX = 1e9;
+
 struct tape {
     sqlite3_stmt *calls, *views, *devices;
     bool view_waits, device_waits; /* the statement stands on a row that is not used yet */
@@ -71,6 +74,9 @@ static void compare(struct tape *tape, const char *answered)
 /* What a session's parameters are held to. */
 static bool sound_view(const struct cox_sched_view *view)
 {
+    for (uint32_t d = 0; d < view->device_count && d < COX_DEVICES_MAX; d++)
+        if (!(view->devices[d].hint > 0 && view->devices[d].hint <= HINT_MAX))
+            return false;
     return view->rows > 0 && view->rows <= INT32_MAX && view->granule > 0 && view->granule <= INT32_MAX;
 }
 
@@ -178,7 +184,7 @@ static void tell_models(struct tape *tape)
 }
 
 /* Whether the numbers of a call lie where a policy may rely on them to lie. */
-static bool sound(struct tape *tape)
+static bool sound(const struct tape *tape, const char *kind)
 {
     sqlite3_stmt *row = tape->calls;
     uint32_t device_count = tape->view.device_count;
@@ -187,6 +193,9 @@ static bool sound(struct tape *tape)
     bool number = sqlite3_column_int64(row, FRAME) >= 0;
     bool device = sqlite3_column_int64(row, DEVICE) >= 0 && sqlite3_column_int64(row, DEVICE) < device_count &&
                   sqlite3_column_int64(row, LATE) >= 0 && sqlite3_column_int64(row, LATE) < device_count;
+    /* Rows are offered to devices that are in use only. */
+    if (device && device_count <= COX_DEVICES_MAX && strcmp(kind, "next") == 0)
+        device = tape->device[column_u32(row, DEVICE)].usable;
     /* The policy's memory was made for so many devices. */
     return number && device && range && sound_view(&tape->view) && device_count == tape->state_devices;
 }
@@ -199,7 +208,7 @@ static bool replay_call(struct tape *tape, char *why, size_t why_bytes)
         kind = "";
     if (strcmp(kind, "init") == 0)
         return begin(tape, why, why_bytes);
-    if (!tape->state || !sound(tape))
+    if (!tape->state || !sound(tape, kind))
         return lab_replay_refuse(why, why_bytes, "the tape of session %lld makes no sense",
                                  (long long)tape->session->session);
     if (strcmp(kind, "recall") == 0)
