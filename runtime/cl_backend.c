@@ -9,10 +9,13 @@
 static void destroy(struct cox__backend *base)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
+    cox__cl_forget_left(backend);
     cox__cl_drop_contexts(backend);
+    cox__cl_callbacks_destroy(backend->callbacks, backend->log);
     for (uint32_t d = 0; d < backend->device_count; d++)
         if (backend->devices[d].is_subdevice)
             clReleaseDevice(backend->devices[d].id);
+    pthread_mutex_destroy(&backend->left_lock);
     free(backend->cache_dir);
     free(backend);
 }
@@ -27,12 +30,17 @@ static void device_info(struct cox__backend *base, uint32_t index, struct cox_de
     *info = ((struct cox__cl_backend *)base)->devices[index].info;
 }
 
-static uint64_t now_ns(struct cox__backend *base)
+uint64_t cox__cl_now_ns(void)
 {
     struct timespec now;
-    (void)base;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t now_ns(struct cox__backend *base)
+{
+    (void)base;
+    return cox__cl_now_ns();
 }
 
 static const struct cox__backend_ops ops = {
@@ -60,10 +68,17 @@ cox_status cox__cl_create(struct cox__backend **out, const struct cox__cl_option
     cox_status status = COX_E_NOMEM;
     if (!backend)
         return status;
+    if (pthread_mutex_init(&backend->left_lock, NULL)) {
+        free(backend);
+        return status;
+    }
     backend->base.ops = &ops;
     backend->log = options->log;
     backend->post = options->post;
     if (options->cache_dir && !(backend->cache_dir = strdup(options->cache_dir)))
+        goto fail;
+    backend->callbacks = cox__cl_callbacks_create(options->post);
+    if (!backend->callbacks)
         goto fail;
     status = cox__cl_discover(backend, options);
     if (status)

@@ -43,8 +43,12 @@ static void drop_group(struct cox__cl_backend *backend, uint32_t index)
 
 void cox__cl_drop_contexts(struct cox__cl_backend *backend)
 {
-    for (uint32_t g = 0; g < backend->group_count; g++)
-        drop_group(backend, g);
+    for (uint32_t g = 0; g < backend->group_count; g++) {
+        if (!cox__cl_group_hangs(backend, g))
+            drop_group(backend, g);
+        else
+            cox__log(backend->log, COX_LOG_WARN, "a context is given up: a device of it hangs");
+    }
     backend->group_count = 0;
 }
 
@@ -68,7 +72,8 @@ static bool test_band_make(struct cox__cl_backend *backend, struct test_band *ba
     cl_int code;
     const cl_buffer_region region = {.origin = (size_t)index * TEST_WORDS * 4, .size = TEST_WORDS * 4};
     band->device = device;
-    if (cox__cl_build(backend, device, test_source, "", &band->program))
+    const cl_context context = backend->groups[backend->devices[device].group].context;
+    if (cox__cl_build(backend, device, context, test_source, "", &band->program))
         return false;
     band->kernel = clCreateKernel(band->program, "cox_test", &code);
     if (code)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cl_internal.h"
+#include "give_up.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,34 +10,42 @@
 static uint32_t first_staged(const struct cox__cl_backend *backend)
 {
     for (uint32_t d = 0; d < backend->device_count; d++)
-        if (backend->devices[d].info.mode == COX_MODE_STAGED)
+        if (backend->devices[d].info.mode == COX_MODE_STAGED && !atomic_load(&backend->devices[d].lost) &&
+            !cox__cl_group_hangs(backend, backend->devices[d].group))
             return d;
     return backend->device_count;
 }
 
-/* Page-locked memory comes from the driver of the first staged device: a buffer that stays mapped all its life, one page
- * longer than asked for, since not every driver begins it on a page. */
+/* Page-locked memory comes from the driver of the first staged device that works: a buffer that stays mapped all its life, one
+ * page longer than asked for, since not every driver begins it on a page. */
 static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
     uint32_t d = first_staged(backend);
     if (d == backend->device_count)
         return;
-    const struct cox__cl_device *device = &backend->devices[d];
+    struct cox__cl_device *device = &backend->devices[d];
     cl_int code;
+    if (mem->padded_bytes > SIZE_MAX - COX__PAGE_BYTES)
+        return;
     size_t bytes = mem->padded_bytes + COX__PAGE_BYTES;
     cl_mem pinned = clCreateBuffer(backend->groups[device->group].context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                                    bytes, NULL, &code);
     if (code == CL_SUCCESS) {
-        char *mapped = clEnqueueMapBuffer(device->service, pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0,
+        char *mapped = clEnqueueMapBuffer(device->service, pinned, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0,
                                           NULL, NULL, &code);
-        if (code == CL_SUCCESS) {
+        if (code == CL_SUCCESS)
+            code = cox__cl_drain(device->service, NULL, COX__CL_PATIENCE_NS);
+        if (code == CL_SUCCESS && mapped) {
             mem->data = mapped + (COX__PAGE_BYTES - (uintptr_t)mapped % COX__PAGE_BYTES) % COX__PAGE_BYTES;
             mem->pinned = pinned;
             mem->pinned_map = mapped;
             mem->pinned_device = d;
             return;
         }
-        clReleaseMemObject(pinned);
+        if (code == COX__CL_NOT_IN_TIME)
+            atomic_store(&device->lost, true);
+        else
+            clReleaseMemObject(pinned);
     }
     cox__log(backend->log, COX_LOG_WARN, "%s gives no pinned memory of %zu bytes; copies will be slower",
              device->info.name, mem->padded_bytes);
@@ -52,16 +61,24 @@ cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t byte
     mem->data = host;
     mem->wrapped = host != NULL;
     mem->padded_bytes = host ? bytes : (bytes + COX__PAGE_BYTES - 1) / COX__PAGE_BYTES * COX__PAGE_BYTES;
+    if (mem->padded_bytes < bytes)
+        goto no_memory;
     if (!host)
         pin(backend, mem);
-    if (mem->pinned)
+    if (mem->pinned) {
         memset(mem->data, 0, mem->padded_bytes);
-    else if (!host && !(mem->data = cox__pages_create(mem->padded_bytes))) {
-        free(mem);
-        return COX_E_NOMEM;
+    } else if (!host) {
+        mem->pages = cox__cl_pages_new(mem->padded_bytes);
+        if (!mem->pages)
+            goto no_memory;
+        mem->data = mem->pages->data;
     }
     *out = mem;
     return COX_OK;
+
+no_memory:
+    free(mem);
+    return COX_E_NOMEM;
 }
 
 void *cox__cl_mem_data(struct cox__mem *mem)
@@ -79,21 +96,30 @@ void cox__cl_mem_info(struct cox__mem *mem, struct cox_buffer_info *info)
 
 /* ---- band objects ---- */
 
+static bool usable(const struct cox__cl_object *object)
+{
+    return cox__cl_queue_state(object->queue) != COX__CL_ABANDONED;
+}
+
 static void unmap_object(struct cox__cl_object *object)
 {
-    clEnqueueUnmapMemObject(object->queue, object->mem, object->mapped, 0, NULL, NULL);
+    clEnqueueUnmapMemObject(object->queue->id, object->mem, object->mapped, 0, NULL, NULL);
     object->mapped = NULL;
     object->stale = true;
 }
 
-static void release_object(struct cox__cl_object *object)
+static void release_object(struct cox__cl_backend *backend, struct cox__mem *mem, struct cox__cl_object *object)
 {
+    if (!usable(object)) {
+        cox__cl_leave(backend, object->mem, object->queue, 0, mem->pages);
+        return;
+    }
     if (object->mapped) {
         unmap_object(object);
-        clFlush(object->queue);
+        clFlush(object->queue->id);
     }
     clReleaseMemObject(object->mem);
-    clReleaseCommandQueue(object->queue);
+    cox__cl_queue_unref(object->queue);
 }
 
 cl_int cox__cl_object_map(struct cox__cl_object *object, cl_event *event)
@@ -101,43 +127,103 @@ cl_int cox__cl_object_map(struct cox__cl_object *object, cl_event *event)
     static const cl_map_flags flags[] = {
         [COX_READ] = CL_MAP_WRITE, [COX_WRITE] = CL_MAP_READ, [COX_READ_WRITE] = CL_MAP_READ | CL_MAP_WRITE};
     cl_int code;
-    object->mapped = clEnqueueMapBuffer(object->queue, object->mem, CL_FALSE, flags[object->access], 0, object->bytes,
-                                        0, NULL, event, &code);
+    object->mapped = clEnqueueMapBuffer(object->queue->id, object->mem, CL_FALSE, flags[object->access], 0,
+                                        object->bytes, 0, NULL, event, &code);
     if (code)
         object->mapped = NULL;
     return code;
 }
 
+void cox__cl_object_put(struct cox__cl_object *object)
+{
+    object->busy = false;
+    object->stale |= !object->mapped; /* its band failed on the way */
+}
+
+/* The memory must not go before the unmappings are done, those too that made place for an overlapping object. False: a queue
+ * hangs. */
+static bool unmap_all(struct cox__mem *mem)
+{
+    bool over = true;
+    for (uint32_t i = 0; i < mem->object_count; i++)
+        if (mem->objects[i].mapped && usable(&mem->objects[i])) {
+            unmap_object(&mem->objects[i]);
+            clFlush(mem->objects[i].queue->id); /* all before the first wait */
+        }
+    for (uint32_t i = 0; i < mem->object_count; i++) {
+        struct cox__cl_queue *queue = mem->objects[i].queue;
+        uint32_t before = 0;
+        while (before < i && mem->objects[before].queue != queue)
+            before++;
+        const enum cox__cl_queue_state state = cox__cl_queue_state(queue);
+        if (before < i || state == COX__CL_ABANDONED)
+            continue;
+        const uint64_t patience_ns = state == COX__CL_SOUND ? COX__CL_PATIENCE_NS : COX__CL_LITTLE_PATIENCE_NS;
+        if (cox__cl_drain(queue->id, queue, patience_ns) == COX__CL_NOT_IN_TIME &&
+            cox__cl_queue_state(queue) != COX__CL_ABANDONED) {
+            cox__cl_queue_failed(queue);
+            over = false;
+        }
+    }
+    return over;
+}
+
+/* The pinned buffer, and what bands were cut from: those wait for all devices of their group. */
+static void release_common(struct cox__cl_backend *backend, struct cox__mem *mem)
+{
+    for (uint32_t g = 0; g < COX_DEVICES_MAX; g++)
+        if (mem->parents[g])
+            cox__cl_leave(backend, mem->parents[g], NULL, g, mem->pages);
+    if (mem->pinned)
+        cox__cl_leave(backend, mem->pinned, NULL, backend->devices[mem->pinned_device].group, NULL);
+}
+
+static void give_up(struct cox__cl_backend *backend, struct cox__mem *mem)
+{
+    cox__log(backend->log, COX_LOG_WARN, "%zu bytes are given up: a device that hangs may still write to them",
+             mem->padded_bytes);
+    if (mem->pages)
+        cox__give_up(mem->pages);
+    mem->pages = NULL;
+}
+
 void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
-    /* The memory must not go before the unmappings are done, those too that made place for an overlapping object. */
-    for (uint32_t i = 0; i < mem->object_count; i++) {
-        if (mem->objects[i].mapped)
-            unmap_object(&mem->objects[i]);
-        clFinish(mem->objects[i].queue);
-        release_object(&mem->objects[i]);
-    }
+    bool over = unmap_all(mem);
     if (mem->pinned) {
-        cl_command_queue service = backend->devices[mem->pinned_device].service;
-        clEnqueueUnmapMemObject(service, mem->pinned, mem->pinned_map, 0, NULL, NULL);
-        clFinish(service);
+        struct cox__cl_device *device = &backend->devices[mem->pinned_device];
+        if (!cox__cl_group_hangs(backend, device->group)) {
+            clEnqueueUnmapMemObject(device->service, mem->pinned, mem->pinned_map, 0, NULL, NULL);
+            const uint64_t patience_ns = atomic_load(&device->lost) ? COX__CL_LITTLE_PATIENCE_NS : COX__CL_PATIENCE_NS;
+            if (cox__cl_drain(device->service, NULL, patience_ns) == COX__CL_NOT_IN_TIME) {
+                atomic_store(&device->lost, true);
+                over = false;
+            }
+        }
     }
-    for (uint32_t g = 0; g < backend->group_count; g++)
-        if (mem->parents[g])
-            clReleaseMemObject(mem->parents[g]);
-    if (mem->pinned)
-        clReleaseMemObject(mem->pinned);
-    else if (!mem->wrapped)
-        cox__pages_destroy(mem->data, mem->padded_bytes);
+    if (!over) { /* and nobody will say when it does not hang any more */
+        give_up(backend, mem);
+        cox__give_up(mem);
+        return;
+    }
+    for (uint32_t i = 0; i < mem->object_count; i++)
+        release_object(backend, mem, &mem->objects[i]);
+    release_common(backend, mem);
+    cox__cl_pages_unref(mem->pages);
     free(mem);
 }
 
 void cox__cl_mem_abandon(struct cox__backend *base, struct cox__mem *mem)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
-    cox__log(backend->log, COX_LOG_WARN, "%zu bytes are given up: a device that hangs may still write to them",
-             mem->padded_bytes);
+    give_up(backend, mem);
+    for (uint32_t i = 0; i < mem->object_count; i++)
+        release_object(backend, mem, &mem->objects[i]);
+    if (mem->pinned) /* it is the memory */
+        mem->pinned = NULL;
+    release_common(backend, mem);
+    free(mem);
 }
 
 /* What one stage writes a later one may read: to the device that is no write-only buffer. */
@@ -146,23 +232,22 @@ static cl_mem_flags flags_of(enum cox_access access)
     return access == COX_READ ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
 }
 
-static cl_mem make_wrapper(struct cox__cl_backend *backend, struct cox__mem *mem, const struct cox__cl_device *device,
-                           const struct cox__cl_object *object, cl_int *code)
+static cl_mem make_wrapper(struct cox__mem *mem, const struct cox__cl_object *object, cl_int *code)
 {
-    return clCreateBuffer(backend->groups[device->group].context, flags_of(object->access) | CL_MEM_USE_HOST_PTR,
-                          object->bytes, (char *)mem->data + object->offset, code);
+    return clCreateBuffer(object->queue->context, flags_of(object->access) | CL_MEM_USE_HOST_PTR, object->bytes,
+                          (char *)mem->data + object->offset, code);
 }
 
-static cl_mem make_subbuffer(struct cox__cl_backend *backend, struct cox__mem *mem, const struct cox__cl_device *device,
+static cl_mem make_subbuffer(struct cox__mem *mem, const struct cox__cl_device *device,
                              const struct cox__cl_object *object, cl_int *code)
 {
     cl_mem *parent = &mem->parents[device->group];
     if (!*parent) {
-        *parent = clCreateBuffer(backend->groups[device->group].context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
-                                 mem->padded_bytes, mem->data, code);
+        *parent = clCreateBuffer(object->queue->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, mem->padded_bytes,
+                                 mem->data, code);
         if (*code) {
             *parent = NULL; /* larger than one of the devices allows: each band on its own then */
-            return make_wrapper(backend, mem, device, object, code);
+            return make_wrapper(mem, object, code);
         }
     }
     const cl_buffer_region region = {.origin = object->offset, .size = object->bytes};
@@ -170,7 +255,7 @@ static cl_mem make_subbuffer(struct cox__cl_backend *backend, struct cox__mem *m
 }
 
 /* A place for a new object: at the end, or the least recently used one's. NULL if all are at work. */
-static struct cox__cl_object *object_place(struct cox__mem *mem)
+static struct cox__cl_object *object_place(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
     if (mem->object_count < COX__CL_OBJECTS_MAX)
         return &mem->objects[mem->object_count++];
@@ -179,7 +264,7 @@ static struct cox__cl_object *object_place(struct cox__mem *mem)
         if (!mem->objects[i].busy && (!oldest || mem->objects[i].used < oldest->used))
             oldest = &mem->objects[i];
     if (oldest)
-        release_object(oldest);
+        release_object(backend, mem, oldest);
     return oldest;
 }
 
@@ -189,11 +274,11 @@ static void unmap_overlaps(struct cox__mem *mem, const struct cox__cl_object *ob
 {
     for (uint32_t i = 0; i < mem->object_count; i++) {
         struct cox__cl_object *other = &mem->objects[i];
-        if (other == object || !other->mapped || !other->sub || other->offset >= object->offset + object->bytes ||
-            object->offset >= other->offset + other->bytes)
+        if (other == object || !other->mapped || !other->sub || !usable(other) ||
+            other->offset >= object->offset + object->bytes || object->offset >= other->offset + other->bytes)
             continue;
         unmap_object(other);
-        clFlush(other->queue);
+        clFlush(other->queue->id);
     }
 }
 
@@ -205,17 +290,17 @@ static cl_int open_object(struct cox__mem *mem, struct cox__cl_object *object)
         unmap_overlaps(mem, object);
     if (!object->mapped && object->stale && object->access != COX_WRITE)
         /* The way to tell a device that the memory has changed: nothing is fetched, all is given. */
-        object->mapped = clEnqueueMapBuffer(object->queue, object->mem, CL_FALSE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
+        object->mapped = clEnqueueMapBuffer(object->queue->id, object->mem, CL_FALSE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
                                             object->bytes, 0, NULL, NULL, &code);
     if (object->mapped && code == CL_SUCCESS)
-        code = clEnqueueUnmapMemObject(object->queue, object->mem, object->mapped, 0, NULL, NULL);
+        code = clEnqueueUnmapMemObject(object->queue->id, object->mem, object->mapped, 0, NULL, NULL);
     object->mapped = NULL;
-    object->stale = false;
+    object->stale = code != CL_SUCCESS;
     return code;
 }
 
-static struct cox__cl_object *find_object(struct cox__mem *mem, cl_command_queue queue, enum cox_access access,
-                                          bool sub, size_t offset, size_t bytes)
+static struct cox__cl_object *find_object(struct cox__mem *mem, const struct cox__cl_queue *queue,
+                                          enum cox_access access, bool sub, size_t offset, size_t bytes)
 {
     for (uint32_t i = 0; i < mem->object_count; i++) {
         struct cox__cl_object *object = &mem->objects[i];
@@ -228,25 +313,24 @@ static struct cox__cl_object *find_object(struct cox__mem *mem, cl_command_queue
 
 struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem, uint32_t device,
                                           enum cox_access access, bool disjoint, size_t offset, size_t bytes,
-                                          cl_command_queue queue)
+                                          struct cox__cl_queue *queue)
 {
     const struct cox__cl_device *owner = &backend->devices[device];
-    const bool sub = disjoint && owner->info.mode == COX_MODE_SHARED && backend->groups[owner->group].subbuffers;
+    const bool sub = disjoint && queue->subbuffers;
     struct cox__cl_object *object = find_object(mem, queue, access, sub, offset, bytes);
     cl_int code;
     if (!object) {
         struct cox__cl_object fresh = {.queue = queue, .access = access, .sub = sub, .offset = offset, .bytes = bytes};
-        fresh.mem = sub ? make_subbuffer(backend, mem, owner, &fresh, &code)
-                        : make_wrapper(backend, mem, owner, &fresh, &code);
+        fresh.mem = sub ? make_subbuffer(mem, owner, &fresh, &code) : make_wrapper(mem, &fresh, &code);
         if (cox__cl_check(backend->log, code, sub ? "clCreateSubBuffer" : "clCreateBuffer", owner->info.name))
             return NULL;
-        object = object_place(mem);
+        object = object_place(backend, mem);
         if (!object) {
             cox__log(backend->log, COX_LOG_WARN, "more than %d bands work on one buffer", COX__CL_OBJECTS_MAX);
             clReleaseMemObject(fresh.mem);
             return NULL;
         }
-        clRetainCommandQueue(queue);
+        cox__cl_queue_ref(queue);
         fresh.stale = sub; /* the parent may be older than what the application wrote */
         *object = fresh;
     }

@@ -34,16 +34,16 @@ static void make_key(const struct cox__cl_device *device, const char *source, co
     cox__cache_key(pieces, sizeof pieces / sizeof *pieces, key);
 }
 
-static cl_program load(struct cox__cl_backend *backend, const struct cox__cl_device *device, const char *options,
-                       const unsigned char key[32])
+static cl_program load(struct cox__cl_backend *backend, const struct cox__cl_device *device, cl_context context,
+                       const char *options, const unsigned char key[32])
 {
     size_t bytes;
     unsigned char *binary = cox__cache_load(backend->cache_dir, key, &bytes, backend->log);
     if (!binary)
         return NULL;
     cl_int status = CL_SUCCESS, code;
-    cl_program program = clCreateProgramWithBinary(backend->groups[device->group].context, 1, &device->id, &bytes,
-                                                   (const unsigned char **)&binary, &status, &code);
+    cl_program program = clCreateProgramWithBinary(context, 1, &device->id, &bytes, (const unsigned char **)&binary,
+                                                   &status, &code);
     free(binary);
     if (code == CL_SUCCESS && status == CL_SUCCESS &&
         clBuildProgram(program, 1, &device->id, options, NULL, NULL) == CL_SUCCESS)
@@ -77,19 +77,19 @@ static void store(struct cox__cl_backend *backend, const struct cox__cl_device *
     }
 }
 
-cox_status cox__cl_build(struct cox__cl_backend *backend, uint32_t index, const char *source, const char *options,
-                         cl_program *out)
+cox_status cox__cl_build(struct cox__cl_backend *backend, uint32_t index, cl_context context, const char *source,
+                         const char *options, cl_program *out)
 {
     const struct cox__cl_device *device = &backend->devices[index];
     unsigned char key[32];
     if (backend->cache_dir) {
         make_key(device, source, options, key);
-        *out = load(backend, device, options, key);
+        *out = load(backend, device, context, options, key);
         if (*out)
             return COX_OK;
     }
     cl_int code;
-    *out = clCreateProgramWithSource(backend->groups[device->group].context, 1, &source, NULL, &code);
+    *out = clCreateProgramWithSource(context, 1, &source, NULL, &code);
     if (code)
         return cox__cl_check(backend->log, code, "clCreateProgramWithSource", device->info.name);
     code = clBuildProgram(*out, 1, &device->id, options, NULL, NULL);

@@ -12,32 +12,19 @@
  * A lane carries one band at a time and owns all that the band needs, so that nothing is created per frame.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cl_internal.h"
+#include "give_up.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum { QUEUE_IN, QUEUE_COMPUTE, QUEUE_OUT, QUEUE_COUNT };
-enum { PIECES_MAX = 8, RECORDS = 64 };
+enum { PIECES_MAX = 8 };
 
 /* A piece below this is not worth its enqueueing: three commands cost 45 us on an NVIDIA H200, 8 MB take 145 us to copy. */
 #define PIECE_BYTES_MIN (8u << 20)
 
-/* How long a failed band's other commands may take to end. Until then they may write, and nobody else must; a device that
- * is gone never says so. */
-#define FAILED_WAIT_NS 1000000000ull
-
 enum event_kind { EVENT_COPY_IN, EVENT_KERNEL, EVENT_COPY_OUT };
-
-/* What a completion callback gets. The callback may come long after the band was found complete by asking, when the lane
- * has another band: it then finds that the lane's record is another one. */
-struct record {
-    struct cox__unit *unit;
-    struct cox__job *job;
-    struct record *_Atomic *current; /* the lane's */
-    _Atomic uint64_t end_ns;
-    atomic_bool waiting; /* set and not yet called */
-};
 
 struct lane {
     cl_mem mems[COX_BINDINGS_MAX];               /* staged: the band; REDUCE: the partial */
@@ -47,9 +34,9 @@ struct lane {
     cl_event *events;
     unsigned char *kinds;
     uint32_t event_count;
-    uint64_t failed_ns;            /* when the band under way was seen to have failed; 0 = it has not */
-    struct record *_Atomic record; /* of the band under way; NULL = none, or without a callback */
-    struct record records[RECORDS];
+    uint64_t submit_ns;
+    bool failed;                       /* a command of the band under way has */
+    struct cox__cl_callback *callback; /* of the band under way; NULL = none, or it goes without */
 };
 
 /* The last value of a kernel argument that is not a buffer: setting it again is not free. Buffers are always set, since a
@@ -70,28 +57,26 @@ struct unit_stage {
 
 struct cox__unit {
     struct cox__cl_backend *backend;
-    const struct cox__cl_device *device;
+    struct cox__cl_device *device;
     uint32_t device_index;
     const struct cox__pipeline *pipeline;
+    cl_context context; /* the group's, or its own */
+    bool own_context;
     bool staged;
+    bool hangs;     /* it did not answer while it was made */
+    bool abandoned; /* by the engine */
     uint32_t piece_rows;
     uint32_t lane_count;
     uint32_t event_max;
     cl_command_queue queues[QUEUE_COUNT];
+    struct cox__cl_queue *shared; /* the one to compute, with the band objects; owns it */
     struct unit_stage stages[COX_STAGES_MAX];
     struct lane *lanes;
-    bool failed;                /* a command failed: its callback may never come */
-    _Atomic uint32_t callbacks; /* set and not yet arrived */
 };
 
 static cox_status check(const struct cox__unit *unit, cl_int code, const char *call)
 {
     return cox__cl_check(unit->backend->log, code, call, unit->device->info.name);
-}
-
-static uint64_t now_ns(const struct cox__unit *unit)
-{
-    return unit->backend->base.ops->now_ns(&unit->backend->base);
 }
 
 /* ---- creation ---- */
@@ -173,8 +158,8 @@ static cox_status make_kernel(struct cox__unit *unit, struct unit_stage *made)
                  cox_device_type_name(info->type));
         return COX_E_UNSUPPORTED;
     }
-    cox_status status = cox__cl_build(unit->backend, unit->device_index, made->variant->source, made->variant->options,
-                                      &made->program);
+    cox_status status = cox__cl_build(unit->backend, unit->device_index, unit->context, made->variant->source,
+                                      made->variant->options, &made->program);
     if (status)
         return status;
     cl_int code;
@@ -279,14 +264,18 @@ static cl_int make_lane_mems(struct cox__unit *unit, struct lane *lane, uint32_t
             continue;
         cl_mem_flags flags = binding->access == COX_READ ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
         size_t bytes = (staged_bytes(pipeline, i, max_rows) + 3) / 4 * 4;
-        lane->mems[i] = clCreateBuffer(unit->backend->groups[unit->device->group].context, flags, bytes, NULL, &code);
-        if (code == CL_SUCCESS)
-            code = clEnqueueFillBuffer(unit->device->service, lane->mems[i], &zero, sizeof zero, 0, sizeof zero, 0,
-                                       NULL, NULL);
+        lane->mems[i] = clCreateBuffer(unit->context, flags, bytes, NULL, &code);
+        if (code)
+            lane->mems[i] = NULL;
+        else
+            code = clEnqueueFillBuffer(unit->queues[QUEUE_COMPUTE], lane->mems[i], &zero, sizeof zero, 0, sizeof zero,
+                                       0, NULL, NULL);
         if (code == CL_SUCCESS && unit->staged && binding->contract == COX_ROWS)
             code = make_pieces(unit, lane, i, max_rows);
     }
-    return code == CL_SUCCESS ? clFinish(unit->device->service) : code;
+    /* What was begun ends before it is released. */
+    const cl_int end = cox__cl_drain(unit->queues[QUEUE_COMPUTE], unit->shared, COX__CL_PATIENCE_NS);
+    return code == CL_SUCCESS || end == COX__CL_NOT_IN_TIME ? end : code;
 }
 
 static size_t frame_bytes(const struct cox__pipeline *pipeline)
@@ -320,6 +309,11 @@ static cox_status make_memory(struct cox__unit *unit, uint32_t *max_rows)
             *max_rows = rows;
             return COX_OK;
         }
+        if (code == COX__CL_NOT_IN_TIME) {
+            cox__log(unit->backend->log, COX_LOG_WARN, "%s does not answer", unit->device->info.name);
+            unit->hangs = true;
+            return COX_E_DEVICE_LOST;
+        }
         for (uint32_t l = 0; l < unit->lane_count; l++)
             free_lane_mems(unit, &unit->lanes[l]);
         if (!unit->staged)
@@ -349,24 +343,46 @@ static cox_status make_lane(struct cox__unit *unit, struct lane *lane)
 
 static cox_status make_queues(struct cox__unit *unit)
 {
-    cl_context context = unit->backend->groups[unit->device->group].context;
     for (int q = 0; q < QUEUE_COUNT; q++) {
         if (!unit->staged && q != QUEUE_COMPUTE)
             continue;
         cl_int code;
-        unit->queues[q] = clCreateCommandQueue(context, unit->device->id, CL_QUEUE_PROFILING_ENABLE, &code);
+        unit->queues[q] = clCreateCommandQueue(unit->context, unit->device->id, CL_QUEUE_PROFILING_ENABLE, &code);
         cox_status status = check(unit, code, "clCreateCommandQueue");
-        if (status)
+        if (status) {
+            unit->queues[q] = NULL;
             return status;
+        }
     }
-    return COX_OK;
+    const struct cox__cl_group *group = &unit->backend->groups[unit->device->group];
+    unit->shared = cox__cl_queue_new(unit->queues[QUEUE_COMPUTE], unit->context,
+                                     !unit->own_context && unit->device->info.mode == COX_MODE_SHARED &&
+                                         group->subbuffers);
+    return unit->shared ? COX_OK : COX_E_NOMEM;
+}
+
+/* The group's, which shared mode needs; a device that was lost on it gets one of its own. */
+static cox_status make_context(struct cox__unit *unit, bool fresh)
+{
+    unit->context = unit->backend->groups[unit->device->group].context;
+    if (!fresh)
+        return COX_OK;
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)unit->device->platform, 0};
+    cl_bool available = CL_TRUE;
+    cl_int code = clGetDeviceInfo(unit->device->id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
+    if (code == CL_SUCCESS && !available)
+        code = CL_DEVICE_NOT_AVAILABLE;
+    if (code)
+        return check(unit, code, "clGetDeviceInfo");
+    unit->context = clCreateContext(properties, 1, &unit->device->id, NULL, NULL, &code);
+    unit->own_context = code == CL_SUCCESS;
+    return check(unit, code, "clCreateContext");
 }
 
 cox_status cox__cl_unit_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,
                                uint32_t lanes, bool fresh, struct cox__unit **out, uint32_t *max_rows)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
-    (void)fresh;
     cox_status status = COX_E_NOMEM;
     struct cox__unit *unit = calloc(1, sizeof *unit);
     if (!unit)
@@ -377,6 +393,8 @@ cox_status cox__cl_unit_create(struct cox__backend *base, uint32_t device, const
     unit->pipeline = pipeline;
     unit->staged = unit->device->info.mode == COX_MODE_STAGED;
     unit->event_max = PIECES_MAX * (pipeline->stage_count + 2 * pipeline->binding_count);
+    if (fresh)
+        atomic_store(&unit->device->lost, true);
     unit->lanes = calloc(lanes, sizeof *unit->lanes);
     if (!unit->lanes)
         goto fail;
@@ -386,6 +404,9 @@ cox_status cox__cl_unit_create(struct cox__backend *base, uint32_t device, const
         if (status)
             goto fail;
     }
+    status = make_context(unit, atomic_load(&unit->device->lost));
+    if (status)
+        goto fail;
     for (uint32_t s = 0; s < pipeline->stage_count; s++) {
         unit->stages[s].stage = &pipeline->stages[s];
         status = make_kernel(unit, &unit->stages[s]);
@@ -402,53 +423,104 @@ cox_status cox__cl_unit_create(struct cox__backend *base, uint32_t device, const
     return COX_OK;
 
 fail:
-    cox__cl_unit_destroy(base, unit);
+    if (unit->hangs) { /* for ever, as far as anybody is going to know */
+        cox__cl_hangs(backend, device, unit->shared);
+        cox__give_up(unit);
+    } else {
+        cox__cl_unit_destroy(base, unit);
+    }
     return status;
 }
 
-static void sleep_ms(long ms)
+/* Whether a command has ended: by what its driver says, unless that says nothing but errors. */
+static bool is_over(cl_event event, bool *silent)
 {
-    const struct timespec pause = {.tv_sec = 0, .tv_nsec = ms * 1000000};
-    nanosleep(&pause, NULL);
+    cl_int state = CL_QUEUED;
+    *silent = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) != CL_SUCCESS;
+    return !*silent && state <= CL_COMPLETE;
+}
+
+/* For as long as it takes: the only proof that a device does not hang any more is that all it had to do has ended. One that
+ * answers nothing but errors for a while has no more to do. */
+static void outwait(struct cox__unit *unit)
+{
+    const struct timespec pause = {.tv_sec = 0, .tv_nsec = 10000000};
+    for (uint32_t l = 0; l < unit->lane_count; l++) {
+        struct lane *lane = &unit->lanes[l];
+        uint64_t since_ns = 0;
+        while (lane->event_count) {
+            bool silent;
+            if (is_over(lane->events[lane->event_count - 1], &silent)) {
+                clReleaseEvent(lane->events[--lane->event_count]);
+                since_ns = 0;
+                continue;
+            }
+            const uint64_t now = cox__cl_now_ns();
+            since_ns = !silent ? 0 : since_ns ? since_ns : now;
+            if (silent && now - since_ns > COX__CL_LITTLE_PATIENCE_NS)
+                break;
+            nanosleep(&pause, NULL);
+        }
+    }
+}
+
+static void destroy_stage(struct unit_stage *stage)
+{
+    if (stage->kernel)
+        clReleaseKernel(stage->kernel);
+    if (stage->program)
+        clReleaseProgram(stage->program);
+    free(stage->memos);
 }
 
 void cox__cl_unit_destroy(struct cox__backend *base, struct cox__unit *unit)
 {
     (void)base;
-    /* Callbacks hold a pointer to the unit; after a failed command one may never come. */
-    for (int ms = 0; atomic_load(&unit->callbacks) && ms < (unit->failed ? 200 : 5000); ms++)
-        sleep_ms(1);
-    if (atomic_load(&unit->callbacks)) {
-        cox__log(unit->backend->log, COX_LOG_WARN, "%s: %u callbacks never came; their memory is given up",
-                 unit->device->info.name, atomic_load(&unit->callbacks));
-        return;
+    if (unit->abandoned) {
+        outwait(unit);
+        cox__cl_hangs_no_more(unit->backend, unit->device_index, unit->shared);
     }
     for (uint32_t l = 0; l < unit->lane_count; l++) {
         struct lane *lane = &unit->lanes[l];
+        cox__cl_callback_disarm(lane->callback);
         free_lane_mems(unit, lane);
         for (uint32_t i = 0; i < unit->pipeline->binding_count; i++)
             free(lane->partials[i]);
         free(lane->events);
         free(lane->kinds);
     }
-    for (uint32_t s = 0; s < unit->pipeline->stage_count; s++) {
-        if (unit->stages[s].kernel)
-            clReleaseKernel(unit->stages[s].kernel);
-        if (unit->stages[s].program)
-            clReleaseProgram(unit->stages[s].program);
-        free(unit->stages[s].memos);
-    }
+    for (uint32_t s = 0; s < unit->pipeline->stage_count; s++)
+        destroy_stage(&unit->stages[s]);
     for (int q = 0; q < QUEUE_COUNT; q++)
-        if (unit->queues[q])
+        if (unit->queues[q] && !(unit->shared && q == QUEUE_COMPUTE))
             clReleaseCommandQueue(unit->queues[q]);
+    if (unit->shared)
+        cox__cl_queue_unref(unit->shared);
+    if (unit->own_context)
+        clReleaseContext(unit->context);
     free(unit->lanes);
     free(unit);
 }
 
+static void forget_job(struct lane *lane)
+{
+    cox__cl_callback_disarm(lane->callback);
+    lane->callback = NULL;
+    for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++)
+        if (lane->objects[i]) {
+            cox__cl_object_put(lane->objects[i]);
+            lane->objects[i] = NULL;
+        }
+}
+
+/* The events stay: its destruction asks them. */
 void cox__cl_unit_abandon(struct cox__backend *base, struct cox__unit *unit)
 {
-    (void)base;
-    (void)unit;
+    for (uint32_t l = 0; l < unit->lane_count; l++)
+        forget_job(&unit->lanes[l]);
+    unit->abandoned = true;
+    atomic_store(&unit->device->lost, true);
+    cox__cl_hangs((struct cox__cl_backend *)base, unit->device_index, unit->shared);
 }
 
 /* ---- commands of a band ---- */
@@ -591,7 +663,6 @@ static cox_status unmap_objects(struct cox__unit *unit, struct cox__job *job, st
                                 uint32_t *origins)
 {
     const struct cox__pipeline *pipeline = unit->pipeline;
-    cl_command_queue queue = unit->queues[QUEUE_COMPUTE];
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const struct cox_binding *binding = &pipeline->bindings[i];
         uint32_t first = 0, count = 0;
@@ -602,7 +673,7 @@ static cox_status unmap_objects(struct cox__unit *unit, struct cox__job *job, st
         size_t bytes = cox__by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
         struct cox__cl_object *object = cox__cl_object_get(unit->backend, job->mems[i], unit->device_index,
                                                            binding->access, binding->contract == COX_ROWS,
-                                                           row_offset(binding, first), bytes, queue);
+                                                           row_offset(binding, first), bytes, unit->shared);
         if (!object)
             return COX_E_DEVICE_MEMORY;
         lane->objects[i] = object;
@@ -747,119 +818,103 @@ static cox_status submit_staged(struct cox__unit *unit, struct cox__job *job, st
 
 static void clear_lane(struct lane *lane)
 {
+    forget_job(lane);
     for (uint32_t e = 0; e < lane->event_count; e++)
         clReleaseEvent(lane->events[e]);
     lane->event_count = 0;
-    lane->failed_ns = 0;
-    for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++)
-        if (lane->objects[i]) {
-            lane->objects[i]->busy = false;
-            lane->objects[i] = NULL;
-        }
-}
-
-/* Runs on a driver's thread. Posts, and nothing else: no OpenCL call is safe here, and the status it is given is not to
- * be trusted. */
-static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *user)
-{
-    struct record *record = user;
-    struct cox__unit *unit = record->unit;
-    (void)event;
-    (void)status;
-    atomic_store(&record->end_ns, now_ns(unit));
-    if (atomic_load(record->current) == record)
-        unit->backend->post.post(unit->backend->post.ctx, record->job);
-    atomic_store(&record->waiting, false);
-    atomic_fetch_sub(&unit->callbacks, 1); /* last: the unit may go now */
-}
-
-/* Have the last event's completion posted. With every record waiting for a late callback the band goes without: the
- * engine asks in any case. */
-static cox_status set_callback(struct cox__unit *unit, struct cox__job *job, struct lane *lane)
-{
-    struct record *record = NULL;
-    for (uint32_t r = 0; r < RECORDS && !record; r++)
-        if (!atomic_load(&lane->records[r].waiting))
-            record = &lane->records[r];
-    if (!record)
-        return COX_OK;
-    record->unit = unit;
-    record->job = job;
-    record->current = &lane->record;
-    atomic_store(&record->end_ns, 0);
-    atomic_store(&record->waiting, true);
-    atomic_store(&lane->record, record);
-    atomic_fetch_add(&unit->callbacks, 1);
-    cl_int code = clSetEventCallback(newest(lane), CL_COMPLETE, on_complete, record);
-    if (code) {
-        atomic_store(&record->waiting, false);
-        atomic_store(&lane->record, NULL);
-        atomic_fetch_sub(&unit->callbacks, 1);
-    }
-    return check(unit, code, "clSetEventCallback");
+    lane->failed = false;
 }
 
 cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
 {
-    (void)base;
     struct cox__unit *unit = job->unit;
     struct lane *lane = &unit->lanes[job->lane];
+    job->failing = false;
+    lane->submit_ns = cox__cl_now_ns();
     cox_status status = unit->staged ? submit_staged(unit, job, lane) : submit_direct(unit, job, lane);
-    if (status == COX_OK)
-        status = set_callback(unit, job, lane);
-    if (status) {
-        unit->failed = true;
-        cox__cl_unit_flush(base, unit);
-        if (lane->event_count) { /* what was enqueued runs: a band that fails, and not before that has ended */
-            lane->failed_ns = now_ns(unit);
-            return COX_OK;
-        }
-        clear_lane(lane);
+    if (status == COX_OK) {
+        lane->callback = cox__cl_callback_arm(unit->backend, newest(lane), job, unit->device->info.name);
+        return COX_OK;
     }
+    cox__cl_queue_failed(unit->shared);
+    cox__cl_unit_flush(base, unit);
+    if (lane->event_count) { /* what was enqueued runs: a band that fails, and not before that has ended */
+        lane->failed = job->failing = true;
+        return COX_OK;
+    }
+    clear_lane(lane);
     return status;
 }
 
+/* What was enqueued on a queue that cannot be flushed may never begin: each band under way fails, once its commands have ended
+ * or the engine has waited for long enough. */
 void cox__cl_unit_flush(struct cox__backend *base, struct cox__unit *unit)
 {
     (void)base;
+    cl_int code = CL_SUCCESS;
     for (int q = 0; q < QUEUE_COUNT; q++)
-        if (unit->queues[q])
-            clFlush(unit->queues[q]);
+        if (unit->queues[q]) {
+            const cl_int one = clFlush(unit->queues[q]);
+            code = code ? code : one;
+        }
+    if (!code)
+        return;
+    check(unit, code, "clFlush");
+    cox__cl_queue_failed(unit->shared);
+    for (uint32_t l = 0; l < unit->lane_count; l++)
+        unit->lanes[l].failed |= unit->lanes[l].event_count > 0;
 }
 
-/* Time between the start of the first and the end of the last event of a kind in a run of them, summed over the runs.
- * Nonsense profiles give 0. */
-static uint64_t profile(const struct lane *lane, enum event_kind kind)
+/* Time from start to end of a command. False for one that ends before it starts, starts before it was enqueued, or took longer
+ * than the band did by the host's clock. */
+static bool profile_one(cl_event event, uint64_t most_ns, uint64_t *ns)
+{
+    cl_ulong queued = 0, start = 0, end = 0;
+    if (clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED, sizeof queued, &queued, NULL) ||
+        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL) ||
+        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL))
+        return false;
+    if (!start || start < queued || end < start || end - start > most_ns)
+        return false;
+    *ns = end - start;
+    return true;
+}
+
+/* Sum over the events of a kind, which one queue runs one after the other. 0 if there are none, or it makes no sense. */
+static uint64_t profile(const struct lane *lane, enum event_kind kind, uint64_t most_ns)
 {
     uint64_t sum = 0;
     for (uint32_t e = 0; e < lane->event_count; e++) {
-        cl_ulong start = 0, end = 0;
+        uint64_t ns;
         if (lane->kinds[e] != kind)
             continue;
-        if (clGetEventProfilingInfo(lane->events[e], CL_PROFILING_COMMAND_START, sizeof start, &start, NULL) ||
-            clGetEventProfilingInfo(lane->events[e], CL_PROFILING_COMMAND_END, sizeof end, &end, NULL) || end < start)
+        if (!profile_one(lane->events[e], most_ns - sum, &ns))
             return 0;
-        sum += end - start;
+        sum += ns;
     }
     return sum;
 }
 
-/* Whether all commands of the lane's band have ended; notes if one of them failed. */
-static bool ended(struct cox__unit *unit, struct lane *lane)
+/* Whether all commands of the lane's band have ended, and `*newest_ended` the last of them; notes if one of them failed. One that the
+ * driver says nothing about may still be running. */
+static bool ended(struct cox__unit *unit, struct lane *lane, bool *newest_ended)
 {
     bool all = true;
+    *newest_ended = false;
     for (uint32_t e = lane->event_count; e-- > 0;) {
         cl_int state = CL_QUEUED;
         cl_int code = clGetEventInfo(lane->events[e], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-        if ((code || state < 0) && !lane->failed_ns) {
+        if ((code || state < 0) && !lane->failed) {
             cox__cl_check(unit->backend->log, code ? code : state, code ? "clGetEventInfo" : "a command of a band",
                           unit->device->info.name);
-            unit->failed = true;
-            lane->failed_ns = now_ns(unit);
+            cox__cl_queue_failed(unit->shared);
+            lane->failed = true;
         }
-        all &= code || state <= CL_COMPLETE;
+        const bool over = !code && state <= CL_COMPLETE;
+        *newest_ended |= over && e + 1 == lane->event_count;
+        all &= over;
     }
-    return all || (lane->failed_ns && now_ns(unit) - lane->failed_ns > FAILED_WAIT_NS);
+    return all;
 }
 
 enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job *job)
@@ -867,18 +922,24 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
     (void)base;
     struct cox__unit *unit = job->unit;
     struct lane *lane = &unit->lanes[job->lane];
-    if (!ended(unit, lane))
+    const uint64_t told_ns = cox__cl_callback_end_ns(lane->callback); /* before the device is asked */
+    bool newest_ended;
+    if (!ended(unit, lane, &newest_ended)) {
+        if (told_ns)
+            cox__cl_callback_was_early(lane->callback, told_ns, !newest_ended);
+        job->failing = lane->failed;
         return COX__JOB_RUNNING;
-    struct record *record = atomic_exchange(&lane->record, NULL); /* a callback that comes now is late */
-    if (lane->failed_ns) {
+    }
+    if (lane->failed) {
+        job->failing = true;
         clear_lane(lane);
         return COX__JOB_FAILED;
     }
-    uint64_t end = record ? atomic_load(&record->end_ns) : 0;
-    job->end_ns = end ? end : now_ns(unit);
-    job->kernel_ns = profile(lane, EVENT_KERNEL);
-    job->copy_in_ns = unit->staged ? profile(lane, EVENT_COPY_IN) : 0;
-    job->copy_out_ns = unit->staged ? profile(lane, EVENT_COPY_OUT) : 0;
+    const uint64_t now = cox__cl_now_ns(), most_ns = now - lane->submit_ns;
+    job->end_ns = told_ns ? told_ns : now;
+    job->kernel_ns = profile(lane, EVENT_KERNEL, most_ns);
+    job->copy_in_ns = unit->staged ? profile(lane, EVENT_COPY_IN, most_ns) : 0;
+    job->copy_out_ns = unit->staged ? profile(lane, EVENT_COPY_OUT, most_ns) : 0;
     clear_lane(lane);
     return COX__JOB_DONE;
 }

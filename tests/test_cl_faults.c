@@ -37,6 +37,44 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue, c
     return code;
 }
 
+/* ---- what is not known to be over ---- */
+
+enum { QUEUES_MAX = 16 };
+
+/* Queues that an unmapping went to and that were not seen to be through with it. One thread at a time. */
+static cl_command_queue unfinished[QUEUES_MAX];
+static cl_event markers[QUEUES_MAX]; /* of the same, behind the unmapping */
+
+static void note_queue(cl_command_queue from, cl_command_queue to)
+{
+    for (int q = 0; q < QUEUES_MAX; q++)
+        if (unfinished[q] == from) {
+            unfinished[q] = to;
+            markers[q] = NULL;
+            return;
+        }
+}
+
+static void note_end(cl_event event)
+{
+    for (int q = 0; q < QUEUES_MAX; q++)
+        if (markers[q] == event)
+            markers[q] = NULL, unfinished[q] = NULL;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint wait_count,
+                                                            const cl_event *wait, cl_event *event)
+{
+    static cl_int (*next)(cl_command_queue, cl_uint, const cl_event *, cl_event *);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "clEnqueueMarkerWithWaitList");
+    const cl_int code = next(queue, wait_count, wait, event);
+    for (int q = 0; q < QUEUES_MAX && code == CL_SUCCESS; q++)
+        if (unfinished[q] == queue)
+            markers[q] = *event;
+    return code;
+}
+
 CL_API_ENTRY cl_int CL_API_CALL clGetEventInfo(cl_event event, cl_event_info what, size_t bytes, void *value,
                                                size_t *got)
 {
@@ -44,6 +82,8 @@ CL_API_ENTRY cl_int CL_API_CALL clGetEventInfo(cl_event event, cl_event_info wha
     if (!next)
         *(void **)&next = dlsym(RTLD_NEXT, "clGetEventInfo");
     const cl_int code = next(event, what, bytes, value, got);
+    if (code == CL_SUCCESS && what == CL_EVENT_COMMAND_EXECUTION_STATUS && *(cl_int *)value == CL_COMPLETE)
+        note_end(event);
     if (code == CL_SUCCESS && what == CL_EVENT_COMMAND_EXECUTION_STATUS && event == atomic_load(&liar)) {
         *(cl_int *)value = CL_OUT_OF_RESOURCES;
         atomic_store(&lied, true);
@@ -60,22 +100,6 @@ CL_API_ENTRY cl_int CL_API_CALL clReleaseEvent(cl_event event)
     if (event == atomic_load(&liar))
         atomic_store(&liar, NULL);
     return next(event);
-}
-
-/* ---- what is not known to be over ---- */
-
-enum { QUEUES_MAX = 16 };
-
-/* Queues that an unmapping went to after they were last finished. One thread at a time. */
-static cl_command_queue unfinished[QUEUES_MAX];
-
-static void note_queue(cl_command_queue from, cl_command_queue to)
-{
-    for (int q = 0; q < QUEUES_MAX; q++)
-        if (unfinished[q] == from) {
-            unfinished[q] = to;
-            return;
-        }
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem mem, void *mapped,
