@@ -1,0 +1,44 @@
+#!/bin/sh
+# The fault layer's own test on every set-up of devices that this machine can give: sh fault_selftest.sh BIN_DIR SOURCE_DIR
+# Needs COX_TEST_DIR and COX_TEST_LAYER_DIR.
+# SPDX-License-Identifier: Apache-2.0
+set -u
+program=$COX_TEST_DIR/fault_selftest
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+. "$2/tests/setups.sh"
+failed=0
+ran=0
+
+# check NAME NEEDS VENDORS ARGUMENTS [VARIABLE=VALUE...]
+check() {
+    name=$1
+    able "$name" "$2" || return
+    vendors_of=$3
+    arguments=$4
+    shift 4
+    # shellcheck disable=SC2086
+    env "$@" "OCL_ICD_VENDORS=$vendors_of" timeout 120 "$program" $arguments >"$work/out" 2>&1
+    status=$?
+    if [ $status -eq 77 ]; then
+        skip "$name" "it shows no device"
+        return
+    fi
+    ran=$((ran + 1))
+    if [ $status -ne 0 ]; then
+        failed=$((failed + 1))
+        echo "$name: FAILED (exit status $status)"
+        cat "$work/out"
+    else
+        echo "$name: $(tail -n 1 "$work/out")"
+    fi
+}
+
+rusticl_on="RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu"
+[ -z "${ASAN_OPTIONS:-}" ] || rusticl_on="$rusticl_on ASAN_OPTIONS=$ASAN_OPTIONS:fast_unwind_on_malloc=1:detect_leaks=0"
+check "PoCL" pocl "$work/pocl" "" RUSTICL_ENABLE=
+check "PoCL basic" pocl "$work/pocl" -g RUSTICL_ENABLE= POCL_DEVICES=basic
+# shellcheck disable=SC2086
+check "rusticl" rusticl "$work/rusticl" "" $rusticl_on
+[ $ran -gt 0 ] || exit 77
+[ $failed -eq 0 ]
