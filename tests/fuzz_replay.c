@@ -26,9 +26,9 @@ enum { TABLES_MAX = 32, COLUMNS_MAX = 32, BYTES_MAX = 8192, FRAMES_MAX = 12, ROW
 
 static sqlite3 *db;
 static struct {
+    sqlite3_stmt *insert, *empty;
     char name[32];
     int columns;
-    sqlite3_stmt *insert, *empty;
     bool used;
 } tables[TABLES_MAX];
 static int table_count;
