@@ -40,5 +40,15 @@ check "PoCL" pocl "$work/pocl" "" RUSTICL_ENABLE=
 check "PoCL basic" pocl "$work/pocl" -g RUSTICL_ENABLE= POCL_DEVICES=basic
 # shellcheck disable=SC2086
 check "rusticl" rusticl "$work/rusticl" "" $rusticl_on
+grind=$(find /usr/lib /usr/local/lib -name liboclgrind-rt-icd.so 2>/dev/null | head -n 1)
+if [ -n "$grind" ]; then
+    mkdir -p "$work/grind"
+    echo "$grind" >"$work/grind/oclgrind.icd"
+    check "Oclgrind" "" "$work/grind" -g
+else
+    skip "Oclgrind" "it is missing (Debian: oclgrind)"
+fi
+audit=$COX_TEST_LAYER_DIR/layer_audit.so
+check "PoCL, under the auditing layer" pocl "$work/pocl" "" RUSTICL_ENABLE= "OPENCL_LAYERS=$audit"
 [ $ran -gt 0 ] || exit 77
 [ $failed -eq 0 ]

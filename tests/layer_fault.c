@@ -105,7 +105,8 @@ struct device {
     char name[256];
     bool gone;
     uint64_t back_ns;
-    cl_int code; /* what calls answer meanwhile; 0 = the usual */
+    cl_int code;   /* what calls answer meanwhile; 0 = the usual */
+    bool gateless; /* user events stop it for ever */
 };
 static struct device devices[DEVICES_MAX];
 static uint32_t device_count, root_count;
@@ -177,6 +178,7 @@ struct command {
     uint64_t doomed_ns;
     cl_int doom_code;
     uint64_t enqueued_ns;
+    uint64_t stretch_ns; /* of its end, where no marker behind it tells of that */
 };
 
 /* Kernels that are to have given wrong results: the next read of one of these ranges shows it. */
@@ -354,6 +356,7 @@ static uint32_t device_entry(uint32_t number, int sub, cl_device_type type, cons
     struct device *device = &devices[device_count];
     *device = (struct device){.number = number, .sub = sub, .type = type};
     snprintf(device->name, sizeof device->name, "%s", name);
+    device->gateless = !strncmp(name, "basic", 5) || !strncmp(name, "Oclgrind", 8);
     for (struct active *a = active; a; a = a->older)
         for (uint32_t i = 0; i < a->line_count; i++)
             if (line_is_about(&a->lines[i].plan, device))
@@ -1351,7 +1354,9 @@ static cl_int real_profile(const struct command *command, cl_event event, cl_pro
 {
     /* The marker behind a command ends when the command is seen to end; all else is the command's own. */
     cl_event of = command->head && info != CL_PROFILING_COMMAND_END ? command->head : event;
-    return next.clGetEventProfilingInfo(of, info, sizeof *value, value, NULL);
+    cl_int code = next.clGetEventProfilingInfo(of, info, sizeof *value, value, NULL);
+    *value += info == CL_PROFILING_COMMAND_END ? command->stretch_ns : 0;
+    return code;
 }
 
 static cl_int CL_API_CALL fault_clGetEventProfilingInfo(cl_event event, cl_profiling_info info, size_t bytes,
@@ -1674,6 +1679,11 @@ struct issue {
 static cl_event new_gate(const struct queue *queue)
 {
     cl_int code;
+    if (devices[queue->device].gateless) {
+        fprintf(stderr, "layer_fault: %s does not bear user events, so a command is not held back\n",
+                devices[queue->device].name);
+        return NULL;
+    }
     cl_event gate = next.clCreateUserEvent(queue->context_handle, &code);
     if (!gate)
         fprintf(stderr, "layer_fault: no user event (%d), so a command is not held back\n", code);
@@ -1743,11 +1753,20 @@ static void issue_prepare(struct issue *issue)
     issue->skip = by[FAULT_KIND_STATUS] && !(classes & (FAULT_MAP | FAULT_UNMAP));
 }
 
-/* A marker behind the command, which waits for a gate that the ticker opens. On return the event is the marker's. */
+/* A marker behind the command, which waits for a gate that the ticker opens. On return the event is the marker's. Without
+ * gates all that happens here and now. */
 static void add_tail(struct issue *issue, struct command *command)
 {
     struct job job = {.kind = JOB_TAIL, .head = issue->event, .flips = issue->flips, .command = command};
     cl_event marker;
+    if (devices[issue->queue->device].gateless) {
+        next.clWaitForEvents(1, &job.head);
+        begin_tail(&job);
+        uint64_t now = now_ns();
+        command->stretch_ns = job.due_ns > now ? job.due_ns - now : 0;
+        sleep_ns(command->stretch_ns);
+        return;
+    }
     job.gate = new_gate(issue->queue);
     const cl_event wait[] = {job.head, job.gate};
     if (!job.gate)
