@@ -444,8 +444,6 @@ static bool parse_rest(struct options *options, int which, const char *text, str
     case OPTION_NO_CACHE:
         options->no_cache = true;
         return true;
-    case OPTION_VERIFY:
-        return parse_verify(options, text, error);
     default:
         options->hash = true;
         return true;
@@ -675,15 +673,19 @@ static enum options_parsed parse_all(struct options *options, int argc, char **a
             return OPTIONS_HELP;
         case OPTION_VERSION:
             return OPTIONS_VERSION;
+        case OPTION_VERIFY: /* its value is optional, and may be written apart like those of the others */
+            options->given |= GIVEN(OPTION_VERIFY);
+            if (!optarg && optind < argc && parse_number(argv[optind], &number))
+                optarg = argv[optind++];
+            good = parse_verify(options, optarg, error);
+            break;
         case ':':
         case '?':
             good = complain_option(which == ':', argv, error);
             break;
         default:
-            if (which == OPTION_POLICY && !strcmp(optarg, "help"))
+            if (which == OPTION_POLICY && optarg && !strcmp(optarg, "help"))
                 return OPTIONS_POLICIES;
-            if (which == OPTION_VERIFY && !optarg && optind < argc && parse_number(argv[optind], &number))
-                optarg = argv[optind++]; /* its value is optional, and written apart like those of the others */
             good = parse_one(options, which, optarg, error);
             break;
         }
