@@ -304,7 +304,7 @@ static bool read_kind(struct parser *parser, enum fault_kind kind, const char *v
         return wrong(parser, "%s needs a value, as in %s=…", key, key);
     if (value && kinds[kind].value == FAULT_VALUE_NONE)
         return wrong(parser, "%s takes no value", key);
-    if (kind == FAULT_KIND_ERROR) /* it may turn out to be what a vanished device's calls answer */
+    if (kind == FAULT_KIND_ERROR && value) /* it may turn out to be what a vanished device's calls answer */
         return once(parser, key, &parser->has_code) && read_code(parser, key, value, &parser->code);
     if (parser->has_kind)
         return wrong(parser, "%s is a second fault: one per line", key);
@@ -509,6 +509,12 @@ static bool read_line(struct parser *parser, const char *from, const char *end, 
         return false;
     if (plan->line_count == FAULT_LINES_MAX)
         return wrong(parser, "more than %d faults", FAULT_LINES_MAX);
+    if ((plan->line_count & (plan->line_count - 1)) == 0) { /* room for twice as many */
+        struct fault_line *more = realloc(plan->lines, 2 * (plan->line_count + 1) * sizeof *more);
+        if (!more)
+            return wrong(parser, "out of memory");
+        plan->lines = more;
+    }
     size_t length = (size_t)(end - from) < sizeof line.text ? (size_t)(end - from) : sizeof line.text - 1;
     memcpy(line.text, from, length);
     plan->lines[plan->line_count++] = line;
@@ -564,6 +570,8 @@ struct fault_plan *fault_plan_parse(const char *text, size_t bytes, const char *
 
 void fault_plan_free(struct fault_plan **plan)
 {
+    if (*plan)
+        free((*plan)->lines);
     free(*plan);
     *plan = NULL;
 }

@@ -209,7 +209,7 @@ struct fault_line {
 
 struct fault_plan {
     uint32_t line_count;
-    struct fault_line lines[FAULT_LINES_MAX];
+    struct fault_line *lines;
 };
 
 /* Read a plan. NULL, and one line of why, that begins with `name`, if there is anything wrong with it. */

@@ -102,11 +102,11 @@ struct device {
     uint32_t number;
     int sub; /* -1 = no sub-device */
     cl_device_type type;
-    char name[256];
+    uint64_t back_ns; /* when it is gone: until then */
+    cl_int code;      /* what calls answer meanwhile; 0 = the usual */
     bool gone;
-    uint64_t back_ns;
-    cl_int code;   /* what calls answer meanwhile; 0 = the usual */
     bool gateless; /* user events stop it for ever */
+    char name[256];
 };
 static struct device devices[DEVICES_MAX];
 static uint32_t device_count, root_count;
