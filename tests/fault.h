@@ -24,9 +24,9 @@ struct fault {
     int (*write)(const char *path); /* cox_fault_write: the report; "-" = standard error; 0 or -1 */
 };
 
-/* Load the layer at `path`, or $COX_TEST_LAYER_DIR/layer_fault.so if it is NULL, and have the ICD loader load the same one at its
- * first call, which is still to come, in front of the layers that OPENCL_LAYERS names already. Says what is wrong on
- * standard error and returns false if it cannot. */
+/* Load the layer at `path`, or $COX_TEST_LAYER_DIR/layer_fault.so if it is NULL, and have the ICD loader load the same one
+ * at its first call, which is still to come, behind the layers that OPENCL_LAYERS names already: those see a call
+ * first. Says what is wrong on standard error and returns false if it cannot. */
 static inline bool fault_open(struct fault *fault, const char *path)
 {
     char from_dir[4096], layers[8192];
