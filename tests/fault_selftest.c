@@ -226,6 +226,51 @@ static void the_time_must_have_come(void)
     CHECK(try_launch(buffer, 1, NULL) == CL_OUT_OF_RESOURCES);
 }
 
+static bool halves(cl_device_id *out)
+{
+    const cl_device_partition_property how[] = {CL_DEVICE_PARTITION_BY_COUNTS, 1, 1,
+                                                CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+    cl_uint count = 0, most = 0;
+    NEED(clGetDeviceInfo(device, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, sizeof most, &most, NULL));
+    return most >= 2 && clCreateSubDevices(device, how, 2, out, &count) == CL_SUCCESS && count == 2;
+}
+
+/* Made twice: they must be taken for the same ones. */
+static void sub_devices_are_told_apart(void)
+{
+    for (int round = 0; round < 2; round++) {
+        cl_int code;
+        cl_device_id half[2];
+        cl_command_queue queues[2];
+        plan(
+            "flush device=0.1 error=-5; flush device=0.0 error=-6 at=2; wait device=0 hang=1ms; map device=0.1 vanish");
+        if (!halves(half)) {
+            printf("       sub-devices: skipped, because the device cannot be partitioned\n");
+            return;
+        }
+        cl_context both = clCreateContext(NULL, 2, half, NULL, NULL, &code);
+        NEED(code);
+        for (int i = 0; i < 2; i++) {
+            queues[i] = clCreateCommandQueue(both, half[i], 0, &code);
+            NEED(code);
+        }
+        CHECK(clFlush(queues[0]) == CL_SUCCESS && clFlush(queues[1]) == CL_OUT_OF_RESOURCES);
+        CHECK(clFlush(queues[0]) == CL_OUT_OF_HOST_MEMORY && clFlush(queues[0]) == CL_SUCCESS);
+        CHECK(clFinish(queues[0]) == CL_SUCCESS && fault.count(2, FAULT_STRUCK) == 1);
+        cl_mem mem = clCreateBuffer(both, 0, 64, NULL, &code);
+        NEED(code);
+        CHECK(!clEnqueueMapBuffer(queues[1], mem, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL, &code) && code);
+        CHECK(clFinish(queues[0]) == CL_SUCCESS && clFinish(queues[1]) != CL_SUCCESS);
+        CHECK(clFinish(queue) == CL_SUCCESS);
+        NEED(clReleaseMemObject(mem));
+        for (int i = 0; i < 2; i++) {
+            NEED(clReleaseCommandQueue(queues[i]));
+            NEED(clReleaseDevice(half[i]));
+        }
+        NEED(clReleaseContext(both));
+    }
+}
+
 /* --- The end of commands ----------------------------------------------------------------------------------------- */
 
 static void a_late_command_writes_late(void)
@@ -670,6 +715,7 @@ int main(int argc, char **argv)
     RUN(a_call_hangs);
     RUN(another_device_is_left_alone);
     RUN(the_time_must_have_come);
+    RUN(sub_devices_are_told_apart);
     RUN(a_command_is_never_seen_to_end);
     RUN(a_command_fails_without_running);
     RUN(a_command_fails_after_running);

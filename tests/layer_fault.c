@@ -1433,14 +1433,14 @@ static void CL_CALLBACK on_callback(cl_event event, cl_int real, void *user)
     pthread_mutex_lock(&lock);
     struct line *line = callback->command->faults.by[FAULT_KIND_CALLBACK];
     cl_int status = visible(callback->command, real);
-    const bool made = callback->made, wait = status > CL_COMPLETE;
+    const bool over = callback->made, wait = status > CL_COMPLETE;
     const bool late = line && line->plan.callback == FAULT_CALLBACK_LATE;
     callback->made |= !wait;
     callback->status = status;
-    if (!made && !wait && late)
+    if (!over && !wait && late)
         add_job(&(struct job){.kind = JOB_CALL, .due_ns = now_ns() + line->plan.time_ns, .callback = callback});
     pthread_mutex_unlock(&lock);
-    if (made)
+    if (over)
         free_callback(callback);
     else if (!wait && !late)
         deliver(callback, status);
@@ -1549,8 +1549,7 @@ static void pass_flush(const void *handle)
     struct queue *queue = queue_of(handle);
     if (!queue)
         return;
-    if (queue->flush_gates)
-        open_flush_gates(queue);
+    open_flush_gates(queue);
     put_queue(queue);
 }
 
@@ -1560,6 +1559,14 @@ static bool is_dead(struct queue *queue)
     bool dead = queue->context->dead & bit(queue->device);
     pthread_mutex_unlock(&lock);
     return dead;
+}
+
+static bool has_unseen(struct queue *queue)
+{
+    pthread_mutex_lock(&lock);
+    bool has = queue->unseen > 0;
+    pthread_mutex_unlock(&lock);
+    return has;
 }
 
 static cl_int CL_API_CALL fault_clFlush(cl_command_queue handle)
@@ -1603,7 +1610,7 @@ static cl_int CL_API_CALL fault_clFinish(cl_command_queue handle)
         return next.clFinish(handle);
     open_flush_gates(queue);
     code = may_vanish() ? finish_by_asking(queue) : next.clFinish(handle);
-    while (code == CL_SUCCESS && queue->unseen > 0 && !is_dead(queue))
+    while (code == CL_SUCCESS && has_unseen(queue) && !is_dead(queue))
         sleep_ns(POLL_NS);
     put_queue(queue);
     return code;
@@ -1775,10 +1782,10 @@ static void add_tail(struct issue *issue, struct command *command)
         open_gate(job.gate);
         return;
     }
-    command->head = job.head; /* released with the command, since the application may ask for its times */
-    command->hold = TAILED;
     issue->event = marker;
     pthread_mutex_lock(&lock);
+    command->head = job.head; /* released with the command, since the application may ask for its times */
+    command->hold = TAILED;
     add_job(&job);
     pthread_mutex_unlock(&lock);
 }
@@ -1838,6 +1845,8 @@ static cl_int issue_made(struct issue *issue)
         struck(by[FAULT_KIND_NEVER_SEEN]);
     }
     enter_object(issue->event, TYPE_EVENT, bit(queue->device), queue->context)->command = command;
+    if (queue->context->dead & bit(queue->device)) /* it vanished while the driver took the command */
+        doom(command, bit(queue->device), devices[queue->device].code);
     pthread_mutex_unlock(&lock);
     cl_int code = CL_SUCCESS;
     if (issue->wait_here) {
