@@ -222,9 +222,9 @@ static size_t staged_bytes(const struct cox__pipeline *pipeline, uint32_t index,
     return count < all / binding->pitch_bytes ? count * binding->pitch_bytes : all;
 }
 
-static void free_lane_mems(struct cox__unit *unit, struct lane *lane)
+static void free_lane_mems(struct lane *lane)
 {
-    for (uint32_t i = 0; i < unit->pipeline->binding_count; i++) {
+    for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++) {
         for (uint32_t p = 0; p < PIECES_MAX; p++)
             if (lane->pieces[i][p]) {
                 clReleaseMemObject(lane->pieces[i][p]);
@@ -315,7 +315,7 @@ static cox_status make_memory(struct cox__unit *unit, uint32_t *max_rows)
             return COX_E_DEVICE_LOST;
         }
         for (uint32_t l = 0; l < unit->lane_count; l++)
-            free_lane_mems(unit, &unit->lanes[l]);
+            free_lane_mems(&unit->lanes[l]);
         if (!unit->staged)
             return check(unit, code, "clCreateBuffer");
         cox__log(unit->backend->log, COX_LOG_INFO, "%s: bands of %u rows do not fit (%s); trying half",
@@ -473,6 +473,7 @@ static void destroy_stage(struct unit_stage *stage)
     free(stage->memos);
 }
 
+/* An abandoned unit may outlive its session and so its pipeline, which is not looked at here. */
 void cox__cl_unit_destroy(struct cox__backend *base, struct cox__unit *unit)
 {
     (void)base;
@@ -483,13 +484,13 @@ void cox__cl_unit_destroy(struct cox__backend *base, struct cox__unit *unit)
     for (uint32_t l = 0; l < unit->lane_count; l++) {
         struct lane *lane = &unit->lanes[l];
         cox__cl_callback_disarm(lane->callback);
-        free_lane_mems(unit, lane);
-        for (uint32_t i = 0; i < unit->pipeline->binding_count; i++)
+        free_lane_mems(lane);
+        for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++)
             free(lane->partials[i]);
         free(lane->events);
         free(lane->kinds);
     }
-    for (uint32_t s = 0; s < unit->pipeline->stage_count; s++)
+    for (uint32_t s = 0; s < COX_STAGES_MAX; s++)
         destroy_stage(&unit->stages[s]);
     for (int q = 0; q < QUEUE_COUNT; q++)
         if (unit->queues[q] && !(unit->shared && q == QUEUE_COMPUTE))
