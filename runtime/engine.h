@@ -1,5 +1,7 @@
 /* The session engine: what happens to a frame between cox_session_submit and its callback. engine.c moves bands and
- * frames, engine_policy.c asks and tells the policy, engine_shadow.c measures on copies.
+ * frames, engine_policy.c asks and tells the policy, engine_warmup.c times each device alone, engine_spare.c keeps the second
+ * set of buffers, on which engine_shadow.c measures, engine_late.c has late bands done again and engine_verify.c checks;
+ * engine_health.c takes devices out and brings them back.
  *
  * Who may touch what. An application thread owns a slot from taking it (under `lock`) until it pushes the slot's request;
  * from then until the slot is put back (under `lock`) it is the engine's. `units`, the policy state, `order` and everything
@@ -10,6 +12,14 @@
  * A frame's slot goes FREE -> (application fills it) -> request -> RUNNING -> delivered -> FREE.
  * A band goes PENDING -> RUNNING (occupies a lane of its unit) -> DONE, or FAILED, which adds PENDING bands on
  * other units for the same rows. A frame's pool is rows without a band: what a unit takes of it becomes PENDING bands.
+ * While no unit is usable, PENDING bands wait on one that is not.
+ *
+ * A RUNNING band that is late gets stand-ins: bands of the same frame on the spare buffers. Whoever is done first counts; the
+ * other FAILS, and a lane that is still at a band that does not count is a straggler: neither frame nor band knows of it any more,
+ * but the memory that it may write to is in use until it has ended, or has been given up.
+ *
+ * A unit that is lost leaves its struct cox__unit and its lanes behind as a wreck, to be destroyed once they have ended, or have
+ * been given up, and gets new ones when its device works again.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_RUNTIME_ENGINE_H
 #define COX_RUNTIME_ENGINE_H
@@ -19,6 +29,7 @@
 #include "loop.h"
 #include "pipeline.h"
 #include "topology.h"
+#include "warden.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -42,6 +53,15 @@ struct cox_runtime {
     pthread_mutex_t engine_lock;
     uint64_t active_ns;         /* when the last step did something */
     struct cox_session *active; /* sessions that have had a frame, linked by next_active */
+    atomic_uint wild;           /* stragglers of all sessions, and haunts */
+    struct cox__haunt *haunts;  /* memory that devices which were given up may still write to */
+
+    struct cox__warden *warden;
+};
+
+struct cox__haunt {
+    struct cox__haunt *next;
+    struct cox__mem *mem;
 };
 
 struct cox_buffer {
@@ -49,14 +69,22 @@ struct cox_buffer {
     struct cox__mem *mem;
 };
 
-enum { COX__SLOT_BANDS_MAX = 2 * COX_BANDS_MAX };
+/* Those of the split, what is done again of them, what is checked of them. */
+enum { COX__SLOT_BANDS_MAX = 4 * COX_BANDS_MAX };
+
+enum { COX__NO_BAND = UINT32_MAX };
 
 enum cox__band_state { COX__BAND_PENDING, COX__BAND_RUNNING, COX__BAND_DONE, COX__BAND_FAILED };
 
 struct cox__band_run {
     enum cox__band_state state;
-    bool chunk;     /* handed out by the policy's `next` to a unit that had a band of the frame before */
-    void *partials; /* REDUCE results, all bindings one after the other; kept for later frames */
+    bool chunk;         /* handed out by the policy's `next` to a unit that had a band of the frame before */
+    bool spare;         /* works on the spare buffers */
+    bool check;         /* spare: only to be compared; else it counts instead of `origin` */
+    bool checked;       /* has been compared, or is not to be */
+    uint32_t origin;    /* spare: the band whose rows, or part of them, it does */
+    uint32_t stand_ins; /* spare bands that have to be done for it */
+    void *partials;     /* REDUCE results, all bindings one after the other; kept for later frames */
 };
 
 struct cox__slot;
@@ -69,6 +97,25 @@ struct cox__request {
 
 /* What a slot's bands are for. */
 enum cox__slot_kind { COX__SLOT_FRAME, COX__SLOT_WARMUP, COX__SLOT_SHADOW };
+
+enum cox__dispute_stage {
+    COX__DISPUTE_NONE,
+    COX__DISPUTE_THIRD, /* a third device does the rows */
+    COX__DISPUTE_FIRST, /* there is none: the device whose band it is does them again, */
+    COX__DISPUTE_SECOND /* then the one that checked it */
+};
+
+/* Two devices disagree about a band of a frame. */
+struct cox__dispute {
+    enum cox__dispute_stage stage;
+    uint32_t band;
+    uint32_t first_row; /* of the rows in question */
+    uint32_t rows;
+    uint32_t rival; /* the unit that checked it */
+    bool repeated;  /* the band's unit gives the same rows again */
+    unsigned char of_band[32];
+    unsigned char of_rival[32];
+};
 
 struct cox__slot {
     struct cox__request request;
@@ -99,6 +146,8 @@ struct cox__slot {
     struct cox_band shadow;            /* wished for, not begun; rows 0 = none */
     uint32_t at_work[COX_DEVICES_MAX]; /* bands that are PENDING or RUNNING, by unit */
     uint32_t unfinished;               /* their sum */
+    bool verified;                     /* its bands have been sampled */
+    struct cox__dispute dispute;
     uint32_t band_count;
     struct cox__band_run bands[COX__SLOT_BANDS_MAX];
     struct cox_band_report reports[COX__SLOT_BANDS_MAX]; /* parallel to bands */
@@ -107,10 +156,44 @@ struct cox__slot {
 struct cox__lane {
     struct cox__job job;
     bool busy;
+    bool near;       /* the answer cannot be far: ask again soon */
+    bool late;       /* past `due_ns` */
+    bool urgent;     /* late, and its unit is stalled or lost: stand-ins at any price */
+    bool distrusted; /* its unit gives wrong rows: what it is at does not count */
+    bool straggler;  /* at a band that does not count any more: job.slot and job.band mean nothing */
+    bool on_spare;
+    uint32_t unit;  /* of the session */
+    uint32_t polls; /* times asked */
+    uint64_t frame;
+    struct cox__wreck *wreck; /* that it is part of; NULL = it is the unit's */
     uint64_t submit_ns;
-    uint64_t poll_ns; /* when to ask the device even though nothing was posted */
-    bool near;        /* the answer cannot be far: ask again soon */
-    uint32_t polls;   /* times asked */
+    uint64_t poll_ns;  /* when to ask the device even though nothing was posted */
+    uint64_t end_ns;   /* when it should have ended */
+    uint64_t limit_ns; /* from when it could begin until it is late */
+    uint64_t due_ns;   /* it is late then; if it is, when to look for stand-ins again */
+    uint64_t give_up_ns;
+    struct cox__mem *mems[COX_BINDINGS_MAX]; /* what the job works on, whatever becomes of the frame */
+    unsigned char params[COX_PARAMS_MAX];
+};
+
+/* What a lost unit leaves behind. */
+struct cox__wreck {
+    struct cox__wreck *next;
+    struct cox_session *session;
+    struct cox__unit *unit;
+    struct cox__lane *lanes;
+    bool sent; /* to the warden */
+    atomic_bool buried;
+};
+
+/* A try to make a lost unit anew, on the warden's thread. */
+struct cox__probe {
+    struct cox_session *session;
+    uint32_t device;
+    struct cox__unit *unit; /* results, once `done` */
+    uint32_t max_rows;
+    cox_status status;
+    atomic_bool done;
 };
 
 /* How long a device's bands have been seen to take, as an affine function of their rows: exponential means. */
@@ -127,15 +210,27 @@ struct cox__session_unit {
     uint32_t device; /* index in the runtime */
     struct cox_device_info info;
     uint32_t max_rows;
-    bool usable;           /* guarded by lock */
-    uint64_t solo_ns;      /* guarded by lock */
+    bool usable; /* guarded by lock, like all to `returned`: health is good */
+    uint64_t solo_ns;
+    enum cox_health health;
+    uint32_t late;
+    uint32_t lost;
+    uint32_t returned;
     bool blocks_in_submit; /* runs kernels inside the enqueue call: comes last */
     bool unflushed;
     uint64_t last_end_ns; /* when its last band ended */
     /* NVIDIA's driver calls back up to 20 ms late: such a device is asked when its band should be over. */
     bool ask;
     struct cox__ask asked;
-    struct cox__lane *lanes;
+    double leeway;              /* late only after so many times the usual; grows with false alarms */
+    uint32_t ended;             /* bands since the unit was made */
+    struct cox__wreck *remains; /* made in time */
+    struct cox__lane *lanes;    /* NULL = it is lost */
+    struct cox__probe *probe;
+    uint64_t probe_ns; /* when to try it again */
+    uint64_t pause_ns; /* between the last two tries */
+    uint64_t back_ns;  /* when it came back last */
+    bool proving;      /* made anew; must show on the spare buffers that it works */
 };
 
 /* Warm-up runs: for each unit a first run that compiles, then timed ones. */
@@ -149,12 +244,26 @@ struct cox__warmup {
     bool owns_mem[COX_BINDINGS_MAX]; /* the slot works on a private copy of this binding */
 };
 
-/* A second set of frame buffers, made at the first use, on which a device can do rows that the frame does not wait for. */
+/* A second set of frame buffers, made at the first use, on which devices can do rows beside the frame's. It serves one frame,
+ * or one shadow, at a time. */
 struct cox__spare {
-    struct cox__slot *slot; /* NULL = not made yet. Its `mems` are the spare's own */
-    bool unavailable;       /* its memory could not be had: not tried again */
+    struct cox__mem *mems[COX_BINDINGS_MAX];
+    bool made;
+    bool unavailable;              /* its memory could not be had: not tried again */
+    const struct cox__slot *owner; /* whose rows are in it, while `users` is not 0, */
+    uint64_t frame;                /* and which frame that is */
+    uint32_t users; /* bands that are to be done on it, are being done or have results there, and stragglers */
+    bool whole;     /* the tables are copied */
+};
+
+/* A band on the spare buffers that no frame waits for. */
+struct cox__shadow {
+    struct cox__slot *slot; /* NULL = none yet */
     bool busy;              /* counted in `under_way` */
-    uint32_t unit;          /* that is at work on it */
+    bool proof;             /* of a unit made anew */
+    bool compare;           /* its rows must have this digest */
+    unsigned char digest[32];
+    uint32_t unit; /* that is at work on it */
 };
 
 /* What recall.c knows of a session; set by create, read by destroy and cox_session_info. */
@@ -176,6 +285,9 @@ struct cox_session {
     void *report_user;
     cox_meter_fn *meter;
     void *meter_user;
+    double verify;
+    uint64_t give_up_ns;
+    bool settle;
     size_t partial_bytes; /* of all REDUCE bindings */
     uint32_t unit_count;
     uint32_t lane_count; /* of each unit */
@@ -190,7 +302,7 @@ struct cox_session {
     uint64_t next_index;
     uint32_t under_way; /* submitted frames whose callback has not returned, and a shadow whose report has not */
     uint64_t frames_done;
-    bool dead; /* every device is lost */
+    bool dead; /* no device has been usable for as long as one is waited for */
     bool detached;
 
     /* engine only */
@@ -208,6 +320,13 @@ struct cox_session {
     uint64_t delivered_end_ns; /* latest end of a delivered frame */
     double meter_joules;       /* read when the part of the time began that belongs to the oldest frame under way */
     struct cox__spare spare;
+    struct cox__shadow shadow;
+    struct cox__wreck *wrecks;
+    bool closing; /* nothing is begun any more */
+    bool trouble; /* some unit is not good, or there are stragglers, wrecks, probes or late bands */
+    uint32_t stragglers;
+    uint64_t deserted_ns; /* when the last usable unit was lost; 0 = a band has been done since */
+    bool verify_refused;  /* said that there is nobody to check a band */
     struct cox_band_report sorted[COX__SLOT_BANDS_MAX];
 };
 
@@ -225,8 +344,23 @@ bool cox__engine_recall(struct cox_session *session, const struct cox_device_mod
 /* Ask the policy what it knows, a model for each unit: while nothing is under way. False = it tells nothing. */
 bool cox__engine_models(const struct cox_session *session, struct cox_device_model *models);
 
+/* Give a unit of the session a backend's unit and lanes. Errors: COX_E_DEVICE_MEMORY (its bands would be too many), COX_E_NOMEM;
+ * then it has neither, and `made` stays the caller's. While no other thread knows the session, or by the engine. */
+cox_status cox__unit_install(struct cox_session *session, uint32_t unit, struct cox__unit *made, uint32_t max_rows);
+
 /* Free the spare buffers. When nothing is under way, the units are gone and the engine does not know the session any more. */
 void cox__engine_drop_spare(struct cox_session *session);
+
+/* The same for what warm-up made for itself and could not free. */
+void cox__engine_drop_warmup(struct cox_session *session);
+
+/* Have nothing begun any more, and wait until nothing of the session is under way on a device or with the warden: no straggler,
+ * wreck or probe. False: some driver call does not return; what the session owns must stay. Not from the scheduler thread. */
+bool cox__engine_close(struct cox_session *session);
+
+/* Destroy memory that no frame uses: waits for stragglers that may write to it, and gives it up where a device that was given
+ * up may. Not from the scheduler thread. */
+void cox__engine_drop_mem(struct cox_runtime *runtime, struct cox__mem *mem);
 
 /* Post a finished job; the backend's `post`. */
 void cox__engine_post(void *runtime, struct cox__job *job);

@@ -121,7 +121,7 @@ void cox__policy_split(struct cox_session *session, struct cox__slot *slot)
 
 static bool shadows(const struct cox_session *session, uint32_t unit)
 {
-    return session->spare.busy && session->spare.unit == unit;
+    return session->shadow.busy && session->shadow.unit == unit;
 }
 
 /* A unit at a shadow would take the frame's rows only after it. */
@@ -139,7 +139,7 @@ uint32_t cox__policy_waits_for(const struct cox_session *session, const struct c
 static uint64_t since(const struct cox_session *session, const struct cox__slot *slot,
                       const struct cox__session_unit *unit, uint64_t submit_ns, uint64_t now)
 {
-    for (uint32_t l = 0; l < session->lane_count; l++)
+    for (uint32_t l = 0; unit->lanes && l < session->lane_count; l++)
         if (unit->lanes[l].busy && unit->lanes[l].job.slot != slot && unit->lanes[l].submit_ns <= submit_ns)
             return 0;
     uint64_t start = submit_ns > unit->last_end_ns ? submit_ns : unit->last_end_ns;
@@ -248,7 +248,9 @@ bool cox__policy_offer(struct cox_session *session, struct cox__slot *slot, uint
     }
     if (slot->pool_left && !slot->unfinished && !cox__policy_waits_for(session, slot)) {
         /* Who was at work when the others declined is lost. */
-        uint32_t best = cox__engine_best_unit(session);
+        uint32_t best = cox__engine_best_unit(session, 0);
+        if (best == session->unit_count && !session->dead)
+            return progress; /* somebody may come back */
         if (best == session->unit_count)
             slot->status = COX_E_DEVICE_LOST;
         else

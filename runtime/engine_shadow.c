@@ -1,107 +1,111 @@
-/* Shadows: rows that a device without rows does once more beside a frame, to show what it could do by now.
+/* Bands on the spare buffers that no frame waits for. A shadow: rows that a device without rows does once more beside a frame,
+ * to show what it could do by now. A proof: rows that a device which was lost does, to show that it works again.
  *
- * They run on spare buffers as long as the frame's, so that every offset holds. What the shadow reads is copied when it
- * begins, after every band of the frames under way has been handed to its device; so the frame's buffers may go back to the
- * application before the shadow is over, and nothing it writes lands in them.
+ * What they read is copied when they begin, after every band of the frames under way has been handed to its device; so the
+ * frame's buffers may go back to the application before they are over, and nothing they write lands in them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void free_spare(struct cox_session *session)
-{
-    struct cox__backend *backend = session->runtime->backend;
-    struct cox__slot *slot = session->spare.slot;
-    for (uint32_t i = 0; slot && i < session->pipeline.binding_count; i++)
-        if (slot->mems[i])
-            backend->ops->mem_destroy(backend, slot->mems[i]);
-    free(slot);
-    session->spare.slot = NULL;
-}
+/* Bytes that a proof touches, about: it is compared on the scheduler thread. */
+enum { PROOF_BYTES = 256 << 10 };
 
-void cox__engine_drop_spare(struct cox_session *session)
+static bool begin(struct cox_session *session, const struct cox__slot *frame, uint32_t unit, uint32_t first_row,
+                  uint32_t rows)
 {
-    free_spare(session);
-}
-
-static bool have_spare(struct cox_session *session)
-{
-    struct cox__spare *spare = &session->spare;
-    struct cox__backend *backend = session->runtime->backend;
-    if (spare->slot || spare->unavailable)
-        return !spare->unavailable;
-    cox_status status = COX_OK;
-    spare->slot = calloc(1, sizeof *spare->slot);
-    for (uint32_t i = 0; spare->slot && status == COX_OK && i < session->pipeline.binding_count; i++)
-        status = backend->ops->mem_create(backend, NULL, cox__binding_bytes(&session->pipeline, i),
-                                          &spare->slot->mems[i]);
-    if (spare->slot && status == COX_OK)
-        return true;
-    cox__log(&session->runtime->log, COX_LOG_WARN, "no device is measured beside the frames: %s",
-             cox_status_text(spare->slot ? status : COX_E_NOMEM));
-    free_spare(session);
-    spare->unavailable = true;
-    return false;
-}
-
-static void copy_inputs(const struct cox_session *session, const struct cox__slot *frame, uint32_t first_row,
-                        uint32_t rows)
-{
-    const struct cox__pipeline *pipeline = &session->pipeline;
-    const struct cox__backend_ops *ops = session->runtime->backend->ops;
-    const struct cox__slot *slot = session->spare.slot;
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &pipeline->bindings[i];
-        size_t offset = 0, bytes = binding->bytes;
-        if (binding->access == COX_WRITE)
-            continue;
-        if (cox__by_rows(binding)) {
-            uint32_t first, count;
-            cox__binding_rows(pipeline, i, first_row, rows, &first, &count);
-            offset = first * binding->pitch_bytes;
-            bytes = count * binding->pitch_bytes;
-        }
-        memcpy((char *)ops->mem_data(slot->mems[i]) + offset, (const char *)ops->mem_data(frame->mems[i]) + offset,
-               bytes);
-    }
-}
-
-void cox__shadow_begin(struct cox_session *session, struct cox__slot *frame, uint32_t held)
-{
-    struct cox__spare *spare = &session->spare;
-    const struct cox_band wish = frame->shadow;
-    const struct cox__session_unit *unit = &session->units[wish.device];
-    frame->shadow.rows = 0;
-    /* A device that computes inside the enqueue call would hold up this thread, and with it every frame. */
-    if (spare->busy || frame->status || !unit->usable || unit->blocks_in_submit || held >> wish.device & 1 ||
-        !cox__engine_has_lane(session, wish.device) || !have_spare(session))
-        return;
-    struct cox__slot *slot = spare->slot;
-    const uint32_t rows = wish.rows < unit->max_rows ? wish.rows : unit->max_rows;
+    struct cox__shadow *shadow = &session->shadow;
+    if (shadow->busy || session->closing || session->pipeline.in_place || !cox__engine_has_lane(session, unit))
+        return false;
+    if (!shadow->slot && !(shadow->slot = calloc(1, sizeof *shadow->slot)))
+        return false;
+    struct cox__slot *slot = shadow->slot;
+    if (session->spare.users || !cox__spare_take(session, slot))
+        return false;
     slot->index = frame->index;
+    session->spare.frame = frame->index;
     slot->submit_ns = frame->submit_ns;
     memcpy(slot->params, frame->params, session->pipeline.params_bytes);
-    copy_inputs(session, frame, wish.first_row, rows);
-    spare->busy = true;
-    spare->unit = wish.device;
+    cox__spare_fill(session, frame, first_row, rows);
+    session->spare.users++;
+    shadow->busy = true;
+    shadow->unit = unit;
     pthread_mutex_lock(&session->lock);
     session->under_way++;
     pthread_mutex_unlock(&session->lock);
     cox__slot_start(session, slot, COX__SLOT_SHADOW);
     slot->reason = COX_REASON_PROBE;
-    if (!cox__slot_add(session, slot, wish.device, wish.first_row, rows, 0))
+    if (!cox__slot_add(session, slot, unit, first_row, rows, 0))
         slot->status = COX_E_DEVICE_MEMORY;
     cox__slot_submit(session, slot, 0);
+    return true;
+}
+
+void cox__shadow_begin(struct cox_session *session, struct cox__slot *frame, uint32_t held)
+{
+    const struct cox_band wish = frame->shadow;
+    const struct cox__session_unit *unit = &session->units[wish.device];
+    frame->shadow.rows = 0;
+    /* A device that computes inside the enqueue call would hold up this thread, and with it every frame. */
+    if (frame->status || !unit->usable || unit->blocks_in_submit || held >> wish.device & 1)
+        return;
+    const uint32_t rows = wish.rows < unit->max_rows ? wish.rows : unit->max_rows;
+    session->shadow.proof = session->shadow.proof && session->shadow.busy;
+    begin(session, frame, wish.device, wish.first_row, rows);
+}
+
+/* Rows of a proof: few, and as few as one band of the unit may have. */
+static uint32_t proof_rows(const struct cox_session *session, const struct cox__session_unit *unit)
+{
+    const struct cox__pipeline *pipeline = &session->pipeline;
+    size_t per_row = 1;
+    for (uint32_t i = 0; i < pipeline->binding_count; i++)
+        if (cox__by_rows(&pipeline->bindings[i]))
+            per_row += pipeline->bindings[i].pitch_bytes / pipeline->bindings[i].row_divisor;
+    uint64_t rows = PROOF_BYTES / per_row + 1;
+    rows = (rows + pipeline->granule - 1) / pipeline->granule * pipeline->granule;
+    rows = rows < unit->max_rows ? rows : unit->max_rows;
+    return rows < pipeline->rows ? (uint32_t)rows : pipeline->rows;
+}
+
+void cox__shadow_prove(struct cox_session *session, struct cox__slot *frame)
+{
+    struct cox__shadow *shadow = &session->shadow;
+    for (uint32_t u = 0; u < session->unit_count; u++) {
+        const struct cox__session_unit *unit = &session->units[u];
+        if (!unit->proving || unit->blocks_in_submit || shadow->busy)
+            continue;
+        const uint32_t rows = proof_rows(session, unit);
+        const bool was = shadow->proof;
+        shadow->proof = true;
+        shadow->compare = session->verify > 0;
+        if (shadow->compare)
+            cox__rows_digest(session, frame->mems, NULL, 0, rows, shadow->digest);
+        if (!begin(session, frame, u, 0, rows))
+            shadow->proof = was;
+    }
 }
 
 bool cox__shadow_end(struct cox_session *session)
 {
-    struct cox__spare *spare = &session->spare;
-    if (!spare->busy || spare->slot->unfinished)
+    struct cox__shadow *shadow = &session->shadow;
+    if (!shadow->busy || shadow->slot->unfinished)
         return false;
-    cox__slot_report(session, spare->slot);
-    spare->busy = false;
+    struct cox__slot *slot = shadow->slot;
+    unsigned char digest[32];
+    if (slot->status == COX_OK && shadow->proof && shadow->compare) {
+        cox__rows_digest(session, session->spare.mems, NULL, slot->reports[0].first_row, slot->reports[0].rows, digest);
+        if (memcmp(digest, shadow->digest, sizeof digest) != 0)
+            slot->status = COX_E_MISMATCH;
+    }
+    cox__slot_report(session, slot);
+    shadow->busy = false;
+    session->spare.users--;
+    if (shadow->proof) {
+        shadow->proof = false;
+        cox__unit_proved(session, shadow->unit, slot->status);
+    }
     pthread_mutex_lock(&session->lock);
     session->under_way--;
     pthread_cond_broadcast(&session->delivered);

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* For drivers that do not return, when the runtime is destroyed. */
+#define WARDEN_PATIENCE_NS 1000000000ull
+
 static void on_start(void *ctx)
 {
     cox_runtime *runtime = ctx;
@@ -48,6 +51,8 @@ cox_status cox__runtime_create_with(cox_runtime **out, const struct cox_runtime_
     cox_status status = start_loop(runtime);
     if (status == COX_OK)
         status = make(user, (struct cox__post){cox__engine_post, runtime}, &runtime->log, &runtime->backend);
+    if (status == COX_OK)
+        status = cox__warden_create(&runtime->warden, NULL, runtime->backend->ops->advance != NULL);
     if (status)
         cox_runtime_destroy(&runtime);
     *out = runtime;
@@ -76,6 +81,9 @@ cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params
     status = cox__cl_create(&runtime->backend, &options);
     if (status)
         goto fail;
+    status = cox__warden_create(&runtime->warden, runtime->topology, false);
+    if (status)
+        goto fail;
     /* Last: the thread binds itself to the core that the devices made us keep. */
     status = start_loop(runtime);
     if (status)
@@ -94,9 +102,20 @@ void cox_runtime_destroy(cox_runtime **out)
         return;
     cox_runtime *runtime = *out;
     *out = NULL;
+    /* Tasks wake the loop. A session that is gone has left none, unless it had to give up. */
+    if (!cox__warden_destroy(&runtime->warden, WARDEN_PATIENCE_NS)) {
+        cox__log(&runtime->log, COX_LOG_ERROR,
+                 "the runtime is given up: a driver does not return from letting go of a "
+                 "device");
+        return;
+    }
     cox__loop_destroy(&runtime->loop);
     if (runtime->backend)
         runtime->backend->ops->destroy(runtime->backend);
+    for (struct cox__haunt *next; runtime->haunts; runtime->haunts = next) {
+        next = runtime->haunts->next;
+        free(runtime->haunts);
+    }
     cox__topology_destroy(&runtime->topology);
     sem_destroy(&runtime->runner_wake);
     pthread_mutex_destroy(&runtime->engine_lock);
@@ -188,8 +207,7 @@ void cox_buffer_destroy(cox_buffer **buffer)
 {
     if (!buffer || !*buffer)
         return;
-    struct cox__backend *backend = (*buffer)->runtime->backend;
-    backend->ops->mem_destroy(backend, (*buffer)->mem);
+    cox__engine_drop_mem((*buffer)->runtime, (*buffer)->mem);
     free(*buffer);
     *buffer = NULL;
 }

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Drivers reset a GPU that hangs after 2 to 10 seconds. */
+#define GIVE_UP_NS 2000000000ull
+
 /* Which of the runtime's devices take part; checks the list. */
 static cox_status choose_devices(cox_runtime *runtime, const struct cox_session_params *params, uint32_t *devices,
                                  uint32_t *count)
@@ -52,17 +55,13 @@ static cox_status create_units(cox_session *session, const uint32_t *devices, ui
     cox_status first_error = COX_OK;
     for (uint32_t i = 0; i < count; i++) {
         struct cox__session_unit *unit = &session->units[session->unit_count];
+        struct cox__unit *made;
+        uint32_t max_rows;
         backend->ops->device_info(backend, devices[i], &unit->info);
         cox_status status = backend->ops->unit_create(backend, devices[i], &session->pipeline, session->lane_count,
-                                                      false, &unit->unit, &unit->max_rows);
-        /* Longer bands are cut at multiples of it, which must be band boundaries. */
-        if (status == COX_OK && unit->max_rows < session->pipeline.rows)
-            unit->max_rows -= unit->max_rows % session->pipeline.granule;
-        if (status == COX_OK && (uint64_t)unit->max_rows * (COX_BANDS_MAX / 2) < session->pipeline.rows) {
-            backend->ops->unit_destroy(backend, unit->unit);
-            unit->unit = NULL;
-            status = COX_E_DEVICE_MEMORY;
-        }
+                                                      false, &made, &max_rows);
+        if (status == COX_OK && (status = cox__unit_install(session, session->unit_count, made, max_rows)))
+            backend->ops->unit_destroy(backend, made);
         if (status) {
             cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not take part: %s", unit->info.name,
                      cox_status_text(status));
@@ -73,15 +72,6 @@ static cox_status create_units(cox_session *session, const uint32_t *devices, ui
         unit->device = devices[i];
         unit->usable = true;
         unit->ask = unit->info.type != COX_DEVICE_CPU;
-        unit->lanes = calloc(session->lane_count, sizeof *unit->lanes);
-        if (!unit->lanes)
-            return COX_E_NOMEM;
-        for (uint32_t l = 0; l < session->lane_count; l++) {
-            struct cox__job *job = &unit->lanes[l].job;
-            job->session = session;
-            job->unit = unit->unit;
-            job->lane = l;
-        }
     }
     return session->unit_count ? COX_OK : first_error;
 }
@@ -130,13 +120,16 @@ static cox_status create_slots(cox_session *session)
 /* Free a session that the scheduler thread does not know (any more). Half-built ones too. */
 static void free_session(cox_session *session)
 {
-    for (uint32_t u = 0; u < session->unit_count; u++)
+    for (uint32_t u = 0; u < session->unit_count; u++) {
         free(session->units[u].lanes);
+        free(session->units[u].remains);
+    }
     for (uint32_t i = 0; session->slots && i < session->in_flight; i++)
         for (uint32_t b = 0; b < COX__SLOT_BANDS_MAX; b++)
             free(session->slots[i].bands[b].partials);
     free(session->slots);
     free(session->warmup.slot);
+    free(session->shadow.slot);
     free(session->policy_state);
     cox__pipeline_clear(&session->pipeline);
     pthread_cond_destroy(&session->slot_free);
@@ -149,7 +142,8 @@ static void destroy_units(cox_session *session)
 {
     struct cox__backend *backend = session->runtime->backend;
     for (uint32_t u = 0; u < session->unit_count; u++)
-        backend->ops->unit_destroy(backend, session->units[u].unit);
+        if (session->units[u].unit)
+            backend->ops->unit_destroy(backend, session->units[u].unit);
 }
 
 cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params, cox_session **out)
@@ -162,6 +156,10 @@ cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_par
     if (params->in_flight > COX_IN_FLIGHT_MAX) {
         cox__log(&runtime->log, COX_LOG_ERROR, "%u frames in flight are more than %d", params->in_flight,
                  COX_IN_FLIGHT_MAX);
+        return COX_E_INVALID;
+    }
+    if (!(params->verify >= 0 && params->verify <= 1)) {
+        cox__log(&runtime->log, COX_LOG_ERROR, "the share of bands to verify is not in 0 .. 1");
         return COX_E_INVALID;
     }
     uint32_t devices[COX_DEVICES_MAX], count;
@@ -180,6 +178,9 @@ cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_par
     session->meter = params->meter;
     session->meter_user = params->meter_user;
     session->warmup.finished = params->no_warmup;
+    session->verify = params->verify;
+    session->give_up_ns = params->give_up_ns ? params->give_up_ns : GIVE_UP_NS;
+    session->settle = params->settle;
     pthread_mutex_init(&session->lock, NULL);
     pthread_cond_init(&session->slot_free, NULL);
     pthread_cond_init(&session->delivered, NULL);
@@ -222,6 +223,7 @@ void cox_session_destroy(cox_session **out)
     *out = NULL;
     cox_session_wait(session);
     cox__recall_end(session);
+    const bool quiet = cox__engine_close(session);
     /* No job is under way; a late callback of one may still post it, which unit_destroy waits for. The engine takes all
      * such posts before it lets go of the session. */
     destroy_units(session);
@@ -232,6 +234,13 @@ void cox_session_destroy(cox_session **out)
     while (!session->detached)
         pthread_cond_wait(&session->delivered, &session->lock);
     pthread_mutex_unlock(&session->lock);
+    if (!quiet) {
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "a session's memory is given up: a driver does not return from "
+                 "letting go of its device");
+        return;
+    }
+    cox__engine_drop_warmup(session);
     cox__engine_drop_spare(session);
     free_session(session);
 }
@@ -302,6 +311,7 @@ static cox_status submit(cox_session *session, const struct cox_frame *frame, co
         pthread_cond_wait(&session->slot_free, &session->lock);
     struct cox__slot *slot = session->free_slots;
     if (session->dead || !slot) {
+        *wake = session->dead; /* so that the devices are tried again in any case */
         status = session->dead ? COX_E_NO_DEVICE : COX_E_BUSY;
         pthread_mutex_unlock(&session->lock);
         return status;
@@ -383,6 +393,10 @@ void cox_session_info(cox_session *session, struct cox_session_info *info)
         info->devices[u] = (struct cox_session_device){.device = unit->device,
                                                        .mode = unit->info.mode,
                                                        .usable = unit->usable,
+                                                       .health = unit->health,
+                                                       .late = unit->late,
+                                                       .lost = unit->lost,
+                                                       .returned = unit->returned,
                                                        .solo_ns = unit->solo_ns,
                                                        .max_rows = unit->max_rows};
     }

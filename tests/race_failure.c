@@ -69,7 +69,8 @@ int main(void)
                                                             .count = UINT32_MAX,
                                                             .status = COX_E_DEVICE_LOST});
         CHECK(rig_map_session((struct rig_frames *)&shape,
-                              COX_SESSION_PARAMS(.in_flight = 1 + round % 4, .no_warmup = round % 2),
+                              COX_SESSION_PARAMS(.in_flight = 1 + round % 4, .no_warmup = round % 2,
+                                                 .give_up_ns = 20000000),
                               &shared.session) == COX_OK);
         pthread_t threads[THREADS];
         for (uint32_t t = 0; t < THREADS; t++)

@@ -392,7 +392,7 @@ Test(engine_failure, a_band_that_takes_long_delays_its_frame_and_nothing_else)
 {
     struct scene scene = scene_new(3, false);
     fake_script(rig_fake(scene.rig),
-                &(struct fake_fault){.kind = FAKE_HANGS, .device = 1, .skip = 2, .delay_ns = 3000000000u});
+                &(struct fake_fault){.kind = FAKE_HANGS, .device = 1, .skip = 2, .delay_ns = 1000000000u});
     play(&scene, 0, 12);
     for (uint32_t d = 0; d < 3; d++)
         cr_assert(usable(&scene, d));
@@ -522,7 +522,7 @@ Test(engine_failure, a_run_again_is_counted_once_in_a_reduction)
         }
         struct cox_session_info info;
         cox_session_info(session, &info);
-        cr_assert_not(info.devices[1].usable);
+        cr_assert(info.devices[1].lost > 0);
         cox_session_destroy(&session);
         cox_buffer_destroy(&histogram);
         rig_frames_free(&frames);

@@ -1,0 +1,431 @@
+/* Devices that fail, and how they come back.
+ *
+ * A lost unit leaves a wreck: its struct cox__unit and its lanes, some of which may still be at work. The wreck is destroyed on the
+ * warden's thread, since a driver may not return from that, once its lanes have ended or have been given up. The device is
+ * tried again there as well: a new unit on a context of its own. That must do some rows of a frame on the spare buffers before
+ * it gets rows that count, where such can be had.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A lost device is tried again after this, then after ever longer. */
+#define PAUSE_FIRST_NS 50000000ull
+#define PAUSE_MAX_NS 30000000000ull
+/* One that has done well for so many times its pause is as good as new. */
+#define FORGET_TIMES 20
+
+static uint64_t later(uint64_t now, uint64_t ns)
+{
+    return now > UINT64_MAX - ns ? UINT64_MAX : now + ns;
+}
+
+bool cox__engine_any_usable(const struct cox_session *session)
+{
+    for (uint32_t u = 0; u < session->unit_count; u++)
+        if (session->units[u].usable)
+            return true;
+    return false;
+}
+
+/* With the bookkeeping that goes with it; the frames' bands are the caller's business. */
+static void set_health(struct cox_session *session, uint32_t unit, enum cox_health health)
+{
+    struct cox__session_unit *of = &session->units[unit];
+    pthread_mutex_lock(&session->lock);
+    of->lost += health == COX_HEALTH_QUARANTINED;
+    of->returned += health == COX_HEALTH_GOOD && of->health == COX_HEALTH_QUARANTINED;
+    of->health = health;
+    of->usable = health == COX_HEALTH_GOOD;
+    if (of->usable)
+        session->dead = false;
+    pthread_mutex_unlock(&session->lock);
+    if (!session->deserted_ns && !cox__engine_any_usable(session))
+        session->deserted_ns = cox__engine_now(session);
+    session->trouble = true;
+}
+
+void cox__unit_stall(struct cox_session *session, uint32_t unit)
+{
+    struct cox__session_unit *of = &session->units[unit];
+    if (!of->usable)
+        return;
+    set_health(session, unit, COX_HEALTH_STALLED);
+    cox__log(&session->runtime->log, COX_LOG_WARN, "%s gets no rows until it is through with those it has",
+             of->info.name);
+    for (uint32_t l = 0; l < session->lane_count; l++) {
+        of->lanes[l].late = of->lanes[l].urgent = true;
+        of->lanes[l].due_ns = UINT64_MAX;
+    }
+    cox__bands_leave(session);
+}
+
+/* Leave the unit and its lanes behind. */
+static void leave_wreck(struct cox_session *session, uint32_t unit, cox_status status)
+{
+    struct cox__session_unit *of = &session->units[unit];
+    struct cox__wreck *wreck = of->remains;
+    const uint64_t give_up_ns = later(cox__engine_now(session), session->give_up_ns);
+    if (of->unflushed) /* what it has been given shall end, one way or the other */
+        session->runtime->backend->ops->unit_flush(session->runtime->backend, of->unit);
+    for (uint32_t l = 0; l < session->lane_count; l++) {
+        of->lanes[l].wreck = wreck;
+        of->lanes[l].distrusted = status == COX_E_MISMATCH;
+        of->lanes[l].urgent = true; /* once it is late: what is under way may well be done in time */
+        if (give_up_ns < of->lanes[l].give_up_ns)
+            of->lanes[l].give_up_ns = give_up_ns;
+    }
+    wreck->session = session;
+    wreck->unit = of->unit;
+    wreck->lanes = of->lanes;
+    wreck->next = session->wrecks;
+    session->wrecks = wreck;
+    of->remains = NULL;
+    of->unit = NULL;
+    of->lanes = NULL;
+    of->unflushed = false;
+    of->proving = false;
+    of->asked = (struct cox__ask){0};
+    of->ended = 0;
+    of->leeway = 1;
+}
+
+/* When to try a device again that has just been lost. */
+static void plan_probe(struct cox_session *session, struct cox__session_unit *of)
+{
+    const uint64_t now = cox__engine_now(session);
+    const bool well = of->back_ns && of->pause_ns && now - of->back_ns > FORGET_TIMES * of->pause_ns;
+    of->pause_ns = !of->pause_ns || well ? PAUSE_FIRST_NS : 2 * of->pause_ns;
+    if (of->pause_ns > PAUSE_MAX_NS)
+        of->pause_ns = PAUSE_MAX_NS;
+    of->probe_ns = later(now, of->pause_ns);
+}
+
+void cox__unit_lose(struct cox_session *session, uint32_t unit, cox_status status)
+{
+    struct cox__session_unit *of = &session->units[unit];
+    if (!of->lanes)
+        return;
+    set_health(session, unit, COX_HEALTH_QUARANTINED);
+    leave_wreck(session, unit, status);
+    plan_probe(session, of);
+    cox__log(&session->runtime->log, COX_LOG_WARN, "%s leaves the session: %s; it is tried again in %llu ms",
+             of->info.name, cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
+    cox__bands_leave(session);
+}
+
+cox_status cox__unit_install(struct cox_session *session, uint32_t unit, struct cox__unit *made, uint32_t max_rows)
+{
+    struct cox__session_unit *of = &session->units[unit];
+    if (max_rows < session->pipeline.rows) /* longer bands are cut at multiples of it, which must be band boundaries */
+        max_rows -= max_rows % session->pipeline.granule;
+    if ((uint64_t)max_rows * (COX_BANDS_MAX / 2) < session->pipeline.rows)
+        return COX_E_DEVICE_MEMORY;
+    of->lanes = calloc(session->lane_count, sizeof *of->lanes);
+    of->remains = calloc(1, sizeof *of->remains);
+    if (!of->lanes || !of->remains) {
+        free(of->lanes);
+        free(of->remains);
+        of->lanes = NULL;
+        of->remains = NULL;
+        return COX_E_NOMEM;
+    }
+    of->unit = made;
+    of->max_rows = max_rows;
+    of->leeway = 1;
+    for (uint32_t l = 0; l < session->lane_count; l++) {
+        struct cox__lane *lane = &of->lanes[l];
+        lane->unit = unit;
+        lane->job.session = session;
+        lane->job.unit = made;
+        lane->job.lane = l;
+        lane->job.mems = lane->mems;
+        lane->job.params = lane->params;
+    }
+    return COX_OK;
+}
+
+/* ---- wrecks ---- */
+
+static void add_haunt(struct cox_runtime *runtime, struct cox__mem *mem)
+{
+    struct cox__haunt *haunt = malloc(sizeof *haunt);
+    if (!haunt) /* that much memory is left to a device that hangs */
+        return;
+    haunt->mem = mem;
+    haunt->next = runtime->haunts;
+    runtime->haunts = haunt;
+    atomic_fetch_add(&runtime->wild, 1);
+}
+
+void cox__wreck_abandon(struct cox_session *session, struct cox__wreck *wreck)
+{
+    const struct cox__pipeline *pipeline = &session->pipeline;
+    struct cox__backend *backend = session->runtime->backend;
+    backend->ops->unit_abandon(backend, wreck->unit);
+    for (uint32_t l = 0; l < session->lane_count; l++) {
+        struct cox__lane *lane = &wreck->lanes[l];
+        if (!lane->busy)
+            continue;
+        lane->busy = false;
+        for (uint32_t i = 0; i < pipeline->binding_count; i++)
+            if (pipeline->bindings[i].access != COX_READ && pipeline->bindings[i].contract == COX_ROWS)
+                add_haunt(session->runtime, lane->mems[i]);
+        cox__log(&session->runtime->log, COX_LOG_WARN, "%s: rows %u..%u of frame %llu are given up",
+                 session->units[lane->unit].info.name, lane->job.first_row, lane->job.first_row + lane->job.rows - 1,
+                 (unsigned long long)lane->frame);
+        if (lane->straggler)
+            cox__straggler_end(session, lane);
+        else
+            cox__band_fail(session, lane->job.slot, lane->job.band, COX_E_LATE);
+    }
+}
+
+static void bury(void *ctx)
+{
+    struct cox__wreck *wreck = ctx;
+    struct cox_runtime *runtime = wreck->session->runtime;
+    runtime->backend->ops->unit_destroy(runtime->backend, wreck->unit);
+    atomic_store(&wreck->buried, true); /* the engine may free it from here on */
+    cox__loop_wake(runtime->loop);
+}
+
+/* True: something has changed. */
+static bool see_to_wreck(struct cox_session *session, struct cox__wreck *wreck, uint64_t now, uint64_t *next)
+{
+    bool busy = false, over = false;
+    for (uint32_t l = 0; l < session->lane_count; l++) {
+        const struct cox__lane *lane = &wreck->lanes[l];
+        if (!lane->busy)
+            continue;
+        busy = true;
+        over |= now >= lane->give_up_ns;
+        *next = lane->give_up_ns < *next ? lane->give_up_ns : *next;
+    }
+    if (over)
+        cox__wreck_abandon(session, wreck);
+    if ((over || !busy) && !wreck->sent)
+        wreck->sent = cox__warden_run(session->runtime->warden, bury, wreck);
+    return over;
+}
+
+static bool see_to_wrecks(struct cox_session *session, uint64_t now, uint64_t *next)
+{
+    bool progress = false;
+    for (struct cox__wreck **link = &session->wrecks; *link;) {
+        struct cox__wreck *wreck = *link;
+        if (!wreck->sent)
+            progress |= see_to_wreck(session, wreck, now, next);
+        if (!atomic_load(&wreck->buried)) {
+            link = &wreck->next;
+            continue;
+        }
+        *link = wreck->next;
+        cox__engine_take_jobs(session->runtime); /* posts of its lanes may be queued */
+        free(wreck->lanes);
+        free(wreck);
+        progress = true;
+    }
+    return progress;
+}
+
+/* ---- return ---- */
+
+static void probe_task(void *ctx)
+{
+    struct cox__probe *probe = ctx;
+    struct cox_session *session = probe->session;
+    struct cox__backend *backend = session->runtime->backend;
+    struct cox__loop *loop = session->runtime->loop;
+    probe->status = backend->ops->unit_create(backend, probe->device, &session->pipeline, session->lane_count, true,
+                                              &probe->unit, &probe->max_rows);
+    atomic_store(&probe->done, true); /* the engine may free it from here on */
+    cox__loop_wake(loop);
+}
+
+static bool begin_probe(struct cox_session *session, struct cox__session_unit *of)
+{
+    of->probe = calloc(1, sizeof *of->probe);
+    if (of->probe) {
+        of->probe->session = session;
+        of->probe->device = of->device;
+        if (cox__warden_run(session->runtime->warden, probe_task, of->probe))
+            return true;
+        free(of->probe);
+        of->probe = NULL;
+    }
+    plan_probe(session, of);
+    return false;
+}
+
+static void go_back(struct cox_session *session, uint32_t unit)
+{
+    struct cox__session_unit *of = &session->units[unit];
+    of->proving = false;
+    of->back_ns = cox__engine_now(session);
+    set_health(session, unit, COX_HEALTH_GOOD);
+    cox__log(&session->runtime->log, COX_LOG_WARN, "%s is back", of->info.name);
+    cox__bands_leave(session); /* those that wait go to it */
+}
+
+void cox__unit_proved(struct cox_session *session, uint32_t unit, cox_status status)
+{
+    if (!session->units[unit].proving)
+        return; /* it was lost on the way */
+    if (status)
+        cox__unit_lose(session, unit, status);
+    else
+        go_back(session, unit);
+}
+
+/* A unit was made, or could not be. */
+static void end_probe(struct cox_session *session, uint32_t unit)
+{
+    struct cox__session_unit *of = &session->units[unit];
+    struct cox__probe *probe = of->probe;
+    struct cox__backend *backend = session->runtime->backend;
+    cox_status status = probe->status;
+    of->probe = NULL;
+    if (status == COX_OK && (status = cox__unit_install(session, unit, probe->unit, probe->max_rows)))
+        backend->ops->unit_destroy(backend, probe->unit);
+    if (status) {
+        plan_probe(session, of);
+        cox__log(&session->runtime->log, COX_LOG_INFO, "%s does not come back: %s; it is tried again in %llu ms",
+                 of->info.name, cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
+    } else {
+        of->proving = true;
+        if (of->info.mode == COX_MODE_SHARED) { /* its context is its own now */
+            pthread_mutex_lock(&session->lock);
+            of->info.mode = COX_MODE_MAPPED;
+            pthread_mutex_unlock(&session->lock);
+        }
+    }
+    free(probe);
+}
+
+/* Where it cannot be tried beside a frame it is tried with one. */
+static bool needs_no_proof(const struct cox_session *session, const struct cox__session_unit *of)
+{
+    return session->pipeline.in_place || session->spare.unavailable || of->blocks_in_submit ||
+           !cox__engine_any_usable(session);
+}
+
+static bool see_to_unit(struct cox_session *session, uint32_t unit, uint64_t now, uint64_t *next)
+{
+    struct cox__session_unit *of = &session->units[unit];
+    if (of->health == COX_HEALTH_STALLED) {
+        for (uint32_t l = 0; l < session->lane_count; l++)
+            if (of->lanes[l].busy)
+                return false;
+        set_health(session, unit, COX_HEALTH_GOOD);
+        cox__log(&session->runtime->log, COX_LOG_INFO, "%s is through", of->info.name);
+        cox__bands_leave(session);
+        return true;
+    }
+    if (of->health == COX_HEALTH_GOOD)
+        return false;
+    if (of->probe) {
+        if (!atomic_load(&of->probe->done))
+            return false;
+        end_probe(session, unit);
+        return true;
+    }
+    if (of->proving) {
+        if (session->shadow.busy || !needs_no_proof(session, of))
+            return false;
+        go_back(session, unit);
+        return true;
+    }
+    if (session->closing)
+        return false;
+    if (now >= of->probe_ns)
+        return begin_probe(session, of);
+    /* On a virtual clock an idle session would go on for ever. */
+    if ((session->order_count || !session->runtime->backend->ops->advance) && of->probe_ns < *next)
+        *next = of->probe_ns;
+    return false;
+}
+
+/* Nobody has come back in time. */
+static bool see_to_end(struct cox_session *session, uint64_t now, uint64_t *next)
+{
+    if (!session->deserted_ns || session->dead || cox__engine_any_usable(session))
+        return false;
+    for (uint32_t u = 0; u < session->unit_count; u++)
+        if (session->units[u].health == COX_HEALTH_STALLED)
+            return false;
+    const uint64_t end_ns = later(session->deserted_ns, session->give_up_ns);
+    if (now < end_ns) {
+        if (session->order_count && end_ns < *next)
+            *next = end_ns;
+        return false;
+    }
+    pthread_mutex_lock(&session->lock);
+    session->dead = true;
+    pthread_cond_broadcast(&session->slot_free); /* nobody shall wait for a slot in vain */
+    pthread_mutex_unlock(&session->lock);
+    cox__log(&session->runtime->log, COX_LOG_ERROR, "no device is left");
+    cox__bands_leave(session);
+    return true;
+}
+
+static void is_late(struct cox_session *session, struct cox__lane *lane, void *ctx)
+{
+    bool *late = ctx;
+    (void)session;
+    *late |= lane->late;
+}
+
+bool cox__health_step(struct cox_session *session, uint64_t *next)
+{
+    const uint64_t now = cox__engine_now(session);
+    bool progress = see_to_wrecks(session, now, next);
+    bool trouble = session->wrecks || session->stragglers;
+    cox__lanes_each(session, is_late, &trouble);
+    for (uint32_t u = 0; u < session->unit_count; u++) {
+        progress |= see_to_unit(session, u, now, next);
+        trouble |= session->units[u].health != COX_HEALTH_GOOD;
+    }
+    progress |= see_to_end(session, now, next);
+    session->trouble = trouble;
+    return progress;
+}
+
+/* ---- the end ---- */
+
+static bool is_quiet(const struct cox_session *session)
+{
+    bool quiet = !session->stragglers && !session->wrecks;
+    for (uint32_t u = 0; u < session->unit_count; u++)
+        quiet = quiet && !session->units[u].probe;
+    return quiet;
+}
+
+static uint64_t real_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool cox__engine_close(struct cox_session *session)
+{
+    struct cox_runtime *runtime = session->runtime;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    /* Stragglers are given up in time; what is waited for beyond that is the warden. */
+    const uint64_t end_ns = later(later(real_ns(), session->give_up_ns), 1000000000u);
+    for (;;) {
+        pthread_mutex_lock(&runtime->engine_lock);
+        session->closing = true;
+        const bool quiet = is_quiet(session), stragglers = session->stragglers > 0;
+        pthread_mutex_unlock(&runtime->engine_lock);
+        if (quiet)
+            return true;
+        if (!stragglers && real_ns() > end_ns)
+            return false;
+        cox__loop_wake(runtime->loop);
+        nanosleep(&pause, NULL);
+    }
+}
