@@ -167,7 +167,7 @@ static cox_session *session_new(cox_runtime *runtime, enum cox_access access, co
                                     COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 1, .bindings = &binding,
                                                        .stage_count = 2, .stages = stages, .policy = "static",
                                                        .policy_options = options, .allow_in_place = true,
-                                                       .in_flight = 1, .no_warmup = true),
+                                                       .in_flight = 1, .no_warmup = true, .settle = true),
                                     &session),
                  COX_OK);
     return session;
