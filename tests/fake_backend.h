@@ -111,6 +111,10 @@ void fake_script(struct fake *fake, const struct fake_fault *fault);
 /* How often faults have struck so far. */
 uint32_t fake_struck(struct fake *fake);
 
+/* Several bands may write the same rows of memory that is made from now on: copies that an engine works on, where who comes
+ * late writes what is there already. */
+void fake_allow_overlap(struct fake *fake);
+
 /* Stop the virtual clock: bands can be submitted but none ends. Release also wakes the engine. */
 void fake_hold(struct fake *fake);
 void fake_release(struct fake *fake);
