@@ -417,20 +417,31 @@ static uint64_t profiled_ns(cl_event event)
     return end - start;
 }
 
+/* How long a launch takes: by its times, or by the clock where the driver keeps none. */
+static uint64_t launch_ns(void)
+{
+    uint64_t before = now_ns();
+    cl_event event = launch(buffer, 2);
+    NEED(clFlush(queue));
+    CHECK(await(event) == CL_COMPLETE);
+    uint64_t wall = now_ns() - before, profiled = profiled_ns(event);
+    NEED(clReleaseEvent(event));
+    return profiled > 1000 ? profiled : wall;
+}
+
 static void a_device_is_slow(void)
 {
+    char text[64];
+    uint64_t least = UINT64_MAX;
     begin_with(1);
-    cl_event event = launch(buffer, 1);
-    NEED(clFlush(queue));
-    await(event);
-    plan("kernel slow=1000");
-    cl_event slow = launch(buffer, 2);
-    NEED(clFlush(queue));
-    CHECK(await(slow) == CL_COMPLETE);
-    if (profiled_ns(event) > 1000) /* not every driver keeps times */
-        CHECK(profiled_ns(slow) > 10 * profiled_ns(event));
-    NEED(clReleaseEvent(event));
-    NEED(clReleaseEvent(slow));
+    for (int i = 0; i < 5; i++) {
+        uint64_t ns = launch_ns();
+        least = ns < least ? ns : least;
+    }
+    /* So slow that it takes 0.2 s, and not less than a twentieth of that whatever the first ones suffered. */
+    snprintf(text, sizeof text, "kernel slow=%u", (unsigned)(200000000 / least + 2));
+    plan(text);
+    CHECK(launch_ns() > 10000000);
     CHECK(fault.count(0, FAULT_STRUCK) == 1);
 }
 
@@ -597,7 +608,7 @@ static void a_part_of_a_buffer_is_wrong(void)
     cl_int code;
     begin_with(1);
     plan("kernel at=1 corrupt=1");
-    cl_buffer_region region = {0, BYTES / 2};
+    cl_buffer_region region = {BYTES / 2, BYTES / 2};
     cl_mem part = clCreateSubBuffer(buffer, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
     NEED(code);
     size_t items = ITEMS / 2, local = 64;
@@ -609,8 +620,8 @@ static void a_part_of_a_buffer_is_wrong(void)
     read_all();
     unsigned first = 0, second = 0;
     for (int i = 0; i < ITEMS; i++)
-        *(i < ITEMS / 2 ? &first : &second) += out[i] != (i < ITEMS / 2 ? 8u : 1u);
-    CHECK(first == 1 && second == 0);
+        *(i < ITEMS / 2 ? &first : &second) += out[i] != (i < ITEMS / 2 ? 1u : 8u);
+    CHECK(first == 0 && second == 1);
 }
 
 /* --- Devices that vanish ----------------------------------------------------------------------------------------------- */
@@ -620,19 +631,23 @@ static void a_device_vanishes(void)
     cl_int code;
     cl_bool available;
     begin_with(1);
-    plan("kernel at=2 late=10s; clCreateSampler vanish for=200ms");
+    plan("kernel at=2 late=10s; clCreateSampler vanish");
     CHECK(see_end(launch(buffer, 2)) == CL_COMPLETE);
-    cl_event under_way = launch(buffer, 3);
+    cl_event under_way = launch(buffer, 3), behind = launch(buffer, 3), last = launch(buffer, 3);
     reset_calls();
     NEED(clSetEventCallback(under_way, CL_COMPLETE, on_event, NULL));
+    NEED(clSetEventCallback(behind, CL_COMPLETE, on_event, NULL));
     NEED(clFlush(queue));
     CHECK(status_of(under_way) == CL_RUNNING);
     CHECK(!clCreateSampler(context, CL_TRUE, CL_ADDRESS_NONE, CL_FILTER_NEAREST, &code) && code);
     CHECK(status_of(under_way) < 0);
     CHECK(clWaitForEvents(1, &under_way) == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
-    await_calls(1);
-    CHECK(atomic_load(&calls) == 1 && atomic_load(&last_status) < 0);
+    CHECK(await(last) < 0);
+    await_calls(2);
+    CHECK(atomic_load(&calls) == 2 && atomic_load(&last_status) < 0);
     NEED(clReleaseEvent(under_way));
+    NEED(clReleaseEvent(behind));
+    NEED(clReleaseEvent(last));
     size_t items = ITEMS, local = 64;
     CHECK(clSetKernelArg(fill, 0, sizeof buffer, &buffer) != CL_SUCCESS);
     CHECK(clEnqueueNDRangeKernel(queue, fill, 1, NULL, &items, &local, 0, NULL, NULL) != CL_SUCCESS);
@@ -641,9 +656,11 @@ static void a_device_vanishes(void)
     NEED(clGetDeviceInfo(device, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL));
     CHECK(!available);
     CHECK(!clCreateContext(NULL, 1, &device, NULL, NULL, &code) && code == CL_DEVICE_NOT_AVAILABLE);
-    usleep(250000);
-    NEED(clGetDeviceInfo(device, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL));
-    CHECK(available);
+    CHECK(fault.count(1, FAULT_STRUCK) == 1);
+    plan("clCreateSampler vanish for=50ms");
+    CHECK(!clCreateSampler(context, CL_TRUE, CL_ADDRESS_NONE, CL_FILTER_NEAREST, &code) && code);
+    for (available = CL_FALSE; !available; usleep(1000))
+        NEED(clGetDeviceInfo(device, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL));
     CHECK(clFinish(queue) != CL_SUCCESS);
     cl_context fresh = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
     CHECK(fresh && code == CL_SUCCESS);
@@ -653,7 +670,6 @@ static void a_device_vanishes(void)
         NEED(clReleaseCommandQueue(fresh_queue));
     if (fresh)
         NEED(clReleaseContext(fresh));
-    CHECK(fault.count(1, FAULT_STRUCK) == 1);
     tear_down(); /* the old ones are dead for ever */
     set_up();
     begin_with(5);
