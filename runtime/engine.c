@@ -45,7 +45,7 @@ static struct cox__slot *finished_frame(struct cox_session *session)
 {
     struct cox__slot *slot = session->order_count ? cox__engine_frame(session, 0) : NULL;
     const bool finished = slot && slot->started && !slot->unfinished && !slot->pool_left;
-    return finished && !(session->settle && cox__frame_has_straggler(session, slot)) ? slot : NULL;
+    return finished && !cox__frame_must_settle(session, slot) ? slot : NULL;
 }
 
 /* Report a shadow that is over, and give the finished frames at the head of the order to the application; with
@@ -294,6 +294,15 @@ static uint64_t poll_due(struct cox_runtime *runtime, bool *progress)
     return asking.next;
 }
 
+/* Whether nobody waits for anything. */
+static bool is_idle(const struct cox_runtime *runtime)
+{
+    bool idle = !runtime->draining;
+    for (const struct cox_session *session = runtime->active; session; session = session->next_active)
+        idle = idle && !session->order_count && !session->shadow.busy && !session->closing;
+    return idle;
+}
+
 /* Everything that can be done now. Returns when something else is due, UINT64_MAX if nothing is. */
 static uint64_t move_on(struct cox_runtime *runtime)
 {
@@ -316,6 +325,8 @@ static uint64_t move_on(struct cox_runtime *runtime)
         if (progress)
             continue;
         due = health_due < due ? health_due : due;
+        if (backend->ops->advance && is_idle(runtime)) /* a virtual clock would run on for ever */
+            due = UINT64_MAX;
         if (!backend->ops->advance)
             return due;
         if (!backend->ops->advance(backend, due))

@@ -54,7 +54,9 @@ struct cox_runtime {
     uint64_t active_ns;         /* when the last step did something */
     struct cox_session *active; /* sessions that have had a frame, linked by next_active */
     atomic_uint wild;           /* stragglers of all sessions, and haunts */
-    struct cox__haunt *haunts;  /* memory that devices which were given up may still write to */
+    struct cox__haunt *haunts;  /* memory that devices which were given up may still use */
+
+    bool draining; /* somebody waits for stragglers, to free memory */
 
     struct cox__warden *warden;
 };

@@ -262,13 +262,15 @@ static bool submit_band(struct cox_session *session, struct cox__slot *slot, uin
     return true;
 }
 
-/* A unit that is still to prove itself gets the band of its proof and no other. */
-static bool may_submit(const struct cox_session *session, const struct cox__slot *slot, uint32_t band, uint32_t held,
+/* A unit that is still to prove itself gets the band of its proof and no other. No two devices write the same rows. */
+static bool may_submit(struct cox_session *session, const struct cox__slot *slot, uint32_t band, uint32_t held,
                        bool blocking)
 {
-    const uint32_t unit = slot->reports[band].device;
-    return slot->bands[band].state == COX__BAND_PENDING && session->units[unit].blocks_in_submit == blocking &&
-           !(held >> unit & 1) && has_unit(session, slot, band);
+    const struct cox_band_report *report = &slot->reports[band];
+    return slot->bands[band].state == COX__BAND_PENDING &&
+           session->units[report->device].blocks_in_submit == blocking && !(held >> report->device & 1) &&
+           has_unit(session, slot, band) &&
+           (slot->bands[band].spare || !cox__rows_unsettled(session, slot, report->first_row, report->rows));
 }
 
 static void flush(struct cox_session *session)
@@ -390,6 +392,8 @@ bool cox__lane_poll(struct cox_session *session, struct cox__lane *lane, bool po
     if (lane->straggler) {
         unit->last_end_ns = cox__engine_now(session);
         cox__lanes_advance(session, lane->unit, unit->last_end_ns);
+        if (state == COX__JOB_FAILED || lane->distrusted || session->verify > 0)
+            cox__straggler_spoils(session, lane);
         cox__straggler_end(session, lane);
         if (state == COX__JOB_FAILED && !lane->wreck)
             cox__unit_lose(session, lane->unit, COX_E_DEVICE_LOST);

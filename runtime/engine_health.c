@@ -162,7 +162,6 @@ static void add_haunt(struct cox_runtime *runtime, struct cox__mem *mem)
 
 void cox__wreck_abandon(struct cox_session *session, struct cox__wreck *wreck)
 {
-    const struct cox__pipeline *pipeline = &session->pipeline;
     struct cox__backend *backend = session->runtime->backend;
     backend->ops->unit_abandon(backend, wreck->unit);
     for (uint32_t l = 0; l < session->lane_count; l++) {
@@ -170,9 +169,8 @@ void cox__wreck_abandon(struct cox_session *session, struct cox__wreck *wreck)
         if (!lane->busy)
             continue;
         lane->busy = false;
-        for (uint32_t i = 0; i < pipeline->binding_count; i++)
-            if (pipeline->bindings[i].access != COX_READ && pipeline->bindings[i].contract == COX_ROWS)
-                add_haunt(session->runtime, lane->mems[i]);
+        for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
+            add_haunt(session->runtime, lane->mems[i]);
         cox__log(&session->runtime->log, COX_LOG_WARN, "%s: rows %u..%u of frame %llu are given up",
                  session->units[lane->unit].info.name, lane->job.first_row, lane->job.first_row + lane->job.rows - 1,
                  (unsigned long long)lane->frame);

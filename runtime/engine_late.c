@@ -85,54 +85,100 @@ void cox__straggler_end(struct cox_session *session, struct cox__lane *lane)
 
 struct search {
     const struct cox__slot *slot;
+    uint32_t first_row;
+    uint32_t rows;
     bool found;
 };
 
-static void is_at_frame(struct cox_session *session, struct cox__lane *lane, void *ctx)
+static bool is_at(const struct cox__lane *lane, const struct cox__slot *slot)
 {
-    struct search *search = ctx;
-    (void)session;
-    search->found |= lane->straggler && !lane->on_spare && lane->job.slot == search->slot &&
-                     lane->frame == search->slot->index;
+    return lane->straggler && !lane->on_spare && lane->job.slot == slot && lane->frame == slot->index;
 }
 
-bool cox__frame_has_straggler(struct cox_session *session, const struct cox__slot *slot)
+/* What a device that fails, or lies, writes in the end is not what is there already. */
+static void spoils(struct cox_session *session, struct cox__lane *lane, void *ctx)
+{
+    struct search *search = ctx;
+    search->found |= is_at(lane, search->slot) && (session->settle || lane->job.failing || lane->distrusted);
+}
+
+bool cox__frame_must_settle(struct cox_session *session, const struct cox__slot *slot)
 {
     struct search search = {.slot = slot};
     if (session->stragglers)
-        cox__lanes_each(session, is_at_frame, &search);
+        cox__lanes_each(session, spoils, &search);
     return search.found;
 }
 
+static void overlaps(struct cox_session *session, struct cox__lane *lane, void *ctx)
+{
+    struct search *search = ctx;
+    (void)session;
+    search->found |= is_at(lane, search->slot) && lane->job.first_row < search->first_row + search->rows &&
+                     search->first_row < lane->job.first_row + lane->job.rows;
+}
+
+bool cox__rows_unsettled(struct cox_session *session, const struct cox__slot *slot, uint32_t first_row, uint32_t rows)
+{
+    struct search search = {.slot = slot, .first_row = first_row, .rows = rows};
+    if (session->stragglers)
+        cox__lanes_each(session, overlaps, &search);
+    return search.found;
+}
+
+/* Memory that stragglers are looked for at. */
 struct mem_search {
     struct cox__mem *const *mems;
+    const struct cox_binding *bindings; /* how it is to be used, or NULL: it is to be freed */
     uint32_t count;
     bool found;
 };
 
-static void may_write(struct cox_session *session, struct cox__lane *lane, void *ctx)
+static void is_in_the_way(struct cox_session *session, struct cox__lane *lane, void *ctx)
 {
     struct mem_search *search = ctx;
     if (!lane->straggler)
         return;
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
         for (uint32_t m = 0; m < search->count; m++)
-            search->found |= session->pipeline.bindings[i].access != COX_READ && lane->mems[i] == search->mems[m];
+            search->found |= lane->mems[i] == search->mems[m] &&
+                             (!search->bindings || search->bindings[m].access != COX_READ ||
+                              session->pipeline.bindings[i].access != COX_READ);
 }
 
-/* Whether a straggler of any session may write to one of these. */
-static bool unsettled(const struct cox_runtime *runtime, struct cox__mem *const *mems, uint32_t count)
+/* Whether a straggler of any session still uses memory in a way that does not go with this. */
+static bool unsettled(const struct cox_runtime *runtime, struct mem_search search)
 {
-    struct mem_search search = {.mems = mems, .count = count};
     for (struct cox_session *session = runtime->active; session && !search.found; session = session->next_active)
         if (session->stragglers)
-            cox__lanes_each(session, may_write, &search);
+            cox__lanes_each(session, is_in_the_way, &search);
     return search.found;
 }
 
 bool cox__frame_unsettled(const struct cox_session *session, const struct cox__slot *slot)
 {
-    return unsettled(session->runtime, slot->mems, session->pipeline.binding_count);
+    return unsettled(session->runtime, (struct mem_search){.mems = slot->mems,
+                                                           .bindings = session->pipeline.bindings,
+                                                           .count = session->pipeline.binding_count});
+}
+
+void cox__straggler_spoils(struct cox_session *session, const struct cox__lane *lane)
+{
+    for (uint32_t i = 0; i < session->order_count; i++) {
+        struct cox__slot *slot = cox__engine_frame(session, i);
+        const uint32_t unit = cox__engine_best_unit(session, 0);
+        if (lane->on_spare || lane->job.slot != slot || lane->frame != slot->index || slot->status)
+            continue;
+        for (uint32_t b = 0; b < slot->band_count; b++)
+            if (slot->bands[b].spare && !slot->bands[b].check && slot->bands[b].origin == lane->job.band &&
+                slot->bands[b].state == COX__BAND_DONE) {
+                slot->bands[b].state = COX__BAND_FAILED;
+                slot->reports[b].status = COX_E_DEVICE_LOST;
+            }
+        if (!cox__slot_add(session, slot, unit < session->unit_count ? unit : lane->unit, lane->job.first_row,
+                           lane->job.rows, slot->reports[lane->job.band].attempt + 2))
+            slot->status = COX_E_DEVICE_LOST;
+    }
 }
 
 /* Take the note that a device which was given up may write to this memory. */
@@ -160,7 +206,8 @@ void cox__engine_drop_mem(struct cox_runtime *runtime, struct cox__mem *mem)
     /* Mostly nothing is wrong, and the engine, which may be inside a callback of the application's, need not be asked. */
     for (bool wait = atomic_load(&runtime->wild) > 0; wait;) {
         pthread_mutex_lock(&runtime->engine_lock);
-        wait = unsettled(runtime, &mem, 1);
+        wait = unsettled(runtime, (struct mem_search){.mems = &mem, .count = 1});
+        runtime->draining = wait;
         if (!wait)
             haunted = take_haunt(runtime, mem);
         pthread_mutex_unlock(&runtime->engine_lock);

@@ -150,11 +150,17 @@ void cox__lane_detach(struct cox_session *session, struct cox__lane *lane);
 /* A straggler has ended or was given up. */
 void cox__straggler_end(struct cox_session *session, struct cox__lane *lane);
 
-/* Whether a straggler may still write to a buffer of the frame, whatever session it is of. */
+/* A straggler has written something else than what is in the frame: its rows are done again where it is not delivered. */
+void cox__straggler_spoils(struct cox_session *session, const struct cox__lane *lane);
+
+/* Whether a straggler may still write to a buffer of the frame, or reads what it writes, whatever session it is of. */
 bool cox__frame_unsettled(const struct cox_session *session, const struct cox__slot *slot);
 
-/* Whether a straggler is still at a band of this very frame. */
-bool cox__frame_has_straggler(struct cox_session *session, const struct cox__slot *slot);
+/* Whether a straggler is still at a band of this very frame, for which it has to wait. */
+bool cox__frame_must_settle(struct cox_session *session, const struct cox__slot *slot);
+
+/* Whether one is at these rows of it. */
+bool cox__rows_unsettled(struct cox_session *session, const struct cox__slot *slot, uint32_t first_row, uint32_t rows);
 
 /* ---- engine_health.c: losing devices and getting them back ---- */
 

@@ -49,6 +49,15 @@ static void set_granule(cox_runtime *runtime, struct cox__pipeline *pipeline, co
                  "(see cox_runtime_pitch_bytes)");
 }
 
+/* Outputs go to the devices as well, so that the bytes that no kernel writes are everywhere what they were and rows can be
+ * compared as a whole. Nothing is in place for that: a band can be done again. */
+static void keep_outputs(struct cox__pipeline *pipeline)
+{
+    for (uint32_t i = 0; i < pipeline->binding_count; i++)
+        if (pipeline->bindings[i].contract == COX_ROWS && pipeline->bindings[i].access == COX_WRITE)
+            pipeline->bindings[i].access = COX_READ_WRITE;
+}
+
 static cox_status create_units(cox_session *session, const uint32_t *devices, uint32_t count)
 {
     struct cox__backend *backend = session->runtime->backend;
@@ -188,6 +197,8 @@ cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_par
     status = cox__pipeline_init(&session->pipeline, params, &runtime->log);
     if (status)
         goto fail;
+    if (params->verify > 0)
+        keep_outputs(&session->pipeline);
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
         if (session->pipeline.bindings[i].contract == COX_REDUCE)
             session->partial_bytes += session->pipeline.bindings[i].bytes;

@@ -230,8 +230,8 @@ struct cox_frame {
  * blocks there: COX_E_BUSY), must not destroy, must not wait for a thread that is inside cox_session_run.
  *
  * Where another device stood in for one that hangs, that one may still read the frame's inputs and write its rows of the
- * outputs when it wakes: what is there already, as long as the inputs are what they were. A later frame that uses such an
- * output waits for that to be over. With cox_session_params.settle this call does. */
+ * outputs when it wakes: what is there already, as long as the inputs are what they were and it does not fail in the end. A later
+ * frame that such writing or reading would disturb waits for it to be over. With cox_session_params.settle this call does. */
 typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
 
 /* Submit one frame. Returns at once; the buffers belong to the session until `done` has run. A buffer that is only read may
