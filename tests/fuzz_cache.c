@@ -81,10 +81,20 @@ static void put_right(uint8_t *file, size_t size, unsigned what)
 /* Told without the loader: magic, key, length and checksum. */
 static bool is_entry(const uint8_t *file, size_t size)
 {
-    uint8_t again[FILE_MAX];
-    memcpy(again, file, size);
-    put_right(again, size, RIGHT_HEAD | RIGHT_LENGTH | RIGHT_DIGEST);
-    return size >= FRAME && !memcmp(again, file, size);
+    uint8_t right[FRAME], digest[DIGEST];
+    struct cox__sha256 sha;
+    if (size < FRAME)
+        return false;
+    memset(right, 0, sizeof right);
+    put_right(right, sizeof right, RIGHT_HEAD);
+    for (size_t i = 0; i < 8; i++)
+        right[LENGTH + i] = (uint8_t)((uint64_t)(size - FRAME) >> (8 * i));
+    if (memcmp(right, file, HEAD) != 0)
+        return false;
+    cox__sha256_begin(&sha);
+    cox__sha256_feed(&sha, file, size - DIGEST);
+    cox__sha256_end(&sha, digest);
+    return !memcmp(digest, file + size - DIGEST, DIGEST);
 }
 
 static void write_file(const uint8_t *file, size_t size)
