@@ -145,7 +145,7 @@ cl_int cox__cl_drain(cl_command_queue queue, struct cox__cl_queue *of, uint64_t 
 /* Takes over the queue, if it succeeds. */
 struct cox__cl_queue *cox__cl_queue_new(cl_command_queue id, cl_context context, bool subbuffers);
 struct cox__cl_queue *cox__cl_queue_ref(struct cox__cl_queue *queue);
-void cox__cl_queue_unref(struct cox__cl_queue *queue); /* the last one releases it, unless it is abandoned */
+void cox__cl_queue_unref(struct cox__cl_queue *queue); /* the last one releases it */
 enum cox__cl_queue_state cox__cl_queue_state(const struct cox__cl_queue *queue);
 void cox__cl_queue_failed(struct cox__cl_queue *queue);
 

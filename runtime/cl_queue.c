@@ -86,8 +86,7 @@ void cox__cl_queue_unref(struct cox__cl_queue *queue)
 {
     if (atomic_fetch_sub(&queue->refs, 1) > 1)
         return;
-    if (cox__cl_queue_state(queue) != COX__CL_ABANDONED)
-        clReleaseCommandQueue(queue->id);
+    clReleaseCommandQueue(queue->id); /* not an abandoned one: its unit has a reference until it is over */
     free(queue);
 }
 
@@ -202,7 +201,7 @@ void cox__cl_forget_left(struct cox__cl_backend *backend)
         struct cox__cl_left *left = backend->left;
         backend->left = left->next;
         if (left->queue)
-            cox__cl_queue_unref(left->queue); /* an abandoned one: nothing is asked of it */
+            cox__cl_queue_unref(left->queue); /* its unit has another one */
         free(left);
         count++;
     }

@@ -17,7 +17,7 @@
 
 TestSuite(cl_units, .timeout = 120);
 
-enum { ROWS = 64, COLUMNS = 1024, BYTES = ROWS * COLUMNS * 4, QUEUES_MAX = 64, KEPT_MAX = 64 };
+enum { ROWS = 64, COLUMNS = 1024, BYTES = ROWS * COLUMNS * 4, QUEUES_MAX = 64, KEPT_MAX = 256 };
 
 #define NEXT(name)                 \
     static __typeof__(&name) next; \
@@ -208,6 +208,7 @@ CL_API_ENTRY cl_int CL_API_CALL clSetEventCallback(cl_event event, cl_int type,
     if (atomic_load(&callbacks) == CALLBACKS_ARE_REFUSED)
         return CL_OUT_OF_HOST_MEMORY;
     cr_assert_lt(kept_count, KEPT_MAX);
+    clRetainEvent(event); /* so that no other event gets its handle */
     kept[kept_count++] = (struct kept){fn, event, user};
     return CL_SUCCESS;
 }
@@ -283,6 +284,8 @@ static struct rig *rig_new(const char *devices)
 
 static void rig_end(struct rig *rig)
 {
+    while (kept_count)
+        clReleaseEvent(kept[--kept_count].event);
     for (int m = 0; m < 2; m++)
         if (rig->mems[m])
             rig->ops->mem_destroy(rig->backend, rig->mems[m]);
@@ -476,6 +479,26 @@ Test(cl_units, a_callback_that_comes_twice_posts_no_band_that_is_over)
     rig_end(rig);
 }
 
+Test(cl_units, a_callback_that_comes_again_much_later_speaks_for_no_other_band)
+{
+    enum { BANDS = 200 }; /* more than there are records at first: they are used again */
+    struct rig *rig = rig_new("cpu");
+    struct cox__unit *unit = unit_new(rig, 0, false);
+    struct cox__job job = job_of(rig, unit, 0, 0, ROWS);
+    atomic_store(&callbacks, CALLBACKS_ARE_KEPT);
+    for (uint32_t i = 0; i < BANDS; i++) {
+        submit(rig, &job);
+        for (uint32_t k = 0; k < i; k++)
+            call_kept(k, CL_COMPLETE);
+        cr_assert_eq(atomic_load(&rig->posts), i);
+        call_kept(i, CL_COMPLETE);
+        cr_assert_eq(atomic_load(&rig->posts), i + 1);
+        cr_assert_eq(poll_end(rig, &job), COX__JOB_DONE);
+    }
+    rig->ops->unit_destroy(rig->backend, unit);
+    rig_end(rig);
+}
+
 Test(cl_units, a_late_callback_does_not_speak_for_the_next_band)
 {
     struct rig *rig = rig_new("cpu");
@@ -542,9 +565,13 @@ Test(cl_units, profiles_that_make_no_sense_are_left_out)
         const char *what;
         cl_ulong queued, start, end;
     } lies[] = {
-        {"ends before it starts", 1000, 3000, 2000}, {"starts before it was enqueued", 3000, 2000, 4000},
-        {"nothing was filled in", 0, 0, 0},          {"longer than the band", 1000, 2000, 2000 + 3600000000000ull},
-        {"as long as can be", 0, 1, UINT64_MAX},     {"began at the end of time", 1, UINT64_MAX, 0},
+        {"ends before it starts", 1000, 3000, 2000},
+        {"starts before it was enqueued", 3000, 2000, 4000},
+        {"nothing was filled in", 0, 0, 0},
+        {"only the end was filled in", 0, 0, 1000},
+        {"longer than the band", 1000, 2000, 2000 + 3600000000000ull},
+        {"as long as can be", 0, 1, UINT64_MAX},
+        {"began at the end of time", 1, UINT64_MAX, 0},
     };
     struct rig *rig = rig_new("cpu=staged");
     struct cox__unit *unit = unit_new(rig, 0, false);
@@ -659,6 +686,7 @@ Test(cl_units, no_memory_after_something_was_enqueued_is_a_band_that_fails)
     hang_from(mark);
     atomic_store(&refuse_launch, 1); /* behind its copy */
     cr_assert_eq(rig->ops->job_submit(rig->backend, &job), COX_OK);
+    cr_assert(job.failing);
     cr_assert_eq(rig->ops->job_poll(rig->backend, &job), COX__JOB_RUNNING);
     cr_assert(job.failing);
     atomic_store(&hung_end, 0);
