@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRIVERS = 3, BANDS = 30000, SLOTS = 256, UNDER_WAY = 4 };
+enum { DRIVERS = 3, BANDS = 30000, POSTS = 1000, SLOTS = 256, UNDER_WAY = 4 };
 
 /* ---- a driver that calls back what it was given, again and again ---- */
 
@@ -66,7 +66,7 @@ static _Atomic uint32_t posts;
 static void on_post(void *ctx, struct cox__job *job)
 {
     CHECK(ctx == &posts);
-    CHECK(job->band < BANDS);
+    CHECK(job->band != UINT32_MAX);
     atomic_fetch_add(&posts, 1);
 }
 
@@ -83,7 +83,8 @@ int main(void)
     CHECK(backend.callbacks);
     for (uintptr_t d = 0; d < DRIVERS; d++)
         CHECK(pthread_create(&drivers[d], NULL, drive, (void *)(d + 1)) == 0);
-    for (uint32_t band = 0; band < BANDS; band++) {
+    uint32_t band = 0;
+    for (; band < BANDS || atomic_load(&posts) < POSTS; band++) { /* however late the threads begin */
         const uint32_t lane = band % UNDER_WAY;
         const uint64_t told_ns = cox__cl_callback_end_ns(callbacks[lane]);
         if (told_ns && band % 3 == 0)
@@ -108,8 +109,7 @@ int main(void)
     for (uint32_t d = 0; d < DRIVERS; d++)
         pthread_join(drivers[d], NULL);
     CHECK(without == 0); /* records are used again, since their callbacks came */
-    CHECK(atomic_load(&posts) > 0);
     cox__cl_callbacks_destroy(backend.callbacks, &silent);
-    printf("%d bands, %u posts, none of a band that was over\n", BANDS, atomic_load(&posts));
+    printf("%u bands, %u posts, none of a band that was over\n", band, atomic_load(&posts));
     return 0;
 }
