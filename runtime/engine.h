@@ -246,16 +246,17 @@ struct cox__warmup {
     bool owns_mem[COX_BINDINGS_MAX]; /* the slot works on a private copy of this binding */
 };
 
+enum cox__spare_stage { COX__SPARE_NONE, COX__SPARE_BEING_MADE, COX__SPARE_READY, COX__SPARE_UNAVAILABLE };
+
 /* A second set of frame buffers, made at the first use, on which devices can do rows beside the frame's. It serves one frame,
  * or one shadow, at a time. */
 struct cox__spare {
+    _Atomic enum cox__spare_stage stage; /* while it is being made, `mems` are the warden's */
     struct cox__mem *mems[COX_BINDINGS_MAX];
-    bool made;
-    bool unavailable;              /* its memory could not be had: not tried again */
     const struct cox__slot *owner; /* whose rows are in it, while `users` is not 0, */
     uint64_t frame;                /* and which frame that is */
-    uint32_t users; /* bands that are to be done on it, are being done or have results there, and stragglers */
-    bool whole;     /* the tables are copied */
+    uint32_t users;                /* bands that are to be done on it or have results there, and stragglers */
+    bool whole;                    /* the tables are copied */
 };
 
 /* A band on the spare buffers that no frame waits for. */

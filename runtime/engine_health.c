@@ -133,7 +133,9 @@ cox_status cox__unit_install(struct cox_session *session, uint32_t unit, struct 
         return COX_E_NOMEM;
     }
     of->unit = made;
+    pthread_mutex_lock(&session->lock);
     of->max_rows = max_rows;
+    pthread_mutex_unlock(&session->lock);
     of->leeway = 1;
     for (uint32_t l = 0; l < session->lane_count; l++) {
         struct cox__lane *lane = &of->lanes[l];
@@ -306,8 +308,8 @@ static void end_probe(struct cox_session *session, uint32_t unit)
 /* Where it cannot be tried beside a frame it is tried with one. */
 static bool needs_no_proof(const struct cox_session *session, const struct cox__session_unit *of)
 {
-    return session->pipeline.in_place || session->spare.unavailable || of->blocks_in_submit ||
-           !cox__engine_any_usable(session);
+    return session->pipeline.in_place || atomic_load(&session->spare.stage) == COX__SPARE_UNAVAILABLE ||
+           of->blocks_in_submit || !cox__engine_any_usable(session);
 }
 
 static bool see_to_unit(struct cox_session *session, uint32_t unit, uint64_t now, uint64_t *next)
@@ -395,7 +397,8 @@ bool cox__health_step(struct cox_session *session, uint64_t *next)
 
 static bool is_quiet(const struct cox_session *session)
 {
-    bool quiet = !session->stragglers && !session->wrecks;
+    bool quiet = !session->stragglers && !session->wrecks &&
+                 atomic_load(&session->spare.stage) != COX__SPARE_BEING_MADE;
     for (uint32_t u = 0; u < session->unit_count; u++)
         quiet = quiet && !session->units[u].probe;
     return quiet;

@@ -89,7 +89,7 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__slot *frame
 
 /* ---- engine_spare.c: the spare buffers ---- */
 
-/* Make the spare buffers serve a slot. False: they serve another now, or cannot be had (spare.unavailable). */
+/* Make the spare buffers serve a slot. False: they serve another now, are being made, or cannot be had (spare.stage). */
 bool cox__spare_take(struct cox_session *session, const struct cox__slot *owner);
 
 /* Copy what a band over these rows reads from the frame's buffers, after cox__spare_take. */

@@ -23,7 +23,8 @@ void cox__engine_view(const struct cox_session *session, uint64_t frame, struct 
                                     .devices = devices,
                                     .in_flight = session->in_flight,
                                     .pool = session->policy.next != NULL,
-                                    .shadow = !session->pipeline.in_place && !session->spare.unavailable};
+                                    .shadow = !session->pipeline.in_place &&
+                                              atomic_load(&session->spare.stage) != COX__SPARE_UNAVAILABLE};
 }
 
 /* The first time, then every 2^n-th: what goes wrong in each frame must not fill a disk. */

@@ -6,42 +6,52 @@
 
 #include <string.h>
 
-static void free_spare(struct cox_session *session)
-{
-    struct cox__spare *spare = &session->spare;
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
-        if (spare->mems[i]) {
-            cox__engine_drop_mem(session->runtime, spare->mems[i]);
-            spare->mems[i] = NULL;
-        }
-    spare->made = false;
-}
-
 void cox__engine_drop_spare(struct cox_session *session)
 {
-    free_spare(session);
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
+        if (session->spare.mems[i])
+            cox__engine_drop_mem(session->runtime, session->spare.mems[i]);
 }
 
-static bool make_spare(struct cox_session *session)
+/* Takes as long as allocating the memory, and perhaps pinning it. Where it cannot be had the session goes on without. */
+static void make_spare(struct cox_session *session)
 {
     struct cox__spare *spare = &session->spare;
     struct cox__backend *backend = session->runtime->backend;
     cox_status status = COX_OK;
-    if (spare->made || spare->unavailable)
-        return spare->made;
     for (uint32_t i = 0; status == COX_OK && i < session->pipeline.binding_count; i++)
         status = backend->ops->mem_create(backend, NULL, cox__binding_bytes(&session->pipeline, i), &spare->mems[i]);
-    spare->made = status == COX_OK;
-    if (spare->made)
-        return true;
+    if (status == COX_OK) {
+        atomic_store(&spare->stage, COX__SPARE_READY);
+        return;
+    }
     cox__log(&session->runtime->log, COX_LOG_WARN, "no rows are done beside the frames: %s", cox_status_text(status));
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
         if (spare->mems[i]) {
             backend->ops->mem_destroy(backend, spare->mems[i]); /* nobody has seen it */
             spare->mems[i] = NULL;
         }
-    spare->unavailable = true;
-    return false;
+    atomic_store(&spare->stage, COX__SPARE_UNAVAILABLE);
+}
+
+static void make_task(void *ctx)
+{
+    struct cox_session *session = ctx;
+    struct cox__loop *loop = session->runtime->loop;
+    make_spare(session); /* the session may go from here on */
+    cox__loop_wake(loop);
+}
+
+/* Not on this thread, which must not wait for drivers. */
+static bool have_spare(struct cox_session *session)
+{
+    struct cox__spare *spare = &session->spare;
+    if (atomic_load(&spare->stage) == COX__SPARE_NONE && !session->closing) {
+        atomic_store(&spare->stage, COX__SPARE_BEING_MADE);
+        if (!cox__warden_run(session->runtime->warden, make_task, session))
+            atomic_store(&spare->stage, COX__SPARE_UNAVAILABLE);
+    }
+    return atomic_load(&spare->stage) == COX__SPARE_READY;
 }
 
 bool cox__spare_take(struct cox_session *session, const struct cox__slot *owner)
@@ -49,7 +59,7 @@ bool cox__spare_take(struct cox_session *session, const struct cox__slot *owner)
     struct cox__spare *spare = &session->spare;
     if (spare->users)
         return spare->owner == owner && spare->frame == owner->index;
-    if (!make_spare(session))
+    if (!have_spare(session))
         return false;
     spare->owner = owner;
     spare->frame = owner->index;

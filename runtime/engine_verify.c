@@ -46,7 +46,7 @@ bool cox__verify_frame(struct cox_session *session, struct cox__slot *slot)
     for (uint32_t b = 0; b < slot->band_count; b++)
         any |= is_candidate(session, slot, b);
     if (any && !cox__spare_take(session, slot))
-        return !session->spare.unavailable; /* it serves another now */
+        return atomic_load(&session->spare.stage) != COX__SPARE_UNAVAILABLE; /* it serves another now */
     slot->verified = true;
     const uint32_t count = any ? slot->band_count : 0;
     for (uint32_t b = 0; b < count; b++) {

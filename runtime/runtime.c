@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cl_backend.h"
 #include "engine.h"
+#include "give_up.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,7 @@ void cox_runtime_destroy(cox_runtime **out)
         cox__log(&runtime->log, COX_LOG_ERROR,
                  "the runtime is given up: a driver does not return from letting go of a "
                  "device");
+        cox__give_up(runtime);
         return;
     }
     cox__loop_destroy(&runtime->loop);

@@ -1,6 +1,7 @@
 /* The application's side of a session: create, submit, wait, destroy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine.h"
+#include "give_up.h"
 #include "recall.h"
 
 #include <stdlib.h>
@@ -249,6 +250,7 @@ void cox_session_destroy(cox_session **out)
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "a session's memory is given up: a driver does not return from "
                  "letting go of its device");
+        cox__give_up(session);
         return;
     }
     cox__engine_drop_warmup(session);
