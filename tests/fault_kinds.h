@@ -21,6 +21,8 @@ enum {
     FAULT_PARTIAL = 1 << 2, /* not every line of the plan needs to strike */
     FAULT_UNSURE = 1 << 3,  /* COX_E_MISMATCH is an answer: nobody can tell which device is right */
     FAULT_MOVING = 1 << 4,  /* bands have to move */
+    FAULT_RENEW = 1 << 5,   /* the device writes after it was given up: callbacks wait for it (settle), and buffers from
+                               before a loss are not used again */
 };
 
 struct fault_case {

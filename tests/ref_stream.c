@@ -42,6 +42,7 @@ struct set {
     cox_buffer *buffers[BINDINGS];
     uint32_t *expected; /* the rows of the output, then the bins */
     uint32_t add;
+    uint64_t lost;   /* how often devices had been lost when its buffers were made */
     bool used, good; /* a frame has used it; its callback said so, and it was */
     bool under_way;
 };
@@ -51,7 +52,9 @@ struct ref_stream {
     uint32_t pitch;
     uint32_t set_count;
     uint64_t attempts; /* frames made up so far */
-    bool keep_inputs;
+    bool keep_inputs, renew_buffers;
+    cox_runtime *runtime;
+    size_t pitch_bytes;
 
     pthread_mutex_t lock; /* around everything below */
     pthread_cond_t free;
@@ -190,6 +193,39 @@ static void look_again(struct ref_stream *stream, struct set *set)
     pthread_mutex_unlock(&stream->lock);
 }
 
+static uint64_t times_lost(const struct ref_stream *stream)
+{
+    struct cox_session_info info;
+    uint64_t lost = 0;
+    cox_session_info(stream->session, &info);
+    for (uint32_t d = 0; d < info.device_count; d++)
+        lost += info.devices[d].lost;
+    return lost;
+}
+
+static cox_status create_buffers(struct ref_stream *stream, struct set *set)
+{
+    const size_t plane_bytes = ROWS * stream->pitch_bytes;
+    const size_t bytes[BINDINGS] = {plane_bytes, plane_bytes, TABLE * sizeof(uint32_t), plane_bytes,
+                                    BINS * sizeof(uint32_t)};
+    cox_status status = COX_OK;
+    for (uint32_t b = 0; b < BINDINGS && status == COX_OK; b++)
+        status = cox_buffer_create(stream->runtime, bytes[b], &set->buffers[b]);
+    return status;
+}
+
+static cox_status renew(struct ref_stream *stream, struct set *set)
+{
+    const uint64_t lost = times_lost(stream);
+    if (lost == set->lost)
+        return COX_OK;
+    for (uint32_t b = 0; b < BINDINGS; b++)
+        cox_buffer_destroy(&set->buffers[b]);
+    set->lost = lost;
+    set->used = false;
+    return create_buffers(stream, set);
+}
+
 cox_status ref_stream_submit(struct ref_stream *stream, uint64_t patience_ns)
 {
     const uint64_t number = stream->attempts++;
@@ -199,6 +235,11 @@ cox_status ref_stream_submit(struct ref_stream *stream, uint64_t patience_ns)
         pthread_cond_wait(&stream->free, &stream->lock);
     pthread_mutex_unlock(&stream->lock);
     look_again(stream, set);
+    if (stream->renew_buffers) {
+        const cox_status renewed = renew(stream, set);
+        if (renewed != COX_OK)
+            return renewed;
+    }
     if (!stream->keep_inputs || !set->used)
         make_up(stream, set, number);
     spoil_outputs(stream, set);
@@ -225,9 +266,9 @@ cox_status ref_stream_submit(struct ref_stream *stream, uint64_t patience_ns)
 
 /* ---- beginning and end ---- */
 
-static cox_status create_session(struct ref_stream *stream, cox_runtime *runtime,
-                                 const struct cox_session_params *extra, size_t pitch_bytes)
+static cox_status create_session(struct ref_stream *stream, const struct cox_session_params *extra)
 {
+    const size_t pitch_bytes = stream->pitch_bytes;
     const struct cox_binding bindings[BINDINGS] = {
         [IN] = {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = pitch_bytes},
         [NEAR] = {.name = "near", .contract = COX_HALO, .halo_rows = REACH, .pitch_bytes = pitch_bytes},
@@ -264,19 +305,14 @@ static cox_status create_session(struct ref_stream *stream, cox_runtime *runtime
     params.stage_count = 1;
     params.stages = &stage;
     params.params_bytes = sizeof(struct params);
-    return cox_session_create(runtime, &params, &stream->session);
+    return cox_session_create(stream->runtime, &params, &stream->session);
 }
 
-static cox_status create_set(struct ref_stream *stream, cox_runtime *runtime, size_t pitch_bytes, struct set *set)
+static cox_status create_set(struct ref_stream *stream, struct set *set)
 {
-    const size_t bytes[BINDINGS] = {ROWS * pitch_bytes, ROWS * pitch_bytes, TABLE * sizeof(uint32_t),
-                                    ROWS * pitch_bytes, BINS * sizeof(uint32_t)};
-    cox_status status = COX_OK;
     set->stream = stream;
     set->expected = must(malloc(((size_t)ROWS * COLUMNS + BINS) * sizeof *set->expected));
-    for (uint32_t b = 0; b < BINDINGS && status == COX_OK; b++)
-        status = cox_buffer_create(runtime, bytes[b], &set->buffers[b]);
-    return status;
+    return create_buffers(stream, set);
 }
 
 struct ref_stream *ref_stream_open(cox_runtime *runtime, const struct cox_session_params *extra, cox_status *status)
@@ -287,12 +323,19 @@ struct ref_stream *ref_stream_open(cox_runtime *runtime, const struct cox_sessio
     pthread_cond_init(&stream->free, NULL);
     stream->pitch = (uint32_t)(pitch_bytes / sizeof(uint32_t));
     stream->set_count = (extra->in_flight ? extra->in_flight : 2) + 2;
-    *status = create_session(stream, runtime, extra, pitch_bytes);
+    stream->runtime = runtime;
+    stream->pitch_bytes = pitch_bytes;
+    *status = create_session(stream, extra);
     for (uint32_t i = 0; i < stream->set_count && *status == COX_OK; i++)
-        *status = create_set(stream, runtime, pitch_bytes, &stream->sets[i]);
+        *status = create_set(stream, &stream->sets[i]);
     if (*status != COX_OK)
         ref_stream_close(&stream, NULL, NULL);
     return stream;
+}
+
+void ref_stream_renew_buffers(struct ref_stream *stream)
+{
+    stream->renew_buffers = true;
 }
 
 void ref_stream_keep_inputs(struct ref_stream *stream)

@@ -37,6 +37,9 @@ struct ref_stream *ref_stream_open(cox_runtime *runtime, const struct cox_sessio
  * refused. COX_OK, COX_E_NO_DEVICE, or what else the session said. */
 cox_status ref_stream_submit(struct ref_stream *stream, uint64_t patience_ns);
 
+/* From now on no buffers are used again that were there when a device was lost: one that was given up may still write them. */
+void ref_stream_renew_buffers(struct ref_stream *stream);
+
 /* From now on each set of buffers keeps its inputs, so that frames cost the host little. */
 void ref_stream_keep_inputs(struct ref_stream *stream);
 

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Every kind of fault on every kind of device, or the selection that every run of the tests takes:
+#
+#   sh fault_matrix.sh BIN_DIR SOURCE_DIR [--all] [fault_matrix's other options]
+#
+# Needs COX_TEST_DIR and COX_TEST_LAYER_DIR, or takes them to be beside BIN_DIR.
+# SPDX-License-Identifier: Apache-2.0
+set -u
+: "${COX_TEST_DIR:=$1/../tests}"
+: "${COX_TEST_LAYER_DIR:=$COX_TEST_DIR/layers}"
+export COX_TEST_LAYER_DIR
+shift 2
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+: "${POCL_CACHE_DIR:=$work/cache}"
+: "${XDG_CACHE_HOME:=$work/cache}"
+export POCL_CACHE_DIR XDG_CACHE_HOME
+. "$(dirname "$0")/setups.sh"
+unset OPENCL_LAYERS POCL_DEVICES RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
+[ -n "$pocl" ] || rm -rf "$work/pocl" "$work/both" # what a set-up lacks, the program is to see
+[ -n "$rusticl" ] || rm -rf "$work/both"
+# AddressSanitizer's exact unwinder waits for itself where LLVM has registered frames of its own, and the drivers' leaks
+# after a fault are not what is looked for here.
+export ASAN_OPTIONS="${ASAN_OPTIONS:-}:fast_unwind_on_malloc=1:detect_leaks=0"
+"$COX_TEST_DIR/fault_matrix" --vendors "$work" "$@"
