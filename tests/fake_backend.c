@@ -518,8 +518,10 @@ static void kill_device(struct fake *fake, uint32_t index, uint64_t for_ns)
             }
             if (lane->state == LANE_RUNNING) {
                 drop_events(fake, lane);
-                check_memory(lane);
-                execute(lane, true);
+                if (!unit->abandoned) { /* there the end is the end */
+                    check_memory(lane);
+                    execute(lane, true);
+                }
                 end_band(lane, true);
             }
         }
@@ -808,6 +810,8 @@ static void reap(struct fake *fake)
             continue;
         }
         fake->units[u] = fake->units[--fake->unit_count];
+        for (uint32_t i = 0; i < unit->lane_count; i++)
+            drop_events(fake, &unit->lanes[i]); /* posts that come late */
         free_unit(unit);
     }
 }

@@ -475,3 +475,77 @@ Test(engine_health, one_device_that_blocks_holds_up_no_other_one_s_return)
     cr_assert_eq(scene_failed(&scene, 0, scene.done), 0);
     END(&scene);
 }
+
+/* ---- all at once ---- */
+
+static struct fake_params chance_devices(uint64_t *seed)
+{
+    struct fake_params params = {.device_count = 2 + (uint32_t)(rig_random(seed) % 4)};
+    for (uint32_t d = 0; d < params.device_count; d++)
+        params.devices[d] = (struct fake_device){
+            .type = d % 2 ? COX_DEVICE_GPU : COX_DEVICE_CPU,
+            .mode = 1 + (enum cox_memory_mode)(rig_random(seed) % 3),
+            .align_bytes = 4u << (rig_random(seed) % 4),
+            .max_rows = rig_random(seed) % 3 ? 0 : 20 + (uint32_t)(rig_random(seed) % 40),
+            .fixed_ns = (double)(rig_random(seed) % 1000000),
+            .ns_per_row = 100 + (double)(rig_random(seed) % 100000),
+            .copy_in_ns_per_row = (double)(rig_random(seed) % 20000),
+            .jitter = 0.3,
+            .inside_submit = rig_random(seed) % 8 == 0,
+        };
+    return params;
+}
+
+static void chance_faults(struct scene *scene, uint32_t device_count, bool spoils, uint64_t *seed)
+{
+    static const enum fake_fault_kind kinds[] = {
+        FAKE_SUBMIT_FAILS, FAKE_HANGS,     FAKE_HANGS,         FAKE_NO_POST,    FAKE_POST_TWICE,
+        FAKE_POST_EARLY,   FAKE_SLOW,      FAKE_SUBMIT_BLOCKS, FAKE_UNIT_FAILS, FAKE_END_EARLY,
+        FAKE_LIES_PROFILE, FAKE_POST_LATE, FAKE_EVENT_FAILS,   FAKE_FAILS_LATE, FAKE_DEVICE_DIES};
+    const uint32_t count = sizeof kinds / sizeof kinds[0] - (spoils ? 0 : 3);
+    for (uint32_t i = 0; i < 16; i++) {
+        struct fake_fault fault = {.kind = kinds[rig_random(seed) % count],
+                                   .device = 1 + (uint32_t)(rig_random(seed) % (device_count - 1)),
+                                   .skip = (uint32_t)(rig_random(seed) % 60),
+                                   .count = 1 + (uint32_t)(rig_random(seed) % 3),
+                                   .status = COX_E_DEVICE_LOST,
+                                   .delay_ns = rig_random(seed) % (100 * ms),
+                                   .factor = 1 + (double)(rig_random(seed) % 60)};
+        if (fault.kind == FAKE_SUBMIT_BLOCKS) /* nobody is served meanwhile */
+            fault.delay_ns /= 5;
+        else if (rig_random(seed) % 10 ==
+                 0) /* or so soon that it is not given up: then it writes when nobody looks for it */
+            fault.delay_ns = UINT64_MAX;
+        fake_script(scene->fake, &fault);
+    }
+}
+
+Test(engine_health, random_trouble_while_one_device_lives_costs_no_frame_and_no_bit, .timeout = 500)
+{
+    static const char *const policies[] = {"adaptive", "ewma", "chunks", "hguided", "static", "last-frame", "mean10"};
+    for (uint64_t round = 81; round <= 1500; round++) {
+        struct scene scene;
+        uint64_t seed = round;
+        /* A band that is late and then fails spoils rows that others have done, unless the callback waits for it. In place
+         * nothing is done twice. */
+        const bool settle = round % 2;
+        const enum shape shape = (enum shape)(rig_random(&seed) % SHAPE_INPLACE);
+        const struct fake_params params = chance_devices(&seed);
+        scene_begin(&scene, &params, shape, (uint32_t)(rig_random(&seed) % 2) * 7,
+                    COX_SESSION_PARAMS(.policy = policies[rig_random(&seed) % 7],
+                                       .in_flight = 2 + (uint32_t)(rig_random(&seed) % 5),
+                                       .no_warmup = rig_random(&seed) % 2, .settle = settle,
+                                       .give_up_ns = rig_random(&seed) % 2 ? 0 : 1000 * ms));
+        for (uint32_t part = 0; part < 3; part++) {
+            chance_faults(&scene, params.device_count, settle, &seed);
+            scene_play(&scene, 40);
+        }
+        cr_assert_eq(scene.refused, COX_OK);
+        cr_assert_eq(scene.done, 120);
+        cr_assert_eq(scene_failed(&scene, 0, 120), 0, "round %u", (unsigned)round);
+        cr_assert_eq(scene_device(&scene, 0).lost, 0, "round %u: the good device was blamed: %s", (unsigned)round,
+                     rig_log(scene.rig));
+        const char *verdict = scene_end(&scene);
+        cr_assert_str_empty(verdict, "round %u: %s", (unsigned)round, verdict);
+    }
+}
