@@ -24,7 +24,7 @@ enum { PIECES_MAX = 8 };
 /* A piece below this is not worth its enqueueing: three commands cost 45 us on an NVIDIA H200, 8 MB take 145 us to copy. */
 #define PIECE_BYTES_MIN (8u << 20)
 
-enum event_kind { EVENT_COPY_IN, EVENT_KERNEL, EVENT_COPY_OUT };
+enum event_kind { EVENT_COPY_IN, EVENT_KERNEL, EVENT_COPY_OUT, EVENT_CLEAR };
 
 struct lane {
     cl_mem mems[COX_BINDINGS_MAX];               /* staged: the band; REDUCE: the partial */
@@ -626,10 +626,12 @@ static cox_status clear_partials(struct cox__unit *unit, struct lane *lane, cl_m
         if (binding->contract != COX_REDUCE)
             continue;
         mems[i] = lane->mems[i];
+        cl_event event; /* a failure of this command would show nowhere else */
         cl_int code = clEnqueueFillBuffer(unit->queues[QUEUE_COMPUTE], mems[i], &zero, 1, 0, binding->bytes, 0, NULL,
-                                          NULL);
+                                          &event);
         if (code)
             return check(unit, code, "clEnqueueFillBuffer");
+        *new_event(lane, EVENT_CLEAR) = event;
     }
     return COX_OK;
 }
