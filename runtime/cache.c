@@ -135,6 +135,53 @@ static bool write_all(int fd, const void *data, size_t bytes)
     return true;
 }
 
+void *cox__cache_read(int fd, uint64_t file_bytes, const unsigned char key[32], size_t *bytes, const char **damage)
+{
+    unsigned char wanted[HEAD_BYTES], head[HEAD_BYTES];
+    unsigned char stored_digest[COX__SHA256_BYTES], digest[COX__SHA256_BYTES];
+    unsigned char *payload = NULL;
+    int error = 0;
+    *bytes = 0;
+    *damage = NULL;
+    if (file_bytes < FRAME_BYTES || file_bytes > PTRDIFF_MAX) {
+        *damage = "it is too short";
+        return NULL;
+    }
+    size_t payload_bytes = (size_t)file_bytes - FRAME_BYTES;
+    /* Before memory is asked for: the length in it must be the file's. */
+    if (!read_all(fd, head, sizeof head))
+        goto unreadable;
+    make_head(wanted, key, payload_bytes);
+    if (memcmp(head, wanted, sizeof head) != 0) {
+        *damage = get_u64(head + MAGIC_BYTES + KEY_BYTES) != payload_bytes ? "its length is wrong"
+                                                                           : "its head is wrong";
+        return NULL;
+    }
+    payload = malloc(payload_bytes > 0 ? payload_bytes : 1);
+    if (!payload) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (!read_all(fd, payload, payload_bytes) || !read_all(fd, stored_digest, sizeof stored_digest))
+        goto unreadable;
+    make_digest(digest, head, payload, payload_bytes);
+    if (memcmp(digest, stored_digest, sizeof digest) != 0) {
+        *damage = "its checksum is wrong";
+        goto fail;
+    }
+    *bytes = payload_bytes;
+    return payload;
+
+unreadable:
+    error = errno;
+    if (error == 0)
+        *damage = "it ends early";
+fail:
+    free(payload);
+    errno = error;
+    return NULL;
+}
+
 void *cox__cache_load(const char *dir, const unsigned char key[32], size_t *bytes, const struct cox__log *log)
 {
     *bytes = 0;
@@ -145,12 +192,9 @@ void *cox__cache_load(const char *dir, const unsigned char key[32], size_t *byte
         return NULL;
 
     char name[NAME_BYTES];
-    unsigned char wanted[HEAD_BYTES], head[HEAD_BYTES];
-    unsigned char stored_digest[COX__SHA256_BYTES], digest[COX__SHA256_BYTES];
-    unsigned char *payload = NULL;
-    const char *damage = NULL;
+    void *payload = NULL;
+    const char *damage = NULL, *undone = NULL;
     struct stat st;
-    size_t payload_bytes = 0;
 
     entry_name(key, name);
     /* O_NONBLOCK: a FIFO of that name must not hold us up. */
@@ -159,60 +203,26 @@ void *cox__cache_load(const char *dir, const unsigned char key[32], size_t *byte
         if (errno == ELOOP)
             damage = "it is a link";
         else if (errno != ENOENT)
-            cox__log(log, COX_LOG_WARN, "kernel cache: cannot open %s: %s", name, strerror(errno));
-        goto fail;
-    }
-    if (fstat(fd, &st) != 0)
-        goto unreadable;
-    if (!is_private_file(&st)) {
+            undone = "open";
+    } else if (fstat(fd, &st) != 0) {
+        undone = "read";
+    } else if (!is_private_file(&st)) {
         damage = "it is not a private file of this user";
-        goto fail;
+    } else {
+        payload = cox__cache_read(fd, (uint64_t)st.st_size, key, bytes, &damage);
+        undone = payload || damage ? NULL : "read";
     }
-    if (st.st_size < FRAME_BYTES || (uint64_t)st.st_size > PTRDIFF_MAX) {
-        damage = "it is too short";
-        goto fail;
-    }
-    payload_bytes = (size_t)st.st_size - FRAME_BYTES;
-    if (!read_all(fd, head, sizeof head))
-        goto unreadable;
-    make_head(wanted, key, payload_bytes);
-    if (memcmp(head, wanted, sizeof head) != 0) {
-        damage = get_u64(head + MAGIC_BYTES + KEY_BYTES) != payload_bytes ? "its length is wrong" : "its head is wrong";
-        goto fail;
-    }
-    payload = malloc(payload_bytes > 0 ? payload_bytes : 1);
-    if (!payload) {
-        cox__log(log, COX_LOG_WARN, "kernel cache: no memory for %zu bytes of %s", payload_bytes, name);
-        goto fail;
-    }
-    if (!read_all(fd, payload, payload_bytes) || !read_all(fd, stored_digest, sizeof stored_digest))
-        goto unreadable;
-    make_digest(digest, head, payload, payload_bytes);
-    if (memcmp(digest, stored_digest, sizeof digest) != 0) {
-        damage = "its checksum is wrong";
-        goto fail;
-    }
-    close(fd);
-    close(dir_fd);
-    *bytes = payload_bytes;
-    return payload;
-
-unreadable:
-    if (errno == 0)
-        damage = "it ends early";
-    else
-        cox__log(log, COX_LOG_WARN, "kernel cache: cannot read %s: %s", name, strerror(errno));
-fail:
+    if (undone)
+        cox__log(log, COX_LOG_WARN, "kernel cache: cannot %s %s: %s", undone, name, strerror(errno));
     if (damage) {
         bool removed = unlinkat(dir_fd, name, 0) == 0;
         cox__log(log, COX_LOG_WARN, "kernel cache: %s is damaged, %s; %s", name, damage,
                  removed ? "removed" : "it cannot be removed");
     }
-    free(payload);
     if (fd >= 0)
         close(fd);
     close(dir_fd);
-    return NULL;
+    return payload;
 }
 
 /* Remove what writers that died have left. */

@@ -2,7 +2,8 @@
  * is gone afterwards.
  *
  * The first byte says what is put right before the file is written, since no fuzzer finds a checksum: bit 0 the magic and the
- * key, bit 1 the length, bit 2 the checksum; bit 3 asks for the entry of another key. The file follows.
+ * key, bit 1 the length, bit 2 the checksum; bit 3 asks for the entry of another key. Bits 4 and 5 together have the entry looked
+ * up in a directory too, which takes ten times as long; else it is read from a file without a name. The file follows.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "cache.h"
@@ -12,13 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { KEY = 8, LENGTH = 40, HEAD = 48, DIGEST = COX__SHA256_BYTES, FRAME = HEAD + DIGEST, FILE_MAX = 4096 };
-enum { RIGHT_HEAD = 1, RIGHT_LENGTH = 2, RIGHT_DIGEST = 4, OTHER_KEY = 8 };
+enum { RIGHT_HEAD = 1, RIGHT_LENGTH = 2, RIGHT_DIGEST = 4, OTHER_KEY = 8, BY_NAME = 48 };
 
 #define CHECK(x)     \
     do {             \
@@ -46,13 +48,17 @@ static void remove_all(void)
     (void)rmdir(directory);
 }
 
+static void make_key(void)
+{
+    for (size_t i = 0; i < sizeof key; i++)
+        key[i] = (unsigned char)(i * 7 + 1);
+}
+
 /* In memory where the system has a folder for that. */
 static void make_directory(void)
 {
     snprintf(directory, sizeof directory, "%s/cox-fuzz-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     CHECK(mkdtemp(directory));
-    for (size_t i = 0; i < sizeof key; i++)
-        key[i] = (unsigned char)(i * 7 + 1);
     int used = snprintf(path, sizeof path, "%s/", directory);
     for (size_t i = 0; i < sizeof key; i++)
         used += snprintf(path + used, sizeof path - (size_t)used, "%02x", key[i]);
@@ -97,6 +103,30 @@ static bool is_entry(const uint8_t *file, size_t size)
     return !memcmp(digest, file + size - DIGEST, DIGEST);
 }
 
+static void check_payload(const uint8_t *loaded, size_t bytes, const uint8_t *file, size_t size, bool good)
+{
+    CHECK(!loaded == !good);
+    CHECK(good ? bytes == size - FRAME && !memcmp(loaded, file + HEAD, bytes) : bytes == 0);
+}
+
+/* As far as a directory has no part in it. A file may also be shorter than it was when its size was asked for. */
+static void read_unnamed(const uint8_t *file, size_t size, const unsigned char *wanted, bool good)
+{
+    static int fd = -1;
+    const char *damage;
+    size_t bytes = 1;
+    if (fd < 0)
+        fd = memfd_create("entry", MFD_CLOEXEC);
+    CHECK(fd >= 0 && pwrite(fd, file, size, 0) == (ssize_t)size && ftruncate(fd, (off_t)size) == 0);
+    CHECK(lseek(fd, 0, SEEK_SET) == 0);
+    uint8_t *loaded = cox__cache_read(fd, size, wanted, &bytes, &damage);
+    CHECK(!loaded == !!damage);
+    check_payload(loaded, bytes, file, size, good);
+    free(loaded);
+    CHECK(lseek(fd, 0, SEEK_SET) == 0);
+    CHECK(!cox__cache_read(fd, size + 1, wanted, &bytes, &damage) && bytes == 0 && damage);
+}
+
 static void write_file(const uint8_t *file, size_t size)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -104,36 +134,40 @@ static void write_file(const uint8_t *file, size_t size)
     close(fd);
 }
 
+/* The whole way. */
+static void load_named(const uint8_t *file, size_t size, const unsigned char *wanted, bool good)
+{
+    size_t bytes = 1;
+    if (!*directory)
+        make_directory();
+    write_file(file, size);
+    lines = 0;
+    uint8_t *loaded = cox__cache_load(directory, wanted, &bytes, &log_to);
+    check_payload(loaded, bytes, file, size, good);
+    /* A damaged entry is said once and removed; other files are not touched. */
+    bool damaged = !good && !memcmp(wanted, key, sizeof key);
+    CHECK(lines == damaged && (access(path, F_OK) != 0) == damaged);
+    free(loaded);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t file[FILE_MAX];
     unsigned char wanted[DIGEST];
-    size_t bytes = 1;
     if (size < 1 || size > sizeof file)
         return 0;
-    if (!*directory)
-        make_directory();
+    make_key();
     unsigned what = *data++;
     size--;
     if (size)
         memcpy(file, data, size);
     put_right(file, size, what);
-    write_file(file, size);
     memcpy(wanted, key, sizeof wanted);
     if (what & OTHER_KEY)
         wanted[0] ^= 1;
-
-    lines = 0;
-    uint8_t *loaded = cox__cache_load(directory, wanted, &bytes, &log_to);
     bool good = !(what & OTHER_KEY) && is_entry(file, size);
-    CHECK(!loaded == !good);
-    if (good)
-        CHECK(bytes == size - FRAME && !memcmp(loaded, file + HEAD, bytes) && lines == 0);
-    else
-        CHECK(bytes == 0);
-    /* A damaged entry is said once and removed; other files are not touched. */
-    bool damaged = !good && !(what & OTHER_KEY);
-    CHECK(lines == damaged && (access(path, F_OK) != 0) == damaged);
-    free(loaded);
+    read_unnamed(file, size, wanted, good);
+    if ((what & BY_NAME) == BY_NAME)
+        load_named(file, size, wanted, good);
     return 0;
 }
