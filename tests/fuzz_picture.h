@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* More pixels than this would only slow things down. */
-enum { FUZZ_PICTURE_BYTES_MAX = 1 << 17, FUZZ_PICTURE_EXTRA = 12, FUZZ_PICTURE_FILL = 0xa5 };
+enum { FUZZ_PICTURE_BYTES_MAX = 1 << 14, FUZZ_PICTURE_EXTRA = 12, FUZZ_PICTURE_FILL = 0xa5 };
 
 #define FUZZ_CHECK(x) \
     do {              \
