@@ -6,6 +6,7 @@
 #                                           if not, says so by calling skip NAME WHY, which the script may replace
 # SPDX-License-Identifier: Apache-2.0
 vendors="${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"
+[ ! -f "$vendors" ] || vendors=$(dirname "$vendors") # as one that is named alone; the others lie beside it
 mkdir -p "$work/pocl" "$work/rusticl" "$work/both" "$work/cache"
 
 find_icd() { # NAME: the vendor file of a platform
