@@ -162,6 +162,7 @@ static bool open_lane(struct run *run, struct lane *lane, const struct cox_polic
         .policy_options = {.objective = options->objective, .deadline_ns = options->deadline_ns},
         .in_flight = options->in_flight,
         .no_memory = true,
+        .no_backup = true, /* policies and fixed splits are compared by what their splits do */
         .meter = run->energy ? meter : NULL,
         .meter_user = run->energy,
         .report = on_report,

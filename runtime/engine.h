@@ -159,6 +159,7 @@ struct cox__lane {
     struct cox__job job;
     bool busy;
     bool near;       /* the answer cannot be far: ask again soon */
+    bool planned;    /* flushed: its deadlines are set */
     bool late;       /* past `due_ns` */
     bool urgent;     /* late, and its unit is stalled or lost: stand-ins at any price */
     bool distrusted; /* its unit gives wrong rows: what it is at does not count */
@@ -291,6 +292,7 @@ struct cox_session {
     double verify;
     uint64_t give_up_ns;
     bool settle;
+    bool no_backup;
     size_t partial_bytes; /* of all REDUCE bindings */
     uint32_t unit_count;
     uint32_t lane_count; /* of each unit */

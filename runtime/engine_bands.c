@@ -242,7 +242,8 @@ static bool submit_band(struct cox_session *session, struct cox__slot *slot, uin
     job->kernel_ns = job->copy_in_ns = job->copy_out_ns = 0;
     atomic_store(&job->end_ns, 0);
     lane->busy = true;
-    lane->late = lane->urgent = lane->distrusted = lane->straggler = false;
+    lane->late = lane->urgent = lane->distrusted = lane->straggler = lane->planned = false;
+    lane->due_ns = lane->give_up_ns = UINT64_MAX;
     lane->on_spare = spare;
     lane->frame = slot->index;
     lane->submit_ns = report->submit_ns = cox__engine_now(session);
@@ -257,7 +258,6 @@ static bool submit_band(struct cox_session *session, struct cox__slot *slot, uin
         return true;
     }
     plan_poll(session, unit, lane, report->rows);
-    cox__lane_plan(session, lane, report->rows);
     unit->unflushed = true;
     return true;
 }
@@ -280,6 +280,7 @@ static void flush(struct cox_session *session)
         if (session->units[u].unflushed) {
             session->units[u].unflushed = false;
             backend->ops->unit_flush(backend, session->units[u].unit);
+            cox__lanes_plan(session, u);
         }
 }
 

@@ -38,26 +38,44 @@ static void set_deadlines(const struct cox_session *session, struct cox__lane *l
     lane->give_up_ns = lane->due_ns + (uint64_t)patience;
 }
 
-void cox__lane_plan(struct cox_session *session, struct cox__lane *lane, uint32_t rows)
+static void plan_lane(struct cox_session *session, struct cox__lane *lane, uint64_t begin_ns)
 {
     const struct cox__session_unit *unit = &session->units[lane->unit];
-    const double expected = cox__unit_expected_ns(session, lane->unit, rows);
+    const double expected = cox__unit_expected_ns(session, lane->unit, lane->job.rows);
     const double least = unit->ended < FRESH_BANDS ? FRESH_NS : LATE_NS;
     double limit = LATE_TIMES * expected;
     limit = (limit > least ? limit : least) * unit->leeway;
     lane->limit_ns = expected > 0 ? (uint64_t)(expected + limit) : (uint64_t)UNKNOWN_NS;
+    set_deadlines(session, lane, begin_ns, expected);
+    lane->planned = true;
+}
+
+/* The oldest lane without deadlines. */
+static struct cox__lane *unplanned(const struct cox_session *session, const struct cox__session_unit *unit)
+{
+    struct cox__lane *oldest = NULL;
+    for (uint32_t l = 0; l < session->lane_count; l++)
+        if (unit->lanes[l].busy && !unit->lanes[l].planned && (!oldest || unit->lanes[l].submit_ns < oldest->submit_ns))
+            oldest = &unit->lanes[l];
+    return oldest;
+}
+
+void cox__lanes_plan(struct cox_session *session, uint32_t unit)
+{
+    const struct cox__session_unit *of = &session->units[unit];
     uint64_t begin = cox__engine_now(session);
     for (uint32_t l = 0; l < session->lane_count; l++) /* behind the bands that are under way */
-        if (unit->lanes[l].busy && &unit->lanes[l] != lane && unit->lanes[l].end_ns > begin)
-            begin = unit->lanes[l].end_ns;
-    set_deadlines(session, lane, begin, expected);
+        if (of->lanes[l].busy && of->lanes[l].planned && of->lanes[l].end_ns > begin)
+            begin = of->lanes[l].end_ns;
+    for (struct cox__lane *lane; (lane = unplanned(session, of)); begin = lane->end_ns)
+        plan_lane(session, lane, begin);
 }
 
 void cox__lanes_advance(struct cox_session *session, uint32_t unit, uint64_t end_ns)
 {
     struct cox__lane *lanes = session->units[unit].lanes;
     for (uint32_t l = 0; lanes && l < session->lane_count; l++)
-        if (lanes[l].busy && !lanes[l].late && lanes[l].due_ns < end_ns + lanes[l].limit_ns)
+        if (lanes[l].busy && lanes[l].planned && !lanes[l].late && lanes[l].due_ns < end_ns + lanes[l].limit_ns)
             set_deadlines(session, &lanes[l], end_ns,
                           (double)(lanes[l].end_ns > end_ns ? lanes[l].end_ns - end_ns : 0));
 }
@@ -347,7 +365,7 @@ static void serve_lane(struct cox_session *session, struct cox__lane *lane, void
 bool cox__late_serve(struct cox_session *session, struct cox__slot *slot)
 {
     struct serving serving = {.slot = slot, .now = cox__engine_now(session)};
-    if (!session->pipeline.in_place)
+    if (!session->pipeline.in_place && !session->no_backup)
         cox__lanes_each(session, serve_lane, &serving);
     return serving.progress;
 }

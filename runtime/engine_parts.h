@@ -123,8 +123,8 @@ bool cox__shadow_end(struct cox_session *session);
 
 /* ---- engine_late.c: deadlines, stand-ins, stragglers ---- */
 
-/* Set the deadlines of a lane whose band has just been submitted. */
-void cox__lane_plan(struct cox_session *session, struct cox__lane *lane, uint32_t rows);
+/* Set the deadlines of the unit's bands that have just been flushed: not of those that wait for somebody else's enqueue call. */
+void cox__lanes_plan(struct cox_session *session, uint32_t unit);
 
 /* A band of the unit has ended: those behind it in its queue begin now. */
 void cox__lanes_advance(struct cox_session *session, uint32_t unit, uint64_t end_ns);

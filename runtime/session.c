@@ -191,6 +191,7 @@ cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_par
     session->verify = params->verify;
     session->give_up_ns = params->give_up_ns ? params->give_up_ns : GIVE_UP_NS;
     session->settle = params->settle;
+    session->no_backup = params->no_backup;
     pthread_mutex_init(&session->lock, NULL);
     pthread_cond_init(&session->slot_free, NULL);
     pthread_cond_init(&session->delivered, NULL);

@@ -190,9 +190,11 @@ struct cox_session_params {
     uint64_t
         give_up_ns; /* a device that is late by so much with a band is given up: nothing is expected of it any more,
                             nor that it still writes; 0 = 2 s */
-    bool settle;    /* a frame's `done` also waits until no device can touch its buffers any more, late ones that
+    bool
+        no_backup; /* late bands are waited for, up to give_up_ns, and not done again by other devices: for measurements */
+    bool settle;         /* a frame's `done` also waits until no device can touch its buffers any more, late ones that
                             others stood in for included, at most give_up_ns */
-    bool no_memory; /* neither begin with what an earlier session measured nor keep what this one does; see
+    bool no_memory;      /* neither begin with what an earlier session measured nor keep what this one does; see
                             cox_runtime_params.cache_dir */
     cox_meter_fn *meter; /* NULL = energy is not known */
     void *meter_user;
