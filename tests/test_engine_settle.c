@@ -261,8 +261,10 @@ Test(engine_settle, another_session_on_the_same_buffers_waits_too)
         pthread_t thread;
         cox_session *other = NULL;
         begin(&scene, SHAPE_MAP, 0, COX_SESSION_PARAMS(.in_flight = 2));
+        /* All rows are another device's there. */
         cr_assert_eq(shape_session(scene.frames,
-                                   COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true),
+                                   COX_SESSION_PARAMS(.policy = "single", .in_flight = 2, .no_warmup = true,
+                                                      .policy_options = {.device = 1 + (device + 1) % 3}),
                                    &other),
                      COX_OK);
         scene.watch = stop_the_clock;
