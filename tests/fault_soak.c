@@ -485,8 +485,7 @@ int main(int argc, char **argv)
         cox_runtime_destroy(&runtime);
         return 77;
     }
-    const struct cox_session_params params = {
-        .in_flight = IN_FLIGHT, .verify = options.verify, .give_up_ns = 500000000, .no_memory = true};
+    const struct cox_session_params params = {.in_flight = IN_FLIGHT, .verify = options.verify, .no_memory = true};
     const uint64_t began_s = now_s();
     bool good = options.video ? soak_film(&options, runtime, &params, &sampler, &counts, &info)
                               : soak_stream(&options, runtime, &params, &sampler, &counts, &info);

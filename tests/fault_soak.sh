@@ -24,18 +24,18 @@ able fault_soak "pocl cores" || exit 77
 [ $# -gt 0 ] || set -- --seconds 20
 cat >"$work/plan" <<'END'
 # the second device
-clEnqueueNDRangeKernel device=0.1 after=5s chance=0.0005 seed=1 status=CL_OUT_OF_RESOURCES
-clEnqueueNDRangeKernel device=0.1 after=5s chance=0.0002 seed=2 error=CL_OUT_OF_HOST_MEMORY
-clEnqueueMapBuffer device=0.1 after=5s chance=0.0001 seed=3 error=CL_MAP_FAILURE
-clEnqueueNDRangeKernel device=0.1 after=5s chance=0.0005 seed=4 late=40ms
-clEnqueueReadBuffer device=0.1 after=5s chance=0.0002 seed=5 late=150ms
+clEnqueueNDRangeKernel device=0.1 after=5s chance=0.00005 seed=1 status=CL_OUT_OF_RESOURCES
+clEnqueueNDRangeKernel device=0.1 after=5s chance=0.00003 seed=2 error=CL_OUT_OF_HOST_MEMORY
+clEnqueueMapBuffer device=0.1 after=5s chance=0.00001 seed=3 error=CL_MAP_FAILURE
+clEnqueueNDRangeKernel device=0.1 after=5s chance=0.0003 seed=4 late=40ms
+clEnqueueMapBuffer device=0.1 after=5s chance=0.00005 seed=5 late=150ms
 event device=0.1 after=5s chance=0.002 seed=6 callback=drop
 event device=0.1 after=5s chance=0.01 seed=7 callback=twice
-clEnqueueNDRangeKernel device=0.1 after=5s chance=0.00005 seed=8 corrupt=3
-clEnqueueNDRangeKernel device=0.1 after=5s chance=0.0001 seed=9 vanish for=120ms
+clEnqueueNDRangeKernel device=0.1 after=5s chance=0.00003 seed=8 corrupt=3
+clEnqueueNDRangeKernel device=0.1 after=5s chance=0.00003 seed=9 vanish for=120ms
 # the first one
-clEnqueueNDRangeKernel device=0.0 after=5s chance=0.00005 seed=11 status=CL_OUT_OF_RESOURCES
-clEnqueueNDRangeKernel device=0.0 after=5s chance=0.0001 seed=12 late=40ms
+clEnqueueNDRangeKernel device=0.0 after=5s chance=0.00001 seed=11 status=CL_OUT_OF_RESOURCES
+clEnqueueNDRangeKernel device=0.0 after=5s chance=0.00005 seed=12 late=40ms
 event device=0.0 after=5s chance=0.001 seed=13 callback=drop
 event device=0.0 after=5s chance=0.01 seed=14 profile=backwards
 END
