@@ -451,6 +451,30 @@ Test(report, without_a_frame_everything_is_empty_but_valid)
     report_destroy(&report);
 }
 
+/* A band of the first frame had to wait for room until the second frame had begun. */
+Test(report, splits_in_a_trace_come_one_after_the_other)
+{
+    struct report *report = report_create(2, 2);
+    for (uint64_t n = 0; n < 2; n++) {
+        const uint64_t start_ns = 1000 + 4000 * n;
+        const struct cox_band_report bands[2] = {
+            {.rows = 50, .submit_ns = start_ns + 500, .end_ns = 9000 + n, .wall_ns = 100},
+            {.device = 1, .first_row = 50, .rows = 50, .submit_ns = 6000 + n, .end_ns = 9000 + n, .wall_ns = 100}};
+        report_on_frame(report,
+                        &(const struct cox_frame_report){
+                            .index = n, .start_ns = start_ns, .end_ns = 10000, .band_count = 2, .bands = bands});
+    }
+    FILE *stream = open_text();
+    report_write_trace(report, &about, stream);
+    close_text(stream);
+    const char *first = strstr(text, "\"name\": \"split 0\""), *second = strstr(text, "\"name\": \"split 1\"");
+    cr_assert(first && second, "%s", text);
+    cr_expect(strncmp(strstr(first, "\"ts\""), "\"ts\": 0.000, \"dur\": 4.000", 25) == 0, "%.200s", first);
+    cr_expect(strncmp(strstr(second, "\"ts\""), "\"ts\": 4.000, \"dur\": 1.001", 25) == 0, "%.200s", second);
+    free(text);
+    report_destroy(&report);
+}
+
 static unsigned count(const char *haystack, const char *needle)
 {
     unsigned found = 0;

@@ -528,15 +528,18 @@ static void frame_name(const struct report_frame *frame, char *text, size_t byte
              (unsigned long long)frame->index);
 }
 
-/* The scheduler's own work: from taking the frame to beginning the last band of its split. */
+/* The scheduler's own work: from taking the frame to beginning the last band of its split, or to the next frame: a band may have to
+ * wait for room on its device. */
 static void write_split(struct json *json, const struct report_frame *frame, const struct cox_band_report *bands,
-                        uint64_t origin_ns)
+                        uint64_t origin_ns, uint64_t next_ns)
 {
     char name[64];
     uint64_t end_ns = frame->start_ns;
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (!bands[b].attempt && !bands[b].on_demand && bands[b].submit_ns > end_ns)
             end_ns = bands[b].submit_ns;
+    if (end_ns > next_ns)
+        end_ns = next_ns > frame->start_ns ? next_ns : frame->start_ns;
     snprintf(name, sizeof name, "split %s%llu", frame->warmup ? "warm-up " : "", (unsigned long long)frame->index);
     begin_event(json, "X", name, "split", TRACK_SCHEDULER, frame->start_ns - origin_ns);
     json_key(json, "dur");
@@ -687,7 +690,11 @@ void report_write_trace(struct report *report, const struct report_about *about,
         const struct cox_band_report *bands = report->bands + frame->first_band;
         if (frame->shadow) /* decided with its frame */
             continue;
-        write_split(&json, frame, bands, origin_ns);
+        uint64_t next_ns = UINT64_MAX;
+        for (size_t n = i + 1; n < report->frame_count && next_ns == UINT64_MAX; n++)
+            if (!report->frames[n].shadow)
+                next_ns = report->frames[n].start_ns;
+        write_split(&json, frame, bands, origin_ns, next_ns);
         write_flight(&json, frame, origin_ns, i);
         if (!frame->warmup)
             write_rows(&json, about, frame, bands, origin_ns);
