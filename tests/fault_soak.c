@@ -402,8 +402,12 @@ static bool print_process(const struct sampler *sampler)
     const double second = tenth(sampler, 1), last = tenth(sampler, 9);
     printf("memory    %.2f MB in the second tenth, %.2f MB in the last: ratio %.4f (%zu samples)\n", second / 1e6,
            last / 1e6, last / second, sampler->count);
-    printf("files     %u to %u open after the first tenth\n", least.files, most.files);
-    printf("threads   %u to %u after the first tenth\n", least.threads, most.threads);
+    const struct sample *tenth_one = &sampler->samples[sampler->count / 10],
+                        *end = &sampler->samples[sampler->count - 1];
+    printf("files     %u open after the first tenth, %u at the end, %u to %u between\n", tenth_one->files, end->files,
+           least.files, most.files);
+    printf("threads   %u after the first tenth, %u at the end, %u to %u between\n", tenth_one->threads, end->threads,
+           least.threads, most.threads);
     return last / second < 1.01 && last / second > 0.99;
 }
 
