@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every kind of fault on every kind of device, or the selection that every run of the tests takes:
+# Every kind of fault on every kind of device, or the selection that every run of the tests takes, after what the death of a
+# device costs:
 #
 #   sh fault_matrix.sh BIN_DIR SOURCE_DIR [--all] [fault_matrix's other options]
 #
@@ -23,4 +24,5 @@ unset OPENCL_LAYERS POCL_DEVICES RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
 # AddressSanitizer's exact unwinder waits for itself where LLVM has registered frames of its own, and the drivers' leaks
 # after a fault are not what is looked for here.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:fast_unwind_on_malloc=1:detect_leaks=0"
+[ $# -gt 0 ] || "$COX_TEST_DIR/fault_matrix" --death || exit 1
 "$COX_TEST_DIR/fault_matrix" --vendors "$work" "$@"
