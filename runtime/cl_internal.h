@@ -161,8 +161,8 @@ void cox__cl_hangs_no_more(struct cox__cl_backend *backend, uint32_t device, str
 
 /* Release `mem` once `queue` is no longer abandoned, or, where that is NULL, once no device of `group` hangs; until then
  * keep `pages` (may be NULL). Takes over the references to `mem` and `queue`. */
-void cox__cl_leave(struct cox__cl_backend *backend, cl_mem mem, struct cox__cl_queue *queue, uint32_t group,
-                   struct cox__cl_pages *pages);
+void cox__cl_leave(struct cox__cl_backend *backend, cl_mem mem, void *mapped, struct cox__cl_queue *queue,
+                   uint32_t group, struct cox__cl_pages *pages);
 
 /* At the end: what still waits is given up. */
 void cox__cl_forget_left(struct cox__cl_backend *backend);

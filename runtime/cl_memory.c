@@ -111,7 +111,7 @@ static void unmap_object(struct cox__cl_object *object)
 static void release_object(struct cox__cl_backend *backend, struct cox__mem *mem, struct cox__cl_object *object)
 {
     if (!usable(object)) {
-        cox__cl_leave(backend, object->mem, object->queue, 0, mem->pages);
+        cox__cl_leave(backend, object->mem, object->mapped, object->queue, 0, mem->pages);
         return;
     }
     if (object->mapped) {
@@ -173,9 +173,9 @@ static void release_common(struct cox__cl_backend *backend, struct cox__mem *mem
 {
     for (uint32_t g = 0; g < COX_DEVICES_MAX; g++)
         if (mem->parents[g])
-            cox__cl_leave(backend, mem->parents[g], NULL, g, mem->pages);
+            cox__cl_leave(backend, mem->parents[g], NULL, NULL, g, mem->pages);
     if (mem->pinned)
-        cox__cl_leave(backend, mem->pinned, NULL, backend->devices[mem->pinned_device].group, NULL);
+        cox__cl_leave(backend, mem->pinned, NULL, NULL, backend->devices[mem->pinned_device].group, NULL);
 }
 
 static void give_up(struct cox__cl_backend *backend, struct cox__mem *mem)

@@ -19,6 +19,7 @@ struct cox__cl_left {
     struct cox__cl_queue *queue; /* once this one is no longer abandoned; NULL: ... */
     uint32_t group;              /* ... once no device of this group hangs */
     cl_mem mem;
+    void *mapped;                /* by `queue`: unmapped first, since a mapping keeps the memory object; may be NULL */
     struct cox__cl_pages *pages; /* what `mem` lies on; may be NULL */
 };
 
@@ -133,6 +134,10 @@ static bool must_wait(const struct cox__cl_backend *backend, const struct cox__c
 
 static void release_left(struct cox__cl_left *left)
 {
+    if (left->mapped) {
+        clEnqueueUnmapMemObject(left->queue->id, left->mem, left->mapped, 0, NULL, NULL);
+        cox__cl_drain(left->queue->id, left->queue, COX__CL_LITTLE_PATIENCE_NS); /* before its pages go */
+    }
     clReleaseMemObject(left->mem);
     if (left->queue)
         cox__cl_queue_unref(left->queue);
@@ -140,15 +145,15 @@ static void release_left(struct cox__cl_left *left)
     free(left);
 }
 
-void cox__cl_leave(struct cox__cl_backend *backend, cl_mem mem, struct cox__cl_queue *queue, uint32_t group,
-                   struct cox__cl_pages *pages)
+void cox__cl_leave(struct cox__cl_backend *backend, cl_mem mem, void *mapped, struct cox__cl_queue *queue,
+                   uint32_t group, struct cox__cl_pages *pages)
 {
     struct cox__cl_left *left = malloc(sizeof *left);
     if (!left) {
         cox__log(backend->log, COX_LOG_WARN, "no memory to note what a device that hangs keeps; it is given up");
         return;
     }
-    *left = (struct cox__cl_left){.queue = queue, .group = group, .mem = mem, .pages = pages};
+    *left = (struct cox__cl_left){.queue = queue, .group = group, .mem = mem, .mapped = mapped, .pages = pages};
     if (pages)
         atomic_fetch_add(&pages->refs, 1);
     pthread_mutex_lock(&backend->left_lock);
