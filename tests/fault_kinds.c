@@ -117,12 +117,12 @@ const struct fault_case fault_cases[] = {
     {"needs a flush", "enqueue device=@ needs-flush", NO_CALL},
 
     /* callbacks */
-    {"a callback dropped, or two", "event device=@ from=60 count=5 callback=drop", FAKED(FAKE_NO_POST, 1),
+    {"a callback dropped, or two", "event device=@ from=60 count=8 callback=drop", FAKED(FAKE_NO_POST, 1),
      .flags = FAULT_QUICK},
     {"callbacks dropped always", "event device=@ callback=drop", FAKED(FAKE_NO_POST, ALWAYS)},
     {"callbacks twice", "event device=@ callback=twice", FAKED(FAKE_POST_TWICE, ALWAYS)},
     {"callbacks early", "event device=@ callback=early", FAKED(FAKE_POST_EARLY, ALWAYS), .flags = FAULT_QUICK},
-    {"callbacks 30 ms late", "event device=@ every=7 callback=late=30ms",
+    {"callbacks 30 ms late", "event device=@ chance=0.1 seed=1 callback=late=30ms",
      FAKED(FAKE_POST_LATE, 20, .delay_ns = 30 * MS)},
     {"callbacks with a wrong status", "event device=@ callback=wrong-status", NO_CALL},
 
