@@ -291,8 +291,6 @@ struct cox_session {
     void *meter_user;
     double verify;
     uint64_t give_up_ns;
-    bool settle;
-    bool no_backup;
     size_t partial_bytes; /* of all REDUCE bindings */
     uint32_t unit_count;
     uint32_t lane_count; /* of each unit */
@@ -307,19 +305,25 @@ struct cox_session {
     uint64_t next_index;
     uint32_t under_way; /* submitted frames whose callback has not returned, and a shadow whose report has not */
     uint64_t frames_done;
+    bool settle;
+    bool no_backup;
     bool dead; /* no device has been usable for as long as one is waited for */
     bool detached;
 
     /* engine only */
     bool attached;
+    bool any_blocks; /* some unit runs kernels inside the enqueue call */
+    bool has_last_split;
+    bool closing;        /* nothing is begun any more */
+    bool trouble;        /* some unit is not good, or there are stragglers, wrecks, probes or late bands */
+    bool verify_refused; /* said that there is nobody to check a band */
+    uint32_t order_first;
+    uint32_t order_count;
+    uint32_t stragglers;
     struct cox_session *next_active;
     struct cox__warmup warmup;
     struct cox__slot *order[COX_IN_FLIGHT_MAX]; /* ring of frames in submission order */
-    uint32_t order_first;
-    uint32_t order_count;
-    bool any_blocks; /* some unit runs kernels inside the enqueue call */
     struct cox_split last_split;
-    bool has_last_split;
     uint64_t refused_splits;
     uint64_t refused_grants;
     uint64_t delivered_end_ns; /* latest end of a delivered frame */
@@ -327,11 +331,7 @@ struct cox_session {
     struct cox__spare spare;
     struct cox__shadow shadow;
     struct cox__wreck *wrecks;
-    bool closing; /* nothing is begun any more */
-    bool trouble; /* some unit is not good, or there are stragglers, wrecks, probes or late bands */
-    uint32_t stragglers;
     uint64_t deserted_ns; /* when the last usable unit was lost; 0 = a band has been done since */
-    bool verify_refused;  /* said that there is nobody to check a band */
     struct cox_band_report sorted[COX__SLOT_BANDS_MAX];
 };
 
