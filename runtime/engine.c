@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* While frames come one after the other a timer is set at least this far ahead; how soon a device is asked first that says
- * nothing of itself. */
+/* How soon a device is asked first that says nothing of itself, and how long frames may stay away until their stream has ended. */
 #define POLL_FIRST_NS 50000000ull
+/* While frames come one after the other a timer is set at least this far ahead: sooner than any new band can be late, so that
+ * nobody has to be woken to set one for it. */
+#define STREAM_STEP_NS 10000000ull
 /* After asking a device whose answer cannot be far, the least pause, and its least share of the time since submission. An
  * answer costs a few microseconds. */
 #define ASK_STEP_NS 20000ull
@@ -342,8 +344,9 @@ uint64_t cox__engine_step(void *ctx)
     uint64_t due = move_on(runtime);
     uint64_t now = backend->ops->now_ns(backend);
     /* While frames come one after the other, a timer is always set: cox__engine_help need not wake anybody to set one. */
-    if (due == UINT64_MAX && !backend->ops->advance && runtime->active && now - runtime->active_ns < POLL_FIRST_NS)
-        due = now + POLL_FIRST_NS;
+    if (due > now + STREAM_STEP_NS && !backend->ops->advance && runtime->active &&
+        now - runtime->active_ns < POLL_FIRST_NS)
+        due = now + STREAM_STEP_NS;
     atomic_store(&runtime->next_step_ns, due);
     pthread_mutex_unlock(&runtime->engine_lock);
     return due == UINT64_MAX ? UINT64_MAX : due > now ? due - now : 0;
