@@ -60,6 +60,7 @@ struct cox__job {
     uint32_t rows;
     struct cox__mem *const *mems; /* per binding; like params valid until the job has ended */
     const void *params;
+    bool preserve; /* outputs go to the device as well: bytes that no kernel writes stay what they were */
 
     /* Filled in by the backend. */
     bool failing;            /* job_poll says RUNNING, but a command of the job has failed; others may still run */

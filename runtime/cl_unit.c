@@ -674,9 +674,10 @@ static cox_status unmap_objects(struct cox__unit *unit, struct cox__job *job, st
         if (cox__by_rows(binding))
             cox__binding_rows(pipeline, i, job->first_row, job->rows, &first, &count);
         size_t bytes = cox__by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
-        struct cox__cl_object *object = cox__cl_object_get(unit->backend, job->mems[i], unit->device_index,
-                                                           binding->access, binding->contract == COX_ROWS,
-                                                           row_offset(binding, first), bytes, unit->shared);
+        const enum cox_access access = job->preserve && binding->access == COX_WRITE ? COX_READ_WRITE : binding->access;
+        struct cox__cl_object *object = cox__cl_object_get(unit->backend, job->mems[i], unit->device_index, access,
+                                                           binding->contract == COX_ROWS, row_offset(binding, first),
+                                                           bytes, unit->shared);
         if (!object)
             return COX_E_DEVICE_MEMORY;
         lane->objects[i] = object;
@@ -764,7 +765,7 @@ static cox_status copy_piece_in(struct cox__unit *unit, struct cox__job *job, st
             cox__binding_rows(pipeline, i, first_row, rows, &first, &count);
         state->mems[i] = cut ? lane->pieces[i][piece] : lane->mems[i];
         state->origins[i] = first;
-        if (binding->access == COX_WRITE || (!cut && piece > 0))
+        if ((binding->access == COX_WRITE && !job->preserve) || (!cut && piece > 0))
             continue;
         cox_status status = copy(unit, job, lane, i, true, state->band_origins[i], first, count, NULL);
         if (status)

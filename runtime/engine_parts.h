@@ -92,7 +92,8 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__slot *frame
 /* Make the spare buffers serve a slot. False: they serve another now, are being made, or cannot be had (spare.stage). */
 bool cox__spare_take(struct cox_session *session, const struct cox__slot *owner);
 
-/* Copy what a band over these rows reads from the frame's buffers, after cox__spare_take. */
+/* Copy what a band over these rows reads from the frame's buffers, after cox__spare_take, and what is in its outputs: bytes that no
+ * kernel writes come back with the rows. */
 void cox__spare_fill(struct cox_session *session, const struct cox__slot *frame, uint32_t first_row, uint32_t rows);
 
 /* Copy what was written in these rows into the frame's buffers. */

@@ -96,7 +96,7 @@ void cox__spare_fill(struct cox_session *session, const struct cox__slot *frame,
     struct cox__spare *spare = &session->spare;
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         const struct cox_binding *binding = &session->pipeline.bindings[i];
-        if (binding->access == COX_WRITE || (binding->contract == COX_WHOLE && spare->whole))
+        if (binding->contract == COX_REDUCE || (binding->contract == COX_WHOLE && spare->whole))
             continue;
         size_t offset, bytes = part_of(session, i, first_row, rows, &offset);
         memcpy(data_of(session, spare->mems[i], offset), data_of(session, frame->mems[i], offset), bytes);

@@ -42,6 +42,7 @@ struct work {
     uint32_t band;
     uint32_t first_row;
     uint32_t rows;
+    bool preserve;
     const void *slot;
     const void *session;
     struct cox__mem *mems[COX_BINDINGS_MAX];
@@ -343,7 +344,7 @@ static void run_kernels(struct lane *lane)
         args.data[i] = work->mems[i]->data + offset;
         if (staged) { /* memory of its own, exactly as long as the band, so that sanitizers see an overrun */
             unsigned char *copy = must(malloc(bytes));
-            if (binding->access == COX_WRITE)
+            if (binding->access == COX_WRITE && !work->preserve)
                 memset(copy, 0xa5, bytes);
             else
                 memcpy(copy, args.data[i], bytes);
@@ -1056,6 +1057,7 @@ static struct work work_of(const struct cox__job *job, const struct cox__pipelin
                         .band = job->band,
                         .first_row = job->first_row,
                         .rows = job->rows,
+                        .preserve = job->preserve,
                         .slot = job->slot,
                         .session = job->session};
     memcpy(work.mems, job->mems, pipeline->binding_count * sizeof work.mems[0]);
