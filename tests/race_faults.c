@@ -153,7 +153,7 @@ static void play(uint64_t seed)
         CHECK(shape_session(shape,
                             COX_SESSION_PARAMS(.policy = policies[(s + seed) % 4], .in_flight = 1 + (s + seed) % 4,
                                                .no_warmup = s % 2, .verify = verify ? 1 : 0,
-                                               .settle = mix >= MIX_SETTLED, .give_up_ns = 200000000),
+                                               .settle = mix >= MIX_SETTLED, .give_up_ns = 1000000000),
                             &streams[s].session) == COX_OK);
         shape_frames_free(&shape);
     }

@@ -428,3 +428,35 @@ Test(engine_late, whatever_the_policy_a_hang_costs_no_frame_and_no_bit, .timeout
                 END(&scene);
             }
 }
+
+Test(engine_late, bytes_that_no_kernel_writes_stay_what_they_were_where_others_stand_in)
+{
+    enum { ROWS = 96, COLUMNS = 16, PITCH = 32 };
+    struct fake_params pair = trio;
+    pair.device_count = 2;
+    struct rig *rig = rig_new(&pair);
+    struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, PITCH, LEARN + 1);
+    rig_split_count = 0;
+    rig_add_split(2, (const uint32_t[][2]){{0, ROWS / 2}, {1, ROWS / 2}});
+    cox_session *session;
+    cr_assert_eq(rig_map_session(frames,
+                                 COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 1, .no_warmup = true),
+                                 &session),
+                 COX_OK);
+    for (uint32_t i = 0; i <= LEARN; i++) {
+        if (i == LEARN)
+            fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_HANGS, .device = 1, .delay_ns = 200 * ms});
+        cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
+        cox_session_wait(session);
+        cr_assert_str_empty(rig_check(frames, i));
+        const unsigned char *out = cox_buffer_data(frames->out[i]);
+        for (uint32_t b = 0; b < ROWS * PITCH; b++)
+            cr_assert(b % PITCH < COLUMNS || out[b] == 0xee, "frame %u, row %u, byte %u", i, b / PITCH, b % PITCH);
+    }
+    struct cox_session_info info;
+    cox_session_info(session, &info);
+    cr_assert_eq(info.devices[1].late, 1);
+    cox_session_destroy(&session);
+    rig_frames_free(&frames);
+    cr_assert_str_empty(rig_end(&rig));
+}
