@@ -175,15 +175,15 @@ static void release_common(struct cox__cl_backend *backend, struct cox__mem *mem
         if (mem->parents[g])
             cox__cl_leave(backend, mem->parents[g], NULL, NULL, g, mem->pages);
     if (mem->pinned)
-        cox__cl_leave(backend, mem->pinned, NULL, NULL, backend->devices[mem->pinned_device].group, NULL);
+        cox__cl_leave(backend, mem->pinned, mem->pinned_map, NULL, backend->devices[mem->pinned_device].group, NULL);
 }
 
 static void give_up(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
     cox__log(backend->log, COX_LOG_WARN, "%zu bytes are given up: a device that hangs may still write to them",
              mem->padded_bytes);
-    if (mem->pages)
-        cox__give_up(mem->pages);
+    cox__give_up(mem->pages);
+    cox__give_up(mem->pinned);
     mem->pages = NULL;
 }
 
@@ -195,6 +195,7 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
         struct cox__cl_device *device = &backend->devices[mem->pinned_device];
         if (!cox__cl_group_hangs(backend, device->group)) {
             clEnqueueUnmapMemObject(device->service, mem->pinned, mem->pinned_map, 0, NULL, NULL);
+            mem->pinned_map = NULL;
             const uint64_t patience_ns = atomic_load(&device->lost) ? COX__CL_LITTLE_PATIENCE_NS : COX__CL_PATIENCE_NS;
             if (cox__cl_drain(device->service, NULL, patience_ns) == COX__CL_NOT_IN_TIME) {
                 atomic_store(&device->lost, true);

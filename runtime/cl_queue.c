@@ -9,6 +9,7 @@
  * Lock order: `left_lock` is taken last, and no driver is called with it held.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cl_internal.h"
+#include "give_up.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -19,7 +20,7 @@ struct cox__cl_left {
     struct cox__cl_queue *queue; /* once this one is no longer abandoned; NULL: ... */
     uint32_t group;              /* ... once no device of this group hangs */
     cl_mem mem;
-    void *mapped;                /* by `queue`: unmapped first, since a mapping keeps the memory object; may be NULL */
+    void *mapped;                /* unmapped first, since a mapping keeps the memory object; may be NULL */
     struct cox__cl_pages *pages; /* what `mem` lies on; may be NULL */
 };
 
@@ -41,8 +42,10 @@ cl_int cox__cl_drain(cl_command_queue queue, struct cox__cl_queue *of, uint64_t 
             code = state;
             break;
         }
-        if (code == CL_SUCCESS && ((of && cox__cl_queue_state(of) == COX__CL_ABANDONED) || cox__cl_now_ns() >= until))
-            return COX__CL_NOT_IN_TIME; /* the event stays: releasing it may block */
+        if (code == CL_SUCCESS && ((of && cox__cl_queue_state(of) == COX__CL_ABANDONED) || cox__cl_now_ns() >= until)) {
+            cox__give_up(event); /* releasing it may block */
+            return COX__CL_NOT_IN_TIME;
+        }
         const struct timespec pause = {.tv_sec = 0, .tv_nsec = pause_ns};
         nanosleep(&pause, NULL);
         pause_ns = pause_ns < 1000000 ? pause_ns * 2 : pause_ns;
@@ -132,11 +135,23 @@ static bool must_wait(const struct cox__cl_backend *backend, const struct cox__c
                        : cox__cl_group_hangs(backend, left->group);
 }
 
-static void release_left(struct cox__cl_left *left)
+/* The queue that a note's mapping was made on: the band's own, or for pinned memory its device's, of which any of the group does. */
+static cl_command_queue mapped_on(const struct cox__cl_backend *backend, const struct cox__cl_left *left)
 {
-    if (left->mapped) {
-        clEnqueueUnmapMemObject(left->queue->id, left->mem, left->mapped, 0, NULL, NULL);
-        cox__cl_drain(left->queue->id, left->queue, COX__CL_LITTLE_PATIENCE_NS); /* before its pages go */
+    if (left->queue)
+        return left->queue->id;
+    for (uint32_t d = 0; d < backend->device_count; d++)
+        if (backend->devices[d].group == left->group && backend->devices[d].service)
+            return backend->devices[d].service;
+    return NULL;
+}
+
+static void release_left(const struct cox__cl_backend *backend, struct cox__cl_left *left)
+{
+    cl_command_queue queue = left->mapped ? mapped_on(backend, left) : NULL;
+    if (queue) {
+        clEnqueueUnmapMemObject(queue, left->mem, left->mapped, 0, NULL, NULL);
+        cox__cl_drain(queue, left->queue, COX__CL_LITTLE_PATIENCE_NS); /* before its pages go */
     }
     clReleaseMemObject(left->mem);
     if (left->queue)
@@ -164,7 +179,7 @@ void cox__cl_leave(struct cox__cl_backend *backend, cl_mem mem, void *mapped, st
     }
     pthread_mutex_unlock(&backend->left_lock);
     if (!waits)
-        release_left(left);
+        release_left(backend, left);
 }
 
 void cox__cl_hangs(struct cox__cl_backend *backend, uint32_t device, struct cox__cl_queue *queue)
@@ -195,7 +210,7 @@ void cox__cl_hangs_no_more(struct cox__cl_backend *backend, uint32_t device, str
     while (freed) {
         struct cox__cl_left *left = freed;
         freed = left->next;
-        release_left(left);
+        release_left(backend, left);
     }
 }
 
@@ -205,6 +220,7 @@ void cox__cl_forget_left(struct cox__cl_backend *backend)
     while (backend->left) {
         struct cox__cl_left *left = backend->left;
         backend->left = left->next;
+        cox__give_up(left->mem);
         if (left->queue)
             cox__cl_queue_unref(left->queue); /* its unit has another one */
         free(left);
