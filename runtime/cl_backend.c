@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static void destroy(struct cox__backend *base)
 {
@@ -30,17 +29,10 @@ static void device_info(struct cox__backend *base, uint32_t index, struct cox_de
     *info = ((struct cox__cl_backend *)base)->devices[index].info;
 }
 
-uint64_t cox__cl_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static uint64_t now_ns(struct cox__backend *base)
 {
     (void)base;
-    return cox__cl_now_ns();
+    return cox__clock_ns();
 }
 
 static const struct cox__backend_ops ops = {

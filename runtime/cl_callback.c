@@ -121,7 +121,7 @@ static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *user)
         return;
     }
     uint64_t none = 0;
-    atomic_compare_exchange_strong(&callback->end_ns, &none, cox__cl_now_ns());
+    atomic_compare_exchange_strong(&callback->end_ns, &none, cox__clock_ns());
     all->post.post(all->post.ctx, atomic_load(&callback->job));
     if (!atomic_exchange(&callback->awaited, false))
         atomic_store(&all->distrusted, true);

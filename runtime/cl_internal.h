@@ -4,6 +4,7 @@
 #define COX_RUNTIME_CL_INTERNAL_H
 
 #include "cl_backend.h"
+#include "clock.h"
 #include "pages.h"
 #include "pipeline.h"
 
@@ -124,9 +125,6 @@ void cox__cl_drop_contexts(struct cox__cl_backend *backend);
  * Errors: COX_E_BUILD, COX_E_NOMEM, … */
 cox_status cox__cl_build(struct cox__cl_backend *backend, uint32_t device, cl_context context, const char *source,
                          const char *options, cl_program *out);
-
-/* cl_backend.c */
-uint64_t cox__cl_now_ns(void);
 
 /* ---- cl_queue.c ---- */
 

@@ -28,7 +28,7 @@ struct cox__cl_left {
 
 cl_int cox__cl_drain(cl_command_queue queue, struct cox__cl_queue *of, uint64_t patience_ns)
 {
-    const uint64_t until = cox__cl_now_ns() + patience_ns;
+    const uint64_t until = cox__clock_ns() + patience_ns;
     long pause_ns = 20000;
     cl_event event;
     cl_int code = clEnqueueMarkerWithWaitList(queue, 0, NULL, &event);
@@ -42,7 +42,7 @@ cl_int cox__cl_drain(cl_command_queue queue, struct cox__cl_queue *of, uint64_t 
             code = state;
             break;
         }
-        if (code == CL_SUCCESS && ((of && cox__cl_queue_state(of) == COX__CL_ABANDONED) || cox__cl_now_ns() >= until)) {
+        if (code == CL_SUCCESS && ((of && cox__cl_queue_state(of) == COX__CL_ABANDONED) || cox__clock_ns() >= until)) {
             cox__give_up(event); /* releasing it may block */
             return COX__CL_NOT_IN_TIME;
         }

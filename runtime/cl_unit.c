@@ -455,7 +455,7 @@ static void outwait(struct cox__unit *unit)
                 since_ns = 0;
                 continue;
             }
-            const uint64_t now = cox__cl_now_ns();
+            const uint64_t now = cox__clock_ns();
             since_ns = !silent ? 0 : since_ns ? since_ns : now;
             if (silent && now - since_ns > COX__CL_LITTLE_PATIENCE_NS)
                 break;
@@ -834,7 +834,7 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
     struct cox__unit *unit = job->unit;
     struct lane *lane = &unit->lanes[job->lane];
     job->failing = false;
-    lane->submit_ns = cox__cl_now_ns();
+    lane->submit_ns = cox__clock_ns();
     cox_status status = unit->staged ? submit_staged(unit, job, lane) : submit_direct(unit, job, lane);
     if (status == COX_OK) {
         lane->callback = cox__cl_callback_arm(unit->backend, newest(lane), job, unit->device->info.name);
@@ -939,7 +939,7 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
         clear_lane(lane);
         return COX__JOB_FAILED;
     }
-    const uint64_t now = cox__cl_now_ns(), most_ns = now - lane->submit_ns;
+    const uint64_t now = cox__clock_ns(), most_ns = now - lane->submit_ns;
     job->end_ns = told_ns ? told_ns : now;
     job->kernel_ns = profile(lane, EVENT_KERNEL, most_ns);
     job->copy_in_ns = unit->staged ? profile(lane, EVENT_COPY_IN, most_ns) : 0;

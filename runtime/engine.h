@@ -74,8 +74,6 @@ struct cox_buffer {
 /* Those of the split, what is done again of them, what is checked of them. */
 enum { COX__SLOT_BANDS_MAX = 4 * COX_BANDS_MAX };
 
-enum { COX__NO_BAND = UINT32_MAX };
-
 enum cox__band_state { COX__BAND_PENDING, COX__BAND_RUNNING, COX__BAND_DONE, COX__BAND_FAILED };
 
 struct cox__band_run {

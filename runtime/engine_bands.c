@@ -32,7 +32,7 @@ static bool add_band(struct cox__slot *slot, uint32_t unit, uint32_t first_row, 
     struct cox__band_run *band = &slot->bands[index];
     slot->reports[index] = (struct cox_band_report){
         .device = unit, .first_row = first_row, .rows = rows, .attempt = attempt, .status = COX_OK};
-    *band = (struct cox__band_run){.state = COX__BAND_PENDING, .origin = COX__NO_BAND, .partials = band->partials};
+    *band = (struct cox__band_run){.state = COX__BAND_PENDING, .partials = band->partials};
     slot->at_work[unit]++;
     slot->served |= UINT32_C(1) << unit;
     slot->unfinished++;
@@ -66,6 +66,12 @@ uint32_t cox__engine_best_unit(const struct cox_session *session, uint32_t excep
     return best;
 }
 
+uint32_t cox__engine_heir(const struct cox_session *session, uint32_t unit)
+{
+    const uint32_t best = cox__engine_best_unit(session, 0);
+    return best == session->unit_count && !session->dead ? unit : best;
+}
+
 void cox__band_drop(struct cox__slot *slot, uint32_t band, cox_status status)
 {
     slot->bands[band].state = COX__BAND_FAILED;
@@ -90,17 +96,14 @@ void cox__band_fail(struct cox_session *session, struct cox__slot *slot, uint32_
     }
     if (slot->bands[band].stand_ins) /* its rows are on their way */
         return;
-    uint32_t unit = cox__engine_best_unit(session, 0);
-    bool waits = unit == session->unit_count && !session->dead;
-    if (waits) /* for the first device that comes back */
-        unit = report.device;
+    const uint32_t unit = cox__engine_heir(session, report.device);
     if (unit == session->unit_count || (ran && session->pipeline.in_place) ||
         !cox__slot_add(session, slot, unit, report.first_row, report.rows, report.attempt + 1)) {
         slot->status = COX_E_DEVICE_LOST;
         return;
     }
     slot->reason = COX_REASON_RERUN;
-    if (!waits)
+    if (session->units[unit].usable) /* else it waits for the first device that comes back */
         cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: rows %u..%u go from %s to %s",
                  (unsigned long long)slot->index, report.first_row, report.first_row + report.rows - 1,
                  session->units[report.device].info.name, session->units[unit].info.name);

@@ -5,11 +5,11 @@
  * tried again there as well: a new unit on a context of its own. That must do some rows of a frame on the spare buffers before
  * it gets rows that count, where such can be had.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "clock.h"
 #include "engine_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* A lost device is tried again after this, then after ever longer. */
 #define PAUSE_FIRST_NS 50000000ull
@@ -162,7 +162,8 @@ static void add_haunt(struct cox_runtime *runtime, struct cox__mem *mem)
     atomic_fetch_add(&runtime->wild, 1);
 }
 
-void cox__wreck_abandon(struct cox_session *session, struct cox__wreck *wreck)
+/* Nothing is expected of the wreck's lanes any more. */
+static void abandon(struct cox_session *session, struct cox__wreck *wreck)
 {
     struct cox__backend *backend = session->runtime->backend;
     backend->ops->unit_abandon(backend, wreck->unit);
@@ -205,7 +206,7 @@ static bool see_to_wreck(struct cox_session *session, struct cox__wreck *wreck, 
         *next = lane->give_up_ns < *next ? lane->give_up_ns : *next;
     }
     if (over)
-        cox__wreck_abandon(session, wreck);
+        abandon(session, wreck);
     if ((over || !busy) && !wreck->sent)
         wreck->sent = cox__warden_run(session->runtime->warden, bury, wreck);
     return over;
@@ -404,19 +405,12 @@ static bool is_quiet(const struct cox_session *session)
     return quiet;
 }
 
-static uint64_t real_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 bool cox__engine_close(struct cox_session *session)
 {
     struct cox_runtime *runtime = session->runtime;
     const struct timespec pause = {.tv_nsec = 1000000};
     /* Stragglers are given up in time; what is waited for beyond that is the warden. */
-    const uint64_t end_ns = later(later(real_ns(), session->give_up_ns), 1000000000u);
+    const uint64_t end_ns = later(later(cox__clock_ns(), session->give_up_ns), 1000000000u);
     for (;;) {
         pthread_mutex_lock(&runtime->engine_lock);
         session->closing = true;
@@ -424,7 +418,7 @@ bool cox__engine_close(struct cox_session *session)
         pthread_mutex_unlock(&runtime->engine_lock);
         if (quiet)
             return true;
-        if (!stragglers && real_ns() > end_ns)
+        if (!stragglers && cox__clock_ns() > end_ns)
             return false;
         cox__loop_wake(runtime->loop);
         nanosleep(&pause, NULL);

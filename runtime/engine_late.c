@@ -184,17 +184,16 @@ void cox__straggler_spoils(struct cox_session *session, const struct cox__lane *
 {
     for (uint32_t i = 0; i < session->order_count; i++) {
         struct cox__slot *slot = cox__engine_frame(session, i);
-        const uint32_t unit = cox__engine_best_unit(session, 0);
+        const uint32_t unit = cox__engine_heir(session, lane->unit);
         if (lane->on_spare || lane->job.slot != slot || lane->frame != slot->index || slot->status)
             continue;
         for (uint32_t b = 0; b < slot->band_count; b++)
-            if (slot->bands[b].spare && !slot->bands[b].check && slot->bands[b].origin == lane->job.band &&
-                slot->bands[b].state == COX__BAND_DONE) {
+            if (cox__is_stand_in(&slot->bands[b], lane->job.band) && slot->bands[b].state == COX__BAND_DONE) {
                 slot->bands[b].state = COX__BAND_FAILED;
                 slot->reports[b].status = COX_E_DEVICE_LOST;
             }
-        if (!cox__slot_add(session, slot, unit < session->unit_count ? unit : lane->unit, lane->job.first_row,
-                           lane->job.rows, slot->reports[lane->job.band].attempt + 2))
+        if (unit == session->unit_count || !cox__slot_add(session, slot, unit, lane->job.first_row, lane->job.rows,
+                                                          slot->reports[lane->job.band].attempt + 2))
             slot->status = COX_E_DEVICE_LOST;
     }
 }
@@ -411,7 +410,7 @@ void cox__late_beaten(struct cox_session *session, struct cox__slot *slot, uint3
 {
     struct cox__session_unit *unit = &session->units[slot->reports[band].device];
     for (uint32_t b = 0; b < slot->band_count; b++)
-        if (slot->bands[b].spare && !slot->bands[b].check && slot->bands[b].origin == band)
+        if (cox__is_stand_in(&slot->bands[b], band))
             forget_stand_in(session, slot, b);
     slot->bands[band].stand_ins = 0;
     unit->leeway = unit->leeway * LEEWAY_STEP < LEEWAY_MAX ? unit->leeway * LEEWAY_STEP : LEEWAY_MAX;
@@ -441,8 +440,7 @@ void cox__stand_in_done(struct cox_session *session, struct cox__slot *slot, uin
     if (--slot->bands[origin].stand_ins)
         return;
     for (uint32_t b = 0; b < slot->band_count; b++)
-        if (slot->bands[b].spare && !slot->bands[b].check && slot->bands[b].origin == origin &&
-            slot->bands[b].state == COX__BAND_DONE) {
+        if (cox__is_stand_in(&slot->bands[b], origin) && slot->bands[b].state == COX__BAND_DONE) {
             cox__spare_fetch(session, slot, slot->reports[b].first_row, slot->reports[b].rows);
             session->spare.users--;
         }
@@ -460,9 +458,7 @@ void cox__spare_band_failed(struct cox_session *session, struct cox__slot *slot,
         return;
     }
     slot->bands[origin].stand_ins--;
-    uint32_t unit = cox__engine_best_unit(session, 0);
-    if (unit == session->unit_count && !session->dead)
-        unit = report.device; /* it waits for the first that comes back */
+    const uint32_t unit = cox__engine_heir(session, report.device);
     if (unit == session->unit_count ||
         !cox__spare_add(session, slot, unit, report.first_row, report.rows, origin, false))
         slot->status = COX_E_DEVICE_LOST;

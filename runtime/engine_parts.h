@@ -26,6 +26,9 @@ bool cox__slot_add(const struct cox_session *session, struct cox__slot *slot, ui
 /* The usable unit that should do the whole frame soonest, not one of `except` (a bit each); unit_count if there is none. */
 uint32_t cox__engine_best_unit(const struct cox_session *session, uint32_t except);
 
+/* Who does rows of a unit that does not: the best usable one, the same while one is waited for, or unit_count: nobody. */
+uint32_t cox__engine_heir(const struct cox_session *session, uint32_t unit);
+
 /* Whether the unit can take one more band. */
 bool cox__engine_has_lane(const struct cox_session *session, uint32_t unit);
 
@@ -103,6 +106,12 @@ void cox__spare_fetch(struct cox_session *session, const struct cox__slot *frame
 bool cox__spare_add(struct cox_session *session, struct cox__slot *frame, uint32_t unit, uint32_t first_row,
                     uint32_t rows, uint32_t origin, bool check);
 
+/* Whether a band counts instead of another one, or of a part of it, if that is late. */
+static inline bool cox__is_stand_in(const struct cox__band_run *band, uint32_t origin)
+{
+    return band->spare && !band->check && band->origin == origin;
+}
+
 /* SHA-256 of what a frame's pipeline wrote in these rows of `mems`, and of the partials if not NULL. */
 void cox__rows_digest(const struct cox_session *session, struct cox__mem *const *mems, const void *partials,
                       uint32_t first_row, uint32_t rows, unsigned char digest[32]);
@@ -170,9 +179,6 @@ void cox__unit_stall(struct cox_session *session, uint32_t unit);
 
 /* The unit is quarantined; it leaves a wreck. */
 void cox__unit_lose(struct cox_session *session, uint32_t unit, cox_status status);
-
-/* Nothing is expected of the wreck's lanes any more. */
-void cox__wreck_abandon(struct cox_session *session, struct cox__wreck *wreck);
 
 /* A unit made anew has shown that it works, or that it does not. */
 void cox__unit_proved(struct cox_session *session, uint32_t unit, cox_status status);

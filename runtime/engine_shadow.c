@@ -12,25 +12,29 @@
 /* Bytes that a proof touches, about: it is compared on the scheduler thread. */
 enum { PROOF_BYTES = 256 << 10 };
 
-static bool begin(struct cox_session *session, const struct cox__slot *frame, uint32_t unit, uint32_t first_row,
-                  uint32_t rows)
+/* Begin a shadow or a proof where that can be done now. */
+static void begin(struct cox_session *session, const struct cox__slot *frame, uint32_t unit, uint32_t first_row,
+                  uint32_t rows, bool proof)
 {
     struct cox__shadow *shadow = &session->shadow;
     if (shadow->busy || session->closing || session->pipeline.in_place || !cox__engine_has_lane(session, unit))
-        return false;
+        return;
     if (!shadow->slot && !(shadow->slot = calloc(1, sizeof *shadow->slot)))
-        return false;
+        return;
     struct cox__slot *slot = shadow->slot;
-    if (session->spare.users || !cox__spare_take(session, slot))
-        return false;
     slot->index = frame->index;
-    session->spare.frame = frame->index;
+    if (session->spare.users || !cox__spare_take(session, slot))
+        return;
     slot->submit_ns = frame->submit_ns;
     memcpy(slot->params, frame->params, session->pipeline.params_bytes);
     cox__spare_fill(session, frame, first_row, rows);
     session->spare.users++;
     shadow->busy = true;
     shadow->unit = unit;
+    shadow->proof = proof;
+    shadow->compare = proof && session->verify > 0;
+    if (shadow->compare)
+        cox__rows_digest(session, frame->mems, NULL, first_row, rows, shadow->digest);
     pthread_mutex_lock(&session->lock);
     session->under_way++;
     pthread_mutex_unlock(&session->lock);
@@ -39,7 +43,6 @@ static bool begin(struct cox_session *session, const struct cox__slot *frame, ui
     if (!cox__slot_add(session, slot, unit, first_row, rows, 0))
         slot->status = COX_E_DEVICE_MEMORY;
     cox__slot_submit(session, slot, 0);
-    return true;
 }
 
 void cox__shadow_begin(struct cox_session *session, struct cox__slot *frame, uint32_t held)
@@ -51,8 +54,7 @@ void cox__shadow_begin(struct cox_session *session, struct cox__slot *frame, uin
     if (frame->status || !unit->usable || unit->blocks_in_submit || held >> wish.device & 1)
         return;
     const uint32_t rows = wish.rows < unit->max_rows ? wish.rows : unit->max_rows;
-    session->shadow.proof = session->shadow.proof && session->shadow.busy;
-    begin(session, frame, wish.device, wish.first_row, rows);
+    begin(session, frame, wish.device, wish.first_row, rows, false);
 }
 
 /* Rows of a proof: few, and as few as one band of the unit may have. */
@@ -71,19 +73,10 @@ static uint32_t proof_rows(const struct cox_session *session, const struct cox__
 
 void cox__shadow_prove(struct cox_session *session, struct cox__slot *frame)
 {
-    struct cox__shadow *shadow = &session->shadow;
     for (uint32_t u = 0; u < session->unit_count; u++) {
         const struct cox__session_unit *unit = &session->units[u];
-        if (!unit->proving || unit->blocks_in_submit || shadow->busy)
-            continue;
-        const uint32_t rows = proof_rows(session, unit);
-        const bool was = shadow->proof;
-        shadow->proof = true;
-        shadow->compare = session->verify > 0;
-        if (shadow->compare)
-            cox__rows_digest(session, frame->mems, NULL, 0, rows, shadow->digest);
-        if (!begin(session, frame, u, 0, rows))
-            shadow->proof = was;
+        if (unit->proving && !unit->blocks_in_submit)
+            begin(session, frame, u, 0, proof_rows(session, unit), true);
     }
 }
 
@@ -94,7 +87,7 @@ bool cox__shadow_end(struct cox_session *session)
         return false;
     struct cox__slot *slot = shadow->slot;
     unsigned char digest[32];
-    if (slot->status == COX_OK && shadow->proof && shadow->compare) {
+    if (slot->status == COX_OK && shadow->compare) {
         cox__rows_digest(session, session->spare.mems, NULL, slot->reports[0].first_row, slot->reports[0].rows, digest);
         if (memcmp(digest, shadow->digest, sizeof digest) != 0)
             slot->status = COX_E_MISMATCH;
@@ -102,10 +95,8 @@ bool cox__shadow_end(struct cox_session *session)
     cox__slot_report(session, slot);
     shadow->busy = false;
     session->spare.users--;
-    if (shadow->proof) {
-        shadow->proof = false;
+    if (shadow->proof)
         cox__unit_proved(session, shadow->unit, slot->status);
-    }
     pthread_mutex_lock(&session->lock);
     session->under_way--;
     pthread_cond_broadcast(&session->delivered);

@@ -13,6 +13,7 @@
 #define _GNU_SOURCE /* pthread_setname_np */
 #endif
 #include "warden.h"
+#include "clock.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -52,13 +53,6 @@ struct cox__warden {
     bool given_up;    /* nobody is left to join them */
 };
 
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void wait_until(struct cox__warden *warden, uint64_t ns)
 {
     const struct timespec when = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
@@ -88,7 +82,7 @@ static uint64_t begins_ns(const struct cox__warden *warden)
     for (const struct worker *worker = warden->workers; worker; worker = worker->next)
         if (worker->busy && worker->since_ns + STUCK_NS > when)
             when = worker->since_ns + STUCK_NS;
-    return when > clock_ns() ? when : 0;
+    return when > cox__clock_ns() ? when : 0;
 }
 
 /* The next task, taken off the queue, once it may begin; NULL if the calling worker is of no more use. Lock held. */
@@ -134,7 +128,7 @@ static void *work(void *arg)
     while ((task = next_task(warden))) {
         warden->waiting--;
         worker->busy = true;
-        worker->since_ns = clock_ns();
+        worker->since_ns = cox__clock_ns();
         if (warden->first && !warden->waiting)
             (void)add_worker(warden); /* else the next waits for whoever comes back first */
         pthread_cond_broadcast(&warden->moved);
@@ -278,11 +272,11 @@ bool cox__warden_destroy(struct cox__warden **address, uint64_t patience_ns)
     *address = NULL;
     if (!warden)
         return true;
-    const uint64_t now = clock_ns(), until = patience_ns < UINT64_MAX - now ? now + patience_ns : UINT64_MAX;
+    const uint64_t now = cox__clock_ns(), until = patience_ns < UINT64_MAX - now ? now + patience_ns : UINT64_MAX;
     pthread_mutex_lock(&warden->lock);
     warden->stop = true;
     pthread_cond_broadcast(&warden->moved);
-    while ((warden->first || any_busy(warden)) && clock_ns() < until)
+    while ((warden->first || any_busy(warden)) && cox__clock_ns() < until)
         wait_until(warden, until);
     const bool stuck = warden->first || any_busy(warden);
     if (!stuck)
