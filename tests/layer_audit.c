@@ -24,6 +24,7 @@
 #include <CL/cl_layer.h>
 
 #include "audit.h"
+#include "layer_info.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -1741,25 +1742,7 @@ __attribute__((destructor)) static void report_at_exit(void)
 
 EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info info, size_t bytes, void *value, size_t *got)
 {
-    static const char name[] = "coxswain audit";
-    static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-    const void *data;
-    size_t size;
-    if (info == CL_LAYER_API_VERSION) {
-        data = &version;
-        size = sizeof version;
-    } else if (info == CL_LAYER_NAME) {
-        data = name;
-        size = sizeof name;
-    } else
-        return CL_INVALID_VALUE;
-    if (value && bytes < size)
-        return CL_INVALID_VALUE;
-    if (value)
-        memcpy(value, data, size);
-    if (got)
-        *got = size;
-    return CL_SUCCESS;
+    return layer_info("coxswain audit", info, bytes, value, got);
 }
 
 EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret,

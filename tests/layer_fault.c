@@ -18,6 +18,7 @@
 #include <CL/cl_layer.h>
 
 #include "fault_plan.h"
+#include "layer_info.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -1310,18 +1311,6 @@ static cl_command_type type_of(int call)
     }
 }
 
-/* Answer a query with `data`. */
-static cl_int answer(const void *data, size_t size, size_t bytes, void *value, size_t *got)
-{
-    if (value && bytes < size)
-        return CL_INVALID_VALUE;
-    if (value)
-        memcpy(value, data, size);
-    if (got)
-        *got = size;
-    return CL_SUCCESS;
-}
-
 static cl_int CL_API_CALL fault_clGetEventInfo(cl_event event, cl_event_info info, size_t bytes, void *value,
                                                size_t *got)
 {
@@ -1333,7 +1322,7 @@ static cl_int CL_API_CALL fault_clGetEventInfo(cl_event event, cl_event_info inf
         return next.clGetEventInfo(event, info, bytes, value, got);
     if (info == CL_EVENT_COMMAND_TYPE) {
         cl_command_type type = type_of(command->call);
-        code = answer(&type, sizeof type, bytes, value, got);
+        code = layer_answer(&type, sizeof type, bytes, value, got);
     } else if (info != CL_EVENT_COMMAND_EXECUTION_STATUS) {
         code = next.clGetEventInfo(event, info, bytes, value, got);
     } else if (command->faults.by[FAULT_KIND_STATUS_QUERY]) {
@@ -1344,7 +1333,7 @@ static cl_int CL_API_CALL fault_clGetEventInfo(cl_event event, cl_event_info inf
         code = line->plan.code;
     } else {
         cl_int status = visible_status(event);
-        code = answer(&status, sizeof status, bytes, value, got);
+        code = layer_answer(&status, sizeof status, bytes, value, got);
     }
     put_command(command);
     return code;
@@ -1389,7 +1378,7 @@ static cl_int CL_API_CALL fault_clGetEventProfilingInfo(cl_event event, cl_profi
         command->profile_told = true;
     }
     put_command(command);
-    return code ? code : answer(&time, sizeof time, bytes, value, got);
+    return code ? code : layer_answer(&time, sizeof time, bytes, value, got);
 }
 
 /* --- Callbacks ---------------------------------------------------------------------------------------------------- */
@@ -2278,13 +2267,7 @@ __attribute__((destructor)) static void report_at_exit(void)
 
 EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info info, size_t bytes, void *value, size_t *got)
 {
-    static const char name[] = "coxswain fault";
-    static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-    if (info == CL_LAYER_API_VERSION)
-        return answer(&version, sizeof version, bytes, value, got);
-    if (info == CL_LAYER_NAME)
-        return answer(name, sizeof name, bytes, value, got);
-    return CL_INVALID_VALUE;
+    return layer_info("coxswain fault", info, bytes, value, got);
 }
 
 EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret,

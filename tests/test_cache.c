@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "cache.h"
+#include "scratch.h"
 #include "sha256.h"
 
 #include <criterion/criterion.h>
@@ -48,12 +49,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    pid_t child = fork();
-    if (child == 0) {
-        execlp("rm", "rm", "-rf", base, (char *)NULL);
-        _exit(127);
-    }
-    waitpid(child, NULL, 0);
+    scratch_remove(base);
 }
 
 TestSuite(cache, .init = setup, .fini = teardown, .timeout = 60);

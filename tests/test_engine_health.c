@@ -1,7 +1,6 @@
 /* Devices that fail are put aside, tried again in the background, prove themselves on copies and come back.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "fake_scene.h"
-#include <criterion/criterion.h>
+#include "scene_trio.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,29 +8,11 @@
 
 TestSuite(engine_health, .timeout = 120);
 
-enum { THIRD = SCENE_ROWS / 3, LEARN = 20 };
-static const uint64_t ms = 1000000;
-
-/* A third of the frame takes each of them 3 ms. */
-static const struct fake_params trio = {
-    .device_count = 3,
-    .devices = {{.name = "alpha", .ns_per_row = 1e5},
-                {.name = "beta", .type = COX_DEVICE_GPU, .ns_per_row = 1e5},
-                {.name = "gamma", .type = COX_DEVICE_GPU, .mode = COX_MODE_STAGED, .ns_per_row = 1e5}},
-};
-
-#define END(scene)                                     \
-    do {                                               \
-        const char *verdict_ = scene_end(scene);       \
-        cr_assert_str_empty(verdict_, "%s", verdict_); \
-    } while (0)
-
 static void begin(struct scene *scene, const struct fake_params *devices, enum shape shape,
                   const struct cox_session_params *extra)
 {
     struct cox_session_params params = *extra;
-    rig_split_count = 0;
-    rig_add_split(3, (const uint32_t[][2]){{0, THIRD}, {1, THIRD}, {2, THIRD}});
+    in_thirds();
     params.custom_policy = &rig_policy;
     params.no_warmup = true;
     scene_begin(scene, devices, shape, 0, &params);

@@ -1,21 +1,10 @@
 /* Bands done twice on different devices and compared: who gives wrong bits is found, and the frame comes out right.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "fake_scene.h"
-#include <criterion/criterion.h>
+#include "scene_trio.h"
 #include <stdlib.h>
 #include <string.h>
 
 TestSuite(engine_verify, .timeout = 120);
-
-enum { THIRD = SCENE_ROWS / 3, LEARN = 20 };
-static const uint64_t ms = 1000000;
-
-static const struct fake_params trio = {
-    .device_count = 3,
-    .devices = {{.name = "alpha", .ns_per_row = 1e5},
-                {.name = "beta", .type = COX_DEVICE_GPU, .ns_per_row = 1e5},
-                {.name = "gamma", .type = COX_DEVICE_GPU, .mode = COX_MODE_STAGED, .ns_per_row = 1e5}},
-};
 
 static const struct fake_params pair = {
     .device_count = 2,
@@ -26,12 +15,6 @@ static const struct fake_params pair = {
 /* Shapes whose kernels write every byte of their rows. */
 static const enum shape whole[] = {SHAPE_MAP, SHAPE_HALO, SHAPE_TABLE, SHAPE_TWO};
 enum { WHOLE = sizeof whole / sizeof whole[0] };
-
-#define END(scene)                                     \
-    do {                                               \
-        const char *verdict_ = scene_end(scene);       \
-        cr_assert_str_empty(verdict_, "%s", verdict_); \
-    } while (0)
 
 static void begin(struct scene *scene, const struct fake_params *devices, enum shape shape, uint32_t in_flight,
                   double verify)
@@ -319,8 +302,7 @@ Test(engine_verify, bytes_that_no_kernel_writes_are_not_compared)
 Test(engine_verify, without_memory_for_copies_frames_go_on_unverified)
 {
     struct scene scene;
-    rig_split_count = 0;
-    rig_add_split(3, (const uint32_t[][2]){{0, THIRD}, {1, THIRD}, {2, THIRD}});
+    in_thirds();
     scene_begin(&scene, &trio, SHAPE_MAP, 0,
                 COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 3, .no_warmup = true, .verify = 1));
     fake_script(scene.fake, &(struct fake_fault){.kind = FAKE_MEM_FAILS, .count = UINT32_MAX, .status = COX_E_NOMEM});

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "fake_rig.h"
 #include "models.h"
+#include "scratch.h"
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -46,12 +47,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    pid_t child = fork();
-    if (child == 0) {
-        execlp("rm", "rm", "-rf", base, (char *)NULL);
-        _exit(127);
-    }
-    waitpid(child, NULL, 0);
+    scratch_remove(base);
 }
 
 TestSuite(models, .init = setup, .fini = teardown, .timeout = 120);

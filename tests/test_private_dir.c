@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "private_dir.h"
+#include "scratch.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { STRANGER = 12345 };
@@ -42,12 +42,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    pid_t child = fork();
-    if (child == 0) {
-        execlp("rm", "rm", "-rf", base, (char *)NULL);
-        _exit(127);
-    }
-    waitpid(child, NULL, 0);
+    scratch_remove(base);
 }
 
 TestSuite(private_dir, .init = setup, .fini = teardown, .timeout = 60);

@@ -1,0 +1,32 @@
+/* What OpenCL layers answer to queries.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_LAYER_INFO_H
+#define COX_TESTS_LAYER_INFO_H
+
+#include <CL/cl_layer.h>
+#include <string.h>
+
+/* Answer a query with `data`. */
+static inline cl_int layer_answer(const void *data, size_t size, size_t bytes, void *value, size_t *got)
+{
+    if (value && bytes < size)
+        return CL_INVALID_VALUE;
+    if (value)
+        memcpy(value, data, size);
+    if (got)
+        *got = size;
+    return CL_SUCCESS;
+}
+
+/* clGetLayerInfo of a layer of that name. */
+static inline cl_int layer_info(const char *name, cl_layer_info info, size_t bytes, void *value, size_t *got)
+{
+    static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
+    if (info == CL_LAYER_API_VERSION)
+        return layer_answer(&version, sizeof version, bytes, value, got);
+    if (info == CL_LAYER_NAME)
+        return layer_answer(name, strlen(name) + 1, bytes, value, got);
+    return CL_INVALID_VALUE;
+}
+
+#endif

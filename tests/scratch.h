@@ -1,0 +1,20 @@
+/* Folders that a test makes in /tmp and removes.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_SCRATCH_H
+#define COX_TESTS_SCRATCH_H
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Remove a folder and all that is in it. */
+static inline void scratch_remove(const char *folder)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        execlp("rm", "rm", "-rf", folder, (char *)NULL);
+        _exit(127);
+    }
+    waitpid(child, NULL, 0);
+}
+
+#endif
