@@ -106,7 +106,7 @@ bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *
     out->kind = (enum lab_disturb_kind)kind;
     if (strlen(text) >= sizeof out->text)
         return refuse(why, why_bytes, "'%.80s...' is too long", text);
-    strcpy(out->text, text);
+    memcpy(out->text, text, strlen(text) + 1);
     const char *end = at ? read_whole(at + 1, INT32_MAX, &out->first_frame) : NULL;
     if (end && *end == ':')
         end = read_whole(end + 1, INT32_MAX, &out->end_frame);

@@ -67,7 +67,7 @@ static int parse(int argc, char **argv, struct options *options)
             return LAB_USAGE;
         }
         if (option == 'o')
-            strcpy(options->output, optarg);
+            memcpy(options->output, optarg, strlen(optarg) + 1);
         else if (option != 'r' || !parse_run(options, optarg))
             return LAB_USAGE;
     }

@@ -241,7 +241,7 @@ static bool submit_band(struct cox_session *session, struct cox__slot *slot, uin
     job->rows = report->rows;
     memcpy(lane->mems, spare ? session->spare.mems : slot->mems, session->pipeline.binding_count * sizeof *lane->mems);
     memcpy(lane->params, slot->params, session->pipeline.params_bytes);
-    job->preserve = spare;
+    job->preserve = slot->bands[band].spare;
     job->failing = false;
     job->kernel_ns = job->copy_in_ns = job->copy_out_ns = 0;
     atomic_store(&job->end_ns, 0);

@@ -331,7 +331,7 @@ static bool stand_in(struct cox_session *session, struct cox__slot *slot, struct
     }
     if (!cox__spare_take(session, slot))
         return false;
-    cox__spare_fill(session, slot, report.first_row, report.rows);
+    cox__spare_fill(session, slot, report.first_row, report.rows, true);
     struct cox_split split = {0};
     const struct cox_sched_view view = {
         .rows = report.rows, .granule = session->pipeline.granule, .device_count = session->unit_count};

@@ -95,9 +95,10 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__slot *frame
 /* Make the spare buffers serve a slot. False: they serve another now, are being made, or cannot be had (spare.stage). */
 bool cox__spare_take(struct cox_session *session, const struct cox__slot *owner);
 
-/* Copy what a band over these rows reads from the frame's buffers, after cox__spare_take, and what is in its outputs: bytes that no
- * kernel writes come back with the rows. */
-void cox__spare_fill(struct cox_session *session, const struct cox__slot *frame, uint32_t first_row, uint32_t rows);
+/* Copy what a band over these rows reads from the frame's buffers, after cox__spare_take. With `outputs` also what is in the rows
+ * that it writes: where those rows come back, bytes that no kernel writes come back with them. */
+void cox__spare_fill(struct cox_session *session, const struct cox__slot *frame, uint32_t first_row, uint32_t rows,
+                     bool outputs);
 
 /* Copy what was written in these rows into the frame's buffers. */
 void cox__spare_fetch(struct cox_session *session, const struct cox__slot *frame, uint32_t first_row, uint32_t rows);

@@ -27,7 +27,8 @@ static void begin(struct cox_session *session, const struct cox__slot *frame, ui
         return;
     slot->submit_ns = frame->submit_ns;
     memcpy(slot->params, frame->params, session->pipeline.params_bytes);
-    cox__spare_fill(session, frame, first_row, rows);
+    /* Devices are writing the rows of a frame that a shadow runs beside, and a proof is compared at most. */
+    cox__spare_fill(session, frame, first_row, rows, proof);
     session->spare.users++;
     shadow->busy = true;
     shadow->unit = unit;

@@ -91,12 +91,14 @@ static char *data_of(const struct cox_session *session, struct cox__mem *mem, si
     return (char *)session->runtime->backend->ops->mem_data(mem) + offset;
 }
 
-void cox__spare_fill(struct cox_session *session, const struct cox__slot *frame, uint32_t first_row, uint32_t rows)
+void cox__spare_fill(struct cox_session *session, const struct cox__slot *frame, uint32_t first_row, uint32_t rows,
+                     bool outputs)
 {
     struct cox__spare *spare = &session->spare;
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         const struct cox_binding *binding = &session->pipeline.bindings[i];
-        if (binding->contract == COX_REDUCE || (binding->contract == COX_WHOLE && spare->whole))
+        if (binding->contract == COX_REDUCE || (binding->contract == COX_WHOLE && spare->whole) ||
+            (written_by_rows(binding) && !outputs))
             continue;
         size_t offset, bytes = part_of(session, i, first_row, rows, &offset);
         memcpy(data_of(session, spare->mems[i], offset), data_of(session, frame->mems[i], offset), bytes);

@@ -61,7 +61,7 @@ bool cox__verify_frame(struct cox_session *session, struct cox__slot *slot)
             session->verify_refused = true;
             continue;
         }
-        cox__spare_fill(session, slot, report.first_row, report.rows);
+        cox__spare_fill(session, slot, report.first_row, report.rows, true);
         if (!cox__spare_add(session, slot, unit, report.first_row, report.rows, b, true))
             break;
     }
