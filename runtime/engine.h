@@ -183,7 +183,8 @@ struct cox__wreck {
     struct cox_session *session;
     struct cox__unit *unit;
     struct cox__lane *lanes;
-    bool sent; /* to the warden */
+    uint64_t room_ns; /* until then its device is not tried again beside it */
+    bool sent;        /* to the warden */
     atomic_bool buried;
 };
 

@@ -14,6 +14,8 @@
 /* A lost device is tried again after this, then after ever longer. */
 #define PAUSE_FIRST_NS 50000000ull
 #define PAUSE_MAX_NS 30000000000ull
+/* For so long it is not tried beside its wreck. */
+#define ROOM_NS 500000000ull
 /* One that has done well for so many times its pause is as good as new. */
 #define FORGET_TIMES 20
 
@@ -80,6 +82,7 @@ static void leave_wreck(struct cox_session *session, uint32_t unit, cox_status s
     wreck->session = session;
     wreck->unit = of->unit;
     wreck->lanes = of->lanes;
+    wreck->room_ns = later(cox__engine_now(session), ROOM_NS);
     wreck->next = session->wrecks;
     session->wrecks = wreck;
     of->remains = NULL;
@@ -313,6 +316,19 @@ static bool needs_no_proof(const struct cox_session *session, const struct cox__
            of->blocks_in_submit || !cox__engine_any_usable(session);
 }
 
+/* When to try a device again. Not before its wreck is gone, if that does not take too long: drivers keep much for each
+ * context, and the process stays as large as it was with both. */
+static uint64_t probe_due_ns(const struct cox_session *session, uint32_t unit)
+{
+    uint64_t due_ns = session->units[unit].probe_ns;
+    if (!cox__engine_any_usable(session))
+        return due_ns;
+    for (const struct cox__wreck *wreck = session->wrecks; wreck; wreck = wreck->next)
+        if (wreck->lanes->unit == unit && wreck->room_ns > due_ns)
+            due_ns = wreck->room_ns;
+    return due_ns;
+}
+
 static bool see_to_unit(struct cox_session *session, uint32_t unit, uint64_t now, uint64_t *next)
 {
     struct cox__session_unit *of = &session->units[unit];
@@ -341,11 +357,12 @@ static bool see_to_unit(struct cox_session *session, uint32_t unit, uint64_t now
     }
     if (session->closing)
         return false;
-    if (now >= of->probe_ns)
+    const uint64_t due_ns = probe_due_ns(session, unit);
+    if (now >= due_ns)
         return begin_probe(session, of);
     /* On a virtual clock an idle session would go on for ever. */
-    if ((session->order_count || !session->runtime->backend->ops->advance) && of->probe_ns < *next)
-        *next = of->probe_ns;
+    if ((session->order_count || !session->runtime->backend->ops->advance) && due_ns < *next)
+        *next = due_ns;
     return false;
 }
 

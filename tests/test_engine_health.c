@@ -88,6 +88,27 @@ Test(engine_health, a_device_that_fails_is_tried_again_proves_itself_on_copies_a
             }
 }
 
+Test(engine_health, a_device_is_not_tried_beside_its_wreck_unless_that_takes_long)
+{
+    for (uint32_t device = 0; device < 3; device++)
+        for (uint64_t late_ns = 200 * ms; late_ns <= 5000 * ms; late_ns *= 25) {
+            struct scene scene;
+            begin(&scene, &trio, SHAPE_MAP, COX_SESSION_PARAMS(.in_flight = 2, .give_up_ns = 20000 * ms));
+            const uint64_t began_ns = fake_now(scene.fake);
+            script(&scene, FAKE_FAILS_LATE, device, late_ns);
+            scene_play(&scene, 2000);
+            cr_assert_eq(scene_failed(&scene, 0, LEARN + 2000), 0);
+            uint64_t created_ns = 0, destroyed_ns = 0;
+            cr_assert_eq(steps(&scene, FAKE_STEP_CREATE, device, &created_ns), 1, "%s", rig_log(scene.rig));
+            cr_assert_eq(steps(&scene, FAKE_STEP_DESTROY, device, &destroyed_ns), 1);
+            cr_assert_geq(destroyed_ns, began_ns + late_ns);
+            cr_assert_eq(created_ns >= destroyed_ns, late_ns == 200 * ms);
+            cr_assert_lt(created_ns, began_ns + 700 * ms);
+            cr_assert_eq(scene_device(&scene, device).returned, 1);
+            END(&scene);
+        }
+}
+
 Test(engine_health, the_log_says_who_is_lost_and_who_is_back)
 {
     struct scene scene;
