@@ -46,6 +46,7 @@ static const struct cox__backend_ops ops = {
     .mem_info = cox__cl_mem_info,
     .unit_create = cox__cl_unit_create,
     .unit_destroy = cox__cl_unit_destroy,
+    .unit_seize = cox__cl_unit_seize,
     .unit_abandon = cox__cl_unit_abandon,
     .job_submit = cox__cl_job_submit,
     .unit_flush = cox__cl_unit_flush,

@@ -209,6 +209,7 @@ cl_int cox__cl_object_map(struct cox__cl_object *object, cl_event *event);
 cox_status cox__cl_unit_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,
                                uint32_t lanes, bool fresh, struct cox__unit **out, uint32_t *max_rows);
 void cox__cl_unit_destroy(struct cox__backend *base, struct cox__unit *unit);
+void cox__cl_unit_seize(struct cox__backend *base, struct cox__unit *unit);
 void cox__cl_unit_abandon(struct cox__backend *base, struct cox__unit *unit);
 cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job);
 void cox__cl_unit_flush(struct cox__backend *base, struct cox__unit *unit);

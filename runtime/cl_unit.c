@@ -64,7 +64,7 @@ struct cox__unit {
     bool own_context;
     bool staged;
     bool hangs;     /* it did not answer while it was made */
-    bool abandoned; /* by the engine */
+    bool abandoned; /* by the engine, which may have seized it before */
     uint32_t piece_rows;
     uint32_t lane_count;
     uint32_t event_max;
@@ -514,14 +514,22 @@ static void forget_job(struct lane *lane)
         }
 }
 
+/* Touches nothing that a job_* function, in whose midst a thread is, looks at. */
+void cox__cl_unit_seize(struct cox__backend *base, struct cox__unit *unit)
+{
+    if (unit->abandoned)
+        return;
+    unit->abandoned = true;
+    atomic_store(&unit->device->lost, true);
+    cox__cl_hangs((struct cox__cl_backend *)base, unit->device_index, unit->shared);
+}
+
 /* The events stay: its destruction asks them. */
 void cox__cl_unit_abandon(struct cox__backend *base, struct cox__unit *unit)
 {
     for (uint32_t l = 0; l < unit->lane_count; l++)
         forget_job(&unit->lanes[l]);
-    unit->abandoned = true;
-    atomic_store(&unit->device->lost, true);
-    cox__cl_hangs((struct cox__cl_backend *)base, unit->device_index, unit->shared);
+    cox__cl_unit_seize(base, unit);
 }
 
 /* ---- commands of a band ---- */

@@ -180,22 +180,28 @@ static bool dispatch(struct cox_session *session)
     return progress || (session->any_blocks && dispatch_blocking(session));
 }
 
-bool cox__engine_take_jobs(struct cox_runtime *runtime)
+/* What is taken off a queue stays in the runtime until it is seen to: from asking a device a thread may not come back. */
+static bool see_to_posts(struct cox_runtime *runtime)
 {
-    struct cox__mpsc_node *node = cox__mpsc_take(&runtime->jobs);
-    bool any = node != NULL;
-    while (node) {
-        struct cox__mpsc_node *next = node->next;
+    const bool any = runtime->posts != NULL;
+    for (struct cox__mpsc_node *node; (node = runtime->posts);) {
         struct cox__lane *lane = CONTAINER_OF(CONTAINER_OF(node, struct cox__job, node), struct cox__lane, job);
         struct cox_session *session = lane->job.session;
+        runtime->posts = node->next;
         cox__mpsc_open(node);
-        if (lane->busy && !cox__lane_poll(session, lane, true)) { /* the post came before the event's status */
-            lane->near = true;
-            lane->poll_ns = cox__engine_now(session) + ASK_STEP_NS;
-        }
-        node = next;
+        if (!cox__lane_asked(lane) || cox__lane_poll(session, lane, true))
+            continue;
+        lane->near = true; /* the post came before the event's status */
+        lane->poll_ns = cox__engine_now(session) + ASK_STEP_NS;
     }
     return any;
+}
+
+bool cox__engine_take_jobs(struct cox_runtime *runtime)
+{
+    const bool left = see_to_posts(runtime);
+    runtime->posts = cox__mpsc_take(&runtime->jobs);
+    return see_to_posts(runtime) || left;
 }
 
 static void take_request(struct cox_runtime *runtime, struct cox__request *request)
@@ -211,8 +217,6 @@ static void take_request(struct cox_runtime *runtime, struct cox__request *reque
         }
         return;
     }
-    /* A late callback may have posted a band of the session since jobs were taken last: afterwards it is freed memory. */
-    cox__engine_take_jobs(runtime);
     struct cox_session **link = &runtime->active;
     while (*link && *link != session)
         link = &(*link)->next_active;
@@ -224,17 +228,26 @@ static void take_request(struct cox_runtime *runtime, struct cox__request *reque
     pthread_mutex_unlock(&session->lock); /* the session may be gone from here on */
 }
 
-static bool take_requests(struct cox_runtime *runtime)
+static bool see_to_arrivals(struct cox_runtime *runtime)
 {
-    struct cox__mpsc_node *node = cox__mpsc_take(&runtime->requests);
-    bool any = node != NULL;
-    while (node) {
-        struct cox__mpsc_node *next = node->next;
+    const bool any = runtime->arrivals != NULL;
+    for (struct cox__mpsc_node *node; (node = runtime->arrivals);) {
+        struct cox__request *request = CONTAINER_OF(node, struct cox__request, node);
+        /* A late callback may have posted a band of a session since jobs were taken last: afterwards it is freed memory. */
+        if (!request->slot)
+            cox__engine_take_jobs(runtime);
+        runtime->arrivals = node->next;
         cox__mpsc_open(node);
-        take_request(runtime, CONTAINER_OF(node, struct cox__request, node));
-        node = next;
+        take_request(runtime, request);
     }
     return any;
+}
+
+static bool take_requests(struct cox_runtime *runtime)
+{
+    const bool left = see_to_arrivals(runtime);
+    runtime->arrivals = cox__mpsc_take(&runtime->requests);
+    return see_to_arrivals(runtime) || left;
 }
 
 /* When something is to be done about a busy lane. */
@@ -248,7 +261,7 @@ static void earliest(struct cox_session *session, struct cox__lane *lane, void *
 {
     uint64_t *next = ctx;
     (void)session;
-    if (lane_next(lane) < *next)
+    if (cox__lane_asked(lane) && lane_next(lane) < *next)
         *next = lane_next(lane);
 }
 
@@ -270,6 +283,8 @@ static void ask_lane(struct cox_session *session, struct cox__lane *lane, void *
 {
     struct asking *asking = ctx;
     uint64_t now = cox__engine_now(session);
+    if (!cox__lane_asked(lane))
+        return;
     if (lane_next(lane) <= now) { /* asked before it is called late: this thread may have been late itself */
         if (cox__lane_poll(session, lane, false)) {
             asking->progress = true;
@@ -305,10 +320,20 @@ static bool is_idle(const struct cox_runtime *runtime)
     return idle;
 }
 
+/* Somebody was kept inside a call, perhaps with devices still to be flushed: nobody is asked anything before they are. */
+static void resume(struct cox_runtime *runtime)
+{
+    for (struct cox_session *session = runtime->active; session; session = session->next_active)
+        cox__units_flush(session);
+    runtime->interrupted = false;
+}
+
 /* Everything that can be done now. Returns when something else is due, UINT64_MAX if nothing is. */
 static uint64_t move_on(struct cox_runtime *runtime)
 {
     struct cox__backend *backend = runtime->backend;
+    if (runtime->interrupted)
+        resume(runtime);
     for (;;) {
         uint64_t health_due = UINT64_MAX;
         bool progress = cox__engine_take_jobs(runtime);
@@ -336,11 +361,17 @@ static uint64_t move_on(struct cox_runtime *runtime)
     }
 }
 
-uint64_t cox__engine_step(void *ctx)
+struct step {
+    struct cox_runtime *runtime;
+    uint64_t due;
+    uint64_t now;
+};
+
+static void take_step(void *ctx)
 {
-    struct cox_runtime *runtime = ctx;
+    struct step *step = ctx;
+    struct cox_runtime *runtime = step->runtime;
     struct cox__backend *backend = runtime->backend;
-    pthread_mutex_lock(&runtime->engine_lock);
     uint64_t due = move_on(runtime);
     uint64_t now = backend->ops->now_ns(backend);
     /* While frames come one after the other, a timer is always set: cox__engine_help need not wake anybody to set one. */
@@ -348,16 +379,32 @@ uint64_t cox__engine_step(void *ctx)
         now - runtime->active_ns < POLL_FIRST_NS)
         due = now + STREAM_STEP_NS;
     atomic_store(&runtime->next_step_ns, due);
-    pthread_mutex_unlock(&runtime->engine_lock);
-    return due == UINT64_MAX ? UINT64_MAX : due > now ? due - now : 0;
+    step->due = due;
+    step->now = now;
 }
 
-/* What a thread inside cox_session_run does for the scheduler thread, under `engine_lock`: all but the warm-up and the
- * application's callbacks. Returns whether the scheduler thread has to be woken for the rest, or for its timer. */
-static bool move_for(struct cox_runtime *runtime)
+uint64_t cox__engine_step(void *ctx)
 {
+    struct cox_runtime *runtime = ctx;
+    struct step step = {.runtime = runtime, .due = UINT64_MAX};
+    cox__guard_hold(runtime->guard, true, COX__ROLE_LOOP, take_step, &step);
+    return step.due == UINT64_MAX ? UINT64_MAX : step.due > step.now ? step.due - step.now : 0;
+}
+
+struct helping {
+    struct cox_runtime *runtime;
+    bool wake; /* the scheduler thread, for the rest or for its timer */
+};
+
+/* What a thread inside cox_session_run does for the scheduler thread: all but the warm-up and the application's callbacks. */
+static void take_part(void *ctx)
+{
+    struct helping *helping = ctx;
+    struct cox_runtime *runtime = helping->runtime;
     uint64_t due = UINT64_MAX;
     bool wake = false;
+    if (runtime->interrupted)
+        resume(runtime);
     cox__engine_take_jobs(runtime);
     take_requests(runtime);
     for (struct cox_session *session = runtime->active; session; session = session->next_active) {
@@ -376,17 +423,14 @@ static bool move_for(struct cox_runtime *runtime)
         cox__lanes_each(session, earliest, &due);
     }
     runtime->active_ns = runtime->backend->ops->now_ns(runtime->backend);
-    return wake || due < atomic_load(&runtime->next_step_ns);
+    helping->wake = wake || due < atomic_load(&runtime->next_step_ns);
 }
 
 void cox__engine_help(struct cox_runtime *runtime)
 {
-    bool wake = true;
-    if (pthread_mutex_trylock(&runtime->engine_lock) == 0) {
-        wake = move_for(runtime);
-        pthread_mutex_unlock(&runtime->engine_lock);
-    }
-    if (wake)
+    struct helping helping = {.runtime = runtime, .wake = true};
+    if (cox__guard_hold(runtime->guard, false, COX__ROLE_HELPER, take_part, &helping) != COX__GUARD_DONE ||
+        helping.wake)
         cox__loop_wake(runtime->loop);
 }
 
@@ -394,6 +438,7 @@ void cox__engine_help(struct cox_runtime *runtime)
  * order of these four sees what the other did, so no post is left without somebody to take it. */
 bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done)
 {
+    struct helping helping = {.runtime = runtime};
     if (atomic_exchange(&runtime->runner, true))
         return false;
     while (!atomic_load(done)) {
@@ -401,10 +446,9 @@ bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done)
             continue;
         if (atomic_load(done))
             break;
-        pthread_mutex_lock(&runtime->engine_lock);
-        bool wake = move_for(runtime);
-        pthread_mutex_unlock(&runtime->engine_lock);
-        if (wake)
+        if (cox__guard_hold(runtime->guard, true, COX__ROLE_RUNNER, take_part, &helping) == COX__GUARD_SEIZED)
+            return false; /* another thread may be the runner by now */
+        if (helping.wake)
             cox__loop_wake(runtime->loop);
     }
     atomic_store(&runtime->runner, false);

@@ -5,7 +5,7 @@
  *
  * Who may touch what. An application thread owns a slot from taking it (under `lock`) until it pushes the slot's request;
  * from then until the slot is put back (under `lock`) it is the engine's. `units`, the policy state, `order` and everything
- * below the line "engine only" is touched under the runtime's `engine_lock` alone while a frame is under way.
+ * below the line "engine only" is touched under the runtime's guard alone while a frame is under way.
  * `lock` guards what is above that line, and what cox_session_info reads. It is a leaf: no callback and no backend
  * call runs under it.
  *
@@ -25,6 +25,7 @@
 #define COX_RUNTIME_ENGINE_H
 
 #include "backend.h"
+#include "guard.h"
 #include "log.h"
 #include "loop.h"
 #include "pipeline.h"
@@ -50,7 +51,10 @@ struct cox_runtime {
 
     /* Held while the engine moves: by the scheduler thread for a step, by a thread inside cox_session_run for what it does
      * in its place. */
-    pthread_mutex_t engine_lock;
+    struct cox__guard *guard;
+    struct cox__mpsc_node *posts; /* jobs and requests that were taken off their queues and not seen to yet */
+    struct cox__mpsc_node *arrivals;
+    bool interrupted;           /* the guard was seized: units may not have been flushed */
     uint64_t active_ns;         /* when the last step did something */
     struct cox_session *active; /* sessions that have had a frame, linked by next_active */
     atomic_uint wild;           /* stragglers of all sessions, and haunts */
@@ -184,7 +188,11 @@ struct cox__wreck {
     struct cox__unit *unit;
     struct cox__lane *lanes;
     uint64_t room_ns; /* until then its device is not tried again beside it */
-    bool sent;        /* to the warden */
+    /* A thread is kept in a driver call about the unit, of which nothing may be asked meanwhile. */
+    struct cox__captive *captive;
+    bool unflushed;
+    bool given_up;
+    bool sent; /* to the warden */
     atomic_bool buried;
 };
 
@@ -196,6 +204,13 @@ struct cox__probe {
     uint32_t max_rows;
     cox_status status;
     atomic_bool done;
+};
+
+/* Who may hold the guard. */
+enum cox__role {
+    COX__ROLE_LOOP,   /* the scheduler thread */
+    COX__ROLE_HELPER, /* one inside cox_session_run, before it waits */
+    COX__ROLE_RUNNER  /* the one that takes the devices' posts while it waits */
 };
 
 /* How long a device's bands have been seen to take, as an affine function of their rows: exponential means. */
@@ -337,6 +352,10 @@ struct cox_session {
 /* One step of the scheduler thread over every session; the loop's `step`. */
 uint64_t cox__engine_step(void *runtime);
 
+/* A driver call about the unit does not return; the guard's `seized` and `after`. */
+void cox__engine_seized(void *runtime, void *session, void *unit, int role, struct cox__captive *captive);
+void cox__engine_seized_since(void *runtime);
+
 /* What the policy sees. Fills `devices` (COX_DEVICES_MAX) and points `view` to it. */
 void cox__engine_view(const struct cox_session *session, uint64_t frame, struct cox_sched_device *devices,
                       struct cox_sched_view *view);
@@ -377,8 +396,8 @@ bool cox__engine_request(struct cox_runtime *runtime, struct cox__request *reque
  * the scheduler thread. */
 void cox__engine_help(struct cox_runtime *runtime);
 
-/* Wait until `*done`, taking the devices' posts in the scheduler thread's place. False, at once, if another thread does so
- * already. Not from the scheduler thread. */
+/* Wait until `*done`, taking the devices' posts in the scheduler thread's place. False, before that, if another thread does so, or
+ * this one was kept by a driver for too long. Not from the scheduler thread. */
 bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done);
 
 /* Some thread's `*done` has been set. */

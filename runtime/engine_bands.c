@@ -252,6 +252,7 @@ static bool submit_band(struct cox_session *session, struct cox__slot *slot, uin
     lane->frame = slot->index;
     lane->submit_ns = report->submit_ns = cox__engine_now(session);
     slot->bands[band].state = COX__BAND_RUNNING;
+    cox__calls_of(session, report->device, unit->unit);
     cox_status status = backend->ops->job_submit(backend, job);
     if (status) {
         lane->busy = false;
@@ -277,14 +278,22 @@ static bool may_submit(struct cox_session *session, const struct cox__slot *slot
            (slot->bands[band].spare || !cox__rows_unsettled(session, slot, report->first_row, report->rows));
 }
 
-static void flush(struct cox_session *session)
+void cox__units_flush(struct cox_session *session)
 {
     struct cox__backend *backend = session->runtime->backend;
     for (uint32_t u = 0; u < session->unit_count; u++)
         if (session->units[u].unflushed) {
             session->units[u].unflushed = false;
+            cox__calls_of(session, u, session->units[u].unit);
             backend->ops->unit_flush(backend, session->units[u].unit);
             cox__lanes_plan(session, u);
+        }
+    for (struct cox__wreck *wreck = session->wrecks; wreck;
+         wreck = wreck->next) /* that shall end too, one way or the other */
+        if (wreck->unflushed && !wreck->captive && !wreck->given_up) {
+            wreck->unflushed = false;
+            cox__calls_of(session, wreck->lanes[0].unit, wreck->unit);
+            backend->ops->unit_flush(backend, wreck->unit);
         }
 }
 
@@ -294,7 +303,7 @@ bool cox__slot_submit(struct cox_session *session, struct cox__slot *slot, uint3
     for (uint32_t b = 0; b < slot->band_count; b++) /* band_count may grow on the way */
         if (may_submit(session, slot, b, held, false))
             progress |= submit_band(session, slot, b);
-    flush(session);
+    cox__units_flush(session);
     return progress;
 }
 
@@ -302,7 +311,7 @@ bool cox__slot_submit_blocking(struct cox_session *session, struct cox__slot *sl
 {
     for (uint32_t b = 0; b < slot->band_count; b++)
         if (may_submit(session, slot, b, held, true) && submit_band(session, slot, b)) {
-            flush(session);
+            cox__units_flush(session);
             return true;
         }
     return false;
@@ -381,6 +390,7 @@ static void band_done(struct cox_session *session, struct cox__lane *lane, bool 
 bool cox__lane_poll(struct cox_session *session, struct cox__lane *lane, bool posted)
 {
     struct cox__backend *backend = session->runtime->backend;
+    cox__calls_of(session, lane->unit, lane->job.unit);
     enum cox__job_state state = backend->ops->job_poll(backend, &lane->job);
     lane->polls += !posted;
     if (state == COX__JOB_RUNNING) {

@@ -70,8 +70,6 @@ static void leave_wreck(struct cox_session *session, uint32_t unit, cox_status s
     struct cox__session_unit *of = &session->units[unit];
     struct cox__wreck *wreck = of->remains;
     const uint64_t give_up_ns = later(cox__engine_now(session), session->give_up_ns);
-    if (of->unflushed) /* what it has been given shall end, one way or the other */
-        session->runtime->backend->ops->unit_flush(session->runtime->backend, of->unit);
     for (uint32_t l = 0; l < session->lane_count; l++) {
         of->lanes[l].wreck = wreck;
         of->lanes[l].distrusted = status == COX_E_MISMATCH;
@@ -83,6 +81,7 @@ static void leave_wreck(struct cox_session *session, uint32_t unit, cox_status s
     wreck->unit = of->unit;
     wreck->lanes = of->lanes;
     wreck->room_ns = later(cox__engine_now(session), ROOM_NS);
+    wreck->unflushed = of->unflushed;
     wreck->next = session->wrecks;
     session->wrecks = wreck;
     of->remains = NULL;
@@ -117,6 +116,58 @@ void cox__unit_lose(struct cox_session *session, uint32_t unit, cox_status statu
     cox__log(&session->runtime->log, COX_LOG_WARN, "%s leaves the session: %s; it is tried again in %llu ms",
              of->info.name, cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
     cox__bands_leave(session);
+}
+
+/* All that the unit was at is late: others stand in for it. */
+static void seize_wreck(struct cox_session *session, struct cox__wreck *wreck, struct cox__captive *captive)
+{
+    wreck->captive = captive;
+    wreck->unflushed = false;
+    for (uint32_t l = 0; l < session->lane_count; l++) {
+        struct cox__lane *lane = &wreck->lanes[l];
+        if (!lane->busy || lane->straggler)
+            continue;
+        lane->late = true;
+        if (lane->on_spare || ((const struct cox__slot *)lane->job.slot)->kind != COX__SLOT_FRAME)
+            cox__lane_leave(session, lane);
+    }
+}
+
+static void seize_unit(struct cox_session *session, void *unit, struct cox__captive *captive)
+{
+    uint32_t u = 0;
+    session->runtime->backend->ops->unit_seize(session->runtime->backend, unit);
+    while (u < session->unit_count && session->units[u].unit != unit)
+        u++;
+    if (u < session->unit_count) {
+        cox__log(&session->runtime->log, COX_LOG_WARN, "%s: a call of its driver does not return",
+                 session->units[u].info.name);
+        cox__unit_lose(session, u, COX_E_LATE);
+    }
+    struct cox__wreck *wreck = session->wrecks;
+    while (wreck->unit != unit)
+        wreck = wreck->next;
+    seize_wreck(session, wreck, captive);
+    session->trouble = true;
+}
+
+void cox__engine_seized(void *ctx, void *session, void *unit, int role, struct cox__captive *captive)
+{
+    const struct timespec pause = {.tv_nsec = 50000000};
+    struct cox_runtime *runtime = ctx;
+    seize_unit(session, unit, captive);
+    runtime->interrupted = true;
+    if (role == COX__ROLE_RUNNER)
+        atomic_store(&runtime->runner, false);
+    while (role == COX__ROLE_LOOP && cox__loop_replace(runtime->loop))
+        nanosleep(&pause, NULL);
+    cox__loop_wake(runtime->loop);
+}
+
+void cox__engine_seized_since(void *ctx)
+{
+    struct cox_runtime *runtime = ctx;
+    cox__loop_wake(runtime->loop);
 }
 
 cox_status cox__unit_install(struct cox_session *session, uint32_t unit, struct cox__unit *made, uint32_t max_rows)
@@ -169,7 +220,11 @@ static void add_haunt(struct cox_runtime *runtime, struct cox__mem *mem)
 static void abandon(struct cox_session *session, struct cox__wreck *wreck)
 {
     struct cox__backend *backend = session->runtime->backend;
-    backend->ops->unit_abandon(backend, wreck->unit);
+    wreck->given_up = true;
+    if (wreck->captive)
+        backend->ops->unit_seize(backend, wreck->unit);
+    else
+        backend->ops->unit_abandon(backend, wreck->unit);
     for (uint32_t l = 0; l < session->lane_count; l++) {
         struct cox__lane *lane = &wreck->lanes[l];
         if (!lane->busy)
@@ -196,10 +251,24 @@ static void bury(void *ctx)
     cox__loop_wake(runtime->loop);
 }
 
+/* The thread is back: the unit may be asked again, and let go of. */
+static void release_captive(struct cox_session *session, struct cox__wreck *wreck, uint64_t now)
+{
+    cox__guard_release(session->runtime->guard, wreck->captive);
+    wreck->captive = NULL;
+    wreck->unflushed = true;
+    if (wreck->given_up)
+        session->runtime->backend->ops->unit_abandon(session->runtime->backend, wreck->unit);
+    for (uint32_t l = 0; l < session->lane_count; l++)
+        wreck->lanes[l].poll_ns = now;
+}
+
 /* True: something has changed. */
 static bool see_to_wreck(struct cox_session *session, struct cox__wreck *wreck, uint64_t now, uint64_t *next)
 {
     bool busy = false, over = false;
+    if (wreck->captive && atomic_load(&wreck->captive->returned))
+        release_captive(session, wreck, now);
     for (uint32_t l = 0; l < session->lane_count; l++) {
         const struct cox__lane *lane = &wreck->lanes[l];
         if (!lane->busy)
@@ -210,7 +279,7 @@ static bool see_to_wreck(struct cox_session *session, struct cox__wreck *wreck, 
     }
     if (over)
         abandon(session, wreck);
-    if ((over || !busy) && !wreck->sent)
+    if ((over || !busy) && !wreck->captive)
         wreck->sent = cox__warden_run(session->runtime->warden, bury, wreck);
     return over;
 }
@@ -399,6 +468,7 @@ static void is_late(struct cox_session *session, struct cox__lane *lane, void *c
 bool cox__health_step(struct cox_session *session, uint64_t *next)
 {
     const uint64_t now = cox__engine_now(session);
+    cox__units_flush(session);
     bool progress = see_to_wrecks(session, now, next);
     bool trouble = session->wrecks || session->stragglers;
     cox__lanes_each(session, is_late, &trouble);
@@ -429,10 +499,10 @@ bool cox__engine_close(struct cox_session *session)
     /* Stragglers are given up in time; what is waited for beyond that is the warden. */
     const uint64_t end_ns = later(later(cox__clock_ns(), session->give_up_ns), 1000000000u);
     for (;;) {
-        pthread_mutex_lock(&runtime->engine_lock);
+        cox__guard_lock(runtime->guard);
         session->closing = true;
         const bool quiet = is_quiet(session), stragglers = session->stragglers > 0;
-        pthread_mutex_unlock(&runtime->engine_lock);
+        cox__guard_unlock(runtime->guard);
         if (quiet)
             return true;
         if (!stragglers && cox__clock_ns() > end_ns)

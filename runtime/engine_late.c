@@ -29,23 +29,42 @@
 
 /* ---- deadlines ---- */
 
+/* How long the unit may take for what should take so long until it is late. */
+static uint64_t limit_of(const struct cox__session_unit *unit, double expected)
+{
+    const double least = unit->ended < FRESH_BANDS ? FRESH_NS : LATE_NS;
+    double limit = LATE_TIMES * expected;
+    limit = (limit > least ? limit : least) * unit->leeway;
+    return expected > 0 ? (uint64_t)(expected + limit) : (uint64_t)UNKNOWN_NS;
+}
+
+/* And how much longer until it is given up. */
+static uint64_t patience_with(const struct cox_session *session, double expected)
+{
+    const double patience = GIVE_UP_TIMES * expected;
+    return patience > (double)session->give_up_ns ? (uint64_t)patience : session->give_up_ns;
+}
+
+void cox__calls_of(struct cox_session *session, uint32_t unit, struct cox__unit *made)
+{
+    /* A device that computes inside the enqueue call may do all that it has been given inside of one. */
+    const double expected = cox__unit_expected_ns(session, unit, session->pipeline.rows) * session->lane_count;
+    const uint64_t limit = limit_of(&session->units[unit], expected), patience = patience_with(session, expected);
+    cox__guard_about(session->runtime->guard, session, made,
+                     limit < UINT64_MAX - patience ? limit + patience : UINT64_MAX);
+}
+
 static void set_deadlines(const struct cox_session *session, struct cox__lane *lane, uint64_t begin_ns, double expected)
 {
-    double patience = GIVE_UP_TIMES * expected;
     lane->end_ns = begin_ns + (uint64_t)expected;
     lane->due_ns = begin_ns + lane->limit_ns;
-    patience = patience > (double)session->give_up_ns ? patience : (double)session->give_up_ns;
-    lane->give_up_ns = lane->due_ns + (uint64_t)patience;
+    lane->give_up_ns = lane->due_ns + patience_with(session, expected);
 }
 
 static void plan_lane(struct cox_session *session, struct cox__lane *lane, uint64_t begin_ns)
 {
-    const struct cox__session_unit *unit = &session->units[lane->unit];
     const double expected = cox__unit_expected_ns(session, lane->unit, lane->job.rows);
-    const double least = unit->ended < FRESH_BANDS ? FRESH_NS : LATE_NS;
-    double limit = LATE_TIMES * expected;
-    limit = (limit > least ? limit : least) * unit->leeway;
-    lane->limit_ns = expected > 0 ? (uint64_t)(expected + limit) : (uint64_t)UNKNOWN_NS;
+    lane->limit_ns = limit_of(&session->units[lane->unit], expected);
     set_deadlines(session, lane, begin_ns, expected);
     lane->planned = true;
 }
@@ -222,12 +241,12 @@ void cox__engine_drop_mem(struct cox_runtime *runtime, struct cox__mem *mem)
     bool haunted = false;
     /* Mostly nothing is wrong, and the engine, which may be inside a callback of the application's, need not be asked. */
     for (bool wait = atomic_load(&runtime->wild) > 0; wait;) {
-        pthread_mutex_lock(&runtime->engine_lock);
+        cox__guard_lock(runtime->guard);
         wait = unsettled(runtime, (struct mem_search){.mems = &mem, .count = 1});
         runtime->draining = wait;
         if (!wait)
             haunted = take_haunt(runtime, mem);
-        pthread_mutex_unlock(&runtime->engine_lock);
+        cox__guard_unlock(runtime->guard);
         if (wait) {
             cox__loop_wake(runtime->loop);
             nanosleep(&pause, NULL);
@@ -241,8 +260,7 @@ void cox__engine_drop_mem(struct cox_runtime *runtime, struct cox__mem *mem)
 
 /* ---- becoming late ---- */
 
-/* Nobody stands in for these: they are done without, or by another device. */
-static void leave_lane(struct cox_session *session, struct cox__lane *lane)
+void cox__lane_leave(struct cox_session *session, struct cox__lane *lane)
 {
     struct cox__slot *slot = lane->job.slot;
     const uint32_t band = lane->job.band;
@@ -277,7 +295,7 @@ bool cox__lane_check(struct cox_session *session, struct cox__lane *lane, uint64
              session->units[lane->unit].info.name, lane->job.first_row, lane->job.first_row + lane->job.rows - 1,
              (unsigned long long)lane->frame);
     if (lane->on_spare || slot->kind != COX__SLOT_FRAME)
-        leave_lane(session, lane);
+        cox__lane_leave(session, lane);
     return true;
 }
 

@@ -1,5 +1,5 @@
 /* What the files of the session engine share with each other and with nobody else. Everything here runs under the runtime's
- * `engine_lock`.
+ * guard.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_RUNTIME_ENGINE_PARTS_H
 #define COX_RUNTIME_ENGINE_PARTS_H
@@ -47,8 +47,17 @@ bool cox__slot_submit(struct cox_session *session, struct cox__slot *slot, uint3
 /* Hand one PENDING band to a device that computes inside the enqueue call. */
 bool cox__slot_submit_blocking(struct cox_session *session, struct cox__slot *slot, uint32_t held);
 
+/* Flush the units that have been given something since. */
+void cox__units_flush(struct cox_session *session);
+
 /* Ask the device about a busy lane's band, because it was posted or because it is time. True: something has changed. */
 bool cox__lane_poll(struct cox_session *session, struct cox__lane *lane, bool posted);
+
+/* Whether the device may be asked about the lane. */
+static inline bool cox__lane_asked(const struct cox__lane *lane)
+{
+    return lane->busy && !(lane->wreck && lane->wreck->captive);
+}
 
 /* Call `look` with every busy lane, those of wrecks too. Lanes may end on the way. */
 void cox__lanes_each(struct cox_session *session,
@@ -134,6 +143,10 @@ bool cox__shadow_end(struct cox_session *session);
 
 /* ---- engine_late.c: deadlines, stand-ins, stragglers ---- */
 
+/* Before the backend is asked for something that calls the driver: tell the guard whom it is about, and how long a call may take.
+ * Here the engine must be in order: from such a call the thread may not come back, and somebody else goes on. */
+void cox__calls_of(struct cox_session *session, uint32_t unit, struct cox__unit *made);
+
 /* Set the deadlines of the unit's bands that have just been flushed: not of those that wait for somebody else's enqueue call. */
 void cox__lanes_plan(struct cox_session *session, uint32_t unit);
 
@@ -157,6 +170,9 @@ void cox__spare_band_failed(struct cox_session *session, struct cox__slot *slot,
 
 /* The lane's band does not count any more; the lane is busy until it has ended. */
 void cox__lane_detach(struct cox_session *session, struct cox__lane *lane);
+
+/* The same for one without stand-ins: the rows are done by another device, or nobody. */
+void cox__lane_leave(struct cox_session *session, struct cox__lane *lane);
 
 /* A straggler has ended or was given up. */
 void cox__straggler_end(struct cox_session *session, struct cox__lane *lane);

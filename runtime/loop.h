@@ -19,8 +19,14 @@ struct cox__loop_handler {
 
 cox_status cox__loop_create(struct cox__loop **out, const struct cox__loop_handler *handler);
 
-/* Ends the thread after the step under way and joins it; NULL is accepted. Not from the loop's thread. */
+/* Ends the thread after the step under way and joins it, and those that were replaced: their steps must have returned, or
+ * return. NULL is accepted. Not from the loop's thread. */
 void cox__loop_destroy(struct cox__loop **loop);
+
+/* Give the loop a new thread, since `step` does not return to the one it has; if it does one day that thread ends. Wake-ups
+ * until this returns may be lost. Errors: COX_E_NOMEM, COX_E_SYSTEM; the loop is as it was. Not from the loop's thread, and on
+ * one thread at a time. */
+cox_status cox__loop_replace(struct cox__loop *loop);
 
 /* Have `step` called soon. Several wake-ups may become one call. Thread-safety: safe from any thread. */
 void cox__loop_wake(struct cox__loop *loop);

@@ -20,11 +20,14 @@ static void on_start(void *ctx)
 static cox_runtime *new_runtime(const struct cox_runtime_params *params)
 {
     cox_runtime *runtime = calloc(1, sizeof *runtime);
+    const struct cox__guard_handler handler = {
+        .seized = cox__engine_seized, .after = cox__engine_seized_since, .ctx = runtime};
     if (runtime) {
-        pthread_mutex_init(&runtime->engine_lock, NULL);
         sem_init(&runtime->runner_wake, 0, 0);
         atomic_init(&runtime->next_step_ns, UINT64_MAX);
     }
+    if (runtime && cox__guard_create(&runtime->guard, &handler))
+        cox_runtime_destroy(&runtime);
     if (runtime && params) {
         runtime->log.fn = params->log;
         runtime->log.user = params->log_user;
@@ -34,6 +37,11 @@ static cox_runtime *new_runtime(const struct cox_runtime_params *params)
             cox_runtime_destroy(&runtime);
     }
     return runtime;
+}
+
+static struct cox__post post_to(cox_runtime *runtime)
+{
+    return (struct cox__post){.post = cox__engine_post, .ctx = runtime, .guard = runtime->guard};
 }
 
 static cox_status start_loop(cox_runtime *runtime)
@@ -49,9 +57,11 @@ cox_status cox__runtime_create_with(cox_runtime **out, const struct cox_runtime_
     cox_runtime *runtime = new_runtime(params);
     if (!runtime)
         return COX_E_NOMEM;
-    cox_status status = start_loop(runtime);
+    cox_status status = cox__guard_start(runtime->guard);
     if (status == COX_OK)
-        status = make(user, (struct cox__post){cox__engine_post, runtime}, &runtime->log, &runtime->backend);
+        status = start_loop(runtime);
+    if (status == COX_OK)
+        status = make(user, post_to(runtime), &runtime->log, &runtime->backend);
     if (status == COX_OK)
         status = cox__warden_create(&runtime->warden, NULL, runtime->backend->ops->advance != NULL);
     if (status)
@@ -77,12 +87,17 @@ cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params
     const struct cox__cl_options options = {.devices = params->devices,
                                             .cache_dir = params->cache_dir,
                                             .topology = runtime->topology,
-                                            .post = {cox__engine_post, runtime},
+                                            .post = post_to(runtime),
                                             .log = &runtime->log};
     status = cox__cl_create(&runtime->backend, &options);
     if (status)
         goto fail;
     status = cox__warden_create(&runtime->warden, runtime->topology, false);
+    if (status)
+        goto fail;
+    cox__topology_enter(runtime->topology);
+    status = cox__guard_start(runtime->guard);
+    cox__topology_leave(runtime->topology);
     if (status)
         goto fail;
     /* Last: the thread binds itself to the core that the devices made us keep. */
@@ -103,15 +118,15 @@ void cox_runtime_destroy(cox_runtime **out)
         return;
     cox_runtime *runtime = *out;
     *out = NULL;
-    /* Tasks wake the loop. A session that is gone has left none, unless it had to give up. */
-    if (!cox__warden_destroy(&runtime->warden, WARDEN_PATIENCE_NS)) {
-        cox__log(&runtime->log, COX_LOG_ERROR,
-                 "the runtime is given up: a driver does not return from letting go of a "
-                 "device");
+    /* Tasks and the guard's thread wake the loop. A session that is gone has left nothing, unless it had to give up. */
+    const bool alone = cox__guard_stop(runtime->guard);
+    if (!cox__warden_destroy(&runtime->warden, WARDEN_PATIENCE_NS) || !alone) {
+        cox__log(&runtime->log, COX_LOG_ERROR, "the runtime is given up: a driver does not return from a call");
         cox__give_up(runtime);
         return;
     }
     cox__loop_destroy(&runtime->loop);
+    cox__guard_destroy(&runtime->guard);
     if (runtime->backend)
         runtime->backend->ops->destroy(runtime->backend);
     for (struct cox__haunt *next; runtime->haunts; runtime->haunts = next) {
@@ -120,7 +135,6 @@ void cox_runtime_destroy(cox_runtime **out)
     }
     cox__topology_destroy(&runtime->topology);
     sem_destroy(&runtime->runner_wake);
-    pthread_mutex_destroy(&runtime->engine_lock);
     free(runtime->cache_dir);
     free(runtime);
 }

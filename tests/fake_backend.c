@@ -19,6 +19,7 @@
 #define _GNU_SOURCE
 #endif
 #include "fake_backend.h"
+#include "clock.h"
 #include "log.h"
 #include <errno.h>
 #include <math.h>
@@ -93,6 +94,9 @@ struct cox__unit {
     struct context own;
     bool dead;      /* was there when the device died */
     bool abandoned; /* nobody hears of it any more */
+    bool captive;   /* a thread is kept in a call about it, */
+    bool given_up;  /* and nothing is expected of it any more; */
+    bool unsettled; /* or was, and it has not been flushed since */
     bool gone;      /* destroyed, but a band of it is still to happen */
     struct cox__pipeline pipeline;
     fake_kernel_fn *kernels[COX_STAGES_MAX];
@@ -196,9 +200,7 @@ static uint64_t clock_now(struct fake *fake)
 {
     if (!fake->real_time)
         return atomic_load(&fake->clock_ns);
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return cox__clock_ns();
 }
 
 /* Where the first binding that is written begins; of a job that writes none, the first one. */
@@ -785,6 +787,52 @@ static void take_time(struct fake *fake, uint64_t delay_ns)
     pthread_cond_broadcast(&fake->changed);
 }
 
+/* A driver call that may keep the thread. False: for so long that it has to go. */
+static bool driver_call(struct fake *fake, struct cox__unit *unit, enum fake_fault_kind kind,
+                        struct cox__guard_call *call)
+{
+    pthread_mutex_lock(&fake->lock);
+    const struct fake_fault *fault = strike(fake, kind, unit->device);
+    const uint64_t delay_ns = fault ? fault->delay_ns : 0;
+    if (unit->captive)
+        violate(fake, "a captive unit of device %u was asked for something", unit->device);
+    pthread_mutex_unlock(&fake->lock);
+    if (!fault)
+        return true;
+    *call = cox__guard_enter(fake->post.guard);
+    pthread_mutex_lock(&fake->lock);
+    const uint64_t until_ns = add_ns(cox__clock_ns(), delay_ns);
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                                   .tv_nsec = (long)(until_ns % 1000000000u)};
+    fake->blocked++;
+    pthread_cond_broadcast(&fake->changed);
+    while (!fake->unblocked && cox__clock_ns() < until_ns)
+        if (delay_ns == UINT64_MAX)
+            pthread_cond_wait(&fake->changed, &fake->lock);
+        else
+            pthread_cond_timedwait(&fake->changed, &fake->lock, &until);
+    fake->blocked--;
+    pthread_cond_broadcast(&fake->changed);
+    pthread_mutex_unlock(&fake->lock);
+    if (cox__guard_leave(call))
+        return true;
+    pthread_mutex_lock(&fake->lock);
+    unit->captive = false;
+    pthread_mutex_unlock(&fake->lock);
+    return false;
+}
+
+static void op_unit_seize(struct cox__backend *backend, struct cox__unit *unit)
+{
+    struct fake *fake = fake_of(backend);
+    pthread_mutex_lock(&fake->lock);
+    if (!unit->captive)
+        note_unit(fake, FAKE_STEP_SEIZE, unit->device, unit->context == &unit->own, false);
+    unit->given_up |= unit->captive;
+    unit->captive = unit->unsettled = true;
+    pthread_mutex_unlock(&fake->lock);
+}
+
 static void free_unit(struct cox__unit *unit)
 {
     for (uint32_t i = 0; i < unit->lane_count; i++)
@@ -952,7 +1000,7 @@ static void check_overlap(struct fake *fake, const struct cox__unit *unit, const
     const struct cox__pipeline *pipeline = &unit->pipeline;
     for (uint32_t u = 0; u < fake->unit_count; u++) {
         const struct cox__unit *theirs = fake->units[u];
-        if (theirs->context == unit->context || theirs->abandoned)
+        if (theirs->context == unit->context || theirs->abandoned || theirs->given_up)
             continue;
         for (uint32_t l = 0; l < theirs->lane_count; l++) {
             const struct lane *other = &theirs->lanes[l];
@@ -1085,6 +1133,17 @@ static cox_status op_job_submit(struct cox__backend *backend, struct cox__job *j
     struct fake *fake = fake_of(backend);
     struct cox__unit *unit = job->unit;
     const struct work work = work_of(job, &unit->pipeline);
+    struct cox__guard_call call;
+    if (!driver_call(fake, unit, FAKE_SUBMIT_STUCK, &call)) { /* to whoever asks, its band has failed */
+        pthread_mutex_lock(&fake->lock);
+        struct lane *lane = &unit->lanes[job->lane];
+        lane->job = job;
+        lane->work = work;
+        lane->state = LANE_ENDED;
+        lane->failed = true;
+        pthread_mutex_unlock(&fake->lock);
+        cox__guard_desert(&call);
+    }
     pthread_mutex_lock(&fake->lock);
     if (job->lane >= unit->lane_count || unit->abandoned) {
         violate(fake, "lane %u of %u on %s unit of device %u", job->lane, unit->lane_count,
@@ -1162,10 +1221,14 @@ static void op_unit_flush(struct cox__backend *backend, struct cox__unit *unit)
 {
     struct fake *fake = fake_of(backend);
     struct device *device = &fake->devices[unit->device];
+    struct cox__guard_call call;
+    if (!driver_call(fake, unit, FAKE_FLUSH_STUCK, &call))
+        cox__guard_desert(&call);
     pthread_mutex_lock(&fake->lock);
     note(fake, FAKE_STEP_FLUSH, unit->device, NULL, false);
     if (unit->abandoned)
         violate(fake, "an abandoned unit of device %u was flushed", unit->device);
+    unit->unsettled = false;
     while (unit->queued > 0) {
         struct lane *next = NULL;
         for (uint32_t i = 0; i < unit->lane_count; i++) {
@@ -1182,7 +1245,7 @@ static void op_unit_flush(struct cox__backend *backend, struct cox__unit *unit)
 static void check_flushed(struct fake *fake, const char *what)
 {
     for (uint32_t u = 0; u < fake->unit_count; u++)
-        if (fake->units[u]->queued > 0 && !fake->units[u]->abandoned)
+        if (fake->units[u]->queued > 0 && !fake->units[u]->abandoned && !fake->units[u]->unsettled)
             violate(fake, "%s before device %u was flushed", what, fake->units[u]->device);
 }
 
@@ -1191,6 +1254,9 @@ static enum cox__job_state op_job_poll(struct cox__backend *backend, struct cox_
     struct fake *fake = fake_of(backend);
     struct lane *lane = &job->unit->lanes[job->lane];
     enum cox__job_state state = COX__JOB_RUNNING;
+    struct cox__guard_call call;
+    if (!driver_call(fake, job->unit, FAKE_POLL_STUCK, &call))
+        cox__guard_desert(&call);
     pthread_mutex_lock(&fake->lock);
     check_flushed(fake, "polled");
     if (lane->job != job || lane->state == LANE_FREE || job->unit->abandoned) {
@@ -1382,9 +1448,9 @@ static void op_destroy(struct cox__backend *backend)
 #define FAKE_OPS                                                                                                  \
     .destroy = op_destroy, .device_count = op_device_count, .device_info = op_device_info,                        \
     .mem_create = op_mem_create, .mem_destroy = op_mem_destroy, .mem_data = op_mem_data, .mem_info = op_mem_info, \
-    .mem_abandon = op_mem_abandon, .unit_abandon = op_unit_abandon, .unit_create = op_unit_create,                \
-    .unit_destroy = op_unit_destroy, .job_submit = op_job_submit, .unit_flush = op_unit_flush,                    \
-    .job_poll = op_job_poll, .job_partial = op_job_partial, .now_ns = op_now_ns
+    .mem_abandon = op_mem_abandon, .unit_abandon = op_unit_abandon, .unit_seize = op_unit_seize,                  \
+    .unit_create = op_unit_create, .unit_destroy = op_unit_destroy, .job_submit = op_job_submit,                  \
+    .unit_flush = op_unit_flush, .job_poll = op_job_poll, .job_partial = op_job_partial, .now_ns = op_now_ns
 
 static const struct cox__backend_ops virtual_ops = {FAKE_OPS, .advance = op_advance};
 static const struct cox__backend_ops real_ops = {FAKE_OPS};

@@ -94,6 +94,10 @@ enum fake_fault_kind {
     FAKE_UNIT_BLOCKS, /* unit_create takes `delay_ns`, then returns `status` unless that is COX_OK; UINT64_MAX = until
                          fake_unblock, in real time only */
     FAKE_DESTROY_BLOCKS, /* the same of unit_destroy of an abandoned unit */
+    /* The driver keeps the thread for `delay_ns` of real time, whatever the clock; UINT64_MAX = until fake_unblock: */
+    FAKE_SUBMIT_STUCK, /* in job_submit, */
+    FAKE_FLUSH_STUCK,  /* in unit_flush, */
+    FAKE_POLL_STUCK,   /* in job_poll of a band under way */
 };
 
 /* Strikes `count` times (0 = once, UINT32_MAX = for ever) from the `skip`-th matching call after it was added. */
@@ -140,6 +144,7 @@ enum fake_step {
     FAKE_STEP_POST,
     FAKE_STEP_WAIT,
     FAKE_STEP_CREATE, /* of a unit, */
+    FAKE_STEP_SEIZE,
     FAKE_STEP_ABANDON,
     FAKE_STEP_DESTROY,
 };

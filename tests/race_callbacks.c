@@ -79,7 +79,7 @@ int main(void)
     pthread_t drivers[DRIVERS];
     uint32_t without = 0;
     backend.log = &silent;
-    backend.callbacks = cox__cl_callbacks_create((struct cox__post){on_post, &posts});
+    backend.callbacks = cox__cl_callbacks_create((struct cox__post){.post = on_post, .ctx = &posts});
     CHECK(backend.callbacks);
     for (uintptr_t d = 0; d < DRIVERS; d++)
         CHECK(pthread_create(&drivers[d], NULL, drive, (void *)(d + 1)) == 0);

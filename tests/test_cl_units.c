@@ -256,7 +256,8 @@ static void fill(struct rig *rig)
 static struct rig *rig_new(const char *devices)
 {
     struct rig *rig = calloc(1, sizeof *rig);
-    const struct cox__cl_options options = {.devices = devices, .post = {on_post, rig}, .log = &rig->log};
+    const struct cox__cl_options options = {
+        .devices = devices, .post = {.post = on_post, .ctx = rig}, .log = &rig->log};
     const cox_status status = cox__cl_create(&rig->backend, &options);
     if (status)
         cr_skip_test("skipped, because there is no such device as %s: %s", devices, cox_status_text(status));

@@ -48,7 +48,9 @@ static void bench_begin(struct bench *bench)
                                                        .devices = {{.ns_per_row = ROW_NS}, {.ns_per_row = ROW_NS}},
                                                        .kernel_count = 1,
                                                        .kernels = {{"add_one", add_one}}});
-    cr_assert_eq(fake_make(bench->fake, (struct cox__post){count_post, bench}, &bench->log, &bench->backend), COX_OK);
+    cr_assert_eq(fake_make(bench->fake, (struct cox__post){.post = count_post, .ctx = bench}, &bench->log,
+                           &bench->backend),
+                 COX_OK);
     bench->ops = bench->backend->ops;
     cr_assert_eq(cox__pipeline_init(&bench->pipeline,
                                     COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
