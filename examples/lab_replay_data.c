@@ -10,7 +10,12 @@
 #include <string.h>
 
 /* More is no session of ours, and would not fit into memory. */
-enum { SESSIONS_MAX = 10000, FRAMES_MAX = 4000000, BANDS_MAX = 16000000, PHASES_MAX = 65536 };
+enum { SESSIONS_MAX = 10000, FRAMES_MAX = 4000000, BANDS_MAX = 16000000, PHASES_MAX = 65536, ROWS_MAX = 1 << 20 };
+
+/* Of a session's frames so many may be missing, and as many as are there: replaying costs memory for those too. */
+enum { MISSING_MAX = 100 };
+
+enum { ROOM_LEAST = 8 }; /* of a growing array */
 
 struct reader {
     sqlite3 *db;
@@ -96,9 +101,9 @@ static bool grow(const struct reader *reader, void **array, size_t count, size_t
 {
     if (count >= most)
         return lab_replay_refuse(reader->why, reader->why_bytes, "too many rows");
-    if (count & (count - 1) || (count && count < 64))
+    if (count & (count - 1) || (count && count < ROOM_LEAST))
         return true; /* doubled at powers of two */
-    size_t room = count < 64 ? 64 : 2 * count;
+    size_t room = count < ROOM_LEAST ? ROOM_LEAST : 2 * count;
     void *more = realloc(*array, room * bytes);
     if (!more)
         return lab_replay_refuse(reader->why, reader->why_bytes, "out of memory");
@@ -116,7 +121,7 @@ static bool take_run(const struct reader *reader, sqlite3_stmt *row, void *into)
     copy_text(row, 1, data->kernel, sizeof data->kernel);
     data->finished = sqlite3_column_int(row, 6);
     data->simulated = sqlite3_column_int(row, 8);
-    if (!take_u32(reader, row, 2, 1, INT32_MAX, &data->rows) ||
+    if (!take_u32(reader, row, 2, 1, ROWS_MAX, &data->rows) ||
         !take_u32(reader, row, 3, 0, INT32_MAX, &data->granule) || !take_u32(reader, row, 4, 0, 64, &data->in_flight) ||
         !take_number(reader, row, 5, 0, 1, &objective) || !take_number(reader, row, 7, 0, INT64_MAX, &deadline))
         return false;
@@ -164,12 +169,15 @@ static bool take_frame(const struct reader *reader, sqlite3_stmt *row, void *int
     int64_t number = 0, wall = 0, period = 0;
     if (!take_number(reader, row, 0, 0, FRAMES_MAX, &number) ||
         !take_u32(reader, row, 1, 0, PHASES_MAX, &frame->phase) ||
-        !take_u32(reader, row, 2, 0, INT32_MAX, &frame->rows) || !take_number(reader, row, 3, 0, INT64_MAX, &wall) ||
+        !take_u32(reader, row, 2, 0, ROWS_MAX, &frame->rows) || !take_number(reader, row, 3, 0, INT64_MAX, &wall) ||
         !take_number(reader, row, 4, 0, INT64_MAX, &period))
         return false;
     /* The table's key does not see to it: it tells 1.25 from 1.5. */
     if (session->frame_count > 1 && (uint64_t)number <= frame[-1].frame)
         return lab_replay_refuse(reader->why, reader->why_bytes, "frame %lld comes twice", (long long)number);
+    if (session->frame_count > 1 && frame->phase < frame[-1].phase)
+        return lab_replay_refuse(reader->why, reader->why_bytes,
+                                 "frame %lld is of an earlier phase than the one before", (long long)number);
     frame->frame = (uint64_t)number;
     frame->wall_ns = (double)wall;
     frame->period_ns = (double)period;
@@ -219,26 +227,16 @@ static bool take_shadow(const struct reader *reader, sqlite3_stmt *row, void *in
     return take_band_at(reader, row, band);
 }
 
-/* The part of a band's time in which another device was at work on the frame. */
+/* The part of a band's time in which another device was at work on the frame. `bands` are in the order of their beginnings. */
 static double company_of(const struct lab_replay_band *band, const struct lab_replay_band *bands, size_t count)
 {
-    double from = band->begin_ns, to = band->begin_ns + band->wall_ns;
-    double covered = 0;
-    /* The union of the others' times inside from .. to, by walking from each gap's beginning to its end. */
-    for (double at = from; at < to;) {
-        double next = to, end = at;
-        for (size_t b = 0; b < count; b++) {
-            const struct lab_replay_band *other = &bands[b];
-            if (other->device == band->device || !other->good)
-                continue;
-            if (other->begin_ns <= at)
-                end = fmax(end, other->begin_ns + other->wall_ns);
-            else
-                next = fmin(next, other->begin_ns);
-        }
-        end = fmin(end, to);
-        covered += end - at;
-        at = end > at ? end : next;
+    double at = band->begin_ns, to = band->begin_ns + band->wall_ns, covered = 0;
+    for (size_t b = 0; b < count && bands[b].begin_ns < to; b++) {
+        double end = fmin(bands[b].begin_ns + bands[b].wall_ns, to);
+        if (bands[b].device == band->device || !bands[b].good || end <= at)
+            continue;
+        covered += end - fmax(at, bands[b].begin_ns);
+        at = end;
     }
     return band->wall_ns > 0 ? covered / band->wall_ns : 0;
 }
@@ -380,6 +378,11 @@ static bool read_session(const struct reader *reader, struct lab_replay_session 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!each_row(reader, parts[i].sql, session->session, parts[i].take, session))
             return false;
+    uint64_t last = session->frame_count ? session->frames[session->frame_count - 1].frame : 0;
+    if (last >= MISSING_MAX + 2 * (uint64_t)session->frame_count)
+        return lab_replay_refuse(reader->why, reader->why_bytes,
+                                 "session %lld has %zu frames, of which the last is frame %llu",
+                                 (long long)session->session, session->frame_count, (unsigned long long)last);
     assign_bands(session, reader->data->in_flight <= 1);
     return true;
 }

@@ -299,7 +299,8 @@ bool lab_replay_fit(const struct lab_replay_data *data, uint32_t phase, struct l
     size_t bands = 1;
     for (size_t s = 0; s < data->session_count; s++)
         bands += data->sessions[s].band_count;
-    size_t pairs = bands + (size_t)GROUPS_MAX * (GROUPS_MAX - 1) / 2;
+    size_t groups = bands < GROUPS_MAX ? bands : GROUPS_MAX;
+    size_t pairs = bands + groups * (groups - 1) / 2;
     struct points points = {.at = malloc(bands * sizeof *points.at),
                             .pairs = malloc(pairs * sizeof *points.pairs),
                             .scratch = malloc(pairs * sizeof *points.scratch)};

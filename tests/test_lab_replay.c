@@ -408,7 +408,12 @@ Test(lab_replay, refuses_numbers_that_make_no_sense)
         {"UPDATE frame SET frame = 99999999999 WHERE frame = 5", "frame 99999999999 makes"},
         {"UPDATE frame SET period_ns = -1 WHERE frame = 5", "period_ns -1 makes"},
         {"UPDATE frame SET phase = -1 WHERE frame = 5", "phase -1 makes"},
+        {"UPDATE frame SET phase = 1 WHERE frame = 5", "frame 6 is of an earlier phase"},
+        {"UPDATE frame SET rows = 1048577 WHERE frame = 5", "rows 1048577 makes"},
+        /* What is missing would cost memory. */
+        {"DELETE FROM frame WHERE frame BETWEEN 1 AND 298", "has 2 frames, of which the last is frame 299"},
         {"UPDATE run SET rows = 0", "rows 0 makes"},
+        {"UPDATE run SET rows = 2000000000", "rows 2000000000 makes"},
         {"UPDATE run SET in_flight = 4000", "in_flight 4000 makes"},
         {"UPDATE device SET device = 77 WHERE device = 1", "device 77 makes"},
         {"DELETE FROM run", "there is no run in it"},
