@@ -69,7 +69,8 @@ static inline void fuzz_picture_read(struct picture_input *input, struct picture
     free(pixels2);
 }
 
-static inline int fuzz_picture(const uint8_t *data, size_t size)
+/* `most_pixels`: that a file of this size may ask memory for. */
+static inline int fuzz_picture(const uint8_t *data, size_t size, uint64_t most_pixels)
 {
     /* By the size, so that files are inputs as they are. */
     enum picture_alpha alpha = size & 1 ? PICTURE_ALPHA_STRAIGHT : PICTURE_ALPHA_BLACK;
@@ -80,7 +81,9 @@ static inline int fuzz_picture(const uint8_t *data, size_t size)
         fuzz_picture_error(&error);
         return 0;
     }
-    fuzz_picture_format(picture_input_format(input), alpha);
+    const struct picture_format *format = picture_input_format(input);
+    fuzz_picture_format(format, alpha);
+    FUZZ_CHECK((uint64_t)format->width * format->height <= most_pixels);
     FUZZ_CHECK(picture_input_open_memory(&again, data, size, alpha, &error));
     fuzz_picture_read(input, again);
     picture_input_close(&input);

@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
+#include <openexr.h>
 #include <png.h>
 #include <stdlib.h>
 #include <string.h>
@@ -844,6 +845,111 @@ Test(exr, a_huge_window_is_refused_before_memory_is_asked_for)
             memcpy(window, before, 8);
         }
     free(b.data);
+}
+
+enum { COMPRESSIONS = 8 }; /* of OpenEXR that are read: none, RLE, ZIPS, ZIP, PIZ, PXR24, B44, B44A */
+
+static void set_window(const struct bytes *b, const char *name, uint32_t width, uint32_t height)
+{
+    uint8_t *window = memmem(b->data, b->count, name, strlen(name));
+    cr_assert_not_null(window);
+    struct bytes corner = {window + strlen(name) + 1 + 6 + 4 + 8, 0, 8};
+    put_u32(&corner, width - 1);
+    put_u32(&corner, height - 1);
+}
+
+/* Half a thousand million pixels in a file of a few hundred bytes. */
+Test(exr, a_short_file_cannot_ask_for_much_memory)
+{
+    for (int tile = 0; tile < 3; tile += 2)
+        for (int compression = 0; compression < COMPRESSIONS; compression++) {
+            struct exr_plan plan = plan_of(rgba_half, 4, 4);
+            plan.tile = tile;
+            plan.compression = compression;
+            struct bytes b = make_exr(&plan);
+            set_window(&b, "dataWindow", 65536, 8192);
+            refuse(&b, "cannot hold 65536 x 8192 pixels");
+            set_window(&b, "displayWindow", 65536, 8192);
+            refuse(&b, "cannot hold 65536 x 8192 pixels");
+            set_window(&b, "dataWindow", 4, 4);
+            refuse(&b, "shows 65536 x 8192 pixels of which it stores next to none");
+            set_window(&b, "displayWindow", 7680, 4320);
+            struct decoded d = decode(b.data, b.count, PICTURE_ALPHA_BLACK);
+            cr_expect(d.opened, "black all around in 8K: %s", d.error.text);
+            free(b.data);
+        }
+}
+
+static int64_t keep_written(exr_const_context_t context, void *user, const void *data, uint64_t bytes, uint64_t offset,
+                            exr_stream_error_func_ptr_t fail)
+{
+    (void)context, (void)fail;
+    struct bytes *b = user;
+    static const uint8_t none[1 << 12];
+    while (b->count < offset + bytes)
+        put(b, none, offset + bytes - b->count < sizeof none ? offset + bytes - b->count : sizeof none);
+    memcpy(b->data + offset, data, bytes);
+    return (int64_t)bytes;
+}
+
+/* A picture of one value, by the library. */
+static struct bytes write_constant(int compression, exr_pixel_type_t type, int width, int height, const void *row)
+{
+    struct bytes b = {0};
+    exr_context_t context;
+    exr_context_initializer_t setup = EXR_DEFAULT_CONTEXT_INITIALIZER;
+    exr_encode_pipeline_t encode = EXR_ENCODE_PIPELINE_INITIALIZER;
+    exr_chunk_info_t chunk;
+    int part, lines;
+    setup.user_data = &b;
+    setup.write_fn = keep_written;
+    cr_assert_eq(exr_start_write(&context, "picture", EXR_WRITE_FILE_DIRECTLY, &setup), EXR_ERR_SUCCESS);
+    cr_assert_eq(exr_add_part(context, "picture", EXR_STORAGE_SCANLINE, &part), EXR_ERR_SUCCESS);
+    cr_assert_eq(exr_initialize_required_attr_simple(context, part, width, height, (exr_compression_t)compression),
+                 EXR_ERR_SUCCESS);
+    for (int c = 0; c < 3; c++)
+        cr_assert_eq(exr_add_channel(context, part, &"B\0G\0R"[2 * c], type, EXR_PERCEPTUALLY_LOGARITHMIC, 1, 1),
+                     EXR_ERR_SUCCESS);
+    cr_assert_eq(exr_write_header(context), EXR_ERR_SUCCESS);
+    cr_assert_eq(exr_get_scanlines_per_chunk(context, part, &lines), EXR_ERR_SUCCESS);
+    for (int y = 0; y < height; y += lines) {
+        cr_assert_eq(exr_write_scanline_chunk_info(context, part, y, &chunk), EXR_ERR_SUCCESS);
+        cr_assert_eq(y ? exr_encoding_update(context, part, &chunk, &encode)
+                       : exr_encoding_initialize(context, part, &chunk, &encode),
+                     EXR_ERR_SUCCESS);
+        for (int c = 0; c < encode.channel_count; c++) {
+            encode.channels[c].encode_from_ptr = row;
+            encode.channels[c].user_pixel_stride = encode.channels[c].bytes_per_element;
+            encode.channels[c].user_line_stride = 0; /* every line the same */
+        }
+        if (y == 0)
+            cr_assert_eq(exr_encoding_choose_default_routines(context, part, &encode), EXR_ERR_SUCCESS);
+        cr_assert_eq(exr_encoding_run(context, part, &encode), EXR_ERR_SUCCESS);
+    }
+    exr_encoding_destroy(context, &encode);
+    cr_assert_eq(exr_finish(&context), EXR_ERR_SUCCESS);
+    return b;
+}
+
+/* Pictures of one value are the shortest files that there are: how far below its pixels a file's length may be. */
+Test(exr, a_picture_of_one_value_is_short_and_is_read)
+{
+    static const double ratios[COMPRESSIONS] = {0.99, 60, 600, 950, 250, 900, 2.2, 10};
+    enum { WIDTH = 16384, HEIGHT = 128 };
+    static uint32_t zeros[WIDTH];
+    for (int compression = 0; compression < COMPRESSIONS; compression++)
+        for (exr_pixel_type_t type = EXR_PIXEL_HALF; type <= EXR_PIXEL_FLOAT; type++) {
+            struct bytes b = write_constant(compression, type, WIDTH, HEIGHT, zeros);
+            double ratio = (double)WIDTH * HEIGHT * 3 * (type == EXR_PIXEL_HALF ? 2 : 4) / (double)b.count;
+            if (type == EXR_PIXEL_HALF) /* B44 takes floats as they are */
+                cr_expect_gt(ratio, ratios[compression], "compression %d: only %g to 1", compression, ratio);
+            struct decoded d = decode(b.data, b.count, PICTURE_ALPHA_BLACK);
+            cr_assert(d.read, "compression %d, %g to 1: %s", compression, ratio, d.error.text);
+            cr_expect_eq(at(&d, WIDTH - 1, HEIGHT - 1, 1), 0);
+            cr_expect_eq(at(&d, WIDTH - 1, HEIGHT - 1, 3), 1);
+            free(d.pixels);
+            free(b.data);
+        }
 }
 
 Test(exr, every_truncation_is_refused)

@@ -60,8 +60,17 @@ struct exr {
     struct picture_error detail; /* the library's last words */
 };
 
-static const char *const compression_names[] = {"no compression", "RLE", "ZIPS", "ZIP",  "PIZ",
-                                                "PXR24",          "B44", "B44A", "DWAA", "DWAB"};
+/* `expands`: the most bytes of samples that come of one stored byte. RLE: runs of 128 of two bytes. ZIP: deflate's runs of 258
+ * of two bits. PIZ: runs of 255 halves of nine bits. PXR24: floats lose a byte before they are deflated. B44: 4 x 4 halves of
+ * 14 bytes, B44A: of 3 bytes if all are the same. */
+static const struct {
+    const char *name;
+    uint64_t expands;
+} compressions[] = {{"no compression", 1}, {"RLE", 64}, {"ZIPS", 1032}, {"ZIP", 1032}, {"PIZ", 512},
+                    {"PXR24", 1376},       {"B44", 3},  {"B44A", 11},   {"DWAA", 0},   {"DWAB", 0}};
+
+/* Pixels that are shown without being stored are black. A frame of 8K may be, and beyond that so many for each that is. */
+enum { SHOWN_FREE = 1 << 25, SHOWN_FOR_EACH = 64 };
 
 /* --- What the library asks for ---------------------------------------------------------------------------------- */
 
@@ -246,10 +255,39 @@ static bool choose_windows(struct picture_input *input, struct picture_error *er
     int64_t width = (int64_t)shown->max.x - shown->min.x + 1, height = (int64_t)shown->max.y - shown->min.y + 1;
     if (!picture_check_size(width, height, error))
         return false;
+    int64_t stored = ((int64_t)data->max.x - data->min.x + 1) * ((int64_t)data->max.y - data->min.y + 1);
+    if (width * height > SHOWN_FREE && width * height / SHOWN_FOR_EACH > stored)
+        return picture_fail(error, "the OpenEXR picture shows %lld x %lld pixels of which it stores next to none",
+                            (long long)width, (long long)height);
     exr->left = shown->min.x;
     exr->top = shown->min.y;
     input->format.width = (uint32_t)width;
     input->format.height = (uint32_t)height;
+    return true;
+}
+
+/* Whether the file is long enough for its pixels, however well they are compressed: a short one cannot ask for much memory. */
+static bool check_length(const struct picture_input *input, exr_compression_t compression,
+                         const exr_attr_chlist_t *channels, struct picture_error *error)
+{
+    const struct exr *exr = input->state;
+    int64_t width = (int64_t)exr->data.max.x - exr->data.min.x + 1;
+    int64_t height = (int64_t)exr->data.max.y - exr->data.min.y + 1;
+    int32_t chunks = 0;
+    uint64_t samples = 0; /* bytes */
+    for (int c = 0; c < channels->num_channels; c++) {
+        const exr_attr_chlist_entry_t *channel = &channels->entries[c];
+        if (channel->x_sampling > 0 && channel->y_sampling > 0)
+            samples += (uint64_t)(width / channel->x_sampling) * (uint64_t)(height / channel->y_sampling) *
+                       (channel->pixel_type == EXR_PIXEL_HALF ? 2 : 4);
+    }
+    if (exr_get_chunk_count(exr->context, exr->part, &chunks) != EXR_ERR_SUCCESS || chunks <= 0)
+        return picture_fail(error, "a damaged OpenEXR header: no chunks");
+    /* Each chunk has its place in a table. */
+    if ((uint64_t)chunks * 8 + samples / compressions[compression].expands > input->bytes)
+        return picture_fail(error, "truncated: %llu bytes cannot hold %lld x %lld pixels (%s)",
+                            (unsigned long long)input->bytes, (long long)width, (long long)height,
+                            compressions[compression].name);
     return true;
 }
 
@@ -313,7 +351,7 @@ static bool exr_open(struct picture_input *input, struct picture_error *error)
     if (!choose_part(exr, &parts, error))
         goto fail;
     if (exr_get_compression(exr->context, exr->part, &compression) != EXR_ERR_SUCCESS ||
-        (unsigned)compression >= sizeof compression_names / sizeof compression_names[0]) {
+        (unsigned)compression >= sizeof compressions / sizeof compressions[0]) {
         picture_fail(error, "an OpenEXR picture with an unknown compression");
         goto fail;
     }
@@ -324,7 +362,7 @@ static bool exr_open(struct picture_input *input, struct picture_error *error)
         picture_fail(error,
                      "an OpenEXR picture with %s compression, which OpenEXRCore %d.%d.%d cannot read: save it with "
                      "ZIP or PIZ",
-                     compression_names[compression], major, minor, patch);
+                     compressions[compression].name, major, minor, patch);
         goto fail;
     }
     if (!choose_windows(input, error) || !read_primaries(exr, error))
@@ -333,13 +371,15 @@ static bool exr_open(struct picture_input *input, struct picture_error *error)
         picture_fail(error, "a damaged OpenEXR header: no channels");
         goto fail;
     }
+    if (!check_length(input, compression, channels, error))
+        goto fail;
     if (exr_get_chunk_unpacked_size(exr->context, exr->part, &chunk_bytes) != EXR_ERR_SUCCESS ||
         chunk_bytes > chunk_bytes_max) {
         picture_fail(error, "an OpenEXR picture with chunks of %llu bytes is not supported",
                      (unsigned long long)chunk_bytes);
         goto fail;
     }
-    if (!choose_channels(input, channels, compression_names[compression], parts, error))
+    if (!choose_channels(input, channels, compressions[compression].name, parts, error))
         goto fail;
     return true;
 fail:
@@ -476,7 +516,7 @@ static bool decode_chunk(struct picture_input *input, const exr_chunk_info_t *ch
 {
     struct exr *exr = input->state;
     exr_result_t result;
-    if (chunk->unpacked_size > chunk_bytes_max || !chunk->packed_size)
+    if (chunk->unpacked_size > chunk_bytes_max || !chunk->packed_size || chunk->packed_size > input->bytes)
         return picture_fail(error, "damaged: an impossible chunk at line %lld", (long long)start_y);
     if (!*started) {
         result = exr_decoding_initialize(exr->context, exr->part, chunk, decode);
