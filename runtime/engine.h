@@ -239,6 +239,7 @@ struct cox__session_unit {
     /* NVIDIA's driver calls back up to 20 ms late: such a device is asked when its band should be over. */
     bool ask;
     struct cox__ask asked;
+    uint32_t overtaken;         /* bands in a row that were so late that they did not count */
     double leeway;              /* late only after so many times the usual; grows with false alarms */
     uint32_t ended;             /* bands since the unit was made */
     struct cox__wreck *remains; /* made in time */
@@ -247,6 +248,7 @@ struct cox__session_unit {
     uint64_t probe_ns; /* when to try it again */
     uint64_t pause_ns; /* between the last two tries */
     uint64_t back_ns;  /* when it came back last */
+    uint64_t done_ns;  /* when a band of it was done last */
     bool proving;      /* made anew; must show on the spare buffers that it works */
 };
 
@@ -272,6 +274,8 @@ struct cox__spare {
     uint64_t frame;                /* and which frame that is */
     uint32_t users;                /* bands that are to be done on it or have results there, and stragglers */
     bool whole;                    /* the tables are copied */
+    bool haunted;                  /* a device that was given up may still write to it: to be made anew */
+    uint32_t made;                 /* so many times */
 };
 
 /* A band on the spare buffers that no frame waits for. */

@@ -275,7 +275,7 @@ static bool may_submit(struct cox_session *session, const struct cox__slot *slot
     return slot->bands[band].state == COX__BAND_PENDING &&
            session->units[report->device].blocks_in_submit == blocking && !(held >> report->device & 1) &&
            has_unit(session, slot, band) &&
-           (slot->bands[band].spare || !cox__rows_unsettled(session, slot, report->first_row, report->rows));
+           !cox__rows_unsettled(session, slot, slot->bands[band].spare, report->first_row, report->rows);
 }
 
 void cox__units_flush(struct cox_session *session)
@@ -362,7 +362,10 @@ static void band_done(struct cox_session *session, struct cox__lane *lane, bool 
     note_times(unit, lane, report, end >= lane->submit_ns && end <= now ? end : now); /* else it is nonsense */
     asked_learn(&unit->asked, report->rows, (double)report->wall_ns, !posted && lane->polls == 1);
     unit->ended++;
-    session->deserted_ns = 0;
+    unit->done_ns = now;
+    unit->overtaken = 0;
+    if (!lane->wreck)
+        session->deserted_ns = 0;
     if (!lane->late && unit->leeway > 1)
         unit->leeway -= LEEWAY_DECAY * (unit->leeway - 1);
     report->kernel_ns = job->kernel_ns <= report->end_ns - lane->submit_ns ? job->kernel_ns : 0;
@@ -405,7 +408,10 @@ bool cox__lane_poll(struct cox_session *session, struct cox__lane *lane, bool po
     if (!lane->wreck)
         unit->ask |= !posted; /* the driver lets one wait */
     if (lane->straggler) {
+        const uint64_t begin_ns = lane->submit_ns > unit->last_end_ns ? lane->submit_ns : unit->last_end_ns;
         unit->last_end_ns = cox__engine_now(session);
+        if (state == COX__JOB_DONE && !lane->wreck && unit->overtaken++) /* once is an accident */
+            asked_learn(&unit->asked, lane->job.rows, (double)(unit->last_end_ns - begin_ns), false);
         cox__lanes_advance(session, lane->unit, unit->last_end_ns);
         if (state == COX__JOB_FAILED || lane->distrusted || session->verify > 0)
             cox__straggler_spoils(session, lane);

@@ -94,15 +94,13 @@ static void leave_wreck(struct cox_session *session, uint32_t unit, cox_status s
     of->leeway = 1;
 }
 
-/* When to try a device again that has just been lost. */
+/* When to try a device again that has just been lost, or could not be had. */
 static void plan_probe(struct cox_session *session, struct cox__session_unit *of)
 {
-    const uint64_t now = cox__engine_now(session);
-    const bool well = of->back_ns && of->pause_ns && now - of->back_ns > FORGET_TIMES * of->pause_ns;
-    of->pause_ns = !of->pause_ns || well ? PAUSE_FIRST_NS : 2 * of->pause_ns;
+    of->pause_ns = of->pause_ns ? 2 * of->pause_ns : PAUSE_FIRST_NS;
     if (of->pause_ns > PAUSE_MAX_NS)
         of->pause_ns = PAUSE_MAX_NS;
-    of->probe_ns = later(now, of->pause_ns);
+    of->probe_ns = later(cox__engine_now(session), of->pause_ns);
 }
 
 void cox__unit_lose(struct cox_session *session, uint32_t unit, cox_status status)
@@ -112,6 +110,8 @@ void cox__unit_lose(struct cox_session *session, uint32_t unit, cox_status statu
         return;
     set_health(session, unit, COX_HEALTH_QUARANTINED);
     leave_wreck(session, unit, status);
+    if (of->done_ns > later(of->back_ns, FORGET_TIMES * of->pause_ns))
+        of->pause_ns = 0;
     plan_probe(session, of);
     cox__log(&session->runtime->log, COX_LOG_WARN, "%s leaves the session: %s; it is tried again in %llu ms",
              of->info.name, cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
@@ -230,6 +230,7 @@ static void abandon(struct cox_session *session, struct cox__wreck *wreck)
         if (!lane->busy)
             continue;
         lane->busy = false;
+        session->spare.haunted |= lane->on_spare;
         for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
             add_haunt(session->runtime, lane->mems[i]);
         cox__log(&session->runtime->log, COX_LOG_WARN, "%s: rows %u..%u of frame %llu are given up",
@@ -266,13 +267,17 @@ static void release_captive(struct cox_session *session, struct cox__wreck *wrec
 /* True: something has changed. */
 static bool see_to_wreck(struct cox_session *session, struct cox__wreck *wreck, uint64_t now, uint64_t *next)
 {
-    bool busy = false, over = false;
+    bool busy = false, over = false, progress = false;
     if (wreck->captive && atomic_load(&wreck->captive->returned))
         release_captive(session, wreck, now);
     for (uint32_t l = 0; l < session->lane_count; l++) {
-        const struct cox__lane *lane = &wreck->lanes[l];
+        struct cox__lane *lane = &wreck->lanes[l];
         if (!lane->busy)
             continue;
+        if (now >= lane->give_up_ns && cox__lane_asked(lane) && cox__lane_poll(session, lane, false)) {
+            progress = true; /* it was over, and did not say so */
+            continue;
+        }
         busy = true;
         over |= now >= lane->give_up_ns;
         *next = lane->give_up_ns < *next ? lane->give_up_ns : *next;
@@ -281,7 +286,7 @@ static bool see_to_wreck(struct cox_session *session, struct cox__wreck *wreck, 
         abandon(session, wreck);
     if ((over || !busy) && !wreck->captive)
         wreck->sent = cox__warden_run(session->runtime->warden, bury, wreck);
-    return over;
+    return over || progress;
 }
 
 static bool see_to_wrecks(struct cox_session *session, uint64_t now, uint64_t *next)

@@ -122,42 +122,38 @@ void cox__straggler_end(struct cox_session *session, struct cox__lane *lane)
 
 struct search {
     const struct cox__slot *slot;
+    bool on_spare;
     uint32_t first_row;
     uint32_t rows;
     bool found;
 };
 
-static bool is_at(const struct cox__lane *lane, const struct cox__slot *slot)
+static bool is_at(const struct cox__lane *lane, const struct search *search)
 {
-    return lane->straggler && !lane->on_spare && lane->job.slot == slot && lane->frame == slot->index;
+    return lane->straggler && lane->on_spare == search->on_spare && lane->job.slot == search->slot &&
+           lane->frame == search->slot->index;
 }
 
 /* What a device that fails, or lies, writes in the end is not what is there already. */
 static void spoils(struct cox_session *session, struct cox__lane *lane, void *ctx)
 {
     struct search *search = ctx;
-    search->found |= is_at(lane, search->slot) && (session->settle || lane->job.failing || lane->distrusted);
-}
-
-bool cox__frame_must_settle(struct cox_session *session, const struct cox__slot *slot)
-{
-    struct search search = {.slot = slot};
-    if (session->stragglers)
-        cox__lanes_each(session, spoils, &search);
-    return search.found;
+    (void)session;
+    search->found |= is_at(lane, search) && (lane->job.failing || lane->distrusted);
 }
 
 static void overlaps(struct cox_session *session, struct cox__lane *lane, void *ctx)
 {
     struct search *search = ctx;
     (void)session;
-    search->found |= is_at(lane, search->slot) && lane->job.first_row < search->first_row + search->rows &&
+    search->found |= is_at(lane, search) && lane->job.first_row < search->first_row + search->rows &&
                      search->first_row < lane->job.first_row + lane->job.rows;
 }
 
-bool cox__rows_unsettled(struct cox_session *session, const struct cox__slot *slot, uint32_t first_row, uint32_t rows)
+bool cox__rows_unsettled(struct cox_session *session, const struct cox__slot *slot, bool on_spare, uint32_t first_row,
+                         uint32_t rows)
 {
-    struct search search = {.slot = slot, .first_row = first_row, .rows = rows};
+    struct search search = {.slot = slot, .on_spare = on_spare, .first_row = first_row, .rows = rows};
     if (session->stragglers)
         cox__lanes_each(session, overlaps, &search);
     return search.found;
@@ -199,6 +195,17 @@ bool cox__frame_unsettled(const struct cox_session *session, const struct cox__s
                                                            .count = session->pipeline.binding_count});
 }
 
+/* To settle is to wait for whoever is at the memory: the warm-up's bands are not the frame's. */
+bool cox__frame_must_settle(struct cox_session *session, const struct cox__slot *slot)
+{
+    struct search search = {.slot = slot};
+    if (session->stragglers)
+        cox__lanes_each(session, spoils, &search);
+    return search.found || (session->settle && atomic_load(&session->runtime->wild) &&
+                            unsettled(session->runtime, (struct mem_search){.mems = slot->mems,
+                                                                            .count = session->pipeline.binding_count}));
+}
+
 void cox__straggler_spoils(struct cox_session *session, const struct cox__lane *lane)
 {
     for (uint32_t i = 0; i < session->order_count; i++) {
@@ -206,19 +213,22 @@ void cox__straggler_spoils(struct cox_session *session, const struct cox__lane *
         const uint32_t unit = cox__engine_heir(session, lane->unit);
         if (lane->on_spare || lane->job.slot != slot || lane->frame != slot->index || slot->status)
             continue;
-        for (uint32_t b = 0; b < slot->band_count; b++)
-            if (cox__is_stand_in(&slot->bands[b], lane->job.band) && slot->bands[b].state == COX__BAND_DONE) {
-                slot->bands[b].state = COX__BAND_FAILED;
-                slot->reports[b].status = COX_E_DEVICE_LOST;
-            }
-        if (unit == session->unit_count || !cox__slot_add(session, slot, unit, lane->job.first_row, lane->job.rows,
-                                                          slot->reports[lane->job.band].attempt + 2))
-            slot->status = COX_E_DEVICE_LOST;
+        const uint32_t count = slot->band_count; /* those of another's rows may be on their way already */
+        for (uint32_t b = 0; b < count; b++) {
+            const struct cox_band_report report = slot->reports[b];
+            if (!cox__is_stand_in(&slot->bands[b], lane->job.band) || slot->bands[b].state != COX__BAND_DONE)
+                continue;
+            slot->bands[b].state = COX__BAND_FAILED;
+            slot->reports[b].status = COX_E_DEVICE_LOST;
+            slot->verified = false;
+            if (unit == session->unit_count ||
+                !cox__slot_add(session, slot, unit, report.first_row, report.rows, report.attempt + 1))
+                slot->status = COX_E_DEVICE_LOST;
+        }
     }
 }
 
-/* Take the note that a device which was given up may write to this memory. */
-static bool take_haunt(struct cox_runtime *runtime, const struct cox__mem *mem)
+bool cox__haunt_take(struct cox_runtime *runtime, const struct cox__mem *mem)
 {
     bool found = false;
     for (struct cox__haunt **link = &runtime->haunts; *link;) {
@@ -245,7 +255,7 @@ void cox__engine_drop_mem(struct cox_runtime *runtime, struct cox__mem *mem)
         wait = unsettled(runtime, (struct mem_search){.mems = &mem, .count = 1});
         runtime->draining = wait;
         if (!wait)
-            haunted = take_haunt(runtime, mem);
+            haunted = cox__haunt_take(runtime, mem);
         cox__guard_unlock(runtime->guard);
         if (wait) {
             cox__loop_wake(runtime->loop);
@@ -477,7 +487,11 @@ void cox__spare_band_failed(struct cox_session *session, struct cox__slot *slot,
     }
     slot->bands[origin].stand_ins--;
     const uint32_t unit = cox__engine_heir(session, report.device);
-    if (unit == session->unit_count ||
-        !cox__spare_add(session, slot, unit, report.first_row, report.rows, origin, false))
-        slot->status = COX_E_DEVICE_LOST;
+    if (unit != session->unit_count &&
+        cox__spare_add(session, slot, unit, report.first_row, report.rows, origin, false))
+        return;
+    slot->status = COX_E_DEVICE_LOST;
+    for (uint32_t b = 0; b < slot->band_count && !slot->bands[origin].stand_ins; b++) /* the others were in vain */
+        if (cox__is_stand_in(&slot->bands[b], origin) && slot->bands[b].state == COX__BAND_DONE)
+            forget_stand_in(session, slot, b);
 }

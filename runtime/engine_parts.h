@@ -186,8 +186,12 @@ bool cox__frame_unsettled(const struct cox_session *session, const struct cox__s
 /* Whether a straggler is still at a band of this very frame, for which it has to wait. */
 bool cox__frame_must_settle(struct cox_session *session, const struct cox__slot *slot);
 
-/* Whether one is at these rows of it. */
-bool cox__rows_unsettled(struct cox_session *session, const struct cox__slot *slot, uint32_t first_row, uint32_t rows);
+/* Take the notes that a device which was given up may write to this memory. False: there were none. */
+bool cox__haunt_take(struct cox_runtime *runtime, const struct cox__mem *mem);
+
+/* Whether one is at these rows of it, or of its copies. */
+bool cox__rows_unsettled(struct cox_session *session, const struct cox__slot *slot, bool on_spare, uint32_t first_row,
+                         uint32_t rows);
 
 /* ---- engine_health.c: losing devices and getting them back ---- */
 

@@ -6,10 +6,16 @@
 
 #include <string.h>
 
+/* A device that hangs at rows on the spare buffers costs a set of them for ever. After so many the session goes on without. */
+enum { SPARES_MAX = 8 };
+
 void cox__engine_drop_spare(struct cox_session *session)
 {
+    struct cox__backend *backend = session->runtime->backend;
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
-        if (session->spare.mems[i])
+        if (session->spare.mems[i] && session->spare.haunted)
+            backend->ops->mem_abandon(backend, session->spare.mems[i]);
+        else if (session->spare.mems[i])
             cox__engine_drop_mem(session->runtime, session->spare.mems[i]);
 }
 
@@ -19,6 +25,11 @@ static void make_spare(struct cox_session *session)
     struct cox__spare *spare = &session->spare;
     struct cox__backend *backend = session->runtime->backend;
     cox_status status = COX_OK;
+    for (uint32_t i = 0; spare->haunted && i < session->pipeline.binding_count; i++) {
+        backend->ops->mem_abandon(backend, spare->mems[i]);
+        spare->mems[i] = NULL;
+    }
+    spare->haunted = false;
     for (uint32_t i = 0; status == COX_OK && i < session->pipeline.binding_count; i++)
         status = backend->ops->mem_create(backend, NULL, cox__binding_bytes(&session->pipeline, i), &spare->mems[i]);
     if (status == COX_OK) {
@@ -43,15 +54,26 @@ static void make_task(void *ctx)
 }
 
 /* Not on this thread, which must not wait for drivers. */
+static void begin_spare(struct cox_session *session)
+{
+    struct cox__spare *spare = &session->spare;
+    for (uint32_t i = 0; spare->haunted && i < session->pipeline.binding_count; i++)
+        cox__haunt_take(session->runtime, spare->mems[i]);
+    atomic_store(&spare->stage, COX__SPARE_BEING_MADE);
+    if (spare->made++ < SPARES_MAX && cox__warden_run(session->runtime->warden, make_task, session))
+        return;
+    cox__log(&session->runtime->log, COX_LOG_WARN, "no rows are done beside the frames any more: %s",
+             spare->made > SPARES_MAX ? "devices have hung at such rows too often" : cox_status_text(COX_E_NOMEM));
+    atomic_store(&spare->stage, COX__SPARE_UNAVAILABLE);
+}
+
 static bool have_spare(struct cox_session *session)
 {
     struct cox__spare *spare = &session->spare;
-    if (atomic_load(&spare->stage) == COX__SPARE_NONE && !session->closing) {
-        atomic_store(&spare->stage, COX__SPARE_BEING_MADE);
-        if (!cox__warden_run(session->runtime->warden, make_task, session))
-            atomic_store(&spare->stage, COX__SPARE_UNAVAILABLE);
-    }
-    return atomic_load(&spare->stage) == COX__SPARE_READY;
+    const enum cox__spare_stage stage = atomic_load(&spare->stage);
+    if ((stage == COX__SPARE_NONE || (stage == COX__SPARE_READY && spare->haunted)) && !session->closing)
+        begin_spare(session);
+    return atomic_load(&spare->stage) == COX__SPARE_READY && !spare->haunted;
 }
 
 bool cox__spare_take(struct cox_session *session, const struct cox__slot *owner)

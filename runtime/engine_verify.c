@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+/* Checks of a band that fail, or are late, until it goes unchecked. */
+enum { CHECKS_MAX = 4 };
+
 /* A number in 0 .. 1 that depends on the frame and the row only (splitmix64's last steps: Steele, Lea and Flood, 2014). */
 static double chance(uint64_t frame, uint32_t row)
 {
@@ -38,6 +41,15 @@ static bool is_candidate(const struct cox_session *session, const struct cox__sl
            chance(slot->index, slot->reports[band].first_row) < session->verify;
 }
 
+static uint32_t checks_of(const struct cox__slot *slot, uint32_t band)
+{
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < slot->band_count; b++)
+        count += slot->bands[b].spare && slot->bands[b].check && slot->bands[b].origin == band &&
+                 slot->bands[b].state == COX__BAND_FAILED;
+    return count;
+}
+
 bool cox__verify_frame(struct cox_session *session, struct cox__slot *slot)
 {
     bool any = false;
@@ -47,6 +59,10 @@ bool cox__verify_frame(struct cox_session *session, struct cox__slot *slot)
         any |= is_candidate(session, slot, b);
     if (any && !cox__spare_take(session, slot))
         return atomic_load(&session->spare.stage) != COX__SPARE_UNAVAILABLE; /* it serves another now */
+    for (uint32_t b = 0; b < slot->band_count; b++)
+        if (is_candidate(session, slot, b) &&
+            cox__rows_unsettled(session, slot, true, slot->reports[b].first_row, slot->reports[b].rows))
+            return true; /* what a check that failed leaves there comes before what is to be compared */
     slot->verified = true;
     const uint32_t count = any ? slot->band_count : 0;
     for (uint32_t b = 0; b < count; b++) {
@@ -55,9 +71,11 @@ bool cox__verify_frame(struct cox_session *session, struct cox__slot *slot)
         const struct cox_band_report report = slot->reports[b];
         const uint32_t unit = checker(session, slot, report.device);
         slot->bands[b].checked = true;
-        if (unit == session->unit_count) {
+        if (unit == session->unit_count || checks_of(slot, b) >= CHECKS_MAX) {
             if (!session->verify_refused)
-                cox__log(&session->runtime->log, COX_LOG_WARN, "nothing is verified: there is one device only");
+                cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: rows %u..%u are not verified: %s",
+                         (unsigned long long)slot->index, report.first_row, report.first_row + report.rows - 1,
+                         unit == session->unit_count ? "there is one device only" : "no device is done with them");
             session->verify_refused = true;
             continue;
         }
@@ -205,8 +223,11 @@ void cox__verify_failed(struct cox_session *session, struct cox__slot *slot, uin
 {
     const uint32_t origin = slot->bands[band].origin;
     if (slot->dispute.stage != COX__DISPUTE_NONE && origin == slot->dispute.band &&
-        slot->reports[band].first_row == slot->dispute.first_row)
+        slot->reports[band].first_row == slot->dispute.first_row) {
         slot->dispute.stage = COX__DISPUTE_NONE; /* who was to tell is lost; whoever is left does */
+        if (checker(session, slot, slot->reports[origin].device) == session->unit_count && !slot->status)
+            slot->status = COX_E_MISMATCH;
+    }
     if (slot->bands[origin].state == COX__BAND_DONE && cox__engine_any_usable(session)) {
         slot->bands[origin].checked = false;
         slot->verified = false;

@@ -15,7 +15,7 @@ static void warmup_release(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
     struct cox__backend *backend = session->runtime->backend;
-    for (uint32_t i = 0; i < session->pipeline.binding_count && !session->stragglers; i++)
+    for (uint32_t i = 0; i < session->pipeline.binding_count && !atomic_load(&session->runtime->wild); i++)
         if (warmup->owns_mem[i]) {
             backend->ops->mem_destroy(backend, warmup->slot->mems[i]);
             warmup->owns_mem[i] = false;
