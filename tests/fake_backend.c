@@ -46,6 +46,7 @@ struct work {
     bool preserve;
     const void *slot;
     const void *session;
+    const void *out; /* where the first binding that is written begins; of a job that writes none, the first one */
     struct cox__mem *mems[COX_BINDINGS_MAX];
     unsigned char params[COX_PARAMS_MAX];
 };
@@ -103,7 +104,7 @@ struct cox__unit {
     uint32_t max_rows;
     uint32_t lane_count;
     uint32_t queued;
-    struct lane lanes[LANES_MAX];
+    struct lane lanes[];
 };
 
 struct cox__mem {
@@ -111,6 +112,8 @@ struct cox__mem {
     unsigned char *data;
     size_t bytes;
     bool wrapped;
+    bool spoilt;    /* a band that was given up left garbage in it */
+    bool kept;      /* given up */
     bool shared;    /* several bands may write the same rows of it */
     bool destroyed; /* though a device works on it, which is a violation: kept so that the test lives to say so */
     struct cox__mem *next; /* of those that are kept until the end */
@@ -149,6 +152,7 @@ struct fake {
     struct fake_kernel kernels[FAKE_KERNELS_MAX];
     bool real_time;
     bool late_overlap;
+    bool copies_spoilt;
     bool overlap; /* memory made now may be written by several */
     bool held;
     bool made;
@@ -168,7 +172,7 @@ struct fake {
     uint32_t unit_count;
     struct cox__unit *units[UNITS_MAX];
     struct cox__mem *kept; /* given up */
-    uint32_t struck;
+    uint32_t struck[FAKE_KINDS];
     uint32_t fault_count;
     struct fake_fault faults[FAULTS_MAX];
 
@@ -203,16 +207,6 @@ static uint64_t clock_now(struct fake *fake)
     return cox__clock_ns();
 }
 
-/* Where the first binding that is written begins; of a job that writes none, the first one. */
-static const void *output_of(const struct lane *lane)
-{
-    const struct cox__pipeline *pipeline = &lane->unit->pipeline;
-    for (uint32_t i = 0; i < pipeline->binding_count; i++)
-        if (pipeline->bindings[i].access != COX_READ && lane->work.mems[i])
-            return lane->work.mems[i]->data;
-    return lane->work.mems[0] ? lane->work.mems[0]->data : NULL;
-}
-
 static void note(struct fake *fake, enum fake_step step, uint32_t device, const struct lane *lane, bool failed)
 {
     if (fake->record_count == fake->record_room) {
@@ -229,7 +223,7 @@ static void note(struct fake *fake, enum fake_step step, uint32_t device, const 
         record->band = work->band;
         record->slot = work->slot;
         record->session = work->session;
-        record->out = output_of(lane);
+        record->out = work->out;
     }
 }
 
@@ -273,7 +267,7 @@ static const struct fake_fault *strike(struct fake *fake, enum fake_fault_kind k
         }
         if (fault->count != UINT32_MAX)
             fault->count--;
-        fake->struck++;
+        fake->struck[kind]++;
         return fault;
     }
     return NULL;
@@ -293,8 +287,16 @@ void fake_script(struct fake *fake, const struct fake_fault *fault)
 
 uint32_t fake_struck(struct fake *fake)
 {
+    uint32_t result = 0;
+    for (uint32_t kind = 0; kind < FAKE_KINDS; kind++)
+        result += fake_struck_by(fake, (enum fake_fault_kind)kind);
+    return result;
+}
+
+uint32_t fake_struck_by(struct fake *fake, enum fake_fault_kind kind)
+{
     pthread_mutex_lock(&fake->lock);
-    const uint32_t result = fake->struck;
+    const uint32_t result = fake->struck[kind];
     pthread_mutex_unlock(&fake->lock);
     return result;
 }
@@ -553,6 +555,11 @@ static void handle_end(struct lane *lane)
     } else {
         check_memory(lane);
         execute(lane, lane->fails);
+        for (uint32_t i = 0; lane->unit->abandoned && i < lane->unit->pipeline.binding_count; i++) {
+            struct cox__mem *mem = lane->work.mems[i];
+            mem->spoilt |= lane->fails || lane->corrupt_rows;
+            fake->copies_spoilt |= mem->spoilt && mem->shared && !mem->kept;
+        }
         end_band(lane, lane->fails);
     }
 }
@@ -694,6 +701,7 @@ static bool works_on(const struct cox__unit *unit, const struct cox__mem *mem)
 
 static void keep(struct fake *fake, struct cox__mem *mem)
 {
+    mem->kept = true;
     mem->next = fake->kept;
     fake->kept = mem;
 }
@@ -901,7 +909,7 @@ static cox_status op_unit_create(struct cox__backend *backend, uint32_t device, 
     if (status != COX_OK)
         return status;
 
-    struct cox__unit *unit = must(calloc(1, sizeof *unit));
+    struct cox__unit *unit = must(calloc(1, sizeof *unit + lanes * sizeof unit->lanes[0]));
     unit->fake = fake;
     unit->device = device;
     unit->context = fresh ? &unit->own : &fake->devices[device].context;
@@ -1109,6 +1117,10 @@ static struct work work_of(const struct cox__job *job, const struct cox__pipelin
                         .slot = job->slot,
                         .session = job->session};
     memcpy(work.mems, job->mems, pipeline->binding_count * sizeof work.mems[0]);
+    work.out = work.mems[0] ? work.mems[0]->data : NULL;
+    for (uint32_t i = pipeline->binding_count; i-- > 0;)
+        if (pipeline->bindings[i].access != COX_READ && work.mems[i])
+            work.out = work.mems[i]->data;
     if (job->params)
         memcpy(work.params, job->params, pipeline->params_bytes);
     return work;
@@ -1453,7 +1465,7 @@ static void op_destroy(struct cox__backend *backend)
     .unit_flush = op_unit_flush, .job_poll = op_job_poll, .job_partial = op_job_partial, .now_ns = op_now_ns
 
 static const struct cox__backend_ops virtual_ops = {FAKE_OPS, .advance = op_advance};
-static const struct cox__backend_ops real_ops = {FAKE_OPS};
+static const struct cox__backend_ops other_ops = {FAKE_OPS};
 
 struct fake *fake_new(const struct fake_params *params)
 {
@@ -1466,7 +1478,7 @@ struct fake *fake_new(const struct fake_params *params)
     fake->real_time = params->real_time;
     fake->held = params->held;
     fake->late_overlap = params->late_overlap;
-    fake->base.ops = params->real_time ? &real_ops : &virtual_ops;
+    fake->base.ops = params->real_time || params->driven ? &other_ops : &virtual_ops;
     atomic_init(&fake->clock_ns, 1000000000u); /* not 0, which means "unknown" in reports */
     fake->kernel_count = params->kernel_count;
     memcpy(fake->kernels, params->kernels, sizeof fake->kernels);
@@ -1624,6 +1636,41 @@ uint32_t fake_given_up(struct fake *fake)
 uint64_t fake_now(struct fake *fake)
 {
     return clock_now(fake);
+}
+
+uint64_t fake_next(struct fake *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    const uint32_t next = earliest(fake);
+    const uint64_t time_ns = next < fake->event_count ? fake->events[next].time_ns : UINT64_MAX;
+    pthread_mutex_unlock(&fake->lock);
+    return time_ns;
+}
+
+void fake_pass(struct fake *fake, uint64_t until_ns)
+{
+    pthread_mutex_lock(&fake->lock);
+    check_flushed(fake, "waited");
+    pass_time(fake, until_ns);
+    pthread_mutex_unlock(&fake->lock);
+}
+
+bool fake_at_work(struct fake *fake, const struct cox__mem *mem)
+{
+    bool found = false;
+    pthread_mutex_lock(&fake->lock);
+    for (uint32_t u = 0; u < fake->unit_count; u++)
+        found |= !fake->units[u]->abandoned && works_on(fake->units[u], mem);
+    pthread_mutex_unlock(&fake->lock);
+    return found;
+}
+
+bool fake_spoilt(struct fake *fake, const struct cox__mem *mem)
+{
+    pthread_mutex_lock(&fake->lock);
+    const bool spoilt = mem ? mem->spoilt : fake->copies_spoilt;
+    pthread_mutex_unlock(&fake->lock);
+    return spoilt;
 }
 
 struct fake_record *fake_take_record(struct fake *fake, size_t *count)

@@ -59,6 +59,7 @@ struct fake_params {
     uint32_t kernel_count;
     struct fake_kernel kernels[FAKE_KERNELS_MAX];
     bool real_time;    /* one thread per device that sleeps; no virtual clock */
+    bool driven;       /* the virtual clock moves only with fake_pass, and the engine takes it for a real one */
     bool held;         /* begin with the clock held */
     bool late_overlap; /* bands may overlap ones that never ended */
 };
@@ -98,6 +99,7 @@ enum fake_fault_kind {
     FAKE_SUBMIT_STUCK, /* in job_submit, */
     FAKE_FLUSH_STUCK,  /* in unit_flush, */
     FAKE_POLL_STUCK,   /* in job_poll of a band under way */
+    FAKE_KINDS
 };
 
 /* Strikes `count` times (0 = once, UINT32_MAX = for ever) from the `skip`-th matching call after it was added. */
@@ -114,6 +116,7 @@ void fake_script(struct fake *fake, const struct fake_fault *fault);
 
 /* How often faults have struck so far. */
 uint32_t fake_struck(struct fake *fake);
+uint32_t fake_struck_by(struct fake *fake, enum fake_fault_kind kind);
 
 /* Several bands may write the same rows of memory that is made from now on: copies that an engine works on, where who comes
  * late writes what is there already. */
@@ -135,6 +138,17 @@ void fake_unblock(struct fake *fake);
 bool fake_destroyed(struct fake *fake);
 
 uint64_t fake_now(struct fake *fake);
+
+/* Driven: when the next thing happens by itself, UINT64_MAX = nothing will; and let the clock run up to a time. */
+uint64_t fake_next(struct fake *fake);
+void fake_pass(struct fake *fake, uint64_t until_ns);
+
+/* Whether a band that has not been given up has yet to end and works on the memory. */
+bool fake_at_work(struct fake *fake, const struct cox__mem *mem);
+
+/* Virtual clock: whether a band that was given up left garbage in the memory when it ended after all; of NULL: in any that
+ * several may write (see fake_allow_overlap) and that was still in use. */
+bool fake_spoilt(struct fake *fake, const struct cox__mem *mem);
 
 enum fake_step {
     FAKE_STEP_SUBMIT = 1,

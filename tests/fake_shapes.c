@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BINS = 256, REACH = 3 };
+enum { BINS = 256, REACH = 3, UNWRITTEN = 0xee };
 
 static void *must(void *memory)
 {
@@ -24,7 +24,7 @@ const char *shape_name(enum shape shape)
 static struct cox_binding by_rows(const struct shape_frames *frames, enum cox_access access, uint32_t divisor)
 {
     return (struct cox_binding){
-        .contract = COX_ROWS, .access = access, .pitch_bytes = frames->columns, .row_divisor = divisor};
+        .contract = COX_ROWS, .access = access, .pitch_bytes = frames->pitch, .row_divisor = divisor};
 }
 
 static void describe(struct shape_frames *frames)
@@ -79,36 +79,70 @@ static unsigned char *data_of(const struct shape_frames *frames, uint32_t index,
     return cox_buffer_data(frames->buffers[index % frames->count][binding]);
 }
 
-struct shape_frames *shape_frames_new(struct rig *rig, enum shape shape, uint32_t rows, uint32_t columns,
-                                      uint32_t count)
+void shape_refill(struct shape_frames *frames, uint32_t index, uint64_t seed)
+{
+    const uint32_t f = index % frames->count;
+    for (uint32_t i = 0; i < frames->binding_count; i++) {
+        unsigned char *data = data_of(frames, f, i);
+        const size_t bytes = bytes_of(frames, i);
+        uint64_t random = 0;
+        for (size_t b = 0; b < bytes; b++, random >>= 8) {
+            random = b % 8 ? random : rig_random(&seed);
+            data[b] = (unsigned char)random;
+        }
+    }
+    memcpy(frames->before[f], data_of(frames, f, 0), bytes_of(frames, 0));
+}
+
+void shape_drop(struct shape_frames *frames, uint32_t index)
+{
+    for (uint32_t i = 0; i < frames->binding_count; i++)
+        cox_buffer_destroy(&frames->buffers[index % frames->count][i]);
+}
+
+bool shape_make(struct shape_frames *frames, uint32_t index, uint64_t seed)
+{
+    bool made = true;
+    for (uint32_t i = 0; made && i < frames->binding_count; i++)
+        made = cox_buffer_create(rig_runtime(frames->rig), bytes_of(frames, i),
+                                 &frames->buffers[index % frames->count][i]) == COX_OK;
+    if (made)
+        shape_refill(frames, index, seed);
+    else
+        shape_drop(frames, index);
+    return made;
+}
+
+struct shape_frames *shape_frames_padded(struct rig *rig, enum shape shape, uint32_t rows, uint32_t columns,
+                                         uint32_t pitch, uint32_t count)
 {
     struct shape_frames *frames = must(calloc(1, sizeof *frames));
     uint64_t seed = rows * 131u + columns * 7u + (uint32_t)shape;
-    *frames = (struct shape_frames){.rig = rig, .shape = shape, .rows = rows, .columns = columns, .count = count};
+    *frames = (struct shape_frames){
+        .rig = rig, .shape = shape, .rows = rows, .columns = columns, .pitch = pitch, .count = count};
     describe(frames);
     frames->buffers = must(calloc(count, sizeof *frames->buffers));
     frames->params = must(calloc(count, sizeof *frames->params));
     frames->before = must(calloc(count, sizeof *frames->before));
     for (uint32_t f = 0; f < count; f++) {
         frames->params[f] = (struct rig_params){.add = 11 * f, .columns = columns};
-        for (uint32_t i = 0; i < frames->binding_count; i++) {
-            if (cox_buffer_create(rig_runtime(rig), bytes_of(frames, i), &frames->buffers[f][i]) != COX_OK)
-                abort();
-            unsigned char *data = data_of(frames, f, i);
-            for (size_t b = 0; b < bytes_of(frames, i); b++)
-                data[b] = (unsigned char)rig_random(&seed);
-        }
         frames->before[f] = must(malloc(bytes_of(frames, 0)));
-        memcpy(frames->before[f], data_of(frames, f, 0), bytes_of(frames, 0));
+        if (!shape_make(frames, f, rig_random(&seed)))
+            abort();
     }
     return frames;
+}
+
+struct shape_frames *shape_frames_new(struct rig *rig, enum shape shape, uint32_t rows, uint32_t columns,
+                                      uint32_t count)
+{
+    return shape_frames_padded(rig, shape, rows, columns, columns, count);
 }
 
 void shape_frames_free(struct shape_frames **frames)
 {
     for (uint32_t f = 0; f < (*frames)->count; f++) {
-        for (uint32_t i = 0; i < (*frames)->binding_count; i++)
-            cox_buffer_destroy(&(*frames)->buffers[f][i]);
+        shape_drop(*frames, f);
         free((*frames)->before[f]);
     }
     free((*frames)->before);
@@ -140,7 +174,7 @@ void shape_prepare(struct shape_frames *frames, uint32_t index)
     const uint32_t f = index % frames->count;
     for (uint32_t i = 0; i < frames->binding_count; i++)
         if (frames->bindings[i].access == COX_WRITE)
-            memset(data_of(frames, f, i), 0xee, bytes_of(frames, i));
+            memset(data_of(frames, f, i), UNWRITTEN, bytes_of(frames, i));
     memcpy(data_of(frames, f, 0), frames->before[f], bytes_of(frames, 0));
 }
 
@@ -165,14 +199,21 @@ static unsigned char sum_around(const struct shape_frames *frames, const unsigne
 {
     uint32_t sum = row;
     for (uint32_t r = row > REACH ? row - REACH : 0; r <= row + REACH && r < frames->rows; r++)
-        sum += in[(size_t)r * frames->columns + column];
+        sum += in[(size_t)r * frames->pitch + column];
     return (unsigned char)sum;
 }
 
-/* Byte `at` of a binding that is written. */
+/* Whether a kernel writes the byte `at` of a binding that is written. */
+static bool is_written(const struct shape_frames *frames, uint32_t binding, size_t at)
+{
+    const bool half = frames->shape == SHAPE_CHROMA && binding == 3;
+    return at % frames->pitch < (half ? (frames->columns + 1) / 2 : frames->columns);
+}
+
+/* What it writes there. */
 static unsigned char wanted(const struct shape_frames *frames, uint32_t index, uint32_t binding, size_t at)
 {
-    const uint32_t row = (uint32_t)(at / frames->columns), column = (uint32_t)(at % frames->columns);
+    const uint32_t row = (uint32_t)(at / frames->pitch), column = (uint32_t)(at % frames->pitch);
     const unsigned char *in = frames->before[index % frames->count];
     switch (frames->shape) {
     case SHAPE_MAP:
@@ -184,9 +225,8 @@ static unsigned char wanted(const struct shape_frames *frames, uint32_t index, u
     case SHAPE_CHROMA: {
         const unsigned char *chroma = data_of(frames, index, 1);
         if (binding == 2)
-            return (unsigned char)(in[at] + chroma[(size_t)(row / 2) * frames->columns + column / 2]);
-        return column < (frames->columns + 1) / 2 ? (unsigned char)(chroma[at] * 5u + row)
-                                                  : data_of(frames, index, binding)[at]; /* not written */
+            return (unsigned char)(in[at] + chroma[(size_t)(row / 2) * frames->pitch + column / 2]);
+        return (unsigned char)(chroma[at] * 5u + row);
     }
     case SHAPE_TWO:
         return binding == 1 ? (unsigned char)(in[at] + 5u) : (unsigned char)((in[at] + 5u) ^ row);
@@ -205,8 +245,9 @@ static const char *check_count(const struct shape_frames *frames, uint32_t index
     uint32_t want[BINS] = {0};
     const unsigned char *in = frames->before[index % frames->count];
     const uint32_t *bins = (const uint32_t *)(const void *)data_of(frames, index, 1);
-    for (size_t b = 0; b < bytes_of(frames, 0); b++)
-        want[in[b]]++;
+    for (uint32_t r = 0; r < frames->rows; r++)
+        for (uint32_t c = 0; c < frames->columns; c++)
+            want[in[(size_t)r * frames->pitch + c]]++;
     for (uint32_t b = 0; b < BINS; b++)
         if (bins[b] != want[b]) {
             snprintf(wrong, sizeof wrong, "frame %u: %u instead of %u in bin %u", index, bins[b], want[b], b);
@@ -215,21 +256,37 @@ static const char *check_count(const struct shape_frames *frames, uint32_t index
     return "";
 }
 
-const char *shape_check(const struct shape_frames *frames, uint32_t index)
+static const char *check(const struct shape_frames *frames, uint32_t index, bool padding)
 {
     static _Thread_local char wrong[160];
-    if (frames->shape == SHAPE_COUNT)
-        return check_count(frames, index);
     for (uint32_t i = 0; i < frames->binding_count; i++) {
-        if (frames->bindings[i].access == COX_READ)
+        if (frames->bindings[i].access == COX_READ || frames->bindings[i].contract != COX_ROWS)
             continue;
         const unsigned char *data = data_of(frames, index, i);
-        for (size_t b = 0; b < bytes_of(frames, i); b++)
-            if (data[b] != wanted(frames, index, i, b)) {
-                snprintf(wrong, sizeof wrong, "%s, frame %u, binding %u, byte %zu: %u instead of %u",
-                         shape_name(frames->shape), index, i, b, data[b], wanted(frames, index, i, b));
+        const size_t bytes = bytes_of(frames, i);
+        for (size_t b = 0; b < bytes; b++) {
+            if (is_written(frames, i, b) == padding)
+                continue;
+            const unsigned char want = !padding                         ? wanted(frames, index, i, b)
+                                       : frames->shape == SHAPE_INPLACE ? frames->before[index % frames->count][b]
+                                                                        : UNWRITTEN;
+            if (data[b] != want) {
+                snprintf(wrong, sizeof wrong, "%s, frame %u, binding %u, byte %zu%s: %u instead of %u",
+                         shape_name(frames->shape), index, i, b, padding ? ", which no kernel writes" : "", data[b],
+                         want);
                 return wrong;
             }
+        }
     }
     return "";
+}
+
+const char *shape_check(const struct shape_frames *frames, uint32_t index)
+{
+    return frames->shape == SHAPE_COUNT ? check_count(frames, index) : check(frames, index, false);
+}
+
+const char *shape_check_padding(const struct shape_frames *frames, uint32_t index)
+{
+    return check(frames, index, true);
 }

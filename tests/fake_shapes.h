@@ -16,6 +16,7 @@ struct shape_frames {
     enum shape shape;
     uint32_t rows;
     uint32_t columns;
+    uint32_t pitch;
     uint32_t count;
     uint32_t binding_count;
     struct cox_binding bindings[4];
@@ -27,7 +28,17 @@ struct shape_frames {
 /* `count` frames of random content. */
 struct shape_frames *shape_frames_new(struct rig *rig, enum shape shape, uint32_t rows, uint32_t columns,
                                       uint32_t count);
+/* The same with rows that are `pitch` bytes apart. */
+struct shape_frames *shape_frames_padded(struct rig *rig, enum shape shape, uint32_t rows, uint32_t columns,
+                                         uint32_t pitch, uint32_t count);
 void shape_frames_free(struct shape_frames **frames);
+
+/* Give frame `index % count` other buffers, with contents of their own. False, and none: there is no memory. */
+void shape_drop(struct shape_frames *frames, uint32_t index);
+bool shape_make(struct shape_frames *frames, uint32_t index, uint64_t seed);
+
+/* Fill its inputs anew. */
+void shape_refill(struct shape_frames *frames, uint32_t index, uint64_t seed);
 
 /* A session for such frames; fields of `extra` beside rows, bindings, stages and params_bytes are kept. */
 cox_status shape_session(struct shape_frames *frames, const struct cox_session_params *extra, cox_session **out);
@@ -39,7 +50,11 @@ struct cox_frame shape_frame(const struct shape_frames *frames, uint32_t index);
 /* Both, and submit with rig_done. */
 cox_status shape_submit(struct shape_frames *frames, cox_session *session, uint32_t index);
 
-/* The first byte of a frame that is wrong, as text; "" if all are right (static storage per thread). */
+/* The first byte of a frame that is wrong, as text; "" if all are right (static storage per thread). What no kernel writes is
+ * not looked at. */
 const char *shape_check(const struct shape_frames *frames, uint32_t index);
+
+/* The same of the bytes that no kernel writes and that are to be what shape_prepare left there. */
+const char *shape_check_padding(const struct shape_frames *frames, uint32_t index);
 
 #endif
