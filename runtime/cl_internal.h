@@ -211,8 +211,10 @@ cox_status cox__cl_unit_create(struct cox__backend *base, uint32_t device, const
 void cox__cl_unit_destroy(struct cox__backend *base, struct cox__unit *unit);
 void cox__cl_unit_seize(struct cox__backend *base, struct cox__unit *unit);
 void cox__cl_unit_abandon(struct cox__backend *base, struct cox__unit *unit);
-cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job);
 void cox__cl_unit_flush(struct cox__backend *base, struct cox__unit *unit);
+
+/* cl_job.c */
+cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job);
 enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job *job);
 const void *cox__cl_job_partial(struct cox__backend *base, struct cox__job *job, uint32_t binding);
 
