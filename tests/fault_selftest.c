@@ -242,8 +242,8 @@ static void sub_devices_are_told_apart(void)
         cl_int code;
         cl_device_id half[2];
         cl_command_queue queues[2];
-        plan(
-            "flush device=0.1 error=-5; flush device=0.0 error=-6 at=2; wait device=0 hang=1ms; map device=0.1 vanish");
+        plan("flush device=0.1 error=-5; flush device=0.0 error=-6 at=2; wait device=0 hang=1ms; map device=0.1 vanish;"
+             "release device=0.1 hang=1ms; clCreateBuffer device=0.1 hang=1ms");
         if (!halves(half)) {
             printf("       sub-devices: skipped, because the device cannot be partitioned\n");
             return;
@@ -268,6 +268,7 @@ static void sub_devices_are_told_apart(void)
             NEED(clReleaseDevice(half[i]));
         }
         NEED(clReleaseContext(both));
+        CHECK(fault.count(4, FAULT_STRUCK) == 3 && fault.count(5, FAULT_STRUCK) == 1);
     }
 }
 
@@ -658,10 +659,16 @@ static void a_device_vanishes(void)
     CHECK(!clCreateContext(NULL, 1, &device, NULL, NULL, &code) && code == CL_DEVICE_NOT_AVAILABLE);
     CHECK(fault.count(1, FAULT_STRUCK) == 1);
     plan("clCreateSampler vanish for=50ms");
+    cl_context released = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
+    NEED(code);
+    cl_command_queue left = clCreateCommandQueue(released, device, 0, &code);
+    NEED(code);
+    NEED(clReleaseContext(released));
     CHECK(!clCreateSampler(context, CL_TRUE, CL_ADDRESS_NONE, CL_FILTER_NEAREST, &code) && code);
     for (available = CL_FALSE; !available; usleep(1000))
         NEED(clGetDeviceInfo(device, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL));
-    CHECK(clFinish(queue) != CL_SUCCESS);
+    CHECK(clFinish(queue) != CL_SUCCESS && clFinish(left) != CL_SUCCESS);
+    NEED(clReleaseCommandQueue(left));
     cl_context fresh = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
     CHECK(fresh && code == CL_SUCCESS);
     cl_command_queue fresh_queue = fresh ? clCreateCommandQueue(fresh, device, 0, &code) : NULL;

@@ -2,23 +2,27 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "layer_fault.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-static void made_context(cl_context handle)
+static void made_context(cl_context handle, uint64_t set)
 {
-    size_t bytes = 0;
-    if (!handle || next.clGetContextInfo(handle, CL_CONTEXT_DEVICES, 0, NULL, &bytes) != CL_SUCCESS)
+    if (!handle)
         return;
-    cl_device_id *ids = must_alloc(bytes / sizeof *ids, sizeof *ids);
-    if (next.clGetContextInfo(handle, CL_CONTEXT_DEVICES, bytes, ids, NULL) != CL_SUCCESS)
-        bytes = 0;
     struct context *context = must_alloc(1, sizeof *context);
-    context->devices = set_of(ids, (cl_uint)(bytes / sizeof *ids));
-    free(ids);
+    context->devices = set;
     pthread_mutex_lock(&lock);
-    enter_object(handle, TYPE_CONTEXT, context->devices, context);
+    enter_object(handle, TYPE_CONTEXT, set, context);
     pthread_mutex_unlock(&lock);
+}
+
+/* The devices that a driver says a context is for; of sub-devices some name the whole device. */
+static uint64_t set_by_asking(cl_context handle)
+{
+    cl_device_id ids[DEVICES_MAX];
+    size_t bytes = 0;
+    if (!handle || next.clGetContextInfo(handle, CL_CONTEXT_DEVICES, sizeof ids, ids, &bytes) != CL_SUCCESS)
+        return 0;
+    return set_of(ids, (cl_uint)(bytes / sizeof *ids));
 }
 
 static void made_queue(cl_command_queue handle, cl_context context, uint64_t set)
@@ -104,11 +108,11 @@ static cl_int arrive_build(int call, const void *handle, cl_uint count, const cl
         return handle;                                 \
     }
 
-MAKER(cl_context, clCreateContext, arrive_on(call, set_of(d, n), NULL), made_context(handle),
+MAKER(cl_context, clCreateContext, arrive_on(call, set_of(d, n), NULL), made_context(handle, set_of(d, n)),
       (const cl_context_properties *p, cl_uint n, const cl_device_id *d,
        void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user, cl_int *error),
       (p, n, d, notify, user, error))
-MAKER(cl_context, clCreateContextFromType, arrive_at(call, NULL), made_context(handle),
+MAKER(cl_context, clCreateContextFromType, arrive_at(call, NULL), made_context(handle, set_by_asking(handle)),
       (const cl_context_properties *p, cl_device_type t,
        void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user, cl_int *error),
       (p, t, notify, user, error))

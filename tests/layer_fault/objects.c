@@ -156,7 +156,7 @@ void doom_objects(uint64_t set, cl_int code)
 {
     for (int b = 0; b < BUCKETS; b++)
         for (struct object *object = bucket[b]; object; object = object->next) {
-            if (object->type == TYPE_CONTEXT)
+            if (object->context)
                 object->context->dead |= object->context->devices & set;
             if (object->command)
                 doom(object->command, set, code);
