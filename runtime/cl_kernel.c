@@ -127,14 +127,13 @@ void cox__cl_stage_clear(struct cox__cl_stage *stage)
 static cl_int set_arg(struct cox__cl_stage *stage, cl_uint index, size_t bytes, const void *value)
 {
     struct cox__cl_memo *memo = &stage->memos[index];
-    if (!value)
-        return memo->bytes == bytes ? CL_SUCCESS
-                                    : (memo->bytes = bytes, clSetKernelArg(stage->kernel, index, bytes, NULL));
-    if (memo->bytes == bytes && memcmp(memo->value, value, bytes) == 0)
+    if (memo->bytes == bytes && (!value || memcmp(memo->value, value, bytes) == 0))
         return CL_SUCCESS;
-    memo->bytes = bytes;
-    memcpy(memo->value, value, bytes);
-    return clSetKernelArg(stage->kernel, index, bytes, value);
+    const cl_int code = clSetKernelArg(stage->kernel, index, bytes, value);
+    memo->bytes = code ? 0 : bytes; /* who knows what a refused one has left behind */
+    if (value)
+        memcpy(memo->value, value, bytes);
+    return code;
 }
 
 static cl_int set_args(struct cox__cl_stage *stage, const struct cox__cl_launch *launch, uint32_t frame_rows)

@@ -147,12 +147,18 @@ CL_API_ENTRY cl_int CL_API_CALL clGetEventProfilingInfo(cl_event event, cl_profi
     return code;
 }
 
-static _Atomic uint32_t refuse_launch, refuse_write,
-    refuse_buffer; /* the one that is refused, counted down; 0 = none */
+/* The one that is refused, counted down; 0 = none. */
+static _Atomic uint32_t refuse_arg, refuse_launch, refuse_write, refuse_buffer;
 
 static bool refused(_Atomic uint32_t *countdown)
 {
     return atomic_load(countdown) && atomic_fetch_sub(countdown, 1) == 1;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clSetKernelArg(cl_kernel kernel, cl_uint index, size_t bytes, const void *value)
+{
+    NEXT(clSetKernelArg);
+    return refused(&refuse_arg) ? CL_OUT_OF_HOST_MEMORY : next(kernel, index, bytes, value);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims,
@@ -673,6 +679,23 @@ Test(cl_units, no_memory_at_the_first_launch_is_said_at_submission)
     for (uint32_t i = 0; i < ROWS * COLUMNS; i++)
         cr_assert_eq(rig->out[i], 0xeeeeeeee);
     run_one(rig, unit); /* what was unmapped for nothing is given again */
+    check_rows(rig, 0, ROWS);
+    rig->ops->unit_destroy(rig->backend, unit);
+    rig_end(rig);
+}
+
+Test(cl_units, an_argument_that_was_refused_is_set_again)
+{
+    struct rig *rig = rig_new("cpu");
+    struct cox__unit *unit = unit_new(rig, 0, false);
+    struct cox__job job = job_of(rig, unit, 0, 0, ROWS / 2);
+    submit(rig, &job);
+    cr_assert_eq(poll_end(rig, &job), COX__JOB_DONE);
+    job.rows = ROWS;
+    atomic_store(&refuse_arg, 3); /* behind the buffers': the number of rows */
+    cr_assert_neq(rig->ops->job_submit(rig->backend, &job), COX_OK);
+    cr_assert_eq(atomic_load(&refuse_arg), 0);
+    run_one(rig, unit);
     check_rows(rig, 0, ROWS);
     rig->ops->unit_destroy(rig->backend, unit);
     rig_end(rig);
