@@ -5,8 +5,8 @@
 #define _GNU_SOURCE
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include "audit.h"
+#include "layer_selftest.h"
 
-#include <CL/cl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -21,15 +21,6 @@ static const char source[] = "__kernel void fill(__global uint *out, uint value)
 
 static struct audit audit;
 static int failures;
-
-#define NEED(what)                                                              \
-    do {                                                                        \
-        cl_int need_error = (what);                                             \
-        if (need_error != CL_SUCCESS) {                                         \
-            fprintf(stderr, "line %d: %s = %d\n", __LINE__, #what, need_error); \
-            exit(2);                                                            \
-        }                                                                       \
-    } while (0)
 
 /* Two devices of one context with a queue each; one device twice where it cannot be partitioned. */
 static cl_device_id device[2], whole_device;
@@ -745,17 +736,7 @@ static void clean_threads(void)
 
 static bool open_device(void)
 {
-    cl_platform_id platforms[16];
-    cl_uint count = 0;
-    if (clGetPlatformIDs(16, platforms, &count) != CL_SUCCESS)
-        return false;
-    for (cl_uint i = 0; i < count && i < 16; i++)
-        if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_CPU, 1, &whole_device, NULL) == CL_SUCCESS)
-            return true;
-    for (cl_uint i = 0; i < count && i < 16; i++)
-        if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 1, &whole_device, NULL) == CL_SUCCESS)
-            return true;
-    return false;
+    return find_device(CL_DEVICE_TYPE_CPU, &whole_device) || find_device(CL_DEVICE_TYPE_ALL, &whole_device);
 }
 
 static void make_rig(void)

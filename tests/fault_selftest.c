@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fault.h"
+#include "layer_selftest.h"
 
-#include <CL/cl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -25,15 +25,6 @@ static cl_program program;
 static cl_kernel fill;
 static cl_mem buffer, wrapper;
 static cl_uint *host, *out; /* `host` lies behind `wrapper` */
-
-#define NEED(what)                                                              \
-    do {                                                                        \
-        cl_int need_error = (what);                                             \
-        if (need_error != CL_SUCCESS) {                                         \
-            fprintf(stderr, "line %d: %s = %d\n", __LINE__, #what, need_error); \
-            exit(2);                                                            \
-        }                                                                       \
-    } while (0)
 
 #define CHECK(what)                                                           \
     do {                                                                      \
@@ -701,18 +692,6 @@ static void run(const char *name, void (*act)(void))
 }
 #define RUN(what) run(#what, what)
 
-static bool find_device(void)
-{
-    cl_platform_id platforms[8];
-    cl_uint count = 0;
-    if (clGetPlatformIDs(8, platforms, &count) != CL_SUCCESS)
-        return false;
-    for (cl_uint p = 0; p < count && p < 8; p++)
-        if (clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, 1, &device, NULL) == CL_SUCCESS)
-            return true;
-    return false;
-}
-
 int main(int argc, char **argv)
 {
     bool gates = true;
@@ -723,7 +702,7 @@ int main(int argc, char **argv)
     }
     if (!fault_open(&fault, argc > 1 ? argv[1] : NULL))
         return 2;
-    if (!find_device()) {
+    if (!find_device(CL_DEVICE_TYPE_ALL, &device)) {
         printf("skipped, because there is no OpenCL device\n");
         return 77;
     }

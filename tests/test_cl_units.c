@@ -310,6 +310,12 @@ static struct cox__unit *unit_new(struct rig *rig, uint32_t device, bool fresh)
     return unit;
 }
 
+static void rig_end_with(struct rig *rig, struct cox__unit *unit)
+{
+    rig->ops->unit_destroy(rig->backend, unit);
+    rig_end(rig);
+}
+
 /* The queues made from here on hang. */
 static uint32_t mark_queues(void)
 {
@@ -431,8 +437,7 @@ Test(cl_units, a_callback_posts_the_band)
     wait_for_post(rig, 1);
     cr_assert_eq(atomic_load(&rig->posted), &job);
     cr_assert_eq(poll_end(rig, &job), COX__JOB_DONE);
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 Test(cl_units, callbacks_that_never_come_cost_no_band)
@@ -457,8 +462,7 @@ Test(cl_units, callbacks_that_are_refused_cost_no_band)
     for (int i = 0; i < 200; i++)
         run_one(rig, unit);
     check_rows(rig, 0, ROWS);
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 Test(cl_units, a_callback_that_comes_twice_posts_no_band_that_is_over)
@@ -502,8 +506,7 @@ Test(cl_units, a_callback_that_comes_again_much_later_speaks_for_no_other_band)
         cr_assert_eq(atomic_load(&rig->posts), i + 1);
         cr_assert_eq(poll_end(rig, &job), COX__JOB_DONE);
     }
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 Test(cl_units, a_late_callback_does_not_speak_for_the_next_band)
@@ -541,8 +544,7 @@ Test(cl_units, a_bands_end_is_not_taken_from_a_callback_that_came_early)
     atomic_store(&hung_end, 0);
     cr_assert_eq(poll_end(rig, &job), COX__JOB_DONE);
     cr_assert_geq(atomic_load(&job.end_ns), after_the_early_one);
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 Test(cl_units, a_callback_that_comes_again_after_an_early_one_is_heard)
@@ -560,8 +562,7 @@ Test(cl_units, a_callback_that_comes_again_after_an_early_one_is_heard)
     call_kept(0, CL_COMPLETE);
     cr_assert_eq(atomic_load(&rig->posts), 2);
     cr_assert_eq(poll_end(rig, &job), COX__JOB_DONE);
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 /* ---- profiles and statuses ---- */
@@ -595,8 +596,7 @@ Test(cl_units, profiles_that_make_no_sense_are_left_out)
         cr_assert(!job.kernel_ns && !job.copy_in_ns && !job.copy_out_ns, "%s", lies[i].what);
         atomic_store(&profile_lies, false);
     }
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 Test(cl_units, a_status_that_does_not_exist_means_that_it_runs)
@@ -612,8 +612,7 @@ Test(cl_units, a_status_that_does_not_exist_means_that_it_runs)
     atomic_store(&query_status, 0);
     cr_assert_eq(poll_end(rig, &job), COX__JOB_DONE);
     check_rows(rig, 0, ROWS);
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 Test(cl_units, a_band_whose_state_cannot_be_asked_is_failing_until_it_can)
@@ -630,8 +629,7 @@ Test(cl_units, a_band_whose_state_cannot_be_asked_is_failing_until_it_can)
     }
     atomic_store(&query_code, 0);
     cr_assert_eq(poll_end(rig, &job), COX__JOB_FAILED);
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 Test(cl_units, a_band_with_an_unknown_negative_status_has_failed)
@@ -643,8 +641,7 @@ Test(cl_units, a_band_with_an_unknown_negative_status_has_failed)
     atomic_store(&query_status, -9999);
     cr_assert_eq(poll_end(rig, &job), COX__JOB_FAILED);
     atomic_store(&query_status, 0);
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 Test(cl_units, a_flush_that_fails_fails_the_bands_under_way_once_they_have_ended)
@@ -663,8 +660,7 @@ Test(cl_units, a_flush_that_fails_fails_the_bands_under_way_once_they_have_ended
     cr_assert_eq(poll_end(rig, &job), COX__JOB_FAILED);
     run_one(rig, unit); /* and no other */
     check_rows(rig, 0, ROWS);
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 /* ---- no memory ---- */
@@ -680,8 +676,7 @@ Test(cl_units, no_memory_at_the_first_launch_is_said_at_submission)
         cr_assert_eq(rig->out[i], 0xeeeeeeee);
     run_one(rig, unit); /* what was unmapped for nothing is given again */
     check_rows(rig, 0, ROWS);
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 Test(cl_units, an_argument_that_was_refused_is_set_again)
@@ -697,8 +692,7 @@ Test(cl_units, an_argument_that_was_refused_is_set_again)
     cr_assert_eq(atomic_load(&refuse_arg), 0);
     run_one(rig, unit);
     check_rows(rig, 0, ROWS);
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 Test(cl_units, no_memory_after_something_was_enqueued_is_a_band_that_fails)
@@ -719,8 +713,7 @@ Test(cl_units, no_memory_after_something_was_enqueued_is_a_band_that_fails)
     cr_assert_eq(rig->ops->job_submit(rig->backend, &job), COX_E_DEVICE_MEMORY);
     run_one(rig, unit);
     check_rows(rig, 0, ROWS);
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 Test(cl_units, no_memory_for_a_bands_object_is_said_at_submission)
@@ -734,8 +727,7 @@ Test(cl_units, no_memory_for_a_bands_object_is_said_at_submission)
     }
     run_one(rig, unit);
     check_rows(rig, 0, ROWS);
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }
 
 Test(cl_units, memory_is_had_where_none_can_be_pinned)
@@ -869,6 +861,5 @@ Test(cl_units, memory_that_a_device_does_not_give_back_in_time_is_given_up)
     rig->mems[1] = NULL;
     out[0] = 1; /* still there */
     atomic_store(&markers_never_end, false);
-    rig->ops->unit_destroy(rig->backend, unit);
-    rig_end(rig);
+    rig_end_with(rig, unit);
 }

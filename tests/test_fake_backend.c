@@ -115,6 +115,12 @@ static void bench_end(struct bench *bench, bool clean, uint32_t lost)
     cox__pipeline_clear(&bench->pipeline);
 }
 
+static void bench_end_with(struct bench *bench, struct cox__unit *unit, bool clean, uint32_t lost)
+{
+    bench->ops->unit_destroy(bench->backend, unit);
+    bench_end(bench, clean, lost);
+}
+
 /* ---- what faults do ---- */
 
 Test(fake_backend, a_hang_that_ends_reads_and_writes_at_its_late_end)
@@ -132,8 +138,7 @@ Test(fake_backend, a_hang_that_ends_reads_and_writes_at_its_late_end)
     let_pass(&bench, 1);
     cr_assert_eq(bench.ops->job_poll(bench.backend, &job), COX__JOB_DONE);
     cr_assert_eq(first_out(&bench, 0), 78);
-    bench.ops->unit_destroy(bench.backend, unit);
-    bench_end(&bench, true, 0);
+    bench_end_with(&bench, unit, true, 0);
 }
 
 Test(fake_backend, what_an_abandoned_unit_had_under_way_is_written_late_and_told_to_nobody)
@@ -156,8 +161,7 @@ Test(fake_backend, what_an_abandoned_unit_had_under_way_is_written_late_and_told
         cr_assert_eq(first_out(&bench, 0), 56);
         cr_assert_eq(bench.posts, 0);
         if (!destroy)
-            bench.ops->unit_destroy(bench.backend, unit);
-        bench_end(&bench, true, 0);
+            bench_end_with(&bench, unit, true, 0);
     }
 }
 
@@ -200,8 +204,7 @@ Test(fake_backend, a_failure_that_is_not_over_says_so_until_it_is)
     cr_assert_eq(bench.ops->job_poll(bench.backend, &job), COX__JOB_FAILED);
     cr_assert_not(job.failing);
     cr_assert_neq(first_out(&bench, 0), 0);
-    bench.ops->unit_destroy(bench.backend, unit);
-    bench_end(&bench, true, 0);
+    bench_end_with(&bench, unit, true, 0);
 }
 
 Test(fake_backend, a_device_that_died_comes_back_for_fresh_units_alone)
@@ -284,8 +287,7 @@ Test(fake_backend, lies_are_told_as_scripted)
     for (uint32_t i = 0; i < ROWS * PITCH; i++)
         wrong += __builtin_popcount(out[i] ^ 1u);
     cr_assert_eq(wrong, 1);
-    bench.ops->unit_destroy(bench.backend, unit);
-    bench_end(&bench, true, 0);
+    bench_end_with(&bench, unit, true, 0);
 }
 
 /* ---- what is noted ---- */
@@ -306,8 +308,7 @@ Test(fake_backend, notes_memory_destroyed_under_a_job_abandoned_or_not)
             cr_assert_eq(fake_violations(bench.fake), 1);
             let_pass(&bench, BAND_NS);
             cr_assert_eq(fake_violations(bench.fake), 2, "it worked on memory that was not there");
-            bench.ops->unit_destroy(bench.backend, unit);
-            bench_end(&bench, false, 1u << binding);
+            bench_end_with(&bench, unit, false, 1u << binding);
         }
 }
 
@@ -353,8 +354,7 @@ Test(fake_backend, notes_what_is_done_with_an_abandoned_unit)
         }
         cr_assert_eq(fake_violations(bench.fake), 1, "%u", what);
         let_pass(&bench, BAND_NS);
-        bench.ops->unit_destroy(bench.backend, unit);
-        bench_end(&bench, false, 0);
+        bench_end_with(&bench, unit, false, 0);
     }
 }
 
@@ -373,8 +373,7 @@ Test(fake_backend, notes_a_job_that_is_changed_while_it_is_under_way)
         let_pass(&bench, BAND_NS);
         cr_assert_eq(fake_violations(bench.fake), 1);
         cr_assert_eq(bench.ops->job_poll(bench.backend, &job), COX__JOB_DONE);
-        bench.ops->unit_destroy(bench.backend, unit);
-        bench_end(&bench, false, 0);
+        bench_end_with(&bench, unit, false, 0);
     }
 }
 
