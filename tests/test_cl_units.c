@@ -50,7 +50,7 @@ CL_API_ENTRY cl_command_queue CL_API_CALL clCreateCommandQueue(cl_context contex
                                                                cl_command_queue_properties properties, cl_int *code)
 {
     NEXT(clCreateCommandQueue);
-    const cl_command_queue queue = next(context, device, properties, code);
+    cl_command_queue queue = next(context, device, properties, code);
     if (queue && queue_count < QUEUES_MAX)
         queues[queue_count++] = queue;
     return queue;
