@@ -43,17 +43,15 @@ unset POCL_DEVICES RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
 bench "PoCL, mapped" "pocl" "$work/pocl" --expect 1 --mode mapped
 bench "PoCL, staged" "pocl" "$work/pocl" --devices cpu=staged --expect 1 --mode staged
 bench "PoCL, two sub-devices, shared" "pocl cores" "$work/pocl" --devices cpu:2x1 --expect 2 --mode shared
-# One set-up of each mode is enough to look for leaks under AddressSanitizer. The unwinder which that takes is slow, and
-# waits for itself where LLVM has registered frames of its own. Its quarantine does not count what llvmpipe's many small
-# page-aligned allocations really take, and grows without bound.
-export ASAN_OPTIONS="${ASAN_OPTIONS:-}:fast_unwind_on_malloc=1:detect_leaks=0"
 bench "PoCL, two sub-devices, mapped" "pocl cores" "$work/pocl" --devices cpu:2x1=mapped --expect 2 --mode mapped
 bench "PoCL, two sub-devices, staged" "pocl cores" "$work/pocl" --devices cpu:2x1=staged --expect 2 --mode staged
 export POCL_DEVICES="pthread basic"
 bench "PoCL, pthread and basic" "pocl" "$work/pocl" --expect 2 --mode shared
 unset POCL_DEVICES
 export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
-export ASAN_OPTIONS="$ASAN_OPTIONS:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
+# AddressSanitizer's quarantine does not count what llvmpipe's many small
+# page-aligned allocations really take, and grows without bound.
+export ASAN_OPTIONS="${ASAN_OPTIONS:-}:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
 bench "llvmpipe" "rusticl" "$work/rusticl" --expect 1 --mode mapped
 bench "llvmpipe, staged" "rusticl" "$work/rusticl" --devices gpu=staged --expect 1 --mode staged
 bench "PoCL and llvmpipe" "pocl rusticl" "$work/both" --expect 2 --mode mapped

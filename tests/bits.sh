@@ -29,7 +29,7 @@ setup() {
     shift 3
     began=$(date +%s)
     # shellcheck disable=SC2086
-    OCL_ICD_VENDORS="$icds" timeout 600 "$program" --cache "$work/cache" --splits "$splits" $reference "$@" \
+    OCL_ICD_VENDORS="$icds" timeout 600 "$program" --cache "${COX_TEST_KERNELS:-$work/cache}" --splits "$splits" $reference "$@" \
         >"$work/out" 2>"$work/err"
     code=$?
     if [ $code -eq 77 ]; then
@@ -53,8 +53,6 @@ unset POCL_DEVICES RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
 setup "PoCL" "pocl" "$work/pocl" --devices cpu --expect 1
 setup "two sub-devices of PoCL" "pocl cores" "$work/pocl" --devices cpu:2x1 --expect 2
 export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
-# AddressSanitizer's slow unwinder allocates while it looks through the frames that LLVM registered, and waits for itself.
-[ -z "${ASAN_OPTIONS:-}" ] || export ASAN_OPTIONS="$ASAN_OPTIONS:fast_unwind_on_malloc=1:detect_leaks=0"
 setup "llvmpipe" "rusticl" "$work/rusticl" --devices gpu --expect 1
 setup "PoCL + llvmpipe" "pocl rusticl" "$work/both" --devices cpu,gpu --expect 2
 setup "PoCL + llvmpipe, both staged" "pocl rusticl" "$work/both" --devices cpu=staged,gpu=staged --expect 2

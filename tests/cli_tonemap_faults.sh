@@ -15,8 +15,6 @@ trap 'rm -rf "$work"' EXIT
 . "$(dirname "$0")/tonemap.sh"
 able 'faults' 'pocl cores' || exit 77
 export OCL_ICD_VENDORS="$work/pocl"
-# The exact unwinder of AddressSanitizer is slow where LLVM compiles.
-export ASAN_OPTIONS="${ASAN_OPTIONS:-}:fast_unwind_on_malloc=1:detect_leaks=0"
 
 # As wide as rows need no padding, where the layer would put wrong bits, too.
 {

@@ -21,8 +21,7 @@ export POCL_CACHE_DIR XDG_CACHE_HOME
 unset OPENCL_LAYERS POCL_DEVICES RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
 [ -n "$pocl" ] || rm -rf "$work/pocl" "$work/both" # what a set-up lacks, the program is to see
 [ -n "$rusticl" ] || rm -rf "$work/both"
-# AddressSanitizer's exact unwinder waits for itself where LLVM has registered frames of its own, and the drivers' leaks
-# after a fault are not what is looked for here.
-export ASAN_OPTIONS="${ASAN_OPTIONS:-}:fast_unwind_on_malloc=1:detect_leaks=0"
+# The drivers' leaks after a fault are not what is looked for here.
+export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
 [ $# -gt 0 ] || "$COX_TEST_DIR/fault_matrix" --death || exit 1
 "$COX_TEST_DIR/fault_matrix" --vendors "$work" "$@"

@@ -32,7 +32,9 @@ static cox_runtime *open_devices(const char *devices)
     setenv("RUSTICL_ENABLE", "llvmpipe", 0);
     setenv("RUSTICL_DEVICE_TYPE", "gpu", 0);
     cox_runtime *runtime = NULL;
-    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = devices, .log = keep_log));
+    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = devices,
+                                                                              .cache_dir = getenv("COX_TEST_KERNELS"),
+                                                                              .log = keep_log));
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
         cr_skip_test("skipped, because there is no OpenCL device");
     cr_assert_eq(status, COX_OK, "%s: %s", cox_status_name(status), last_log);

@@ -26,17 +26,14 @@ static void keep_log(void *user, enum cox_log_level level, const char *line)
     snprintf(last_log, sizeof(last_log), "%s", line);
 }
 
-/* Mesa's software device plays the GPU where it is installed. Kernels are kept where the tests' caches are, since there are
- * as many as there are formats. */
+/* Mesa's software device plays the GPU where it is installed. Kernels are kept, since there are as many as there are
+ * formats. */
 static cox_runtime *open_devices(void)
 {
-    static char cache[4096];
     setenv("RUSTICL_ENABLE", "llvmpipe", 0);
     setenv("RUSTICL_DEVICE_TYPE", "gpu", 0);
-    const char *folder = getenv("XDG_CACHE_HOME");
-    struct cox_runtime_params params = {.devices = getenv("TEST_VIDEO_DEVICES"), .log = keep_log};
-    if (folder && snprintf(cache, sizeof(cache), "%s/test_video", folder) < (int)sizeof(cache))
-        params.cache_dir = cache;
+    const struct cox_runtime_params params = {
+        .devices = getenv("TEST_VIDEO_DEVICES"), .cache_dir = getenv("COX_TEST_KERNELS"), .log = keep_log};
     cox_runtime *runtime = NULL;
     const cox_status status = cox_runtime_create(&runtime, &params);
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
