@@ -6,8 +6,8 @@
  * scheduler thread, or one inside cox_session_run. now_ns runs on any thread.
  *
  * A unit whose device hangs is abandoned: nothing waits for it from then on, and what it may still touch is never freed.
- * From a driver call in a job_* function or unit_flush a thread may not come back (guard.h). The unit is seized then, and no op is
- * called on it until it has; when it does nothing is changed but what is the unit's or the lane's alone.
+ * From a driver call in a job_* function or unit_flush a thread may not come back (guard.h). The unit is seized then; until the
+ * thread is back only unit_abandon is called on it, and the thread touches nothing any more but the lane's events.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_RUNTIME_BACKEND_H
 #define COX_RUNTIME_BACKEND_H
@@ -103,8 +103,7 @@ struct cox__backend_ops {
                               uint32_t lanes, bool fresh, struct cox__unit **out, uint32_t *max_rows);
     /* No job may be under way, unless the unit was abandoned; then it may block for as long as the driver pleases. */
     void (*unit_destroy)(struct cox__backend *backend, struct cox__unit *unit);
-    /* A driver call about the unit does not return: other threads shall not wait for its device. While that call is going on;
-     * a second time if the jobs under way are given up meanwhile. */
+    /* A driver call about the unit does not return: other threads shall not wait for its device. While that call is going on. */
     void (*unit_seize)(struct cox__backend *backend, struct cox__unit *unit);
     /* Forget the jobs under way: they are neither polled nor posted any more. Never blocks. Only unit_destroy may follow. */
     void (*unit_abandon)(struct cox__backend *backend, struct cox__unit *unit);

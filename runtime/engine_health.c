@@ -221,10 +221,7 @@ static void abandon(struct cox_session *session, struct cox__wreck *wreck)
 {
     struct cox__backend *backend = session->runtime->backend;
     wreck->given_up = true;
-    if (wreck->captive)
-        backend->ops->unit_seize(backend, wreck->unit);
-    else
-        backend->ops->unit_abandon(backend, wreck->unit);
+    backend->ops->unit_abandon(backend, wreck->unit);
     for (uint32_t l = 0; l < session->lane_count; l++) {
         struct cox__lane *lane = &wreck->lanes[l];
         if (!lane->busy)
@@ -258,8 +255,6 @@ static void release_captive(struct cox_session *session, struct cox__wreck *wrec
     cox__guard_release(session->runtime->guard, wreck->captive);
     wreck->captive = NULL;
     wreck->unflushed = true;
-    if (wreck->given_up)
-        session->runtime->backend->ops->unit_abandon(session->runtime->backend, wreck->unit);
     for (uint32_t l = 0; l < session->lane_count; l++)
         wreck->lanes[l].poll_ns = now;
 }

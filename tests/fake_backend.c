@@ -96,7 +96,6 @@ struct cox__unit {
     bool dead;      /* was there when the device died */
     bool abandoned; /* nobody hears of it any more */
     bool captive;   /* a thread is kept in a call about it, */
-    bool given_up;  /* and nothing is expected of it any more; */
     bool unsettled; /* or was, and it has not been flushed since */
     bool gone;      /* destroyed, but a band of it is still to happen */
     struct cox__pipeline pipeline;
@@ -834,9 +833,7 @@ static void op_unit_seize(struct cox__backend *backend, struct cox__unit *unit)
 {
     struct fake *fake = fake_of(backend);
     pthread_mutex_lock(&fake->lock);
-    if (!unit->captive)
-        note_unit(fake, FAKE_STEP_SEIZE, unit->device, unit->context == &unit->own, false);
-    unit->given_up |= unit->captive;
+    note_unit(fake, FAKE_STEP_SEIZE, unit->device, unit->context == &unit->own, false);
     unit->captive = unit->unsettled = true;
     pthread_mutex_unlock(&fake->lock);
 }
@@ -1008,7 +1005,7 @@ static void check_overlap(struct fake *fake, const struct cox__unit *unit, const
     const struct cox__pipeline *pipeline = &unit->pipeline;
     for (uint32_t u = 0; u < fake->unit_count; u++) {
         const struct cox__unit *theirs = fake->units[u];
-        if (theirs->context == unit->context || theirs->abandoned || theirs->given_up)
+        if (theirs->context == unit->context || theirs->abandoned)
             continue;
         for (uint32_t l = 0; l < theirs->lane_count; l++) {
             const struct lane *other = &theirs->lanes[l];
