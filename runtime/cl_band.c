@@ -20,11 +20,13 @@ static cox_status clear_partials(struct cox__unit *unit, struct cox__cl_lane *la
             continue;
         mems[i] = lane->mems[i];
         cl_event event; /* a failure of this command would show nowhere else */
+        const struct cox__guard_call call = cox__cl_call(unit);
         cl_int code = clEnqueueFillBuffer(unit->queues[COX__CL_QUEUE_COMPUTE], mems[i], &zero, 1, 0, binding->bytes, 0,
                                           NULL, &event);
-        if (code)
-            return cox__cl_unit_check(unit, code, "clEnqueueFillBuffer");
-        *cox__cl_lane_event(lane, COX__CL_CLEAR) = event;
+        const cox_status status = cox__cl_lane_enqueued(unit, lane, COX__CL_CLEAR, &call, code, event,
+                                                        "clEnqueueFillBuffer");
+        if (status)
+            return status;
     }
     return COX_OK;
 }
@@ -38,11 +40,13 @@ static cox_status read_partials(struct cox__unit *unit, struct cox__cl_lane *lan
         if (binding->contract != COX_REDUCE)
             continue;
         cl_event event;
+        const struct cox__guard_call call = cox__cl_call(unit);
         cl_int code = clEnqueueReadBuffer(queue, lane->mems[i], CL_FALSE, 0, binding->bytes, lane->partials[i],
                                           across ? 1 : 0, across ? &after : NULL, &event);
-        if (code)
-            return cox__cl_unit_check(unit, code, "clEnqueueReadBuffer");
-        *cox__cl_lane_event(lane, COX__CL_COPY_OUT) = event;
+        const cox_status status = cox__cl_lane_enqueued(unit, lane, COX__CL_COPY_OUT, &call, code, event,
+                                                        "clEnqueueReadBuffer");
+        if (status)
+            return status;
     }
     return COX_OK;
 }
@@ -87,10 +91,14 @@ static cox_status map_objects(struct cox__unit *unit, struct cox__cl_lane *lane)
         if (!object)
             continue;
         cl_event event;
-        cl_int code = cox__cl_object_map(object, &event);
-        if (code)
-            return cox__cl_unit_check(unit, code, "clEnqueueMapBuffer");
-        *cox__cl_lane_event(lane, COX__CL_COPY_OUT) = event;
+        cl_int code;
+        const struct cox__guard_call call = cox__cl_call(unit);
+        void *mapped = cox__cl_object_map(object, &event, &code);
+        const cox_status status = cox__cl_lane_enqueued(unit, lane, COX__CL_COPY_OUT, &call, code, event,
+                                                        "clEnqueueMapBuffer");
+        if (status)
+            return status;
+        object->mapped = mapped;
     }
     return COX_OK;
 }
@@ -124,14 +132,13 @@ static cox_status copy(struct cox__unit *unit, struct cox__job *job, struct cox_
     size_t there = row_offset(binding, first - origin);
     char *here = (char *)job->mems[index]->data + row_offset(binding, first);
     cl_event event;
+    const struct cox__guard_call call = cox__cl_call(unit);
     cl_int code = in ? clEnqueueWriteBuffer(unit->queues[COX__CL_QUEUE_IN], lane->mems[index], CL_FALSE, there, bytes,
                                             here, 0, NULL, &event)
                      : clEnqueueReadBuffer(unit->queues[COX__CL_QUEUE_OUT], lane->mems[index], CL_FALSE, there, bytes,
                                            here, after ? 1 : 0, after ? &after : NULL, &event);
-    if (code)
-        return cox__cl_unit_check(unit, code, in ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer");
-    *cox__cl_lane_event(lane, in ? COX__CL_COPY_IN : COX__CL_COPY_OUT) = event;
-    return COX_OK;
+    return cox__cl_lane_enqueued(unit, lane, in ? COX__CL_COPY_IN : COX__CL_COPY_OUT, &call, code, event,
+                                 in ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer");
 }
 
 /* State of a band on its way through the pieces. */

@@ -140,7 +140,12 @@ struct cox__cl_callback *cox__cl_callback_arm(struct cox__cl_backend *backend, c
     atomic_store(&callback->end_ns, 0);
     atomic_store(&callback->awaited, true);
     atomic_store(&callback->state, ARMED);
+    const struct cox__guard_call call = cox__guard_enter(backend->post.guard);
     const cl_int code = clSetEventCallback(event, CL_COMPLETE, on_complete, callback);
+    if (!cox__guard_leave(&call)) {
+        cox__cl_callback_disarm(callback); /* nobody else knows of it */
+        cox__guard_desert(&call);
+    }
     if (code == CL_SUCCESS)
         return callback;
     cox__cl_callback_disarm(callback);

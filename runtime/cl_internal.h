@@ -53,6 +53,13 @@ struct cox__cl_backend {
     struct cox__cl_left *left;
 };
 
+/* A driver call has returned. If it took too long the thread does not go on: nothing is its own any more. */
+static inline void cox__cl_returned(const struct cox__guard_call *call)
+{
+    if (!cox__guard_leave(call))
+        cox__guard_desert(call);
+}
+
 /* Of a queue that a unit shares with the band objects that it has worked on. */
 enum cox__cl_queue_state {
     COX__CL_SOUND = 0,
@@ -203,7 +210,7 @@ struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struc
 void cox__cl_object_put(struct cox__cl_object *object);
 
 /* Enqueue the mapping that gives the object's memory back to the application. */
-cl_int cox__cl_object_map(struct cox__cl_object *object, cl_event *event);
+void *cox__cl_object_map(const struct cox__cl_object *object, cl_event *event, cl_int *code);
 
 /* cl_unit.c */
 cox_status cox__cl_unit_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,

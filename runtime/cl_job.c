@@ -19,18 +19,21 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
         lane->failed = job->failing = true;
         return COX_OK;
     }
-    cox__cl_lane_end(lane);
+    cox__cl_lane_end(unit, lane);
     return status;
 }
 
 /* Time from start to end of a command. False for one that ends before it starts, starts before it was enqueued, or took longer
  * than the band did by the host's clock. */
-static bool profile_one(cl_event event, uint64_t most_ns, uint64_t *ns)
+static bool profile_one(const struct cox__unit *unit, cl_event event, uint64_t most_ns, uint64_t *ns)
 {
     cl_ulong queued = 0, start = 0, end = 0;
-    if (clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED, sizeof queued, &queued, NULL) ||
-        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL) ||
-        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL))
+    const struct cox__guard_call call = cox__cl_call(unit);
+    const bool unknown = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED, sizeof queued, &queued, NULL) ||
+                         clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL) ||
+                         clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+    cox__cl_returned(&call);
+    if (unknown)
         return false;
     if (!start || start < queued || end < start || end - start > most_ns)
         return false;
@@ -39,14 +42,15 @@ static bool profile_one(cl_event event, uint64_t most_ns, uint64_t *ns)
 }
 
 /* Sum over the events of a kind, which one queue runs one after the other. 0 if there are none, or it makes no sense. */
-static uint64_t profile(const struct cox__cl_lane *lane, enum cox__cl_command kind, uint64_t most_ns)
+static uint64_t profile(const struct cox__unit *unit, const struct cox__cl_lane *lane, enum cox__cl_command kind,
+                        uint64_t most_ns)
 {
     uint64_t sum = 0;
     for (uint32_t e = 0; e < lane->event_count; e++) {
         uint64_t ns;
         if (lane->kinds[e] != kind)
             continue;
-        if (!profile_one(lane->events[e], most_ns - sum, &ns))
+        if (!profile_one(unit, lane->events[e], most_ns - sum, &ns))
             return 0;
         sum += ns;
     }
@@ -61,7 +65,9 @@ static bool ended(struct cox__unit *unit, struct cox__cl_lane *lane, bool *newes
     *newest_ended = false;
     for (uint32_t e = lane->event_count; e-- > 0;) {
         cl_int state = CL_QUEUED;
+        const struct cox__guard_call call = cox__cl_call(unit);
         cl_int code = clGetEventInfo(lane->events[e], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+        cox__cl_returned(&call);
         if ((code || state < 0) && !lane->failed) {
             cox__cl_check(unit->backend->log, code ? code : state, code ? "clGetEventInfo" : "a command of a band",
                           unit->device->info.name);
@@ -90,15 +96,15 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
     }
     if (lane->failed) {
         job->failing = true;
-        cox__cl_lane_end(lane);
+        cox__cl_lane_end(unit, lane);
         return COX__JOB_FAILED;
     }
     const uint64_t now = cox__clock_ns(), most_ns = now - lane->submit_ns;
     job->end_ns = told_ns ? told_ns : now;
-    job->kernel_ns = profile(lane, COX__CL_KERNEL, most_ns);
-    job->copy_in_ns = unit->staged ? profile(lane, COX__CL_COPY_IN, most_ns) : 0;
-    job->copy_out_ns = unit->staged ? profile(lane, COX__CL_COPY_OUT, most_ns) : 0;
-    cox__cl_lane_end(lane);
+    job->kernel_ns = profile(unit, lane, COX__CL_KERNEL, most_ns);
+    job->copy_in_ns = unit->staged ? profile(unit, lane, COX__CL_COPY_IN, most_ns) : 0;
+    job->copy_out_ns = unit->staged ? profile(unit, lane, COX__CL_COPY_OUT, most_ns) : 0;
+    cox__cl_lane_end(unit, lane);
     return COX__JOB_DONE;
 }
 

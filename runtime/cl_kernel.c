@@ -179,16 +179,20 @@ cox_status cox__cl_stages_run(struct cox__unit *unit, const struct cox__cl_launc
         const size_t *local = stage->local;
         const size_t global[2] = {padded(stage->stage->columns, variant->item_columns, local[0]),
                                   padded(launch->rows, variant->item_rows, local[1])};
+        struct cox__guard_call call = cox__cl_call(unit);
         cl_int code = set_args(stage, launch, unit->pipeline->rows);
+        cox__cl_returned(&call);
         if (code)
             return cox__cl_unit_check(unit, code, "clSetKernelArg");
         bool wait = after && s == 0;
         cl_event event;
+        call = cox__cl_call(unit);
         code = clEnqueueNDRangeKernel(unit->queues[COX__CL_QUEUE_COMPUTE], stage->kernel, 2, NULL, global, local,
                                       wait ? 1 : 0, wait ? &after : NULL, &event);
-        if (code)
-            return cox__cl_unit_check(unit, code, "clEnqueueNDRangeKernel");
-        *cox__cl_lane_event(launch->lane, COX__CL_KERNEL) = event;
+        const cox_status status = cox__cl_lane_enqueued(unit, launch->lane, COX__CL_KERNEL, &call, code, event,
+                                                        "clEnqueueNDRangeKernel");
+        if (status)
+            return status;
     }
     return COX_OK;
 }

@@ -178,11 +178,27 @@ void cox__cl_lane_forget(struct cox__cl_lane *lane)
         }
 }
 
-void cox__cl_lane_end(struct cox__cl_lane *lane)
+cox_status cox__cl_lane_enqueued(struct cox__unit *unit, struct cox__cl_lane *lane, enum cox__cl_command kind,
+                                 const struct cox__guard_call *call, cl_int code, cl_event event, const char *name)
+{
+    const bool returned = cox__guard_leave(call);
+    if (code == CL_SUCCESS) { /* else nobody would know when it has ended */
+        lane->kinds[lane->event_count] = (unsigned char)kind;
+        lane->events[lane->event_count++] = event;
+    }
+    if (!returned)
+        cox__guard_desert(call);
+    return cox__cl_unit_check(unit, code, name);
+}
+
+void cox__cl_lane_end(const struct cox__unit *unit, struct cox__cl_lane *lane)
 {
     cox__cl_lane_forget(lane);
-    for (uint32_t e = 0; e < lane->event_count; e++)
-        clReleaseEvent(lane->events[e]);
-    lane->event_count = 0;
+    while (lane->event_count) {
+        const cl_event event = lane->events[--lane->event_count];
+        const struct cox__guard_call call = cox__cl_call(unit);
+        clReleaseEvent(event);
+        cox__cl_returned(&call);
+    }
     lane->failed = false;
 }

@@ -103,9 +103,10 @@ static bool usable(const struct cox__cl_object *object)
 
 static void unmap_object(struct cox__cl_object *object)
 {
-    clEnqueueUnmapMemObject(object->queue->id, object->mem, object->mapped, 0, NULL, NULL);
-    object->mapped = NULL;
+    void *mapped = object->mapped;
+    object->mapped = NULL; /* once, even if the call does not return */
     object->stale = true;
+    clEnqueueUnmapMemObject(object->queue->id, object->mem, mapped, 0, NULL, NULL);
 }
 
 static void release_object(struct cox__cl_backend *backend, struct cox__mem *mem, struct cox__cl_object *object)
@@ -122,16 +123,12 @@ static void release_object(struct cox__cl_backend *backend, struct cox__mem *mem
     cox__cl_queue_unref(object->queue);
 }
 
-cl_int cox__cl_object_map(struct cox__cl_object *object, cl_event *event)
+void *cox__cl_object_map(const struct cox__cl_object *object, cl_event *event, cl_int *code)
 {
     static const cl_map_flags flags[] = {
         [COX_READ] = CL_MAP_WRITE, [COX_WRITE] = CL_MAP_READ, [COX_READ_WRITE] = CL_MAP_READ | CL_MAP_WRITE};
-    cl_int code;
-    object->mapped = clEnqueueMapBuffer(object->queue->id, object->mem, CL_FALSE, flags[object->access], 0,
-                                        object->bytes, 0, NULL, event, &code);
-    if (code)
-        object->mapped = NULL;
-    return code;
+    return clEnqueueMapBuffer(object->queue->id, object->mem, CL_FALSE, flags[object->access], 0, object->bytes, 0,
+                              NULL, event, code);
 }
 
 void cox__cl_object_put(struct cox__cl_object *object)
@@ -233,26 +230,34 @@ static cl_mem_flags flags_of(enum cox_access access)
     return access == COX_READ ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
 }
 
-static cl_mem make_wrapper(struct cox__mem *mem, const struct cox__cl_object *object, cl_int *code)
+static cl_mem wrap(const struct cox__cl_backend *backend, const struct cox__cl_queue *queue, enum cox_access access,
+                   void *data, size_t bytes, cl_int *code)
 {
-    return clCreateBuffer(object->queue->context, flags_of(object->access) | CL_MEM_USE_HOST_PTR, object->bytes,
-                          (char *)mem->data + object->offset, code);
+    const struct cox__guard_call call = cox__guard_enter(backend->post.guard);
+    cl_mem made = clCreateBuffer(queue->context, flags_of(access) | CL_MEM_USE_HOST_PTR, bytes, data, code);
+    cox__cl_returned(&call);
+    return *code ? NULL : made;
 }
 
-static cl_mem make_subbuffer(struct cox__mem *mem, const struct cox__cl_device *device,
-                             const struct cox__cl_object *object, cl_int *code)
+static cl_mem make_wrapper(const struct cox__cl_backend *backend, const struct cox__mem *mem,
+                           const struct cox__cl_object *object, cl_int *code)
+{
+    return wrap(backend, object->queue, object->access, (char *)mem->data + object->offset, object->bytes, code);
+}
+
+static cl_mem make_subbuffer(const struct cox__cl_backend *backend, struct cox__mem *mem,
+                             const struct cox__cl_device *device, const struct cox__cl_object *object, cl_int *code)
 {
     cl_mem *parent = &mem->parents[device->group];
-    if (!*parent) {
-        *parent = clCreateBuffer(object->queue->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, mem->padded_bytes,
-                                 mem->data, code);
-        if (*code) {
-            *parent = NULL; /* larger than one of the devices allows: each band on its own then */
-            return make_wrapper(mem, object, code);
-        }
-    }
+    if (!*parent)
+        *parent = wrap(backend, object->queue, COX_READ_WRITE, mem->data, mem->padded_bytes, code);
+    if (!*parent) /* larger than one of the devices allows: each band on its own then */
+        return make_wrapper(backend, mem, object, code);
     const cl_buffer_region region = {.origin = object->offset, .size = object->bytes};
-    return clCreateSubBuffer(*parent, flags_of(object->access), CL_BUFFER_CREATE_TYPE_REGION, &region, code);
+    const struct cox__guard_call call = cox__guard_enter(backend->post.guard);
+    cl_mem made = clCreateSubBuffer(*parent, flags_of(object->access), CL_BUFFER_CREATE_TYPE_REGION, &region, code);
+    cox__cl_returned(&call);
+    return made;
 }
 
 /* A place for a new object: at the end, or the least recently used one's. NULL if all are at work. */
@@ -271,30 +276,38 @@ static struct cox__cl_object *object_place(struct cox__cl_backend *backend, stru
 
 /* No two sub-buffers of one parent that overlap stay mapped. The unmapping goes to the queue that did the mapping, which
  * may be under way still if two frames in flight read the same buffer. */
-static void unmap_overlaps(struct cox__mem *mem, const struct cox__cl_object *object)
+static void unmap_overlaps(const struct cox__cl_backend *backend, struct cox__mem *mem,
+                           const struct cox__cl_object *object)
 {
     for (uint32_t i = 0; i < mem->object_count; i++) {
         struct cox__cl_object *other = &mem->objects[i];
         if (other == object || !other->mapped || !other->sub || !usable(other) ||
             other->offset >= object->offset + object->bytes || object->offset >= other->offset + other->bytes)
             continue;
+        cl_command_queue queue = other->queue->id;
+        const struct cox__guard_call call = cox__guard_enter(backend->post.guard);
         unmap_object(other);
-        clFlush(other->queue->id);
+        clFlush(queue);
+        cox__cl_returned(&call);
     }
 }
 
 /* Unmap an object for use by a kernel on its queue. */
-static cl_int open_object(struct cox__mem *mem, struct cox__cl_object *object)
+static cl_int open_object(const struct cox__cl_backend *backend, struct cox__mem *mem, struct cox__cl_object *object)
 {
     cl_int code = CL_SUCCESS;
     if (!object->mapped && object->sub)
-        unmap_overlaps(mem, object);
-    if (!object->mapped && object->stale && object->access != COX_WRITE)
+        unmap_overlaps(backend, mem, object);
+    const struct cox__cl_object is = *object; /* should the first call take too long, the memory may be gone */
+    void *mapped = is.mapped;
+    const struct cox__guard_call call = cox__guard_enter(backend->post.guard);
+    if (!mapped && is.stale && is.access != COX_WRITE)
         /* The way to tell a device that the memory has changed: nothing is fetched, all is given. */
-        object->mapped = clEnqueueMapBuffer(object->queue->id, object->mem, CL_FALSE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
-                                            object->bytes, 0, NULL, NULL, &code);
-    if (object->mapped && code == CL_SUCCESS)
-        code = clEnqueueUnmapMemObject(object->queue->id, object->mem, object->mapped, 0, NULL, NULL);
+        mapped = clEnqueueMapBuffer(is.queue->id, is.mem, CL_FALSE, CL_MAP_WRITE_INVALIDATE_REGION, 0, is.bytes, 0,
+                                    NULL, NULL, &code);
+    if (mapped && code == CL_SUCCESS)
+        code = clEnqueueUnmapMemObject(is.queue->id, is.mem, mapped, 0, NULL, NULL);
+    cox__cl_returned(&call);
     object->mapped = NULL;
     object->stale = code != CL_SUCCESS;
     return code;
@@ -322,7 +335,8 @@ struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struc
     cl_int code;
     if (!object) {
         struct cox__cl_object fresh = {.queue = queue, .access = access, .sub = sub, .offset = offset, .bytes = bytes};
-        fresh.mem = sub ? make_subbuffer(mem, owner, &fresh, &code) : make_wrapper(mem, &fresh, &code);
+        fresh.mem = sub ? make_subbuffer(backend, mem, owner, &fresh, &code)
+                        : make_wrapper(backend, mem, &fresh, &code);
         if (cox__cl_check(backend->log, code, sub ? "clCreateSubBuffer" : "clCreateBuffer", owner->info.name))
             return NULL;
         object = object_place(backend, mem);
@@ -336,7 +350,7 @@ struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struc
         *object = fresh;
     }
     object->used = ++mem->uses;
-    code = open_object(mem, object);
+    code = open_object(backend, mem, object);
     if (cox__cl_check(backend->log, code, "unmapping a band", owner->info.name))
         return NULL;
     object->busy = true;

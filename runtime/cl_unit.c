@@ -134,6 +134,9 @@ void cox__cl_unit_destroy(struct cox__backend *base, struct cox__unit *unit)
 {
     (void)base;
     if (unit->abandoned) {
+        for (int q = 0; q < COX__CL_QUEUE_COUNT; q++) /* it may have been seized before that */
+            if (unit->queues[q])
+                clFlush(unit->queues[q]);
         outwait(unit);
         cox__cl_hangs_no_more(unit->backend, unit->device_index, unit->shared);
     }
@@ -178,7 +181,9 @@ void cox__cl_unit_flush(struct cox__backend *base, struct cox__unit *unit)
     cl_int code = CL_SUCCESS;
     for (int q = 0; q < COX__CL_QUEUE_COUNT; q++)
         if (unit->queues[q]) {
+            const struct cox__guard_call call = cox__cl_call(unit);
             const cl_int one = clFlush(unit->queues[q]);
+            cox__cl_returned(&call);
             code = code ? code : one;
         }
     if (!code)

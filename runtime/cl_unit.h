@@ -50,7 +50,7 @@ struct cox__unit {
     bool own_context;
     bool staged;
     bool hangs;     /* it did not answer while it was made */
-    bool abandoned; /* by the engine, which may have seized it before */
+    bool abandoned; /* by the engine, or seized */
     uint32_t piece_rows;
     uint32_t lane_count;
     uint32_t event_max;
@@ -59,6 +59,12 @@ struct cox__unit {
     struct cox__cl_stage stages[COX_STAGES_MAX];
     struct cox__cl_lane *lanes;
 };
+
+/* Before a driver call in a job_* function or unit_flush; after it comes cox__cl_returned or cox__cl_lane_enqueued. */
+static inline struct cox__guard_call cox__cl_call(const struct cox__unit *unit)
+{
+    return cox__guard_enter(unit->backend->post.guard);
+}
 
 static inline cox_status cox__cl_unit_check(const struct cox__unit *unit, cl_int code, const char *call)
 {
@@ -94,15 +100,12 @@ void cox__cl_lane_clear(struct cox__cl_lane *lane); /* half-made is accepted, an
 cox_status cox__cl_lanes_allocate(struct cox__unit *unit, uint32_t *max_rows);
 
 /* The band is over, its commands have ended; or it is forgotten, and its events stay. */
-void cox__cl_lane_end(struct cox__cl_lane *lane);
+void cox__cl_lane_end(const struct cox__unit *unit, struct cox__cl_lane *lane);
 void cox__cl_lane_forget(struct cox__cl_lane *lane);
 
-/* Where the event of a command goes that has been enqueued. */
-static inline cl_event *cox__cl_lane_event(struct cox__cl_lane *lane, enum cox__cl_command kind)
-{
-    lane->kinds[lane->event_count] = (unsigned char)kind;
-    return &lane->events[lane->event_count++];
-}
+/* The call that enqueues a command has returned `code`: note the event of one that was enqueued. */
+cox_status cox__cl_lane_enqueued(struct cox__unit *unit, struct cox__cl_lane *lane, enum cox__cl_command kind,
+                                 const struct cox__guard_call *call, cl_int code, cl_event event, const char *name);
 
 static inline cl_event cox__cl_lane_newest(const struct cox__cl_lane *lane)
 {
