@@ -56,6 +56,10 @@ static bool deliver(struct cox_session *session, bool awaited_only)
 {
     bool progress = cox__shadow_end(session);
     for (struct cox__slot *slot; (slot = finished_frame(session)) && (slot->awaited || !awaited_only);) {
+        if (cox__frame_ask(session, slot)) {
+            progress = true;
+            continue;
+        }
         if (session->verify > 0 && cox__verify_frame(session, slot))
             return progress || slot->unfinished;
         if (session->trouble && slot->status == COX_OK)

@@ -117,6 +117,7 @@ struct cox__dispute {
     uint32_t rows;
     uint32_t rival; /* the unit that checked it */
     bool repeated;  /* the band's unit gives the same rows again */
+    bool open;      /* nobody has told yet who is right */
     unsigned char of_band[32];
     unsigned char of_rival[32];
 };
@@ -239,9 +240,9 @@ struct cox__session_unit {
     /* NVIDIA's driver calls back up to 20 ms late: such a device is asked when its band should be over. */
     bool ask;
     struct cox__ask asked;
-    uint32_t overtaken;         /* bands in a row that were so late that they did not count */
     double leeway;              /* late only after so many times the usual; grows with false alarms */
     uint32_t ended;             /* bands since the unit was made */
+    uint32_t overtaken;         /* bands in a row that were so late that they did not count */
     struct cox__wreck *remains; /* made in time */
     struct cox__lane *lanes;    /* NULL = it is lost */
     struct cox__probe *probe;

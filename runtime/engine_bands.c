@@ -451,6 +451,7 @@ void cox__slot_start(const struct cox_session *session, struct cox__slot *slot, 
     slot->band_count = 0;
     slot->verified = false;
     slot->dispute.stage = COX__DISPUTE_NONE;
+    slot->dispute.open = false;
 }
 
 /* Sort by first row, then attempt; few bands, nearly sorted. Checks are left out. Returns how many there are. */

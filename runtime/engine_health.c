@@ -497,15 +497,16 @@ bool cox__engine_close(struct cox_session *session)
     struct cox_runtime *runtime = session->runtime;
     const struct timespec pause = {.tv_nsec = 1000000};
     /* Stragglers are given up in time; what is waited for beyond that is the warden. */
-    const uint64_t end_ns = later(later(cox__clock_ns(), session->give_up_ns), 1000000000u);
-    for (;;) {
+    for (uint64_t end_ns = 0;;) {
         cox__guard_lock(runtime->guard);
         session->closing = true;
         const bool quiet = is_quiet(session), stragglers = session->stragglers > 0;
         cox__guard_unlock(runtime->guard);
         if (quiet)
             return true;
-        if (!stragglers && cox__clock_ns() > end_ns)
+        if (stragglers || !end_ns)
+            end_ns = later(later(cox__clock_ns(), session->give_up_ns), 1000000000u);
+        if (cox__clock_ns() > end_ns)
             return false;
         cox__loop_wake(runtime->loop);
         nanosleep(&pause, NULL);

@@ -195,6 +195,26 @@ bool cox__frame_unsettled(const struct cox_session *session, const struct cox__s
                                                            .count = session->pipeline.binding_count});
 }
 
+struct asking {
+    struct search search;
+    bool progress;
+};
+
+static void ask(struct cox_session *session, struct cox__lane *lane, void *ctx)
+{
+    struct asking *asking = ctx;
+    if (is_at(lane, &asking->search) && cox__lane_asked(lane))
+        asking->progress |= cox__lane_poll(session, lane, true);
+}
+
+bool cox__frame_ask(struct cox_session *session, const struct cox__slot *slot)
+{
+    struct asking asking = {.search = {.slot = slot}};
+    if (session->stragglers)
+        cox__lanes_each(session, ask, &asking);
+    return asking.progress;
+}
+
 /* To settle is to wait for whoever is at the memory: the warm-up's bands are not the frame's. */
 bool cox__frame_must_settle(struct cox_session *session, const struct cox__slot *slot)
 {
@@ -482,7 +502,7 @@ void cox__spare_band_failed(struct cox_session *session, struct cox__slot *slot,
     const uint32_t origin = slot->bands[band].origin;
     session->spare.users--;
     if (slot->bands[band].check) {
-        cox__verify_failed(session, slot, band);
+        cox__verify_failed(slot, band);
         return;
     }
     slot->bands[origin].stand_ins--;

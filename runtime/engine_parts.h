@@ -183,6 +183,10 @@ void cox__straggler_spoils(struct cox_session *session, const struct cox__lane *
 /* Whether a straggler may still write to a buffer of the frame, or reads what it writes, whatever session it is of. */
 bool cox__frame_unsettled(const struct cox_session *session, const struct cox__slot *slot);
 
+/* Ask the stragglers at bands of this frame: one may have failed, and left garbage, and not said so. True: something has
+ * changed. */
+bool cox__frame_ask(struct cox_session *session, const struct cox__slot *slot);
+
 /* Whether a straggler is still at a band of this very frame, for which it has to wait. */
 bool cox__frame_must_settle(struct cox_session *session, const struct cox__slot *slot);
 
@@ -219,6 +223,6 @@ bool cox__verify_frame(struct cox_session *session, struct cox__slot *slot);
 void cox__verify_done(struct cox_session *session, struct cox__slot *slot, uint32_t band);
 
 /* A check cannot be done. */
-void cox__verify_failed(struct cox_session *session, struct cox__slot *slot, uint32_t band);
+void cox__verify_failed(struct cox__slot *slot, uint32_t band);
 
 #endif

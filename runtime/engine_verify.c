@@ -72,6 +72,8 @@ bool cox__verify_frame(struct cox_session *session, struct cox__slot *slot)
         const uint32_t unit = checker(session, slot, report.device);
         slot->bands[b].checked = true;
         if (unit == session->unit_count || checks_of(slot, b) >= CHECKS_MAX) {
+            if (slot->dispute.open && slot->dispute.band == b)
+                slot->status = COX_E_MISMATCH;
             if (!session->verify_refused)
                 cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: rows %u..%u are not verified: %s",
                          (unsigned long long)slot->index, report.first_row, report.first_row + report.rows - 1,
@@ -120,6 +122,7 @@ static void open_dispute(struct cox_session *session, struct cox__slot *slot, ui
     const uint32_t band = slot->bands[check].origin;
     const uint32_t owner = slot->reports[band].device;
     uint32_t third = cox__engine_best_unit(session, UINT32_C(1) << owner | UINT32_C(1) << report->device);
+    dispute->open = true;
     dispute->band = band;
     dispute->first_row = report->first_row;
     dispute->rows = report->rows;
@@ -170,6 +173,7 @@ static void close_dispute(struct cox_session *session, struct cox__slot *slot, c
     const bool for_rival = memcmp(digest, dispute->of_rival, 32) == 0;
     const enum cox__dispute_stage stage = dispute->stage;
     dispute->stage = COX__DISPUTE_NONE;
+    dispute->open = stage == COX__DISPUTE_FIRST && !for_rival;
     if (stage == COX__DISPUTE_FIRST && !for_rival) {
         dispute->repeated = for_band;
         call(session, slot, dispute->rival, COX__DISPUTE_SECOND);
@@ -209,8 +213,10 @@ void cox__verify_done(struct cox_session *session, struct cox__slot *slot, uint3
     const void *mine = partials_of(session, slot, band, &slot->reports[origin]);
     const void *theirs = partials_of(session, slot, origin, &report);
     if (cox__spare_equal(session, slot, report.first_row, report.rows) &&
-        (!mine || !theirs || memcmp(mine, theirs, session->partial_bytes) == 0))
+        (!mine || !theirs || memcmp(mine, theirs, session->partial_bytes) == 0)) {
+        slot->dispute.open &= origin != slot->dispute.band;
         return;
+    }
     if (slot->dispute.stage == COX__DISPUTE_NONE) {
         open_dispute(session, slot, band);
     } else { /* one after the other */
@@ -219,16 +225,13 @@ void cox__verify_done(struct cox_session *session, struct cox__slot *slot, uint3
     }
 }
 
-void cox__verify_failed(struct cox_session *session, struct cox__slot *slot, uint32_t band)
+void cox__verify_failed(struct cox__slot *slot, uint32_t band)
 {
     const uint32_t origin = slot->bands[band].origin;
     if (slot->dispute.stage != COX__DISPUTE_NONE && origin == slot->dispute.band &&
-        slot->reports[band].first_row == slot->dispute.first_row) {
+        slot->reports[band].first_row == slot->dispute.first_row)
         slot->dispute.stage = COX__DISPUTE_NONE; /* who was to tell is lost; whoever is left does */
-        if (checker(session, slot, slot->reports[origin].device) == session->unit_count && !slot->status)
-            slot->status = COX_E_MISMATCH;
-    }
-    if (slot->bands[origin].state == COX__BAND_DONE && cox__engine_any_usable(session)) {
+    if (slot->bands[origin].state == COX__BAND_DONE) {
         slot->bands[origin].checked = false;
         slot->verified = false;
     }
