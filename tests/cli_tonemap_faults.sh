@@ -74,6 +74,12 @@ equal "$(hash_of)" "$right" 'a late kernel'
 has out '^faults +[#=] [01]  .*, late with [0-9]+ bands?; good at the end$' 'a late kernel'
 if tr -d ' ' <"$work/d/s.json" | grep -q '"attempt":0,"status":"COX_E_LATE"'; then pass; else fail 'a late kernel: statistics'; fi
 
+for call in 'clEnqueueNDRangeKernel device=0.1 at=20' 'clFlush device=0.1 at=25' 'clGetEventInfo device=0.1 at=60'; do
+    under "a call that never returns: $call" "$call hang=forever" 0
+    equal "$(hash_of)" "$right" "$call hang=forever"
+    has out '^faults +[#=] [01]  .*, lost once' "$call hang=forever"
+done
+
 under 'wrong bits' 'clEnqueueNDRangeKernel device=0.1 at=20 corrupt=9' 0
 if [ "$(hash_of)" != "$right" ]; then pass; else fail 'wrong bits: they make no difference'; fi
 under 'wrong bits, verified' 'clEnqueueNDRangeKernel device=0.1 at=20 corrupt=9' 0 --verify 1 --stats s.json

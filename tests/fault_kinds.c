@@ -12,6 +12,9 @@
 #define FAKED(what, times, ...) .fake = {{.kind = (what), .skip = 30, .count = (times), __VA_ARGS__}}
 #define LATE(ns) FAKED(FAKE_HANGS, 1, .delay_ns = (ns))
 
+/* In real time, so not for ever: until after the thread has been given up. */
+#define STUCK(what) FAKED(what, 1, .delay_ns = 1200 * MS)
+
 #define NO_COPIES .not_on = ON(ONE) | ON(SHARED) | ON(MAPPED) | ON(SCRIPTED), .reason = "nothing is copied there"
 #define NO_MAPS .not_on = ON(STAGED) | ON(SCRIPTED), .reason = "bands are not mapped there"
 #define NO_TWO .not_on = ON(ONE), .reason = "it takes two devices to compare"
@@ -110,6 +113,17 @@ const struct fault_case fault_cases[] = {
     {"write that never ends, once", "clEnqueueWriteBuffer device=@ at=100 never", NO_COPIES},
     {"enqueue call that takes 100 ms, once", "clEnqueueNDRangeKernel device=@ at=40 hang=100ms",
      FAKED(FAKE_SUBMIT_BLOCKS, 1, .delay_ns = 100 * MS)},
+    {"enqueue call that takes 2 s, once", "clEnqueueNDRangeKernel device=@ at=40 hang=2s", STUCK(FAKE_SUBMIT_STUCK),
+     .flags = FAULT_RENEW},
+    {"enqueue call that never returns", "clEnqueueNDRangeKernel device=@ at=40 hang=forever", NO_CALL,
+     .flags = FAULT_QUICK},
+    {"map call that never returns", "clEnqueueMapBuffer device=@ at=150 hang=forever", NO_MAPS},
+    {"write call that never returns", "clEnqueueWriteBuffer device=@ at=100 hang=forever", NO_COPIES},
+    {"flush that takes 2 s, once", "clFlush device=@ at=60 hang=2s", STUCK(FAKE_FLUSH_STUCK), .flags = FAULT_RENEW},
+    {"flush that never returns", "clFlush device=@ at=60 hang=forever", NO_CALL},
+    {"question that takes 2 s, once", "clGetEventInfo device=@ at=60 hang=2s", STUCK(FAKE_POLL_STUCK),
+     .flags = FAULT_RENEW},
+    {"question that never returns", "clGetEventInfo device=@ at=60 hang=forever", NO_CALL, .flags = FAULT_QUICK},
     {"kernels 5 times as slow", "clEnqueueNDRangeKernel device=@ from=40 slow=5",
      FAKED(FAKE_SLOW, ALWAYS, .factor = 5)},
     {"kernels 50 times as slow for 20 bands", "clEnqueueNDRangeKernel device=@ from=40 count=20 slow=50",

@@ -246,7 +246,8 @@ COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const
                                                      cox_done_fn *done, void *user);
 
 /* Submit one frame and wait for it: the frame's status, or submit's. Quicker than waiting by hand: the caller
- * gives the frame to the devices and takes their answer itself. Policies may run on it. Not from a callback. */
+ * gives the frame to the devices and takes their answer itself. Policies may run on it. Not from a callback. A driver that does
+ * not return keeps the caller, though its frame is finished by others. */
 COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session, const struct cox_frame *frame);
 
 /* Wait until no frame and no shadow is under way. Not from a callback. */
