@@ -16,6 +16,8 @@ static void check_session(const struct lab_replay_data *data, const struct lab_r
         FUZZ_CHECK(f == 0 || frame->frame > session->frames[f - 1].frame);
         FUZZ_CHECK(frame->first_band <= session->band_count);
         FUZZ_CHECK(frame->band_count <= session->band_count - frame->first_band);
+        /* All up to the last one cost memory. */
+        FUZZ_CHECK(frame->frame < 2 * session->frame_count + 100);
     }
     for (size_t b = 0; b < session->band_count; b++) {
         FUZZ_CHECK(session->bands[b].device < data->device_count && session->bands[b].rows > 0);
