@@ -277,6 +277,7 @@ struct cox__spare {
     bool whole;                    /* the tables are copied */
     bool haunted;                  /* a device that was given up may still write to it: to be made anew */
     uint32_t made;                 /* so many times */
+    uint64_t wait_ns;              /* while it is being made: until when frames wait for it */
 };
 
 /* A band on the spare buffers that no frame waits for. */

@@ -477,6 +477,11 @@ bool cox__health_step(struct cox_session *session, uint64_t *next)
         trouble |= session->units[u].health != COX_HEALTH_GOOD;
     }
     progress |= see_to_end(session, now, next);
+    if (atomic_load(&session->spare.stage) == COX__SPARE_BEING_MADE) {
+        trouble = true;
+        if (now < session->spare.wait_ns && session->spare.wait_ns < *next)
+            *next = session->spare.wait_ns;
+    }
     session->trouble = trouble;
     return progress;
 }

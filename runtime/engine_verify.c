@@ -50,6 +50,15 @@ static uint32_t checks_of(const struct cox__slot *slot, uint32_t band)
     return count;
 }
 
+static void refuse(struct cox_session *session, const struct cox__slot *slot, uint32_t first_row, uint32_t rows,
+                   const char *why)
+{
+    if (!session->verify_refused)
+        cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: rows %u..%u are not verified: %s",
+                 (unsigned long long)slot->index, first_row, first_row + rows - 1, why);
+    session->verify_refused = true;
+}
+
 bool cox__verify_frame(struct cox_session *session, struct cox__slot *slot)
 {
     bool any = false;
@@ -57,8 +66,13 @@ bool cox__verify_frame(struct cox_session *session, struct cox__slot *slot)
         return false;
     for (uint32_t b = 0; b < slot->band_count; b++)
         any |= is_candidate(session, slot, b);
-    if (any && !cox__spare_take(session, slot))
-        return atomic_load(&session->spare.stage) != COX__SPARE_UNAVAILABLE; /* it serves another now */
+    if (any && !cox__spare_take(session, slot)) {
+        const enum cox__spare_stage stage = atomic_load(&session->spare.stage);
+        const bool late = stage == COX__SPARE_BEING_MADE && cox__engine_now(session) >= session->spare.wait_ns;
+        if (late)
+            refuse(session, slot, 0, session->pipeline.rows, "a driver does not return from making copies");
+        return stage != COX__SPARE_UNAVAILABLE && !late; /* it serves another now */
+    }
     for (uint32_t b = 0; b < slot->band_count; b++)
         if (is_candidate(session, slot, b) &&
             cox__rows_unsettled(session, slot, true, slot->reports[b].first_row, slot->reports[b].rows))
@@ -74,11 +88,8 @@ bool cox__verify_frame(struct cox_session *session, struct cox__slot *slot)
         if (unit == session->unit_count || checks_of(slot, b) >= CHECKS_MAX) {
             if (slot->dispute.open && slot->dispute.band == b)
                 slot->status = COX_E_MISMATCH;
-            if (!session->verify_refused)
-                cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: rows %u..%u are not verified: %s",
-                         (unsigned long long)slot->index, report.first_row, report.first_row + report.rows - 1,
-                         unit == session->unit_count ? "there is one device only" : "no device is done with them");
-            session->verify_refused = true;
+            refuse(session, slot, report.first_row, report.rows,
+                   unit == session->unit_count ? "there is one device only" : "no device is done with them");
             continue;
         }
         cox__spare_fill(session, slot, report.first_row, report.rows, true);

@@ -786,9 +786,6 @@ static void take_session(uint32_t devices, uint32_t granule)
         w.params.custom_policy = &rig_policy;
     w.refills = w.params.settle && flags & 16;
     w.lag_ns = flags & 32 ? 50 * us : 0;
-    for (uint32_t i = 0; i < 4 && w.params.verify > 0;
-         i++) /* a frame waits for the copies, however long it takes to make them */
-        w.task_ns[i] = least(w.task_ns[i], 2500 * ms);
     tell("session: policy %s, %u in flight, verify %.1f, gives up after %.0f ms%s%s%s%s\n",
          w.params.policy ? w.params.policy : "random", w.params.in_flight, w.params.verify,
          (double)w.params.give_up_ns * 1e-6, w.params.settle ? ", settles" : "",
