@@ -290,7 +290,7 @@ void cox__units_flush(struct cox_session *session)
         }
     for (struct cox__wreck *wreck = session->wrecks; wreck;
          wreck = wreck->next) /* that shall end too, one way or the other */
-        if (wreck->unflushed && !wreck->captive && !wreck->given_up) {
+        if (wreck->unflushed && !wreck->captive && !wreck->given_up && !wreck->sent) {
             wreck->unflushed = false;
             cox__calls_of(session, wreck->lanes[0].unit, wreck->unit);
             backend->ops->unit_flush(backend, wreck->unit);

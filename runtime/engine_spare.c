@@ -60,7 +60,8 @@ static void begin_spare(struct cox_session *session)
     for (uint32_t i = 0; spare->haunted && i < session->pipeline.binding_count; i++)
         cox__haunt_take(session->runtime, spare->mems[i]);
     spare->wait_ns = cox__engine_now(session) + session->give_up_ns;
-    session->trouble = true; /* so that somebody looks at the time */
+    session->trouble = true; /* so that somebody looks at the time: in the next step */
+    cox__loop_wake(session->runtime->loop);
     atomic_store(&spare->stage, COX__SPARE_BEING_MADE);
     if (spare->made++ < SPARES_MAX && cox__warden_run(session->runtime->warden, make_task, session))
         return;

@@ -65,6 +65,7 @@ static struct {
     /* the scheduler thread */
     struct cox__loop_handler handler;
     bool inside;
+    bool seized;      /* the guard was, from the step that ends now */
     uint64_t wake_ns; /* when it runs because it was woken; never = nobody woke it */
     uint64_t due_ns;  /* when it runs by itself */
     uint64_t lag_ns;  /* how long it takes to wake up */
@@ -174,28 +175,9 @@ static void step(void)
     w.inside = true;
     const uint64_t sleep_ns = w.handler.step(w.handler.ctx);
     w.inside = false;
-    w.due_ns = sleep_ns == never ? never : later(now(), sleep_ns ? sleep_ns : 1);
-}
-
-/* Let the next thing happen, if it does by then. False: it does not, and it is then now. */
-static bool pump(uint64_t until_ns)
-{
-    const uint64_t event_ns = fake_next(w.fake), step_ns = least(w.wake_ns, w.due_ns);
-    const uint64_t task_ns = w.task_count ? w.tasks[0].at_ns : never;
-    const uint64_t next_ns = least(event_ns, least(task_ns, step_ns));
-    if (next_ns == never || next_ns > until_ns) {
-        if (until_ns != never)
-            fake_pass(w.fake, until_ns);
-        return false;
-    }
-    fake_pass(w.fake, next_ns);
-    if (event_ns == next_ns)
-        return true;
-    if (task_ns == next_ns)
-        run_task();
-    else
-        step();
-    return true;
+    if (!w.seized) /* else another thread has gone on */
+        w.due_ns = sleep_ns == never ? never : later(now(), sleep_ns ? sleep_ns : 1);
+    w.seized = false;
 }
 
 /* ---- the scheduler thread ---- */
@@ -241,17 +223,26 @@ cox_status cox__loop_replace(struct cox__loop *loop)
 
 /* ---- the guard ---- */
 
+/* A thread that is kept by a driver waits inside the call, and what goes on meanwhile happens in there. */
 struct cox__guard {
+    struct cox__guard_handler handler;
     bool held;
+    uint32_t away;
     jmp_buf *home;
+    int role;
+    void *session;
+    void *unit;
+    uint64_t limit_ns;
+    uint64_t calls;
+    uint64_t seize_ns;            /* when the call under way has taken too long; never = there is none */
+    struct cox__captive *captive; /* if it does */
 };
 
 static struct cox__guard the_guard;
 
 cox_status cox__guard_create(struct cox__guard **out, const struct cox__guard_handler *handler)
 {
-    (void)handler;
-    the_guard = (struct cox__guard){0};
+    the_guard = (struct cox__guard){.handler = *handler, .seize_ns = UINT64_MAX};
     *out = &the_guard;
     return COX_OK;
 }
@@ -264,8 +255,7 @@ cox_status cox__guard_start(struct cox__guard *guard)
 
 bool cox__guard_stop(struct cox__guard *guard)
 {
-    (void)guard;
-    return true;
+    return guard->away == 0;
 }
 
 void cox__guard_destroy(struct cox__guard **guard)
@@ -275,7 +265,7 @@ void cox__guard_destroy(struct cox__guard **guard)
 
 void cox__guard_release(struct cox__guard *guard, struct cox__captive *captive)
 {
-    (void)guard;
+    guard->away--;
     free(captive);
 }
 
@@ -292,11 +282,17 @@ void cox__guard_unlock(struct cox__guard *guard)
 
 enum cox__guard_end cox__guard_hold(struct cox__guard *guard, bool wait, int role, void (*work)(void *ctx), void *ctx)
 {
-    (void)role;
+    jmp_buf home;
     CHECK(!guard->held || !wait, "a deadlock");
     if (guard->held)
         return COX__GUARD_BUSY;
     guard->held = true;
+    guard->home = &home;
+    guard->role = role;
+    if (setjmp(home)) {
+        w.seized = true;
+        return COX__GUARD_SEIZED;
+    }
     work(ctx);
     guard->held = false;
     return COX__GUARD_DONE;
@@ -304,23 +300,44 @@ enum cox__guard_end cox__guard_hold(struct cox__guard *guard, bool wait, int rol
 
 void cox__guard_about(struct cox__guard *guard, void *session, void *unit, uint64_t limit_ns)
 {
-    (void)guard, (void)session, (void)unit, (void)limit_ns;
+    guard->session = session;
+    guard->unit = unit;
+    guard->limit_ns = limit_ns;
 }
 
 struct cox__guard_call cox__guard_enter(struct cox__guard *guard)
 {
-    return (struct cox__guard_call){.guard = guard};
+    CHECK(guard->held && guard->seize_ns == never, "a driver call by somebody else");
+    guard->captive = calloc(1, sizeof *guard->captive);
+    guard->seize_ns = later(now(), guard->limit_ns);
+    return (struct cox__guard_call){
+        .guard = guard, .number = ++guard->calls, .home = guard->home, .captive = guard->captive};
 }
 
 bool cox__guard_leave(const struct cox__guard_call *call)
 {
-    (void)call;
+    if (call->guard->calls != call->number)
+        return false;
+    call->guard->seize_ns = never;
+    free(call->captive);
     return true;
 }
 
 void cox__guard_desert(const struct cox__guard_call *call)
 {
+    atomic_store(&call->captive->returned, true);
     longjmp(*call->home, 1);
+}
+
+static void seize(void)
+{
+    tell("  %.6f a call of a driver takes too long\n", (double)now() * 1e-9);
+    the_guard.seize_ns = never;
+    the_guard.calls++;
+    the_guard.away++;
+    the_guard.handler.seized(the_guard.handler.ctx, the_guard.session, the_guard.unit, the_guard.role,
+                             the_guard.captive);
+    the_guard.held = false;
 }
 
 /* ---- the warden ---- */
@@ -366,6 +383,32 @@ bool cox__warden_destroy(struct cox__warden **warden, uint64_t patience_ns)
     return true;
 }
 
+/* ---- one after the other ---- */
+
+/* Let the next thing happen, if it does by then. False: it does not, and it is then now. */
+static bool pump(uint64_t until_ns)
+{
+    const uint64_t event_ns = fake_next(w.fake);
+    const uint64_t step_ns = the_guard.held ? never : least(w.wake_ns, w.due_ns);
+    const uint64_t task_ns = w.task_count ? w.tasks[0].at_ns : never;
+    const uint64_t next_ns = least(least(event_ns, task_ns), least(step_ns, the_guard.seize_ns));
+    if (next_ns == never || next_ns > until_ns) {
+        if (until_ns != never)
+            fake_pass(w.fake, until_ns);
+        return false;
+    }
+    fake_pass(w.fake, next_ns);
+    if (event_ns == next_ns)
+        return true;
+    if (task_ns == next_ns)
+        run_task();
+    else if (step_ns == next_ns)
+        step();
+    else
+        seize();
+    return true;
+}
+
 /* ---- where an application's thread waits ---- */
 
 /* For so long that no correct engine lets it wait for longer. */
@@ -382,6 +425,17 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
         return ((int (*)(pthread_cond_t *, pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_cond_wait"))(cond, mutex);
     pthread_mutex_unlock(mutex);
     wait_on("a call of the session");
+    pthread_mutex_lock(mutex);
+    return 0;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *time)
+{
+    if (!w.on)
+        return ((int (*)(pthread_cond_t *, pthread_mutex_t *,
+                         const struct timespec *))dlsym(RTLD_NEXT, "pthread_cond_timedwait"))(cond, mutex, time);
+    pthread_mutex_unlock(mutex);
+    pump((uint64_t)time->tv_sec * second + (uint64_t)time->tv_nsec);
     pthread_mutex_lock(mutex);
     return 0;
 }
@@ -699,6 +753,7 @@ static void take_fault(bool at_once)
         {FAKE_LIES_PROFILE, "lies in its profile"},
         {FAKE_END_EARLY, "says that it ended early"},
     };
+    static const enum fake_fault_kind stuck[] = {FAKE_SUBMIT_STUCK, FAKE_FLUSH_STUCK, FAKE_POLL_STUCK};
     static const uint32_t counts[] = {1, 1, 2, 3, 5, 8, 20, UINT32_MAX};
     static uint32_t made;
     const uint32_t what = take(), when = take(), how = take();
@@ -714,6 +769,8 @@ static void take_fault(bool at_once)
                                .factor = (double)(1u << how / 16 % 8)};
     if (fault.kind == FAKE_SUBMIT_BLOCKS && fault.delay_ns == never)
         fault.delay_ns = second;
+    if (fault.kind == FAKE_SUBMIT_BLOCKS && how & 8)
+        fault.kind = stuck[how / 16 % 3];
     if (fault.kind == FAKE_DEVICE_DIES && fault.delay_ns == never)
         fault.delay_ns = 0;
     if (fault.kind == FAKE_MEM_FAILS && fault.count > 20)
