@@ -2,10 +2,12 @@
  * every promise of docs/faults.md is checked on the way.
  *
  * Everything runs on one thread, so that the same input gives the same run to the last step. The devices are those of
- * fake_backend.h on a virtual clock. The scheduler thread and the warden's are replaced, by the definitions of loop.h and warden.h
- * below: a step of the engine, or a task, is something that happens at a time, like the end of a band. So are the functions of
- * the C library in which an application's thread waits for those two: here, what happens next happens inside them. The engine
- * takes the clock for a real one.
+ * fake_backend.h on a virtual clock. What has threads of its own in the library is replaced, by the definitions of loop.h, guard.h
+ * and warden.h below: a step of the engine, a task of the warden, the end of patience with a driver call are things that happen
+ * at a time, like the end of a band. So are the functions of the C library in which a thread waits for the others: what happens
+ * next happens inside them. The engine takes the clock for a real one. Races between threads are not seen here: race_*.c.
+ *
+ * With COX_STORY in the environment an input's scenario and what came of it are told; where a check fails they are told anyway.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -290,7 +292,7 @@ enum cox__guard_end cox__guard_hold(struct cox__guard *guard, bool wait, int rol
     guard->home = &home;
     guard->role = role;
     if (setjmp(home)) {
-        w.seized = true;
+        w.seized = role == COX__ROLE_LOOP;
         return COX__GUARD_SEIZED;
     }
     work(ctx);
@@ -540,7 +542,7 @@ static uint64_t patience(const struct pending *frame)
     const uint64_t expected = w.slowest_ns * 8;
     const uint64_t give_up = w.params.give_up_ns > 10 * expected ? w.params.give_up_ns : 10 * expected;
     const uint64_t limit = (frame->known ? 8 * (250 * ms + 2 * expected) : 20 * second) + give_up;
-    return (limit + w.longest_ns) * (2 + fake_struck(w.fake) - frame->struck) * (1 + w.params.in_flight);
+    return (limit + w.longest_ns) * (2 + fake_struck(w.fake) - frame->struck);
 }
 
 static void check_over(const struct pending *frame, cox_status status)
