@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loop.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
@@ -17,13 +18,23 @@ struct round {
     int timer_fd;
     uv_thread_t thread;
     bool armed;
+    atomic_bool ended; /* may be joined at once */
 };
 
 struct cox__loop {
-    _Atomic(struct round *) round; /* the last one works, those before have a step that does not return */
+    pthread_mutex_t lock; /* held to wake a round: it may be gone once another has taken over */
+    struct round *round;  /* the last one works, those before have a step that does not return; changes under `lock` */
     atomic_bool stop;
     struct cox__loop_handler handler;
 };
+
+static struct round *current(struct cox__loop *loop)
+{
+    pthread_mutex_lock(&loop->lock);
+    struct round *round = loop->round;
+    pthread_mutex_unlock(&loop->lock);
+    return round;
+}
 
 static void close_handles(struct round *round)
 {
@@ -36,7 +47,7 @@ static void run_step(struct round *round)
     struct cox__loop *loop = round->loop;
     uint64_t sleep_ns = loop->handler.step(loop->handler.ctx);
     struct itimerspec when = {{0, 0}, {0, 0}};
-    if (atomic_load(&loop->round) != round) { /* it took too long */
+    if (current(loop) != round) { /* it took too long */
         close_handles(round);
         return;
     }
@@ -74,6 +85,7 @@ static void thread_main(void *arg)
     struct round *round = arg;
     round->loop->handler.start(round->loop->handler.ctx);
     uv_run(&round->uv, UV_RUN_DEFAULT);
+    atomic_store(&round->ended, true);
 }
 
 static cox_status begin_round(struct cox__loop *loop)
@@ -82,7 +94,7 @@ static cox_status begin_round(struct cox__loop *loop)
     if (!round)
         return COX_E_NOMEM;
     round->loop = loop;
-    round->before = atomic_load(&loop->round);
+    round->before = loop->round;
     round->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     if (round->timer_fd < 0)
         goto no_timer;
@@ -96,7 +108,9 @@ static cox_status begin_round(struct cox__loop *loop)
         goto no_wake;
     round->wake.data = round;
     if (uv_thread_create(&round->thread, thread_main, round) == 0) {
-        atomic_store(&loop->round, round); /* nothing wakes the thread before */
+        pthread_mutex_lock(&loop->lock);
+        loop->round = round; /* nothing wakes the thread before */
+        pthread_mutex_unlock(&loop->lock);
         return COX_OK;
     }
 
@@ -113,6 +127,15 @@ no_timer:
     return COX_E_SYSTEM;
 }
 
+/* Its thread has ended, or does. */
+static void end_round(struct round *round)
+{
+    uv_thread_join(&round->thread);
+    uv_loop_close(&round->uv);
+    close(round->timer_fd);
+    free(round);
+}
+
 cox_status cox__loop_create(struct cox__loop **out, const struct cox__loop_handler *handler)
 {
     struct cox__loop *loop = calloc(1, sizeof *loop);
@@ -120,16 +143,28 @@ cox_status cox__loop_create(struct cox__loop **out, const struct cox__loop_handl
     if (!loop)
         return COX_E_NOMEM;
     loop->handler = *handler;
+    pthread_mutex_init(&loop->lock, NULL);
     const cox_status status = begin_round(loop);
-    if (status)
-        free(loop);
-    else
+    if (status == COX_OK) {
         *out = loop;
+        return COX_OK;
+    }
+    pthread_mutex_destroy(&loop->lock);
+    free(loop);
     return status;
 }
 
 cox_status cox__loop_replace(struct cox__loop *loop)
 {
+    for (struct round **link = &loop->round->before; *link;) { /* nobody else looks at these */
+        struct round *round = *link;
+        if (!atomic_load(&round->ended)) {
+            link = &round->before;
+            continue;
+        }
+        *link = round->before;
+        end_round(round);
+    }
     return begin_round(loop);
 }
 
@@ -139,26 +174,28 @@ void cox__loop_destroy(struct cox__loop **address)
     *address = NULL;
     if (!loop)
         return;
-    struct round *round = atomic_load(&loop->round), *before;
     atomic_store(&loop->stop, true);
-    uv_async_send(&round->wake);
-    for (; round; round = before) {
+    cox__loop_wake(loop);
+    for (struct round *round = loop->round, *before; round; round = before) {
         before = round->before;
-        uv_thread_join(&round->thread);
-        uv_loop_close(&round->uv);
-        close(round->timer_fd);
-        free(round);
+        end_round(round);
     }
+    pthread_mutex_destroy(&loop->lock);
     free(loop);
 }
 
 void cox__loop_wake(struct cox__loop *loop)
 {
-    uv_async_send(&atomic_load(&loop->round)->wake);
+    pthread_mutex_lock(&loop->lock);
+    uv_async_send(&loop->round->wake);
+    pthread_mutex_unlock(&loop->lock);
 }
 
-bool cox__loop_inside(const struct cox__loop *loop)
+bool cox__loop_inside(struct cox__loop *loop)
 {
     uv_thread_t self = uv_thread_self();
-    return uv_thread_equal(&self, &atomic_load(&loop->round)->thread);
+    pthread_mutex_lock(&loop->lock);
+    const bool inside = uv_thread_equal(&self, &loop->round->thread);
+    pthread_mutex_unlock(&loop->lock);
+    return inside;
 }

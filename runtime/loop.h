@@ -32,6 +32,6 @@ cox_status cox__loop_replace(struct cox__loop *loop);
 void cox__loop_wake(struct cox__loop *loop);
 
 /* Whether the caller is the loop's thread. */
-bool cox__loop_inside(const struct cox__loop *loop);
+bool cox__loop_inside(struct cox__loop *loop);
 
 #endif
