@@ -33,7 +33,8 @@ static void merge_partials(struct cox_session *session, struct cox__slot *slot)
         memset(into, 0, binding->bytes);
         for (uint32_t next = 0; next < pipeline->rows;) {
             uint32_t band = 0;
-            while (slot->bands[band].state != COX__BAND_DONE || slot->reports[band].first_row != next)
+            while (slot->bands[band].state != COX__BAND_DONE || slot->bands[band].check ||
+                   slot->reports[band].first_row != next)
                 band++;
             binding->merge(into, (char *)slot->bands[band].partials + offset, binding->bytes, binding->merge_user);
             next += slot->reports[band].rows;

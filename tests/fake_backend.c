@@ -20,6 +20,7 @@
 #endif
 #include "fake_backend.h"
 #include "clock.h"
+#include "give_up.h"
 #include "log.h"
 #include <errno.h>
 #include <math.h>
@@ -1493,17 +1494,12 @@ struct fake *fake_new(const struct fake_params *params)
     return fake;
 }
 
-/* Fakes that a call still blocks in. */
-static struct fake *stuck[16];
-static uint32_t stuck_count;
-
 void fake_free(struct fake **fake)
 {
     if (!*fake)
         return;
-    if ((*fake)->made && !(*fake)->destroyed) {
-        if (stuck_count < sizeof stuck / sizeof stuck[0])
-            stuck[stuck_count++] = *fake;
+    if ((*fake)->made && !(*fake)->destroyed) { /* a call still blocks in it */
+        cox__give_up(*fake);
         *fake = NULL;
         return;
     }

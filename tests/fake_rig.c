@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #endif
 #include "fake_rig.h"
+#include "give_up.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,14 +205,13 @@ struct rig *rig_new_in(const struct fake_params *params, const char *cache_dir)
 const char *rig_end(struct rig **rig)
 {
     static char verdict[600];
-    static struct rig *stuck; /* a call that still blocks may come back to it */
     cox_runtime_destroy(&(*rig)->runtime);
     snprintf(verdict, sizeof verdict, "%s", fake_violation((*rig)->fake));
     if (!*verdict && !fake_destroyed((*rig)->fake) && fake_blocked((*rig)->fake) == 0)
         snprintf(verdict, sizeof verdict, "the backend was not destroyed");
-    if (!fake_destroyed((*rig)->fake)) {
-        stuck = *rig;
-        fake_free(&stuck->fake);
+    if (!fake_destroyed((*rig)->fake)) { /* a call that still blocks may come back to it */
+        cox__give_up(*rig);
+        fake_free(&(*rig)->fake);
         *rig = NULL;
         return verdict;
     }
