@@ -45,17 +45,16 @@ struct task {
 
 /* A frame that was accepted, and has not been seen to be over. */
 struct pending {
+    uint64_t submit_ns;
     uint32_t number;
     uint32_t set;
-    bool run; /* by cox_session_run: its end shows when that returns */
-    uint64_t submit_ns;
     uint32_t struck; /* faults until then */
     bool known;      /* every device has been timed by then */
+    bool run;        /* by cox_session_run: its end shows when that returns */
 };
 
 /* The one that is going on. */
 static struct {
-    bool on;
     const uint8_t *data;
     size_t size;
     char *story;
@@ -66,39 +65,42 @@ static struct {
 
     /* the scheduler thread */
     struct cox__loop_handler handler;
-    bool inside;
-    bool seized;      /* the guard was, from the step that ends now */
     uint64_t wake_ns; /* when it runs because it was woken; never = nobody woke it */
     uint64_t due_ns;  /* when it runs by itself */
     uint64_t lag_ns;  /* how long it takes to wake up */
 
     /* the warden's threads */
-    uint32_t task_count;
     struct task tasks[TASKS_MAX];
     uint64_t task_ns[4]; /* how long tasks take, in turn */
+    uint64_t stuck_ns;   /* until when a task, or a driver call, took so long that a session may be given up */
+    uint32_t task_count;
     uint32_t tasks_begun;
-    bool stuck; /* a task, or a driver call, took so long that a session may be given up */
 
     /* the application */
     struct shape_frames *frames;
     cox_session *session;
     struct cox_session_params params;
-    uint64_t act_ns; /* when it began with what it does */
+    uint64_t act_ns;     /* when it began with what it does */
+    uint64_t slowest_ns; /* a whole frame on the slowest device */
+    uint64_t longest_ns; /* longest finite delay of any fault */
+    size_t log_from;     /* of this session */
     uint32_t sets;
-    bool refills; /* a set's inputs are others each time */
-    bool busy[SETS_MAX];
     uint32_t lost[SETS_MAX]; /* of all devices, when the set was made */
     uint32_t submitted;
     uint32_t base; /* of these, to sessions before this one */
     uint32_t over;
-    uint32_t first, count; /* of `pending` */
-    struct pending pending[FRAMES_MAX];
-    uint32_t chain; /* frames to submit from callbacks */
-    bool blocked;   /* in cox_session_submit, so that callbacks had better not */
     uint32_t reports;
-    uint64_t slowest_ns; /* a whole frame on the slowest device */
-    uint64_t longest_ns; /* longest finite delay of any fault */
+    uint32_t chain;        /* frames to submit from callbacks */
+    uint32_t first, count; /* of those pending */
+    struct pending pending[FRAMES_MAX];
     struct cox_session_info info;
+
+    bool busy[SETS_MAX];
+    bool refills; /* a set's inputs are others each time */
+    bool blocked; /* in cox_session_submit, so that callbacks had better not */
+    bool inside;  /* a step of the scheduler thread */
+    bool seized;  /* the guard was, from the step that ends now */
+    bool on;
 } w;
 
 /* Sessions so far that left their memory behind, on purpose: of so many at most. */
@@ -337,13 +339,13 @@ bool cox__guard_leave(const struct cox__guard_call *call)
 void cox__guard_desert(const struct cox__guard_call *call)
 {
     atomic_store(&call->captive->returned, true);
+    w.stuck_ns = now() > w.stuck_ns ? now() : w.stuck_ns;
     longjmp(*call->home, 1);
 }
 
 static void seize(void)
 {
     tell("  %.6f a call of a driver takes too long\n", (double)now() * 1e-9);
-    w.stuck = true;
     the_guard.seize_ns = never;
     the_guard.calls++;
     the_guard.away++;
@@ -381,7 +383,8 @@ bool cox__warden_run(struct cox__warden *warden, void (*run)(void *ctx), void *c
     for (; at > 0 && w.tasks[at - 1].at_ns > task.at_ns; at--)
         w.tasks[at] = w.tasks[at - 1];
     w.tasks[at] = task;
-    w.stuck |= task.at_ns - now() > second;
+    if (task.at_ns - now() > second && task.at_ns > w.stuck_ns)
+        w.stuck_ns = task.at_ns;
     return true;
 }
 
@@ -481,9 +484,10 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 
 /* ---- what must hold ---- */
 
+/* By this session. */
 static bool logged(const char *text)
 {
-    return rig_logged(w.rig, text);
+    return strstr(rig_log(w.rig) + w.log_from, text);
 }
 
 static uint32_t all_lost(void)
@@ -854,7 +858,7 @@ static void end_session(void)
     CHECK(w.over == w.submitted, "the session is gone, and %u of %u frames are over", w.over, w.submitted);
     tell("  %.6f it is gone\n", (double)now() * 1e-9);
     CHECK(now() - w.act_ns < 400 * second, "destroying took long");
-    CHECK(w.stuck || !logged("memory is given up"), "given up for nothing");
+    CHECK(w.stuck_ns >= w.act_ns || !logged("memory is given up"), "given up for nothing");
     given_up += logged("memory is given up");
 }
 
@@ -865,7 +869,8 @@ static void change_session(void)
     w.info = (struct cox_session_info){0};
     w.base = w.reports = w.submitted;
     for (uint32_t i = 0; i < w.sets; i++)
-        w.lost[i] = logged("are given up") ? UINT32_MAX : 0;
+        w.lost[i] = logged("are given up") || w.lost[i] == UINT32_MAX ? UINT32_MAX : 0;
+    w.log_from = strlen(rig_log(w.rig));
     begin_session();
     if (w.session)
         check_info();
