@@ -195,7 +195,7 @@ void cox__cl_lane_end(const struct cox__unit *unit, struct cox__cl_lane *lane)
 {
     cox__cl_lane_forget(lane);
     while (lane->event_count) {
-        const cl_event event = lane->events[--lane->event_count];
+        cl_event event = lane->events[--lane->event_count];
         const struct cox__guard_call call = cox__cl_call(unit);
         clReleaseEvent(event);
         cox__cl_returned(&call);
