@@ -263,8 +263,10 @@ static void release_captive(struct cox_session *session, struct cox__wreck *wrec
 static bool see_to_wreck(struct cox_session *session, struct cox__wreck *wreck, uint64_t now, uint64_t *next)
 {
     bool busy = false, over = false, progress = false;
-    if (wreck->captive && atomic_load(&wreck->captive->returned))
+    if (wreck->captive && atomic_load(&wreck->captive->returned)) {
         release_captive(session, wreck, now);
+        progress = true;
+    }
     for (uint32_t l = 0; l < session->lane_count; l++) {
         struct cox__lane *lane = &wreck->lanes[l];
         if (!lane->busy)
