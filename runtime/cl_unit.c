@@ -134,9 +134,6 @@ void cox__cl_unit_destroy(struct cox__backend *base, struct cox__unit *unit)
 {
     (void)base;
     if (unit->abandoned) {
-        for (int q = 0; q < COX__CL_QUEUE_COUNT; q++) /* it may have been seized before that */
-            if (unit->queues[q])
-                clFlush(unit->queues[q]);
         outwait(unit);
         cox__cl_hangs_no_more(unit->backend, unit->device_index, unit->shared);
     }

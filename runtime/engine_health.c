@@ -81,7 +81,7 @@ static void leave_wreck(struct cox_session *session, uint32_t unit, cox_status s
     wreck->unit = of->unit;
     wreck->lanes = of->lanes;
     wreck->room_ns = later(cox__engine_now(session), ROOM_NS);
-    wreck->unflushed = of->unflushed;
+    wreck->unflushed = true; /* also if it has been: that may have been refused */
     wreck->next = session->wrecks;
     session->wrecks = wreck;
     of->remains = NULL;

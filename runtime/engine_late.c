@@ -17,7 +17,8 @@
 /* The first bands of a unit may meet a compiler that works at the first launch of a shape. */
 #define FRESH_BANDS 16
 #define FRESH_NS 250e6
-/* Where nothing is known at all, not even whether the compiler is at work. */
+/* Where nothing is known at all, not even whether the compiler is at work; and with the first band of a session's unit, whatever an
+ * earlier session has told of it. */
 #define UNKNOWN_NS 20e9
 /* By how much a band that was late and yet first stretches its unit's limit, at most in all. */
 #define LEEWAY_STEP 2.0
@@ -33,9 +34,10 @@
 static uint64_t limit_of(const struct cox__session_unit *unit, double expected)
 {
     const double least = unit->ended < FRESH_BANDS ? FRESH_NS : LATE_NS;
+    const bool first = !unit->ended && !unit->lost;
     double limit = LATE_TIMES * expected;
     limit = (limit > least ? limit : least) * unit->leeway;
-    return expected > 0 ? (uint64_t)(expected + limit) : (uint64_t)UNKNOWN_NS;
+    return expected > 0 && !first ? (uint64_t)(expected + limit) : (uint64_t)UNKNOWN_NS;
 }
 
 /* And how much longer until it is given up. */

@@ -1,5 +1,6 @@
 /* Bands that are late: others do their rows on copies, the first finished copy counts, nobody waits for who hangs.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine.h"
 #include "scene_trio.h"
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,29 @@ static void check_rows(struct scene *scene, uint32_t frame)
             counted[report->bands[b].first_row + r]++;
     for (uint32_t r = 0; r < SCENE_ROWS; r++)
         cr_assert_eq(counted[r], 1, "frame %u, row %u counts %u times", frame, r, counted[r]);
+}
+
+/* An earlier session's times are not those of a first launch, which may have to compile. */
+Test(engine_late, the_first_band_of_a_device_that_is_known_from_before_may_meet_a_compiler)
+{
+    for (uint32_t device = 0; device < 3; device++) {
+        struct scene scene;
+        in_thirds();
+        scene_begin(&scene, &trio, SHAPE_MAP, 0,
+                    COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true));
+        for (uint32_t d = 0; d < 3; d++)
+            scene.session->units[d].solo_ns = 9 * ms;
+        hang(&scene, device, 5000 * ms);
+        scene_play(&scene, LEARN);
+        cr_assert_eq(scene_failed(&scene, 0, LEARN), 0);
+        cr_assert_geq(scene_took(&scene, 0), 5000 * ms);
+        cr_assert_eq(scene_device(&scene, device).lost, 0);
+        cr_assert_eq(scene_device(&scene, device).late, 0);
+        hang(&scene, device, 200 * ms);
+        scene_play(&scene, LEARN);
+        cr_assert_eq(scene_device(&scene, device).late, 1, "it is known now");
+        END(&scene);
+    }
 }
 
 /* ---- the first copy counts ---- */
