@@ -329,7 +329,8 @@ int main(int argc, char **argv)
     pitch = pitch_bytes / sizeof(uint32_t);
     pitch_param = (int)pitch;
     /* What a machine with other things to do makes late would be done by others, on objects made for that. */
-    struct cox_session_params params = {.policy = argv[2], .in_flight = IN_FLIGHT, .no_backup = true};
+    struct cox_session_params params = {
+        .policy = argv[2], .in_flight = IN_FLIGHT, .no_backup = true, .give_up_ns = 60000000000 /* a busy machine */};
     status = pipeline->create(&params);
     if (status)
         return failed("cox_session_create", status);

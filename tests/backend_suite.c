@@ -623,14 +623,15 @@ static void run_one(struct suite *suite, const struct contract *contract, uint32
                                        .args = contract->stages[s].args};
     for (uint32_t f = 0; f <= in_flight && good; f++)
         good = make_frame(&run, &run.frames[f], &seed) || fail(&run, "no memory");
-    if (good && cox_session_create(suite->runtime,
-                                   COX_SESSION_PARAMS(.rows = rows, .binding_count = contract->plane_count,
-                                                      .bindings = bindings, .stage_count = contract->stage_count,
-                                                      .stages = stages, .params_bytes = sizeof(struct params),
-                                                      .custom_policy = &random_policy, .in_flight = in_flight,
-                                                      .allow_in_place = true, .no_warmup = in_flight == 3,
-                                                      .report = on_report, .report_user = suite),
-                                   &session) != COX_OK)
+    if (good &&
+        cox_session_create(suite->runtime,
+                           COX_SESSION_PARAMS(.rows = rows, .give_up_ns = 60000000000 /* a busy machine */,
+                                              .binding_count = contract->plane_count, .bindings = bindings,
+                                              .stage_count = contract->stage_count, .stages = stages,
+                                              .params_bytes = sizeof(struct params), .custom_policy = &random_policy,
+                                              .in_flight = in_flight, .allow_in_place = true,
+                                              .no_warmup = in_flight == 3, .report = on_report, .report_user = suite),
+                           &session) != COX_OK)
         good = fail(&run, "session");
     good = good && play(&run, session) && all_devices_helped(&run, session);
     cox_session_destroy(&session);

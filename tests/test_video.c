@@ -279,7 +279,7 @@ static cox_session *session_new(cox_runtime *runtime, const struct frame *frame,
                                 enum variant variant, uint32_t device)
 {
     struct cox_video_storage storage;
-    struct cox_session_params params = {.no_warmup = true};
+    struct cox_session_params params = {.no_warmup = true, .give_up_ns = 60000000000 /* a busy machine */};
     const cox_status made = pipeline == ANALYSIS
                                 ? cox_video_analysis(&frame->shape, &storage, &params)
                                 : cox_video_mapping(&frame->shape, pipeline == MAPPING_AND_ANALYSIS, &storage, &params);
