@@ -134,6 +134,7 @@ struct device {
     uint64_t jobs;
     bool dead;         /* the context that units share is lost, */
     uint64_t alive_ns; /* fresh ones can be had again from then on */
+    bool struck;       /* by a fault */
     /* real time */
     pthread_t thread;
     pthread_cond_t wake;
@@ -268,6 +269,7 @@ static const struct fake_fault *strike(struct fake *fake, enum fake_fault_kind k
         if (fault->count != UINT32_MAX)
             fault->count--;
         fake->struck[kind]++;
+        fake->devices[device].struck = true;
         return fault;
     }
     return NULL;
@@ -1400,7 +1402,9 @@ static void finish_band(struct fake *fake, struct device *device, struct lane *l
         return;
     }
     check_memory(lane);
-    const bool late = clock_now(fake) - lane->submit_ns > LATE_NS;
+    /* Others stand in for one that is late, or that is lost or put aside after a fault: they read what is in its rows, for the bytes
+     * that no kernel writes, and write the same. */
+    const bool late = device->struck || clock_now(fake) - lane->submit_ns > LATE_NS;
     pthread_mutex_unlock(&fake->lock);
     if (late)
         execute_unseen(lane);
