@@ -227,7 +227,8 @@ static void abandon(struct cox_session *session, struct cox__wreck *wreck)
         if (!lane->busy)
             continue;
         lane->busy = false;
-        session->spare.haunted |= lane->on_spare;
+        if (lane->on_spare) /* nobody makes it anew meanwhile: then it is the warden's */
+            session->spare.haunted = true;
         for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
             add_haunt(session->runtime, lane->mems[i]);
         cox__log(&session->runtime->log, COX_LOG_WARN, "%s: rows %u..%u of frame %llu are given up",

@@ -190,7 +190,7 @@ static bool close_session(struct session *session)
     cox_session_wait(session->session);
     cox_session_info(session->session, &info);
     for (uint32_t d = 0; d < info.device_count; d++)
-        if (!info.devices[d].usable)
+        if (info.devices[d].lost)
             good = complain(suite, "device %u left the session", info.devices[d].device);
     cox_session_destroy(&session->session);
     if (session->tally.wrong > 0)
