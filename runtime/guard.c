@@ -4,9 +4,9 @@
 #endif
 #include "guard.h"
 #include "clock.h"
+#include "thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 /* How often the thread looks. Time is counted in looks: a process that was stopped, or a machine that slept, was not looked at. */
@@ -213,15 +213,8 @@ no_attr:
 
 cox_status cox__guard_start(struct cox__guard *guard)
 {
-    sigset_t all, before;
-    sigfillset(&all); /* the application's signals are not its business */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    guard->watched = pthread_create(&guard->watcher, NULL, watch, guard) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!guard->watched)
-        return COX_E_SYSTEM;
-    pthread_setname_np(guard->watcher, "cox-guard");
-    return COX_OK;
+    guard->watched = cox__thread_start(&guard->watcher, "cox-guard", watch, guard);
+    return guard->watched ? COX_OK : COX_E_SYSTEM;
 }
 
 bool cox__guard_stop(struct cox__guard *guard)

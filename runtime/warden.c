@@ -14,9 +14,9 @@
 #endif
 #include "warden.h"
 #include "clock.h"
+#include "thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -165,23 +165,17 @@ static void join_ended(struct cox__warden *warden)
     }
 }
 
-/* Lock held. The application's signals are not the worker's business. */
+/* Lock held. */
 static bool add_worker(struct cox__warden *warden)
 {
     struct worker *worker = calloc(1, sizeof *worker);
-    sigset_t all, before;
     if (!worker)
         return false;
     worker->warden = warden;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int code = pthread_create(&worker->thread, NULL, work, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code) {
+    if (!cox__thread_start(&worker->thread, "cox-warden", work, worker)) {
         free(worker);
         return false;
     }
-    pthread_setname_np(worker->thread, "cox-warden");
     worker->next = warden->workers;
     warden->workers = worker;
     warden->waiting++;

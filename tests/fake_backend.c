@@ -773,28 +773,34 @@ static fake_kernel_fn *find_kernel(const struct fake *fake, const char *name)
     return NULL;
 }
 
-/* Let a call take its time: of the virtual clock, or of the real one. Called with the lock held; in real time it is not
- * held meanwhile, and a call that takes for ever ends with fake_unblock. */
-static void take_time(struct fake *fake, uint64_t delay_ns)
+/* Block in real time, for `delay_ns` at most, until fake_unblock; UINT64_MAX = no limit. With the lock held, but not meanwhile. */
+static void block(struct fake *fake, uint64_t delay_ns)
 {
-    const uint64_t until_ns = add_ns(clock_now(fake), delay_ns);
-    if (!fake->real_time) {
-        if (delay_ns == UINT64_MAX)
-            abort();
-        pass_time(fake, until_ns);
-        return;
-    }
+    const uint64_t until_ns = add_ns(cox__clock_ns(), delay_ns);
     const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
                                    .tv_nsec = (long)(until_ns % 1000000000u)};
     fake->blocked++;
     pthread_cond_broadcast(&fake->changed);
-    while (!fake->unblocked && clock_now(fake) < until_ns)
+    while (!fake->unblocked && cox__clock_ns() < until_ns)
         if (delay_ns == UINT64_MAX)
             pthread_cond_wait(&fake->changed, &fake->lock);
         else
             pthread_cond_timedwait(&fake->changed, &fake->lock, &until);
     fake->blocked--;
     pthread_cond_broadcast(&fake->changed);
+}
+
+/* Let a call take its time: of the virtual clock, or of the real one. Called with the lock held; in real time it is not
+ * held meanwhile, and a call that takes for ever ends with fake_unblock. */
+static void take_time(struct fake *fake, uint64_t delay_ns)
+{
+    if (fake->real_time) {
+        block(fake, delay_ns);
+        return;
+    }
+    if (delay_ns == UINT64_MAX)
+        abort();
+    pass_time(fake, add_ns(clock_now(fake), delay_ns));
 }
 
 /* A driver call that may keep the thread. False: for so long that it has to go. */
@@ -811,18 +817,7 @@ static bool driver_call(struct fake *fake, struct cox__unit *unit, enum fake_fau
         return true;
     *call = cox__guard_enter(fake->post.guard);
     pthread_mutex_lock(&fake->lock);
-    const uint64_t until_ns = add_ns(cox__clock_ns(), delay_ns);
-    const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
-                                   .tv_nsec = (long)(until_ns % 1000000000u)};
-    fake->blocked++;
-    pthread_cond_broadcast(&fake->changed);
-    while (!fake->unblocked && cox__clock_ns() < until_ns)
-        if (delay_ns == UINT64_MAX)
-            pthread_cond_wait(&fake->changed, &fake->lock);
-        else
-            pthread_cond_timedwait(&fake->changed, &fake->lock, &until);
-    fake->blocked--;
-    pthread_cond_broadcast(&fake->changed);
+    block(fake, delay_ns);
     pthread_mutex_unlock(&fake->lock);
     if (cox__guard_leave(call))
         return true;

@@ -6,6 +6,8 @@
 
 #include "fake_scene.h"
 #include <criterion/criterion.h>
+#include <stdlib.h>
+#include <time.h>
 
 /* LEARN: frames after which the devices are known. */
 enum { THIRD = SCENE_ROWS / 3, LEARN = 20 };
@@ -18,6 +20,26 @@ static const struct fake_params trio = {
                 {.name = "beta", .type = COX_DEVICE_GPU, .ns_per_row = 1e5},
                 {.name = "gamma", .type = COX_DEVICE_GPU, .mode = COX_MODE_STAGED, .ns_per_row = 1e5}},
 };
+
+/* Steps of a kind on a device; `first_ns` = when the first one was. */
+static inline uint32_t steps(struct scene *scene, enum fake_step step, uint32_t device, uint64_t *first_ns)
+{
+    size_t count;
+    struct fake_record *record = fake_take_record(scene->fake, &count);
+    uint32_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        if (record[i].step == step && record[i].device == device && found++ == 0 && first_ns)
+            *first_ns = record[i].time_ns;
+    free(record);
+    return found;
+}
+
+/* Let real time pass, less than a second. */
+static inline void rest(long ns)
+{
+    const struct timespec time = {.tv_nsec = ns};
+    nanosleep(&time, NULL);
+}
 
 static inline void in_thirds(void)
 {

@@ -2,9 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "scene_trio.h"
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 TestSuite(engine_guard, .timeout = 120);
 
@@ -29,24 +26,6 @@ static void script(struct scene *scene, enum fake_fault_kind kind, uint32_t devi
     fake_script(scene->fake, &(struct fake_fault){.kind = kind, .device = device, .skip = skip, .delay_ns = delay_ns});
 }
 
-static void rest(uint64_t ns)
-{
-    const struct timespec pause = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
-    nanosleep(&pause, NULL);
-}
-
-/* Times that a unit of the device was seized. */
-static uint32_t seized(struct scene *scene, uint32_t device)
-{
-    size_t count;
-    struct fake_record *record = fake_take_record(scene->fake, &count);
-    uint32_t found = 0;
-    for (size_t i = 0; i < count; i++)
-        found += record[i].step == FAKE_STEP_SEIZE && record[i].device == device;
-    free(record);
-    return found;
-}
-
 Test(engine_guard, a_call_that_never_returns_costs_a_device_and_no_frame)
 {
     for (uint32_t k = 0; k < KINDS; k++)
@@ -58,7 +37,7 @@ Test(engine_guard, a_call_that_never_returns_costs_a_device_and_no_frame)
             cr_assert_eq(scene_failed(&scene, 0, scene.done), 0, "%s", rig_log(scene.rig));
             cr_assert_eq(scene.done, LEARN + 40);
             cr_assert_eq(fake_blocked(scene.fake), 1, "nothing was stuck");
-            cr_assert_eq(seized(&scene, device), 1);
+            cr_assert_eq(steps(&scene, FAKE_STEP_SEIZE, device, NULL), 1);
             cr_assert_eq(scene_device(&scene, device).lost, 1);
             cr_assert(rig_logged(scene.rig, "does not return"));
             END(&scene);
@@ -74,7 +53,7 @@ Test(engine_guard, one_that_returns_late_leaves_nothing_behind)
             begin(&scene, &trio, SHAPE_HALO, COX_SESSION_PARAMS(.in_flight = 2));
             script(&scene, kinds[k], device, k, 1500 * ms);
             scene_play(&scene, 20);
-            cr_assert_eq(seized(&scene, device), 1, "%s", rig_log(scene.rig));
+            cr_assert_eq(steps(&scene, FAKE_STEP_SEIZE, device, NULL), 1, "%s", rig_log(scene.rig));
             while (fake_blocked(scene.fake))
                 rest(10 * ms);
             rest(10 * ms);
@@ -95,7 +74,7 @@ Test(engine_guard, one_that_is_merely_slow_is_waited_for)
         begin(&scene, &trio, SHAPE_MAP, COX_SESSION_PARAMS(.in_flight = 2, .give_up_ns = 2000 * ms));
         script(&scene, kinds[k], 1, 0, 500 * ms);
         scene_play(&scene, 20);
-        cr_assert_eq(seized(&scene, 1), 0);
+        cr_assert_eq(steps(&scene, FAKE_STEP_SEIZE, 1, NULL), 0);
         cr_assert_eq(scene_device(&scene, 1).lost, 0, "%s", rig_log(scene.rig));
         END(&scene);
     }

@@ -26,19 +26,6 @@ static void script(struct scene *scene, enum fake_fault_kind kind, uint32_t devi
                                  .kind = kind, .device = device, .delay_ns = delay_ns, .status = COX_E_DEVICE_LOST});
 }
 
-/* Steps of a kind on a device; `first_ns` = when the first one was. */
-static uint32_t steps(struct scene *scene, enum fake_step step, uint32_t device, uint64_t *first_ns)
-{
-    size_t count;
-    struct fake_record *record = fake_take_record(scene->fake, &count);
-    uint32_t found = 0;
-    for (size_t i = 0; i < count; i++)
-        if (record[i].step == step && record[i].device == device && found++ == 0 && first_ns)
-            *first_ns = record[i].time_ns;
-    free(record);
-    return found;
-}
-
 /* ---- and back ---- */
 
 Test(engine_health, a_device_that_fails_is_tried_again_proves_itself_on_copies_and_returns)
@@ -336,12 +323,6 @@ Test(engine_health, frames_that_no_device_comes_back_for_end_with_an_error_after
         cr_assert_eq(scene.refused, COX_E_NO_DEVICE);
         END(&scene);
     }
-}
-
-static void rest(long ns)
-{
-    const struct timespec time = {.tv_nsec = ns};
-    nanosleep(&time, NULL);
 }
 
 /* In real time, since nothing is under way meanwhile. */
