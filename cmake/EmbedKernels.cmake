@@ -1,19 +1,18 @@
 # Turn OpenCL C sources into C character arrays at build time, so that the library opens no file at run time.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   cox_embed_kernels(<out.c> <file.cl>...)      (.clh files may be among them and are passed over)
+#   cox_embed_kernels(<out.c> <root> <file.cl>...)
 #
-# For each file NAME.cl the output defines `const char cox__source_NAME[]`, declared in kernels/sources.h: the file's
-# text with every `#include "X"` replaced by the text of X from the same folder. Run as a script (cmake -P) by the
-# command that the function makes.
+# For each file FOLDER/NAME.cl under the root the output defines `const char cox__source_FOLDER_NAME[]`, declared in
+# kernels/sources.h: the file's text with every `#include "X"` replaced by the text of X, a path from the root. Run as a
+# script (cmake -P) by the command that the function makes.
 
 if(CMAKE_SCRIPT_MODE_FILE)
     function(read_resolved path result)
-        get_filename_component(folder "${path}" DIRECTORY)
         file(READ "${path}" text)
         while(text MATCHES "(^|\n)#include \"([^\"\n]+)\"")
             set(name "${CMAKE_MATCH_2}")
-            file(READ "${folder}/${name}" included)
+            file(READ "${COX_ROOT}/${name}" included)
             string(REPLACE "#include \"${name}\"" "${included}" text "${text}")
         endwhile()
         set(${result} "${text}" PARENT_SCOPE)
@@ -22,7 +21,9 @@ if(CMAKE_SCRIPT_MODE_FILE)
     set(generated "/* Made from the files in kernels/ by cmake/EmbedKernels.cmake. */\n#include \"sources.h\"\n")
     string(REPLACE "|" ";" inputs "${COX_INPUTS}")
     foreach(input IN LISTS inputs)
-        get_filename_component(name "${input}" NAME_WE)
+        file(RELATIVE_PATH name "${COX_ROOT}" "${input}")
+        string(REGEX REPLACE "[.]cl$" "" name "${name}")
+        string(REPLACE "/" "_" name "${name}")
         read_resolved("${input}" text)
         file(WRITE "${COX_OUTPUT}.tmp" "${text}")
         file(READ "${COX_OUTPUT}.tmp" hex HEX)
@@ -37,27 +38,20 @@ endif()
 
 set(COX_EMBED_KERNELS_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
 
-function(cox_embed_kernels output)
+function(cox_embed_kernels output root)
     set(inputs)
-    set(folders)
+    get_filename_component(root "${root}" ABSOLUTE)
     foreach(file IN LISTS ARGN)
         get_filename_component(path "${file}" ABSOLUTE)
-        get_filename_component(folder "${path}" DIRECTORY)
         if(path MATCHES "\\.cl$")
             list(APPEND inputs "${path}")
-            list(APPEND folders "${folder}")
         endif()
     endforeach()
-    list(REMOVE_DUPLICATES folders)
-    set(headers)
-    foreach(folder IN LISTS folders)
-        file(GLOB found CONFIGURE_DEPENDS "${folder}/*.clh")
-        list(APPEND headers ${found})
-    endforeach()
+    file(GLOB headers CONFIGURE_DEPENDS "${root}/*/*.clh")
     string(REPLACE ";" "|" joined "${inputs}")
     add_custom_command(
         OUTPUT "${output}"
-        COMMAND "${CMAKE_COMMAND}" "-DCOX_OUTPUT=${output}" "-DCOX_INPUTS=${joined}" -P "${COX_EMBED_KERNELS_SCRIPT}"
+        COMMAND "${CMAKE_COMMAND}" "-DCOX_OUTPUT=${output}" "-DCOX_ROOT=${root}" "-DCOX_INPUTS=${joined}" -P "${COX_EMBED_KERNELS_SCRIPT}"
         DEPENDS ${inputs} ${headers} "${COX_EMBED_KERNELS_SCRIPT}"
         COMMENT "Embedding the kernels"
         VERBATIM)

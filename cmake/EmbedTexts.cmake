@@ -3,7 +3,7 @@
 #
 #   cox_embed_texts(<out.c> <file>...)
 #
-# The output defines `lab_texts[]`, declared in examples/lab_texts.h: name (the file's, without its folder) and text of each
+# The output defines `lab_texts[]`, declared in examples/lab/texts.h: name (the file's, without its folder) and text of each
 # file, in the order of their names. Run as a script (cmake -P) by the command that the function makes.
 
 if(CMAKE_SCRIPT_MODE_FILE)
@@ -20,7 +20,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
         string(APPEND table "    {\"${name}\", text_${index}},\n")
         math(EXPR index "${index} + 1")
     endforeach()
-    file(WRITE "${COX_OUTPUT}" "/* Made by cmake/EmbedTexts.cmake. */\n#include \"lab_texts.h\"\n${arrays}\n"
+    file(WRITE "${COX_OUTPUT}" "/* Made by cmake/EmbedTexts.cmake. */\n#include \"lab/texts.h\"\n${arrays}\n"
          "const struct lab_text lab_texts[] = {\n${table}    {0, 0}};\n")
     return()
 endif()

@@ -29,7 +29,8 @@ int main(void)
                                      {.name = "out", .access = COX_WRITE, .pitch_bytes = pitch_bytes}};
     struct cox_variant variant = {.source = source, .local_columns = 64};
     struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS, COX_ARG_PARAMS(int)};
-    struct cox_stage stage = {"root", COLUMNS, 1, &variant, 5, args};
+    struct cox_stage stage = {
+        .kernel = "root", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 5, .args = args};
     status = cox_session_create(runtime,
                                 COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
                                                    .stage_count = 1, .stages = &stage, .params_bytes = sizeof pitch),
@@ -43,7 +44,7 @@ int main(void)
     for (int i = 0; i < ROWS * pitch; i++)
         in[i] = (float)i;
     for (int frame = 0; frame < FRAMES && !status; frame++) /* each frame is split better than the one before */
-        status = cox_session_run(session, &(struct cox_frame){buffers, 2, &pitch, false});
+        status = cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &pitch));
 
     for (int i = 0; i < ROWS * pitch && !status; i++)
         wrong += i % pitch < COLUMNS && fabsf(out[i] - sqrtf(in[i])) > 1e-6f * sqrtf(in[i]);

@@ -3,8 +3,8 @@
 #ifndef COX_KERNELS_SOURCES_H
 #define COX_KERNELS_SOURCES_H
 
-extern const char cox__source_picture[];
-extern const char cox__source_histogram[];
-extern const char cox__source_video[];
+extern const char cox__source_tonemap_picture[];
+extern const char cox__source_tonemap_histogram[];
+extern const char cox__source_video_frame[];
 
 #endif

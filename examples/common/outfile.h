@@ -1,5 +1,5 @@
-/* A file that appears whole or not at all: written without a name, or under a temporary one beside its place where the file
- * system or the lack of /proc demands it; made durable; then renamed to its place.
+/* A file that appears whole or not at all: written without a name, or under a temporary one beside its place where the
+ * file system or the lack of /proc demands it; made durable; then renamed to its place.
  *
  * "-" is standard output; what exists and is no regular file (a pipe, a device) is written in place. Where the name is
  * a symbolic link, the file it points to is replaced. An interrupted program leaves no temporary file if it calls

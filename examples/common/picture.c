@@ -30,8 +30,8 @@ bool picture_check_size(int64_t width, int64_t height, struct picture_error *err
     return true;
 }
 
-/* Reads everything that a descriptor gives, whether or not it knows its size beforehand, after the `there` bytes of it that
- * have been looked at. */
+/* Reads everything that a descriptor gives, whether or not it knows its size beforehand, after the `there` bytes of it
+ * that have been looked at. */
 static bool load(int fd, uint64_t expected, const uint8_t seen[PEEK_BYTES], size_t there, uint8_t **data, size_t *bytes,
                  struct picture_error *error)
 {

@@ -1,7 +1,7 @@
 /* Pictures in and out: an input yields frames, an output takes frames. A picture is an input of one frame.
  *
- * Frames come as scene-linear RGBA with BT.709 primaries, half or float, alpha last, 1.0 = diffuse white, written straight
- * into the caller's memory; they leave as sRGB-encoded RGBA of 8 or 16 bits per channel.
+ * Frames come as scene-linear RGBA with BT.709 primaries, half or float, alpha last, 1.0 = diffuse white, written
+ * straight into the caller's memory; they leave as sRGB-encoded RGBA of 8 or 16 bits per channel.
  * Files are untrusted: every size is checked before it is believed, and a bad file gives an error, never a crash.
  *
  * Thread-safety: one input or output from one thread at a time.
@@ -59,8 +59,8 @@ const struct picture_format *picture_input_format(const struct picture_input *in
 
 enum picture_read { PICTURE_READ_FRAME = 1, PICTURE_READ_END = 0, PICTURE_READ_ERROR = -1 };
 
-/* The next frame into `pixels`, `pitch_bytes` from row to row (at least width * pixel size, a multiple of 4). On an error
- * the pixels are undefined. */
+/* The next frame into `pixels`, `pitch_bytes` from row to row (at least width * pixel size, a multiple of 4). On an
+ * error the pixels are undefined. */
 enum picture_read picture_input_read(struct picture_input *input, void *pixels, size_t pitch_bytes,
                                      struct picture_error *error);
 

@@ -60,16 +60,17 @@ struct exr {
     struct picture_error detail; /* the library's last words */
 };
 
-/* `expands`: the most bytes of samples that come of one stored byte. RLE: runs of 128 of two bytes. ZIP: deflate's runs of 258
- * of two bits. PIZ: runs of 255 halves of nine bits. PXR24: floats lose a byte before they are deflated. B44: 4 x 4 halves of
- * 14 bytes, B44A: of 3 bytes if all are the same. */
+/* `expands`: the most bytes of samples that come of one stored byte. RLE: runs of 128 of two bytes. ZIP: deflate's runs
+ * of 258 of two bits. PIZ: runs of 255 halves of nine bits. PXR24: floats lose a byte before they are deflated. B44: 4
+ * x 4 halves of 14 bytes, B44A: of 3 bytes if all are the same. */
 static const struct {
     const char *name;
     uint64_t expands;
 } compressions[] = {{"no compression", 1}, {"RLE", 64}, {"ZIPS", 1032}, {"ZIP", 1032}, {"PIZ", 512},
                     {"PXR24", 1376},       {"B44", 3},  {"B44A", 11},   {"DWAA", 0},   {"DWAB", 0}};
 
-/* Pixels that are shown without being stored are black. A frame of 8K may be, and beyond that so many for each that is. */
+/* Pixels that are shown without being stored are black. A frame of 8K may be, and beyond that so many for each that
+ * is. */
 enum { SHOWN_FREE = 1 << 25, SHOWN_FOR_EACH = 64 };
 
 /* --- What the library asks for ---------------------------------------------------------------------------------- */
@@ -219,7 +220,7 @@ static bool choose_channels(struct picture_input *input, const exr_attr_chlist_t
     return true;
 }
 
-/* --- Header -------------------------------------------------------------------------------------------------------- */
+/* --- Header ------------------------------------------------------------------------------------------------------- */
 
 /* The first part that is a flat picture. */
 static bool choose_part(struct exr *exr, int *parts, struct picture_error *error)
@@ -266,7 +267,8 @@ static bool choose_windows(struct picture_input *input, struct picture_error *er
     return true;
 }
 
-/* Whether the file is long enough for its pixels, however well they are compressed: a short one cannot ask for much memory. */
+/* Whether the file is long enough for its pixels, however well they are compressed: a short one cannot ask for much
+ * memory. */
 static bool check_length(const struct picture_input *input, exr_compression_t compression,
                          const exr_attr_chlist_t *channels, struct picture_error *error)
 {
@@ -387,7 +389,7 @@ fail:
     return false;
 }
 
-/* --- Pixels -------------------------------------------------------------------------------------------------------- */
+/* --- Pixels ------------------------------------------------------------------------------------------------------- */
 
 static float sample_to_float(const uint8_t *sample, uint16_t type)
 {
@@ -417,8 +419,8 @@ static void unpack_row(const uint8_t *from, uint16_t type, int64_t count, uint8_
     }
 }
 
-/* Copies what is shown of a decoded chunk whose first pixel is start_x, start_y. The chunk holds, for each of its lines,
- * each channel's samples. */
+/* Copies what is shown of a decoded chunk whose first pixel is start_x, start_y. The chunk holds, for each of its
+ * lines, each channel's samples. */
 static bool unpack_chunk(const struct picture_input *input, const exr_decode_pipeline_t *decode, int64_t start_x,
                          int64_t start_y, uint8_t *pixels, size_t pitch_bytes)
 {

@@ -1,5 +1,5 @@
-/* Whether other programs ran while something was measured: a round in which they used more than a tenth of a processor is
- * disturbed, whatever its figures are. While there is time, such rounds are done again; the output says how many.
+/* Whether other programs ran while something was measured: a round in which they used more than a tenth of a processor
+ * is disturbed, whatever its figures are. While there is time, such rounds are done again; the output says how many.
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef QUIET_H

@@ -108,7 +108,7 @@ void report_on_frame(void *user, const struct cox_frame_report *from)
                                    .start_ns = from->start_ns,
                                    .end_ns = from->end_ns,
                                    .predicted_ns = from->predicted_ns,
-                                   .rival_ns = from->rival_ns,
+                                   .alternative_ns = from->alternative_ns,
                                    .status = from->status,
                                    .reason = from->reason,
                                    .warmup = from->warmup,
@@ -188,9 +188,9 @@ static void count_bands(struct report_summary *summary, const struct report_fram
                         const struct cox_band_report *bands)
 {
     for (uint32_t b = 0; b < frame->band_count; b++) {
-        summary->late_bands += bands[b].status == COX_E_LATE;
+        summary->timeout_bands += bands[b].status == COX_E_TIMEOUT;
         summary->wrong_bands += bands[b].status == COX_E_MISMATCH;
-        summary->failed_bands += bands[b].status != COX_OK && bands[b].status != COX_E_LATE &&
+        summary->failed_bands += bands[b].status != COX_OK && bands[b].status != COX_E_TIMEOUT &&
                                  bands[b].status != COX_E_MISMATCH;
         summary->bands_again += bands[b].attempt > 0;
     }
@@ -239,7 +239,7 @@ done:
     free(periods);
 }
 
-/* --- Statistics ---------------------------------------------------------------------------------------------------- */
+/* --- Statistics --------------------------------------------------------------------------------------------------- */
 
 /* What a policy expected; it need not say. */
 static void write_expected(struct json *json, const char *key, uint64_t ns)
@@ -300,7 +300,7 @@ static void write_decision(struct json *json, const struct report_frame *frame)
     json_key(json, "reason");
     json_string(json, cox_reason_text(frame->reason));
     write_expected(json, "predicted_us", frame->predicted_ns);
-    write_expected(json, "rival_us", frame->rival_ns);
+    write_expected(json, "alternative_us", frame->alternative_ns);
     json_key(json, "pool_rows");
     json_unsigned(json, frame->pool_rows);
 }
@@ -380,12 +380,10 @@ static void write_film(struct json *json, const struct report_film *film)
 }
 
 /* How a device did, at the end. */
-static void write_health(struct json *json, const struct report_device *device)
+static void write_state(struct json *json, const struct report_device *device)
 {
-    json_key(json, "health");
-    json_string(json, device->health ? device->health : cox_health_name(COX_HEALTH_GOOD));
-    json_key(json, "late");
-    json_unsigned(json, device->late);
+    json_key(json, "state");
+    json_string(json, device->state ? device->state : cox_device_state_name(COX_DEVICE_ACTIVE));
     json_key(json, "lost");
     json_unsigned(json, device->lost);
     json_key(json, "returned");
@@ -409,7 +407,7 @@ void report_write_stats(struct report *report, const struct report_about *about,
         json_string(&json, about->devices[d].type);
         json_key(&json, "mode");
         json_string(&json, about->devices[d].mode);
-        write_health(&json, &about->devices[d]);
+        write_state(&json, &about->devices[d]);
         json_close_object(&json);
     }
     json_close_array(&json);
@@ -448,8 +446,8 @@ void report_write_stats(struct report *report, const struct report_about *about,
     json_us(&json, summary.wall_p99_ns);
     json_key(&json, "efficiency");
     json_number(&json, summary.efficiency);
-    json_key(&json, "late_bands");
-    json_unsigned(&json, summary.late_bands);
+    json_key(&json, "timeout_bands");
+    json_unsigned(&json, summary.timeout_bands);
     json_key(&json, "wrong_bands");
     json_unsigned(&json, summary.wrong_bands);
     json_key(&json, "failed_bands");
@@ -463,7 +461,7 @@ void report_write_stats(struct report *report, const struct report_about *about,
     json_end(&json);
 }
 
-/* --- Trace --------------------------------------------------------------------------------------------------------- */
+/* --- Trace -------------------------------------------------------------------------------------------------------- */
 
 /* Thread numbers of the tracks. */
 enum { TRACK_SCHEDULER = 1, TRACK_DEVICES = 2 };
@@ -528,8 +526,8 @@ static void frame_name(const struct report_frame *frame, char *text, size_t byte
              (unsigned long long)frame->index);
 }
 
-/* The scheduler's own work: from taking the frame to beginning the last band of its split, or to the next frame: a band may have to
- * wait for room on its device. */
+/* The scheduler's own work: from taking the frame to beginning the last band of its split, or to the next frame: a band
+ * may have to wait for room on its device. */
 static void write_split(struct json *json, const struct report_frame *frame, const struct cox_band_report *bands,
                         uint64_t origin_ns, uint64_t next_ns)
 {
@@ -649,8 +647,8 @@ static int compare_ends(const void *a, const void *b)
     return compare_times(&left->band->end_ns, &right->band->end_ns);
 }
 
-/* The devices' tracks, each in the order in which its queue worked: frames are told when their last band is in, and their
- * bands in the order of rows. */
+/* The devices' tracks, each in the order in which its queue worked: frames are told when their last band is in, and
+ * their bands in the order of rows. */
 static void write_bands(struct json *json, const struct report *report, const struct report_about *about,
                         uint64_t origin_ns)
 {
@@ -706,7 +704,7 @@ void report_write_trace(struct report *report, const struct report_about *about,
     json_end(&json);
 }
 
-/* --- For people ----------------------------------------------------------------------------------------------------- */
+/* --- For people --------------------------------------------------------------------------------------------------- */
 
 char report_bar_mark(uint32_t device)
 {

@@ -1,5 +1,5 @@
 /* Collects what a session reports of its frames; writes it as statistics, as a trace, as lines for people.
- * docs/stats.md says what the numbers mean.
+ * docs/reference/stats.md says what the numbers mean.
  *
  * Thread-safety: report_on_frame runs on the scheduler thread while another thread calls the others.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -15,7 +15,7 @@ struct report;
 struct report_frame {
     uint64_t index;
     uint64_t submit_ns, start_ns, end_ns;
-    uint64_t predicted_ns, rival_ns;
+    uint64_t predicted_ns, alternative_ns;
     cox_status status;
     enum cox_reason reason;
     bool warmup, shadow;
@@ -25,10 +25,10 @@ struct report_frame {
 };
 
 struct report_summary {
-    uint64_t frames;                                /* delivered and successful */
-    uint64_t late_bands, wrong_bands, failed_bands; /* of all delivered frames; others did these rows */
-    uint64_t bands_again;                           /* what they did */
-    double fps;                                     /* 0 = unknown */
+    uint64_t frames;                                   /* delivered and successful */
+    uint64_t timeout_bands, wrong_bands, failed_bands; /* of all delivered frames; others did these rows */
+    uint64_t bands_again;                              /* what they did */
+    double fps;                                        /* 0 = unknown */
     uint64_t wall_p50_ns, wall_p99_ns;
     double efficiency; /* NaN = unknown: no solo time of some device */
 };
@@ -62,8 +62,8 @@ struct report_device {
     const char *name;
     const char *type;
     const char *mode;
-    const char *health; /* at the end; NULL = "good" */
-    uint32_t late, lost, returned;
+    const char *state; /* at the end; NULL = "active" */
+    uint32_t lost, returned;
 };
 
 /* Where the curve stood for one frame, and what the frame itself was like. */

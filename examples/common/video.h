@@ -1,9 +1,9 @@
-/* Video in and out: an input yields frames, an output takes frames, plane by plane with the caller's row pitches, so that
- * samples go straight between the file and memory that devices work on.
+/* Video in and out: an input yields frames, an output takes frames, plane by plane with the caller's row pitches, so
+ * that samples go straight between the file and memory that devices work on.
  *
- * In: YUV4MPEG2 (y4m), raw frames of a size that is given, and what libavformat and libavcodec read where they are built
- * in. Out: y4m, raw NV12 and P010, nothing. Files are untrusted: every size is checked before it is believed, and a bad
- * file gives an error that names the offset, never a crash.
+ * In: YUV4MPEG2 (y4m), raw frames of a size that is given, and what libavformat and libavcodec read where they are
+ * built in. Out: y4m, raw NV12 and P010, nothing. Files are untrusted: every size is checked before it is believed, and
+ * a bad file gives an error that names the offset, never a crash.
  *
  * Thread-safety: one input or output from one thread at a time; video_input_cancel from any thread or signal handler.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -57,10 +57,10 @@ struct video_input;
 /* What the first bytes of a file or standard input are. */
 enum video_kind { VIDEO_KIND_NONE = 0, VIDEO_KIND_Y4M, VIDEO_KIND_CONTAINER };
 
-/* Whether the content of `path` is video: looks at its first bytes. Standard input ("-") is looked at without losing any
- * of it: where it cannot be sought in, the bytes are kept and given to whichever open comes next. A file that cannot be
- * read is VIDEO_KIND_NONE; opening it says why. Pictures (OpenEXR, Radiance, PFM) are VIDEO_KIND_NONE; what is neither
- * is VIDEO_KIND_CONTAINER where libavformat is built in and knows it. */
+/* Whether the content of `path` is video: looks at its first bytes. Standard input ("-") is looked at without losing
+ * any of it: where it cannot be sought in, the bytes are kept and given to whichever open comes next. A file that
+ * cannot be read is VIDEO_KIND_NONE; opening it says why. Pictures (OpenEXR, Radiance, PFM) are VIDEO_KIND_NONE; what
+ * is neither is VIDEO_KIND_CONTAINER where libavformat is built in and knows it. */
 enum video_kind video_kind_of(const char *path);
 
 /* Open `path` ("-" is standard input). `raw->given`: as raw frames; otherwise by content: y4m, or a container where
@@ -81,8 +81,8 @@ enum video_read {
     VIDEO_READ_CANCELLED = -2, /* video_input_cancel */
 };
 
-/* The next frame into `planes` (as many as cox_video_planes says). Blocks for the data. An error's text names the frame and
- * the byte offset. */
+/* The next frame into `planes` (as many as cox_video_planes says). Blocks for the data. An error's text names the frame
+ * and the byte offset. */
 enum video_read video_input_read(struct video_input *input, void *const planes[COX_VIDEO_PLANES_MAX],
                                  const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], struct picture_error *error);
 
@@ -107,8 +107,8 @@ bool video_output_open(struct video_output **out, const char *path, enum video_o
 bool video_output_write(struct video_output *output, const void *const planes[COX_VIDEO_PLANES_MAX],
                         const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], struct picture_error *error);
 
-/* Close. The output is gone in any case (set to NULL). A frame that could not be written whole is cut off a file, so that
- * it ends with a whole one. */
+/* Close. The output is gone in any case (set to NULL). A frame that could not be written whole is cut off a file, so
+ * that it ends with a whole one. */
 bool video_output_finish(struct video_output **output, struct picture_error *error);
 
 #endif

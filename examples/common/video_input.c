@@ -60,7 +60,7 @@ void video_describe(struct video_format *format, const char *prefix)
                  pixel->range == COX_RANGE_FULL ? ", full range" : "");
 }
 
-/* --- Opening --------------------------------------------------------------------------------------------------------- */
+/* --- Opening ------------------------------------------------------------------------------------------------------ */
 
 /* What a file is that is none of ours, as far as it helps a person. */
 static bool fail_unknown(const uint8_t *bytes, size_t count, struct picture_error *error)
@@ -173,7 +173,7 @@ const struct video_format *video_input_format(const struct video_input *input)
     return &input->format;
 }
 
-/* --- Reading --------------------------------------------------------------------------------------------------------- */
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
 
 enum video_read video_fail_truncated(const struct video_input *input, uint64_t begin, uint64_t missing,
                                      struct picture_error *error)

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <sys/uio.h>
 
-/* --- Rows of planes as pieces for readv and writev ------------------------------------------------------------------- */
+/* --- Rows of planes as pieces for readv and writev ---------------------------------------------------------------- */
 
 /* Where in a frame the next piece begins. All zeros is the frame's beginning. */
 struct video_rows {
@@ -27,8 +27,8 @@ struct video_planes {
 /* As many as the kernel takes at once. */
 enum { VIDEO_PIECES = 1024 };
 
-/* Fill `pieces` with what comes next, one piece per row, or per plane where its rows follow each other without a gap. Returns
- * how many; 0 at the frame's end. */
+/* Fill `pieces` with what comes next, one piece per row, or per plane where its rows follow each other without a gap.
+ * Returns how many; 0 at the frame's end. */
 size_t video_rows_next(struct video_rows *rows, const struct video_planes *planes, void *const memory[],
                        const size_t pitch_bytes[], struct iovec pieces[VIDEO_PIECES]);
 
@@ -42,7 +42,7 @@ bool video_rows_fit(const struct video_planes *planes, const size_t pitch_bytes[
 bool video_planes_of(struct video_planes *planes, const struct cox_video_format *pixel, uint64_t width, uint64_t height,
                      struct picture_error *error);
 
-/* --- Bytes, from a file, a pipe or memory ---------------------------------------------------------------------------- */
+/* --- Bytes, from a file, a pipe or memory ------------------------------------------------------------------------- */
 
 struct video_source {
     const uint8_t *ready; /* come first: all there is, in memory, or what was looked at */
@@ -76,7 +76,7 @@ uint64_t video_source_bytes(const struct video_source *source);
 /* A hint, after every `bytes` read: those after the next `bytes` are wanted soon. */
 void video_source_ahead(const struct video_source *source, uint64_t bytes);
 
-/* --- Kinds ----------------------------------------------------------------------------------------------------------- */
+/* --- Kinds -------------------------------------------------------------------------------------------------------- */
 
 struct video_reader {
     /* Read the header; fill `format`, `planes`, `state`. On failure nothing is left allocated. */
@@ -102,8 +102,8 @@ struct video_input {
 extern const struct video_reader video_reader_y4m;
 extern const struct video_reader video_reader_raw;
 
-/* y4m and raw: the samples of a frame that began at byte `begin`, its header, if any, being read. VIDEO_READ_END if there
- * is no byte of it. */
+/* y4m and raw: the samples of a frame that began at byte `begin`, its header, if any, being read. VIDEO_READ_END if
+ * there is no byte of it. */
 enum video_read video_read_samples(struct video_input *input, uint64_t begin, void *const memory[],
                                    const size_t pitch_bytes[], struct picture_error *error);
 

@@ -1,10 +1,10 @@
 /* Containers (Matroska, MP4 and so on) through libavformat, decoded by libavcodec.
  *
- * The libraries are loaded when the first container is seen, not when the program starts: with what they need they are over
- * a hundred, which would cost every run a tenth of a second and 30 MB.
+ * The libraries are loaded when the first container is seen, not when the program starts: with what they need they are
+ * over a hundred, which would cost every run a tenth of a second and 30 MB.
  *
- * They are given the file alone: no other protocol than a file's, and no format that names further files. The first frame
- * is decoded on opening, since it says what the container may not: samples, colours, mastering display.
+ * They are given the file alone: no other protocol than a file's, and no format that names further files. The first
+ * frame is decoded on opening, since it says what the container may not: samples, colours, mastering display.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "video_kinds.h"
@@ -49,7 +49,7 @@ struct libav {
     int fault_code;
 };
 
-/* --- The libraries --------------------------------------------------------------------------------------------------- */
+/* --- The libraries ------------------------------------------------------------------------------------------------ */
 
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
 #define LIBAV_SIDE_DATA(X) X(av_packet_side_data_get)
@@ -138,7 +138,7 @@ static bool load(void)
     return loaded;
 }
 
-/* --- What libav calls things ----------------------------------------------------------------------------------------- */
+/* --- What libav calls things -------------------------------------------------------------------------------------- */
 
 static bool find_samples(enum AVPixelFormat format, struct cox_video_format *pixel)
 {
@@ -192,7 +192,7 @@ static enum video_read fail_frame(const struct video_input *input, const char *w
     return VIDEO_READ_ERROR;
 }
 
-/* --- Whether it is one ----------------------------------------------------------------------------------------------- */
+/* --- Whether it is one -------------------------------------------------------------------------------------------- */
 
 static bool known_container(const AVInputFormat *format)
 {
@@ -241,7 +241,7 @@ bool video_libav_knows(const char *path, const uint8_t *bytes, size_t count)
     return known;
 }
 
-/* --- Decoding -------------------------------------------------------------------------------------------------------- */
+/* --- Decoding ----------------------------------------------------------------------------------------------------- */
 
 static int is_cancelled(void *user)
 {
@@ -349,7 +349,7 @@ static enum video_read libav_read(struct video_input *input, void *const memory[
     return VIDEO_READ_FRAME;
 }
 
-/* --- What the stream says of itself ---------------------------------------------------------------------------------- */
+/* --- What the stream says of itself ------------------------------------------------------------------------------- */
 
 /* Side data of a container, at least `bytes` long; NULL if there is none. */
 static const void *stream_data(const AVStream *stream, enum AVPacketSideDataType type, size_t bytes)
@@ -512,8 +512,8 @@ static bool describe(struct video_input *input, struct picture_error *error)
     return true;
 }
 
-/* A number of Matroska's: the leading zeros of the first byte say how many bytes follow. All ones = unknown; that and what is
- * damaged give 0. */
+/* A number of Matroska's: the leading zeros of the first byte say how many bytes follow. All ones = unknown; that and
+ * what is damaged give 0. */
 static uint64_t ebml_size(const uint8_t *bytes, size_t count, size_t *at)
 {
     if (*at >= count || !bytes[*at])
@@ -544,7 +544,7 @@ static uint64_t missing_bytes(const char *path)
     return body && body < INT64_MAX && at + body > there ? at + body - there : 0;
 }
 
-/* --- Opening --------------------------------------------------------------------------------------------------------- */
+/* --- Opening ------------------------------------------------------------------------------------------------------ */
 
 static bool fail_open(const char *what, int code, struct picture_error *error)
 {

@@ -1,4 +1,5 @@
-/* A frame's rows as pieces for readv and writev, so that samples move between a file and the caller's memory without a copy.
+/* A frame's rows as pieces for readv and writev, so that samples move between a file and the caller's memory without a
+ * copy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video_kinds.h"
 

@@ -1,7 +1,7 @@
 /* Bytes of a stream, from a regular file (read at offsets), from anything else that has a descriptor, or from memory.
  *
- * A wait for a pipe ends also when the input is cancelled: cancelling makes an event descriptor readable, and every wait is
- * a poll on both.
+ * A wait for a pipe ends also when the input is cancelled: cancelling makes an event descriptor readable, and every
+ * wait is a poll on both.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "video_kinds.h"

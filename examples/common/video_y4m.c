@@ -1,6 +1,6 @@
 /* YUV4MPEG2: one line of text that says what the stream is, then for each frame a line that begins with FRAME, and the
- * planes with their rows packed. Numbers are decimal, tags are separated by a space; the format is that of mjpegtools, with
- * ffmpeg's names for more than 8 bits.
+ * planes with their rows packed. Numbers are decimal, tags are separated by a space; the format is that of mjpegtools,
+ * with ffmpeg's names for more than 8 bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video_kinds.h"
 
@@ -15,7 +15,7 @@ static const char magic[] = "YUV4MPEG2";
 static const char marker[] = "FRAME";
 enum { MAGIC_BYTES = sizeof magic - 1, MARKER_BYTES = sizeof marker - 1 };
 
-/* --- The stream's header --------------------------------------------------------------------------------------------- */
+/* --- The stream's header ------------------------------------------------------------------------------------------ */
 
 /* One tag: its letter, and what follows. */
 struct tag {
@@ -225,7 +225,7 @@ static bool y4m_open(struct video_input *input, struct picture_error *error)
     return true;
 }
 
-/* --- Frames ---------------------------------------------------------------------------------------------------------- */
+/* --- Frames ------------------------------------------------------------------------------------------------------- */
 
 static enum video_read fail_marker(const struct video_input *input, uint64_t begin, struct picture_error *error)
 {

@@ -25,7 +25,7 @@ typedef void cox_log_fn(void *user, enum cox_log_level level, const char *line);
 
 /* Whether a core is kept free of kernel workers to feed asynchronous devices from. */
 enum cox_reserve {
-    COX_RESERVE_AUTO = 0, /* yes if an asynchronous device takes part and three cores or more are there */
+    COX_RESERVE_AUTO = 0, /* yes if an asynchronous device takes part and there are three cores or more */
     COX_RESERVE_OFF = 1,
     COX_RESERVE_ON = 2,   /* yes, the runtime chooses the core */
     COX_RESERVE_CORE = 3, /* yes, the core of the operating system's CPU number `reserve_cpu` */
@@ -33,16 +33,20 @@ enum cox_reserve {
 
 /* Zero in every field means the default. Read only during cox_runtime_create. */
 struct cox_runtime_params {
+    size_t struct_size;
     const char *devices; /* device selection (see cox_runtime_create); NULL = every device once */
     enum cox_reserve reserve;
     uint32_t reserve_cpu;
-    const char *cache_dir; /* directory for compiled kernels and for what sessions measured of the devices, created if
-                              missing; NULL = none is kept */
-    cox_log_fn *log;       /* NULL = silent */
+
+    /* Directory for compiled kernels and device profiles (what sessions measured), created if missing; NULL = none is
+     * kept. */
+    const char *cache_dir;
+
+    cox_log_fn *log; /* NULL = silent */
     void *log_user;
     enum cox_log_level log_level; /* most detailed level reported; 0 = COX_LOG_WARN */
 };
-#define COX_RUNTIME_PARAMS(...) (&(const struct cox_runtime_params){__VA_ARGS__})
+#define COX_RUNTIME_PARAMS(...) COX_LITERAL(struct cox_runtime_params, __VA_ARGS__)
 
 /* Find the devices, group them into contexts, start the scheduler thread. `*out` is NULL unless COX_OK.
  *
@@ -59,7 +63,8 @@ struct cox_runtime_params {
  *
  * Blocks: for the drivers' start-up (0.1 to 2 s).
  * Errors: COX_E_NO_PLATFORM, COX_E_NO_DEVICE (platforms are there, devices are not), COX_E_NOT_FOUND (an entry
- * selects nothing), COX_E_INVALID (syntax of `devices`, no such CPU), COX_E_NOMEM, COX_E_SYSTEM. */
+ * selects nothing), COX_E_INVALID (syntax of `devices`, no such CPU), COX_E_UNSUPPORTED (a field that this library does
+ * not know), COX_E_NOMEM, COX_E_SYSTEM. */
 COX_API COX_MUST_CHECK cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params *params);
 
 /* Destroy and set to NULL; NULL is accepted. Sessions and buffers of the runtime must be destroyed before.
@@ -79,7 +84,10 @@ enum cox_memory_mode {
 COX_API const char *cox_device_type_name(enum cox_device_type type);
 COX_API const char *cox_memory_mode_name(enum cox_memory_mode mode);
 
-/* A copy of what is known of one device. Strings are terminated. */
+/* A copy of what is known of one device. Strings are terminated.
+ *
+ * Functions that fill a cox_..._info take its size, `sizeof *info`, and write no more and no less: fields that the
+ * library does not know become zero. */
 struct cox_device_info {
     char name[128];
     char platform[128];
@@ -104,7 +112,8 @@ struct cox_device_info {
 COX_API uint32_t cox_runtime_device_count(const cox_runtime *runtime);
 
 /* Errors: COX_E_NOT_FOUND (index past the end; *info is untouched). */
-COX_API cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index, struct cox_device_info *info);
+COX_API cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index, struct cox_device_info *info,
+                                           size_t info_bytes);
 
 enum { COX_CORE_KINDS_MAX = 8 };
 
@@ -121,7 +130,7 @@ struct cox_host_info {
     char reserve_reason[160];                /* one sentence: why this core, or why none */
 };
 
-COX_API void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info);
+COX_API void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info, size_t info_bytes);
 
 /* Every OpenCL platform of the machine, usable or not; for diagnosis. */
 struct cox_platform_info {
@@ -131,10 +140,10 @@ struct cox_platform_info {
     uint32_t devices; /* 0 is normal for a platform without hardware */
 };
 
-/* Thread-safety: safe from any thread. */
+/* Errors: COX_E_NOT_FOUND (index past the end; *info is untouched). */
 COX_API uint32_t cox_runtime_platform_count(const cox_runtime *runtime);
-COX_API cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_t index,
-                                             struct cox_platform_info *info);
+COX_API cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_t index, struct cox_platform_info *info,
+                                             size_t info_bytes);
 
 /* Host memory that every device of the runtime can work on: page-aligned, padded to pages, pinned for the first
  * context that has a staged device, zeroed.
@@ -159,7 +168,7 @@ struct cox_buffer_info {
     bool zero_copy; /* devices that work on host memory need no copy */
 };
 
-COX_API void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info);
+COX_API void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info, size_t info_bytes);
 
 /* The memory. Belongs to the application except between cox_session_submit and the frame's callback. */
 COX_API void *cox_buffer_data(const cox_buffer *buffer);

@@ -44,8 +44,8 @@ struct cox_band {
     X(COX_REASON_RERUN, 9, "rows of a failed band, run again elsewhere")                           \
     X(COX_REASON_PROBE, 10, "a small band for a device that was left out, to see how it does now") \
     X(COX_REASON_CALIBRATION, 11, "calibration: bands that tell fixed cost from cost per row")     \
-    X(COX_REASON_RECALLED, 12, "from what an earlier run measured")                                \
-    X(COX_REASON_CHANGED, 13, "moved at once: a device or the picture is not what it was")         \
+    X(COX_REASON_PROFILE, 12, "from what an earlier run measured")                                 \
+    X(COX_REASON_CHANGED, 13, "moved at once: a device or the content has changed")                \
     X(COX_REASON_DITHER, 14, "moved a little to learn")                                            \
     X(COX_REASON_SUBSET, 15, "fewer devices: together they slow each other down")                  \
     X(COX_REASON_TRIAL, 16, "trial of another set of devices")                                     \
@@ -61,27 +61,39 @@ enum cox_reason {
 /* The text of a reason; "unknown reason" for any other value. Static storage. */
 COX_API const char *cox_reason_text(enum cox_reason reason);
 
-/* The bands of one frame, in ascending row order, and the pool: non-overlapping, covering every row once, no band empty.
- * A device may have no band, or several. All zero but what the policy says. */
+/* One frame's bands and pool: bands in ascending row order, non-overlapping, none empty; bands and pool together cover
+ * every row once. A device may have no band, or several. A policy gets it zeroed and fills in what it decides. */
 struct cox_split {
+    size_t struct_size;
     uint32_t band_count;
     enum cox_reason reason;
-    uint64_t predicted_ns;   /* frame time the policy expects; 0 = it does not say */
-    uint64_t rival_ns;       /* what it expected of the way not taken: the split that was kept or left, the other set of
-                                devices; 0 = it does not say */
-    uint32_t pool_first_row; /* rows handed out by the policy's `next` while the frame runs, from the front; */
-    uint32_t pool_rows;      /* 0 = none. Both ends are multiples of the granule, except the frame's end */
-    struct cox_band shadow;  /* rows 0 = none: a range done once more by a device without rows, on copies and into
-                                nowhere, only to be measured; the frame does not wait for it. Aligned like a band.
-                                A wish: where it cannot be had now (one is under way, an earlier frame's pool needs the
-                                device, the device computes inside the enqueue call, there is no memory) nothing is
-                                measured. While it is under way its device is offered no rows */
-    uint64_t device_ns[COX_DEVICES_MAX]; /* when each device should be done with its bands, from the frame's start;
-                                            0 = it does not say */
+    uint64_t predicted_ns; /* frame time that the policy expects; 0 = it does not say */
+
+    /* Frame time that it expected of the alternative: the split that was kept or left, or the other device set; 0 = it
+     * does not say. */
+    uint64_t alternative_ns;
+
+    /* The pool: rows that the policy's `next` hands out, from the front, while the frame runs; pool_rows 0 = none. Both
+     * ends are multiples of the granule, except the frame's end. */
+    uint32_t pool_first_row;
+    uint32_t pool_rows;
+
+    /* The shadow; rows 0 = none. A device without a band does these rows once more, on copies and without an output,
+     * only to be measured. The frame does not wait for it. Aligned like a band.
+     *
+     * It is not done, and nothing is measured, if a shadow is under way already, if an earlier frame's pool needs the
+     * device, if the device computes inside the enqueue call, or if there is no memory. While it is under way its
+     * device is offered no rows. */
+    struct cox_band shadow;
+
+    /* When each device should finish its bands, from the frame's start; 0 = the policy does not say. */
+    uint64_t device_ns[COX_DEVICES_MAX];
+
     struct cox_band bands[COX_BANDS_MAX];
 };
 
-/* What a policy may know of a device besides its own measurements. */
+/* What a policy may know of a device besides its own measurements. Structs that policies get in arrays keep their size:
+ * what is new about a device will stand in a further array. */
 struct cox_sched_device {
     bool usable;      /* false: must not get rows (left the session, quarantined) */
     double hint;      /* relative speed guessed from the device's description, > 0 */
@@ -90,11 +102,11 @@ struct cox_sched_device {
 
 /* What is to be split. Valid during the call only. */
 struct cox_sched_view {
+    size_t struct_size;
     uint64_t frame;         /* index of the frame, from 0 */
     uint32_t rows;          /* rows of the frame, >= 1 */
     uint32_t granule;       /* every band boundary but the frame's end is a multiple of it, >= 1 */
-    uint32_t min_band_rows; /* a band has at least this many rows, or is empty (the frame's only band may be
-                               shorter); 0 = one granule */
+    uint32_t min_band_rows; /* least rows of a band, unless it is the frame's only one; 0 = one granule */
     uint32_t device_count;  /* 1 .. COX_DEVICES_MAX */
     const struct cox_sched_device *devices;
     uint32_t in_flight; /* frames that may be split before the first of them is observed; 0 = unknown */
@@ -102,37 +114,42 @@ struct cox_sched_view {
     bool shadow;        /* a split may ask for a shadow */
 };
 
-/* What a device is at while a frame runs. */
+/* What a device is doing while a frame runs. */
 struct cox_progress {
     uint32_t rows;      /* of this frame under way on it; 0 = it has none */
     uint32_t first_row; /* of the oldest band under way */
-    uint64_t since_ns;  /* for how long it has been at them */
+    uint64_t since_ns;  /* how long ago it began that band */
 };
 
-/* Rows offered to a device that has nothing left to do for the frame. */
+/* Rows of the pool offered to a device that has nothing left to do for the frame. */
 struct cox_offer {
+    size_t struct_size;
     uint32_t device;
-    uint32_t first_row;  /* what is left: the device gets rows from the front of it */
-    uint32_t rows;       /* >= 1 */
+    uint32_t first_row;  /* the device gets rows from here on */
+    uint32_t rows;       /* left in the pool, >= 1 */
     uint64_t elapsed_ns; /* since the frame began */
-    bool last;           /* nobody else is at work or will be asked: it must take some. Comes even to a device that has
-                            declined, if those at work are lost */
-    bool backup;         /* the rows are under way on `late`, which is late: whoever is done first counts. For
-                            simulation: no session sets it */
-    uint32_t late;
+
+    /* No other device is at work or will be asked: this one must take rows. It may have declined an offer before, if
+     * the devices that were at work then have been lost. */
+    bool last;
+
     const struct cox_progress *progress; /* of view->device_count devices */
 };
 
-/* The answer. A frame has at most COX_BANDS_MAX bands, those of the split among them (cut or repeated ones aside): rows
- * too few to come out with that are raised to what is needed. */
+/* The answer to an offer. */
 struct cox_grant {
-    uint32_t rows; /* 0 = none, and the device is not asked again for this frame; else a multiple of the granule or all
-                              that is left */
-    uint64_t predicted_ns; /* how long it should take; 0 = it does not say */
+    size_t struct_size;
+
+    /* A multiple of the granule, or all that is left. 0 = none, and the device is not asked again for this frame. A
+     * frame has at most COX_BANDS_MAX bands, those of the split among them (cut and repeated ones aside): a grant too
+     * small to come out with that is enlarged. */
+    uint32_t rows;
+    uint64_t predicted_ns; /* how long they should take; 0 = the policy does not say */
 };
 
 /* What one band of one frame cost. Times are host wall times unless they say otherwise. */
 struct cox_measurement {
+    size_t struct_size;
     uint64_t frame;
     uint32_t device;
     uint32_t first_row;
@@ -146,48 +163,57 @@ struct cox_measurement {
 enum {
     COX_MEASURED_CHUNK = 1,      /* handed out by `next`, and not the device's first band of the frame */
     COX_MEASURED_SHADOW = 2,     /* a shadow; may come after its frame */
-    COX_MEASURED_UNFINISHED = 4, /* failed or given up: it would have taken wall_ns or more */
+    COX_MEASURED_UNFINISHED = 4, /* failed or timed out: the band would have taken wall_ns or more */
 };
 
-/* What one whole frame cost, told after its bands and in the order of frames; of frames that failed nothing is told. */
+/* What one whole frame cost, told after its bands, in the order of frames. Frames that failed are not told. */
 struct cox_frame_measurement {
+    size_t struct_size;
     uint64_t frame;
     uint64_t wall_ns;   /* from its start to its last band's end */
     uint64_t period_ns; /* the part of it that no earlier frame was under way: what a stream of such frames pays */
     double joules;      /* used by the machine during the period; negative = unknown */
 };
 
-/* What is known of a device when a session ends, for the next one of the same kind. */
-struct cox_device_model {
-    double frames;     /* measured frames behind it; 0 = nothing is known, the other fields say nothing */
+/* What a session measured of a device, kept for the next session of the same kind. */
+struct cox_device_profile {
+    double frames;     /* measured frames behind it; 0 = nothing is known, and the other fields do not count */
     double fixed_ns;   /* of the first band of a frame */
     double launch_ns;  /* of every further band */
-    double ns_per_row; /* in the company of the devices that had rows */
+    double ns_per_row; /* in the device set in use */
     double solo_ns;    /* a whole frame alone; 0 = unknown */
     double share;      /* of the rows in the split in use; 0 = left out */
 };
 
-/* What the policy is to make small. */
+/* What the policy minimises. */
 enum cox_objective {
-    COX_OBJECTIVE_TIME = 0,   /* the frame's time */
-    COX_OBJECTIVE_ENERGY = 1, /* joules a frame, as long as the frame's time stays within `deadline_ns`. Needs a meter
-                                 (cox_session_params.meter); without readings it is COX_OBJECTIVE_TIME */
+    COX_OBJECTIVE_TIME = 0, /* the frame's time */
+    /* Joules a frame, as long as the frame's time stays within `deadline_ns`. Needs a meter (cox_session_params.meter);
+     * without readings it is COX_OBJECTIVE_TIME. */
+    COX_OBJECTIVE_ENERGY = 1,
 };
 
 /* Options that a policy may read; fields it does not use are ignored. */
 struct cox_policy_options {
-    const double *ratios; /* `static`: share of rows per device, summing to 1 (within 0.002); NULL = equal shares.
-                             Read during init only. */
-    uint32_t ratio_count; /* devices that `ratios` covers; must equal device_count */
-    uint32_t device;      /* `single`: 1 + index of the device; 0 = the fastest one measured */
+    size_t struct_size;
+
+    /* `static`: share of rows per device, summing to 1 (within 0.002); NULL = equal shares. Read during init only. */
+    const double *ratios;
+    uint32_t ratio_count;         /* devices that `ratios` covers; must equal device_count */
+    uint32_t device;              /* `single`: 1 + index of the device; 0 = the fastest one measured */
     enum cox_objective objective; /* `adaptive` */
     uint64_t deadline_ns;         /* `adaptive` with COX_OBJECTIVE_ENERGY: bound on the frame time; 0 = none */
     uint32_t chunk_rows;          /* `chunks`: 0 = a 32nd of the frame */
 };
+#define COX_POLICY_OPTIONS(...) COX_LITERAL(struct cox_policy_options, __VA_ARGS__)
 
 /* A policy: history in, split out. All functions are called on one thread at a time, never allocate, never
- * block. The library copies the struct but not what it points to: `name` must outlive every user. */
+ * block. The library copies the struct but not what it points to: `name` must outlive every user.
+ *
+ * The structs that the functions are given, `out` among them, carry the library's struct_size: a policy reads and
+ * writes a field that is younger than version 0.1 only where the size reaches behind it. */
 struct cox_policy {
+    size_t struct_size; /* sizeof(struct cox_policy); also in a copy of a built-in policy */
     const char *name;
 
     /* Bytes of state needed for so many devices. Aligned like malloc's memory, zeroed before init. */
@@ -205,19 +231,19 @@ struct cox_policy {
 
     /* All below may be NULL. */
 
-    /* Hand out rows of the frame's pool, or of a late band (offer->backup), to a device that is free. Called while frame
-     * view->frame runs, each time such a device is found. An answer that is no answer (too many rows, misaligned, none
-     * when offer->last) is taken as all rows offered. A policy without it cannot leave rows in the pool. */
+    /* Hand out rows of the frame's pool to a device that is free. Called while frame view->frame runs, each time such a
+     * device is found. An invalid answer (too many rows, misaligned, none when offer->last) is taken as all rows
+     * offered. A policy without it cannot leave rows in the pool. */
     void (*next)(void *state, const struct cox_sched_view *view, const struct cox_offer *offer, struct cox_grant *out);
 
     /* Learn from a completed frame, after its bands. */
     void (*observe_frame)(void *state, const struct cox_frame_measurement *measurement);
 
-    /* Begin with what an earlier session knew: device_count models, after init, before the first split. */
-    void (*recall)(void *state, const struct cox_sched_view *view, const struct cox_device_model *models);
+    /* Begin with what an earlier session measured: device_count profiles, after init, before the first split. */
+    void (*load_profile)(void *state, const struct cox_sched_view *view, const struct cox_device_profile *profiles);
 
-    /* Tell what is known now: fills device_count models. */
-    void (*models)(const void *state, const struct cox_sched_view *view, struct cox_device_model *models);
+    /* Fill device_count profiles, which are zeroed before, with what is known of the devices now. */
+    void (*save_profile)(const void *state, const struct cox_sched_view *view, struct cox_device_profile *profiles);
 };
 
 /* The built-in policies, in display order: "adaptive" (the default), "ewma", "chunks",
@@ -226,10 +252,12 @@ struct cox_policy {
 COX_API const struct cox_policy *cox_policy_at(uint32_t index);
 COX_API const struct cox_policy *cox_policy_find(const char *name);
 
-/* Whether `split` is a split of `view`: ascending, non-overlapping, complete together with the pool, aligned to the granule,
- * only usable devices, no empty band, a pool or shadow only where the view allows it. Returns COX_OK, or COX_E_POLICY with one sentence that names the offending
- * band in `why` (always terminated; may be NULL with bytes 0). Does not enforce min_band_rows, which is a
- * matter of taste, not of correctness. */
+/* Check that `split` is a split of `view`: ascending, non-overlapping, complete together with the pool, aligned to the
+ * granule, only usable devices, no empty band, a pool or shadow only where the view allows it. min_band_rows is not
+ * enforced: shorter bands are slow, not wrong.
+ *
+ * Returns COX_OK, or COX_E_POLICY with one sentence in `why` that names the offending band (always terminated; may be
+ * NULL with bytes 0). */
 COX_API cox_status cox_split_check(const struct cox_split *split, const struct cox_sched_view *view, char *why,
                                    size_t why_bytes);
 
@@ -247,7 +275,7 @@ struct cox_cost {
  * argument is out of range (rows or granule 0, no device or more than COX_DEVICES_MAX, a usable device whose costs are
  * not as in cox_cost or so extreme that a frame time would not be finite).
  * Source: water-filling over devices sorted by fixed cost; exact integer rounding by greedy completion; where
- * min_band_rows binds, bisection over the frame time (why that needs no search of subsets: sched/waterfill.c).
+ * min_band_rows binds, bisection over the frame time (why that needs no search of subsets: sched/split/waterfill.c).
  * Cost: O(n^2) for n devices, n times that if `rows` is not a multiple of the granule, and about 60 times that where
  * min_band_rows binds. Allocates nothing. */
 COX_API double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows, const struct cox_cost *costs,

@@ -22,12 +22,14 @@ enum cox_contract {
 
 enum cox_access { COX_READ = 0, COX_WRITE = 1, COX_READ_WRITE = 2 };
 
-/* Merge `partial` into `into` (the frame's buffer, zeroed before the first). Runs on the scheduler thread or on one inside
- * cox_session_run, one call at a time, bands in row order. The number of partials depends on the split: the operation must be exact and associative for
- * results not to depend on it (integers, minimum, maximum). */
+/* Merge `partial` into `into` (the frame's buffer, zeroed before the first), `bytes` both. Runs on the scheduler
+ * thread or on one inside cox_session_run, one call at a time, bands in row order. The number of partials depends on
+ * the split: the operation must be exact and associative for results not to depend on it (integers, minimum,
+ * maximum). */
 typedef void cox_merge_fn(void *into, const void *partial, size_t bytes, void *user);
 
-/* One buffer of the frame as the pipeline sees it. */
+/* One buffer of the frame as the pipeline sees it. This struct, cox_arg, cox_variant and cox_stage come in arrays:
+ * beside each count stands the size of one element in the application, a `..._stride` (0 = as in version 0.1). */
 struct cox_binding {
     const char *name; /* for messages; may be NULL. Copied. */
     enum cox_contract contract;
@@ -41,13 +43,15 @@ struct cox_binding {
 };
 
 enum cox_arg_kind {
-    COX_ARG_KIND_BUFFER = 0,  /* __global T *: the first row in memory of binding `index` for this band */
-    COX_ARG_KIND_PARAMS = 1,  /* T by value: `bytes` of the frame's parameters from `offset` */
-    COX_ARG_KIND_FIRST = 2,   /* int: the band's first frame row */
-    COX_ARG_KIND_ROWS = 3,    /* int: the band's number of frame rows */
-    COX_ARG_KIND_FRAME = 4,   /* int: the frame's number of rows */
-    COX_ARG_KIND_ORIGIN = 5,  /* int: the buffer row at which binding `index`'s memory begins; for HALO, whose
-                                  memory begins before the band */
+    COX_ARG_KIND_BUFFER = 0, /* __global T *: the first row in memory of binding `index` for this band */
+    COX_ARG_KIND_PARAMS = 1, /* T by value: `bytes` of the frame's parameters from `offset` */
+    COX_ARG_KIND_FIRST = 2,  /* int: the band's first frame row */
+    COX_ARG_KIND_ROWS = 3,   /* int: the band's number of frame rows */
+    COX_ARG_KIND_FRAME = 4,  /* int: the frame's number of rows */
+
+    /* int: the buffer row at which binding `index`'s memory begins; for HALO, whose memory begins before the band. */
+    COX_ARG_KIND_ORIGIN = 5,
+
     COX_ARG_KIND_LOCAL = 6,   /* __local T *: `bytes` of local memory */
     COX_ARG_KIND_COLUMNS = 7, /* int: the stage's columns */
 };
@@ -98,13 +102,17 @@ struct cox_arg {
 /* A kernel in the form that suits one kind of device. Every variant of a stage takes the same arguments and must
  * give the same results. */
 struct cox_variant {
-    uint32_t device_plus_1;    /* 1 + index of the one runtime device it is for; 0 = by type. Comes before: */
+    uint32_t device_plus_1;    /* 1 + index of the one runtime device it is for, before one by type; 0 = by type */
     enum cox_device_type type; /* the devices it is for; 0 = any device without a variant of its own */
     const char *source;        /* OpenCL C; copied */
     const char *options;       /* build options; NULL = none; copied */
-    uint32_t local_columns;    /* local size; 0 = 1. Never changes, the global size is padded to it: */
-    uint32_t local_rows;   /* guard in the kernel with get_global_id against columns and rows. Halved on a device that
-                                  allows no such group, unless the kernel uses local memory or requires its size */
+
+    /* Local size in work-items; 0 = 1. The global size is padded to a multiple of it: guard in the kernel with
+     * get_global_id against columns and rows. Halved on a device that allows no such group, unless the kernel uses
+     * local memory or requires its size. */
+    uint32_t local_columns;
+    uint32_t local_rows;
+
     uint32_t item_columns; /* columns and rows that one work-item covers; 0 = 1 */
     uint32_t item_rows;
 };
@@ -115,19 +123,25 @@ struct cox_stage {
     const char *kernel; /* copied */
     uint32_t columns;   /* 0 = 1 */
     uint32_t variant_count;
-    const struct cox_variant *variants;
+    uint32_t variant_stride;
     uint32_t arg_count;
+    uint32_t arg_stride;
+    const struct cox_variant *variants;
     const struct cox_arg *args;
 };
 
-/* What one band cost. Times in nanoseconds of the runtime's monotonic clock. */
+/* What one band cost. Times in nanoseconds of the runtime's monotonic clock. Keeps its size: what is new about a band
+ * will stand in a further array of the report. */
 struct cox_band_report {
     uint32_t device;
     uint32_t first_row;
     uint32_t rows;
-    uint32_t attempt;   /* 0 = first; > 0 = run again, since a device failed, was late or gave wrong rows */
-    cox_status status;  /* not COX_OK: its rows do not count, and a later attempt at them follows. COX_E_LATE: another
-                           device was done with them first, end_ns is then when that was; COX_E_MISMATCH: they were wrong */
+    uint32_t attempt; /* 0 = first; > 0 = run again, since a device failed, exceeded its timeout or gave wrong rows */
+
+    /* Not COX_OK: the band's rows do not count, and a later attempt at them follows. COX_E_TIMEOUT: the device
+     * exceeded its timeout; COX_E_MISMATCH: the rows were wrong. */
+    cox_status status;
+
     bool on_demand;     /* handed out while the frame ran */
     uint64_t submit_ns; /* when the scheduler began to enqueue it */
     uint64_t end_ns;    /* observed completion */
@@ -141,67 +155,79 @@ struct cox_band_report {
 
 /* What one frame cost. Valid during the call only. */
 struct cox_frame_report {
-    uint64_t index; /* from 0 in submission order; warm-up runs have the index of the frame they precede */
-    bool warmup;    /* a warm-up run of one device, not a delivered frame */
-    bool shadow; /* one band done again on copies to measure a device or to let it back in, not a delivered frame; see
-                       cox_split.shadow */
+    size_t struct_size; /* the library's */
+    uint64_t index;     /* from 0 in submission order; warm-up runs have the index of the frame they precede */
+    bool warmup;        /* a warm-up run of one device, not a delivered frame */
+
+    /* One band done again on copies to measure a device or to let it back in, not a delivered frame; see
+     * cox_split.shadow. */
+    bool shadow;
+
     cox_status status;
     uint64_t submit_ns; /* cox_session_submit took the frame */
     uint64_t start_ns;  /* the scheduler took it */
     uint64_t end_ns;    /* its last band was in */
     enum cox_reason reason;
     uint64_t predicted_ns;
-    uint64_t rival_ns;  /* as in cox_split */
-    uint32_t pool_rows; /* handed out while the frame ran */
-    double joules;      /* by the session's meter, over the part of the frame that no earlier frame was under way;
-                           negative = unknown */
+    uint64_t alternative_ns; /* as in cox_split */
+    uint32_t pool_rows;      /* handed out while the frame ran */
+
+    /* By the session's meter, over the part of the frame that no earlier frame was under way; negative = unknown. */
+    double joules;
+
     uint32_t band_count;
     const struct cox_band_report *bands; /* in row order; re-runs after what they replace */
 };
 
-/* Called before the frame's `done`, for every frame, warm-up run and shadow (that may be after its frame's): on the scheduler
- * thread, or on one inside cox_session_run; one call at a time. Must be quick and must not call the session back. */
+/* Called before the frame's `done`, for every frame, warm-up run and shadow (that may be after its frame's): on the
+ * scheduler thread, or on one inside cox_session_run; one call at a time. Must be quick and must not call the session
+ * back. */
 typedef void cox_report_fn(void *user, const struct cox_frame_report *report);
 
-/* Joules used so far by the machine, or by what of it matters; only differences count. Negative = cannot be read now. Called on
- * the scheduler thread or on one inside cox_session_run when a frame starts or ends; must be quick. */
+/* Joules used so far by the machine, or by what of it matters; only differences count. Negative = cannot be read now.
+ * Called on the scheduler thread or on one inside cox_session_run when a frame starts or ends; must be quick. */
 typedef double cox_meter_fn(void *user);
 
 /* Zero in every optional field means the default. Read only during cox_session_create; everything is copied. */
 struct cox_session_params {
+    size_t struct_size;
     uint32_t rows; /* frame rows, 1 .. INT32_MAX */
     uint32_t binding_count;
-    const struct cox_binding *bindings;
+    uint32_t binding_stride;
     uint32_t stage_count;
+    uint32_t stage_stride;
+    const struct cox_binding *bindings;
     const struct cox_stage *stages;
     size_t params_bytes; /* size of the per-frame parameter block; at most COX_PARAMS_MAX */
 
-    const char *policy;                     /* NULL = "adaptive" */
-    const struct cox_policy *custom_policy; /* not NULL: used instead of `policy` */
-    struct cox_policy_options policy_options;
-    uint32_t min_band_rows; /* 0 = one granule */
-    uint32_t in_flight;     /* frames under way at once; 0 = 2 */
-    uint32_t device_count;  /* devices of the runtime that take part; 0 = all */
+    const char *policy;                              /* NULL = "adaptive" */
+    const struct cox_policy *custom_policy;          /* not NULL: used instead of `policy` */
+    const struct cox_policy_options *policy_options; /* NULL = the defaults */
+    uint32_t min_band_rows;                          /* 0 = one granule */
+    uint32_t in_flight;                              /* frames under way at once; 0 = 2 */
+    uint32_t device_count;                           /* devices of the runtime that take part; 0 = all */
     const uint32_t *devices;
     bool allow_in_place; /* a ROWS binding may be COX_READ_WRITE; a band that fails is then not re-run */
     bool no_warmup;      /* skip the warm-up runs; the first frames then pay for compilation */
-    double verify;       /* 0 .. 1: share of the bands that another device does once more before the frame is delivered,
-                            to be compared bit for bit: for kernels that give the same bits everywhere. See docs/faults.md */
-    uint64_t
-        give_up_ns; /* a device that is late by so much with a band is given up: nothing is expected of it any more,
-                            nor that it still writes; 0 = 2 s */
-    bool
-        no_backup; /* late bands are waited for, up to give_up_ns, and not done again by other devices: for measurements */
-    bool settle;         /* a frame's `done` also waits until no device can touch its buffers any more, late ones that
-                            others stood in for included, at most give_up_ns */
-    bool no_memory;      /* neither begin with what an earlier session measured nor keep what this one does; see
-                            cox_runtime_params.cache_dir */
+
+    /* Neither load the device profiles that an earlier session saved nor save any; see cox_runtime_params.cache_dir. */
+    bool no_profile;
+
+    /* 0 .. 1: share of the bands that another device does once more before the frame is delivered, to be compared bit
+     * for bit: for kernels that give the same bits everywhere. See docs/guide/faults.md. */
+    double verify;
+
+    /* A device that has not ended a band after so much more than expected (ten times the expected time, if that is
+     * more) is given up, and its rows are done again by another one. 0 = follows the device: ten times the longest of
+     * its bands, between 1 s and 10 s. First launches, which may compile, are given 20 s more. */
+    uint64_t device_timeout_ns;
+
     cox_meter_fn *meter; /* NULL = energy is not known */
     void *meter_user;
-    cox_report_fn *report;
+    cox_report_fn *report; /* NULL = no reports */
     void *report_user;
 };
-#define COX_SESSION_PARAMS(...) (&(const struct cox_session_params){__VA_ARGS__})
+#define COX_SESSION_PARAMS(...) COX_LITERAL(struct cox_session_params, __VA_ARGS__)
 
 /* Thread-safety: cox_session_submit and cox_session_info from any thread; create and destroy are as for the
  * runtime. */
@@ -212,7 +238,8 @@ typedef struct cox_session cox_session;
  *
  * Blocks: for compilation.
  * Errors: COX_E_INVALID (shape, contract or argument that does not hold together; the log says which),
- * COX_E_NOT_FOUND (policy), COX_E_BUILD (a kernel builds on no device), COX_E_DEVICE_MEMORY, COX_E_NOMEM. */
+ * COX_E_UNSUPPORTED (a field that this library does not know), COX_E_NOT_FOUND (policy), COX_E_BUILD (a kernel builds
+ * on no device), COX_E_DEVICE_MEMORY, COX_E_NOMEM. */
 COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params,
                                                      cox_session **out);
 
@@ -221,65 +248,66 @@ COX_API void cox_session_destroy(cox_session **session);
 
 /* One frame: a buffer for each binding, in binding order, and the parameter block. Copied by submit. */
 struct cox_frame {
+    size_t struct_size;
     cox_buffer *const *buffers;
     uint32_t buffer_count;
     const void *params; /* params_bytes; NULL = zeros */
     bool nowait;        /* COX_E_BUSY instead of blocking */
 };
+#define COX_FRAME(...) COX_LITERAL(struct cox_frame, __VA_ARGS__)
 
 /* The frame is done: `status` is COX_OK and every row is written, or an error and the outputs are undefined. Runs
  * exactly once per submitted frame, on the scheduler thread, frames in submission order. May submit (never
  * blocks there: COX_E_BUSY), must not destroy, must not wait for a thread that is inside cox_session_run.
  *
- * Where another device stood in for one that hangs, that one may still read the frame's inputs and write its rows of the
- * outputs when it wakes: what is there already, as long as the inputs are what they were and it does not fail in the end. A later
- * frame that such writing or reading would disturb waits for it to be over. With cox_session_params.settle this call does. */
+ * No device reads the frame's inputs or writes its outputs any more, with one exception: a device that hung for longer
+ * than cox_session_params.device_timeout_ns and was given up may still do so if it wakes. */
 typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
 
-/* Submit one frame. Returns at once; the buffers belong to the session until `done` has run. A buffer that is only read may
- * be in several frames under way, one that is written in one.
+/* Submit one frame. Returns at once; the buffers belong to the session until `done` has run. A buffer that is only read
+ * may be in several frames under way, one that is written in one.
  *
  * Blocks only while `in_flight` frames are under way and `frame->nowait` is unset.
  * Errors: COX_E_INVALID (count, or a buffer shorter than the session's rows need; the log says which),
- * COX_E_BUSY, COX_E_NO_DEVICE (every device is quarantined). On an error `done` does not run. */
+ * COX_E_UNSUPPORTED (a field that this library does not know), COX_E_BUSY, COX_E_NO_DEVICE (every device is
+ * quarantined). On an error `done` does not run. Thread-safety: safe from any thread, callbacks included. */
 COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
                                                      cox_done_fn *done, void *user);
 
 /* Submit one frame and wait for it: the frame's status, or submit's. Quicker than waiting by hand: the caller
- * gives the frame to the devices and takes their answer itself. Policies may run on it. Not from a callback. A driver that does
- * not return keeps the caller, though its frame is finished by others. */
+ * gives the frame to the devices and takes their answer itself. Policies may run on it. Not from a callback. A driver
+ * that does not return keeps the caller, though its frame is finished by others. */
 COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session, const struct cox_frame *frame);
 
 /* Wait until no frame and no shadow is under way. Not from a callback. */
 COX_API void cox_session_wait(cox_session *session);
 
-/* How a device does in a session. Values are ABI: append, never renumber. */
-enum cox_health {
-    COX_HEALTH_GOOD = 0,    /* gets rows */
-    COX_HEALTH_STALLED = 1, /* is still at a band that others have done by now; gets rows again once it is through */
-    COX_HEALTH_QUARANTINED = 2, /* failed, was given up or gave wrong rows; tried again in the background, after ever
-                                   longer pauses */
+/* Whether a device takes part in a session. Values are ABI: append, never renumber. */
+enum cox_device_state {
+    COX_DEVICE_ACTIVE = 0,      /* gets rows */
+    COX_DEVICE_DRAINING = 1,    /* has failed, exceeded its timeout or given wrong rows; bands it still holds may end */
+    COX_DEVICE_QUARANTINED = 2, /* waits to be tried again, after pauses that double up to half a minute */
+    COX_DEVICE_REBUILDING = 3,  /* gets a new context and new kernels, in the background */
+    COX_DEVICE_PROBATION = 4,   /* does some rows of a frame on buffers beside it, to show that it works */
 };
 
-/* "good", "stalled", "quarantined"; "unknown" for any other value. Static storage. */
-COX_API const char *cox_health_name(enum cox_health health);
+/* "active", "draining", "quarantined", "rebuilding", "on probation"; "unknown" for any other value. Static storage. */
+COX_API const char *cox_device_state_name(enum cox_device_state state);
 
-/* A device in a session. */
+/* A device in a session. Keeps its size: what is new will stand in a further array of cox_session_info. */
 struct cox_session_device {
     uint32_t device;           /* index in the runtime */
     enum cox_memory_mode mode; /* shared becomes mapped when it comes back with a context of its own */
-    bool usable;               /* health is COX_HEALTH_GOOD */
-    enum cox_health health;
-    uint32_t late;     /* bands of it that others did because it was late */
-    uint32_t lost;     /* times that it was quarantined, */
+    enum cox_device_state state;
+    uint32_t lost;     /* times that it went out, */
     uint32_t returned; /* and came back */
     uint64_t solo_ns;  /* one whole frame alone, from warm-up; 0 = not measured */
     uint32_t max_rows; /* most rows in one launch, bounded by the device's memory */
 };
 
 struct cox_session_info {
-    uint32_t granule;
-    bool recalled; /* began with what an earlier session had measured */
+    uint32_t granule;    /* every band boundary but the frame's end is a multiple of it */
+    bool profile_loaded; /* began with the device profiles that an earlier session saved */
     uint32_t in_flight;
     char policy[32];
     uint64_t frames_done;
@@ -287,7 +315,8 @@ struct cox_session_info {
     struct cox_session_device devices[COX_DEVICES_MAX];
 };
 
-COX_API void cox_session_info(cox_session *session, struct cox_session_info *info);
+/* Never waits for a device. Thread-safety: safe from any thread. */
+COX_API void cox_session_info(cox_session *session, struct cox_session_info *info, size_t info_bytes);
 
 #ifdef __cplusplus
 }

@@ -20,7 +20,7 @@
     X(COX_E_DEVICE_MEMORY, -10, "out of device memory")                 \
     X(COX_E_POLICY, -11, "the policy returned a split that is not one") \
     X(COX_E_SYSTEM, -12, "the operating system refused a resource")     \
-    X(COX_E_LATE, -13, "a device did not answer in time")               \
+    X(COX_E_TIMEOUT, -13, "a device exceeded its timeout")              \
     X(COX_E_MISMATCH, -14, "devices disagree about the same rows")
 
 #ifdef __cplusplus

@@ -45,6 +45,7 @@ enum cox_pixel_out { COX_PIXEL_RGBA8 = 0, COX_PIXEL_RGBA16 = 1 };
 /* Shape of the pictures. Input rows are width * 8 (half) or 16 (float) bytes, output rows width * 4 or 8; a pitch is
  * at least that and a multiple of one pixel. */
 struct cox_tonemap_shape {
+    size_t struct_size;
     uint32_t width;
     uint32_t height;
     enum cox_pixel_in in;
@@ -55,13 +56,16 @@ struct cox_tonemap_shape {
 
 /* What to do with each picture. Zero means the default. */
 struct cox_tonemap_settings {
+    size_t struct_size;
     enum cox_operator op;
     float exposure_stops; /* the picture is multiplied by 2^stops first */
-    float peak;           /* brightest input after exposure, in multiples of SDR white, that keeps its gradation;
-                             0 = 10 */
-    float desaturate;     /* how fast light above diffuse white loses its colour, 0 .. 1, so that hot spots end white;
-                             negative = not at all; 0 = the default, 0.75. It starts at the luminance that the
-                             operator maps to 0.5, but not below 1 */
+
+    /* Brightest input after exposure, in multiples of SDR white, that keeps its gradation; 0 = 10. */
+    float peak;
+
+    /* How fast light above diffuse white loses its colour, 0 .. 1, so that hot spots end white; negative = not at all;
+     * 0 = the default, 0.75. It starts at the luminance that the operator maps to 0.5, but not below 1. */
+    float desaturate;
 };
 
 /* What the analysis pass found. */
@@ -70,6 +74,7 @@ struct cox_tonemap_analysis {
     float peak;        /* the luminance that 99.995 % of the pixels do not exceed */
     float highlight;   /* the luminance that 98 % of the pixels do not exceed */
     uint64_t pixels;
+    uint32_t reserved[4]; /* 0 */
 };
 
 /* Per-frame parameters of the mapping pipeline, opaque; `cox_frame.params` points to one. */
@@ -80,21 +85,18 @@ struct cox_tonemap_params {
 /* The buffer written by the analysis pipeline: COX_TONEMAP_HISTOGRAM_BYTES, binding 1. */
 enum { COX_TONEMAP_HISTOGRAM_BINS = 1024, COX_TONEMAP_HISTOGRAM_BYTES = 4 * (COX_TONEMAP_HISTOGRAM_BINS + 2) };
 
+/* What a session's pipeline points to, filled by cox_tonemap_mapping or cox_tonemap_analysis, opaque. */
+struct cox_tonemap_storage {
+    uint64_t word[512];
+};
+
 /* Fill a session's pipeline (rows, bindings, stages, params_bytes; the other fields are left alone). What it points to
- * lives in `storage`, which must stay until cox_session_create has returned.
+ * lives in `storage`, which must stay where it is until cox_session_create has returned.
  *
  * mapping:  binding 0 = input picture (ROWS, READ), binding 1 = output picture (ROWS, WRITE)
  * analysis: binding 0 = input picture (ROWS, READ), binding 1 = histogram (REDUCE)
  * Errors: COX_E_INVALID (size 0 or over 65536, a pitch too small, misaligned or over 2^31 - 1; for the analysis also
- * 2^32 pixels). Thread-safety: safe from any thread. */
-struct cox_tonemap_storage {
-    struct cox_binding bindings[2];
-    struct cox_stage stages[1];
-    struct cox_variant variants[2];
-    struct cox_arg args[COX_ARGS_MAX];
-    char options[2][160];
-};
-
+ * 2^32 pixels), COX_E_UNSUPPORTED (a field that this library does not know). Thread-safety: safe from any thread. */
 COX_API COX_MUST_CHECK cox_status cox_tonemap_mapping(const struct cox_tonemap_shape *shape,
                                                       struct cox_tonemap_storage *storage,
                                                       struct cox_session_params *session);
@@ -104,7 +106,8 @@ COX_API COX_MUST_CHECK cox_status cox_tonemap_analysis(const struct cox_tonemap_
 
 /* Compute the mapping pipeline's parameter block for one frame (curve constants in double precision, rounded once).
  * The analysis pipeline takes none.
- * Errors: COX_E_INVALID (NaN, negative peak, exposure beyond +-64 stops). */
+ * Errors: COX_E_INVALID (NaN, negative peak, exposure beyond +-64 stops), COX_E_UNSUPPORTED (a field that this library
+ * does not know). Thread-safety: safe from any thread. */
 COX_API COX_MUST_CHECK cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
                                                       const struct cox_tonemap_settings *settings,
                                                       struct cox_tonemap_params *params);

@@ -19,8 +19,25 @@
 #define COX_MUST_CHECK
 #endif
 
+/* How structs grow (docs/guide/api.md, "Versions and growth"): a struct that begins with `struct_size` tells by it how
+ * much of it is there; 0 = as much as in version 0.1. It is set where the struct is made, by these or by hand.
+ *
+ * COX_LITERAL: pointer to a struct of `type` with the fields named, which lives as long as the block around it; C only.
+ * COX_SIZED: initialiser of a struct of `type`, zero but for its size; C and C++. */
+#define COX_LITERAL(type, ...) (&(const type){.struct_size = sizeof(type), __VA_ARGS__})
 #ifdef __cplusplus
+#define COX_SIZED(type)                       \
+    ([] {                                     \
+        type cox_sized = {};                  \
+        cox_sized.struct_size = sizeof(type); \
+        return cox_sized;                     \
+    }())
 extern "C" {
+#else
+#define COX_SIZED(type)             \
+    {                               \
+        .struct_size = sizeof(type) \
+    }
 #endif
 
 /* Version of the library that is loaded, as "major.minor.patch". Static storage.

@@ -1,9 +1,9 @@
 /* Tone mapping of video: HDR frames (PQ or HLG, BT.2020 or BT.709) to SDR frames (BT.709 with BT.1886), in one pass per
  * frame; and scene analysis, which steers the curve from frame to frame.
  *
- * A frame is one to three planes, each a buffer of the session (`cox_video_planes` says which). Samples of more than 8 bits
- * are little-endian 16-bit words, right-aligned unless `high_bits`. Every device gives the same bits, wherever the frame
- * was cut. docs/kernels.md has the formulas and where they come from.
+ * A frame is one to three planes, each a buffer of the session (`cox_video_planes` says which). Samples of more than 8
+ * bits are little-endian 16-bit words, right-aligned unless `high_bits`. Every device gives the same bits, wherever
+ * the frame was cut. docs/internals/kernels.md has the formulas and where they come from.
  *
  * No pointer is NULL unless a function says so.
  * Thread-safety: every function here is pure: safe from any thread, on arguments no other thread changes.
@@ -35,8 +35,9 @@ enum cox_video_layout {
     COX_VIDEO_RGBA = 2,        /* one plane of R, G, B, A: in, half floats; out, 8 or 16 bits, full range */
 };
 
-/* Where a chroma sample lies among the luma samples it belongs to. It lies on the left one of two columns (as in MPEG-2,
- * H.264, H.265) or half-way between them (as in JPEG); half-way between two rows, or on the upper one (as on UHD discs). */
+/* Where a chroma sample lies among the luma samples it belongs to. It lies on the left one of two columns (as in
+ * MPEG-2, H.264, H.265) or half-way between them (as in JPEG); half-way between two rows, or on the upper one (as on
+ * UHD discs). */
 enum cox_chroma_site { COX_SITE_LEFT = 0, COX_SITE_CENTRE = 1, COX_SITE_TOP_LEFT = 2 };
 
 struct cox_video_format {
@@ -47,9 +48,10 @@ struct cox_video_format {
     uint32_t chroma_y_log2;
     enum cox_chroma_site site; /* 4:2:0 and 4:2:2 */
     enum cox_range range;
+    uint32_t reserved[5]; /* 0 */
 };
 
-/* One plane: `rows` rows of `row_bytes` bytes, the frame's row r lying in plane row r / row_divisor. */
+/* One plane; keeps its size: `rows` rows of `row_bytes` bytes, the frame's row r lying in plane row r / row_divisor. */
 struct cox_video_plane {
     size_t row_bytes;
     uint32_t rows;
@@ -71,6 +73,7 @@ enum cox_dither { COX_DITHER_NONE = 0, COX_DITHER_ORDERED = 1 };
  * Output chroma may be subsampled further than the input's, not less; RGBA in may go to any. RGBA out is of full range
  * whatever `range` says. A frame has fewer than 2^32 pixels. */
 struct cox_video_shape {
+    size_t struct_size;
     uint32_t width;
     uint32_t height;
     struct cox_video_format in;
@@ -86,6 +89,7 @@ struct cox_video_shape {
 
 /* How each frame is mapped. Zero means the default. */
 struct cox_video_settings {
+    size_t struct_size;
     float sdr_white_nits; /* the light that becomes SDR white if the operator leaves it there; 0 = 203 (BT.2408) */
     float peak_nits;      /* the brightest light that keeps its gradation; 0 = 1000 */
     float hlg_peak_nits;  /* HLG: nominal peak of the display the OOTF is for; 0 = 1000 */
@@ -103,20 +107,18 @@ struct cox_video_params {
  * COX_VIDEO_BINS equal steps of the signal (PQ or HLG, or for linear input log2, see cox_video_read_scene). */
 enum { COX_VIDEO_BINS = 512, COX_VIDEO_HISTOGRAM_BYTES = 4 * COX_VIDEO_BINS };
 
-/* Fill a session's pipeline (rows, bindings, stages, params_bytes; the other fields are left alone, so zero them first). What it points to
- * lives in `storage`, which must stay until cox_session_create has returned.
+/* What a session's pipeline points to, filled by cox_video_mapping or cox_video_analysis, opaque. */
+struct cox_video_storage {
+    uint64_t word[512];
+};
+
+/* Fill a session's pipeline (rows, bindings, stages, params_bytes; the other fields are left alone, so zero them
+ * first). What it points to lives in `storage`, which must stay where it is until cox_session_create has returned.
  *
  * mapping:  input planes (READ), output planes (ROWS, WRITE), and with `analyse` the histogram of the input (REDUCE)
  * analysis: input planes, histogram: for a look ahead
- * Errors: COX_E_INVALID (size, format, pitch or combination that does not work). */
-struct cox_video_storage {
-    struct cox_binding bindings[2 * COX_VIDEO_PLANES_MAX + 1];
-    struct cox_stage stages[1];
-    struct cox_variant variants[2];
-    struct cox_arg args[COX_ARGS_MAX];
-    char options[2][512];
-};
-
+ * Errors: COX_E_INVALID (size, format, pitch or combination that does not work), COX_E_UNSUPPORTED (a field that this
+ * library does not know). */
 COX_API COX_MUST_CHECK cox_status cox_video_mapping(const struct cox_video_shape *shape, bool analyse,
                                                     struct cox_video_storage *storage,
                                                     struct cox_session_params *session);
@@ -125,7 +127,8 @@ COX_API COX_MUST_CHECK cox_status cox_video_analysis(const struct cox_video_shap
                                                      struct cox_session_params *session);
 
 /* The parameter block of one frame, for either pipeline (constants in double precision, rounded once).
- * Errors: COX_E_INVALID (NaN, negative or absurd settings; a shape that does not work). */
+ * Errors: COX_E_INVALID (NaN, negative or absurd settings; a shape that does not work), COX_E_UNSUPPORTED (a field that
+ * this library does not know). */
 COX_API COX_MUST_CHECK cox_status cox_video_prepare(const struct cox_video_shape *shape,
                                                     const struct cox_video_settings *settings,
                                                     struct cox_video_params *params);
@@ -135,6 +138,7 @@ struct cox_video_scene {
     float peak_nits;    /* the light that 99.995 % of the blocks do not exceed; 0 for a black frame */
     float average_nits; /* the light at the mean of the signal */
     uint64_t blocks;
+    uint32_t reserved[4]; /* 0 */
 };
 
 COX_API void cox_video_read_scene(const struct cox_video_shape *shape, const struct cox_video_settings *settings,
@@ -148,16 +152,19 @@ struct cox_video_steer {
     uint64_t cuts;      /* the first scene's beginning is none */
     double peak_signal; /* filtered, in the signal domain of PQ */
     double average_signal;
-    uint32_t coarse[64]; /* the last frame's histogram in steps of 1/64, for telling a cut */
+    uint32_t coarse[64];   /* the last frame's histogram in steps of 1/64, for telling a cut */
+    uint32_t reserved[16]; /* 0 */
 };
 
 /* How steering behaves. Zero means the default. */
 struct cox_video_steer_options {
-    float frames;         /* time constant of the filter in frames, a quarter of it for a peak that rises far; 0 = 24 */
-    float cut;            /* share of the blocks that must differ for a cut, 0 .. 1; 0 = 0.2; over 1 = never */
-    float most_nits;      /* the peak never goes above, unless SDR white does: mastering display or MaxCLL; 0 = none */
-    float bright_average; /* a scene whose average is over this multiple of SDR white is darkened to it; 0 = 1;
-                             negative = never */
+    size_t struct_size;
+    float frames;    /* time constant of the filter in frames, a quarter of it for a peak that rises far; 0 = 24 */
+    float cut;       /* share of the blocks that must differ for a cut, 0 .. 1; 0 = 0.2; over 1 = never */
+    float most_nits; /* the peak never goes above, unless SDR white does: mastering display or MaxCLL; 0 = none */
+
+    /* A scene whose average is over this multiple of SDR white is darkened to it; 0 = 1; negative = never. */
+    float bright_average;
 };
 
 /* Take one frame's histogram; set peak_nits and gain of `settings` (the other fields are read) for the frame to come.

@@ -1,21 +1,22 @@
 #!/bin/sh
 # The shared library exports what the public headers declare with COX_API, all of it and nothing else, and that is what
-# exports.txt keeps: the list that an application may have been linked against. A name that comes is added there, a name
-# that goes is a change of the interface.
+# exports.txt keeps: the list that an application may have been linked against, each name with its version. A name that
+# comes is added there, a name that goes or gets another version is a change of the interface.
 # exports.sh LIBRARY SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-nm -D --defined-only "$1" | awk '{ print $NF }' | LC_ALL=C sort >"$dir/exported"
+nm -D --defined-only "$1" | awk '$2 != "A" { sub("@@", " ", $NF); print $NF }' | LC_ALL=C sort >"$dir/exported"
 # A declaration may span lines: join from COX_API to the semicolon, keep the name before the first parenthesis.
 cat "$2"/include/coxswain/*.h | grep -v '^#define' |
     awk '/^COX_API/ { on = 1 } on { text = text " " $0 } on && /;/ { print text; text = ""; on = 0 }' |
     sed 's/(.*//; s/.*[ *]//' | LC_ALL=C sort >"$dir/declared"
 
 [ -s "$dir/declared" ] || { echo "no declaration found"; exit 1; }
-if ! diff "$dir/declared" "$dir/exported" >"$dir/diff"; then
+sed 's/ .*//' "$dir/exported" >"$dir/names"
+if ! diff "$dir/declared" "$dir/names" >"$dir/diff"; then
     sed -n 's/^< /declared but not exported: /p; s/^> /exported but not declared: /p' "$dir/diff"
     exit 1
 fi

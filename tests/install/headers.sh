@@ -1,5 +1,5 @@
 #!/bin/sh
-# Each public header compiles alone, as C11 and as C++17, without a warning. headers.sh CC SOURCE_DIR
+# Each public header compiles alone, as C11 and as C++17, without a warning, and so do the initialisers. headers.sh CC SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 cc=$1
@@ -21,6 +21,34 @@ for header in "$include"/coxswain/*.h; do
         { echo "$name does not compile alone as C++17"; status=1; }
     count=$((count + 1))
 done
+cat >"$dir/alone.c" <<'END'
+#include <coxswain/coxswain.h>
+struct cox_frame frame = COX_SIZED(struct cox_frame);
+cox_status run(cox_session *session);
+cox_status run(cox_session *session)
+{
+    struct cox_video_shape shape = COX_SIZED(struct cox_video_shape);
+    frame.nowait = shape.struct_size != sizeof shape;
+    return cox_session_run(session, &frame);
+}
+END
+cp "$dir/alone.c" "$dir/alone.cpp"
+cat >>"$dir/alone.c" <<'END'
+cox_status create(cox_runtime *runtime, cox_session **session);
+cox_status create(cox_runtime *runtime, cox_session **session)
+{
+    return cox_session_create(runtime, COX_SESSION_PARAMS(.policy_options = COX_POLICY_OPTIONS(.device = 1)), session);
+}
+const struct cox_frame *none(void);
+const struct cox_frame *none(void)
+{
+    return frame.nowait ? &frame : (cox_session_run(NULL, COX_FRAME()) ? NULL : &frame);
+}
+END
+"$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I "$include" "$dir/alone.c" ||
+    { echo "the initialisers do not compile as C11"; status=1; }
+[ -z "$cxx" ] || "$cxx" -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I "$include" "$dir/alone.cpp" ||
+    { echo "the initialisers do not compile as C++17"; status=1; }
 [ "$count" -gt 0 ] || { echo "no header found in $include/coxswain"; exit 1; }
 echo "$count headers"
 exit $status

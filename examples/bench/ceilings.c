@@ -1,0 +1,113 @@
+/* What a device can do at most, to hold kernels against: a kernel that only moves the bytes of a video frame, and the
+ * same with some arithmetic.
+ *
+ * A frame of 4:2:0 has 3 bytes a pixel going in (10 bits in 16) and 1.5 coming out (8 bits); so has this one: of two
+ * words read it writes one. `n` multiply-adds a pixel are 4/3 n for each word read. A multiply-add is a multiplication
+ * and an addition, as in the project's kernels, which use no fma (detmath.clh says why). Each word's chain of them
+ * depends on itself only; a work-item has 8 chains under way on a GPU, 96 on a CPU.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "shared.h"
+
+#include <stdio.h>
+
+/* Rows are padded to whole CPU items. */
+enum { CPU_VECTOR = 16, CPU_ITEM = 96, CPU_LOCAL = 15, GPU_VECTOR = 4, GPU_LOCAL = 64 };
+
+/* In step with the frame's pixels: 3/8 of a word is written for each. */
+static uint32_t words_out(uint32_t width)
+{
+    return (width * 3 + 7) / 8;
+}
+
+static const char source[] =
+    "#pragma OPENCL FP_CONTRACT OFF\n"
+    "#if VECTOR == 16\n"
+    "typedef float16 real;\n"
+    "#define WORDS as_uint16\n"
+    "#define LOAD(p) vload16(0, p)\n"
+    "#define STORE(v, p) vstore16(v, 0, p)\n"
+    "#else\n"
+    "typedef float4 real;\n"
+    "#define WORDS as_uint4\n"
+    "#define LOAD(p) vload4(0, p)\n"
+    "#define STORE(v, p) vstore4(v, 0, p)\n"
+    "#endif\n"
+    "#define ROUND(v) ((v) * (real)(0.9990234375f) + (real)(0.0009765625f))\n"
+    "kernel void ceiling(global const float *in, global uint *out, int in_pitch, int out_pitch, int columns, int rows)\n"
+    "{\n"
+    "    int x = (int)get_global_id(0) * ITEM, y = (int)get_global_id(1);\n"
+    "    if (x >= columns || y >= rows)\n"
+    "        return;\n"
+    "    global const float *from = in + (size_t)y * in_pitch;\n"
+    "    global uint *to = out + (size_t)y * out_pitch;\n"
+    "#if VECTOR == 16\n"
+    "    for (int end = x + ITEM; x < end; x += 48) {\n"
+    "        global const float *p = from + 2 * x;\n"
+    "        real a = LOAD(p), b = LOAD(p + 16), c = LOAD(p + 32), d = LOAD(p + 48), e = LOAD(p + 64),\n"
+    "             f = LOAD(p + 80);\n"
+    "        for (int i = 0; i < STEPS; i++) {\n"
+    "            a = ROUND(a);\n"
+    "            b = ROUND(b);\n"
+    "            c = ROUND(c);\n"
+    "            d = ROUND(d);\n"
+    "            e = ROUND(e);\n"
+    "            f = ROUND(f);\n"
+    "        }\n"
+    "        STORE(WORDS(a) ^ WORDS(b), to + x);\n"
+    "        STORE(WORDS(c) ^ WORDS(d), to + x + 16);\n"
+    "        STORE(WORDS(e) ^ WORDS(f), to + x + 32);\n"
+    "    }\n"
+    "#else\n"
+    "    real a = LOAD(from + x), b = LOAD(from + columns + x);\n"
+    "    for (int i = 0; i < STEPS; i++) {\n"
+    "        a = ROUND(a);\n"
+    "        b = ROUND(b);\n"
+    "    }\n"
+    "    STORE(WORDS(a) ^ WORDS(b), to + x);\n"
+    "#endif\n"
+    "}\n";
+
+void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t height, uint32_t multiply_adds,
+                        const cox_runtime *runtime, struct cox_session_params *session)
+{
+    const uint32_t columns = words_out(width), padded = (columns + CPU_ITEM - 1) / CPU_ITEM * CPU_ITEM;
+    const size_t out_pitch = cox_runtime_pitch_bytes(runtime, padded * sizeof(uint32_t));
+    const size_t in_pitch = cox_runtime_pitch_bytes(runtime, 2 * padded * sizeof(uint32_t));
+    *ceiling = (struct bench_ceiling){
+        .bytes = (uint64_t)3 * columns * sizeof(uint32_t) * height,
+        .bindings = {{.name = "in", .access = COX_READ, .pitch_bytes = in_pitch},
+                     {.name = "out", .access = COX_WRITE, .pitch_bytes = out_pitch}},
+        .args = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_FIELD(struct bench_ceiling_params, in_pitch),
+                 COX_ARG_FIELD(struct bench_ceiling_params, out_pitch), COX_ARG_COLUMNS, COX_ARG_ROWS},
+        .params = {(int32_t)(in_pitch / sizeof(uint32_t)), (int32_t)(out_pitch / sizeof(uint32_t))}};
+    snprintf(ceiling->options[0], sizeof ceiling->options[0], "-D VECTOR=%d -D ITEM=%d -D STEPS=%u", CPU_VECTOR,
+             CPU_ITEM, multiply_adds * 4 / 3);
+    snprintf(ceiling->options[1], sizeof ceiling->options[1], "-D VECTOR=%d -D ITEM=%d -D STEPS=%u", GPU_VECTOR,
+             GPU_VECTOR, multiply_adds * 4 / 3);
+    ceiling->variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
+                                                .source = source,
+                                                .options = ceiling->options[0],
+                                                .local_columns = CPU_LOCAL,
+                                                .item_columns = CPU_ITEM};
+    ceiling->variants[1] = (struct cox_variant){
+        .source = source, .options = ceiling->options[1], .local_columns = GPU_LOCAL, .item_columns = GPU_VECTOR};
+    ceiling->stage = (struct cox_stage){.kernel = "ceiling",
+                                        .columns = columns,
+                                        .variant_count = 2,
+                                        .variants = ceiling->variants,
+                                        .arg_count = 6,
+                                        .args = ceiling->args};
+    session->rows = height;
+    session->binding_count = 2;
+    session->bindings = ceiling->bindings;
+    session->stage_count = 1;
+    session->stages = &ceiling->stage;
+    session->params_bytes = sizeof(struct bench_ceiling_params);
+}
+
+void bench_ceiling_input(const struct bench_ceiling *ceiling, uint32_t height, float *data)
+{
+    const size_t count = height * ceiling->bindings[0].pitch_bytes / sizeof *data;
+    for (size_t i = 0; i < count; i++)
+        data[i] = (float)(i % 977) / 977.0f;
+}

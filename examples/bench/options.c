@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage_text[] =
+    "Usage: cox-bench overhead|split|frames|kernels|decide [options]\n"
+    "\n"
+    "overhead  one device: a frame through the library against the same frame in hand-written OpenCL\n"
+    "split     two devices of unequal speed: how close the split comes to the best one there is\n"
+    "frames    4K pictures tone-mapped as a stream: each device alone, and all together\n"
+    "kernels   each kernel of the library on each device, beside what the device can do at most\n"
+    "decide    what each policy costs a frame: processor time of its decisions, no device takes part\n"
+    "\n"
+    "  --devices LIST   overhead: each device of the list in turn (default: every device)\n"
+    "                   split: the first two of the list (default: cpu:2x1)\n"
+    "                   frames, kernels: these devices (default: every device)\n"
+    "  --frames N       overhead: frames of each form (default 2000); split: frames of each split (default 200);\n"
+    "                   frames: frames of each round (default 60); kernels: frames of each kernel (default 40)\n"
+    "  --size WxH       kernels: size of the frames (default 3840x2160)\n"
+    "  --ratio R        split: work per row on the second device over that on the first, 1 to 64 (default 3)\n"
+    "  --policy NAME    split, frames: the policy to measure (default: the library's); decide: (default: all)\n"
+    "  --quiet SECONDS  spend up to so much on doing again what other programs disturbed (default 0: keep all)\n"
+    "  --check          exit status 3 if a bar is missed\n"
+    "  --json           JSON instead of text\n"
+    "  -h, --help       this text\n";
+
+void bench_options_usage(FILE *to)
+{
+    fputs(usage_text, to);
+}
+
+static bool read_number(const char *option, const char *text, double low, double high, bool whole, double *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtod(text, &end);
+    if (errno || end == text || *end || !(*value >= low && *value <= high) || (whole && *value != floor(*value)))
+        return bench_fail("%s '%s': a %snumber from %g to %g is needed", option, text, whole ? "whole " : "", low,
+                          high);
+    return true;
+}
+
+static bool read_size(const char *text, struct bench_options *options)
+{
+    int end = 0;
+    if (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &options->width, &options->height, &end) != 2 ||
+        text[end] != '\0' || options->width < 16 || options->height < 16 || options->width > 16384 ||
+        options->height > 16384)
+        return bench_fail("--size '%s': WxH is needed, both from 16 to 16384", text);
+    return true;
+}
+
+static bool read_policy(const char *name, const char **policy)
+{
+    *policy = name;
+    if (cox_policy_find(name))
+        return true;
+    bench_fail("there is no policy '%s'; there are:", name);
+    for (uint32_t i = 0; cox_policy_at(i); i++)
+        fprintf(stderr, "  %s\n", cox_policy_at(i)->name);
+    return false;
+}
+
+enum {
+    OPTION_DEVICES = 256,
+    OPTION_FRAMES,
+    OPTION_SIZE,
+    OPTION_RATIO,
+    OPTION_POLICY,
+    OPTION_QUIET,
+    OPTION_CHECK,
+    OPTION_JSON
+};
+
+int bench_options_parse(int argc, char **argv, struct bench_options *options, bool *check)
+{
+    static const struct option known[] = {{"devices", required_argument, NULL, OPTION_DEVICES},
+                                          {"frames", required_argument, NULL, OPTION_FRAMES},
+                                          {"size", required_argument, NULL, OPTION_SIZE},
+                                          {"ratio", required_argument, NULL, OPTION_RATIO},
+                                          {"policy", required_argument, NULL, OPTION_POLICY},
+                                          {"quiet", required_argument, NULL, OPTION_QUIET},
+                                          {"check", no_argument, NULL, OPTION_CHECK},
+                                          {"json", no_argument, NULL, OPTION_JSON},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+    double number;
+    for (int option; (option = getopt_long(argc, argv, "h", known, NULL)) != -1;) {
+        switch (option) {
+        case OPTION_DEVICES:
+            options->devices = optarg;
+            break;
+        case OPTION_FRAMES:
+            if (!read_number("--frames", optarg, 10, 10000000, true, &number))
+                return BENCH_EXIT_USAGE;
+            options->frames = (uint32_t)number;
+            break;
+        case OPTION_SIZE:
+            if (!read_size(optarg, options))
+                return BENCH_EXIT_USAGE;
+            break;
+        case OPTION_RATIO:
+            if (!read_number("--ratio", optarg, 1, 64, true, &options->ratio))
+                return BENCH_EXIT_USAGE;
+            break;
+        case OPTION_POLICY:
+            if (!read_policy(optarg, &options->policy))
+                return BENCH_EXIT_USAGE;
+            break;
+        case OPTION_QUIET:
+            if (!read_number("--quiet", optarg, 0, 86400, false, &options->quiet_s))
+                return BENCH_EXIT_USAGE;
+            break;
+        case OPTION_CHECK:
+            *check = true;
+            break;
+        case OPTION_JSON:
+            options->json = true;
+            break;
+        case 'h':
+            bench_options_usage(stdout);
+            return 0;
+        default:
+            fputs("Try 'cox-bench --help'.\n", stderr);
+            return BENCH_EXIT_USAGE;
+        }
+    }
+    return -1;
+}

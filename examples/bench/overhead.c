@@ -1,0 +1,444 @@
+/* cox-bench overhead: the library on one device against OpenCL written by hand, frame by frame in one process.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "shared.h"
+#include "common/json.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRETCH_NS = 300000000, BLOCKS = 10, WARM_FRAMES = 30, HEAP_FRAMES = 300, FRAMES_DEFAULT = 2000 };
+
+static const double bar_p50_us = 15.0;
+static const double bar_p99_ratio = 2.0;
+
+static const struct {
+    uint32_t columns, rows;
+    int32_t work;
+} sizes[] = {{64, 64, 16}, {256, 256, 16}, {480, 1080, 16}};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+/* What is timed, in nanoseconds from the first call. */
+enum {
+    LIBRARY_RUN,
+    LIBRARY_TAKEN,
+    LIBRARY_ENDED,
+    LIBRARY_CALLBACK,
+    LIBRARY_VISIBLE,
+    HAND_FINISH,
+    HAND_CALLBACK,
+    HAND_CALLBACK_VISIBLE,
+    HAND_LEAN,
+    SERIES
+};
+
+static const struct {
+    const char *name, *key;
+} series[SERIES] = {
+    [LIBRARY_RUN] = {"library, blocking: visible", "library_blocking_visible"},
+    [LIBRARY_TAKEN] = {"library, asynchronous: scheduler has it", "library_async_taken"},
+    [LIBRARY_ENDED] = {"library, asynchronous: driver says done", "library_async_ended"},
+    [LIBRARY_CALLBACK] = {"library, asynchronous: callback", "library_async_callback"},
+    [LIBRARY_VISIBLE] = {"library, asynchronous: visible", "library_async_visible"},
+    [HAND_FINISH] = {"hand-written, blocking: visible", "hand_blocking_visible"},
+    [HAND_CALLBACK] = {"hand-written, asynchronous: callback", "hand_async_callback"},
+    [HAND_CALLBACK_VISIBLE] = {"hand-written, asynchronous: visible", "hand_async_visible"},
+    [HAND_LEAN] = {"hand-written, without mapping: visible", "hand_unmapped_visible"},
+};
+
+struct result {
+    struct cox_device_info device;
+    struct work_shape shape;
+    uint32_t frames;
+    bool has[SERIES];
+    double p50_us[SERIES], p99_us[SERIES];
+    double more_us, more_low_us, more_high_us; /* p50, blocking: the library over hand-written; spread over blocks */
+    double p99_ratio;
+    double callback_more_us;
+    bool same_output;
+    bool heap_counted;
+    uint64_t heap_library;                   /* in HEAP_FRAMES frames */
+    double heap_others, heap_others_by_hand; /* a frame */
+    const char *forms[BENCH_CL_FORMS];
+};
+
+/* One shape on one device: everything that is made for it. */
+struct stand {
+    struct work_shape shape;
+    struct work_params params;
+    struct work_pipeline pipeline;
+    cox_session *session;
+    cox_buffer *buffers[2];
+    struct bench_cl *hand[BENCH_CL_FORMS]; /* each on buffers of its own, as the library is: caches favour none */
+    /* Written by the scheduler thread; the runtime's clock is the bench's. */
+    _Atomic uint64_t start_ns, end_ns, done_ns;
+    atomic_int status;
+};
+
+static void on_done(void *user, uint64_t frame, cox_status status)
+{
+    struct stand *stand = user;
+    (void)frame;
+    atomic_store(&stand->done_ns, now_ns());
+    atomic_store(&stand->status, status);
+}
+
+static void on_report(void *user, const struct cox_frame_report *report)
+{
+    struct stand *stand = user;
+    if (report->warmup || report->shadow)
+        return;
+    atomic_store(&stand->start_ns, report->start_ns);
+    atomic_store(&stand->end_ns, report->end_ns);
+}
+
+/* The blocking form: cox_session_run. */
+static bool library_run(struct stand *stand, double *ns)
+{
+    const struct cox_frame frame = {.buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
+    uint64_t begin = now_ns();
+    cox_status status = cox_session_run(stand->session, &frame);
+    ns[LIBRARY_RUN] = (double)(now_ns() - begin);
+    return status == COX_OK || bench_fail("a frame of the library: %s", cox_status_text(status));
+}
+
+/* The asynchronous form: cox_session_submit and a callback; cox_session_wait brings the thread back. */
+static bool library_frame(struct stand *stand, double *ns)
+{
+    const struct cox_frame frame = {.buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
+    uint64_t begin = now_ns();
+    cox_status status = cox_session_submit(stand->session, &frame, on_done, stand);
+    if (status == COX_OK) {
+        cox_session_wait(stand->session);
+        ns[LIBRARY_VISIBLE] = (double)(now_ns() - begin);
+        ns[LIBRARY_TAKEN] = (double)(atomic_load(&stand->start_ns) - begin);
+        ns[LIBRARY_ENDED] = (double)(atomic_load(&stand->end_ns) - begin);
+        ns[LIBRARY_CALLBACK] = (double)(atomic_load(&stand->done_ns) - begin);
+        status = (cox_status)atomic_load(&stand->status);
+    }
+    return status == COX_OK || bench_fail("a frame of the library: %s", cox_status_text(status));
+}
+
+static bool stand_create(struct stand *stand, cox_runtime *runtime, uint32_t device, const struct cox_device_info *info)
+{
+    struct cox_session_params params = {
+        .policy = "single", .device_count = 1, .devices = &device, .report = on_report, .report_user = stand};
+    work_pipeline_fill(&stand->pipeline, &stand->shape, -1, 1, &params);
+    stand->params = work_params_of(&stand->shape);
+    size_t bytes = stand->shape.rows * stand->shape.pitch_bytes;
+    cox_status status = cox_session_create(runtime, &params, &stand->session);
+    for (int i = 0; i < 2 && status == COX_OK; i++)
+        status = cox_buffer_create(runtime, bytes, &stand->buffers[i]);
+    if (status)
+        return bench_fail("%s: %s", info->name, cox_status_text(status));
+    work_input_fill(cox_buffer_data(stand->buffers[0]), &stand->shape);
+    for (int f = 0; f < BENCH_CL_FORMS; f++) {
+        stand->hand[f] = bench_cl_create(info, &stand->shape);
+        if (!stand->hand[f])
+            return false;
+        work_input_fill(bench_cl_input(stand->hand[f]), &stand->shape);
+    }
+    return true;
+}
+
+static void stand_destroy(struct stand *stand)
+{
+    cox_session_destroy(&stand->session);
+    cox_buffer_destroy(&stand->buffers[0]);
+    cox_buffer_destroy(&stand->buffers[1]);
+    for (int f = 0; f < BENCH_CL_FORMS; f++)
+        bench_cl_destroy(&stand->hand[f]);
+}
+
+/* One frame of each form, in an order that changes: each comes after each of the others in turn. */
+static bool round_of(struct stand *stand, uint32_t turn, double *ns)
+{
+    enum { RUN = BENCH_CL_FORMS, SUBMIT, TAKERS };
+    _Static_assert(TAKERS == 5, "1 to 4 have no divisor in common with 5");
+    for (uint32_t i = 0; i < TAKERS; i++) {
+        uint32_t form = (turn / 4 + i * (1 + turn % 4)) % TAKERS;
+        if (form >= BENCH_CL_FORMS) {
+            if (!(form == RUN ? library_run : library_frame)(stand, ns))
+                return false;
+        } else if (bench_cl_has(stand->hand[form], (enum bench_cl_form)form)) {
+            struct bench_cl_times times = bench_cl_frame(stand->hand[form], (enum bench_cl_form)form);
+            if (times.visible_ns == 0)
+                return false;
+            if (form == BENCH_CL_FINISH)
+                ns[HAND_FINISH] = (double)times.visible_ns;
+            else if (form == BENCH_CL_LEAN)
+                ns[HAND_LEAN] = (double)times.visible_ns;
+            else {
+                ns[HAND_CALLBACK_VISIBLE] = (double)times.visible_ns;
+                ns[HAND_CALLBACK] = (double)times.callback_ns;
+            }
+        }
+    }
+    return true;
+}
+
+/* Fill the result's figures from `values[series][frame]`; sorts them. */
+static void evaluate(struct result *result, double *values[SERIES], double *scratch)
+{
+    size_t count = result->frames, block = count / BLOCKS;
+    for (uint32_t b = 0; b < BLOCKS && block > 0; b++) {
+        double more = (figures_median_of(values[LIBRARY_RUN] + b * block, block, scratch) -
+                       figures_median_of(values[HAND_FINISH] + b * block, block, scratch)) /
+                      1e3;
+        result->more_low_us = b == 0 || more < result->more_low_us ? more : result->more_low_us;
+        result->more_high_us = b == 0 || more > result->more_high_us ? more : result->more_high_us;
+    }
+    for (int s = 0; s < SERIES; s++) {
+        result->p50_us[s] = figures_quantile(values[s], count, 0.50) / 1e3;
+        result->p99_us[s] = figures_quantile(values[s], count, 0.99) / 1e3;
+    }
+    result->more_us = result->p50_us[LIBRARY_RUN] - result->p50_us[HAND_FINISH];
+    result->callback_more_us = result->p50_us[LIBRARY_CALLBACK] - result->p50_us[HAND_CALLBACK];
+    result->p99_ratio = result->p99_us[LIBRARY_RUN] / result->p99_us[HAND_FINISH];
+}
+
+/* Count allocations frame by frame, library and hand-written apart. */
+static bool count_heap(struct stand *stand, cox_runtime *runtime, struct result *result)
+{
+    if (!bench_heap_possible())
+        return true;
+    /* First that the counter sees the library at all. */
+    cox_buffer *control = NULL;
+    bench_heap_start();
+    cox_status status = cox_buffer_create(runtime, 4096, &control);
+    struct bench_heap_count count = bench_heap_stop();
+    cox_buffer_destroy(&control);
+    result->heap_counted = status == COX_OK && count.library > 0;
+    if (!result->heap_counted)
+        return true;
+
+    bench_heap_start();
+    for (int i = 0; i < HEAP_FRAMES; i++) {
+        double ignored[SERIES];
+        if (!library_frame(stand, ignored))
+            return false;
+    }
+    count = bench_heap_stop();
+    result->heap_library = count.library;
+    result->heap_others = (double)count.others / HEAP_FRAMES;
+    bench_heap_start();
+    for (int i = 0; i < HEAP_FRAMES; i++)
+        if (bench_cl_frame(stand->hand[BENCH_CL_FINISH], BENCH_CL_FINISH).visible_ns == 0)
+            return false;
+    result->heap_others_by_hand = (double)bench_heap_stop().others / HEAP_FRAMES;
+    return true;
+}
+
+static bool same_output(const struct stand *stand)
+{
+    const char *ours = cox_buffer_data(stand->buffers[1]),
+               *theirs = (const char *)bench_cl_output(stand->hand[BENCH_CL_FINISH]);
+    for (uint32_t r = 0; r < stand->shape.rows; r++)
+        if (memcmp(ours + r * stand->shape.pitch_bytes, theirs + r * stand->shape.pitch_bytes,
+                   (size_t)stand->shape.columns * WORK_ITEM_BYTES) != 0)
+            return false;
+    return true;
+}
+
+static bool measure(cox_runtime *runtime, uint32_t device, struct quiet *quiet, struct result *result)
+{
+    struct stand stand = {.shape = result->shape};
+    double *memory = calloc((SERIES + 1) * (size_t)result->frames, sizeof *memory);
+    double *values[SERIES], round[SERIES] = {0};
+    bool good = memory || bench_fail("out of memory");
+    good = good && stand_create(&stand, runtime, device, &result->device);
+    for (uint32_t i = 0; good && i < WARM_FRAMES; i++)
+        good = round_of(&stand, i, round);
+    for (int s = 0; memory && s < SERIES; s++)
+        values[s] = memory + (size_t)s * result->frames;
+    for (uint32_t kept = 0; good && kept < result->frames;) { /* stretches long enough to see what else runs */
+        uint32_t i = kept;
+        quiet_begin(quiet);
+        uint64_t begin = now_ns();
+        while (good && i < result->frames && now_ns() - begin < STRETCH_NS) {
+            good = round_of(&stand, i, round);
+            for (int s = 0; good && s < SERIES; s++)
+                values[s][i] = round[s];
+            i++;
+        }
+        kept = quiet_keep(quiet) ? i : kept;
+    }
+    if (good) {
+        for (int f = 0; f < BENCH_CL_FORMS; f++)
+            result->forms[f] = bench_cl_describe(stand.hand[f], (enum bench_cl_form)f);
+        for (int s = 0; s < SERIES; s++)
+            result->has[s] = s != HAND_LEAN || bench_cl_has(stand.hand[BENCH_CL_LEAN], BENCH_CL_LEAN);
+        evaluate(result, values, memory + SERIES * (size_t)result->frames);
+        good = count_heap(&stand, runtime, result);
+        result->same_output = same_output(&stand);
+    }
+    free(memory);
+    stand_destroy(&stand);
+    return good;
+}
+
+static bool meets(const struct result *r)
+{
+    return r->more_us <= bar_p50_us && r->p99_ratio <= bar_p99_ratio && r->heap_counted && r->heap_library == 0 &&
+           r->same_output;
+}
+
+static const char *verdict(bool met)
+{
+    return met ? "met" : "MISSED";
+}
+
+static void print_text(const struct result *r)
+{
+    printf("\n%s (%s %s, %s), %s memory\n", r->device.name, r->device.platform, r->device.driver,
+           cox_device_type_name(r->device.type), cox_memory_mode_name(r->device.mode));
+    printf("  frames of %u rows x %u float4, %.0f KiB in and as much out; %u of each form, in turn\n", r->shape.rows,
+           r->shape.columns, (double)(r->shape.rows * r->shape.pitch_bytes) / 1024, r->frames);
+    printf("  %-40s %10s %10s\n", "us from submit", "p50", "p99");
+    for (int s = 0; s < SERIES; s++)
+        if (r->has[s])
+            printf("  %-40s %10.1f %10.1f\n", series[s].name, r->p50_us[s], r->p99_us[s]);
+    printf("  blocking, p50 over hand-written: %+.1f us (%d blocks: %+.1f to %+.1f); bar +%.0f: %s\n", r->more_us,
+           BLOCKS, r->more_low_us, r->more_high_us, bar_p50_us, verdict(r->more_us <= bar_p50_us));
+    printf("  blocking, p99 over hand-written: x %.2f; bar x %.0f: %s\n", r->p99_ratio, bar_p99_ratio,
+           verdict(r->p99_ratio <= bar_p99_ratio));
+    printf("  asynchronous, p50 of the callback over the hand-written one: %+.1f us\n", r->callback_more_us);
+    if (r->heap_counted)
+        printf("  heap allocations of the library: %" PRIu64 " in %d frames; bar 0: %s\n"
+               "  (of drivers and this program: %.1f a frame with the library, %.1f by hand)\n",
+               r->heap_library, HEAP_FRAMES, verdict(r->heap_library == 0), r->heap_others, r->heap_others_by_hand);
+    else
+        printf("  heap allocations: not counted, this build cannot\n");
+    printf("  output: %s\n", r->same_output ? "the same bits" : "DIFFERENT");
+}
+
+static void print_json(struct json *json, const struct result *r)
+{
+    json_open_object(json, false);
+    json_key(json, "device");
+    json_string(json, r->device.name);
+    json_key(json, "platform");
+    json_string(json, r->device.platform);
+    json_key(json, "driver");
+    json_string(json, r->device.driver);
+    json_key(json, "mode");
+    json_string(json, cox_memory_mode_name(r->device.mode));
+    json_key(json, "rows");
+    json_unsigned(json, r->shape.rows);
+    json_key(json, "row_bytes");
+    json_unsigned(json, (uint64_t)r->shape.columns * WORK_ITEM_BYTES);
+    json_key(json, "frames");
+    json_unsigned(json, r->frames);
+    for (int s = 0; s < SERIES; s++) {
+        if (!r->has[s])
+            continue;
+        json_key(json, series[s].key);
+        json_open_object(json, true);
+        json_key(json, "p50_us");
+        json_number(json, r->p50_us[s]);
+        json_key(json, "p99_us");
+        json_number(json, r->p99_us[s]);
+        json_close_object(json);
+    }
+    json_key(json, "p50_more_us");
+    json_number(json, r->more_us);
+    json_key(json, "p50_more_us_blocks");
+    json_open_array(json, true);
+    json_number(json, r->more_low_us);
+    json_number(json, r->more_high_us);
+    json_close_array(json);
+    json_key(json, "p99_ratio");
+    json_number(json, r->p99_ratio);
+    json_key(json, "callback_more_us");
+    json_number(json, r->callback_more_us);
+    json_key(json, "library_allocations_per_frame");
+    if (r->heap_counted)
+        json_number(json, (double)r->heap_library / HEAP_FRAMES);
+    else
+        json_null(json);
+    json_key(json, "same_output");
+    json_unsigned(json, r->same_output);
+    json_key(json, "met");
+    json_unsigned(json, meets(r));
+    json_close_object(json);
+}
+
+static void print_all(const struct bench_options *options, const struct machine *machine, const struct quiet *quiet,
+                      const struct result *results, uint32_t count)
+{
+    if (!options->json) {
+        printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus, machine->system,
+               machine->load);
+        if (quiet_others(quiet) >= 0)
+            printf("other programs used %.2f processors meanwhile; %u disturbed stretches were done again\n",
+                   quiet_others(quiet), quiet->again);
+        if (quiet_busy(quiet))
+            printf("The machine was BUSY: the figures say little.\n");
+        printf("hand-written, blocking: %s\n", results[0].forms[BENCH_CL_FINISH]);
+        printf("hand-written, asynchronous: %s\n", results[0].forms[BENCH_CL_CALLBACK]);
+        printf("hand-written, without mapping: %s\n", results[0].forms[BENCH_CL_LEAN]);
+        printf("heap: malloc, calloc, realloc and the aligned ones are counted in the whole process; a call is the\n"
+               "library's if the first frame on its stack outside the C library is in libcoxswain, libuv or hwloc\n");
+        for (uint32_t i = 0; i < count; i++)
+            print_text(&results[i]);
+        return;
+    }
+    struct json json;
+    json_begin(&json, stdout);
+    json_open_object(&json, false);
+    json_key(&json, "benchmark");
+    json_string(&json, "overhead");
+    machine_json(machine, &json);
+    json_key(&json, "others_cpus");
+    json_number(&json, quiet_others(quiet));
+    json_key(&json, "stretches_again");
+    json_unsigned(&json, quiet->again);
+    json_key(&json, "results");
+    json_open_array(&json, false);
+    for (uint32_t i = 0; i < count; i++)
+        print_json(&json, &results[i]);
+    json_close_array(&json);
+    json_close_object(&json);
+    json_end(&json);
+}
+
+bool bench_overhead(const struct bench_options *options, bool *met)
+{
+    struct machine machine;
+    machine_read(&machine);
+    cox_runtime *runtime = NULL;
+    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
+    if (status)
+        return bench_fail("%s", cox_status_text(status));
+    uint32_t devices = cox_runtime_device_count(runtime), count = 0;
+    struct quiet quiet;
+    quiet_start(&quiet, options->quiet_s);
+    struct result *results = calloc(devices * (size_t)SIZES, sizeof *results);
+    if (!results) {
+        cox_runtime_destroy(&runtime);
+        return bench_fail("out of memory");
+    }
+    bool good = true;
+    *met = true;
+    for (uint32_t d = 0; good && d < devices; d++) {
+        for (uint32_t s = 0; good && s < SIZES; s++) {
+            struct result *result = &results[count++];
+            cox_runtime_device_info(runtime, d, &result->device, sizeof result->device);
+            result->shape = (struct work_shape){
+                .columns = sizes[s].columns,
+                .rows = sizes[s].rows,
+                .work = sizes[s].work,
+                .pitch_bytes = cox_runtime_pitch_bytes(runtime, (size_t)sizes[s].columns * WORK_ITEM_BYTES)};
+            result->frames = options->frames ? options->frames : FRAMES_DEFAULT;
+            good = measure(runtime, d, &quiet, result);
+            *met &= good && meets(result);
+        }
+    }
+    if (good && count > 0)
+        print_all(options, &machine, &quiet, results, count);
+    free(results);
+    cox_runtime_destroy(&runtime);
+    return good;
+}

@@ -1,0 +1,120 @@
+/* What the files of cox-bench share.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include "common/figures.h"
+#include "common/machine.h"
+#include "common/now.h"
+#include "common/quiet.h"
+#include "common/work.h"
+
+#include <coxswain/coxswain.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct json;
+
+struct bench_options {
+    const char *devices;    /* NULL = the command's default */
+    uint32_t frames;        /* 0 = the command's default */
+    uint32_t width, height; /* kernels: 0 = the default */
+    double ratio;           /* split: work per row of the second device over that of the first */
+    const char *policy;     /* split: NULL = the library's default */
+    double quiet_s;         /* time to spend on doing disturbed rounds again; 0 = keep all */
+    bool json;
+};
+
+/* The commands. `*met` = every bar is met. Return false after saying why on standard error. */
+bool bench_overhead(const struct bench_options *options, bool *met);
+bool bench_split(const struct bench_options *options, bool *met);
+bool bench_frames(const struct bench_options *options, bool *met);
+bool bench_kernels(const struct bench_options *options, bool *met);
+bool bench_decide(const struct bench_options *options, bool *met);
+
+/* One line on standard error; returns false. */
+bool bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The library's log, on standard error. */
+void bench_log(void *user, enum cox_log_level level, const char *line);
+
+/* --- ceilings (ceilings.c) --- */
+
+struct bench_ceiling_params {
+    int32_t in_pitch, out_pitch; /* words */
+};
+
+/* A session's pipeline that moves the bytes of a video frame, with or without arithmetic; valid while it lives. */
+struct bench_ceiling {
+    uint64_t bytes; /* read and written in a frame */
+    struct cox_binding bindings[2];
+    struct cox_arg args[6];
+    struct cox_variant variants[2];
+    struct cox_stage stage;
+    struct bench_ceiling_params params; /* of its frames */
+    char options[2][64];
+};
+/* `multiply_adds` for each pixel, a multiple of 3. */
+void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t height, uint32_t multiply_adds,
+                        const cox_runtime *runtime, struct cox_session_params *session);
+void bench_ceiling_input(const struct bench_ceiling *ceiling, uint32_t height, float *data);
+
+/* --- a scene (scene.c) --- */
+
+struct bench_scene;
+
+/* NULL = out of memory. */
+struct bench_scene *bench_scene_create(uint32_t width, uint32_t height);
+void bench_scene_destroy(struct bench_scene **scene);
+void bench_scene_picture(const struct bench_scene *scene, enum cox_pixel_in pixel, void *pixels, size_t pitch_bytes);
+/* PQ or HLG with BT.2020, 4:2:0, 10 bits, limited range; three planes. */
+void bench_scene_video(const struct bench_scene *scene, enum cox_transfer transfer, void *const planes[3],
+                       const size_t pitch_bytes[3]);
+
+/* --- heap (heap.c) --- */
+
+struct bench_heap_count {
+    uint64_t library; /* calls made by libcoxswain, libuv or hwloc, directly or through the C library */
+    uint64_t others;  /* by anyone else: the OpenCL drivers, this program */
+};
+/* Whether this build can count; not with sanitizers, which bring their own allocator. */
+bool bench_heap_possible(void);
+void bench_heap_start(void);
+struct bench_heap_count bench_heap_stop(void);
+
+/* --- hand-written OpenCL (cl.c) --- */
+
+struct bench_cl;
+
+/* How a frame is done and waited for. */
+enum bench_cl_form {
+    BENCH_CL_FINISH,   /* the blocking form: flush, clFinish */
+    BENCH_CL_CALLBACK, /* the asynchronous form: flush, event callback wakes the thread */
+    BENCH_CL_LEAN,     /* as FINISH, without unmapping and mapping: not valid OpenCL by the letter */
+    BENCH_CL_FORMS
+};
+
+struct bench_cl_times {
+    uint64_t visible_ns;  /* from the first call to the result being visible in the calling thread */
+    uint64_t callback_ns; /* CALLBACK: to the start of the driver's callback */
+};
+
+/* The device that `info` describes, found again, with buffers, queue and kernel of its own. NULL after a message. */
+struct bench_cl *bench_cl_create(const struct cox_device_info *info, const struct work_shape *shape);
+void bench_cl_destroy(struct bench_cl **bench);
+float *bench_cl_input(struct bench_cl *bench);
+const float *bench_cl_output(struct bench_cl *bench);
+bool bench_cl_has(const struct bench_cl *bench, enum bench_cl_form form);
+const char *bench_cl_describe(const struct bench_cl *bench, enum bench_cl_form form);
+/* Times of 0 = failed (said on standard error). */
+struct bench_cl_times bench_cl_frame(struct bench_cl *bench, enum bench_cl_form form);
+
+/* What the link to a device carries: pinned host memory, one copy of `bytes` after the other, nothing else going on.
+ * Gigabytes (10^9 bytes) a second, the median of `times` copies by the device's own profile. */
+struct bench_cl_link {
+    double write_gbs, read_gbs;
+};
+bool bench_cl_link(const struct cox_device_info *info, size_t bytes, uint32_t times, struct bench_cl_link *link);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "missing.h"
+
+#include <dirent.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* A maker of GPUs: by which words OpenCL names its devices and platforms, and what to install. */
+static const struct maker {
+    unsigned long pci_vendor;
+    const char *name;
+    const char *words[4]; /* parts of a device's or platform's name, lower case */
+    const char *platform; /* part of the name of the maker's own platform */
+    const char *rusticl;  /* Mesa's driver, where Debian has no other; else NULL */
+    const char *package;
+} makers[] = {
+    {0x8086, "Intel", {"intel"}, "intel", NULL, "intel-opencl-icd"},
+    {0x1002,
+     "AMD",
+     {"amd", "radeon", "gfx"},
+     "amd accelerated",
+     "radeonsi",
+     "mesa-opencl-icd (and set RUSTICL_ENABLE=radeonsi), or AMD's own ROCm"},
+    {0x10de, "NVIDIA", {"nvidia", "nv1"}, "nvidia", NULL, "nvidia-opencl-icd (section non-free)"},
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct missing *out, const char *format, ...)
+{
+    if (out->count == MISSING_MAX)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out->text[out->count++], sizeof out->text[0], format, args);
+    va_end(args);
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+    for (; *text; text++) {
+        if (strncasecmp(text, word, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static const struct cox_platform_info *find_platform(const struct missing_found *found, const char *word)
+{
+    for (uint32_t i = 0; i < found->platform_count; i++) {
+        if (has_word(found->platforms[i].name, word))
+            return &found->platforms[i];
+    }
+    return NULL;
+}
+
+static bool listed(const struct missing_found *found, const struct maker *maker)
+{
+    for (uint32_t i = 0; i < found->device_count; i++) {
+        const struct cox_device_info *device = &found->devices[i];
+        if (device->type == COX_DEVICE_CPU)
+            continue;
+        for (size_t w = 0; w < sizeof maker->words / sizeof maker->words[0] && maker->words[w]; w++) {
+            if (has_word(device->name, maker->words[w]) || has_word(device->platform, maker->words[w]))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* A hexadecimal number in a file of a PCI device; 0 if it cannot be read. */
+static unsigned long pci_number(const char *dir, const char *device, const char *file)
+{
+    char path[512], line[32] = "";
+    snprintf(path, sizeof path, "%s/%s/%s", dir, device, file);
+    FILE *stream = fopen(path, "r");
+    if (!stream)
+        return 0;
+    unsigned long value = fgets(line, sizeof line, stream) ? strtoul(line, NULL, 16) : 0;
+    fclose(stream);
+    return value;
+}
+
+/* A render node that this user may not open is the usual reason for an installed driver that lists nothing. */
+static bool render_node_is_closed(const char *dri_dir)
+{
+    bool closed = false;
+    DIR *dir = opendir(dri_dir);
+    if (!dir)
+        return false;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL && !closed;) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", dri_dir, entry->d_name);
+        closed = strncmp(entry->d_name, "renderD", 7) == 0 && access(path, R_OK | W_OK) != 0;
+    }
+    closedir(dir);
+    return closed;
+}
+
+static void find_gpus(struct missing *out, const struct missing_found *found, const char *pci_dir, const char *dri_dir)
+{
+    const size_t maker_count = sizeof makers / sizeof makers[0];
+    uint32_t gpus[sizeof makers / sizeof makers[0]] = {0};
+    DIR *dir = opendir(pci_dir);
+    if (!dir)
+        return;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        if (entry->d_name[0] == '.')
+            continue;
+        unsigned long class = pci_number(pci_dir, entry->d_name, "class") >> 16;
+        unsigned long vendor = pci_number(pci_dir, entry->d_name, "vendor");
+        for (size_t m = 0; m < maker_count && (class == 0x03 || class == 0x12); m++)
+            gpus[m] += vendor == makers[m].pci_vendor;
+    }
+    closedir(dir);
+
+    bool any = false;
+    for (size_t m = 0; m < maker_count; m++) {
+        const struct maker *maker = &makers[m];
+        if (gpus[m] == 0 || listed(found, maker))
+            continue;
+        any = true;
+        const struct cox_platform_info *rusticl = find_platform(found, "rusticl");
+        if (find_platform(found, maker->platform))
+            add(out, "There is a GPU by %s, and its OpenCL platform is installed but lists no device.", maker->name);
+        else if (rusticl && rusticl->devices == 0 && maker->rusticl)
+            add(out, "There is a GPU by %s: Mesa's OpenCL is installed, set RUSTICL_ENABLE=%s in the environment.",
+                maker->name, maker->rusticl);
+        else
+            add(out, "There is a GPU by %s that no OpenCL platform lists: install %s.", maker->name, maker->package);
+    }
+    if (any && render_node_is_closed(dri_dir))
+        add(out, "This user may not open the GPU's render node in %s: add it to the group render.", dri_dir);
+}
+
+void missing_find(struct missing *out, const struct missing_found *found, const char *pci_dir, const char *dri_dir)
+{
+    memset(out, 0, sizeof *out);
+    bool cpu = false;
+    for (uint32_t i = 0; i < found->device_count; i++)
+        cpu = cpu || found->devices[i].type == COX_DEVICE_CPU;
+    if (!cpu && found->platform_count > 0) /* without a platform the library says it */
+        add(out,
+            "No OpenCL platform lists the CPU: install pocl-opencl-icd. If it is installed, it could not start: it has "
+            "to write to its cache (~/.cache/pocl, $XDG_CACHE_HOME or $POCL_CACHE_DIR).");
+    find_gpus(out, found, pci_dir, dri_dir);
+}
+
+const char *missing_why_empty(const struct cox_platform_info *platform)
+{
+    const char *enabled = getenv("RUSTICL_ENABLE");
+    if (has_word(platform->name, "rusticl") && (!enabled || !*enabled))
+        return "it lists only drivers named in RUSTICL_ENABLE";
+    if (has_word(platform->name, "clover"))
+        return "superseded by rusticl";
+    return NULL;
+}

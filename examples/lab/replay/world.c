@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A factor beyond these is a stopped clock or a program that was stopped, not a device. */
+static const double FACTOR_MIN = 0.02, FACTOR_MAX = 1000;
+enum { LEVEL_REACH = 3 }; /* frames on each side whose median is a level */
+
+static double clip(double factor)
+{
+    return isnan(factor) ? factor : fmin(fmax(factor, FACTOR_MIN), FACTOR_MAX);
+}
+
+/* --- The world ---------------------------------------------------------------------------------------------------- */
+
+static void begin_run(void *ctx, uint64_t seed)
+{
+    (void)ctx;
+    (void)seed;
+}
+
+static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *granule, bool *alive)
+{
+    const struct lab_replay *replay = ctx;
+    *rows = replay->rows[frame];
+    *granule = replay->data->granule;
+    for (uint32_t d = 0; d < replay->world.device_count; d++)
+        alive[d] = replay->answering[frame] >> d & 1;
+}
+
+static double expected_ns(void *ctx, const struct lab_launch *launch)
+{
+    const struct lab_replay *replay = ctx;
+    const struct lab_replay_fit *fit = &replay->fits[launch->device];
+    return lab_replay_cost(fit, launch->rows, launch->launch) *
+               replay->levels[launch->frame * replay->world.device_count + launch->device] +
+           fit->gap_ns[launch->launch > 0];
+}
+
+/* A launch in a frame whose bands tell how fast the device was: a further one as the one of the same number, a first
+ * one as all that is as long together, and beyond that as the device was on the whole. */
+static double profiled_ns(const struct lab_replay *replay, const struct lab_launch *launch, double whole)
+{
+    const struct lab_replay_fit *fit = &replay->fits[launch->device];
+    const struct lab_replay_frame *frame = replay->recorded[launch->frame];
+    const double own = lab_replay_cost(fit, launch->rows, launch->launch);
+    double gap = fit->gap_ns[launch->launch > 0];
+    double took = 0, should = 0, left = launch->rows;
+    for (size_t b = 0; b < frame->band_count && left > 0; b++) {
+        const struct lab_replay_band *band = &replay->session->bands[frame->first_band + b];
+        if (band->device != launch->device)
+            continue;
+        double cost = lab_replay_cost(fit, band->rows, band->launch);
+        if (band->launch == launch->launch)
+            gap = band->gap_ns;
+        if (launch->launch > 0 && band->launch == launch->launch)
+            return own * clip(lab_replay_alone(fit, band) / cost) + gap;
+        double part = fmin(1, left / band->rows);
+        took += part * lab_replay_alone(fit, band);
+        should += part * cost;
+        left -= band->rows;
+    }
+    if (launch->launch > 0)
+        return own * whole + gap;
+    double rest = left > 0 ? left * fit->ns_per_row : 0;
+    return own * clip((took + rest * whole) / (should + rest)) + gap;
+}
+
+static double launch_ns(void *ctx, const struct lab_launch *launch)
+{
+    const struct lab_replay *replay = ctx;
+    const struct lab_replay_fit *fit = &replay->fits[launch->device];
+    if (launch->launch == LAB_LAUNCH_WARMUP && replay->session->solo_ns[launch->device] > 0)
+        return replay->session->solo_ns[launch->device];
+    if (launch->launch == LAB_LAUNCH_WARMUP)
+        return lab_replay_cost(fit, launch->rows, 0) + fit->gap_ns[0];
+    double factor = replay->factors[launch->frame * replay->world.device_count + launch->device];
+    if (replay->profiled[launch->frame] >> launch->device & 1 && !launch->shadow)
+        return profiled_ns(replay, launch, factor);
+    return lab_replay_cost(fit, launch->rows, launch->launch) * factor + fit->gap_ns[launch->launch > 0];
+}
+
+static double slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t active)
+{
+    (void)frame;
+    const struct lab_replay *replay = ctx;
+    return active & ~(1u << device) ? replay->fits[device].slowdown : 1;
+}
+
+static double kernel_part(void *ctx, const struct lab_launch *launch)
+{
+    const struct lab_replay_fit *fit = &((const struct lab_replay *)ctx)->fits[launch->device];
+    if (!fit->kernel_of_rows)
+        return fit->kernel_part;
+    double part = fit->kernel_part * fit->ns_per_row * launch->rows /
+                  lab_replay_cost(fit, launch->rows, launch->launch);
+    return part < 1 ? part : 1;
+}
+
+static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double wall_ns)
+{
+    (void)ctx;
+    (void)frame;
+    (void)busy_ns;
+    (void)wall_ns;
+    return -1;
+}
+
+/* --- Factors ------------------------------------------------------------------------------------------------------ */
+
+/* What the device took in its bands of the frame over what they should take; NaN if it had none. One that was given up
+ * would have taken longer than it did: it counts if even so it was slow. */
+static double recorded_factor(const struct lab_replay *replay, const struct lab_replay_frame *frame, uint32_t device,
+                              bool *profiled)
+{
+    double took = 0, should = 0, late = 0;
+    *profiled = true;
+    for (size_t b = 0; b < frame->band_count; b++) {
+        const struct lab_replay_band *band = &replay->session->bands[frame->first_band + b];
+        if (band->device != device || band->wall_ns <= 0)
+            continue;
+        double band_took = lab_replay_alone(&replay->fits[device], band);
+        double band_should = lab_replay_cost(&replay->fits[device], band->rows, band->launch);
+        if (band->good) {
+            took += band_took;
+            should += band_should;
+        } else {
+            late = fmax(late, band_took / band_should);
+            *profiled = false;
+        }
+    }
+    double factor = should > 0 ? took / should : NAN;
+    if (late > 1 && !(factor > late))
+        factor = late;
+    *profiled = *profiled && should > 0;
+    return clip(factor);
+}
+
+/* The device's median factor in the solo sessions of a phase; NaN if there are none. */
+static double solo_factor(const struct lab_replay *replay, uint32_t phase, uint32_t device, double *scratch)
+{
+    size_t count = 0;
+    for (size_t s = 0; s < replay->data->session_count; s++) {
+        const struct lab_replay_session *session = &replay->data->sessions[s];
+        if (session->kind != LAB_REPLAY_SOLO)
+            continue;
+        for (size_t f = 0; f < session->frame_count && count < replay->world.frames; f++) {
+            const struct lab_replay_frame *frame = &session->frames[f];
+            if (frame->phase != phase || frame->band_count != 1)
+                continue;
+            const struct lab_replay_band *band = &session->bands[frame->first_band];
+            if (band->device == device && band->good)
+                scratch[count++] = lab_replay_alone(&replay->fits[device], band) /
+                                   lab_replay_cost(&replay->fits[device], band->rows, 0);
+        }
+    }
+    return count ? clip(lab_replay_median(scratch, count)) : NAN;
+}
+
+/* The index of the frame in the session, from `from` on, or of the next one. */
+static size_t find_frame(const struct lab_replay_session *session, uint64_t frame, size_t from)
+{
+    while (from < session->frame_count && session->frames[from].frame < frame)
+        from++;
+    return from;
+}
+
+/* Straight lines over the frames first .. end - 1 where the device has no factor. False if it has none in all of
+ * them. */
+static bool bridge(const struct lab_replay *replay, uint32_t device, uint64_t first, uint64_t end)
+{
+    const uint32_t stride = replay->world.device_count;
+    double *factors = replay->factors + device;
+    uint64_t before = UINT64_MAX;
+    for (uint64_t f = first; f < end; f++) {
+        if (isnan(factors[f * stride]))
+            continue;
+        for (uint64_t g = before == UINT64_MAX ? first : before + 1; g < f; g++) {
+            double from = factors[(before == UINT64_MAX ? f : before) * stride], to = factors[f * stride];
+            double part = before == UINT64_MAX ? 1 : (double)(g - before) / (double)(f - before);
+            factors[g * stride] = from + (to - from) * part;
+        }
+        before = f;
+    }
+    if (before == UINT64_MAX)
+        return false;
+    for (uint64_t g = before + 1; g < end; g++)
+        factors[g * stride] = factors[before * stride];
+    return true;
+}
+
+static void fill_recorded(const struct lab_replay *replay, uint32_t device)
+{
+    const struct lab_replay_session *session = replay->session;
+    const uint32_t stride = replay->world.device_count;
+    for (uint64_t f = 0; f < replay->world.frames; f++)
+        replay->factors[f * stride + device] = NAN;
+    for (size_t i = 0; i < session->frame_count; i++) {
+        const struct lab_replay_frame *frame = &session->frames[i];
+        bool profiled = false;
+        replay->factors[frame->frame * stride + device] = recorded_factor(replay, frame, device, &profiled);
+        replay->profiled[frame->frame] |= (uint32_t)profiled << device;
+    }
+    for (size_t s = 0; s < session->shadow_count; s++) {
+        struct lab_replay_band shadow = session->shadows[s];
+        if (shadow.device != device || shadow.frame >= replay->world.frames || !shadow.good ||
+            !isnan(replay->factors[shadow.frame * stride + device]))
+            continue;
+        shadow.together = 1; /* it runs beside a frame of the others */
+        replay->factors[shadow.frame * stride + device] = clip(lab_replay_alone(&replay->fits[device], &shadow) /
+                                                               lab_replay_cost(&replay->fits[device], shadow.rows, 0));
+    }
+}
+
+/* Where a phase is silent of the device, its solo sessions speak; where they are silent too, the neighbour phases. */
+static void fill_gaps(const struct lab_replay *replay, uint32_t device, double *scratch)
+{
+    const struct lab_replay_session *session = replay->session;
+    const uint32_t stride = replay->world.device_count;
+    for (size_t i = 0; i < session->frame_count;) {
+        size_t from = i;
+        while (i < session->frame_count && session->frames[i].phase == session->frames[from].phase)
+            i++;
+        uint64_t first = from == 0 ? 0 : session->frames[from].frame;
+        uint64_t end = i == session->frame_count ? replay->world.frames : session->frames[i].frame;
+        if (bridge(replay, device, first, end))
+            continue;
+        double factor = solo_factor(replay, session->frames[from].phase, device, scratch);
+        for (uint64_t f = first; f < end && !isnan(factor); f++)
+            replay->factors[f * stride + device] = factor;
+    }
+    if (!bridge(replay, device, 0, replay->world.frames))
+        for (uint64_t f = 0; f < replay->world.frames; f++)
+            replay->factors[f * stride + device] = 1;
+}
+
+/* Medians over neighbours of the same phase. */
+static void fill_levels(const struct lab_replay *replay, uint32_t device)
+{
+    const struct lab_replay_session *session = replay->session;
+    const uint32_t stride = replay->world.device_count;
+    size_t here = 0;
+    for (uint64_t f = 0; f < replay->world.frames; f++) {
+        here = find_frame(session, f, here);
+        double near[2 * LEVEL_REACH + 1];
+        size_t count = 0;
+        uint32_t phase = here < session->frame_count ? session->frames[here].phase : 0;
+        for (int offset = -LEVEL_REACH; offset <= LEVEL_REACH; offset++) {
+            int64_t other = (int64_t)f + offset;
+            int64_t index = (int64_t)here + offset;
+            if (other < 0 || other >= (int64_t)replay->world.frames)
+                continue;
+            bool same = index < 0 || index >= (int64_t)session->frame_count || session->frames[index].phase == phase;
+            if (same || offset == 0)
+                near[count++] = replay->factors[(uint64_t)other * stride + device];
+        }
+        replay->levels[f * stride + device] = lab_replay_median(near, count);
+    }
+}
+
+static bool failed_in(const struct lab_replay_session *session, const struct lab_replay_frame *frame, uint32_t device,
+                      bool *ended)
+{
+    bool failed = false;
+    for (size_t b = 0; b < frame->band_count; b++) {
+        const struct lab_replay_band *band = &session->bands[frame->first_band + b];
+        failed = failed || (band->device == device && !band->good);
+        *ended = *ended || (band->device == device && band->good);
+    }
+    return failed;
+}
+
+/* Which devices answered, as the tape says: those that the policy was told are usable. One that is not any more did not
+ * answer in the frame before, if its band failed there. */
+static void fill_answering_told(const struct lab_replay *replay, uint32_t device)
+{
+    const struct lab_replay_session *session = replay->session;
+    uint64_t next = 0;
+    bool usable = true;
+    for (size_t c = 0; c <= session->change_count; c++) {
+        bool end = c == session->change_count;
+        if (!end && session->changes[c].device != device)
+            continue;
+        uint64_t frame = end ? replay->world.frames : session->changes[c].frame;
+        for (; next < frame && next < replay->world.frames; next++)
+            replay->answering[next] |= (uint32_t)usable << device;
+        if (!end)
+            usable = session->changes[c].usable;
+    }
+    for (size_t i = 0; i + 1 < session->frame_count; i++) {
+        const struct lab_replay_frame *frame = &session->frames[i];
+        bool ended = false, after = replay->answering[session->frames[i + 1].frame] >> device & 1;
+        if (!after && failed_in(session, frame, device, &ended))
+            replay->answering[frame->frame] &= ~(1u << device);
+    }
+}
+
+/* Without a tape: a device that failed answers again where it next ended a band or a shadow. One failed band between
+ * good ones was given up; the device went on. */
+static void fill_answering_seen(const struct lab_replay *replay, uint32_t device)
+{
+    const struct lab_replay_session *session = replay->session;
+    bool answers = true;
+    size_t shadow = 0;
+    uint64_t next = 0;
+    for (size_t i = 0; i < session->frame_count; i++) {
+        const struct lab_replay_frame *frame = &session->frames[i];
+        bool ended = false, failed = failed_in(session, frame, device, &ended);
+        for (; shadow < session->shadow_count && session->shadows[shadow].frame <= frame->frame; shadow++)
+            ended = ended || (session->shadows[shadow].device == device && session->shadows[shadow].good);
+        answers = ended || (answers && !failed);
+        for (; next <= frame->frame; next++)
+            replay->answering[next] |= (uint32_t)answers << device;
+    }
+    for (uint64_t f = 0; f + 1 < replay->world.frames; f++)
+        if (f == 0 || replay->answering[f - 1] >> device & 1)
+            replay->answering[f] |= replay->answering[f + 1] & 1u << device;
+}
+
+static void fill_rows(const struct lab_replay *replay)
+{
+    uint64_t next = 0;
+    for (size_t i = 0; i < replay->session->frame_count; i++) {
+        const struct lab_replay_frame *frame = &replay->session->frames[i];
+        replay->recorded[frame->frame] = frame;
+        for (; next <= frame->frame; next++)
+            replay->rows[next] = frame->rows ? frame->rows : replay->data->rows;
+    }
+}
+
+/* What a frame takes beyond its longest device; its median where that cannot be told: of frames that are missing, and
+ * where several are under way at once, when a period is not one frame's. */
+static void fill_overhead(const struct lab_replay *replay, double *scratch)
+{
+    const struct lab_replay_session *session = replay->session;
+    size_t count = 0;
+    for (size_t i = 0; i < session->frame_count; i++) {
+        const struct lab_replay_frame *frame = &session->frames[i];
+        double busy[COX_DEVICES_MAX] = {0}, longest = 0;
+        for (size_t b = 0; b < frame->band_count; b++) {
+            const struct lab_replay_band *band = &session->bands[frame->first_band + b];
+            busy[band->device] += band->gap_ns + band->wall_ns;
+            longest = fmax(longest, busy[band->device]);
+        }
+        if (!frame->good || longest <= 0)
+            continue;
+        replay->overhead_ns[frame->frame] = fmax(0, frame->period_ns - longest);
+        scratch[count++] = frame->period_ns - longest;
+    }
+    double median = count ? fmax(0, lab_replay_median(scratch, count)) : 0;
+    for (uint64_t f = 0; f < replay->world.frames; f++)
+        if (!replay->recorded[f] || replay->data->in_flight > 1)
+            replay->overhead_ns[f] = median;
+}
+
+/* --- Creation ----------------------------------------------------------------------------------------------------- */
+
+static bool allocate(struct lab_replay *replay, double **scratch)
+{
+    size_t frames = (size_t)replay->world.frames, all = frames * replay->world.device_count;
+    replay->rows = calloc(frames, sizeof *replay->rows);
+    replay->answering = calloc(frames, sizeof *replay->answering);
+    replay->profiled = calloc(frames, sizeof *replay->profiled);
+    replay->recorded = calloc(frames, sizeof *replay->recorded);
+    replay->overhead_ns = calloc(frames, sizeof *replay->overhead_ns);
+    replay->factors = malloc(all * sizeof *replay->factors);
+    replay->levels = malloc(all * sizeof *replay->levels);
+    *scratch = malloc((frames + 1) * sizeof **scratch);
+    return replay->rows && replay->answering && replay->profiled && replay->recorded && replay->overhead_ns &&
+           replay->factors && replay->levels && *scratch;
+}
+
+static void fill(struct lab_replay *replay, double *scratch)
+{
+    fill_rows(replay);
+    for (uint32_t d = 0; d < replay->world.device_count; d++) {
+        if (!replay->fits[d].bands)
+            replay->fits[d].ns_per_row = 1; /* it never answers; costs must be positive all the same */
+        else if (replay->session->change_count)
+            fill_answering_told(replay, d);
+        else
+            fill_answering_seen(replay, d);
+        fill_recorded(replay, d);
+        fill_gaps(replay, d, scratch);
+        fill_levels(replay, d);
+    }
+    fill_overhead(replay, scratch);
+}
+
+bool lab_replay_create(const struct lab_replay_data *data, const struct lab_replay_session *session,
+                       struct lab_replay **out, char *why, size_t why_bytes)
+{
+    *out = NULL;
+    if (session->frame_count == 0)
+        return lab_replay_refuse(why, why_bytes, "session %lld has no frame", (long long)session->session);
+    if (session->band_count == 0)
+        return lab_replay_refuse(why, why_bytes, "session %lld has no band", (long long)session->session);
+    struct lab_replay *replay = calloc(1, sizeof *replay);
+    double *scratch = NULL;
+    if (replay) {
+        bool profiled = true;
+        replay->data = data;
+        replay->session = session;
+        replay->world = (struct lab_world){.ctx = replay,
+                                           .device_count = data->device_count,
+                                           .frames = session->frames[session->frame_count - 1].frame + 1,
+                                           .begin_run = begin_run,
+                                           .begin_frame = begin_frame,
+                                           .launch_ns = launch_ns,
+                                           .expected_ns = expected_ns,
+                                           .slowdown = slowdown,
+                                           .end_frame = end_frame,
+                                           .hints = session->hints};
+        if (allocate(replay, &scratch) && lab_replay_fit(data, lab_replay_main_phase(session), replay->fits)) {
+            for (uint32_t d = 0; d < data->device_count; d++)
+                profiled = profiled && (!replay->fits[d].bands || replay->fits[d].kernel_part > 0);
+            replay->world.kernel_part = profiled ? kernel_part : NULL;
+            fill(replay, scratch);
+            *out = replay;
+        }
+    }
+    free(scratch);
+    if (*out)
+        return true;
+    lab_replay_destroy(&replay);
+    return lab_replay_refuse(why, why_bytes, "out of memory");
+}
+
+void lab_replay_destroy(struct lab_replay **replay)
+{
+    if (!*replay)
+        return;
+    free((*replay)->rows);
+    free((*replay)->answering);
+    free((*replay)->profiled);
+    free((*replay)->recorded);
+    free((*replay)->overhead_ns);
+    free((*replay)->factors);
+    free((*replay)->levels);
+    free(*replay);
+    *replay = NULL;
+}
+
+bool lab_replay_policy(const char *name, struct cox_policy *policy)
+{
+    static const char no_pool[] = ":no-pool";
+    char base[64];
+    snprintf(base, sizeof base, "%s", name);
+    size_t length = strlen(base);
+    bool without = length > strlen(no_pool) && strcmp(base + length - strlen(no_pool), no_pool) == 0;
+    if (without)
+        base[length - strlen(no_pool)] = '\0';
+    const struct cox_policy *found = *base ? cox_policy_find(base) : NULL;
+    if (!found)
+        return false;
+    *policy = *found;
+    policy->name = name;
+    if (without)
+        policy->next = NULL;
+    return true;
+}
+
+/* Whether rows on demand were off: only the session of a policy that can hand them out tells. */
+static bool without_pool(const struct lab_replay_data *data)
+{
+    for (size_t s = 0; s < data->session_count; s++) {
+        const struct lab_replay_session *session = &data->sessions[s];
+        struct cox_policy policy;
+        if (session->taped && session->no_pool && lab_replay_policy(session->policy, &policy) && policy.next)
+            return true;
+    }
+    return false;
+}
+
+void lab_replay_options(const struct lab_replay *replay, struct lab_sim_options *options)
+{
+    const struct lab_replay_session *session = replay->session;
+    *options = (struct lab_sim_options){.in_flight = replay->data->in_flight,
+                                        .min_band_rows = session->min_band_rows,
+                                        .no_pool = without_pool(replay->data),
+                                        .no_shadow = session->no_shadow,
+                                        .policy = session->options,
+                                        .profiles = session->profile_loaded ? session->profiles : NULL};
+    options->policy.objective = COX_OBJECTIVE_TIME; /* there is no meter in a replay */
+}

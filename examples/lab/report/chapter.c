@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chapter.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void words_or(struct html *out, const char *text, const char *instead)
+{
+    if (text && *text)
+        html_text(out, text);
+    else
+        html_raw(out, instead);
+}
+
+void words_whole(struct html *out, double value)
+{
+    if (isnan(value))
+        html_raw(out, "–");
+    else
+        html_format(out, "%.0f", value);
+}
+
+void chapter_policy_name(const struct chapter *chapter, uint32_t policy)
+{
+    words_or(chapter->out, chapter->run->policies[policy], "(unnamed)");
+}
+
+static void table_cell_begin(struct html *out, bool best)
+{
+    html_raw(out, best ? "<td class=\"best\">" : "<td>");
+}
+
+void table_cell_ms(struct html *out, double ns, bool best)
+{
+    table_cell_begin(out, best);
+    chart_ms(out, ns);
+    html_raw(out, "</td>");
+}
+
+void table_cell(struct html *out, enum table_form form, double value, bool best)
+{
+    static const char *const forms[] = {[CELL_COUNT] = "%.0f",
+                                        [CELL_RATIO] = "%.3f",
+                                        [CELL_PERCENT] = "%.1f %%",
+                                        [CELL_TENTHS] = "%.1f",
+                                        [CELL_JOULES] = "%.4g"};
+    char text[400] = "–";
+    if (isfinite(value))
+        snprintf(text, sizeof text, forms[form], form == CELL_PERCENT ? 100 * value : value);
+    table_cell_begin(out, best);
+    html_raw(out, text);
+    html_raw(out, "</td>");
+}
+
+void words_swatch(struct html *out, const char *kind, uint32_t colour)
+{
+    html_format(
+        out,
+        "<svg class=\"swatch\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"fill %s%u\" width=\"10\""
+        " height=\"10\" rx=\"2\"/></svg>",
+        kind, colour);
+}
+
+void table_begin(struct html *out, const char *class, const char *caption)
+{
+    html_format(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\"><table class=\"%s\"><caption><span>%s</span></caption>",
+        caption, class, caption);
+}
+
+void table_end(struct html *out)
+{
+    html_raw(out, "</tbody></table></div>\n");
+}
+
+bool run_is_simulated(const struct report_run *run)
+{
+    return run->source && !strcmp(run->source, "simulation");
+}
+
+bool chapter_is_oracle(const struct chapter *chapter, uint32_t policy)
+{
+    return !strcmp(chapter->run->policies[policy], "oracle");
+}

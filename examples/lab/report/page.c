@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "page.h"
+#include "chapter.h"
+#include "lab/texts.h"
+
+#include <coxswain/version.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void run_title(struct html *out, const struct report_run *run)
+{
+    words_or(out, run->kernel, "Session");
+    if (run->columns > 0 && run->rows > 0) {
+        html_raw(out, ", ");
+        if (run->columns > 1) {
+            words_whole(out, run->columns);
+            html_raw(out, " × ");
+            words_whole(out, run->rows);
+        } else {
+            words_whole(out, run->rows);
+            html_raw(out, " rows");
+        }
+    }
+    html_format(out, ", %u device%s", run->device_count, run->device_count == 1 ? "" : "s");
+}
+
+static void run_subtitle(struct html *out, const struct report_run *run)
+{
+    uint32_t policies = 0; /* without the oracle, which is none that one could use */
+    for (uint32_t i = 0; i < run->policy_count; i++)
+        policies += strcmp(run->policies[i], "oracle") != 0;
+    html_raw(out, "<p class=\"sub\">");
+    html_format(out, "<span class=\"badge\">%s</span> %u polic%s, ", run_is_simulated(run) ? "simulation" : "measured",
+                policies, policies == 1 ? "y" : "ies");
+    words_whole(out, run->frames);
+    html_raw(out, " frames each");
+    if (run->host && *run->host && !run_is_simulated(run)) {
+        html_raw(out, ", on ");
+        html_text(out, run->host);
+    }
+    if (run->started_at && *run->started_at) {
+        html_raw(out, ", ");
+        html_text(out, run->started_at);
+    }
+    html_raw(out, "</p>\n");
+}
+
+static void sort_policies(struct chapter *chapter)
+{
+    for (uint32_t i = 0; i < chapter->run->policy_count; i++) {
+        double mean = chapter->all[i].frames ? chapter->all[i].mean_ns : INFINITY;
+        uint32_t at = chapter->count++;
+        for (; at > 0; at--) {
+            const struct report_figures *before = &chapter->all[chapter->order[at - 1]];
+            if ((before->frames ? before->mean_ns : INFINITY) <= mean)
+                break;
+            chapter->order[at] = chapter->order[at - 1];
+        }
+        chapter->order[at] = i;
+    }
+}
+
+static bool run_chapter(struct html *out, const struct report_source *source, const struct report_run *run)
+{
+    struct chapter chapter = {.out = out, .source = source, .run = run};
+    chapter.all = calloc(run->policy_count + 1, sizeof *chapter.all);
+    chapter.phases = calloc(run->policy_count + 1, sizeof *chapter.phases);
+    bool good = chapter.all && chapter.phases;
+    for (uint32_t policy = 0; good && policy < run->policy_count; policy++) {
+        good = report_figures(run, policy, REPORT_ALL_PHASES, &chapter.all[policy]);
+        for (uint32_t phase = 0; good && phase < run->phase_count; phase++)
+            good = report_figures(run, policy, phase, &chapter.phases[policy][phase]);
+    }
+    if (!good)
+        goto done;
+    sort_policies(&chapter);
+    chapter.charts = (struct chart_policies){
+        .source = source,
+        .run = run,
+        .count = chapter.count,
+        .policies = chapter.order,
+        .all = chapter.all,
+        .phases = (const struct report_figures(*)[REPORT_PHASES_MAX])chapter.phases};
+    html_format(out, "<article id=\"run-%lld\"><header>", (long long)run->number);
+    if (source->run_count > 1)
+        html_format(out, "<p class=\"kicker\">Run %lld</p>", (long long)run->number);
+    html_raw(out, "<h2>");
+    run_title(out, run);
+    html_raw(out, "</h2>\n");
+    run_subtitle(out, run);
+    html_raw(out, "</header>\n");
+    if (run->frame_end < 1) {
+        html_raw(out, "<p class=\"lede\">No frame of a policy was recorded in this run.</p>\n");
+    } else {
+        chapter_results(&chapter);
+        html_raw(out, "<h2 class=\"part\">What each policy did, and why</h2>\n");
+        /* The oracle is no policy that one could use: it comes last. */
+        for (uint32_t i = 0; good && i < 2 * chapter.count; i++)
+            if (chapter_is_oracle(&chapter, chapter.order[i % chapter.count]) == (i >= chapter.count))
+                good = chapter_policy_part(&chapter, chapter.order[i % chapter.count]);
+    }
+    html_raw(out, "<h2 class=\"part\">The machine, and how it was measured</h2>\n");
+    chapter_machine(&chapter);
+    html_raw(out, "</article>\n");
+done:
+    free(chapter.all);
+    free(chapter.phases);
+    return good;
+}
+
+/* --- All runs ----------------------------------------------------------------------------------------------------- */
+
+enum { OVERVIEW_POLICIES = 12 };
+
+/* The policies of all runs but the oracle, in the order in which they first occur. Returns their number. */
+static size_t all_policies(const struct report_source *source, const char *names[OVERVIEW_POLICIES])
+{
+    size_t count = 0;
+    for (size_t r = 0; r < source->run_count; r++)
+        for (uint32_t p = 0; p < source->runs[r].policy_count; p++) {
+            const char *name = source->runs[r].policies[p];
+            size_t i = 0;
+            while (i < count && strcmp(names[i], name) != 0)
+                i++;
+            if (i == count && count < OVERVIEW_POLICIES && strcmp(name, "oracle") != 0)
+                names[count++] = name;
+        }
+    return count;
+}
+
+static bool overview_row(struct html *out, const struct report_run *run, const char *const *names, size_t count)
+{
+    double ratios[OVERVIEW_POLICIES], least = INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        struct report_figures figures = {.over_oracle = NAN};
+        for (uint32_t policy = 0; policy < run->policy_count; policy++)
+            if (!strcmp(run->policies[policy], names[i]) && !report_figures(run, policy, REPORT_ALL_PHASES, &figures))
+                return false;
+        ratios[i] = figures.over_oracle;
+        least = fmin(least, ratios[i]);
+    }
+    html_format(out, "<tr><th scope=\"row\"><a href=\"#run-%lld\">", (long long)run->number);
+    run_title(out, run);
+    html_raw(out, run->busy ? "</a> (machine busy)</th>" : "</a></th>");
+    for (size_t i = 0; i < count; i++)
+        table_cell(out, CELL_RATIO, ratios[i], ratios[i] <= least);
+    html_raw(out, "</tr>\n");
+    return true;
+}
+
+static bool overview(struct html *out, const struct report_source *source)
+{
+    const char *names[OVERVIEW_POLICIES];
+    size_t count = all_policies(source, names);
+    html_raw(out, "<nav aria-label=\"Runs\">");
+    table_begin(out, "overview", "Mean frame time over the oracle's, by run and policy; the best of each run is bold");
+    html_raw(out, "<thead><tr><th scope=\"col\">Run</th>");
+    for (size_t i = 0; i < count; i++) {
+        html_raw(out, "<th scope=\"col\">");
+        html_text_cut(out, names[i], 20);
+        html_raw(out, "</th>");
+    }
+    html_raw(out, "</tr></thead><tbody>\n");
+    bool good = true;
+    for (size_t i = 0; good && i < source->run_count; i++)
+        good = overview_row(out, &source->runs[i], names, count);
+    table_end(out);
+    html_raw(out, "</nav>");
+    return good;
+}
+
+static const char *style_sheet(void)
+{
+    for (const struct lab_text *text = lab_texts; text->name; text++)
+        if (!strcmp(text->name, "style.css"))
+            return text->text;
+    return "";
+}
+
+bool report_page(const struct report_source *source, const char *name, struct html *out)
+{
+    html_raw(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head><meta charset=\"utf-8\"/>"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>"
+        "<meta name=\"color-scheme\" content=\"light dark\"/>"
+        "<meta name=\"generator\" content=\"cox-lab ");
+    html_text(out, cox_version());
+    html_raw(out, "\"/><title>");
+    html_text(out, name);
+    html_raw(out, " · cox-lab report</title>\n<style>\n");
+    html_raw(out, style_sheet());
+    html_raw(
+        out,
+        "</style></head>\n<body><main>\n<header class=\"masthead\"><p class=\"kicker\">Coxswain lab report</p><h1>");
+    html_text(out, name);
+    html_raw(out, "</h1>");
+    bool good = source->run_count < 2 || overview(out, source);
+    html_raw(out, "</header>\n");
+    for (size_t i = 0; good && i < source->run_count; i++)
+        good = run_chapter(out, source, &source->runs[i]);
+    html_format(out,
+                "<footer><p>Made by cox-lab %s from the session database. The page loads nothing and runs nothing.</p>"
+                "</footer>\n</main></body></html>\n",
+                cox_version());
+    return good && !out->failed;
+}

@@ -1,0 +1,15 @@
+/* What the process of a GPU hog does: frames of its own, without a pause, on one device.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_EXAMPLES_LAB_DISTURB_GPU_H
+#define COX_EXAMPLES_LAB_DISTURB_GPU_H
+
+#include "disturb_child.h"
+
+#include <coxswain/runtime.h>
+
+extern const struct lab_child_job lab_gpu_hog_job;
+
+/* Into the child's memory, before it prepares itself: the device. */
+void lab_gpu_hog_choose(void *memory, const struct cox_device_info *gpu);
+
+#endif

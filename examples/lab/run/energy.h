@@ -1,0 +1,23 @@
+/* Energy from the processor's own counters, as the system gives them below /sys/class/powercap (RAPL of Intel and AMD):
+ * the packages' domains summed. A graphics card of its own is not in it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_EXAMPLES_LAB_ENERGY_H
+#define COX_EXAMPLES_LAB_ENERGY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct lab_energy;
+
+/* `root` NULL = "/sys/class/powercap". False with a sentence in `why` if there is no meter or it may not be read. */
+bool lab_energy_open(const char *root, struct lab_energy **out, char *why, size_t why_bytes);
+void lab_energy_close(struct lab_energy **energy);
+
+/* A cox_meter_fn whose `user` is the meter: joules since it was opened; negative = it cannot be read now. It must be
+ * asked more often than the counters wrap around, which takes minutes. Thread-safety: safe from any thread. */
+double lab_energy_joules(void *energy);
+
+/* "RAPL: package-0, package-1". */
+const char *lab_energy_name(const struct lab_energy *energy);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "measure.h"
+#include "common/figures.h"
+#include "lab/settle.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const double lab_run_bar_oracle = 1.03, lab_run_bar_single = 1.01;
+const uint32_t lab_run_bar_settled = 3;
+
+bool lab_run_reference_of(const struct lab_sweep *sweep, struct lab_run_reference *out)
+{
+    *out = (struct lab_run_reference){.device_count = sweep->device_count};
+    if (!lab_sweep_oracle(sweep, &out->oracle))
+        return false;
+    memcpy(out->oracle_rows, sweep->candidates[out->oracle.candidate].rows, sizeof out->oracle_rows);
+    for (uint32_t d = 0; d < sweep->device_count; d++) {
+        out->solo[d] = lab_spread_of(sweep->candidates[d].ns, sweep->candidates[d].count);
+        const struct lab_spread *best = &out->solo[out->best_solo];
+        if (out->solo[d].count && (!best->count || out->solo[d].p50_ns < best->p50_ns))
+            out->best_solo = d;
+    }
+    return true;
+}
+
+static bool counts(const struct lab_run_frame *frame)
+{
+    return !frame->failed && !frame->disturbed;
+}
+
+struct settling {
+    const struct lab_run_frame *frames;
+    double limit;
+};
+
+static double over_limit(const void *of, size_t index)
+{
+    const struct settling *settling = of;
+    const struct lab_run_frame *frame = &settling->frames[index];
+    return counts(frame) ? frame->ns / settling->limit : NAN;
+}
+
+uint32_t lab_run_settled(const struct lab_run_frame *frames, uint64_t first, uint64_t end,
+                         const struct lab_spread *oracle)
+{
+    struct settling settling = {frames, lab_settle_limit(oracle->p50_ns, oracle->p90_ns)};
+    size_t after = lab_settle(over_limit, &settling, (size_t)first, (size_t)end);
+    return after < LAB_RUN_NEVER ? (uint32_t)after : LAB_RUN_NEVER;
+}
+
+static double ratio(double value, double of)
+{
+    return of > 0 ? value / of : 0;
+}
+
+/* The least mean of a device alone; 0 = unknown. */
+static double best_mean(const struct lab_run_reference *reference)
+{
+    double best = 0;
+    for (uint32_t d = 0; d < reference->device_count; d++)
+        if (reference->solo[d].count && (best <= 0 || reference->solo[d].mean_ns < best))
+            best = reference->solo[d].mean_ns;
+    return best;
+}
+
+/* As the database's summary and the report have them: each quantile is the time of a frame. */
+static struct lab_spread spread_of(double *ns, size_t count)
+{
+    struct lab_spread spread = {.count = count,
+                                .p50_ns = figures_percentile(ns, count, 50),
+                                .p90_ns = figures_percentile(ns, count, 90),
+                                .p99_ns = figures_percentile(ns, count, 99)};
+    for (size_t i = 0; i < count; i++)
+        spread.mean_ns += ns[i] / (double)count;
+    return spread;
+}
+
+static void compare(const struct lab_run_reference *reference, struct lab_run_figures *out)
+{
+    const struct lab_spread *single = &reference->solo[reference->best_solo];
+    double rate = 0;
+    for (uint32_t d = 0; d < reference->device_count; d++)
+        rate += ratio(1, reference->solo[d].p50_ns);
+    out->over_oracle = ratio(out->spread.p50_ns, reference->oracle.spread.p50_ns);
+    out->over_single = ratio(out->spread.p50_ns, single->p50_ns);
+    out->mean_over_oracle = ratio(out->spread.mean_ns, reference->oracle.spread.mean_ns);
+    out->mean_over_single = ratio(out->spread.mean_ns, best_mean(reference));
+    out->efficiency = ratio(1, out->spread.p50_ns * rate);
+}
+
+bool lab_run_figures_of(const struct lab_run_frame *frames, uint64_t first, uint64_t end,
+                        const struct lab_run_reference *reference, struct lab_run_figures *out)
+{
+    *out = (struct lab_run_figures){.joules = -1, .settled = LAB_RUN_NEVER};
+    if (end <= first)
+        return true;
+    double *ns = malloc((size_t)(end - first) * sizeof *ns), joules = 0;
+    uint64_t metered = 0, changed = 0;
+    if (!ns)
+        return false;
+    for (uint64_t f = first; f < end; f++) {
+        const struct lab_run_frame *frame = &frames[f];
+        changed += f > 0 && frame->split != frame[-1].split;
+        out->failed += frame->failed;
+        out->disturbed += frame->disturbed && !frame->failed;
+        if (!counts(frame))
+            continue;
+        ns[out->frames++] = frame->ns;
+        if (frame->joules >= 0) {
+            joules += frame->joules;
+            metered++;
+        }
+    }
+    out->spread = spread_of(ns, (size_t)out->frames);
+    free(ns);
+    if (metered)
+        out->joules = joules / (double)metered;
+    out->changes = 100.0 * (double)changed / (double)(end - first);
+    if (out->frames)
+        compare(reference, out);
+    out->settled = lab_run_settled(frames, first, end, &reference->oracle.spread);
+    return true;
+}
+
+struct lab_run_verdict lab_run_judge(const struct lab_run_figures *figures, const struct lab_run_reference *references,
+                                     const struct lab_phase *phases, uint32_t phase_count)
+{
+    struct lab_run_verdict verdict = {.over_oracle = 0};
+    double time = 0, single = 0;
+    for (uint32_t p = 0; p < phase_count; p++) {
+        const struct lab_run_reference *reference = &references[p];
+        double frames = (double)(phases[p].end_frame - phases[p].first_frame);
+        time += frames * figures[p].spread.mean_ns;
+        single += frames * best_mean(reference);
+        if (figures[p].over_oracle > verdict.over_oracle)
+            verdict.over_oracle = figures[p].over_oracle;
+        if (p > 0 && figures[p].settled > verdict.settled)
+            verdict.settled = figures[p].settled;
+        if (figures[p].frames == 0)
+            verdict.over_oracle = 1e9; /* nothing is shown by no frame */
+    }
+    verdict.over_single = ratio(time, single);
+    verdict.met = verdict.over_oracle <= lab_run_bar_oracle && verdict.over_single <= lab_run_bar_single &&
+                  verdict.settled <= lab_run_bar_settled;
+    return verdict;
+}

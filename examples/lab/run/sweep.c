@@ -1,0 +1,257 @@
+/* The candidates and their samples, and the policy that runs them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "sweep.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Candidates --------------------------------------------------------------------------------------------------- */
+
+void lab_sweep_begin(struct lab_sweep *sweep, uint32_t device_count, uint32_t rows, uint32_t granule, uint32_t turn)
+{
+    *sweep = (struct lab_sweep){
+        .device_count = device_count, .rows = rows, .granule = granule, .turn = turn, .count = device_count};
+    for (uint32_t d = 0; d < device_count; d++)
+        sweep->candidates[d].rows[d] = rows;
+}
+
+void lab_sweep_end(struct lab_sweep *sweep)
+{
+    for (uint32_t c = 0; c < sweep->count; c++) {
+        free(sweep->candidates[c].ns);
+        free(sweep->candidates[c].rounds);
+    }
+    sweep->count = 0;
+}
+
+static uint32_t all_devices(const struct lab_sweep *sweep)
+{
+    return sweep->device_count >= 32 ? UINT32_MAX : (1u << sweep->device_count) - 1;
+}
+
+/* The last device with rows has the frame's end, and with it what is no whole granule. */
+static uint32_t last_of(const uint32_t *rows, uint32_t device_count)
+{
+    uint32_t last = 0;
+    for (uint32_t d = 0; d < device_count; d++)
+        if (rows[d])
+            last = d;
+    return last;
+}
+
+void lab_sweep_balance(const struct lab_sweep *sweep, const double *speed, uint32_t subset, uint32_t *rows)
+{
+    double sum = 0, before = 0;
+    uint32_t used = 0;
+    for (uint32_t d = 0; d < sweep->device_count; d++)
+        sum += subset >> d & 1 ? speed[d] : 0;
+    for (uint32_t d = 0; d < sweep->device_count; d++) {
+        rows[d] = 0;
+        if (!(subset >> d & 1))
+            continue;
+        before += speed[d];
+        double granules = sum > 0 ? floor(before / sum * sweep->rows / sweep->granule + 0.5) : 0;
+        uint32_t end = granules * sweep->granule >= sweep->rows ? sweep->rows : (uint32_t)granules * sweep->granule;
+        if (!(subset >> d >> 1)) /* the last one */
+            end = sweep->rows;
+        rows[d] = end > used ? end - used : 0;
+        used = end > used ? end : used;
+    }
+}
+
+static bool is_known(const struct lab_sweep *sweep, const uint32_t *rows)
+{
+    for (uint32_t c = 0; c < sweep->count; c++)
+        if (memcmp(sweep->candidates[c].rows, rows, sweep->device_count * sizeof *rows) == 0)
+            return true;
+    return false;
+}
+
+static void propose(struct lab_sweep *sweep, const uint32_t *rows)
+{
+    if (sweep->count == LAB_CANDIDATES_MAX || is_known(sweep, rows))
+        return;
+    struct lab_candidate *candidate = &sweep->candidates[sweep->count++];
+    *candidate = (struct lab_candidate){.count = 0};
+    memcpy(candidate->rows, rows, sweep->device_count * sizeof *rows);
+}
+
+/* Move a share of the frame's rows from one device to another, at least a granule, in whole granules. */
+static void propose_moved(struct lab_sweep *sweep, const uint32_t *base, uint32_t from, uint32_t to, double share)
+{
+    uint32_t rows[COX_DEVICES_MAX];
+    uint32_t granules = (uint32_t)(share * sweep->rows / sweep->granule + 0.5);
+    uint32_t moved = (granules ? granules : 1) * sweep->granule;
+    memcpy(rows, base, sweep->device_count * sizeof *rows);
+    if (rows[from] <= moved || (rows[from] - moved < sweep->granule && from != last_of(base, sweep->device_count)))
+        return;
+    rows[from] -= moved;
+    rows[to] += moved;
+    propose(sweep, rows);
+}
+
+/* Between every two devices with rows; of more than four only between neighbours. */
+static void propose_around(struct lab_sweep *sweep, const uint32_t *base, const double *shares, uint32_t share_count)
+{
+    uint32_t with[COX_DEVICES_MAX], count = 0;
+    for (uint32_t d = 0; d < sweep->device_count; d++)
+        if (base[d])
+            with[count++] = d;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < count; j++) {
+            bool neighbours = (i + 1) % count == j || (j + 1) % count == i;
+            if (i == j || (count > 4 && !neighbours))
+                continue;
+            for (uint32_t s = 0; s < share_count; s++)
+                propose_moved(sweep, base, with[i], with[j], shares[s]);
+        }
+}
+
+static void spread_subset(struct lab_sweep *sweep, const double *speed, uint32_t subset)
+{
+    static const double two[] = {0.007, 0.015, 0.025, 0.04, 0.06, 0.09, 0.13}, three[] = {0.015, 0.04, 0.09},
+                        more[] = {0.02, 0.06};
+    uint32_t base[COX_DEVICES_MAX], devices = sweep->device_count;
+    bool all = subset == all_devices(sweep);
+    lab_sweep_balance(sweep, speed, subset, base);
+    propose(sweep, base);
+    if (devices == 2)
+        propose_around(sweep, base, two, 7);
+    else if (devices == 3 && all)
+        propose_around(sweep, base, three, 3);
+    else if (devices == 3 || all)
+        propose_around(sweep, base, more, 2);
+}
+
+void lab_sweep_spread(struct lab_sweep *sweep, const double *speed)
+{
+    uint32_t devices = sweep->device_count;
+    if (devices < 2)
+        return;
+    spread_subset(sweep, speed, all_devices(sweep));
+    if (devices <= 4) {
+        for (uint32_t subset = 1; subset < all_devices(sweep); subset++)
+            if (subset & (subset - 1)) /* two or more */
+                spread_subset(sweep, speed, subset);
+        return;
+    }
+    uint32_t fastest = 0; /* the k fastest of many */
+    for (uint32_t k = 1; k < devices; k++) {
+        uint32_t next = UINT32_MAX;
+        for (uint32_t d = 0; d < devices; d++)
+            if (!(fastest >> d & 1) && (next == UINT32_MAX || speed[d] > speed[next]))
+                next = d;
+        fastest |= 1u << next;
+        if (k > 1)
+            spread_subset(sweep, speed, fastest);
+    }
+}
+
+void lab_sweep_propose(struct lab_sweep *sweep, const uint32_t *rows)
+{
+    double speed[COX_DEVICES_MAX];
+    uint32_t rounded[COX_DEVICES_MAX] = {0}, subset = 0;
+    for (uint32_t d = 0; d < sweep->device_count; d++) {
+        speed[d] = rows[d];
+        if (rows[d] >= sweep->granule)
+            subset |= 1u << d;
+    }
+    if (!(subset & (subset - 1)))
+        return; /* one device alone is there already */
+    lab_sweep_balance(sweep, speed, subset, rounded);
+    propose(sweep, rounded);
+}
+
+void lab_sweep_refine(struct lab_sweep *sweep)
+{
+    static const double steps[] = {0.02, 0.01, 0.005, 0.002}; /* of the frame's rows */
+    struct lab_spread spreads[LAB_CANDIDATES_MAX];
+    double step = steps[sweep->refined++ % 4];
+    uint32_t base[COX_DEVICES_MAX];
+    uint32_t best = lab_sweep_spreads(sweep, spreads) ? lab_sweep_best(spreads, sweep->count) : UINT32_MAX;
+    if (best == UINT32_MAX || best < sweep->device_count)
+        return;
+    memcpy(base, sweep->candidates[best].rows, sizeof base);
+    propose_around(sweep, base, &step, 1);
+}
+
+/* --- Samples ------------------------------------------------------------------------------------------------------ */
+
+bool lab_sweep_add(struct lab_sweep *sweep, uint32_t candidate, double ns)
+{
+    struct lab_candidate *c = &sweep->candidates[candidate];
+    if (c->count == c->room) {
+        size_t room = c->room ? 2 * c->room : 64;
+        double *more = realloc(c->ns, room * sizeof *more);
+        if (!more)
+            return false;
+        c->ns = more;
+        uint32_t *rounds = realloc(c->rounds, room * sizeof *rounds);
+        if (!rounds)
+            return false;
+        c->rounds = rounds;
+        c->room = room;
+    }
+    c->rounds[c->count] = sweep->round;
+    c->ns[c->count++] = ns;
+    return true;
+}
+
+void lab_sweep_mark(struct lab_sweep *sweep)
+{
+    bool any = false;
+    for (uint32_t c = 0; c < sweep->count; c++) {
+        any |= sweep->candidates[c].count > sweep->candidates[c].marked;
+        sweep->candidates[c].marked = sweep->candidates[c].count;
+    }
+    sweep->round += any;
+}
+
+void lab_sweep_undo(struct lab_sweep *sweep)
+{
+    for (uint32_t c = 0; c < sweep->count; c++)
+        sweep->candidates[c].count = sweep->candidates[c].marked;
+}
+
+/* --- On devices --------------------------------------------------------------------------------------------------- */
+
+static _Atomic uint32_t chosen_rows[COX_DEVICES_MAX];
+
+void lab_sweep_choose(const uint32_t *rows, uint32_t device_count)
+{
+    for (uint32_t d = 0; d < COX_DEVICES_MAX; d++)
+        atomic_store(&chosen_rows[d], d < device_count ? rows[d] : 0);
+}
+
+static size_t chosen_bytes(uint32_t device_count)
+{
+    (void)device_count;
+    return 1;
+}
+
+static cox_status chosen_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+{
+    (void)state;
+    (void)view;
+    (void)options;
+    return COX_OK;
+}
+
+static cox_status chosen_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
+{
+    (void)state;
+    uint32_t at = 0;
+    *out = (struct cox_split){.reason = COX_REASON_GIVEN};
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        uint32_t rows = atomic_load(&chosen_rows[d]);
+        if (rows)
+            out->bands[out->band_count++] = (struct cox_band){.device = d, .first_row = at, .rows = rows};
+        at += rows;
+    }
+    return COX_OK;
+}
+
+const struct cox_policy lab_sweep_policy = {
+    .name = "sweep", .state_bytes = chosen_bytes, .init = chosen_init, .split = chosen_split};

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "figures.h"
+#include "oracle.h"
+#include "lab/strict_fp.h"
+#include "common/figures.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double RECONVERGED_WITHIN = 1.05; /* of the optimum */
+static const double IN_USE_SHARE = 0.5;        /* of the rows that the oracle gives a device */
+
+const char *const lab_figure_keys[LAB_FIGURE_COUNT] = {
+#define KEY(name, key, heading) key,
+    LAB_FIGURE_MAP(KEY)
+#undef KEY
+};
+
+const char *const lab_figure_headings[LAB_FIGURE_COUNT] = {
+#define HEADING(name, key, heading) heading,
+    LAB_FIGURE_MAP(HEADING)
+#undef HEADING
+};
+
+/* All splits are tried: what is beyond this has no energy figure. */
+enum { ENERGY_GRANULES_MAX = 512, ENERGY_SEARCHES_MAX = 64 };
+
+enum { EVENTS_MAX = 2 * (LAB_CHANGES_MAX + LAB_CONTENTIONS_MAX) };
+
+/* Something that happened at a frame, and the sum over the seeds of what is counted of it. */
+struct event {
+    uint64_t frame, end; /* up to the next of its kind, or the end */
+    uint32_t device;
+    double sum;
+    uint32_t seeds;
+};
+
+struct sums {
+    double wall_ns, solo_ns, joules;
+    uint64_t moves, late, refused;
+    double worst;
+    double death;
+    uint64_t deaths;
+    uint32_t step_count, back_count;
+    struct event steps[EVENTS_MAX], backs[EVENTS_MAX];
+};
+
+static void find_events(const struct lab_scenario *scenario, struct sums *sums)
+{
+    for (uint64_t frame = 1; frame < scenario->frames; frame++) {
+        if (lab_scenario_is_step(scenario, frame) && sums->step_count < EVENTS_MAX) {
+            if (sums->step_count > 0)
+                sums->steps[sums->step_count - 1].end = frame;
+            sums->steps[sums->step_count++] = (struct event){.frame = frame, .end = scenario->frames};
+        }
+        for (uint32_t d = 0; d < scenario->device_count; d++)
+            if (lab_scenario_is_alive(scenario, d, frame) && !lab_scenario_is_alive(scenario, d, frame - 1) &&
+                sums->back_count < EVENTS_MAX)
+                sums->backs[sums->back_count++] = (struct event){.frame = frame, .end = scenario->frames, .device = d};
+    }
+}
+
+/* Frames from the step until the split's expected time is near the optimum and stays there. */
+static uint64_t frames_to_reconverge(const struct lab_sim_frame *frames, const struct event *step)
+{
+    uint64_t good = 0;
+    for (uint64_t f = step->frame; f < step->end; f++) {
+        bool near = frames[f].expected_ns <= RECONVERGED_WITHIN * frames[f].oracle_expected_ns;
+        good = near ? good + 1 : 0;
+        if (good == LAB_RECONVERGED_FRAMES || (near && f + 1 == step->end))
+            return f + 1 - good - step->frame;
+    }
+    return step->end - step->frame;
+}
+
+static void add_events(const struct lab_scenario *scenario, const struct lab_sim_frame *frames, struct sums *sums)
+{
+    for (uint32_t i = 0; i < sums->step_count; i++) {
+        uint64_t count = frames_to_reconverge(frames, &sums->steps[i]);
+        sums->steps[i].sum += (double)count;
+        sums->steps[i].seeds++;
+        sums->worst = fmax(sums->worst, (double)count);
+    }
+    for (uint32_t i = 0; i < sums->back_count; i++) {
+        struct event *back = &sums->backs[i];
+        uint64_t f = back->frame;
+        while (f < back->end && !(frames[f].rows[back->device] > 0 &&
+                                  frames[f].rows[back->device] >= IN_USE_SHARE * frames[f].oracle_rows[back->device]))
+            f++;
+        back->sum += (double)(f - back->frame);
+        back->seeds++;
+    }
+    for (uint64_t f = 1; f + 1 < scenario->frames; f++) {
+        for (uint32_t d = 0; d < scenario->device_count; d++) {
+            if (lab_scenario_is_alive(scenario, d, f) || !lab_scenario_is_alive(scenario, d, f - 1))
+                continue;
+            sums->death += frames[f + 1].wall_ns / frames[f + 1].oracle_ns;
+            sums->deaths++;
+        }
+    }
+}
+
+static void add_run(const struct lab_scenario *scenario, const struct lab_sim_frame *frames, double *walls,
+                    struct sums *sums)
+{
+    for (uint64_t f = 0; f < scenario->frames; f++) {
+        walls[f] = frames[f].wall_ns;
+        sums->wall_ns += frames[f].wall_ns;
+        sums->solo_ns += frames[f].solo_ns;
+        sums->moves += frames[f].moved;
+        sums->refused += frames[f].refused;
+        sums->joules += frames[f].joules;
+        sums->late += scenario->deadline_ns > 0 && frames[f].wall_ns > (double)scenario->deadline_ns;
+    }
+    add_events(scenario, frames, sums);
+}
+
+static double worst_mean(const struct event *events, uint32_t count)
+{
+    double worst = -1;
+    for (uint32_t i = 0; i < count; i++)
+        worst = fmax(worst, events[i].sum / events[i].seeds);
+    return worst;
+}
+
+/* Sorts `walls`. */
+static void finish(const struct lab_trial *trial, const struct sums *sums, const struct sums *oracle,
+                   double least_joules, double *walls, struct lab_figures *out)
+{
+    const struct lab_scenario *scenario = trial->scenario;
+    size_t count = (size_t)scenario->frames * trial->seeds;
+    out->mean_ns = sums->wall_ns / (double)count;
+    out->oracle_ns = oracle->wall_ns / (double)count;
+    out->joules = sums->joules < 0 ? -1 : sums->joules / (double)count;
+    out->refused = sums->refused;
+    out->reconverged_worst = sums->step_count > 0 ? sums->worst : -1;
+    for (int f = 0; f < LAB_FIGURE_COUNT; f++)
+        out->value[f] = -1;
+    out->value[LAB_FIGURE_MEAN] = out->mean_ns / out->oracle_ns;
+    out->value[LAB_FIGURE_P99] = figures_quantile(walls, count, 0.99) / out->oracle_ns;
+    out->value[LAB_FIGURE_P995] = figures_quantile(walls, count, 0.995) / out->oracle_ns;
+    out->value[LAB_FIGURE_SINGLE] = sums->wall_ns / oracle->solo_ns;
+    out->value[LAB_FIGURE_CHANGES] = 100.0 * (double)sums->moves / (double)count;
+    out->value[LAB_FIGURE_RECONVERGED] = worst_mean(sums->steps, sums->step_count);
+    if (sums->deaths > 0)
+        out->value[LAB_FIGURE_AFTER_DEATH] = sums->death / (double)sums->deaths;
+    out->value[LAB_FIGURE_BACK] = worst_mean(sums->backs, sums->back_count);
+    if (out->joules > 0 && least_joules > 0)
+        out->value[LAB_FIGURE_ENERGY] = out->joules / least_joules;
+    if (scenario->deadline_ns > 0)
+        out->value[LAB_FIGURE_LATE] = (double)sums->late / (double)count;
+}
+
+/* The oracle and hindsight know what no policy can. */
+static bool competes(const struct cox_policy *policy)
+{
+    return policy && policy != &lab_hindsight;
+}
+
+static void compare(const struct lab_trial *trial, struct lab_figures *out)
+{
+    for (uint32_t i = 0; i < trial->policy_count; i++) {
+        double best = HUGE_VAL;
+        for (uint32_t k = 0; k < trial->policy_count; k++)
+            if (k != i && competes(trial->policies[k]))
+                best = fmin(best, out[k].value[LAB_FIGURE_MEAN]);
+        if (best < HUGE_VAL && competes(trial->policies[i]))
+            out[i].value[LAB_FIGURE_BEATEN] = fmax(0, out[i].value[LAB_FIGURE_MEAN] / best - 1);
+    }
+}
+
+/* One policy, all seeds. */
+static cox_status run_policy(const struct lab_trial *trial, const struct lab_world *world,
+                             const struct lab_sim_options *options, const struct cox_policy *policy,
+                             struct lab_sim_frame *frames, double *walls, struct sums *sums, char *why)
+{
+    *sums = (struct sums){0};
+    find_events(trial->scenario, sums);
+    for (uint32_t s = 0; s < trial->seeds; s++) {
+        char said[LAB_WHY_MAX];
+        cox_status status = lab_simulate(world, policy, options, trial->first_seed + s, frames, said, sizeof said);
+        if (said[0] && !why[0])
+            memcpy(why, said, sizeof said);
+        if (status)
+            return status;
+        add_run(trial->scenario, frames, walls + s * trial->scenario->frames, sums);
+    }
+    return COX_OK;
+}
+
+/* Joules a frame of the split that takes least within the deadline; negative if energy is not the scenario's objective
+ * or the optimum is not known. */
+static double find_least_joules(const struct lab_trial *trial, const struct lab_world *world)
+{
+    const struct lab_scenario *scenario = trial->scenario;
+    double limit_ns = scenario->deadline_ns > 0 ? (double)scenario->deadline_ns : HUGE_VAL;
+    double sum = 0, least = -1;
+    uint64_t before = 0;
+    uint32_t searched = 0;
+    if (scenario->objective != COX_OBJECTIVE_ENERGY || world->device_count > LAB_ORACLE_PRICED_MAX)
+        return -1;
+    world->begin_run(world->ctx, trial->first_seed);
+    for (uint64_t f = 0; f < scenario->frames; f++) {
+        uint32_t rows, granule;
+        bool alive[COX_DEVICES_MAX];
+        world->begin_frame(world->ctx, f, &rows, &granule, alive);
+        uint64_t condition = world->condition(world->ctx, f);
+        if (condition == 0 || rows / granule > ENERGY_GRANULES_MAX)
+            return -1;
+        if (condition != before) {
+            least = lab_oracle_price(world, f, rows, granule, alive, limit_ns, lab_scenario_joules, scenario);
+            if (least < 0 || ++searched > ENERGY_SEARCHES_MAX)
+                return -1;
+        }
+        before = condition;
+        sum += least;
+    }
+    return sum / (double)scenario->frames;
+}
+
+cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out, uint32_t *failed)
+{
+    const struct lab_scenario *scenario = trial->scenario;
+    struct lab_sim_options options = *trial->options;
+    struct lab_world world;
+    size_t frame_count = (size_t)scenario->frames;
+    struct lab_scenario_world *ctx = lab_scenario_world_create(scenario, &world);
+    struct lab_sim_frame *frames = malloc(frame_count * sizeof *frames);
+    double *walls = malloc(frame_count * trial->seeds * sizeof *walls);
+    struct sums *sums = malloc(2 * sizeof *sums);
+    struct sums *oracle = sums ? sums + 1 : NULL;
+    cox_status status = COX_E_NOMEM;
+    *failed = trial->policy_count;
+    options.policy.objective = scenario->objective;
+    options.policy.deadline_ns = scenario->deadline_ns;
+    options.oracles = calloc(frame_count, sizeof *options.oracles);
+    char why[LAB_WHY_MAX] = "";
+    if (ctx && frames && walls && sums && options.oracles)
+        status = run_policy(trial, &world, &options, NULL, frames, walls, oracle, why);
+    double least_joules = status == COX_OK ? find_least_joules(trial, &world) : -1;
+    for (uint32_t i = 0; i < trial->policy_count && status == COX_OK; i++) {
+        out[i] = (struct lab_figures){.refused = 0};
+        status = run_policy(trial, &world, &options, trial->policies[i], frames, walls, sums, out[i].why);
+        if (status)
+            *failed = i;
+        else
+            finish(trial, sums, oracle, least_joules, walls, &out[i]);
+    }
+    if (status == COX_OK)
+        compare(trial, out);
+    free(options.oracles);
+    free(sums);
+    free(walls);
+    free(frames);
+    lab_scenario_world_destroy(&ctx);
+    return status;
+}

@@ -1,0 +1,382 @@
+/* What a simulated policy is told is what a runtime would have reported: frames and bands are put together from it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "record.h"
+
+#include "common/figures.h"
+#include "lab/store/tape.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PENDING = 32, BANDS_MAX = 2 * COX_BANDS_MAX };
+
+/* A frame that is under way. */
+struct pending {
+    bool open;
+    uint64_t frame;
+    struct cox_split split;
+    uint32_t grant_count;
+    struct {
+        uint32_t device, first_row, rows;
+        uint64_t at_ns, predicted_ns;
+    } grants[COX_BANDS_MAX];
+    uint32_t band_count;
+    struct cox_band_report *bands; /* BANDS_MAX; times since the frame's start */
+};
+
+struct recorder {
+    struct lab_session *session;
+    struct lab_store *store;
+    bool no_tape;
+    uint64_t end_ns; /* of the frame before */
+    struct pending pending[PENDING];
+};
+
+/* NULL for a frame that is over: a band that was waited for no more. */
+static struct pending *pending_of(struct recorder *recorder, uint64_t frame)
+{
+    struct pending *pending = &recorder->pending[frame % PENDING];
+    return pending->open && pending->frame == frame ? pending : NULL;
+}
+
+static void on_next(struct pending *pending, const struct lab_call *call)
+{
+    const struct cox_offer *offer = call->offer;
+    uint32_t rows = call->grant->rows;
+    if (offer->last && rows == 0)
+        rows = offer->rows;
+    if (!pending || rows == 0 || pending->grant_count == COX_BANDS_MAX)
+        return;
+    pending->grants[pending->grant_count].device = offer->device;
+    pending->grants[pending->grant_count].first_row = offer->first_row;
+    pending->grants[pending->grant_count].rows = rows;
+    pending->grants[pending->grant_count].at_ns = offer->elapsed_ns;
+    pending->grants[pending->grant_count].predicted_ns = call->grant->predicted_ns;
+    pending->grant_count++;
+}
+
+static void on_shadow(struct recorder *recorder, const struct cox_measurement *measurement)
+{
+    struct cox_band_report band = {.device = measurement->device,
+                                   .first_row = measurement->first_row,
+                                   .rows = measurement->rows,
+                                   .end_ns = measurement->wall_ns,
+                                   .wall_ns = measurement->wall_ns,
+                                   .kernel_ns = measurement->kernel_ns};
+    lab_session_frame(recorder->session, &(struct cox_frame_report){.index = measurement->frame,
+                                                                    .shadow = true,
+                                                                    .end_ns = measurement->wall_ns,
+                                                                    .joules = -1,
+                                                                    .band_count = 1,
+                                                                    .bands = &band});
+}
+
+static void on_observe(struct recorder *recorder, const struct cox_measurement *measurement)
+{
+    if (measurement->flags & COX_MEASURED_SHADOW) {
+        on_shadow(recorder, measurement);
+        return;
+    }
+    struct pending *pending = pending_of(recorder, measurement->frame);
+    if (!pending || pending->band_count == BANDS_MAX)
+        return;
+    struct cox_band_report *band = &pending->bands[pending->band_count++];
+    *band = (struct cox_band_report){.device = measurement->device,
+                                     .first_row = measurement->first_row,
+                                     .rows = measurement->rows,
+                                     .status = measurement->flags & COX_MEASURED_UNFINISHED ? COX_E_DEVICE_LOST
+                                                                                            : COX_OK,
+                                     .wall_ns = measurement->wall_ns,
+                                     .queue_ns = measurement->queue_ns,
+                                     .kernel_ns = measurement->kernel_ns,
+                                     .predicted_ns = pending->split.device_ns[measurement->device]};
+    for (uint32_t g = 0; g < pending->grant_count; g++)
+        if (pending->grants[g].device == band->device && pending->grants[g].first_row == band->first_row) {
+            band->on_demand = true;
+            band->submit_ns = pending->grants[g].at_ns;
+            band->predicted_ns = pending->grants[g].predicted_ns;
+        }
+    band->end_ns = band->submit_ns + band->queue_ns + band->wall_ns;
+    for (uint32_t b = 0; b + 1 < pending->band_count; b++) {
+        const struct cox_band_report *other = &pending->bands[b];
+        bool apart = other->first_row + other->rows <= band->first_row ||
+                     band->first_row + band->rows <= other->first_row;
+        if (!apart)
+            band->attempt = other->attempt + 1;
+    }
+}
+
+static int by_row(const void *left, const void *right)
+{
+    const struct cox_band_report *a = left, *b = right;
+    if (a->first_row != b->first_row)
+        return a->first_row < b->first_row ? -1 : 1;
+    return (a->attempt > b->attempt) - (a->attempt < b->attempt);
+}
+
+static void on_frame(struct recorder *recorder, const struct cox_frame_measurement *whole)
+{
+    struct pending *pending = pending_of(recorder, whole->frame);
+    if (!pending)
+        return;
+    uint64_t end_ns = recorder->end_ns + whole->period_ns;
+    uint64_t start_ns = end_ns > whole->wall_ns ? end_ns - whole->wall_ns : 0;
+    for (uint32_t b = 0; b < pending->band_count; b++) {
+        pending->bands[b].submit_ns += start_ns;
+        pending->bands[b].end_ns += start_ns;
+    }
+    qsort(pending->bands, pending->band_count, sizeof *pending->bands, by_row);
+    lab_session_frame(recorder->session, &(struct cox_frame_report){.index = whole->frame,
+                                                                    .start_ns = start_ns,
+                                                                    .end_ns = end_ns,
+                                                                    .reason = pending->split.reason,
+                                                                    .predicted_ns = pending->split.predicted_ns,
+                                                                    .alternative_ns = pending->split.alternative_ns,
+                                                                    .pool_rows = pending->split.pool_rows,
+                                                                    .joules = whole->joules,
+                                                                    .band_count = pending->band_count,
+                                                                    .bands = pending->bands});
+    recorder->end_ns = end_ns;
+    pending->open = false;
+    lab_store_write(recorder->store);
+}
+
+static void on_call(void *user, const struct lab_call *call)
+{
+    struct recorder *recorder = user;
+    if (!recorder->no_tape)
+        lab_session_call(recorder->session, call);
+    if (call->kind == LAB_CALL_SPLIT && call->status == COX_OK) {
+        struct pending *pending = &recorder->pending[call->view->frame % PENDING];
+        pending->open = true;
+        pending->frame = call->view->frame;
+        pending->grant_count = pending->band_count = 0;
+        pending->split = *call->split;
+    } else if (call->kind == LAB_CALL_NEXT) {
+        on_next(pending_of(recorder, call->view->frame), call);
+    } else if (call->kind == LAB_CALL_OBSERVE) {
+        on_observe(recorder, call->measurement);
+    } else if (call->kind == LAB_CALL_FRAME) {
+        on_frame(recorder, call->whole);
+    }
+}
+
+/* --- The run ------------------------------------------------------------------------------------------------------ */
+
+struct job {
+    struct lab_store *store;
+    const struct lab_world *world;
+    const struct lab_record *record;
+    const struct lab_record_phase *phases;
+    uint32_t phase_count;
+    struct recorder *recorder;
+    struct cox_band_report *bands; /* of its frames under way */
+    struct lab_sim_frame *frames;  /* of the world's number */
+    double *values;                /* the same number */
+    char *why;
+    size_t why_bytes;
+};
+
+static bool simulate(const struct job *job, const struct cox_policy *policy, const struct lab_sim_options *options,
+                     uint64_t seed)
+{
+    job->why[0] = '\0';
+    cox_status status = lab_simulate(job->world, policy, options, seed, job->frames, job->why, job->why_bytes);
+    if (status != COX_OK && !job->why[0])
+        snprintf(job->why, job->why_bytes, "policy %s: %s", policy ? policy->name : "oracle", cox_status_text(status));
+    return status == COX_OK;
+}
+
+static struct lab_sim_options options_of(const struct job *job)
+{
+    return job->record->options ? *job->record->options : (struct lab_sim_options){0};
+}
+
+/* One policy over the whole world, into a session. */
+static bool record_policy(const struct job *job, const struct cox_policy *policy, const struct lab_store_session *about,
+                          const struct lab_sim_options *options, uint64_t seed)
+{
+    struct recorder *recorder = job->recorder;
+    memset(recorder, 0, sizeof *recorder);
+    for (int p = 0; p < PENDING; p++)
+        recorder->pending[p].bands = &job->bands[(size_t)p * BANDS_MAX];
+    recorder->store = job->store;
+    recorder->no_tape = job->record->no_tape || about->kind != LAB_SESSION_POLICY;
+    recorder->session = lab_store_begin_session(job->store, about);
+    struct lab_tape tape;
+    lab_tape_begin(&tape, policy, on_call, recorder);
+    return simulate(job, &tape.policy, options, seed);
+}
+
+static uint64_t end_of(const struct job *job, uint32_t phase)
+{
+    uint64_t end = job->phases[phase].end_frame;
+    return end < job->world->frames ? end : job->world->frames;
+}
+
+/* Medians of the latest simulation's frames as references; `device` < 0: of the oracle; else of the frames that the
+ * device did alone. */
+static void record_references(const struct job *job, int32_t device)
+{
+    uint32_t device_count = job->world->device_count;
+    for (uint32_t p = 0; p < job->phase_count; p++) {
+        size_t count = 0;
+        double total_ns = 0;
+        double shares[COX_DEVICES_MAX] = {0}, sum = 0;
+        for (uint64_t f = job->phases[p].first_frame; f < end_of(job, p); f++) {
+            const struct lab_sim_frame *frame = &job->frames[f];
+            uint64_t rows = 0;
+            for (uint32_t d = 0; d < device_count; d++) {
+                rows += frame->rows[d];
+                shares[d] += frame->rows[d];
+            }
+            sum += (double)rows;
+            if (device >= 0 && frame->rows[device] != rows)
+                continue;
+            total_ns += frame->wall_ns;
+            job->values[count++] = frame->wall_ns;
+        }
+        for (uint32_t d = 0; d < device_count; d++)
+            shares[d] = sum > 0 ? shares[d] / sum : 0;
+        if (!count)
+            continue;
+        lab_store_reference(job->store, p, device, figures_quantile(job->values, count, 0.5), count,
+                            device < 0 ? shares : NULL, device < 0 ? device_count : 0);
+        lab_store_reference_mean(job->store, p, device, total_ns / (double)count);
+    }
+}
+
+static bool record_solo(const struct job *job, uint32_t device)
+{
+    const struct cox_policy *single = cox_policy_find("single");
+    struct lab_sim_options options = options_of(job);
+    options.in_flight = 1;
+    options.policy = (struct cox_policy_options){.device = device + 1};
+    struct lab_store_session about = {.kind = LAB_SESSION_SOLO, .policy = single->name, .device = device};
+    if (!record_policy(job, single, &about, &options, job->record->seed))
+        return false;
+    record_references(job, (int32_t)device);
+    return true;
+}
+
+static bool record_oracle(const struct job *job, uint32_t repeat)
+{
+    struct lab_sim_options options = options_of(job);
+    if (!simulate(job, NULL, &options, job->record->seed + repeat))
+        return false;
+    struct lab_session *session =
+        lab_store_begin_session(job->store, &(struct lab_store_session){
+                                                .kind = LAB_SESSION_POLICY, .policy = "oracle", .repeat = repeat});
+    double start_ns = 0;
+    for (uint64_t f = 0; f < job->world->frames; f++) {
+        const struct lab_sim_frame *frame = &job->frames[f];
+        struct cox_band_report *bands = job->bands;
+        uint32_t count = 0, first_row = 0;
+        for (uint32_t d = 0; d < job->world->device_count; d++) {
+            if (!frame->rows[d])
+                continue;
+            bands[count++] = (struct cox_band_report){.device = d,
+                                                      .first_row = first_row,
+                                                      .rows = frame->rows[d],
+                                                      .submit_ns = (uint64_t)start_ns,
+                                                      .end_ns = (uint64_t)start_ns};
+            first_row += frame->rows[d];
+        }
+        lab_session_frame(session, &(struct cox_frame_report){.index = f,
+                                                              .start_ns = (uint64_t)start_ns,
+                                                              .end_ns = (uint64_t)(start_ns + frame->wall_ns),
+                                                              .joules = frame->joules,
+                                                              .band_count = count,
+                                                              .bands = bands});
+        lab_store_write(job->store);
+        start_ns += frame->wall_ns;
+    }
+    if (repeat == 0)
+        record_references(job, LAB_REFERENCE_ORACLE);
+    return true;
+}
+
+/* What there is to say before the first session. */
+static void record_head(const struct job *job)
+{
+    const struct lab_record *record = job->record;
+    const struct lab_world *world = job->world;
+    struct lab_sim_options options = options_of(job);
+    bool alive[COX_DEVICES_MAX];
+    uint32_t rows = 0, granule = 0;
+    world->begin_run(world->ctx, record->seed);
+    world->begin_frame(world->ctx, 0, &rows, &granule, alive);
+    lab_store_begin_run(job->store, &(struct lab_store_run){.source = "simulation",
+                                                            .host = "simulation",
+                                                            .system = "simulation",
+                                                            .command = record->command,
+                                                            .kernel = record->scenario,
+                                                            .columns = 1,
+                                                            .rows = rows,
+                                                            .granule = granule,
+                                                            .in_flight = options.in_flight ? options.in_flight : 1,
+                                                            .frames = world->frames,
+                                                            .objective = options.policy.objective,
+                                                            .deadline_ns = options.policy.deadline_ns});
+    for (uint32_t d = 0; d < world->device_count; d++) {
+        struct cox_device_info info = {.platform = "simulation", .type = COX_DEVICE_OTHER, .mode = COX_MODE_SHARED};
+        if (record->device_names)
+            snprintf(info.name, sizeof info.name, "%s", record->device_names[d]);
+        else
+            snprintf(info.name, sizeof info.name, "device %u", (unsigned)d);
+        lab_store_device(job->store, d, &info);
+    }
+    for (uint32_t p = 0; p < job->phase_count; p++)
+        lab_store_phase(job->store, p, job->phases[p].first_frame, job->phases[p].end_frame, job->phases[p].text);
+}
+
+static bool record_all(const struct job *job)
+{
+    const struct lab_record *record = job->record;
+    struct lab_sim_options options = options_of(job);
+    record_head(job);
+    for (uint32_t d = 0; d < job->world->device_count; d++)
+        if (!record_solo(job, d))
+            return false;
+    for (uint32_t r = 0; r < (record->repeats ? record->repeats : 1); r++) {
+        for (uint32_t p = 0; p < record->policy_count; p++) {
+            struct lab_store_session about = {
+                .kind = LAB_SESSION_POLICY, .policy = record->policies[p]->name, .repeat = r};
+            if (!record_policy(job, record->policies[p], &about, &options, record->seed + r))
+                return false;
+        }
+        if (!record_oracle(job, r))
+            return false;
+    }
+    lab_store_finish_run(job->store);
+    return true;
+}
+
+bool lab_record_simulation(struct lab_store *store, const struct lab_world *world, const struct lab_record *record,
+                           char *why, size_t why_bytes)
+{
+    struct lab_record_phase whole = {0, world->frames, "whole scenario"};
+    struct job job = {
+        .store = store,
+        .world = world,
+        .record = record,
+        .phases = record->phases ? record->phases : &whole,
+        .phase_count = record->phases ? record->phase_count : 1,
+        .recorder = calloc(1, sizeof *job.recorder),
+        .bands = calloc((size_t)PENDING * BANDS_MAX, sizeof *job.bands),
+        .frames = calloc(world->frames + 1, sizeof *job.frames),
+        .values = calloc(world->frames + 1, sizeof *job.values),
+        .why = why,
+        .why_bytes = why_bytes,
+    };
+    bool good = false;
+    if (job.recorder && job.bands && job.frames && job.values)
+        good = record_all(&job);
+    else
+        snprintf(why, why_bytes, "out of memory");
+    free(job.recorder);
+    free(job.bands);
+    free(job.frames);
+    free(job.values);
+    return good;
+}

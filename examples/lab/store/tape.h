@@ -1,0 +1,56 @@
+/* A policy that does what another one does and tells of each call: what it was told, what it answered.
+ *
+ * Thread-safety: as for policies; lab_tape_policy and the creation of what uses the policy from one thread at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_EXAMPLES_LAB_TAPE_H
+#define COX_EXAMPLES_LAB_TAPE_H
+
+#include <coxswain/sched.h>
+
+enum lab_call_kind {
+    LAB_CALL_INIT,         /* view, options; status */
+    LAB_CALL_LOAD_PROFILE, /* view, profiles */
+    LAB_CALL_SPLIT,        /* view; status, split */
+    LAB_CALL_NEXT,         /* view, offer; grant */
+    LAB_CALL_OBSERVE,      /* measurement */
+    LAB_CALL_FRAME,        /* whole */
+};
+
+/* Told after the call. What does not belong to its kind is NULL; valid while it is told. */
+struct lab_call {
+    enum lab_call_kind kind;
+    cox_status status;
+    const struct cox_sched_view *view;
+    const struct cox_policy_options *options;
+    const struct cox_device_profile *profiles; /* view->device_count of them */
+    const struct cox_split *split;
+    const struct cox_offer *offer;
+    const struct cox_grant *grant;
+    const struct cox_measurement *measurement;
+    const struct cox_frame_measurement *whole;
+};
+
+typedef void lab_tape_fn(void *user, const struct lab_call *call);
+
+/* Keep it as long as the policy is in use. */
+struct lab_tape {
+    struct cox_policy policy; /* the one to use */
+    const struct cox_policy *inner;
+    lab_tape_fn *tell;
+    void *user;
+};
+
+/* Prepares `tape`. The policy's interface has no place for a pointer of the caller's: the tape is handed to the
+ * policy's state in a variable of this file, so each must be in use (its `init` called) before the next one is
+ * prepared. */
+void lab_tape_begin(struct lab_tape *tape, const struct cox_policy *inner, lab_tape_fn *tell, void *user);
+
+/* A split and a grant as text, all of it: equal texts are equal answers. "why=4 expects=51200 alternative=0 pool=0+0
+ * shadow=0:0+0 bands=0:0+536,1:536+544 done=51000,51100". `text` is always terminated; LAB_ANSWER_BYTES are always
+ * enough. */
+enum { LAB_ANSWER_BYTES = 8192 };
+void lab_tape_split_text(const struct cox_split *split, cox_status status, uint32_t device_count, char *text,
+                         size_t bytes);
+void lab_tape_grant_text(const struct cox_grant *grant, char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,24 @@
+/* The files of a job beside its input and output: statistics and trace; and that no two are the same.
+ * Thread-safety: from one thread at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TONEMAP_FILES_H
+#define TONEMAP_FILES_H
+
+#include "common/outfile.h"
+#include "common/report.h"
+#include "options.h"
+
+/* Whether the input and all outputs are different files; complains if not. */
+bool files_differ(const struct options *options);
+
+/* NULL = not asked for. */
+struct records {
+    struct outfile *stats, *trace;
+};
+
+bool records_open(struct records *records, const struct options *options);
+void records_write(const struct records *records, struct report *report, const struct report_about *about);
+bool records_finish(struct records *records, const struct options *options);
+void records_abandon(struct records *records);
+
+#endif

@@ -1,0 +1,117 @@
+/* A film on its way through the devices: one thread reads ahead, the caller's gives frames to the devices in order, one
+ * writes what came back. Each side has a few slots, made when they are first needed, so that memory depends on how many
+ * frames are under way and not on the film.
+ *
+ *     file ─ reader ─► input slots ─ film_run ─► devices ─► output slots ─ writer ─► file
+ *
+ * Frame n uses slot n modulo the slots of its side; since everything happens in order, a count for each step says all:
+ * read >= analysed >= submitted >= mapped >= written.
+ *
+ * Thread-safety: from one thread, which the functions named `take` and `show` are told of below.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TONEMAP_FILM_H
+#define TONEMAP_FILM_H
+
+#include "common/report.h"
+#include "common/video.h"
+
+#include <coxswain/coxswain.h>
+#include <pthread.h>
+
+enum { FILM_SLOTS_MAX = COX_IN_FLIGHT_MAX + 2 };
+
+/* One side's planes and slots. */
+struct film_side {
+    uint32_t plane_count;
+    size_t pitch_bytes[COX_VIDEO_PLANES_MAX];
+    size_t plane_bytes[COX_VIDEO_PLANES_MAX];
+    uint32_t slot_count;
+    uint32_t slots_made;
+    cox_buffer *slots[FILM_SLOTS_MAX][COX_VIDEO_PLANES_MAX];
+};
+
+/* What the next frame had to wait for. */
+enum film_wait { FILM_WAIT_INPUT = 0, FILM_WAIT_DEVICES, FILM_WAIT_OUTPUT, FILM_WAITS };
+
+/* How the curve follows the film; all zeros = it does not. */
+struct film_steering {
+    bool on;
+    bool lookahead; /* each frame's own histogram steers it */
+    struct cox_video_steer_options options;
+    double gain; /* on top of what steering finds */
+};
+
+/* Set by the caller before film_run; all other fields of struct film are zero then. */
+struct film_plan {
+    cox_runtime *runtime;
+    struct video_input *input;
+    uint64_t start, frames;       /* pass over so many, then take so many; 0 = all */
+    struct cox_video_shape shape; /* without pitches */
+    struct cox_video_settings settings;
+    struct film_steering steering;
+    struct cox_session_params session; /* policy, frames in flight, no_warmup, report; the rest is set here */
+    bool keep_scenes;                  /* one for each frame, for statistics */
+    bool discard;                      /* the frames are not written */
+
+    /* Before the first frame is given to the devices, on the caller's thread. Returns false to end the film. */
+    bool (*begin)(void *user);
+    /* A frame is done, on the writer's thread. Valid during the call. */
+    bool (*take)(void *user, const void *const planes[], const size_t pitch_bytes[], struct picture_error *error);
+    /* Now and then, on the caller's thread: so many frames are done. */
+    void (*show)(void *user, uint64_t mapped);
+    /* Whether the user had enough; asked often, on the caller's thread. */
+    bool (*enough)(void *user);
+    void *user;
+};
+
+struct film {
+    struct film_plan plan;
+    struct film_side in, out;
+    cox_session *mapping, *analysis;
+    cox_buffer *histograms[2];
+
+    struct cox_video_steer steer;
+    struct cox_video_settings settings; /* of the next frame */
+    bool rehearsing, rehearsed;         /* the first frame is, or was, mapped for its histogram alone */
+    struct report_scene *scenes;
+    uint64_t scene_count, scene_capacity;
+    float least_peak_nits, most_peak_nits; /* of the frames, where steering is on */
+
+    pthread_mutex_t lock; /* around what follows, down to the threads */
+    pthread_cond_t reader_wake, main_wake, writer_wake;
+    uint64_t read, analysing, analysed, submitted, mapped, written;
+    bool read_ended, write_ended; /* no more frames will come; the writer is gone */
+    bool stop_reading, stop_writing;
+    bool failed; /* there is a reason to stop, in the fields down to `write_error` */
+    cox_status status;
+    uint64_t failed_frame;
+    const char *failed_step; /* for `status`: what could not be done */
+    bool read_failed, write_failed;
+    struct picture_error read_error, write_error;
+
+    pthread_t reader, writer;
+    bool reader_runs, writer_runs;
+    uint64_t waited_ns[FILM_WAITS];
+    uint64_t began_ns, ended_ns; /* the first frame went to the devices; the last one was written */
+};
+
+/* Plan the slots; film_end gives everything back from here on. */
+void film_begin(struct film *film, const struct film_plan *plan);
+
+/* Bytes of all slots, once they are all made. */
+double film_bytes(const struct film *film);
+
+/* Start to read, and build the pipelines meanwhile. COX_OK or why not. */
+cox_status film_start(struct film *film);
+
+/* All frames, until the input ends, something fails, or the user has enough. What is under way is finished in any case.
+ * Then read `failed` and what follows it. */
+void film_run(struct film *film);
+
+/* Give everything back. */
+void film_end(struct film *film);
+
+/* The names of what a frame waits for: "input", "devices", "output". */
+const char *film_wait_name(enum film_wait wait);
+
+#endif

@@ -1,0 +1,707 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPEAT_MAX = 1000000 };
+
+const char options_usage[] =
+    "Usage: cox-tonemap INPUT -o OUTPUT [options]\n"
+    "\n"
+    "Tone-maps HDR video or an HDR picture to SDR, on all OpenCL devices of this machine together.\n"
+    "\n"
+    "  INPUT                   video: y4m, raw frames, and what libavformat reads where it is built in;\n"
+    "                          picture: OpenEXR, Radiance .hdr, PFM. Told by content; - is standard input\n"
+    "  -o, --output FILE       video: .y4m, .nv12, .p010, or .png for one frame; null: for nothing;\n"
+    "                          picture: .png. - is standard output\n"
+    "      --to KIND           y4m, nv12, p010, png or null, whatever the output's name is\n"
+    "\n"
+    "How the result looks:\n"
+    "      --operator NAME     hable (default), reinhard, mobius, bt2390, aces, linear, clip, exposure (pictures)\n"
+    "      --peak NITS|auto    the brightest light that keeps its gradation, in cd/m2; auto (default): from the\n"
+    "                          picture, or from scene to scene\n"
+    "      --exposure STOPS    brighten (> 0) or darken (< 0); added to what --peak auto finds\n"
+    "      --desat STRENGTH    how much colours brighter than white fade to white, 0 to 1 (default 0.75)\n"
+    "      --depth BITS        PNG: 8 or 16; y4m: 8 or 10 (default 8)\n"
+    "      --alpha             pictures: keep an alpha channel (default: transparent parts lie over black)\n"
+    "      --sdr-white NITS    video: the light that becomes SDR white (default 203)\n"
+    "      --dither WHICH      video: none (default) or ordered\n"
+    "\n"
+    "What the video is, where it does not say so itself:\n"
+    "      --transfer CURVE    pq (default), hlg or linear\n"
+    "      --primaries WHICH   bt2020 (default) or bt709\n"
+    "      --range WHICH       limited (default) or full\n"
+    "      --size WxH          the input is raw frames of this size\n"
+    "      --format NAME       their format: yuv420p10, p010, nv12, rgba16f, ...; default: by the name's ending\n"
+    "      --rate FPS          frames per second: 25, 23.976 or 24000/1001\n"
+    "\n"
+    "Which frames of the video:\n"
+    "      --start N           begin with frame N, counted from 0\n"
+    "      --frames N          end after N frames\n"
+    "      --frame N           only frame N, as a PNG\n"
+    "      --lookahead 0|1     with --peak auto: 1 looks at each frame before it is mapped (default 0)\n"
+    "\n"
+    "The devices and the split:\n"
+    "      --devices LIST      cpu, gpu, all, PLATFORM.DEVICE, part of a name; :NxC for N sub-devices of C compute\n"
+    "                          units; =shared, =mapped or =staged; comma-separated (default: every device)\n"
+    "      --policy NAME       how rows are shared out; --policy help lists the names\n"
+    "      --split A,B,...     fixed shares of the rows, one for each device, summing to 1\n"
+    "      --reserve WHICH     keep a core for feeding devices: auto (default), on, off or a CPU's number\n"
+    "      --in-flight N       frames under way at once, 1 to 16 (default 2)\n"
+    "      --no-cache          compile the kernels and measure the devices anew\n"
+    "      --verify SHARE      have that share of the bands done by two devices and compared, 0 to 1 (default 0)\n"
+    "\n"
+    "Measuring:\n"
+    "      --repeat N          do the picture N times (default 1)\n"
+    "      --stats FILE        write what each frame cost, as JSON\n"
+    "      --trace FILE        write a trace for Perfetto or chrome://tracing\n"
+    "      --verify            without a share: do the picture on each device alone too and compare every bit\n"
+    "      --hash              print a hash of the output's pixels\n"
+    "  -v, --verbose           say more;  -q, --quiet  say nothing but errors\n"
+    "  -h, --help              this text\n"
+    "      --version           versions\n";
+
+/* Values of getopt_long; bit `value - OPTION_FIRST` of options.given. */
+enum {
+    OPTION_FIRST = 256,
+    OPTION_TO = OPTION_FIRST,
+    OPTION_OPERATOR,
+    OPTION_EXPOSURE,
+    OPTION_PEAK,
+    OPTION_DESAT,
+    OPTION_DEPTH,
+    OPTION_ALPHA,
+    OPTION_SDR_WHITE,
+    OPTION_DITHER,
+    OPTION_TRANSFER,
+    OPTION_PRIMARIES,
+    OPTION_RANGE,
+    OPTION_SIZE,
+    OPTION_FORMAT,
+    OPTION_RATE,
+    OPTION_START,
+    OPTION_FRAMES,
+    OPTION_FRAME,
+    OPTION_LOOKAHEAD,
+    OPTION_DEVICES,
+    OPTION_POLICY,
+    OPTION_SPLIT,
+    OPTION_RESERVE,
+    OPTION_IN_FLIGHT,
+    OPTION_NO_CACHE,
+    OPTION_REPEAT,
+    OPTION_STATS,
+    OPTION_TRACE,
+    OPTION_VERIFY,
+    OPTION_HASH,
+    OPTION_VERSION,
+};
+#define GIVEN(option) (UINT64_C(1) << ((option)-OPTION_FIRST))
+
+static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
+                                             {"to", required_argument, NULL, OPTION_TO},
+                                             {"operator", required_argument, NULL, OPTION_OPERATOR},
+                                             {"exposure", required_argument, NULL, OPTION_EXPOSURE},
+                                             {"peak", required_argument, NULL, OPTION_PEAK},
+                                             {"desat", required_argument, NULL, OPTION_DESAT},
+                                             {"depth", required_argument, NULL, OPTION_DEPTH},
+                                             {"alpha", no_argument, NULL, OPTION_ALPHA},
+                                             {"sdr-white", required_argument, NULL, OPTION_SDR_WHITE},
+                                             {"dither", required_argument, NULL, OPTION_DITHER},
+                                             {"transfer", required_argument, NULL, OPTION_TRANSFER},
+                                             {"primaries", required_argument, NULL, OPTION_PRIMARIES},
+                                             {"range", required_argument, NULL, OPTION_RANGE},
+                                             {"size", required_argument, NULL, OPTION_SIZE},
+                                             {"format", required_argument, NULL, OPTION_FORMAT},
+                                             {"rate", required_argument, NULL, OPTION_RATE},
+                                             {"start", required_argument, NULL, OPTION_START},
+                                             {"frames", required_argument, NULL, OPTION_FRAMES},
+                                             {"frame", required_argument, NULL, OPTION_FRAME},
+                                             {"lookahead", required_argument, NULL, OPTION_LOOKAHEAD},
+                                             {"devices", required_argument, NULL, OPTION_DEVICES},
+                                             {"policy", required_argument, NULL, OPTION_POLICY},
+                                             {"split", required_argument, NULL, OPTION_SPLIT},
+                                             {"reserve", required_argument, NULL, OPTION_RESERVE},
+                                             {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
+                                             {"no-cache", no_argument, NULL, OPTION_NO_CACHE},
+                                             {"repeat", required_argument, NULL, OPTION_REPEAT},
+                                             {"stats", required_argument, NULL, OPTION_STATS},
+                                             {"trace", required_argument, NULL, OPTION_TRACE},
+                                             {"verify", optional_argument, NULL, OPTION_VERIFY},
+                                             {"hash", no_argument, NULL, OPTION_HASH},
+                                             {"verbose", no_argument, NULL, 'v'},
+                                             {"quiet", no_argument, NULL, 'q'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {"version", no_argument, NULL, OPTION_VERSION},
+                                             {NULL, 0, NULL, 0}};
+
+/* What means something for one kind of input only. */
+static const uint64_t picture_only = GIVEN(OPTION_ALPHA) | GIVEN(OPTION_REPEAT);
+static const uint64_t video_only = GIVEN(OPTION_TO) | GIVEN(OPTION_SDR_WHITE) | GIVEN(OPTION_DITHER) |
+                                   GIVEN(OPTION_TRANSFER) | GIVEN(OPTION_PRIMARIES) | GIVEN(OPTION_RANGE) |
+                                   GIVEN(OPTION_SIZE) | GIVEN(OPTION_FORMAT) | GIVEN(OPTION_RATE) |
+                                   GIVEN(OPTION_START) | GIVEN(OPTION_FRAMES) | GIVEN(OPTION_FRAME) |
+                                   GIVEN(OPTION_LOOKAHEAD);
+
+/* Sets the text; returns false. */
+__attribute__((format(printf, 2, 3))) static bool wrong(struct options_error *error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error->text, sizeof error->text, format, args);
+    va_end(args);
+    return false;
+}
+
+/* --- Values ------------------------------------------------------------------------------------------------------- */
+
+static bool parse_number(const char *text, double *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtod(text, &end);
+    return end != text && !*end && isfinite(*value);
+}
+
+static bool parse_count(const char *text, uint64_t least, uint64_t most, uint64_t *value)
+{
+    size_t digits = strspn(text, "0123456789");
+    if (!digits || text[digits] || digits > 18)
+        return false;
+    *value = strtoull(text, NULL, 10);
+    return *value >= least && *value <= most;
+}
+
+/* Place of `text` in a list that ends with NULL; -1 if it is not there. */
+static int parse_word(const char *text, const char *const *words)
+{
+    for (int i = 0; words[i]; i++)
+        if (!strcmp(text, words[i]))
+            return i;
+    return -1;
+}
+
+static void operator_names(char *text, size_t bytes)
+{
+    size_t used = 0;
+    for (int op = 0; op < COX_OPERATOR_COUNT && used < bytes; op++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", op ? ", " : "",
+                                 cox_operator_name((enum cox_operator)op));
+}
+
+void options_policy_names(char *text, size_t bytes)
+{
+    size_t used = 0;
+    const struct cox_policy *policy;
+    for (uint32_t i = 0; (policy = cox_policy_at(i)) && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", policy->name);
+}
+
+static bool parse_split(struct options *options, const char *text, struct options_error *error)
+{
+    double sum = 0;
+    const char *at = text;
+    options->policy_options = (struct cox_policy_options)COX_SIZED(struct cox_policy_options);
+    options->policy_options.ratios = options->ratios;
+    for (;;) {
+        char *end;
+        double ratio = strtod(at, &end);
+        if (end == at || (*end && *end != ',') || !isfinite(ratio) || ratio < 0 || ratio > 1)
+            return wrong(error, "--split %s: give shares between 0 and 1 separated by commas, such as 0.75,0.25", text);
+        if (options->policy_options.ratio_count == COX_DEVICES_MAX)
+            return wrong(error, "--split %s: more than %d shares", text, COX_DEVICES_MAX);
+        options->ratios[options->policy_options.ratio_count++] = ratio;
+        sum += ratio;
+        if (!*end)
+            break;
+        at = end + 1;
+    }
+    if (fabs(sum - 1.0) > 1e-6)
+        return wrong(error, "--split %s: the shares sum to %g, not to 1", text, sum);
+    return true;
+}
+
+static bool parse_reserve(struct options *options, const char *text, struct options_error *error)
+{
+    static const char *const words[] = {"auto", "off", "on", NULL};
+    static const enum cox_reserve reserves[] = {COX_RESERVE_AUTO, COX_RESERVE_OFF, COX_RESERVE_ON};
+    uint64_t cpu;
+    int which = parse_word(text, words);
+    if (which >= 0) {
+        options->reserve = reserves[which];
+    } else if (parse_count(text, 0, UINT32_MAX, &cpu)) {
+        options->reserve = COX_RESERVE_CORE;
+        options->reserve_cpu = (uint32_t)cpu;
+    } else {
+        return wrong(error, "--reserve %s: not auto, on, off or the number of a CPU", text);
+    }
+    return true;
+}
+
+static bool parse_size(struct options *options, const char *text, struct options_error *error)
+{
+    char width[8] = "", height[8] = "";
+    uint64_t w, h;
+    int end = 0;
+    if (sscanf(text, "%7[0-9]x%7[0-9]%n", width, height, &end) != 2 || text[end] ||
+        !parse_count(width, 1, VIDEO_SIDE_MAX, &w) || !parse_count(height, 1, VIDEO_SIDE_MAX, &h))
+        return wrong(error, "--size %s: not a size such as 3840x2160, with sides from 1 to %d", text, VIDEO_SIDE_MAX);
+    options->raw.width = (uint32_t)w;
+    options->raw.height = (uint32_t)h;
+    return true;
+}
+
+/* 25, 23.976 or 24000/1001. */
+static bool parse_rate(struct options *options, const char *text, struct options_error *error)
+{
+    char above[12] = "", below[12] = "";
+    uint64_t num, den;
+    double fps;
+    int end = 0;
+    if (sscanf(text, "%11[0-9]%*1[/:]%11[0-9]%n", above, below, &end) == 2 && !text[end]) {
+        if (parse_count(above, 1, INT32_MAX, &num) && parse_count(below, 1, INT32_MAX, &den)) {
+            options->rate = (struct video_rational){(uint32_t)num, (uint32_t)den};
+            return true;
+        }
+    } else if (parse_number(text, &fps) && fps >= 0.001 && fps <= 100000) {
+        bool whole = fps == floor(fps);
+        options->rate = (struct video_rational){(uint32_t)lround(whole ? fps : fps * 1000), whole ? 1 : 1000};
+        return true;
+    }
+    return wrong(error, "--rate %s: not a number of frames per second such as 25, 23.976 or 24000/1001", text);
+}
+
+/* --- Options by what they are about ------------------------------------------------------------------------------- */
+
+/* A luminance in cd/m2. */
+static bool parse_nits(const char *text, double *nits)
+{
+    return parse_number(text, nits) && *nits >= 1 && *nits <= 1e6;
+}
+
+/* How the result is to look. */
+static bool parse_look(struct options *options, int which, const char *text, struct options_error *error)
+{
+    static const char *const dithers[] = {"none", "ordered", NULL};
+    char names[256];
+    double number;
+    int word;
+    switch (which) {
+    case OPTION_OPERATOR:
+        if (cox_operator_find(text, &options->op) == COX_OK)
+            return true;
+        operator_names(names, sizeof names);
+        return wrong(error, "there is no operator '%s'; there are: %s", text, names);
+    case OPTION_EXPOSURE:
+        if (!parse_number(text, &options->exposure_stops) || fabs(options->exposure_stops) > 32)
+            return wrong(error, "--exposure %s: not a number of stops between -32 and 32", text);
+        return true;
+    case OPTION_PEAK:
+        options->peak_auto = !strcmp(text, "auto");
+        if (!options->peak_auto && !parse_nits(text, &options->peak_nits))
+            return wrong(error, "--peak %s: neither auto nor a luminance between 1 and 1000000 cd/m2", text);
+        return true;
+    case OPTION_SDR_WHITE:
+        if (!parse_nits(text, &options->sdr_white_nits) || options->sdr_white_nits > 10000)
+            return wrong(error, "--sdr-white %s: not a luminance between 1 and 10000 cd/m2", text);
+        return true;
+    case OPTION_DESAT:
+        if (!parse_number(text, &number) || number < 0 || number > 1)
+            return wrong(error, "--desat %s: not a strength between 0 and 1", text);
+        options->desaturate = number > 0 ? (float)number : -1.0f; /* the library's 0 means its default */
+        return true;
+    case OPTION_DITHER:
+        word = parse_word(text, dithers);
+        options->dither = word > 0 ? COX_DITHER_ORDERED : COX_DITHER_NONE;
+        return word >= 0 || wrong(error, "--dither %s: neither none nor ordered", text);
+    default:
+        if (strcmp(text, "8") && strcmp(text, "10") && strcmp(text, "16"))
+            return wrong(error, "--depth %s: neither 8 nor 16, nor 10 for y4m", text);
+        options->depth = (uint32_t)strtoul(text, NULL, 10);
+        return true;
+    }
+}
+
+/* What the input is. */
+static bool parse_stream(struct options *options, int which, const char *text, struct options_error *error)
+{
+    static const char *const transfers[] = {"pq", "hlg", "linear", NULL};
+    static const char *const primaries[] = {"bt2020", "bt709", NULL};
+    static const char *const ranges[] = {"limited", "full", NULL};
+    int word;
+    switch (which) {
+    case OPTION_TRANSFER:
+        word = parse_word(text, transfers);
+        options->has_transfer = true;
+        options->transfer = word > 0 ? (enum cox_transfer)word : COX_TRANSFER_PQ;
+        return word >= 0 || wrong(error, "--transfer %s: not pq, hlg or linear", text);
+    case OPTION_PRIMARIES:
+        word = parse_word(text, primaries);
+        options->has_primaries = true;
+        options->primaries = word > 0 ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
+        return word >= 0 || wrong(error, "--primaries %s: neither bt2020 nor bt709", text);
+    case OPTION_RANGE:
+        word = parse_word(text, ranges);
+        options->has_range = true;
+        options->range = word > 0 ? COX_RANGE_FULL : COX_RANGE_LIMITED;
+        return word >= 0 || wrong(error, "--range %s: neither limited nor full", text);
+    case OPTION_SIZE:
+        return parse_size(options, text, error);
+    case OPTION_RATE:
+        return parse_rate(options, text, error);
+    default:
+        if (!video_raw_find(text, &options->raw.pixel))
+            return wrong(error, "there is no format '%s'; there are: %s", text, video_raw_names);
+        return true;
+    }
+}
+
+/* Which frames of it. */
+static bool parse_frames(struct options *options, int which, const char *text, struct options_error *error)
+{
+    switch (which) {
+    case OPTION_START:
+        return parse_count(text, 0, VIDEO_FRAMES_MAX, &options->start) ||
+               wrong(error, "--start %s: not the number of a frame, 0 to %d", text, VIDEO_FRAMES_MAX);
+    case OPTION_FRAMES:
+        return parse_count(text, 1, VIDEO_FRAMES_MAX, &options->frames) ||
+               wrong(error, "--frames %s: not a number of frames, 1 to %d", text, VIDEO_FRAMES_MAX);
+    case OPTION_FRAME:
+        options->one_frame = true;
+        return parse_count(text, 0, VIDEO_FRAMES_MAX, &options->frame) ||
+               wrong(error, "--frame %s: not the number of a frame, 0 to %d", text, VIDEO_FRAMES_MAX);
+    default:
+        options->lookahead = !strcmp(text, "1");
+        return options->lookahead || !strcmp(text, "0") || wrong(error, "--lookahead %s: neither 0 nor 1", text);
+    }
+}
+
+/* With a share, of the bands; without one, of a picture as a whole. */
+static bool parse_verify(struct options *options, const char *text, struct options_error *error)
+{
+    if (!text) {
+        options->verify = true;
+        return true;
+    }
+    if (!parse_number(text, &options->verify_share) || options->verify_share < 0 || options->verify_share > 1)
+        return wrong(error, "--verify %s: not a share of the bands between 0 and 1", text);
+    return true;
+}
+
+/* The devices and the split. */
+static bool parse_work(struct options *options, int which, const char *text, struct options_error *error)
+{
+    char names[256];
+    uint64_t count;
+    switch (which) {
+    case OPTION_DEVICES:
+        options->devices = text;
+        return true;
+    case OPTION_POLICY:
+        options->policy = text;
+        options_policy_names(names, sizeof names);
+        return cox_policy_find(text) || wrong(error, "there is no policy '%s'; there are: %s", text, names);
+    case OPTION_SPLIT:
+        return parse_split(options, text, error);
+    case OPTION_RESERVE:
+        return parse_reserve(options, text, error);
+    case OPTION_IN_FLIGHT:
+        if (!parse_count(text, 1, COX_IN_FLIGHT_MAX, &count))
+            return wrong(error, "--in-flight %s: not a number of frames between 1 and %d", text, COX_IN_FLIGHT_MAX);
+        options->in_flight = (uint32_t)count;
+        return true;
+    default:
+        return parse_count(text, 1, REPEAT_MAX, &options->repeat) ||
+               wrong(error, "--repeat %s: not a number between 1 and %d", text, REPEAT_MAX);
+    }
+}
+
+/* Where things go, and what takes no value. */
+static bool parse_rest(struct options *options, int which, const char *text, struct options_error *error)
+{
+    static const char *const kinds[] = {"png", "y4m", "nv12", "p010", "null", NULL};
+    int word;
+    switch (which) {
+    case OPTION_TO:
+        word = parse_word(text, kinds);
+        options->to = word >= 0 ? (enum output_kind)(OUTPUT_PNG + word) : OUTPUT_NAME;
+        return word >= 0 || wrong(error, "--to %s: not y4m, nv12, p010, png or null", text);
+    case OPTION_STATS:
+        options->stats = text;
+        return true;
+    case OPTION_TRACE:
+        options->trace = text;
+        return true;
+    case OPTION_ALPHA:
+        options->alpha = PICTURE_ALPHA_STRAIGHT;
+        return true;
+    case OPTION_NO_CACHE:
+        options->no_cache = true;
+        return true;
+    default:
+        options->hash = true;
+        return true;
+    }
+}
+
+static bool parse_one(struct options *options, int which, const char *text, struct options_error *error)
+{
+    options->given |= GIVEN(which);
+    switch (which) {
+    case OPTION_OPERATOR:
+    case OPTION_EXPOSURE:
+    case OPTION_PEAK:
+    case OPTION_DESAT:
+    case OPTION_DEPTH:
+    case OPTION_SDR_WHITE:
+    case OPTION_DITHER:
+        return parse_look(options, which, text, error);
+    case OPTION_TRANSFER:
+    case OPTION_PRIMARIES:
+    case OPTION_RANGE:
+    case OPTION_SIZE:
+    case OPTION_FORMAT:
+    case OPTION_RATE:
+        return parse_stream(options, which, text, error);
+    case OPTION_START:
+    case OPTION_FRAMES:
+    case OPTION_FRAME:
+    case OPTION_LOOKAHEAD:
+        return parse_frames(options, which, text, error);
+    case OPTION_DEVICES:
+    case OPTION_POLICY:
+    case OPTION_SPLIT:
+    case OPTION_RESERVE:
+    case OPTION_IN_FLIGHT:
+    case OPTION_REPEAT:
+        return parse_work(options, which, text, error);
+    default:
+        return parse_rest(options, which, text, error);
+    }
+}
+
+/* --- What they say together --------------------------------------------------------------------------------------- */
+
+static const char *name_ending(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && dot != path && !strchr(dot, '/') ? dot + 1 : "";
+}
+
+/* Raw input: by --size and --format, or by the name's ending in the place of --format. */
+static bool check_raw(struct options *options, struct options_error *error)
+{
+    static const char *const endings[] = {"p010", "nv12", "yuv", "rgba16f", NULL};
+    static const char *const formats[] = {"p010", "nv12", "yuv420p10", "rgba16f"};
+    bool size = options->given & GIVEN(OPTION_SIZE), format = options->given & GIVEN(OPTION_FORMAT);
+    int ending = parse_word(name_ending(options->input), endings);
+    options->raw.given = size || format;
+    options->raw.rate = options->rate;
+    if (format && !size)
+        return wrong(error, "--format is about raw frames: give their size too, such as --size 3840x2160");
+    if (!format && ending >= 0) {
+        options->raw_by_name = !size;
+        return video_raw_find(formats[ending], &options->raw.pixel) ||
+               wrong(error, "there is no format '%s'", formats[ending]);
+    }
+    if (size && !format)
+        return wrong(error, "--size is about raw frames: give their format too, with --format; there are: %s",
+                     video_raw_names);
+    return true;
+}
+
+static bool check_options(struct options *options, struct options_error *error)
+{
+    if (!options->input)
+        return wrong(error, "no input: give a video or a picture (cox-tonemap --help tells more)");
+    if (!options->output)
+        return wrong(error, "no output: give one with -o (cox-tonemap --help tells more)");
+    if (options->policy_options.ratio_count && options->policy && strcmp(options->policy, "static"))
+        return wrong(error, "--split fixes the shares, which --policy %s would change", options->policy);
+    if (options->policy_options.ratio_count)
+        options->policy = "static";
+    unsigned standard = !strcmp(options->output, "-");
+    standard += options->stats && !strcmp(options->stats, "-");
+    standard += options->trace && !strcmp(options->trace, "-");
+    if (standard > 1)
+        return wrong(error, "only one of output, statistics and trace can go to standard output");
+    return check_raw(options, error);
+}
+
+static const char *option_name(uint64_t bit)
+{
+    for (const struct option *option = long_options; option->name; option++)
+        if (option->val >= OPTION_FIRST && GIVEN(option->val) == bit)
+            return option->name;
+    return "";
+}
+
+static bool suits_picture(struct options *options, struct options_error *error)
+{
+    if (options->depth == 10)
+        return wrong(error, "--depth 10: neither 8 nor 16, which a PNG may have");
+    if (!options->depth)
+        options->depth = 8;
+    return true;
+}
+
+/* A PNG is one frame; everything else is a stream of them. */
+static bool suits_frames(const struct options *options, struct options_error *error)
+{
+    if (options->to == OUTPUT_PNG) {
+        if (options->given & (GIVEN(OPTION_START) | GIVEN(OPTION_FRAMES)))
+            return wrong(error, "a PNG is one frame: say with --frame N which, in the place of --start and --frames");
+    } else if (options->one_frame) {
+        return wrong(error, "--frame writes one frame as a PNG: name the output .png, or give --start %u --frames 1",
+                     (unsigned)options->frame);
+    }
+    return true;
+}
+
+static bool suits_depth(struct options *options, struct options_error *error)
+{
+    static const struct {
+        const char *what;
+        uint32_t first, second; /* the first is the default */
+    } kinds[] = {[OUTPUT_PNG] = {"a PNG", 8, 16},
+                 [OUTPUT_Y4M] = {"y4m", 8, 10},
+                 [OUTPUT_NV12] = {"NV12", 8, 8},
+                 [OUTPUT_P010] = {"P010", 10, 10},
+                 [OUTPUT_NULL] = {"y4m", 8, 10}};
+    uint32_t first = kinds[options->to].first, second = kinds[options->to].second;
+    if (!options->depth)
+        options->depth = first;
+    if (options->depth == first || options->depth == second)
+        return true;
+    if (first == second)
+        return wrong(error, "--depth %u: %s has %u bits", options->depth, kinds[options->to].what, first);
+    return wrong(error, "--depth %u: %s has %u or %u bits", options->depth, kinds[options->to].what, first, second);
+}
+
+/* NAME = it does not tell. */
+static enum output_kind kind_by_name(const char *output)
+{
+    static const char *const endings[] = {"png", "y4m", "nv12", "p010", NULL};
+    int ending = parse_word(name_ending(output), endings);
+    if (ending >= 0)
+        return (enum output_kind)(OUTPUT_PNG + ending);
+    return !strcmp(output, "null:") ? OUTPUT_NULL : !strcmp(output, "-") ? OUTPUT_Y4M : OUTPUT_NAME;
+}
+
+bool options_want_video(const struct options *options)
+{
+    enum output_kind kind = kind_by_name(options->output);
+    return kind != OUTPUT_NAME && kind != OUTPUT_PNG && strcmp(options->output, "-") != 0;
+}
+
+static bool suits_video(struct options *options, struct options_error *error)
+{
+    if (options->to == OUTPUT_NAME)
+        options->to = kind_by_name(options->output);
+    if (options->to == OUTPUT_NAME)
+        return wrong(error,
+                     "%s: what is it to be? There are .y4m, .nv12, .p010, .png for one frame, and null:; --to "
+                     "says it whatever the name is",
+                     *options->output ? options->output : "''");
+    if (options->op == COX_OPERATOR_EXPOSURE)
+        return wrong(error, "the operator exposure is for pictures; linear and clip are its like for video");
+    if (!options->peak_auto && options->given & GIVEN(OPTION_LOOKAHEAD))
+        return wrong(error, "--lookahead is about --peak auto; --peak %g is fixed", options->peak_nits);
+    return suits_frames(options, error) && suits_depth(options, error);
+}
+
+bool options_suit(struct options *options, enum options_job job, struct options_error *error)
+{
+    uint64_t strange = options->given & (job == OPTIONS_VIDEO ? picture_only : video_only);
+    if (strange) {
+        const char *name = option_name(strange & -strange);
+        if (job == OPTIONS_PICTURE)
+            return wrong(error, "--%s is for video, and %s is none", name, options->input);
+        return wrong(error, "--%s is for pictures, and %s is video", name, options->input);
+    }
+    if (job == OPTIONS_VIDEO && options->verify)
+        return wrong(error,
+                     "--verify without a share is for pictures; --verify 0.1 has a tenth of the bands done by two "
+                     "devices, and --hash prints what can be compared with other --devices");
+    return job == OPTIONS_VIDEO ? suits_video(options, error) : suits_picture(options, error);
+}
+
+/* --- The command line --------------------------------------------------------------------------------------------- */
+
+/* The option that getopt stumbled over, as it was written. */
+static bool complain_option(bool lacks_value, char **argv, struct options_error *error)
+{
+    const char letter[3] = {'-', (char)optopt, 0};
+    bool is_letter = optopt && optopt < OPTION_FIRST && !strchr("vqh", optopt); /* these are right: --quiet=x */
+    const char *written = is_letter ? letter : argv[optind - 1];
+    if (lacks_value)
+        return wrong(error, "the option %s needs a value", written);
+    if (optopt && !is_letter)
+        return wrong(error, "the option %s takes no value", written);
+    return wrong(error, "there is no option %s (cox-tonemap --help lists them)", written);
+}
+
+static enum options_parsed parse_all(struct options *options, int argc, char **argv, struct options_error *error)
+{
+    double number;
+    for (;;) {
+        int which = getopt_long(argc, argv, ":o:vqh", long_options, NULL);
+        bool good = true;
+        switch (which) {
+        case -1:
+            if (optind < argc)
+                options->input = argv[optind++];
+            if (optind < argc)
+                good = wrong(error, "one picture or video at a time: what is '%s'?", argv[optind]);
+            return good && check_options(options, error) ? OPTIONS_RUN : OPTIONS_WRONG;
+        case 'o':
+            options->output = optarg;
+            break;
+        case 'v':
+            options->verbose = true;
+            break;
+        case 'q':
+            options->quiet = true;
+            break;
+        case 'h':
+            return OPTIONS_HELP;
+        case OPTION_VERSION:
+            return OPTIONS_VERSION;
+        case OPTION_VERIFY: /* its value is optional, and may be written apart like those of the others */
+            options->given |= GIVEN(OPTION_VERIFY);
+            if (!optarg && optind < argc && parse_number(argv[optind], &number))
+                optarg = argv[optind++];
+            good = parse_verify(options, optarg, error);
+            break;
+        case ':':
+        case '?':
+            good = complain_option(which == ':', argv, error);
+            break;
+        default:
+            if (which == OPTION_POLICY && optarg && !strcmp(optarg, "help"))
+                return OPTIONS_POLICIES;
+            good = parse_one(options, which, optarg, error);
+            break;
+        }
+        if (!good)
+            return OPTIONS_WRONG;
+    }
+}
+
+enum options_parsed options_parse(struct options *options, int argc, char **argv, struct options_error *error)
+{
+    *options = (struct options){.op = COX_OPERATOR_HABLE, .peak_auto = true, .in_flight = 2, .repeat = 1};
+    error->text[0] = 0;
+    opterr = 0;
+    optind = 0; /* from the beginning, also in the middle of what was read before */
+    enum options_parsed parsed = parse_all(options, argc, argv, error);
+    optind = 0;
+    return parsed;
+}

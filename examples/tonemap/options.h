@@ -1,0 +1,97 @@
+/* The command line of cox-tonemap, for pictures and for video.
+ *
+ * The parser only reads: it prints nothing, never exits and leaves nothing behind but `options`, which points into
+ * argv. It needs the library (names of operators and policies) and common/video.c (names of raw formats), no devices.
+ * Thread-safety: getopt has global state: one thread at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TONEMAP_OPTIONS_H
+#define TONEMAP_OPTIONS_H
+
+#include "common/picture.h"
+#include "common/video.h"
+
+#include <coxswain/coxswain.h>
+
+/* What the output is; NAME = to be told by its name. */
+enum output_kind { OUTPUT_NAME = 0, OUTPUT_PNG, OUTPUT_Y4M, OUTPUT_NV12, OUTPUT_P010, OUTPUT_NULL };
+
+struct options {
+    uint64_t given; /* which options were on the command line; see options_suit */
+    const char *input;
+    const char *output;
+    const char *stats;
+    const char *trace;
+
+    /* The look. */
+    double exposure_stops;
+    double peak_nits; /* unless peak_auto */
+    double sdr_white_nits;
+    float desaturate; /* as in the library's settings */
+    enum cox_operator op;
+    enum cox_dither dither;
+    enum output_kind to;
+    uint32_t depth; /* 8, 10 or 16 */
+    enum picture_alpha alpha;
+
+    /* What the stream is, where it does not say so itself; see has_... below. */
+    enum cox_transfer transfer;
+    enum cox_primaries primaries;
+    enum cox_range range;
+    struct video_rational rate; /* 0:0 = not given */
+    struct video_raw raw;       /* raw.given: the input is raw frames, whatever its bytes look like */
+
+    /* Which frames of it. */
+    uint64_t start;
+    uint64_t frames; /* 0 = all */
+    uint64_t frame;  /* the only one, if one_frame */
+
+    /* The devices and the split. */
+    const char *devices;
+    const char *policy;
+    struct cox_policy_options policy_options;
+    double ratios[COX_DEVICES_MAX]; /* policy_options points to them */
+    double verify_share;            /* of the bands that two devices do */
+    uint64_t repeat;
+    enum cox_reserve reserve;
+    uint32_t reserve_cpu;
+    uint32_t in_flight;
+
+    bool peak_auto;
+    bool has_transfer, has_primaries, has_range;
+    bool raw_by_name; /* the input's name ends as raw files' names do, but no size is given */
+    bool one_frame;
+    bool lookahead;
+    bool no_cache, hash, verbose, quiet;
+    bool verify; /* on each device alone, too */
+};
+
+/* One sentence without a full stop. */
+struct options_error {
+    char text[512];
+};
+
+enum options_parsed {
+    OPTIONS_WRONG = -1, /* *error says why */
+    OPTIONS_RUN = 0,
+    OPTIONS_HELP, /* the others: print what was asked for, and no more */
+    OPTIONS_VERSION,
+    OPTIONS_POLICIES,
+};
+
+/* Sets every field of `options`. May reorder argv, as getopt does. */
+enum options_parsed options_parse(struct options *options, int argc, char **argv, struct options_error *error);
+
+/* Whether every option that was given means something for this kind of input. What they say together is looked at,
+ * too. */
+enum options_job { OPTIONS_PICTURE, OPTIONS_VIDEO };
+bool options_suit(struct options *options, enum options_job job, struct options_error *error);
+
+/* Whether the output's name is one that video has and pictures have not. */
+bool options_want_video(const struct options *options);
+
+extern const char options_usage[];
+
+/* "ewma, static, …" */
+void options_policy_names(char *text, size_t bytes);
+
+#endif

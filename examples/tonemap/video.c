@@ -1,0 +1,464 @@
+/* Video: what is read, how it is to look, what is written; the frames' way between is in film.c.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "common/progress.h"
+#include "devices.h"
+#include "files.h"
+#include "film.h"
+#include "jobs.h"
+#include "words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+struct job {
+    const struct options *options;
+    struct devices devices;
+    struct records records;
+    struct video_input *input;
+    const struct video_format *format;
+    struct video_format target;
+    double known_peak_nits; /* from the stream's metadata; 0 = none */
+    const char *known_peak; /* which that is */
+    struct video_output *output;
+    struct picture_output *picture;
+    struct report *report;
+    struct film_plan plan;
+    struct film film;
+    struct cox_session_info info;
+    struct progress progress;
+    uint64_t started_ns;
+    uint64_t hash;
+    uint64_t lines_printed;
+    bool output_failed; /* and it was said */
+};
+
+/* --- Before any device works -------------------------------------------------------------------------------------- */
+
+static bool open_input(struct job *job)
+{
+    const struct options *options = job->options;
+    struct picture_error error;
+    if (options->raw_by_name && video_kind_of(options->input) == VIDEO_KIND_NONE) {
+        complain("%s: raw frames do not tell their size: give it, such as --size 3840x2160", options->input);
+        return false;
+    }
+    if (!video_input_open(&job->input, options->input, &options->raw, &error)) {
+        complain_about(options->input, &error);
+        return false;
+    }
+    job->format = video_input_format(job->input);
+    const uint64_t first = options->to == OUTPUT_PNG ? options->frame : options->start;
+    if (job->format->frames && first >= job->format->frames)
+        return complain("%s: there is no frame %" PRIu64 ", the last one is %" PRIu64, options->input, first,
+                        job->format->frames - 1);
+    return true;
+}
+
+/* The samples of the output. y4m keeps the input's chroma, raw formats have their own. */
+static struct cox_video_format target_pixel(const struct options *options, const struct cox_video_format *in)
+{
+    struct cox_video_format out = {.layout = COX_VIDEO_PLANAR,
+                                   .depth = options->depth,
+                                   .chroma_x_log2 = in->chroma_x_log2,
+                                   .chroma_y_log2 = in->chroma_y_log2,
+                                   .site = in->site,
+                                   .range = COX_RANGE_LIMITED};
+    if (options->to == OUTPUT_PNG)
+        return (struct cox_video_format){.layout = COX_VIDEO_RGBA, .depth = options->depth, .range = COX_RANGE_FULL};
+    if (in->layout == COX_VIDEO_RGBA || options->to == OUTPUT_NV12 || options->to == OUTPUT_P010) {
+        out.chroma_x_log2 = out.chroma_y_log2 = 1;
+        if (in->layout == COX_VIDEO_RGBA || !in->chroma_x_log2)
+            out.site = COX_SITE_LEFT;
+    }
+    if (options->to == OUTPUT_NV12 || options->to == OUTPUT_P010)
+        out.layout = COX_VIDEO_SEMI_PLANAR;
+    out.high_bits = options->to == OUTPUT_P010;
+    return out;
+}
+
+/* What the options say comes first, then what the stream says, then what most HDR video is. */
+static bool choose_shape(struct job *job)
+{
+    const struct options *options = job->options;
+    const struct video_format *format = job->format;
+    struct cox_video_shape *shape = &job->plan.shape;
+    const bool rgba = format->pixel.layout == COX_VIDEO_RGBA;
+    *shape = (struct cox_video_shape){.width = format->width,
+                                      .height = format->height,
+                                      .in = format->pixel,
+                                      .out = target_pixel(options, &format->pixel),
+                                      .transfer = rgba ? COX_TRANSFER_LINEAR : COX_TRANSFER_PQ,
+                                      .op = options->op,
+                                      .fade = options->desaturate >= 0,
+                                      .dither = options->dither};
+    if (format->other_transfer && !options->has_transfer)
+        return complain("%s: it is no HDR video (%s); --transfer pq or hlg takes it for one", options->input,
+                        format->text);
+    if (options->has_transfer || format->has_transfer)
+        shape->transfer = options->has_transfer ? options->transfer : format->transfer;
+    if (options->has_primaries || format->has_primaries)
+        shape->primaries = options->has_primaries ? options->primaries : format->primaries;
+    if (options->has_range && rgba)
+        return complain("--range is about Y'CbCr, and %s is RGBA", options->input);
+    if (options->has_range)
+        shape->in.range = options->range;
+    if (shape->transfer == COX_TRANSFER_LINEAR && !rgba)
+        return complain("--transfer linear is for RGBA, and %s is Y'CbCr", options->input);
+    job->target = (struct video_format){.width = format->width,
+                                        .height = format->height,
+                                        .pixel = shape->out,
+                                        .rate = options->rate.num ? options->rate : format->rate,
+                                        .aspect = format->aspect,
+                                        .interlacing = format->interlacing};
+    return true;
+}
+
+static void choose_light(struct job *job)
+{
+    const struct options *options = job->options;
+    const struct video_format *format = job->format;
+    struct film_plan *plan = &job->plan;
+    const double gain = exp2(options->exposure_stops);
+    if (format->mastering_peak_nits > 0) {
+        job->known_peak_nits = format->mastering_peak_nits;
+        job->known_peak = "the mastering display's";
+    } else if (format->max_cll_nits > 0) {
+        job->known_peak_nits = format->max_cll_nits;
+        job->known_peak = "that of the film's brightest pixel";
+    }
+    plan->settings = (struct cox_video_settings){.sdr_white_nits = (float)options->sdr_white_nits,
+                                                 .desaturate = options->desaturate};
+    if (options->peak_auto) {
+        plan->steering.on = true;
+        plan->steering.lookahead = options->lookahead || options->to == OUTPUT_PNG;
+        plan->steering.options.most_nits = (float)job->known_peak_nits;
+        plan->steering.gain = gain;
+    } else {
+        plan->settings.peak_nits = (float)options->peak_nits;
+        plan->settings.gain = (float)gain;
+    }
+}
+
+/* --- The output --------------------------------------------------------------------------------------------------- */
+
+/* A film_plan's begin: not before there is something to write, so that a bad input leaves the file of before. */
+static bool open_output(void *user)
+{
+    struct job *job = user;
+    const struct options *options = job->options;
+    static const enum video_output_kind kinds[] = {[OUTPUT_Y4M] = VIDEO_OUTPUT_Y4M,
+                                                   [OUTPUT_NV12] = VIDEO_OUTPUT_RAW,
+                                                   [OUTPUT_P010] = VIDEO_OUTPUT_RAW,
+                                                   [OUTPUT_NULL] = VIDEO_OUTPUT_NULL};
+    struct picture_error error;
+    bool good;
+    if (options->to == OUTPUT_PNG)
+        good = picture_output_open(&job->picture, options->output, job->target.width, job->target.height,
+                                   options->depth == 16 ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8, &error);
+    else
+        good = video_output_open(&job->output, options->output, kinds[options->to], &job->target, &error);
+    job->output_failed = !good;
+    return good || complain_about(options->output, &error);
+}
+
+/* Of the samples as raw frames would hold them, without the padding of rows. */
+static void hash_frame(struct job *job, const void *const memory[], const size_t pitch_bytes[])
+{
+    struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
+    uint32_t count = cox_video_planes(&job->target.pixel, job->target.width, job->target.height, planes);
+    for (uint32_t p = 0; p < count; p++)
+        for (uint32_t row = 0; row < planes[p].rows; row++)
+            job->hash = hash_bytes(job->hash, (const uint8_t *)memory[p] + row * pitch_bytes[p], planes[p].row_bytes);
+}
+
+/* A film_plan's take. */
+static bool write_frame(void *user, const void *const memory[], const size_t pitch_bytes[], struct picture_error *error)
+{
+    struct job *job = user;
+    if (job->options->hash)
+        hash_frame(job, memory, pitch_bytes);
+    if (job->picture)
+        return picture_output_write(job->picture, memory[0], pitch_bytes[0], error);
+    return video_output_write(job->output, memory, pitch_bytes, error);
+}
+
+/* A film ends with a whole frame whatever happened; a PNG is whole or not there. */
+static bool close_output(struct job *job, bool good)
+{
+    struct picture_error error;
+    const char *path = job->options->output;
+    bool finished = true;
+    if (job->picture && good)
+        finished = picture_output_finish(&job->picture, &error);
+    else
+        picture_output_abandon(&job->picture);
+    if (job->output)
+        finished = video_output_finish(&job->output, &error);
+    return finished || job->film.write_failed || complain_about(path, &error); /* else it has been said */
+}
+
+/* --- While it runs ------------------------------------------------------------------------------------------------ */
+
+/* A film_plan's show: every frame with --verbose, and the live line. */
+static void show(void *user, uint64_t mapped)
+{
+    struct job *job = user;
+    struct report_frame frame;
+    struct cox_band_report bands[COX_BANDS_MAX];
+    char bar[BAR_WIDTH + 3] = "";
+    uint64_t count = report_frame_count(job->report);
+    for (; job->options->verbose && job->lines_printed < count; job->lines_printed++) {
+        progress_clear(&job->progress);
+        if (report_frame(job->report, job->lines_printed, &frame, bands, COX_BANDS_MAX))
+            devices_print_frame(&frame, bands);
+    }
+    if (job->options->quiet || !job->progress.stream)
+        return;
+    if (count && report_frame(job->report, count - 1, &frame, bands, COX_BANDS_MAX))
+        report_bar(bands, frame.band_count, BAR_WIDTH, bar);
+    progress_update(&job->progress, mapped, bar, now_ns());
+}
+
+/* A film_plan's enough. */
+static bool enough(void *user)
+{
+    (void)user;
+    return interrupted();
+}
+
+/* --- Start -------------------------------------------------------------------------------------------------------- */
+
+static void print_input(const struct job *job)
+{
+    static const char *const transfers[] = {"PQ", "HLG", "linear light"};
+    const struct video_format *format = job->format;
+    const struct cox_video_shape *shape = &job->plan.shape;
+    char frames[48] = "", rate[48] = "";
+    if (format->frames)
+        snprintf(frames, sizeof frames, ", %" PRIu64 " frame%s", format->frames, format->frames == 1 ? "" : "s");
+    if (job->target.rate.num && job->target.rate.den)
+        snprintf(rate, sizeof rate, ", %.6g frames/s", (double)job->target.rate.num / job->target.rate.den);
+    say("video     %s: %u x %u, %s; %s, %s%s%s%s\n", job->options->input, format->width, format->height, format->text,
+        transfers[shape->transfer], shape->primaries == COX_PRIMARIES_BT2020 ? "BT.2020" : "BT.709",
+        shape->in.layout == COX_VIDEO_RGBA     ? ""
+        : shape->in.range == COX_RANGE_LIMITED ? ", limited range"
+                                               : ", full range",
+        rate, frames);
+}
+
+static void print_light(const struct job *job)
+{
+    const struct options *options = job->options;
+    const double white_nits = options->sdr_white_nits > 0 ? options->sdr_white_nits : 203.0;
+    char peak[128];
+    if (!options->peak_auto)
+        snprintf(peak, sizeof peak, "peak %g cd/m2", options->peak_nits);
+    else if (job->known_peak)
+        snprintf(peak, sizeof peak, "peak from the %s, at most %g cd/m2, %s",
+                 job->plan.steering.lookahead ? "frame" : "frame before", job->known_peak_nits, job->known_peak);
+    else
+        snprintf(peak, sizeof peak, "peak from the %s", job->plan.steering.lookahead ? "frame" : "frame before");
+    say("light     %s, SDR white %g cd/m2, %s", cox_operator_name(options->op), white_nits, peak);
+    if (options->exposure_stops != 0)
+        say(", %+g stops", options->exposure_stops);
+    say("\n");
+    if (!options->peak_auto && job->known_peak)
+        say("          the stream names a peak of %g cd/m2, %s\n", job->known_peak_nits, job->known_peak);
+}
+
+static bool start_film(struct job *job)
+{
+    const struct options *options = job->options;
+    struct film_plan *plan = &job->plan;
+    const bool records = options->stats || options->trace;
+    job->report = report_create(job->devices.count, records ? 4096 : 1);
+    if (!job->report)
+        return complain("out of memory");
+    if (!records && !options->verbose)
+        report_keep_newest(job->report);
+    plan->runtime = job->devices.runtime;
+    plan->input = job->input;
+    plan->start = options->to == OUTPUT_PNG ? options->frame : options->start;
+    plan->frames = options->to == OUTPUT_PNG ? 1 : options->frames;
+    plan->keep_scenes = options->stats;
+    plan->discard = options->to == OUTPUT_NULL && !options->hash;
+    plan->begin = open_output;
+    plan->take = write_frame;
+    plan->show = show;
+    plan->enough = enough;
+    plan->user = job;
+    devices_choose(options, &plan->session);
+    /* Warm-up is there to learn how the devices compare. */
+    plan->session.no_warmup = job->devices.count == 1 || options->policy_options.ratio_count ||
+                              options->to == OUTPUT_PNG;
+    plan->session.report = report_on_frame;
+    plan->session.report_user = job->report;
+    film_begin(&job->film, plan);
+    if (!devices_memory(options->input, plan->shape.width, plan->shape.height, film_bytes(&job->film)))
+        return false;
+    cox_status status = film_start(&job->film);
+    if (status != COX_OK)
+        return complain_status("cannot build the pipeline", status);
+    cox_session_info(job->film.mapping, &job->info, sizeof job->info);
+    return true;
+}
+
+/* --- Results ------------------------------------------------------------------------------------------------------ */
+
+static void describe_film(const struct job *job, struct report_film *about)
+{
+    const struct film *film = &job->film;
+    *about = (struct report_film){.read = film->read,
+                                  .written = film->written,
+                                  .start_ns = film->began_ns - job->started_ns,
+                                  .total_ns = film->ended_ns - job->started_ns,
+                                  .input_ns = film->waited_ns[FILM_WAIT_INPUT],
+                                  .devices_ns = film->waited_ns[FILM_WAIT_DEVICES],
+                                  .output_ns = film->waited_ns[FILM_WAIT_OUTPUT],
+                                  .scenes = film->scenes,
+                                  .scene_count = film->scene_count,
+                                  .cuts = film->steer.cuts};
+    enum film_wait most = FILM_WAIT_INPUT;
+    for (enum film_wait wait = FILM_WAIT_DEVICES; wait < FILM_WAITS; wait++)
+        if (film->waited_ns[wait] > film->waited_ns[most])
+            most = wait;
+    about->bound = film->waited_ns[most] ? film_wait_name(most) : NULL;
+}
+
+static void print_summary(const struct job *job, const struct report_film *about)
+{
+    const struct film *film = &job->film;
+    const double work_ns = (double)(about->total_ns - about->start_ns), percent = work_ns > 0 ? 100 / work_ns : 0;
+    devices_print_warmup(&job->info);
+    say("result    %" PRIu64 " frame%s, %.1f frames/s (%.2f s, and %.2f s to start)\n", about->written,
+        about->written == 1 ? "" : "s", work_ns > 0 ? (double)about->written * 1e9 / work_ns : 0, work_ns / 1e9,
+        (double)about->start_ns / 1e9);
+    say("waited    for input %.0f %%, for devices %.0f %%, for output %.0f %% of the time%s%s\n",
+        (double)about->input_ns * percent, (double)about->devices_ns * percent, (double)about->output_ns * percent,
+        about->bound ? ": bound by " : "", about->bound ? about->bound : "");
+    if (job->plan.steering.on && film->steer.frames)
+        say("scenes    peak %.0f to %.0f cd/m2, %" PRIu64 " cut%s\n", (double)film->least_peak_nits,
+            (double)film->most_peak_nits, film->steer.cuts, film->steer.cuts == 1 ? "" : "s");
+    if (job->options->hash)
+        say("hash      %016" PRIx64 "\n", job->hash);
+}
+
+static void print_written(const struct job *job, uint64_t frames)
+{
+    static const char *const kinds[] = {
+        [OUTPUT_PNG] = "PNG", [OUTPUT_Y4M] = "y4m", [OUTPUT_NV12] = "NV12", [OUTPUT_P010] = "P010"};
+    const struct cox_video_format *pixel = &job->target.pixel;
+    if (job->options->to == OUTPUT_NULL)
+        return;
+    say("written   %s (%s, %u x %u, ", job->options->output, kinds[job->options->to], job->target.width,
+        job->target.height);
+    if (job->options->to != OUTPUT_PNG)
+        say("%s, %" PRIu64 " frame%s, ",
+            !pixel->chroma_x_log2  ? "4:4:4"
+            : pixel->chroma_y_log2 ? "4:2:0"
+                                   : "4:2:2",
+            frames, frames == 1 ? "" : "s");
+    say("%u bit)\n", pixel->depth);
+}
+
+/* Why the film ended before its end, if it did. */
+static bool film_good(const struct job *job)
+{
+    const struct film *film = &job->film;
+    const uint64_t first = job->plan.start;
+    char what[96];
+    if (film->write_failed)
+        complain_about(job->options->output, &film->write_error);
+    else if (film->failed_step) {
+        snprintf(what, sizeof what, "frame %" PRIu64 ": %s", first + film->failed_frame, film->failed_step);
+        complain_status(what, film->status);
+    }
+    if (film->read_failed)
+        return complain_about(job->options->input, &film->read_error);
+    if (film->failed)
+        return false;
+    if (interrupted())
+        return complain("interrupted after %" PRIu64 " frame%s", film->written, film->written == 1 ? "" : "s");
+    if (!film->read && first)
+        return complain("%s: there is no frame %" PRIu64, job->options->input, first);
+    if (!film->read)
+        return complain("%s: there are no frames", job->options->input);
+    return true;
+}
+
+static bool deliver(struct job *job)
+{
+    struct devices_text text;
+    struct report_about about;
+    struct report_film film;
+    progress_clear(&job->progress);
+    bool good = film_good(job);
+    if (good)
+        words_warn();
+    good = close_output(job, good) && good;
+    cox_session_info(job->film.mapping, &job->info, sizeof job->info);
+    if (job->film.analysis) {
+        struct cox_session_info analysis;
+        cox_session_info(job->film.analysis, &analysis, sizeof analysis);
+        devices_add_trouble(&job->info, &analysis);
+    }
+    describe_film(job, &film);
+    if (job->film.submitted) {
+        print_summary(job, &film);
+        if (!job->output_failed)
+            print_written(job, film.written);
+        devices_print_trouble(&job->devices, &job->info);
+    }
+    devices_describe(&job->devices, &job->info, &text, &about);
+    about.film = &film;
+    records_write(&job->records, job->report, &about);
+    return records_finish(&job->records, job->options) && good;
+}
+
+static bool run(struct job *job)
+{
+    const struct options *options = job->options;
+    if (!open_input(job))
+        return false;
+    catch_signals(); /* until here a signal may end the program: an input that says nothing, for one */
+    interruption_cancels(job->input);
+    if (!files_differ(options) || !choose_shape(job))
+        return false;
+    choose_light(job);
+    if (!records_open(&job->records, options) || !devices_start(&job->devices, options) || !start_film(job))
+        return false;
+    print_input(job);
+    devices_print(&job->devices, &job->info, options->verbose);
+    print_light(job);
+    const uint32_t in_flight = job->film.plan.session.in_flight;
+    say("policy    %s, granule %u row%s, %u frame%s in flight\n", job->info.policy, job->info.granule,
+        job->info.granule == 1 ? "" : "s", in_flight, in_flight == 1 ? "" : "s");
+    uint64_t total = job->plan.frames;
+    if (job->format->frames && (!total || total > job->format->frames - job->plan.start))
+        total = job->format->frames - job->plan.start;
+    progress_begin(&job->progress, stderr, total, now_ns());
+    film_run(&job->film);
+    return deliver(job);
+}
+
+static void clean_up(struct job *job)
+{
+    if (job->film.plan.input)
+        film_end(&job->film);
+    interruption_cancels(NULL);
+    devices_stop(&job->devices);
+    report_destroy(&job->report);
+    picture_output_abandon(&job->picture);
+    records_abandon(&job->records);
+    video_input_close(&job->input);
+}
+
+bool video_job(const struct options *options)
+{
+    struct job job = {.options = options, .hash = HASH_START, .started_ns = now_ns()};
+    bool good = run(&job);
+    clean_up(&job);
+    return good;
+}

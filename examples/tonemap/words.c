@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "words.h"
+#include "common/outfile.h"
+#include "common/video.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static FILE *say_stream; /* where results go; NULL = nowhere */
+
+/* What the library said. */
+static struct {
+    pthread_mutex_t lock;
+    enum cox_log_level shown;
+    size_t used;
+    unsigned lines;
+    char text[16384]; /* lines, each with a newline */
+    unsigned said_count;
+    uint64_t said[64]; /* hashes of what was printed: every session has the same to say of the same device */
+} logbook = {.lock = PTHREAD_MUTEX_INITIALIZER, .shown = COX_LOG_WARN};
+
+void words_begin(FILE *results, enum cox_log_level shown)
+{
+    say_stream = results;
+    logbook.shown = shown;
+}
+
+bool words_finish(void)
+{
+    if (say_stream && (fflush(say_stream) || ferror(say_stream)))
+        return complain("cannot write to the terminal or pipe: %s", strerror(errno));
+    return true;
+}
+
+void say(const char *format, ...)
+{
+    if (!say_stream)
+        return;
+    va_list args;
+    va_start(args, format);
+    vfprintf(say_stream, format, args);
+    va_end(args);
+}
+
+bool say_wanted(void)
+{
+    return say_stream;
+}
+
+bool complain(const char *format, ...)
+{
+    char line[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    fprintf(stderr, "cox-tonemap: %s\n", line);
+    return false;
+}
+
+bool complain_about(const char *path, const struct picture_error *error)
+{
+    return complain("%s: %s", !strcmp(path, "-") ? "standard stream" : *path ? path : "''", error->text);
+}
+
+uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    for (const uint8_t *at = data, *end = at + bytes; at < end; at++)
+        hash = (hash ^ *at) * 0x100000001b3;
+    return hash;
+}
+
+static bool said_before(const char *line)
+{
+    uint64_t hash = hash_bytes(HASH_START, line, strlen(line));
+    for (unsigned i = 0; i < logbook.said_count; i++)
+        if (logbook.said[i] == hash)
+            return true;
+    if (logbook.said_count < sizeof logbook.said / sizeof logbook.said[0])
+        logbook.said[logbook.said_count++] = hash;
+    return false;
+}
+
+void words_log(void *user, enum cox_log_level level, const char *line)
+{
+    (void)user;
+    pthread_mutex_lock(&logbook.lock);
+    if (level == COX_LOG_ERROR) {
+        size_t length = strlen(line);
+        if (length + 2 < sizeof logbook.text - logbook.used) {
+            memcpy(logbook.text + logbook.used, line, length);
+            logbook.used += length;
+            logbook.text[logbook.used++] = '\n';
+            logbook.text[logbook.used] = 0;
+            logbook.lines++;
+        }
+    } else if (level <= logbook.shown && !said_before(line)) {
+        fprintf(stderr, "cox-tonemap: %s%s\n", level == COX_LOG_WARN ? "warning: " : "", line);
+    }
+    pthread_mutex_unlock(&logbook.lock);
+}
+
+static void logbook_clear(void)
+{
+    logbook.used = 0;
+    logbook.lines = 0;
+    logbook.text[0] = 0;
+}
+
+void words_warn(void)
+{
+    pthread_mutex_lock(&logbook.lock);
+    for (const char *line = logbook.text; *line;) {
+        int length = (int)strcspn(line, "\n");
+        if (logbook.shown >= COX_LOG_WARN)
+            fprintf(stderr, "cox-tonemap: warning: %.*s\n", length, line);
+        line += length + 1;
+    }
+    logbook_clear();
+    pthread_mutex_unlock(&logbook.lock);
+}
+
+bool complain_status(const char *what, cox_status status)
+{
+    pthread_mutex_lock(&logbook.lock);
+    if (logbook.lines > 1)
+        fputs(logbook.text, stderr);
+    if (logbook.lines == 1)
+        complain("%s: %s: %.*s", what, cox_status_text(status), (int)strcspn(logbook.text, "\n"), logbook.text);
+    else
+        complain("%s: %s", what, cox_status_text(status));
+    logbook_clear();
+    pthread_mutex_unlock(&logbook.lock);
+    return false;
+}
+
+bool complain_reasons(const char *what)
+{
+    pthread_mutex_lock(&logbook.lock);
+    char all[1536] = "";
+    size_t used = 0;
+    for (const char *line = logbook.text; *line && used < sizeof all; line += strcspn(line, "\n") + 1)
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%.*s", used ? "; " : "", (int)strcspn(line, "\n"),
+                                 line);
+    complain("%s: %s", what, *all ? all : "the reason is not known");
+    logbook_clear();
+    pthread_mutex_unlock(&logbook.lock);
+    return false;
+}
+
+/* --- Interruption ------------------------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t signal_number;
+static _Atomic(struct video_input *) cancelled_input;
+static atomic_int handling; /* handlers that may hold the input, on any thread */
+
+static void on_signal(int number)
+{
+    if (signal_number) { /* the second time, without waiting for a driver that hangs */
+        outfile_remove_all();
+        _exit(128 + number);
+    }
+    int kept = errno;
+    signal_number = number;
+    atomic_fetch_add(&handling, 1);
+    struct video_input *input = atomic_load(&cancelled_input);
+    if (input)
+        video_input_cancel(input);
+    atomic_fetch_sub(&handling, 1);
+    errno = kept;
+}
+
+/* A driver's compiler may end the process (LLVM does, on an internal error). The signal strikes again after this. */
+static void on_crash(int number)
+{
+    outfile_remove_all();
+    raise(number); /* held back until this returns */
+}
+
+void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct sigaction before;
+        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+    }
+    action.sa_handler = on_crash;
+    action.sa_flags = (int)SA_RESETHAND;
+    static const int crashes[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGQUIT, SIGXCPU};
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
+        sigaction(crashes[i], &action, NULL);
+    atexit(outfile_remove_all);
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe and a file that may not grow are errors of the write */
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+int interrupted(void)
+{
+    return signal_number;
+}
+
+void interruption_cancels(struct video_input *input)
+{
+    atomic_store(&cancelled_input, input);
+    if (input && signal_number) /* it came just before */
+        video_input_cancel(input);
+    while (!input && atomic_load(&handling)) /* the caller is about to close it */
+        sched_yield();
+}
+
+uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}

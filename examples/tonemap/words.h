@@ -1,0 +1,66 @@
+/* What cox-tonemap says: results, complaints, what the library has to say; and when its user has had enough.
+ * Results go to standard output unless data goes there, complaints to standard error, one line each.
+ * Thread-safety: any function from any thread, except words_begin, words_finish and catch_signals, which the main
+ * thread calls while no other one runs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TONEMAP_WORDS_H
+#define TONEMAP_WORDS_H
+
+#include "common/picture.h" /* struct picture_error */
+
+#include <coxswain/runtime.h>
+#include <stdio.h>
+
+struct video_input;
+
+/* Where results go (NULL = nowhere) and how much of the library's lines is shown. */
+void words_begin(FILE *results, enum cox_log_level shown);
+
+/* Flush the results; complains if they could not be written. */
+bool words_finish(void);
+
+/* A result. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool say_wanted(void); /* results go somewhere */
+
+/* One line on standard error. Returns false, so that a step can `return complain(...)`. */
+bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A file cannot be used: `path` and why. */
+bool complain_about(const char *path, const struct picture_error *error);
+
+/* A call of the library failed: `what` could not be done; the library's own line says why. A reason of many lines (a
+ * compiler's) comes before. */
+bool complain_status(const char *what, cox_status status);
+
+/* `what`, and then every line that the library had to say about it: what it did not find, and what there is. */
+bool complain_reasons(const char *what);
+
+/* A cox_log_fn. The library's errors are kept until it is known whether they end the program: then they are the reason
+ * in the one line that tells of it; else they are warnings. */
+void words_log(void *user, enum cox_log_level level, const char *line);
+
+/* The errors so far were survived: show them as warnings. */
+void words_warn(void);
+
+/* --- Interruption --- */
+
+/* From now on SIGINT, SIGTERM and SIGHUP are only noted, the second one ends the program at once; files that are not
+ * whole are removed however the program ends. */
+void catch_signals(void);
+
+/* The number of the signal that came; 0 = none. */
+int interrupted(void);
+
+/* The input whose reads end when a signal comes; NULL = none (any more). */
+void interruption_cancels(struct video_input *input);
+
+/* --- Time and hashes --- */
+
+uint64_t now_ns(void); /* monotonic */
+
+/* FNV-1a, 64 bits. */
+#define HASH_START UINT64_C(0xcbf29ce484222325)
+uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes);
+
+#endif

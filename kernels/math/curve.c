@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "curve.h"
+#include <math.h>
+#include <string.h>
+
+/* Hable's curve for Uncharted 2, scaled so that the peak becomes white. The subtraction of E/F is folded into the
+ * numerator, where nothing cancels. */
+static struct cox__curve curve_hable(double peak)
+{
+    const double a = 0.15, b = 0.50, c = 0.10, d = 0.20, e = 0.02, f = 0.30;
+    const double a1 = c * b - b * (e / f), a2 = a * (1 - e / f);
+    const double white = ((a2 * peak + a1) * peak) / ((a * peak + b) * peak + d * f);
+    return (struct cox__curve){.a1 = a1 / white, .a2 = a2 / white, .b0 = d * f, .b1 = b, .b2 = a};
+}
+
+/* x / (x + 1), scaled so that the peak becomes white. */
+static struct cox__curve curve_reinhard(double peak)
+{
+    return (struct cox__curve){.a1 = (peak + 1) / peak, .b0 = 1, .b1 = 1};
+}
+
+static struct cox__curve curve_clip(void)
+{
+    return (struct cox__curve){.a1 = 1, .b0 = 1};
+}
+
+static struct cox__curve curve_linear(double peak)
+{
+    return (struct cox__curve){.a1 = 1 / peak, .b0 = 1};
+}
+
+/* Linear up to j, then a Moebius transform that meets it with equal slope and takes the peak to white. */
+static struct cox__curve curve_mobius(double peak)
+{
+    const double j = 0.3;
+    if (peak < 1.001) /* nothing to compress; the formula tends to the identity */
+        return curve_clip();
+    const double a = -j * j * (peak - 1) / (j * j - 2 * j + peak);
+    const double b = (j * j - 2 * j * peak + peak) / (peak - 1);
+    const double scale = (b * b + 2 * b * j + j * j) / (b - a);
+    return (struct cox__curve){.a0 = scale * a / b, .a1 = scale / b, .b0 = 1, .b1 = 1 / b, .knee = j};
+}
+
+/* Narkowicz's fit of the ACES reference rendering. */
+static struct cox__curve curve_aces(void)
+{
+    return (struct cox__curve){.a1 = 0.03, .a2 = 2.51, .b0 = 0.14, .b1 = 0.59, .b2 = 2.43};
+}
+
+/* The operator of the OpenEXR viewers: light is scaled so that middle grey is 1, followed linearly to 2^-3 and
+ * logarithmically from there, such that the peak becomes 2^3.5, which is white. */
+static struct cox__curve curve_exposure(double peak)
+{
+    const double scale = exp2(2.47393), low = exp2(-3.0), white = exp2(3.5);
+    const double x = peak * scale - low, y = white - low;
+    if (x <= y * 1.001) /* nothing to compress: linear throughout */
+        return (struct cox__curve){.kind = COX__CURVE_EXPOSURE, .slope = scale / white, .start = 0x1p30};
+    /* f solves x f + 1 = exp(y f). Both sides are 1 at 0 and the right one is convex: it is the larger one above the
+     * root. */
+    double lo = 0, hi = 1;
+    while (exp(y * hi) < x * hi + 1)
+        hi *= 2;
+    for (int i = 0; i < 200; i++) {
+        const double f = (lo + hi) / 2;
+        if (exp(y * f) < x * f + 1)
+            lo = f;
+        else
+            hi = f;
+    }
+    return (struct cox__curve){.kind = COX__CURVE_EXPOSURE,
+                               .slope = scale / white,
+                               .start = low / scale,
+                               .start_out = low / white,
+                               .inner = hi * scale,
+                               .outer = log(2.0) / (hi * white)};
+}
+
+static const double pq_m1 = 2610.0 / 16384, pq_m2 = 2523.0 / 32;
+static const double pq_c1 = 3424.0 / 4096, pq_c2 = 2413.0 / 128, pq_c3 = 2392.0 / 128;
+
+double cox__pq_signal(double light)
+{
+    const double y = pow(fmin(fmax(light, 0.0), 1.0), pq_m1);
+    return pow((pq_c1 + pq_c2 * y) / (1 + pq_c3 * y), pq_m2);
+}
+
+double cox__pq_light(double signal)
+{
+    const double y = pow(fmin(fmax(signal, 0.0), 1.0), 1 / pq_m2);
+    return pow(fmax(y - pq_c1, 0.0) / (pq_c2 - pq_c3 * y), 1 / pq_m1);
+}
+
+/* The EETF of Report ITU-R BT.2390, without its black lift. */
+static struct cox__curve curve_bt2390(double peak, double white_nits)
+{
+    const double pq_nits = 10000, white = fmin(fmax(white_nits, 1.0), pq_nits) / pq_nits;
+    /* The spline is monotonic while SDR white has a third of the peak's signal, and the kernel's fit is good while it
+     * has 0.43 of it, which it has from 48 cd/m2 on (a cinema's white). Under a darker white the peak is lower. */
+    const double source = fmin(cox__pq_signal(peak * white), cox__pq_signal(white) / 0.43);
+    peak = fmin(peak, cox__pq_light(source) / white);
+    if (!(peak >= 1.001)) /* nothing to compress */
+        return curve_clip();
+    const double most = cox__pq_signal(white) / source;
+    return (struct cox__curve){.kind = COX__CURVE_BT2390,
+                               .most = most,
+                               .spline = 1.5 * most - 0.5,
+                               .source = source,
+                               .white = white,
+                               .peak = peak};
+}
+
+static double bt2390_at(const struct cox__curve *c, double x)
+{
+    const double signal = cox__pq_signal(fmin(x, c->peak) * c->white) / c->source;
+    if (signal <= c->spline)
+        return x;
+    const double t = (signal - c->spline) / (1 - c->spline), t2 = t * t, t3 = t2 * t;
+    const double mapped = (2 * t3 - 3 * t2 + 1) * c->spline + (t3 - 2 * t2 + t) * (1 - c->spline) +
+                          (3 * t2 - 2 * t3) * c->most;
+    return cox__pq_light(mapped * c->source) / c->white;
+}
+
+struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_nits)
+{
+    peak = fmin(fmax(peak, 0x1p-10), 0x1p24); /* the kernel limits light to 2^24 */
+    switch (op) {
+    case COX_OPERATOR_HABLE:
+        return curve_hable(peak);
+    case COX_OPERATOR_REINHARD:
+        return curve_reinhard(peak);
+    case COX_OPERATOR_MOBIUS:
+        return curve_mobius(peak);
+    case COX_OPERATOR_ACES:
+        return curve_aces();
+    case COX_OPERATOR_EXPOSURE:
+        return curve_exposure(peak);
+    case COX_OPERATOR_LINEAR:
+        return curve_linear(peak);
+    case COX_OPERATOR_BT2390:
+        return curve_bt2390(peak, white_nits);
+    case COX_OPERATOR_CLIP:
+    case COX_OPERATOR_COUNT:
+        break;
+    }
+    return curve_clip();
+}
+
+double cox__curve_at(const struct cox__curve *c, double x)
+{
+    if (c->kind == COX__CURVE_EXPOSURE)
+        return x < c->start ? x * c->slope : c->start_out + c->outer * log2((x - c->start) * c->inner + 1);
+    if (c->kind == COX__CURVE_BT2390)
+        return bt2390_at(c, x);
+    return x < c->knee ? x : ((c->a2 * x + c->a1) * x + c->a0) / ((c->b2 * x + c->b1) * x + c->b0);
+}
+
+double cox__curve_inverse(const struct cox__curve *c, double y, double lo, double hi)
+{
+    for (int i = 0; i < 100; i++) {
+        const double x = sqrt(lo * hi);
+        if (cox__curve_at(c, x) < y)
+            lo = x;
+        else
+            hi = x;
+    }
+    return hi;
+}
+
+/* q of pq.clh, by interpolation. Between the zeros of a Chebyshev polynomial that is within a hair of the best fit; the
+ * square before q stands for the two zeros next to the knee. */
+void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out)
+{
+    enum { COUNT = sizeof(out->q) / sizeof(out->q[0]) };
+    memset(out, 0, sizeof(*out));
+    if (c->kind != COX__CURVE_BT2390)
+        return;
+    const double pi = 3.14159265358979323846;
+    const double low = log2(cox__pq_light(c->spline * c->source) / c->white), high = log2(c->peak);
+    double t[COUNT], newton[COUNT]; /* divided differences */
+    for (int i = 0; i < COUNT; i++) {
+        t[i] = cos(pi * (i + 0.5) / (COUNT + 2));
+        const double at = low + (high - low) * (t[i] + 1) / 2;
+        newton[i] = (log2(bt2390_at(c, exp2(at))) - at) / ((t[i] + 1) * (t[i] + 1));
+    }
+    for (int order = 1; order < COUNT; order++)
+        for (int i = COUNT - 1; i >= order; i--)
+            newton[i] = (newton[i] - newton[i - 1]) / (t[i] - t[i - order]);
+    double powers[COUNT] = {0}; /* of t: Horner's scheme over the differences */
+    for (int i = COUNT - 1; i >= 0; i--) {
+        for (int j = COUNT - 1; j > 0; j--)
+            powers[j] = powers[j - 1] - t[i] * powers[j];
+        powers[0] = newton[i] - t[i] * powers[0];
+    }
+    out->peak = (float)c->peak;
+    out->scale = (float)(2 / (high - low));
+    out->offset = (float)(-2 * low / (high - low) - 1);
+    for (int i = 0; i < COUNT; i++)
+        out->q[i] = (float)powers[i];
+}

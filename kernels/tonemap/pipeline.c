@@ -1,0 +1,366 @@
+/* The picture tone mapper's host side: pipelines, curve constants, reading the histogram.
+ *
+ * Pure: no allocation, no OpenCL, no clock, no state.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "math/curve.h"
+#include "sized.h"
+#include "sources.h"
+#include <coxswain/tonemap.h>
+#include <math.h>
+#include <string.h>
+
+/* The kernel's parameter block; struct picture_params of picture.cl. */
+struct picture_params {
+    int32_t kind; /* enum cox__curve_kind */
+    float gain;
+    float a0, a1, a2;
+    float b0, b1, b2;
+    float knee;
+    float fade, fade_speed;
+    float slope, start, start_out, inner, outer;
+    struct cox__bt2390 eetf;
+};
+
+/* Work-item shapes. The CPU's were measured on PoCL (docs/internals/kernels.md); a GPU takes one pixel per
+ * work-item. */
+enum {
+    SIZE_MAX_PIXELS = 65536,
+    CPU_WIDTH = 16,
+    CPU_ITEM = 64,
+    CPU_LOCAL = 16,
+    GPU_LOCAL = 128,
+    HISTOGRAM_LANES = 256, /* work-items on a row of a GPU, in groups that every device can hold */
+    HISTOGRAM_GROUP = 32,
+    HISTOGRAM_ROWS = 8,
+};
+
+_Static_assert(sizeof(struct picture_params) == 104, "26 words, no padding");
+_Static_assert(sizeof(struct picture_params) <= sizeof(struct cox_tonemap_params), "fits in the public block");
+
+const char *cox_operator_name(enum cox_operator op)
+{
+    switch (op) {
+#define OPERATOR_NAME(name, value, text) \
+    case name:                           \
+        return text;
+        COX_OPERATOR_MAP(OPERATOR_NAME)
+#undef OPERATOR_NAME
+    case COX_OPERATOR_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+cox_status cox_operator_find(const char *name, enum cox_operator *op)
+{
+    if (!name)
+        return COX_E_NOT_FOUND;
+    for (int i = 0; i < COX_OPERATOR_COUNT; i++) {
+        if (strcmp(name, cox_operator_name((enum cox_operator)i)) == 0) {
+            *op = (enum cox_operator)i;
+            return COX_OK;
+        }
+    }
+    return COX_E_NOT_FOUND;
+}
+
+/* --- Pipelines ---------------------------------------------------------------------------------------------------- */
+
+/* What `struct cox_tonemap_storage` holds. */
+struct storage {
+    struct cox_binding bindings[2];
+    struct cox_stage stage;
+    struct cox_variant variants[2];
+    struct cox_arg args[4];
+    char options[2][160];
+};
+_Static_assert(sizeof(struct storage) <= sizeof(struct cox_tonemap_storage), "fits");
+
+static bool shape_ok(const struct cox_tonemap_shape *s)
+{
+    if (s->width == 0 || s->height == 0 || s->width > SIZE_MAX_PIXELS || s->height > SIZE_MAX_PIXELS)
+        return false;
+    if ((s->in != COX_PIXEL_RGBA_HALF && s->in != COX_PIXEL_RGBA_FLOAT) ||
+        (s->out != COX_PIXEL_RGBA8 && s->out != COX_PIXEL_RGBA16))
+        return false;
+    const size_t in_pixel = s->in == COX_PIXEL_RGBA_FLOAT ? 16 : 8;
+    const size_t out_pixel = s->out == COX_PIXEL_RGBA16 ? 8 : 4;
+    return s->in_pitch_bytes >= s->width * in_pixel && s->in_pitch_bytes % in_pixel == 0 &&
+           s->in_pitch_bytes <= INT32_MAX && s->out_pitch_bytes >= s->width * out_pixel &&
+           s->out_pitch_bytes % out_pixel == 0 && s->out_pitch_bytes <= INT32_MAX;
+}
+
+static cox_status read_shape(struct cox_tonemap_shape *to, const struct cox_tonemap_shape *from)
+{
+    const cox_status status = from ? COX__SIZED_READ(to, from) : COX_E_INVALID;
+    return status || shape_ok(to) ? status : COX_E_INVALID;
+}
+
+/* Append " -Dname=value". */
+static char *add_define(char *at, const char *name, size_t value)
+{
+    memcpy(at, " -D", 3);
+    at += 3;
+    const size_t length = strlen(name);
+    memcpy(at, name, length);
+    at += length;
+    *at++ = '=';
+    char digits[24];
+    int n = 0;
+    do {
+        digits[n++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value != 0);
+    while (n > 0)
+        *at++ = digits[--n];
+    *at = '\0';
+    return at;
+}
+
+/* The longest line: every value at its largest. */
+#define LONGEST_OPTIONS                                                                             \
+    " -DCOX_WIDTH=16 -DCOX_COLUMNS=65536 -DCOX_IN_FLOAT=1 -DCOX_IN_PITCH=2147483647 -DCOX_OUT_16=1" \
+    " -DCOX_OUT_PITCH=2147483647 -DCOX_ITEM=65536"
+_Static_assert(sizeof(LONGEST_OPTIONS) <= sizeof(((struct storage *)0)->options[0]), "options fit");
+
+static char *input_options(char *at, const struct cox_tonemap_shape *shape, size_t width)
+{
+    at = add_define(at, "COX_WIDTH", width);
+    at = add_define(at, "COX_COLUMNS", shape->width);
+    at = add_define(at, "COX_IN_FLOAT", shape->in == COX_PIXEL_RGBA_FLOAT);
+    return add_define(at, "COX_IN_PITCH", shape->in_pitch_bytes);
+}
+
+static void mapping_options(char *at, const struct cox_tonemap_shape *shape, size_t width, size_t item)
+{
+    at = input_options(at, shape, width);
+    at = add_define(at, "COX_OUT_16", shape->out == COX_PIXEL_RGBA16);
+    at = add_define(at, "COX_OUT_PITCH", shape->out_pitch_bytes);
+    add_define(at, "COX_ITEM", item);
+}
+
+static void histogram_options(char *at, const struct cox_tonemap_shape *shape, size_t width, size_t lanes, size_t group)
+{
+    at = input_options(at, shape, width);
+    at = add_define(at, "COX_LANES", lanes);
+    at = add_define(at, "COX_GROUP", group);
+    add_define(at, "COX_ITEM_ROWS", HISTOGRAM_ROWS);
+}
+
+/* One stage of two variants, [0] for CPUs and [1] for everything else. */
+static void fill_session(struct storage *storage, uint32_t height, uint32_t arg_count, size_t params_bytes,
+                         struct cox_session_params *session)
+{
+    storage->stage.variants = storage->variants;
+    storage->stage.variant_count = 2;
+    storage->stage.variant_stride = sizeof storage->variants[0];
+    storage->stage.args = storage->args;
+    storage->stage.arg_count = arg_count;
+    storage->stage.arg_stride = sizeof storage->args[0];
+    session->rows = height;
+    session->bindings = storage->bindings;
+    session->binding_count = 2;
+    session->binding_stride = sizeof storage->bindings[0];
+    session->stages = &storage->stage;
+    session->stage_count = 1;
+    session->stage_stride = sizeof storage->stage;
+    session->params_bytes = params_bytes;
+}
+
+cox_status cox_tonemap_mapping(const struct cox_tonemap_shape *given, struct cox_tonemap_storage *room,
+                               struct cox_session_params *session)
+{
+    struct cox_tonemap_shape copy;
+    const struct cox_tonemap_shape *shape = &copy;
+    struct storage *storage = (struct storage *)room;
+    const cox_status status = read_shape(&copy, given);
+    if (status || !storage || !session)
+        return status ? status : COX_E_INVALID;
+    memset(storage, 0, sizeof(*storage));
+    storage->bindings[0] = (struct cox_binding){
+        .name = "input", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = shape->in_pitch_bytes};
+    storage->bindings[1] = (struct cox_binding){
+        .name = "output", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = shape->out_pitch_bytes};
+    mapping_options(storage->options[0], shape, CPU_WIDTH, CPU_ITEM);
+    mapping_options(storage->options[1], shape, 1, 1);
+    storage->variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
+                                                .source = cox__source_tonemap_picture,
+                                                .options = storage->options[0],
+                                                .local_columns = CPU_LOCAL,
+                                                .local_rows = 1,
+                                                .item_columns = CPU_ITEM,
+                                                .item_rows = 1};
+    storage->variants[1] = (struct cox_variant){.source = cox__source_tonemap_picture,
+                                                .options = storage->options[1],
+                                                .local_columns = GPU_LOCAL,
+                                                .local_rows = 1,
+                                                .item_columns = 1,
+                                                .item_rows = 1};
+    storage->args[0] = (struct cox_arg)COX_ARG_BUFFER(0);
+    storage->args[1] = (struct cox_arg)COX_ARG_BUFFER(1);
+    storage->args[2] = (struct cox_arg)COX_ARG_PARAMS(struct picture_params);
+    storage->args[3] = (struct cox_arg)COX_ARG_ROWS;
+    storage->stage = (struct cox_stage){.kernel = "picture", .columns = shape->width};
+    fill_session(storage, shape->height, 4, sizeof(struct cox_tonemap_params), session);
+    return COX_OK;
+}
+
+/* Counts add up, the last word is a maximum: exact in any order. */
+static void merge_histogram(void *into, const void *partial, size_t bytes, void *user)
+{
+    (void)user;
+    (void)bytes;
+    uint32_t *total = into;
+    const uint32_t *part = partial;
+    for (int i = 0; i <= COX_TONEMAP_HISTOGRAM_BINS; i++)
+        total[i] += part[i];
+    if (part[COX_TONEMAP_HISTOGRAM_BINS + 1] > total[COX_TONEMAP_HISTOGRAM_BINS + 1])
+        total[COX_TONEMAP_HISTOGRAM_BINS + 1] = part[COX_TONEMAP_HISTOGRAM_BINS + 1];
+}
+
+cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *given, struct cox_tonemap_storage *room,
+                                struct cox_session_params *session)
+{
+    struct cox_tonemap_shape copy;
+    const struct cox_tonemap_shape *shape = &copy;
+    struct storage *storage = (struct storage *)room;
+    const cox_status status = read_shape(&copy, given);
+    /* The counts have 32 bits. */
+    if (status || !storage || !session || (uint64_t)shape->width * shape->height > UINT32_MAX)
+        return status ? status : COX_E_INVALID;
+    memset(storage, 0, sizeof(*storage));
+    storage->bindings[0] = (struct cox_binding){
+        .name = "input", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = shape->in_pitch_bytes};
+    storage->bindings[1] = (struct cox_binding){.name = "histogram",
+                                                .contract = COX_REDUCE,
+                                                .access = COX_WRITE,
+                                                .bytes = COX_TONEMAP_HISTOGRAM_BYTES,
+                                                .merge = merge_histogram};
+    histogram_options(storage->options[0], shape, CPU_WIDTH, 1, 1);
+    histogram_options(storage->options[1], shape, 1, HISTOGRAM_LANES, HISTOGRAM_GROUP);
+    /* On a CPU one work-item takes whole rows. */
+    storage->variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
+                                                .source = cox__source_tonemap_histogram,
+                                                .options = storage->options[0],
+                                                .local_columns = 1,
+                                                .local_rows = 1,
+                                                .item_columns = HISTOGRAM_LANES,
+                                                .item_rows = HISTOGRAM_ROWS};
+    storage->variants[1] = (struct cox_variant){.source = cox__source_tonemap_histogram,
+                                                .options = storage->options[1],
+                                                .local_columns = HISTOGRAM_GROUP,
+                                                .local_rows = 1,
+                                                .item_columns = 1,
+                                                .item_rows = HISTOGRAM_ROWS};
+    storage->args[0] = (struct cox_arg)COX_ARG_BUFFER(0);
+    storage->args[1] = (struct cox_arg)COX_ARG_BUFFER(1);
+    storage->args[2] = (struct cox_arg)COX_ARG_ROWS;
+    storage->stage = (struct cox_stage){.kernel = "histogram", .columns = HISTOGRAM_LANES};
+    fill_session(storage, shape->height, 3, 0, session);
+    return COX_OK;
+}
+
+/* --- Curves ------------------------------------------------------------------------------------------------------- */
+
+/* SDR white of a picture in cd/m2 (BT.2408); bt2390 alone asks. */
+enum { PEAK_DEFAULT = 10, WHITE_NITS = 203 };
+
+cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape, const struct cox_tonemap_settings *given,
+                               struct cox_tonemap_params *params)
+{
+    struct cox_tonemap_shape checked;
+    struct cox_tonemap_settings copy;
+    const struct cox_tonemap_settings *settings = &copy;
+    cox_status status = read_shape(&checked, shape);
+    if (status == COX_OK)
+        status = given && params ? COX__SIZED_READ(&copy, given) : COX_E_INVALID;
+    if (status)
+        return status;
+    if (!cox_operator_name(settings->op))
+        return COX_E_INVALID;
+    /* Written so that a NaN fails. */
+    if (!(fabsf(settings->exposure_stops) <= 64.0f) || !(settings->peak >= 0.0f) || isnan(settings->desaturate))
+        return COX_E_INVALID;
+
+    const struct cox__curve c =
+        cox__curve_of(settings->op, settings->peak == 0.0f ? PEAK_DEFAULT : (double)settings->peak, WHITE_NITS);
+    const double strength = settings->desaturate == 0.0f ? 0.75 : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
+    /* Colours begin to fade where the curve has left the middle of its range, but never below diffuse white. */
+    const double fade = cox__curve_inverse(&c, 0.5, 1.0, 0x1p24);
+    struct picture_params p = {.kind = (int32_t)c.kind,
+                               .gain = (float)exp2((double)settings->exposure_stops),
+                               .a0 = (float)c.a0,
+                               .a1 = (float)c.a1,
+                               .a2 = (float)c.a2,
+                               .b0 = (float)c.b0,
+                               .b1 = (float)c.b1,
+                               .b2 = (float)c.b2,
+                               .knee = (float)c.knee,
+                               .fade = (float)fade,
+                               .fade_speed = (float)(strength / fade),
+                               .slope = (float)c.slope,
+                               .start = (float)c.start,
+                               .start_out = (float)c.start_out,
+                               .inner = (float)c.inner,
+                               .outer = (float)c.outer};
+    cox__curve_bt2390(&c, &p.eetf);
+    memset(params, 0, sizeof(*params));
+    memcpy(params, &p, sizeof(p));
+    return COX_OK;
+}
+
+/* --- Analysis ----------------------------------------------------------------------------------------------------- */
+
+enum { BINS_PER_STOP = 32, LOWEST_STOP = -16 };
+
+/* The upper edge of the bin below which all but `above` pixels lie, or the largest luminance if that is less. */
+static float luminance_below(const uint32_t *histogram, uint64_t above)
+{
+    float largest;
+    memcpy(&largest, &histogram[COX_TONEMAP_HISTOGRAM_BINS + 1], sizeof(largest));
+    int bin = COX_TONEMAP_HISTOGRAM_BINS - 1;
+    while (bin > 0 && histogram[bin] <= above)
+        above -= histogram[bin--];
+    const float edge = (float)exp2((bin + 1.0) / BINS_PER_STOP + LOWEST_STOP);
+    /* The last bin has no upper edge. */
+    return bin == COX_TONEMAP_HISTOGRAM_BINS - 1 || edge > largest ? largest : edge;
+}
+
+void cox_tonemap_read_analysis(const uint32_t *histogram, struct cox_tonemap_analysis *out)
+{
+    memset(out, 0, sizeof(*out));
+    uint64_t lit = 0;
+    double sum = 0; /* of log2, at the bins' centres */
+    for (int i = 0; i < COX_TONEMAP_HISTOGRAM_BINS; i++) {
+        lit += histogram[i];
+        sum += histogram[i] * ((i + 0.5) / BINS_PER_STOP + LOWEST_STOP);
+    }
+    out->pixels = lit + histogram[COX_TONEMAP_HISTOGRAM_BINS];
+    if (lit == 0)
+        return;
+    out->log_average = (float)exp2(sum / (double)lit);
+
+    out->peak = luminance_below(histogram, out->pixels / 20000);
+    out->highlight = luminance_below(histogram, out->pixels / 50);
+}
+
+void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis, struct cox_tonemap_settings *settings)
+{
+    if (!(analysis->log_average > 0.0f))
+        return;
+    const double grey = 0.18;
+    double stops = log2(grey / (double)analysis->log_average);
+    /* A night scene stays one: lift no further than the highlights allow. */
+    if (analysis->highlight > 0.0f)
+        stops = fmin(stops, fmax(-log2((double)analysis->highlight), 0.0));
+    /* Then so much more as the operator takes from middle grey. Its curve depends on the peak, which moves along. */
+    double lift = 0;
+    for (int i = 0; i < 8 && settings->op != COX_OPERATOR_LINEAR; i++) { /* which gives the same at any exposure */
+        const struct cox__curve c = cox__curve_of(settings->op, fmax((double)analysis->peak * exp2(stops + lift), 1.0),
+                                                  WHITE_NITS);
+        lift = log2(cox__curve_inverse(&c, grey, grey / 8, grey * 8) / grey);
+    }
+    stops = fmin(fmax(stops + lift + (double)settings->exposure_stops, -64.0), 64.0);
+    settings->exposure_stops = (float)stops;
+    settings->peak = (float)fmax((double)analysis->peak * exp2(stops), 1.0);
+}

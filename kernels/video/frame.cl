@@ -1,0 +1,895 @@
+/* Tone mapping of one video frame in one pass: HDR samples in, SDR samples out, no plane of light in memory. With
+ * COX_ANALYSE the frame's signal is counted on the way; with COX_MAP 0 it is only counted.
+ *
+ * Formula, for each pixel:
+ *     Y'CbCr to R'G'B', chroma interpolated linearly between its samples; limited to 0 .. 1
+ *     light    L = EOTF(signal), in multiples of SDR white; PQ, HLG with its OOTF, or half floats of light
+ *     c        = M L, to BT.709 primaries
+ *     m        = max(c); with COX_FADE as in picture.cl: c + (m - c) over / (over + 3)
+ *     c        = c f(m)/m, limited to -1 .. 1;  f as in picture.cl, or BT.2390's (pq.clh)
+ *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0: light outside the gamut keeps its sign
+ *                until after the average of the chroma, so that noise about black stays about black; straight below
+ *                |c| = 2^-18, where the power is steeper than single precision can follow
+ *     R'G'B' to Y'CbCr, chroma averaged with weights 1 2 1 (left-sited) or 1 1; to codes, limited to what a sample
+ *     holds
+ * Histogram: of every block of 2 x 2 pixels the largest R', G' or B' of the input, in COX_BINS steps.
+ *
+ * Geometry: a work-item takes COX_ITEM columns (0 = the whole row) and COX_ITEM_ROWS rows, two rows at a time;
+ * dimension 0 runs over items, dimension 1 over groups of rows of the band. Where a histogram is made a work-group is
+ * COX_GROUP by 1 and counts in local memory (COX_GROUP > 1), or a work-item in private memory (1), before it adds to
+ * the result. A step takes 2 COX_WIDTH columns, the even ones in one vector and the odd ones in another, as they lie in
+ * words of two samples. The last step of a row reads and writes sample by sample, so no byte outside the rows is
+ * touched.
+ *
+ * Build defines (all required): COX_WIDTH 1, 8 or 16; COX_ITEM, COX_ITEM_ROWS, COX_GROUP; COX_MAP, COX_ANALYSE;
+ *     COX_IN_LAYOUT, COX_OUT_LAYOUT    0 planar, 1 semi-planar, 2 RGBA
+ *     COX_IN_BYTES, COX_OUT_BYTES      of a sample; COX_IN_SHIFT, COX_OUT_SHIFT: unused low bits in it
+ *     COX_IN_DEPTH                     bits of a sample
+ *     COX_IN_SUB_X, _Y, COX_OUT_SUB_X, _Y    1 where chroma has half as many columns or rows
+ *     COX_IN_SITE, COX_OUT_SITE        0 left, 1 centre, 2 top left
+ *     COX_TRANSFER                     0 PQ, 1 HLG, 2 light
+ *     COX_FADE                         0 or 1
+ *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee, 3 BT.2390
+ *     COX_DITHER                       0 or 1
+ * Sizes, pitches and constants are parameters, so that a compiled kernel serves every film of its kind.
+ * Access: luma and RGBA ROWS read, chroma of 4:2:0 HALO(1) read, from buffer row `origin`, other chroma ROWS; outputs
+ * ROWS write; histogram REDUCE, zeroed before.
+ * Numerics: see detmath.clh. Every result depends on the frame's samples only, not on the cut or COX_WIDTH: sums are
+ * taken in one order. EOTF and its kin are minimax fits, weighted for codes of 10 bits (docs/guide/video.md).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "math/detmath.clh"
+#include "math/pq.clh"
+
+#define COX_BINS 512
+#define IN_PLANES (3 - COX_IN_LAYOUT)
+#define OUT_PLANES (3 - COX_OUT_LAYOUT)
+/* The planes that there are, the others being the last one. */
+#if COX_IN_LAYOUT == 0
+#define IN_1 in_1
+#define IN_2 in_2
+#elif COX_IN_LAYOUT == 1
+#define IN_1 in_1
+#define IN_2 in_1
+#else
+#define IN_1 in_0
+#define IN_2 in_0
+#endif
+#if COX_OUT_LAYOUT == 0
+#define OUT_1 out_1
+#define OUT_2 out_2
+#elif COX_OUT_LAYOUT == 1
+#define OUT_1 out_1
+#define OUT_2 out_1
+#else
+#define OUT_1 out_0
+#define OUT_2 out_0
+#endif
+#define IN_RGBA (COX_IN_LAYOUT == 2)
+#define OUT_RGBA (COX_OUT_LAYOUT == 2)
+#define STEP (2 * COX_WIDTH)
+
+struct video_params {
+    int width, height;
+    int chroma_width, chroma_height; /* of the input's chroma planes */
+    int in_pitch[3], out_pitch[3];   /* bytes */
+    /* signal = code * luma_scale + sums of chroma codes * these + offsets */
+    float luma_scale;
+    float red_v, green_u, green_v, blue_u;
+    float red_0, green_0, blue_0;
+    float matrix[9];              /* light of the EOTF to BT.709 in multiples of SDR white */
+    float hlg_y[3], hlg_exponent; /* OOTF: luminance weights, gamma - 1 */
+    float a0, a1, a2, b0, b1, b2, knee;
+    float fade, fade_speed;
+    struct bt2390_params bt2390;
+    float out_luma_scale, out_luma_0; /* codes of R', G', B' for RGBA */
+    float out_cb_scale, out_cr_scale, out_chroma_0;
+    float out_max;
+};
+
+#ifndef INLINE /* Oclgrind cannot run what clang makes of it: -DINLINE=static */
+#define INLINE __attribute__((always_inline)) static inline
+#endif
+
+/* --- Vectors of samples ------------------------------------------------------------------------------------------- */
+
+#if COX_WIDTH == 1
+typedef ushort half_words;
+typedef uchar quarter_words;
+#define VLOAD(type, p) (*(__global const type *)(p))
+#define VSTORE(type, v, p) (*(__global type *)(p) = (v))
+#define TO_UNS(x) convert_uint(x)
+#define TO_HALF_WORDS(x) convert_ushort(x)
+#define TO_QUARTER_WORDS(x) convert_uchar(x)
+#define FIRST_LANE(v) (v)
+#define SHIFT_IN(last, v) (last)
+#define LAST_LANE(v) (v)
+#define LANES 0
+#define GATHERED(array) (array)[0]
+#define SCATTER(v, array) (array)[0] = (v)
+#define STORE_HALF_WORDS(v, p) VSTORE(ushort, v, p)
+#define STORE_QUARTER_WORDS(v, p) VSTORE(uchar, v, p)
+#else
+typedef COX_PASTE(ushort, COX_WIDTH) half_words;
+typedef COX_PASTE(uchar, COX_WIDTH) quarter_words;
+#define COX_VLOAD COX_PASTE(vload, COX_WIDTH)
+#define COX_VSTORE COX_PASTE(vstore, COX_WIDTH)
+#define VLOAD(type, p) COX_VLOAD(0, (__global const type *)(p))
+#define VSTORE(type, v, p) COX_VSTORE(v, 0, (__global type *)(p))
+#define TO_UNS(x) COX_PASTE(convert_uint, COX_WIDTH)(x)
+#define TO_HALF_WORDS(x) COX_PASTE(convert_ushort, COX_WIDTH)(x)
+#define TO_QUARTER_WORDS(x) COX_PASTE(convert_uchar, COX_WIDTH)(x)
+#define FIRST_LANE(v) (v).s0
+#define GATHERED(array) COX_VLOAD(0, array)
+#define SCATTER(v, array) COX_VSTORE(v, 0, array)
+#if COX_WIDTH == 16
+#define LAST_LANE(v) (v).sf
+#define SHIFT_IN(last, v) ((real)(last, (v).s01234567, (v).s89ab, (v).scd, (v).se))
+#define LANES (sint)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define STORE_HALF_WORDS(v, p) vstore8(as_uint8(v), 0, (__global uint *)(p))
+#define STORE_QUARTER_WORDS(v, p) vstore4(as_uint4(v), 0, (__global uint *)(p))
+#else
+#define LAST_LANE(v) (v).s7
+#define SHIFT_IN(last, v) ((real)(last, (v).s0123, (v).s45, (v).s6))
+#define LANES (sint)(0, 1, 2, 3, 4, 5, 6, 7)
+#define STORE_HALF_WORDS(v, p) vstore4(as_uint4(v), 0, (__global uint *)(p))
+#define STORE_QUARTER_WORDS(v, p) vstore2(as_uint2(v), 0, (__global uint *)(p))
+#endif
+#endif
+
+/* Sums of chroma samples: 16 bits hold sixteen of 12 bits. */
+#if COX_IN_DEPTH <= 12
+typedef ushort sum;
+typedef half_words sums;
+#define TO_SUMS(x) TO_HALF_WORDS(x)
+#define SUMS_TO_REAL(x) TO_REAL(x)
+#else
+typedef uint sum;
+typedef uns sums;
+#define TO_SUMS(x) (x)
+#define SUMS_TO_REAL(x) TO_REAL(AS_SINT(x))
+#endif
+
+/* Two neighbouring samples in one word, the left one low; what a vector of them holds. */
+#if COX_IN_BYTES == 1
+#define IN_PAIRS(row, x) TO_UNS(VLOAD(ushort, (row) + (x)))
+#define LEFT(pairs) ((pairs) & (uns)(0xffu))
+#define RIGHT(pairs) ((pairs) >> 8)
+#define IN_SAMPLE(row, x) ((uint)(row)[x])
+#else
+#define IN_PAIRS(row, x) VLOAD(uint, (row) + 2 * (x))
+#define LEFT(pairs) (((pairs) & (uns)(0xffffu)) >> COX_IN_SHIFT)
+#define RIGHT(pairs) ((pairs) >> (16 + COX_IN_SHIFT))
+#define IN_SAMPLE(row, x) ((uint)((__global const ushort *)(row))[x])
+#endif
+#define PAIR_BITS (8 * COX_IN_BYTES)
+
+static inline uns edge_pairs(__global const uchar *row, int x, int columns)
+{
+    uint words[COX_WIDTH];
+    for (int k = 0; k < COX_WIDTH; k++) {
+        const int left = min(x + 2 * k, columns - 1), right = min(x + 2 * k + 1, columns - 1);
+        words[k] = IN_SAMPLE(row, left) | IN_SAMPLE(row, right) << PAIR_BITS;
+    }
+    return GATHERED(words);
+}
+
+/* --- Chroma in ---------------------------------------------------------------------------------------------------- */
+
+struct chroma {
+    sums u, v;
+};
+
+/* A row of the frame's chroma: the plane rows it lies near to and far from. */
+struct chroma_rows {
+    __global const uchar *near_u, *far_u, *near_v, *far_v;
+};
+
+#if COX_IN_SUB_X
+/* Chroma samples at plane columns i, i + 1, ... of one plane row. */
+static inline struct chroma chroma_samples(__global const uchar *u, __global const uchar *v, int i, int columns,
+                                           bool edge)
+{
+    struct chroma c;
+    if (edge) {
+        sum us[COX_WIDTH], vs[COX_WIDTH];
+        for (int k = 0; k < COX_WIDTH; k++) {
+            const int at = clamp(i + k, 0, columns - 1);
+#if COX_IN_LAYOUT == 1
+            us[k] = IN_SAMPLE(u, 2 * at) >> COX_IN_SHIFT;
+            vs[k] = IN_SAMPLE(u, 2 * at + 1) >> COX_IN_SHIFT;
+#else
+            us[k] = IN_SAMPLE(u, at) >> COX_IN_SHIFT;
+            vs[k] = IN_SAMPLE(v, at) >> COX_IN_SHIFT;
+#endif
+        }
+        c.u = GATHERED(us);
+        c.v = GATHERED(vs);
+        return c;
+    }
+#if COX_IN_LAYOUT == 1
+    const uns pairs = IN_PAIRS(u, 2 * i);
+    c.u = TO_SUMS(LEFT(pairs));
+    c.v = TO_SUMS(RIGHT(pairs));
+#elif COX_IN_BYTES == 1
+    c.u = TO_SUMS(VLOAD(uchar, u + i));
+    c.v = TO_SUMS(VLOAD(uchar, v + i));
+#elif COX_IN_DEPTH <= 12
+    c.u = VLOAD(ushort, u + 2 * i) >> COX_IN_SHIFT;
+    c.v = VLOAD(ushort, v + 2 * i) >> COX_IN_SHIFT;
+#else
+    c.u = TO_UNS(VLOAD(ushort, u + 2 * i)) >> COX_IN_SHIFT;
+    c.v = TO_UNS(VLOAD(ushort, v + 2 * i)) >> COX_IN_SHIFT;
+#endif
+    return c;
+}
+
+/* The same, interpolated between plane rows: sums of four samples, of two where rows lie as in COX_IN_SITE 2. */
+static inline struct chroma chroma_between(const struct chroma_rows *rows, int i, int columns, bool edge)
+{
+    struct chroma c = chroma_samples(rows->near_u, rows->near_v, i, columns, edge);
+#if COX_IN_SUB_Y
+    const struct chroma far = chroma_samples(rows->far_u, rows->far_v, i, columns, edge);
+#if COX_IN_SITE != 2
+    c.u = c.u + c.u + c.u;
+    c.v = c.v + c.v + c.v;
+#endif
+    c.u = c.u + far.u;
+    c.v = c.v + far.v;
+#endif
+    return c;
+}
+
+#if COX_IN_SITE == 1
+/* All bits of the lanes whose odd column is past the last one. */
+static inline sums past_end(int x, int columns)
+{
+    sum bits[COX_WIDTH];
+    for (int k = 0; k < COX_WIDTH; k++)
+        bits[k] = x + 2 * k + 1 >= columns ? ~0 : 0;
+    return GATHERED(bits);
+}
+#endif
+#endif
+
+/* --- Signal and light --------------------------------------------------------------------------------------------- */
+
+/* A step is a block of two rows, twelve vectors: red, green and blue of the upper row's even columns, of its odd ones,
+ * then of the lower row. They go through the arithmetic side by side, for each chain of operations alone waits for its
+ * own results most of the time. A lower row that is missing is the upper one again.
+ *
+ * The same for i = 0, 1, .... Not a loop: not every compiler unrolls those in time to keep what they index in
+ * registers. */
+#define ONCE(n, ...)    \
+    {                   \
+        enum { i = n }; \
+        __VA_ARGS__;    \
+    }
+#define FOUR(...) ONCE(0, __VA_ARGS__) ONCE(1, __VA_ARGS__) ONCE(2, __VA_ARGS__) ONCE(3, __VA_ARGS__)
+#define SIX(...) FOUR(__VA_ARGS__) ONCE(4, __VA_ARGS__) ONCE(5, __VA_ARGS__)
+
+#if COX_TRANSFER == 0
+#define SIGNAL_LOW (-1.0f)
+#else
+#define SIGNAL_LOW 0.0f
+#endif
+
+static inline real limited(real x)
+{
+    return det_min(det_max(x, REAL(SIGNAL_LOW)), REAL(1.0f));
+}
+
+#if COX_TRANSFER == 0
+/* The EOTF of ST 2084, 1 = 10 000 cd/m2, of the signal x = 2 E - 1: the square of a minimax polynomial for its root.
+ * The error is 1.5e-6 of the light above 50 cd/m2 and 7e-5 cd/m2 below. */
+INLINE void eotf(real *x, const struct video_params *k)
+{
+    real p[6];
+    SIX(p[i] = MULADD(x[i], REAL(1.243774908e-3f), REAL(1.357238057e-3f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(9.409501488e-4f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(5.486727531e-3f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(1.387723386e-2f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(2.810250988e-2f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(5.730446068e-2f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(1.099779192e-1f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(1.860275862e-1f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(2.590623737e-1f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(2.405752897e-1f)))
+    SIX(p[i] = MULADD(x[i], p[i], REAL(9.604460104e-2f)))
+    SIX(x[i] = p[i] * p[i])
+}
+#elif COX_TRANSFER == 1
+/* The inverse OETF of HLG, then its OOTF: display light, 1 = the nominal peak. */
+INLINE void eotf(real *x, const struct video_params *k)
+{
+    SIX(
+        const real high = det_exp2(MULADD(x[i], REAL(8.067285660f), REAL(-8.101922300f))) + REAL(0.02372241f);
+        x[i] = PICK(x[i] <= REAL(0.5f), x[i] * x[i] * REAL(0.3333333333f), high))
+    real y[2];
+    for (int i = 0; i < 2; i++) {
+        y[i] = MULADD(x[3 * i], REAL(k->hlg_y[0]),
+                      MULADD(x[3 * i + 1], REAL(k->hlg_y[1]), x[3 * i + 2] * REAL(k->hlg_y[2])));
+        y[i] = det_exp2(det_log2(det_max(y[i], REAL(0x1p-40f))) * REAL(k->hlg_exponent));
+    }
+    SIX(x[i] = x[i] * y[i / 3])
+}
+#else
+INLINE void eotf(real *x, const struct video_params *k)
+{
+}
+#endif
+
+/* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would be infinitely
+ * steep. Relative error 1.1e-4. */
+INLINE void bt1886(real *x)
+{
+    real size[6], p[6], n[6];
+    SIX(size[i] = det_min(AS_REAL(AS_SINT(x[i]) & SINT(0x7fffffff)), REAL(1.0f)))
+    /* 5/12 log2: the bits as an integer are the exponent and, for the logarithm of the mantissa m, m - 1; the
+     * polynomial of m is the rest. */
+    SIX(n[i] = AS_REAL((AS_SINT(size[i]) & SINT(0x007fffff)) | SINT(0x3f800000)))
+    SIX(p[i] = MULADD(n[i], REAL(-0.03401181149f), REAL(0.2688401644f)))
+    SIX(p[i] = MULADD(n[i], p[i], REAL(-0.8836814842f)))
+    SIX(p[i] = MULADD(n[i], p[i], REAL(1.27926753f)))
+    SIX(p[i] = MULADD(n[i], p[i], REAL(-53.54704459f)))
+    SIX(p[i] = MULADD(TO_REAL(AS_SINT(size[i])), REAL(0x1.aaaaaap-25f), p[i]))
+    SIX(n[i] = p[i] + REAL(12582912.0f)) /* 2^, as in det_exp2 */
+    SIX(p[i] = p[i] - (n[i] - REAL(12582912.0f)))
+    real q[6];
+    SIX(q[i] = MULADD(p[i], REAL(0.05517166737f), REAL(0.2426111344f)))
+    SIX(q[i] = MULADD(p[i], q[i], REAL(0.6932609871f)))
+    SIX(q[i] = MULADD(p[i], q[i], REAL(0.9999280723f)))
+    SIX(
+        const real power = AS_REAL(AS_SINT(q[i]) + (AS_SINT(n[i]) << 23));
+        const real result = PICK(size[i] < REAL(0x1p-18f), size[i] * REAL(1448.154688f), power);
+        x[i] = AS_REAL(AS_SINT(result) | (AS_SINT(x[i]) & SINT(0x80000000))))
+}
+
+/* Reciprocals of four values side by side, as det_rcp makes them, the last step a shorter one: relative error 4e-6, the
+ * same for all three colours. */
+INLINE void reciprocals(real *x)
+{
+    real y[4], e[4];
+    FOUR(y[i] = AS_REAL(SINT(0x7ef311c3) - AS_SINT(x[i])))
+    FOUR(e[i] = MULADD(-x[i], y[i], REAL(1.0f)))
+    FOUR(y[i] = MULADD(y[i], MULADD(e[i], e[i], e[i]), y[i]))
+    FOUR(e[i] = MULADD(-x[i], y[i], REAL(1.0f)))
+    FOUR(x[i] = MULADD(y[i], e[i], y[i]))
+}
+
+/* Light to BT.709 primaries, in multiples of SDR white. */
+INLINE void primaries(real *x, const struct video_params *k)
+{
+    real c[6];
+    SIX(c[i] = MULADD(x[i / 3 * 3], REAL(k->matrix[i % 3 * 3]),
+                      MULADD(x[i / 3 * 3 + 1], REAL(k->matrix[i % 3 * 3 + 1]),
+                             x[i / 3 * 3 + 2] * REAL(k->matrix[i % 3 * 3 + 2]))))
+    SIX(x[i] = c[i])
+}
+
+/* What the operator multiplies pixels of the largest colours m by. */
+INLINE void ratios(const real *m, real *ratio, const struct video_params *k)
+{
+#if COX_CURVE == 1
+    FOUR(ratio[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)))
+    reciprocals(ratio);
+    FOUR(ratio[i] = MULADD(m[i], REAL(k->a2), REAL(k->a1)) * ratio[i])
+#elif COX_CURVE == 2
+    FOUR(ratio[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)) * m[i])
+    reciprocals(ratio);
+    FOUR(ratio[i] = ratio[i] * MULADD(MULADD(m[i], REAL(k->a2), REAL(k->a1)), m[i], REAL(k->a0)))
+    FOUR(ratio[i] = PICK(m[i] < REAL(k->knee), REAL(1.0f), ratio[i]))
+#elif COX_CURVE == 3
+    FOUR(ratio[i] = m[i])
+    reciprocals(ratio);
+    FOUR(ratio[i] = bt2390(m[i], &k->bt2390) * ratio[i])
+#endif
+}
+
+/* The input's signal to the output's. */
+INLINE void map_block(real *x, const struct video_params *k)
+{
+    eotf(x, k);
+    eotf(x + 6, k);
+    primaries(x, k);
+    primaries(x + 6, k);
+    real m[4];
+    FOUR(m[i] = det_max(det_max(x[3 * i], det_max(x[3 * i + 1], x[3 * i + 2])), REAL(0x1p-40f)))
+#if COX_FADE
+    real over[4], w[4];
+    FOUR(over[i] = det_luminance(x[3 * i], x[3 * i + 1], x[3 * i + 2]) - REAL(k->fade))
+    FOUR(over[i] = det_max(over[i], REAL(0.0f)) * REAL(k->fade_speed))
+    FOUR(w[i] = over[i] + REAL(3.0f))
+    reciprocals(w);
+    FOUR(w[i] = over[i] * w[i])
+    SIX(x[i] = MULADD(m[i / 3] - x[i], w[i / 3], x[i]))
+    SIX(x[i + 6] = MULADD(m[i / 3 + 2] - x[i + 6], w[i / 3 + 2], x[i + 6]))
+#endif
+#if COX_CURVE != 0
+    real ratio[4];
+    ratios(m, ratio, k);
+    SIX(x[i] = x[i] * ratio[i / 3])
+    SIX(x[i + 6] = x[i + 6] * ratio[i / 3 + 2])
+#endif
+    bt1886(x);
+    bt1886(x + 6);
+}
+
+/* --- Rows in --------------------------------------------------------------------------------------------------- */
+
+struct source_row {
+#if IN_RGBA
+    __global const uchar *rgba;
+#else
+    __global const uchar *luma;
+    struct chroma_rows chroma;
+#endif
+};
+
+#if IN_RGBA
+static inline real from_half(sint h)
+{
+#if COX_TRANSFER == 0
+    return limited(MULADD(det_colour_half(h), REAL(2.0f), REAL(-1.0f)));
+#elif COX_TRANSFER == 1
+    return limited(det_colour_half(h));
+#else
+    return det_colour_half(h);
+#endif
+}
+
+static inline void rgba_samples(__global const uchar *row, int x, int columns, real *c)
+{
+    int r[COX_WIDTH], g[COX_WIDTH], b[COX_WIDTH];
+    for (int k = 0; k < COX_WIDTH; k++) {
+        const uint2 words = vload2(0, (__global const uint *)row + 2 * min(x + 2 * k, columns - 1));
+        r[k] = (int)(words.x & 0xffffu);
+        g[k] = (int)(words.x >> 16);
+        b[k] = (int)(words.y & 0xffffu);
+    }
+    c[0] = from_half(GATHERED(r));
+    c[1] = from_half(GATHERED(g));
+    c[2] = from_half(GATHERED(b));
+}
+
+INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
+{
+    rgba_samples(row->rgba, x, k->width, s);
+    rgba_samples(row->rgba, x + 1, k->width, s + 3);
+}
+#else
+static inline void to_rgb(uns luma, sums u, sums v, const struct video_params *k, real *s)
+{
+    const real y = TO_REAL(AS_SINT(luma)) * REAL(k->luma_scale);
+    const real cb = SUMS_TO_REAL(u), cr = SUMS_TO_REAL(v);
+    s[0] = limited(MULADD(cr, REAL(k->red_v), REAL(k->red_0)) + y);
+    s[1] = limited(MULADD(cb, REAL(k->green_u), MULADD(cr, REAL(k->green_v), REAL(k->green_0))) + y);
+    s[2] = limited(MULADD(cb, REAL(k->blue_u), REAL(k->blue_0)) + y);
+}
+
+INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
+{
+    const uns luma = edge ? edge_pairs(row->luma, x, k->width) : IN_PAIRS(row->luma, x);
+#if COX_IN_SUB_X == 0
+    const uns u = edge ? edge_pairs(row->chroma.near_u, x, k->width) : IN_PAIRS(row->chroma.near_u, x);
+    const uns v = edge ? edge_pairs(row->chroma.near_v, x, k->width) : IN_PAIRS(row->chroma.near_v, x);
+    const sums even_u = TO_SUMS(LEFT(u)), odd_u = TO_SUMS(RIGHT(u));
+    const sums even_v = TO_SUMS(LEFT(v)), odd_v = TO_SUMS(RIGHT(v));
+#else
+    const int i = x / 2;
+    const struct chroma here = chroma_between(&row->chroma, i, k->chroma_width, edge);
+    const struct chroma next = chroma_between(&row->chroma, i + 1, k->chroma_width, edge);
+#if COX_IN_SITE == 1
+    const struct chroma last = chroma_between(&row->chroma, i - 1, k->chroma_width, edge);
+    const sums here_u = here.u + here.u + here.u, here_v = here.v + here.v + here.v;
+    const sums even_u = last.u + here_u, even_v = last.v + here_v;
+    sums odd_u = here_u + next.u, odd_v = here_v + next.v;
+    if (edge) { /* past an odd width the last column comes again */
+        const sums again = past_end(x, k->width);
+        odd_u = (odd_u & ~again) | (even_u & again);
+        odd_v = (odd_v & ~again) | (even_v & again);
+    }
+#else
+    const sums even_u = here.u + here.u, odd_u = here.u + next.u;
+    const sums even_v = here.v + here.v, odd_v = here.v + next.v;
+#endif
+#endif
+    to_rgb(LEFT(luma), even_u, even_v, k, s);
+    to_rgb(RIGHT(luma), odd_u, odd_v, k, s + 3);
+}
+#endif
+
+/* The band's row y, or the one that stands for it where it is missing. */
+INLINE struct source_row source_at(__global const uchar *in_0, __global const uchar *in_1, __global const uchar *in_2, int y,
+                                   bool lower, int first, int origin, const struct video_params *k)
+{
+    struct source_row row;
+#if IN_RGBA
+    row.rgba = in_0 + (size_t)y * k->in_pitch[0];
+#else
+    row.luma = in_0 + (size_t)y * k->in_pitch[0];
+    int near = y, far = y;
+#if COX_IN_SUB_Y
+    near = (first + y) / 2;
+#if COX_IN_SITE == 2
+    far = near + lower; /* the upper row has chroma of its own */
+#else
+    far = near + (lower ? 1 : -1);
+#endif
+    far = clamp(far, 0, k->chroma_height - 1) - origin;
+    near -= origin;
+#endif
+    row.chroma.near_u = in_1 + (size_t)near * k->in_pitch[1];
+    row.chroma.far_u = in_1 + (size_t)far * k->in_pitch[1];
+    row.chroma.near_v = in_2 + (size_t)near * k->in_pitch[2];
+    row.chroma.far_v = in_2 + (size_t)far * k->in_pitch[2];
+#endif
+    return row;
+}
+
+/* --- Codes out ---------------------------------------------------------------------------------------------------- */
+
+#if COX_MAP
+/* Blue and red differences: B' - Y' and R' - Y'. */
+struct ycc {
+    real y, cb, cr;
+};
+
+INLINE struct ycc to_ycc(const real *c)
+{
+    struct ycc out;
+    out.y = det_luminance(c[0], c[1], c[2]);
+    out.cb = c[2] - out.y;
+    out.cr = c[0] - out.y;
+    return out;
+}
+
+/* The step of the pattern, (bayer + 1/2)/64, for columns x, x + step, ... of row y. */
+static inline real pattern(int x, int step, int y)
+{
+#if COX_DITHER
+    const sint column = LANES * SINT(step) + SINT(x), across = column ^ SINT(y);
+    const sint row = SINT(y);
+    sint bayer = ((across & SINT(1)) << 5) + ((row & SINT(1)) << 4);
+    bayer += ((across & SINT(2)) << 2) + ((row & SINT(2)) << 1);
+    bayer += ((across & SINT(4)) >> 1) + ((row & SINT(4)) >> 2);
+    return MULADD(TO_REAL(bayer), REAL(0x1p-6f), REAL(0x1p-7f));
+#else
+    return REAL(0.0f);
+#endif
+}
+
+/* To a code, rounded: to the nearest, or up where the pattern says so. What leads past the largest code is the
+ * caller's. */
+static inline real to_code(real x, float scale, float offset, real dither)
+{
+#if COX_DITHER
+    return det_max(MULADD(x, REAL(scale), REAL(offset)) + dither, REAL(0.0f));
+#else
+    return det_max(MULADD(x, REAL(scale), REAL(offset + 0.5f)), REAL(0.0f));
+#endif
+}
+
+/* x <= 1, which is a code of its own. */
+static inline uns luma_code(real x, real dither, const struct video_params *k)
+{
+    return AS_UNS(TO_SINT(to_code(x, k->out_luma_scale, k->out_luma_0, dither)));
+}
+
+static inline uns chroma_code(real x, float scale, real dither, const struct video_params *k)
+{
+    return AS_UNS(TO_SINT(det_min(to_code(x, scale, k->out_chroma_0, dither), REAL(k->out_max))));
+}
+
+#if COX_OUT_BYTES == 1
+typedef __global uchar *sample_pointer;
+#else
+typedef __global ushort *sample_pointer;
+#endif
+
+/* Codes of even and odd columns, side by side from column x on. */
+static inline void store_pairs(__global uchar *row, int x, uns even, uns odd, int columns, bool edge)
+{
+    if (edge) {
+        uint left[COX_WIDTH], right[COX_WIDTH];
+        SCATTER(even, left);
+        SCATTER(odd, right);
+        sample_pointer at = (sample_pointer)row;
+        for (int k = 0; k < COX_WIDTH; k++) {
+            if (x + 2 * k < columns)
+                at[x + 2 * k] = left[k] << COX_OUT_SHIFT;
+            if (x + 2 * k + 1 < columns)
+                at[x + 2 * k + 1] = right[k] << COX_OUT_SHIFT;
+        }
+        return;
+    }
+#if COX_OUT_BYTES == 1
+    STORE_HALF_WORDS(TO_HALF_WORDS(even | odd << 8), row + x);
+#else
+    VSTORE(uint, (even | odd << 16) << COX_OUT_SHIFT, row + 2 * x);
+#endif
+}
+
+/* Codes from column x on. */
+static inline void store_samples(__global uchar *row, int x, uns codes, int columns, bool edge)
+{
+    if (edge) {
+        uint words[COX_WIDTH];
+        SCATTER(codes, words);
+        sample_pointer at = (sample_pointer)row;
+        for (int k = 0; k < COX_WIDTH && x + k < columns; k++)
+            at[x + k] = words[k] << COX_OUT_SHIFT;
+        return;
+    }
+#if COX_OUT_BYTES == 1
+    STORE_QUARTER_WORDS(TO_QUARTER_WORDS(codes), row + x);
+#else
+    STORE_HALF_WORDS(TO_HALF_WORDS(codes << COX_OUT_SHIFT), row + 2 * x);
+#endif
+}
+
+#if OUT_RGBA
+static inline void store_rgba(__global uchar *row, int x, const real *c, int y, const struct video_params *k)
+{
+    const real dither = pattern(x, 2, y);
+    uint r[COX_WIDTH], g[COX_WIDTH], b[COX_WIDTH];
+    SCATTER(luma_code(c[0], dither, k), r);
+    SCATTER(luma_code(c[1], dither, k), g);
+    SCATTER(luma_code(c[2], dither, k), b);
+    __global uint *at = (__global uint *)row;
+    for (int n = 0; n < COX_WIDTH && x + 2 * n < k->width; n++) {
+#if COX_OUT_BYTES == 1
+        at[x + 2 * n] = r[n] | g[n] << 8 | b[n] << 16 | 0xff000000u;
+#else
+        at[2 * (x + 2 * n)] = r[n] | g[n] << 16;
+        at[2 * (x + 2 * n) + 1] = b[n] | 0xffff0000u;
+#endif
+    }
+}
+#endif
+
+struct target_row {
+    __global uchar *plane[3];
+};
+
+INLINE struct target_row target_at(__global uchar *out_0, __global uchar *out_1, __global uchar *out_2, int y,
+                                   const struct video_params *k)
+{
+    struct target_row row;
+    const int chroma = COX_OUT_SUB_Y ? y / 2 : y;
+    row.plane[0] = out_0 + (size_t)y * k->out_pitch[0];
+    row.plane[1] = out_1 + (size_t)chroma * k->out_pitch[1];
+    row.plane[2] = out_2 + (size_t)chroma * k->out_pitch[2];
+    return row;
+}
+
+/* Pixels, or luma and chroma that is not subsampled, of frame row y. */
+INLINE void store_row(const struct target_row *out, int x, int y, const real *c, bool edge, const struct video_params *k)
+{
+#if OUT_RGBA
+    store_rgba(out->plane[0], x, c, y, k);
+    store_rgba(out->plane[0], x + 1, c + 3, y, k);
+#else
+    const real even = pattern(x, 2, y), odd = pattern(x + 1, 2, y);
+    const struct ycc a = to_ycc(c), b = to_ycc(c + 3);
+    store_pairs(out->plane[0], x, luma_code(a.y, even, k), luma_code(b.y, odd, k), k->width, edge);
+#if !COX_OUT_SUB_X
+    store_pairs(out->plane[1], x, chroma_code(a.cb, k->out_cb_scale, even, k),
+                chroma_code(b.cb, k->out_cb_scale, odd, k), k->width, edge);
+    store_pairs(out->plane[2], x, chroma_code(a.cr, k->out_cr_scale, even, k),
+                chroma_code(b.cr, k->out_cr_scale, odd, k), k->width, edge);
+#endif
+#endif
+}
+
+#if COX_OUT_SUB_X
+/* Chroma of the even and of the odd columns: of one row, or the sum of both. */
+struct columns {
+    real even_cb, odd_cb, even_cr, odd_cr;
+};
+
+INLINE struct columns columns_of(const real *c)
+{
+    const struct ycc a = to_ycc(c), b = to_ycc(c + 3);
+    struct columns s;
+    s.even_cb = a.cb;
+    s.odd_cb = b.cb;
+    s.even_cr = a.cr;
+    s.odd_cr = b.cr;
+#if COX_OUT_SUB_Y
+    const struct ycc lower_a = to_ycc(c + 6), lower_b = to_ycc(c + 9);
+    s.even_cb = s.even_cb + lower_a.cb;
+    s.odd_cb = s.odd_cb + lower_b.cb;
+    s.even_cr = s.even_cr + lower_a.cr;
+    s.odd_cr = s.odd_cr + lower_b.cr;
+#endif
+    return s;
+}
+
+/* The last odd column of the step before. */
+struct before {
+    float cb, cr;
+};
+
+/* Subsampled chroma from columns x/2 on, of chroma row y. */
+INLINE void store_chroma(const struct target_row *out, int x, int y, const struct columns *s, struct before *before,
+                         bool edge, const struct video_params *k)
+{
+#if COX_OUT_SITE == 1
+    const real cb = s->even_cb + s->odd_cb, cr = s->even_cr + s->odd_cr;
+    const float weight = COX_OUT_SUB_Y ? 0.25f : 0.5f;
+#else
+    if (x == 0) { /* before the first column the first one comes again */
+        before->cb = FIRST_LANE(s->even_cb);
+        before->cr = FIRST_LANE(s->even_cr);
+    }
+    const real before_cb = SHIFT_IN(before->cb, s->odd_cb), before_cr = SHIFT_IN(before->cr, s->odd_cr);
+    before->cb = LAST_LANE(s->odd_cb);
+    before->cr = LAST_LANE(s->odd_cr);
+    const real cb = (before_cb + s->odd_cb) + (s->even_cb + s->even_cb);
+    const real cr = (before_cr + s->odd_cr) + (s->even_cr + s->even_cr);
+    const float weight = COX_OUT_SUB_Y ? 0.125f : 0.25f;
+#endif
+    const int i = x / 2, columns = (k->width + 1) / 2;
+    const real dither = pattern(i, 1, y);
+    const uns u = chroma_code(cb, k->out_cb_scale * weight, dither, k);
+    const uns v = chroma_code(cr, k->out_cr_scale * weight, dither, k);
+#if COX_OUT_LAYOUT == 1
+    store_pairs(out->plane[1], x, u, v, 2 * columns, edge);
+#else
+    store_samples(out->plane[1], i, u, columns, edge);
+    store_samples(out->plane[2], i, v, columns, edge);
+#endif
+}
+#endif
+#endif
+
+/* --- The kernel --------------------------------------------------------------------------------------------------- */
+
+#if COX_ANALYSE
+INLINE real brightest(const real *s)
+{
+    return det_max(det_max(det_max(s[0], s[1]), det_max(s[2], s[3])), det_max(s[4], s[5]));
+}
+
+static inline sint bin_of(real x)
+{
+#if COX_TRANSFER == 2
+    x = MULADD(det_log2(det_max(x, REAL(0x1p-20f))), REAL(16.0f), REAL(256.0f));
+#else
+    x = (x - REAL(SIGNAL_LOW)) * REAL(COX_BINS / (1.0f - SIGNAL_LOW));
+#endif
+    return TO_SINT(det_min(det_max(x, REAL(0.0f)), REAL(COX_BINS - 1.0f)));
+}
+#endif
+
+/* On a CPU neighbouring blocks are counted in tables of their own, for each increment waits for the one before if both
+ * hit one word. */
+#define TABLES (COX_GROUP > 1 ? 1 : 4)
+
+__kernel
+#if COX_ANALYSE
+__attribute__((reqd_work_group_size(COX_GROUP, 1, 1)))
+#endif
+void
+video(__global const uchar *in_0,
+#if IN_PLANES > 1
+      __global const uchar *in_1,
+#endif
+#if IN_PLANES > 2
+      __global const uchar *in_2,
+#endif
+#if COX_MAP
+      __global uchar *out_0,
+#if OUT_PLANES > 1
+      __global uchar *out_1,
+#endif
+#if OUT_PLANES > 2
+      __global uchar *out_2,
+#endif
+#endif
+#if COX_ANALYSE
+      __global uint *histogram,
+#endif
+      struct video_params params, int first, int rows, int origin)
+{
+    const struct video_params p = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const struct video_params *k = &p;
+    const int begin_y = (int)get_global_id(1) * COX_ITEM_ROWS, end_y = min(begin_y + COX_ITEM_ROWS, rows);
+    const int begin_x = (int)get_global_id(0) * COX_ITEM;
+    const int end_x = COX_ITEM ? min(begin_x + COX_ITEM, k->width) : k->width;
+#if COX_ANALYSE
+    const int lane = (int)get_local_id(0);
+#if COX_GROUP > 1
+    __local uint counts[COX_BINS];
+    for (int i = lane; i < COX_BINS; i += COX_GROUP)
+        counts[i] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+#else
+    uint counts[TABLES * COX_BINS];
+    for (int i = 0; i < TABLES * COX_BINS; i++)
+        counts[i] = 0;
+#endif
+#endif
+    for (int y = begin_y; y < end_y; y += 2) {
+        const bool lower = y + 1 < end_y; /* the lower row is there */
+        const struct source_row upper_in = source_at(in_0, IN_1, IN_2, y, false, first, origin, k);
+        const struct source_row lower_in = source_at(in_0, IN_1, IN_2, y + lower, lower, first, origin, k);
+#if COX_MAP
+        const struct target_row upper_out = target_at(out_0, OUT_1, OUT_2, y, k);
+        const struct target_row lower_out = target_at(out_0, OUT_1, OUT_2, y + lower, k);
+#if COX_OUT_SUB_X
+        struct before before = {0.0f, 0.0f};
+#if !COX_OUT_SUB_Y
+        struct before lower_before = {0.0f, 0.0f};
+#endif
+#if COX_ITEM && COX_OUT_SITE != 1
+        if (begin_x > 0 && begin_x < end_x) { /* the step before is another work-item's */
+            real s[12];
+            read_row(&upper_in, begin_x - STEP, true, k, s);
+            read_row(&lower_in, begin_x - STEP, true, k, s + 6);
+            map_block(s, k);
+            const struct columns c = columns_of(s);
+            before.cb = LAST_LANE(c.odd_cb);
+            before.cr = LAST_LANE(c.odd_cr);
+#if !COX_OUT_SUB_Y
+            const struct columns lower_c = columns_of(s + 6);
+            lower_before.cb = LAST_LANE(lower_c.odd_cb);
+            lower_before.cr = LAST_LANE(lower_c.odd_cr);
+#endif
+        }
+#endif
+#endif
+#endif
+        for (int x = begin_x; x < end_x; x += STEP) {
+            const bool edge = x + STEP >= k->width || x < (COX_IN_SITE == 1); /* or the first step */
+            real s[12];
+            read_row(&upper_in, x, edge, k, s);
+            read_row(&lower_in, x, edge, k, s + 6);
+#if COX_ANALYSE
+            const real most = det_max(brightest(s), brightest(s + 6));
+#endif
+#if COX_MAP
+            map_block(s, k);
+            store_row(&upper_out, x, first + y, s, edge, k);
+            if (lower)
+                store_row(&lower_out, x, first + y + 1, s + 6, edge, k);
+#if COX_OUT_SUB_X
+            const struct columns c = columns_of(s);
+            store_chroma(&upper_out, x, COX_OUT_SUB_Y ? (first + y) / 2 : first + y, &c, &before, edge, k);
+#if !COX_OUT_SUB_Y
+            const struct columns lower_c = columns_of(s + 6);
+            if (lower)
+                store_chroma(&lower_out, x, first + y + 1, &lower_c, &lower_before, edge, k);
+#endif
+#endif
+#endif
+#if COX_ANALYSE
+#if COX_GROUP > 1
+            atomic_inc(&counts[bin_of(most)]); /* COX_WIDTH is 1 */
+#else
+            int bins[COX_WIDTH];
+            SCATTER(bin_of(most), bins);
+            const int blocks = edge ? min((k->width - x + 1) / 2, COX_WIDTH) : COX_WIDTH;
+            for (int i = 0; i < blocks; i++)
+                counts[(i % TABLES) * COX_BINS + bins[i]]++;
+#endif
+#endif
+        }
+    }
+#if COX_ANALYSE
+#if COX_GROUP > 1
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = lane; i < COX_BINS; i += COX_GROUP)
+        if (counts[i] != 0)
+            atomic_add(&histogram[i], counts[i]);
+#else
+    for (int i = 0; i < COX_BINS; i++) {
+        uint count = 0;
+        for (int t = 0; t < TABLES; t++)
+            count += counts[t * COX_BINS + i];
+        if (count != 0)
+            atomic_add(&histogram[i], count);
+    }
+#endif
+#endif
+}

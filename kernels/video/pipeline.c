@@ -1,0 +1,414 @@
+/* The video tone mapper's host side: planes, pipelines, constants.
+ *
+ * Pure: no allocation, no OpenCL, no clock, no state.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "math/curve.h"
+#include "sized.h"
+#include "sources.h"
+#include "scene.h"
+#include <coxswain/video.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The kernel's parameter block; struct video_params of frame.cl. */
+struct video_params {
+    int32_t width, height;
+    int32_t chroma_width, chroma_height;
+    int32_t in_pitch[3], out_pitch[3];
+    float luma_scale;
+    float red_v, green_u, green_v, blue_u;
+    float red_0, green_0, blue_0;
+    float matrix[9];
+    float hlg_y[3], hlg_exponent;
+    float a0, a1, a2, b0, b1, b2, knee;
+    float fade, fade_speed;
+    struct cox__bt2390 bt2390;
+    float out_luma_scale, out_luma_0;
+    float out_cb_scale, out_cr_scale, out_chroma_0;
+    float out_max;
+};
+
+_Static_assert(sizeof(struct video_params) <= sizeof(struct cox_video_params), "fits in the public block");
+_Static_assert(sizeof(struct cox_video_params) <= COX_PARAMS_MAX, "fits in a frame");
+
+/* What `struct cox_video_storage` holds. */
+struct storage {
+    struct cox_binding bindings[2 * COX_VIDEO_PLANES_MAX + 1];
+    struct cox_stage stage;
+    struct cox_variant variants[2];
+    struct cox_arg args[2 * COX_VIDEO_PLANES_MAX + 5];
+    char options[2][512];
+};
+_Static_assert(sizeof(struct storage) <= sizeof(struct cox_video_storage), "fits");
+
+enum {
+    SIZE_MAX_PIXELS = 65536,
+    CPU_WIDTH = 16,
+    GPU_COLUMNS = 8, /* of a work-item */
+    GPU_LOCAL = 32,
+    ANALYSE_ROWS = 16, /* of a work-item that counts, which pays for each table once */
+};
+
+/* --- Shapes ------------------------------------------------------------------------------------------------------- */
+
+static bool format_ok(const struct cox_video_format *f)
+{
+    if (!f || (unsigned)f->range > COX_RANGE_FULL || (unsigned)f->site > COX_SITE_TOP_LEFT || f->depth < 8 ||
+        f->depth > 16 || (f->high_bits && (f->depth == 8 || f->depth == 16)))
+        return false;
+    for (size_t i = 0; i < sizeof f->reserved / sizeof *f->reserved; i++)
+        if (f->reserved[i])
+            return false;
+    const bool subsampled_x = f->chroma_x_log2 == 1, subsampled_y = f->chroma_y_log2 == 1;
+    if (f->chroma_x_log2 > 1 || f->chroma_y_log2 > 1 || (subsampled_y && !subsampled_x))
+        return false;
+    switch (f->layout) {
+    case COX_VIDEO_PLANAR:
+        return true;
+    case COX_VIDEO_SEMI_PLANAR:
+        return subsampled_y;
+    case COX_VIDEO_RGBA:
+        return !subsampled_x && (f->depth == 8 || f->depth == 16);
+    }
+    return false;
+}
+
+uint32_t cox_video_planes(const struct cox_video_format *format, uint32_t width, uint32_t height,
+                          struct cox_video_plane planes[COX_VIDEO_PLANES_MAX])
+{
+    if (!format_ok(format) || width == 0 || height == 0 || width > SIZE_MAX_PIXELS || height > SIZE_MAX_PIXELS)
+        return 0;
+    const uint32_t sample = format->depth > 8 ? 2 : 1;
+    memset(planes, 0, COX_VIDEO_PLANES_MAX * sizeof(*planes));
+    if (format->layout == COX_VIDEO_RGBA) {
+        planes[0] = (struct cox_video_plane){(size_t)width * 4 * sample, height, 1, sample};
+        return 1;
+    }
+    const uint32_t columns = (width + format->chroma_x_log2) >> format->chroma_x_log2;
+    const uint32_t rows = (height + format->chroma_y_log2) >> format->chroma_y_log2;
+    const uint32_t count = format->layout == COX_VIDEO_SEMI_PLANAR ? 2 : 3;
+    planes[0] = (struct cox_video_plane){(size_t)width * sample, height, 1, sample};
+    for (uint32_t i = 1; i < count; i++)
+        planes[i] = (struct cox_video_plane){(size_t)columns * sample * (count == 2 ? 2 : 1), rows,
+                                             1u << format->chroma_y_log2, sample};
+    return count;
+}
+
+static bool pitches_ok(const struct cox_video_format *format, uint32_t width, uint32_t height, const size_t *pitches)
+{
+    struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
+    const uint32_t count = cox_video_planes(format, width, height, planes);
+    for (uint32_t i = 0; i < count; i++)
+        if (pitches[i] < planes[i].row_bytes || pitches[i] % 4 != 0 || pitches[i] > INT32_MAX)
+            return false;
+    return count != 0;
+}
+
+static bool shape_ok(const struct cox_video_shape *s)
+{
+    /* The counts have 32 bits. */
+    if ((uint64_t)s->width * s->height > UINT32_MAX || !pitches_ok(&s->in, s->width, s->height, s->in_pitch_bytes) ||
+        !pitches_ok(&s->out, s->width, s->height, s->out_pitch_bytes))
+        return false;
+    if ((unsigned)s->transfer > COX_TRANSFER_LINEAR || (unsigned)s->primaries > COX_PRIMARIES_BT709 ||
+        (unsigned)s->dither > COX_DITHER_ORDERED || !cox_operator_name(s->op) || s->op == COX_OPERATOR_EXPOSURE)
+        return false;
+    if (s->in.layout == COX_VIDEO_RGBA)
+        return s->in.depth == 16;
+    return s->transfer != COX_TRANSFER_LINEAR &&
+           (s->out.layout == COX_VIDEO_RGBA ||
+            (s->out.chroma_x_log2 >= s->in.chroma_x_log2 && s->out.chroma_y_log2 >= s->in.chroma_y_log2));
+}
+
+static cox_status read_shape(struct cox_video_shape *to, const struct cox_video_shape *from)
+{
+    const cox_status status = from ? COX__SIZED_READ(to, from) : COX_E_INVALID;
+    return status || shape_ok(to) ? status : COX_E_INVALID;
+}
+
+/* --- Pipelines ---------------------------------------------------------------------------------------------------- */
+
+/* What the kernel knows of the operator when it is built. */
+static int curve_code(enum cox_operator op)
+{
+    switch (op) {
+    case COX_OPERATOR_LINEAR:
+    case COX_OPERATOR_CLIP:
+        return 0;
+    case COX_OPERATOR_MOBIUS:
+        return 2;
+    case COX_OPERATOR_BT2390:
+        return 3;
+    default:
+        return 1;
+    }
+}
+
+struct work {
+    bool map, analyse;
+    int width, item_columns, item_rows, group;
+};
+
+static void build_options(char options[512], const struct cox_video_shape *s, const struct work *work)
+{
+    const struct cox_video_format *in = &s->in, *out = &s->out;
+    snprintf(options, 512,
+             "-DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_ITEM_ROWS=%d -DCOX_GROUP=%d -DCOX_MAP=%d -DCOX_ANALYSE=%d "
+             "-DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%d -DCOX_IN_SHIFT=%u -DCOX_IN_DEPTH=%u -DCOX_IN_SUB_X=%u "
+             "-DCOX_IN_SUB_Y=%u -DCOX_IN_SITE=%d -DCOX_OUT_LAYOUT=%d -DCOX_OUT_BYTES=%d -DCOX_OUT_SHIFT=%u "
+             "-DCOX_OUT_SUB_X=%u -DCOX_OUT_SUB_Y=%u -DCOX_OUT_SITE=%d -DCOX_TRANSFER=%d -DCOX_CURVE=%d -DCOX_FADE=%d "
+             "-DCOX_DITHER=%d",
+             work->width, work->item_columns, work->item_rows, work->group, work->map, work->analyse, (int)in->layout,
+             in->depth > 8 ? 2 : 1, in->high_bits ? 16 - in->depth : 0, in->depth, in->chroma_x_log2, in->chroma_y_log2,
+             (int)in->site, (int)out->layout, out->depth > 8 ? 2 : 1, out->high_bits ? 16 - out->depth : 0,
+             out->chroma_x_log2, out->chroma_y_log2, (int)out->site, (int)s->transfer, curve_code(s->op), s->fade,
+             (int)s->dither);
+}
+
+/* Counts add up: exact in any order. */
+static void merge_histogram(void *into, const void *partial, size_t bytes, void *user)
+{
+    (void)user;
+    (void)bytes;
+    uint32_t *total = into;
+    const uint32_t *part = partial;
+    for (int i = 0; i < COX_VIDEO_BINS; i++)
+        total[i] += part[i];
+}
+
+static void fill_variants(const struct cox_video_shape *s, bool map, bool analyse, struct storage *storage)
+{
+    const int rows = analyse ? ANALYSE_ROWS : 2;
+    const struct work cpu = {map, analyse, CPU_WIDTH, 0, rows, 1};
+    const struct work gpu = {map, analyse, 1, GPU_COLUMNS, rows, GPU_LOCAL};
+    build_options(storage->options[0], s, &cpu);
+    build_options(storage->options[1], s, &gpu);
+    storage->variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
+                                                .source = cox__source_video_frame,
+                                                .options = storage->options[0],
+                                                .local_columns = 1,
+                                                .local_rows = 1,
+                                                .item_columns = s->width,
+                                                .item_rows = (uint32_t)rows};
+    storage->variants[1] = (struct cox_variant){.source = cox__source_video_frame,
+                                                .options = storage->options[1],
+                                                .local_columns = GPU_LOCAL,
+                                                .local_rows = 1,
+                                                .item_columns = GPU_COLUMNS,
+                                                .item_rows = (uint32_t)rows};
+}
+
+static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_format *format, uint32_t width,
+                           uint32_t height, const size_t *pitches, enum cox_access access)
+{
+    static const char *const names[2][COX_VIDEO_PLANES_MAX] = {{"input", "input chroma", "input chroma"},
+                                                               {"output", "output chroma", "output chroma"}};
+    struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
+    const uint32_t count = cox_video_planes(format, width, height, planes);
+    for (uint32_t i = 0; i < count; i++) {
+        /* Chroma between two rows of samples is interpolated. */
+        const bool halo = access == COX_READ && planes[i].row_divisor > 1;
+        bindings[i] = (struct cox_binding){.name = names[access != COX_READ][i],
+                                           .contract = halo ? COX_HALO : COX_ROWS,
+                                           .access = access,
+                                           .pitch_bytes = pitches[i],
+                                           .row_divisor = planes[i].row_divisor,
+                                           .halo_rows = halo ? 1 : 0};
+    }
+    return count;
+}
+
+static cox_status fill_session(const struct cox_video_shape *given, bool map, bool analyse,
+                               struct cox_video_storage *room, struct cox_session_params *session)
+{
+    struct cox_video_shape copy;
+    const struct cox_video_shape *shape = &copy;
+    struct storage *storage = (struct storage *)room;
+    const cox_status status = read_shape(&copy, given);
+    if (status || !storage || !session)
+        return status ? status : COX_E_INVALID;
+    memset(storage, 0, sizeof(*storage));
+    uint32_t bindings = add_planes(storage->bindings, &shape->in, shape->width, shape->height, shape->in_pitch_bytes,
+                                   COX_READ);
+    const uint32_t chroma = bindings - 1;
+    if (map)
+        bindings += add_planes(storage->bindings + bindings, &shape->out, shape->width, shape->height,
+                               shape->out_pitch_bytes, COX_WRITE);
+    if (analyse)
+        storage->bindings[bindings++] = (struct cox_binding){.name = "histogram",
+                                                             .contract = COX_REDUCE,
+                                                             .access = COX_WRITE,
+                                                             .bytes = COX_VIDEO_HISTOGRAM_BYTES,
+                                                             .merge = merge_histogram};
+    fill_variants(shape, map, analyse, storage);
+    uint32_t args = 0;
+    for (uint32_t i = 0; i < bindings; i++)
+        storage->args[args++] = (struct cox_arg)COX_ARG_BUFFER(i);
+    storage->args[args++] = (struct cox_arg)COX_ARG_PARAMS(struct video_params);
+    storage->args[args++] = (struct cox_arg)COX_ARG_FIRST_ROW;
+    storage->args[args++] = (struct cox_arg)COX_ARG_ROWS;
+    storage->args[args++] = (struct cox_arg)COX_ARG_ORIGIN(chroma);
+    storage->stage = (struct cox_stage){.kernel = "video",
+                                        .columns = shape->width,
+                                        .variants = storage->variants,
+                                        .variant_count = 2,
+                                        .variant_stride = sizeof storage->variants[0],
+                                        .args = storage->args,
+                                        .arg_count = args,
+                                        .arg_stride = sizeof storage->args[0]};
+    session->rows = shape->height;
+    session->bindings = storage->bindings;
+    session->binding_count = bindings;
+    session->binding_stride = sizeof storage->bindings[0];
+    session->stages = &storage->stage;
+    session->stage_count = 1;
+    session->stage_stride = sizeof storage->stage;
+    session->params_bytes = sizeof(struct cox_video_params);
+    return COX_OK;
+}
+
+cox_status cox_video_mapping(const struct cox_video_shape *shape, bool analyse, struct cox_video_storage *storage,
+                             struct cox_session_params *session)
+{
+    return fill_session(shape, true, analyse, storage, session);
+}
+
+cox_status cox_video_analysis(const struct cox_video_shape *shape, struct cox_video_storage *storage,
+                              struct cox_session_params *session)
+{
+    return fill_session(shape, false, true, storage, session);
+}
+
+/* --- Constants ---------------------------------------------------------------------------------------------------- */
+
+/* The codes of black, of white minus black, of no chroma, and of all chroma (from -1/2 to 1/2). */
+struct coding {
+    double black, luma, grey, chroma, most;
+};
+
+static struct coding coding_of(const struct cox_video_format *f)
+{
+    const double unit = exp2((double)f->depth - 8), most = exp2((double)f->depth) - 1;
+    if (f->layout == COX_VIDEO_RGBA || f->range == COX_RANGE_FULL)
+        return (struct coding){0, most, 128 * unit, most, most};
+    return (struct coding){16 * unit, 219 * unit, 128 * unit, 224 * unit, most};
+}
+
+/* Luminance weights of the primaries (BT.2020, BT.709). */
+static const double weights[2][3] = {{0.2627, 0.6780, 0.0593}, {0.2126, 0.7152, 0.0722}};
+
+static const double to_bt709[2][9] = {
+    {1.66049100, -0.58764114, -0.07284986, -0.12455047, 1.13289990, -0.00834942, -0.01815076, -0.10057890, 1.11872966},
+    {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+
+/* How many samples' codes the kernel adds up for one chroma value. */
+static double chroma_scale(const struct cox_video_format *f)
+{
+    const double across = f->chroma_x_log2 == 0 ? 1 : f->site == COX_SITE_CENTRE ? 4 : 2;
+    const double down = f->chroma_y_log2 == 0 ? 1 : f->site == COX_SITE_TOP_LEFT ? 2 : 4;
+    return across * down;
+}
+
+static void set_input(const struct cox_video_shape *s, struct video_params *p)
+{
+    const struct coding code = coding_of(&s->in);
+    const double *w = weights[s->primaries];
+    const double chroma = 1 / (code.chroma * chroma_scale(&s->in)), centre = code.grey / code.chroma;
+    const double red = 2 * (1 - w[0]), blue = 2 * (1 - w[2]);
+    const double green_v = -red * w[0] / w[1], green_u = -blue * w[2] / w[1];
+    const double offset = -code.black / code.luma;
+    /* The kernel wants the signal of PQ from -1 to 1. */
+    const double scale = s->transfer == COX_TRANSFER_PQ ? 2 : 1, low = s->transfer == COX_TRANSFER_PQ ? -1 : 0;
+    p->luma_scale = (float)(scale / code.luma);
+    p->red_v = (float)(scale * red * chroma);
+    p->green_v = (float)(scale * green_v * chroma);
+    p->green_u = (float)(scale * green_u * chroma);
+    p->blue_u = (float)(scale * blue * chroma);
+    p->red_0 = (float)(scale * (offset - red * centre) + low);
+    p->green_0 = (float)(scale * (offset - (green_v + green_u) * centre) + low);
+    p->blue_0 = (float)(scale * (offset - blue * centre) + low);
+    for (int i = 0; i < 3; i++)
+        p->hlg_y[i] = (float)w[i];
+}
+
+static void set_output(const struct cox_video_shape *s, struct video_params *p)
+{
+    const struct coding code = coding_of(&s->out);
+    p->out_luma_scale = (float)code.luma;
+    p->out_luma_0 = (float)code.black;
+    p->out_cb_scale = (float)(code.chroma / (2 * (1 - weights[1][2])));
+    p->out_cr_scale = (float)(code.chroma / (2 * (1 - weights[1][0])));
+    p->out_chroma_0 = (float)code.grey;
+    p->out_max = (float)code.most;
+}
+
+/* `light` is SDR white's light in the unit of the EOTF, inverted. */
+static void set_curve(const struct cox_video_shape *s, const struct cox_video_settings *settings, double light,
+                      double white, struct video_params *p)
+{
+    const double peak = cox__given(settings->peak_nits, COX__PEAK_NITS);
+    const struct cox__curve c = cox__curve_of(s->op, peak / white, white);
+    /* Without a curve the scale belongs to the matrix. */
+    const double scale = curve_code(s->op) == 0 ? c.a1 / c.b0 : 1;
+    for (int i = 0; i < 9; i++)
+        p->matrix[i] = (float)(to_bt709[s->primaries][i] * light * scale);
+    p->a0 = (float)c.a0;
+    p->a1 = (float)c.a1;
+    p->a2 = (float)c.a2;
+    p->b0 = (float)c.b0;
+    p->b1 = (float)c.b1;
+    p->b2 = (float)c.b2;
+    p->knee = (float)c.knee;
+    cox__curve_bt2390(&c, &p->bt2390);
+    const double strength = settings->desaturate == 0.0f ? 0.75 : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
+    /* As for pictures: from where the curve has left the middle of its range, but never below SDR white. */
+    const double fade = cox__curve_inverse(&c, 0.5, 1.0, 0x1p24);
+    p->fade = (float)(fade * scale);
+    p->fade_speed = (float)(strength / (fade * scale));
+}
+
+/* Zero or from least to most; a NaN fails. */
+static bool in_bounds(float value, float least, float most)
+{
+    return value == 0.0f || (value >= least && value <= most);
+}
+
+cox_status cox_video_prepare(const struct cox_video_shape *given_shape, const struct cox_video_settings *given,
+                             struct cox_video_params *params)
+{
+    struct cox_video_shape shape_copy;
+    struct cox_video_settings settings_copy;
+    const struct cox_video_shape *shape = &shape_copy;
+    const struct cox_video_settings *settings = &settings_copy;
+    cox_status status = read_shape(&shape_copy, given_shape);
+    if (status == COX_OK)
+        status = given && params ? COX__SIZED_READ(&settings_copy, given) : COX_E_INVALID;
+    if (status)
+        return status;
+    if (!in_bounds(settings->sdr_white_nits, 1, 10000) || !in_bounds(settings->peak_nits, 1, 1e6f) ||
+        !in_bounds(settings->hlg_peak_nits, 100, 10000) || !in_bounds(settings->gain, 0x1p-32f, 0x1p32f) ||
+        isnan(settings->desaturate))
+        return COX_E_INVALID;
+    const double white = cox__given(settings->sdr_white_nits, COX__SDR_WHITE_NITS);
+    const double gain = cox__given(settings->gain, 1);
+    const double hlg_peak = cox__given(settings->hlg_peak_nits, COX__HLG_PEAK_NITS);
+    const double unit = shape->transfer == COX_TRANSFER_PQ    ? COX__PQ_NITS / white
+                        : shape->transfer == COX_TRANSFER_HLG ? hlg_peak / white
+                                                              : 1;
+    struct video_params p = {.width = (int32_t)shape->width, .height = (int32_t)shape->height};
+    p.chroma_width = (int32_t)((shape->width + shape->in.chroma_x_log2) >> shape->in.chroma_x_log2);
+    p.chroma_height = (int32_t)((shape->height + shape->in.chroma_y_log2) >> shape->in.chroma_y_log2);
+    for (int i = 0; i < COX_VIDEO_PLANES_MAX; i++) {
+        p.in_pitch[i] = (int32_t)shape->in_pitch_bytes[i];
+        p.out_pitch[i] = (int32_t)shape->out_pitch_bytes[i];
+    }
+    set_input(shape, &p);
+    set_output(shape, &p);
+    set_curve(shape, settings, unit * gain, white, &p);
+    p.hlg_exponent = (float)(0.2 + 0.42 * log10(hlg_peak / 1000));
+    memset(params, 0, sizeof(*params));
+    memcpy(params, &p, sizeof(p));
+    return COX_OK;
+}

@@ -1,0 +1,149 @@
+/* What the session engine needs from devices. Two implementations: OpenCL (runtime/opencl/) and a scripted fake with a
+ * virtual clock (tests/support/fake_backend.c). The engine never includes CL headers; a backend never decides.
+ *
+ * Threads: device_*, mem_*, instance_create and instance_destroy run on application threads or on a worker thread
+ * (host/worker.h), one at a time per object, beside job_* of other instances. job_*, instance_flush and
+ * instance_abandon run with the engine lock held (host/watchdog.h), so on one thread at a time. now_ns runs on any
+ * thread.
+ *
+ * A device instance whose device hangs is abandoned: no thread waits for it from then on, and memory that it may still
+ * touch is never freed. From a driver call in a job_* function or in instance_flush a thread may not come back: then
+ * the watchdog revokes the engine lock, and instance_isolate is called. Until that thread has returned only
+ * instance_abandon is called on the instance, and the thread touches nothing of it any more but the queue slot's
+ * events.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_ENGINE_BACKEND_H
+#define COX_ENGINE_BACKEND_H
+
+#include "host/watchdog.h"
+#include "host/mpsc.h"
+#include <coxswain/session.h>
+
+struct cox__backend;
+struct cox__mem;      /* one host allocation, and the memory objects that devices have on it */
+struct cox__instance; /* device instance: one device's part of one session */
+struct cox__log;
+
+/* A session's pipeline, validated and copied; immutable after creation, shared by all device instances of the
+ * session. */
+struct cox__pipeline {
+    uint32_t rows;
+    uint32_t granule; /* filled in by the engine from cox__pipeline_granule() */
+    uint32_t binding_count;
+    struct cox_binding bindings[COX_BINDINGS_MAX]; /* row_divisor >= 1 */
+    uint32_t stage_count;
+    struct cox_stage stages[COX_STAGES_MAX]; /* 0-defaults resolved in the variants: local and item sizes >= 1 */
+    size_t params_bytes;
+    bool in_place; /* some binding is read and written */
+};
+
+/* Least number of frame rows such that every band offset suits the device's alignment, its variants and the chroma
+ * subsampling. At most the frame's rows: then the frame cannot be split. */
+uint32_t cox__pipeline_granule(const struct cox__pipeline *pipeline, uint32_t device,
+                               const struct cox_device_info *info);
+
+/* The variant of a stage for the runtime's device `device` of that type, or NULL. */
+const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint32_t device, enum cox_device_type type);
+
+/* Buffer rows of a ROWS or HALO binding that a band touches: [*first, *first + *count). For HALO the first row is
+ * rounded down to the granule. */
+void cox__binding_rows(const struct cox__pipeline *pipeline, uint32_t binding, uint32_t first_row, uint32_t rows,
+                       uint32_t *first, uint32_t *count);
+
+enum cox__job_state { COX__JOB_RUNNING = 0, COX__JOB_DONE = 1, COX__JOB_FAILED = 2 };
+
+/* One band on one device, under way. The engine owns it, and keeps it alive and unmoved until the backend has posted it
+ * and job_poll has said DONE or FAILED. */
+struct cox__job {
+    /* For the post: the backend posts each submitted job at least once when it ends, or only job_poll tells (drivers
+     * that do not call back). */
+    struct cox__mpsc_node node;
+    void *session; /* the engine's */
+    void *frame;   /* the engine's */
+    uint32_t band; /* the engine's: index of the band in the frame */
+    uint32_t slot; /* index of the queue slot of the instance that the band occupies */
+
+    struct cox__instance *instance;
+    uint32_t first_row;
+    uint32_t rows;
+    struct cox__mem *const *mems; /* per binding; like params valid until the job has ended */
+    const void *params;
+    bool preserve; /* outputs are inputs too: bytes that no kernel writes keep their value */
+
+    /* Filled in by the backend. */
+    bool failing; /* job_poll says RUNNING, but one command of the job has failed; others may still run */
+    /* When the completion was observed, on the backend's clock; set by the time that job_poll says DONE. */
+    _Atomic uint64_t end_ns;
+    uint64_t kernel_ns; /* profile sums; 0 = absent or implausible */
+    uint64_t copy_in_ns;
+    uint64_t copy_out_ns;
+};
+
+/* Given to a backend at creation: how to post a finished job to the loop. Safe from any thread, does not block,
+ * coalesces nothing: every post arrives. Posting a job twice before it was taken is allowed and arrives once. */
+struct cox__post {
+    void (*post)(void *ctx, struct cox__job *job);
+    void *ctx;
+    struct cox__watchdog *watchdog; /* brackets the driver calls in job_submit, instance_flush and job_poll */
+};
+
+struct cox__backend_ops {
+    void (*destroy)(struct cox__backend *backend);
+    uint32_t (*device_count)(struct cox__backend *backend);
+    void (*device_info)(struct cox__backend *backend, uint32_t index, struct cox_device_info *info);
+
+    /* host = NULL: allocate. */
+    cox_status (*mem_create)(struct cox__backend *backend, void *host, size_t bytes, struct cox__mem **out);
+    /* Waits for no abandoned instance. */
+    void (*mem_destroy)(struct cox__backend *backend, struct cox__mem *mem);
+    /* The same where an abandoned instance may still write to the memory, which is leaked then. */
+    void (*mem_abandon)(struct cox__backend *backend, struct cox__mem *mem);
+    void *(*mem_data)(struct cox__mem *mem);
+    void (*mem_info)(struct cox__mem *mem, struct cox_buffer_info *info);
+
+    /* Build the pipeline on a device, with `slots` queue slots: so many bands under way at once. COX_E_BUILD,
+     * COX_E_DEVICE_MEMORY, … mean that the device cannot take part. `*max_rows` = most rows in one band.
+     * pipeline->granule is final. `fresh`: on a new context of the instance's own, since the device was lost on the one
+     * it had. */
+    cox_status (*instance_create)(struct cox__backend *backend, uint32_t device, const struct cox__pipeline *pipeline,
+                                  uint32_t slots, bool fresh, struct cox__instance **out, uint32_t *max_rows);
+    /* No job may be under way, unless the instance was abandoned; then it may block for as long as the driver
+     * pleases. */
+    void (*instance_destroy)(struct cox__backend *backend, struct cox__instance *instance);
+    /* A driver call of the instance does not return: no other thread may wait for its device from now on. Called while
+     * that driver call is going on. */
+    void (*instance_isolate)(struct cox__backend *backend, struct cox__instance *instance);
+    /* Forget the jobs under way: they are neither polled nor posted any more. Never blocks. Only instance_destroy may
+     * follow. */
+    void (*instance_abandon)(struct cox__backend *backend, struct cox__instance *instance);
+
+    /* Enqueue all commands of a band, flush nothing, never block. On an error no command of the job was run, and
+     * nothing of it is reported later; a band that could be enqueued only in part is a job that fails. */
+    cox_status (*job_submit)(struct cox__backend *backend, struct cox__job *job);
+    void (*instance_flush)(struct cox__backend *backend, struct cox__instance *instance);
+    /* State of a submitted job, by asking the device. Fills in the profile when DONE. After DONE or FAILED the queue
+     * slot is free and no command writes the band's rows any more: a job of which some commands failed and others have
+     * not ended is RUNNING, and `failing`. */
+    enum cox__job_state (*job_poll)(struct cox__backend *backend, struct cox__job *job);
+    /* The job's partial of a REDUCE binding, valid until the queue slot is used again. */
+    const void *(*job_partial)(struct cox__backend *backend, struct cox__job *job, uint32_t binding);
+
+    uint64_t (*now_ns)(struct cox__backend *backend);
+    /* NULL on a real clock. With a virtual clock: called when the engine has nothing left to do before `deadline_ns`
+     * (UINT64_MAX = none); advances the clock to the next completion (and posts it) or to the deadline, whichever
+     * is first; returns false if nothing will ever happen. */
+    bool (*advance)(struct cox__backend *backend, uint64_t deadline_ns);
+};
+
+struct cox__backend {
+    const struct cox__backend_ops *ops;
+};
+
+/* A runtime over a backend of the caller's making: how tests run the engine on the fake. `make` is called once the loop
+ * exists. Takes ownership of the backend. */
+typedef cox_status cox__backend_make_fn(void *user, struct cox__post post, struct cox__log *log,
+                                        struct cox__backend **out);
+cox_status cox__runtime_create_with(cox_runtime **out, const struct cox_runtime_params *params,
+                                    cox__backend_make_fn *make, void *user);
+
+#endif

@@ -1,0 +1,145 @@
+/* The devices' states, and the choice among them.
+ *
+ * Owns each device's `state`, `queue` and back-off, and `no_device_since_ns`.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "device_state.h"
+#include "event.h"
+#include "transitions.h"
+
+#include <stdlib.h>
+
+/* A lost device is tried again after this, then after pauses that double. */
+#define PAUSE_FIRST_NS 50000000ull
+#define PAUSE_MAX_NS 30000000000ull
+/* A device that has worked well for so many times its pause is as good as new. */
+#define FORGET_TIMES 20
+
+bool cox__device_any_active(const struct cox_session *session)
+{
+    for (uint32_t d = 0; d < session->device_count; d++)
+        if (cox__device_is_active(&session->devices[d]))
+            return true;
+    return false;
+}
+
+uint32_t cox__device_best(const struct cox_session *session, uint32_t except)
+{
+    uint32_t best = session->device_count;
+    uint64_t best_ns = 0;
+    for (uint32_t d = 0; d < session->device_count; d++) {
+        uint64_t ns = session->devices[d].solo_ns ? session->devices[d].solo_ns : UINT64_MAX;
+        if (cox__device_is_active(&session->devices[d]) && !(except >> d & 1) &&
+            (best == session->device_count || ns < best_ns)) {
+            best = d;
+            best_ns = ns;
+        }
+    }
+    return best;
+}
+
+uint32_t cox__device_fallback(const struct cox_session *session, uint32_t device)
+{
+    const uint32_t best = cox__device_best(session, 0);
+    return best == session->device_count && !session->no_device ? device : best;
+}
+
+bool cox__device_has_free_slot(const struct cox_session *session, uint32_t device)
+{
+    const struct cox__queue *queue = session->devices[device].queue;
+    for (uint32_t i = 0; queue && i < session->slot_count; i++)
+        if (queue->slots[i].state == COX__SLOT_FREE)
+            return true;
+    return false;
+}
+
+/* ---- out and back ---- */
+
+void cox__device_fail(struct cox_session *session, uint32_t device, cox_status status)
+{
+    const enum cox_device_state state = session->devices[device].state;
+    const bool takes_part = state == COX_DEVICE_ACTIVE || state == COX_DEVICE_PROBATION;
+    if (takes_part)
+        cox__device_set_state(session, device, COX_DEVICE_DRAINING);
+    if (!session->no_device_since_ns && !cox__device_any_active(session))
+        session->no_device_since_ns = cox__engine_now(session);
+    session->attention = true;
+    if (takes_part || status == COX_E_MISMATCH)
+        cox__event_emit(session,
+                        (struct cox__event){.kind = COX__EVENT_DEVICE_FAILED, .device = device, .status = status});
+}
+
+void cox__device_plan_retry(struct cox_session *session, uint32_t device, bool forget)
+{
+    struct cox__device *of = &session->devices[device];
+    if (forget && of->last_done_ns > cox__later(of->return_ns, FORGET_TIMES * of->pause_ns))
+        of->pause_ns = 0;
+    of->pause_ns = of->pause_ns ? 2 * of->pause_ns : PAUSE_FIRST_NS;
+    if (of->pause_ns > PAUSE_MAX_NS)
+        of->pause_ns = PAUSE_MAX_NS;
+    of->retry_ns = cox__later(cox__engine_now(session), of->pause_ns);
+}
+
+void cox__device_worked(struct cox_session *session)
+{
+    session->no_device_since_ns = 0;
+}
+
+void cox__device_return(struct cox_session *session, uint32_t device)
+{
+    session->devices[device].return_ns = cox__engine_now(session);
+    cox__device_set_state(session, device, COX_DEVICE_ACTIVE);
+    cox__log(&session->runtime->log, COX_LOG_WARN, "%s is back", session->devices[device].info.name);
+}
+
+/* ---- queues ---- */
+
+static struct cox__queue *new_queue(struct cox_session *session, uint32_t device, struct cox__instance *instance)
+{
+    struct cox__queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return NULL;
+    queue->slots = calloc(session->slot_count, sizeof *queue->slots);
+    if (!queue->slots) {
+        free(queue);
+        return NULL;
+    }
+    atomic_init(&queue->state, COX__QUEUE_LIVE);
+    queue->session = session;
+    queue->device = device;
+    queue->instance = instance;
+    for (uint32_t i = 0; i < session->slot_count; i++) {
+        struct cox__queue_slot *slot = &queue->slots[i];
+        slot->queue = queue;
+        slot->job.session = session;
+        slot->job.instance = instance;
+        slot->job.slot = i;
+        slot->job.mems = slot->mems;
+        slot->job.params = slot->params;
+    }
+    return queue;
+}
+
+cox_status cox__device_attach(struct cox_session *session, uint32_t device, struct cox__instance *instance,
+                              uint32_t max_rows)
+{
+    struct cox__device *of = &session->devices[device];
+    if (max_rows < session->pipeline.rows) /* longer bands are cut at multiples of it, which must be band boundaries */
+        max_rows -= max_rows % session->pipeline.granule;
+    if ((uint64_t)max_rows * (COX_BANDS_MAX / 2) < session->pipeline.rows)
+        return COX_E_DEVICE_MEMORY;
+    of->queue = new_queue(session, device, instance);
+    if (!of->queue)
+        return COX_E_NOMEM;
+    pthread_mutex_lock(&session->lock);
+    of->max_rows = max_rows;
+    pthread_mutex_unlock(&session->lock);
+    return COX_OK;
+}
+
+void cox__queue_free(struct cox__queue *queue)
+{
+    if (!queue)
+        return;
+    free(queue->slots);
+    free(queue);
+}

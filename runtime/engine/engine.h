@@ -1,0 +1,87 @@
+/* What the engine offers to api/ and store/. The engine is what happens to a frame between cox_session_submit and its
+ * callback.
+ *
+ * It stands in levels; a file calls files of lower levels only, and what must go up goes as an event:
+ *
+ *   7  threads       the threads that take the turns
+ *   6  step          one turn: takes what has arrived, drains events, starts frames, submits bands, polls, delivers
+ *   5  deliver       callbacks in order
+ *   4  recover       rows that will not come: another device does them
+ *   3  ask_policy, verify, probation, warmup
+ *   2  queue, scratch, reaper
+ *   1  frame, timing, device_state, buffer_use
+ *   0  state.h (the data), transitions, event.h, pipeline, backend.h (what devices must do)
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_ENGINE_ENGINE_H
+#define COX_ENGINE_ENGINE_H
+
+#include "state.h"
+
+/* ---- the scheduler thread and the watchdog's: threads.c ---- */
+
+/* The thread that holds the engine lock. */
+enum cox__role {
+    COX__ROLE_SCHEDULER,    /* the scheduler thread */
+    COX__ROLE_HELPER,       /* a thread inside cox_session_run, before it waits */
+    COX__ROLE_INLINE_POLLER /* the one that takes the devices' posts while it waits */
+};
+
+/* One step of the scheduler thread over every session; the loop's `step`. */
+uint64_t cox__engine_step(void *runtime);
+
+/* The engine lock was revoked from a thread that is kept in a driver call about an instance; the watchdog's `revoked`,
+ * and its `after`. */
+void cox__engine_revoked(void *runtime, void *session, void *instance, int role, struct cox__stuck_thread *stuck);
+void cox__engine_after_revoked(void *runtime);
+
+/* ---- any thread: threads.c ---- */
+
+/* Post a finished job; the backend's `post`. */
+void cox__engine_post(void *runtime, struct cox__job *job);
+
+/* Hand a request to the scheduler thread. Returns whether that thread must be woken for it. */
+bool cox__engine_request(struct cox_runtime *runtime, struct cox__request *request);
+
+/* Do what the scheduler thread would do with the requests that are queued, up to submitting bands, and wake it if there
+ * is more to do than to wait for them. Spares a caller that waits anyway a change of threads. Not from the scheduler
+ * thread. */
+void cox__engine_help(struct cox_runtime *runtime);
+
+/* Wait until `*done`, taking the devices' posts in the scheduler thread's place. False, before that, if another thread
+ * does so, or a driver kept this one for too long. Not from the scheduler thread. */
+bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done);
+
+/* Some thread's `*done` has been set. */
+void cox__engine_awaited(struct cox_runtime *runtime);
+
+/* Have nothing begun any more, and wait until nothing of the session is under way on a device or on the worker thread.
+ * False: some driver call does not return; what the session owns must stay. Not from the scheduler thread. */
+bool cox__engine_close(struct cox_session *session);
+
+/* ---- while no other thread knows the session, or nothing is under way ---- */
+
+/* What the policy sees. Fills `devices` (COX_DEVICES_MAX) and points `view` to it. ask_policy.c */
+void cox__engine_view(const struct cox_session *session, uint64_t frame, struct cox_sched_device *devices,
+                      struct cox_sched_view *view);
+
+/* Give the policy the profiles that an earlier session saved, one for each device: after its init, before the first
+ * frame. False: it takes none. ask_policy.c */
+bool cox__engine_load_profile(struct cox_session *session, const struct cox_device_profile *profiles);
+
+/* Ask the policy what it knows, a profile for each device. False: it tells nothing. ask_policy.c */
+bool cox__engine_save_profile(const struct cox_session *session, struct cox_device_profile *profiles);
+
+/* Free the scratch buffers: the instances are gone and the engine does not know the session any more. scratch.c */
+void cox__engine_drop_scratch(struct cox_session *session);
+
+/* The same for what the warm-up allocated and could not free. warmup.c */
+void cox__engine_drop_warmup(struct cox_session *session);
+
+/* ---- memory: buffer_use.c ---- */
+
+/* Destroy memory that no frame uses, or leave it for good where a device that was given up may still write to it. Not
+ * from the scheduler thread. */
+void cox__engine_drop_mem(struct cox_runtime *runtime, struct cox__mem *mem);
+
+#endif

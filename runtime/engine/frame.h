@@ -1,0 +1,36 @@
+/* A frame and its table of bands. Level 1 of the engine.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_ENGINE_FRAME_H
+#define COX_ENGINE_FRAME_H
+
+#include "state.h"
+
+/* Begin to use a frame slot: no bands yet. */
+void cox__frame_start(const struct cox_session *session, struct cox__frame *frame, enum cox__frame_kind kind);
+
+/* Whether every row is done, or will not be. */
+bool cox__frame_is_complete(const struct cox__frame *frame);
+
+/* Add PLANNED bands for these rows on one device, cut to what the device can hold at once. False: the frame has too
+ * many bands. */
+bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame, uint32_t device, uint32_t first_row,
+                    uint32_t rows, uint32_t attempt);
+
+/* A band that was at work has ended: DONE, or FAILED with a status that is not COX_OK. */
+void cox__frame_end_band(struct cox__frame *frame, uint32_t band, cox_status status);
+
+/* A band that was DONE does not count after all. */
+void cox__frame_revoke_band(struct cox__frame *frame, uint32_t band, cox_status status);
+
+/* Keep a band's partial results until all bands are in, since its queue slot is wanted for other bands before that.
+ * False: no memory. */
+bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *frame, uint32_t band,
+                              struct cox__job *job);
+
+/* Merge the partial results into the frame's buffers, in row order. All bands are in. */
+void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *frame);
+
+/* Call the application's report function, if there is one. */
+void cox__frame_report(struct cox_session *session, const struct cox__frame *frame);
+
+#endif

@@ -1,0 +1,22 @@
+/* Shadow runs: bands on the scratch buffers that no frame waits for. Level 3 of the engine.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_ENGINE_PROBATION_H
+#define COX_ENGINE_PROBATION_H
+
+#include "state.h"
+
+/* Begin the shadow run that the frame's split wishes for, if it can begin now; else the wish is forgotten. Not on the
+ * devices in `reserved` (a bit each). */
+void cox__shadow_begin(struct cox_session *session, struct cox__frame *frame, uint32_t reserved);
+
+/* Have a device on probation do some rows of a finished frame. */
+void cox__probation_begin(struct cox_session *session, struct cox__frame *frame);
+
+/* End the probation of devices that cannot do rows beside a frame: they are tried with one. True: there was one. */
+bool cox__probation_skip(struct cox_session *session);
+
+/* Report a shadow run that is over; a PROBATION_RESULT event says how a device on probation did. Returns whether
+ * there was one. */
+bool cox__shadow_end(struct cox_session *session);
+
+#endif

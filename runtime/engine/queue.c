@@ -1,0 +1,213 @@
+/* Submit, flush, notice completion.
+ *
+ * From each call of the backend here the thread may not come back: the watchdog then revokes the engine lock, and
+ * another thread goes on. So before each such call the engine's data must be as that thread needs them
+ * (host/watchdog.h).
+ *
+ * Owns the slots' states and jobs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "queue.h"
+#include "device_state.h"
+#include "event.h"
+#include "frame.h"
+#include "timing.h"
+#include "transitions.h"
+
+#include <string.h>
+
+/* Tell the watchdog which instance the next driver calls are about, and how long one may take. */
+static void expect_calls(struct cox_session *session, const struct cox__queue *queue)
+{
+    cox__watchdog_expect(session->runtime->watchdog, session, queue->instance,
+                         cox__device_call_limit_ns(session, queue->device));
+}
+
+/* ---- submit ---- */
+
+static struct cox__queue_slot *free_slot(const struct cox_session *session, const struct cox__queue *queue)
+{
+    for (uint32_t i = 0; i < session->slot_count; i++)
+        if (queue->slots[i].state == COX__SLOT_FREE)
+            return &queue->slots[i];
+    return NULL;
+}
+
+static void fill_slot(struct cox_session *session, struct cox__queue_slot *slot, struct cox__frame *frame,
+                      uint32_t band)
+{
+    const bool check = frame->bands[band].kind == COX__BAND_CHECK;
+    struct cox__job *job = &slot->job;
+    slot->on_scratch = check || frame->kind == COX__FRAME_SHADOW;
+    memcpy(slot->mems, slot->on_scratch ? session->scratch.mems : frame->mems,
+           session->pipeline.binding_count * sizeof *slot->mems);
+    memcpy(slot->params, frame->params, session->pipeline.params_bytes);
+    slot->deadline_ns = UINT64_MAX;
+    slot->frame_index = frame->index;
+    job->frame = frame;
+    job->band = band;
+    job->first_row = frame->reports[band].first_row;
+    job->rows = frame->reports[band].rows;
+    job->preserve = check; /* the rows are compared with all that is in them */
+    job->failing = false;
+    job->kernel_ns = job->copy_in_ns = job->copy_out_ns = 0;
+    atomic_store(&job->end_ns, 0);
+}
+
+/* False: the device's queue is full. */
+static bool submit_band(struct cox_session *session, struct cox__frame *frame, uint32_t band)
+{
+    struct cox_band_report *report = &frame->reports[band];
+    struct cox__device *device = &session->devices[report->device];
+    struct cox__backend *backend = session->runtime->backend;
+    struct cox__queue *queue = device->queue;
+    struct cox__queue_slot *slot = free_slot(session, queue);
+    if (!slot)
+        return false;
+    fill_slot(session, slot, frame, band);
+    slot->submit_ns = report->submit_ns = cox__engine_now(session);
+    cox__slot_set_state(slot, COX__SLOT_BUSY);
+    cox__band_set_state(&frame->bands[band], COX__BAND_QUEUED);
+    expect_calls(session, queue);
+    const cox_status status = backend->ops->job_submit(backend, &slot->job);
+    if (status) {
+        cox__slot_set_state(slot, COX__SLOT_FREE);
+        cox__band_set_state(&frame->bands[band], COX__BAND_PLANNED); /* nothing of it ran */
+        cox__device_fail(session, queue->device, status);
+        return true;
+    }
+    cox__slot_plan_poll(session, slot);
+    queue->unflushed = true;
+    return true;
+}
+
+/* A device on probation gets the band of its shadow run and no other. */
+static bool may_submit(const struct cox_session *session, const struct cox__frame *frame, uint32_t band,
+                       uint32_t reserved, bool blocking)
+{
+    const uint32_t d = frame->reports[band].device;
+    const struct cox__device *device = &session->devices[d];
+    const bool probation = device->state == COX_DEVICE_PROBATION && frame->kind == COX__FRAME_SHADOW;
+    return frame->bands[band].state == COX__BAND_PLANNED && device->blocks_in_submit == blocking &&
+           !(reserved >> d & 1) && (cox__device_is_active(device) || probation);
+}
+
+bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, uint32_t reserved)
+{
+    bool progress = false;
+    for (uint32_t b = 0; b < frame->band_count; b++)
+        if (may_submit(session, frame, b, reserved, false))
+            progress |= submit_band(session, frame, b);
+    cox__queue_flush(session);
+    return progress;
+}
+
+bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *frame, uint32_t reserved)
+{
+    for (uint32_t b = 0; b < frame->band_count; b++)
+        if (may_submit(session, frame, b, reserved, true) && submit_band(session, frame, b)) {
+            cox__queue_flush(session);
+            return true;
+        }
+    return false;
+}
+
+/* ---- flush ---- */
+
+void cox__queue_flush(struct cox_session *session)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);) {
+        struct cox__queue *queue = walk.queue;
+        const enum cox__queue_state state = atomic_load(&queue->state);
+        if (!queue->unflushed || queue->stuck || (state != COX__QUEUE_LIVE && state != COX__QUEUE_DRAINING))
+            continue;
+        queue->unflushed = false;
+        expect_calls(session, queue);
+        backend->ops->instance_flush(backend, queue->instance);
+        if (state == COX__QUEUE_LIVE)
+            cox__queue_plan_deadlines(session, queue);
+    }
+}
+
+/* ---- completion ---- */
+
+static void band_ended_well(struct cox_session *session, struct cox__queue_slot *slot, bool posted)
+{
+    struct cox__job *job = &slot->job;
+    struct cox__frame *frame = job->frame;
+    struct cox_band_report *report = &frame->reports[job->band];
+    struct cox__device *device = &session->devices[slot->queue->device];
+    const uint64_t now = cox__engine_now(session);
+    const uint64_t end = atomic_load(&job->end_ns);
+    const bool plausible = end >= slot->submit_ns && end <= now;
+    cox__slot_note_end(session, slot, report, plausible ? end : now);
+    cox__device_learn(device, slot, report, posted);
+    device->last_done_ns = now;
+    report->kernel_ns = job->kernel_ns <= report->end_ns - slot->submit_ns ? job->kernel_ns : 0;
+    report->copy_in_ns = job->copy_in_ns;
+    report->copy_out_ns = job->copy_out_ns;
+    cox__queue_advance_deadlines(slot->queue, report->end_ns);
+    if (!cox__frame_save_partials(session, frame, job->band, job))
+        frame->status = COX_E_NOMEM;
+    if (frame->bands[job->band].kind != COX__BAND_CHECK && report->end_ns > frame->end_ns)
+        frame->end_ns = report->end_ns;
+    cox__frame_end_band(frame, job->band, COX_OK);
+    cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_BAND_DONE, .frame = frame, .band = job->band});
+}
+
+static void band_failed(struct cox_session *session, struct cox__queue_slot *slot, cox_status status)
+{
+    struct cox__frame *frame = slot->job.frame;
+    cox__slot_note_end(session, slot, &frame->reports[slot->job.band], cox__engine_now(session));
+    cox__frame_end_band(frame, slot->job.band, status);
+    cox__event_emit(session,
+                    (struct cox__event){
+                        .kind = COX__EVENT_BAND_FAILED, .frame = frame, .band = slot->job.band, .status = status});
+}
+
+bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, bool posted)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    struct cox__queue *queue = slot->queue;
+    COX_INVARIANT(cox__slot_can_be_polled(slot));
+    expect_calls(session, queue);
+    const enum cox__job_state state = backend->ops->job_poll(backend, &slot->job);
+    const bool live = slot->state == COX__SLOT_BUSY;
+    slot->polls += !posted;
+    if (state == COX__JOB_RUNNING && (!slot->job.failing || !live))
+        return false;
+    if (state == COX__JOB_RUNNING) { /* a command has failed; the band fails when the others have ended */
+        cox__device_fail(session, queue->device, COX_E_DEVICE_LOST);
+        return true;
+    }
+    cox__slot_set_state(slot, COX__SLOT_FREE);
+    if (live) {
+        session->devices[queue->device].polled |= !posted; /* the driver's posts are late */
+        if (state == COX__JOB_DONE)
+            cox__device_worked(session);
+    }
+    if (state == COX__JOB_DONE && !queue->convicted) {
+        band_ended_well(session, slot, posted);
+        return true;
+    }
+    const cox_status status = queue->convicted ? COX_E_MISMATCH : COX_E_DEVICE_LOST;
+    if (live)
+        cox__device_fail(session, queue->device, status);
+    band_failed(session, slot, status);
+    return true;
+}
+
+bool cox__queue_check_deadline(struct cox_session *session, const struct cox__queue_slot *slot, uint64_t now_ns)
+{
+    if (now_ns < slot->deadline_ns)
+        return false;
+    session->attention = true;
+    if (slot->state == COX__SLOT_ORPHANED) /* reaper.c abandons it */
+        return false;
+    const struct cox__job *job = &slot->job;
+    cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not end rows %u..%u of frame %llu",
+             session->devices[slot->queue->device].info.name, job->first_row, job->first_row + job->rows - 1,
+             (unsigned long long)slot->frame_index);
+    cox__device_fail(session, slot->queue->device, COX_E_TIMEOUT);
+    return true;
+}

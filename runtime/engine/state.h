@@ -1,0 +1,458 @@
+/* The engine's data: runtime, session, frames, bands, devices and their queues, with the states that each goes through.
+ *
+ * Ownership. An application's thread owns a frame slot from taking it (under `lock`) until it pushes the slot's
+ * request; from then until the slot is put back (under `lock`) the engine owns it. All that stands under "engine only"
+ * is touched by the thread that holds the engine lock (host/watchdog.h) alone: the scheduler thread, a thread inside
+ * cox_session_run, or the watchdog's thread when it has revoked the lock. A session's `lock` guards what stands above
+ * that line and the fields of a device that cox_session_info reads. It is a leaf: no callback and no backend call runs
+ * under it.
+ *
+ * Each state is an enum with one function that changes it (transitions.c), which knows the legal changes; a vote's is
+ * changed by verify.c alone.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_ENGINE_STATE_H
+#define COX_ENGINE_STATE_H
+
+#include "api/log.h"
+#include "backend.h"
+#include "host/loop.h"
+#include "host/topology.h"
+#include "host/watchdog.h"
+#include "host/worker.h"
+#include "pipeline.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+/* ---- bands ---- */
+
+/* The bands of a frame's split, those run again after a failure, and those that check others. */
+enum { COX__FRAME_BANDS_MAX = 4 * COX_BANDS_MAX };
+
+/*            submitted            flushed
+ *   PLANNED ---------> QUEUED ---------> RUNNING ----> DONE
+ *    |   ^               |  |               |  |        |
+ *    |   '- refused -----'  '-------------->|--'        | its device is found to compute wrongly
+ *    v                      v               v           v
+ *   FAILED <--------------------------------------------'
+ *
+ * A band that has failed stays as it is; its rows become a new band. */
+enum cox__band_state {
+    COX__BAND_PLANNED, /* waits for a queue slot of its device */
+    COX__BAND_QUEUED,  /* enqueued, not flushed yet */
+    COX__BAND_RUNNING, /* flushed: the device may be at it, and its deadline is set */
+    COX__BAND_DONE,    /* its rows are written */
+    COX__BAND_FAILED   /* its rows do not count */
+};
+
+enum cox__band_kind {
+    COX__BAND_ROWS,  /* rows of the frame */
+    COX__BAND_CHUNK, /* the same, handed out by the policy's `next` to a device that already had a band of this frame */
+    COX__BAND_CHECK  /* the rows of `origin` once more, on the scratch buffers, only to be compared */
+};
+
+/* What the engine knows of a band; what it reports of it stands in the parallel struct cox_band_report. */
+struct cox__band {
+    enum cox__band_state state;
+    enum cox__band_kind kind;
+    uint32_t origin; /* COX__BAND_CHECK: the band whose rows, or part of them, are done again */
+    bool checked;    /* has been compared, or is not to be */
+    void *partials;  /* REDUCE results, all bindings one after the other; kept for later frames */
+};
+
+/* ---- frames ---- */
+
+struct cox__frame;
+
+/* What an application's thread hands to the scheduler thread. */
+struct cox__request {
+    struct cox__mpsc_node node;
+    struct cox_session *session;
+    struct cox__frame *frame; /* NULL = detach the session */
+};
+
+/* What a frame slot's bands are for. */
+enum cox__frame_kind { COX__FRAME_OF_APPLICATION, COX__FRAME_WARMUP, COX__FRAME_SHADOW };
+
+/* Two devices disagree about a band; a vote finds the faulty one. A third device decides if there is one. Otherwise the
+ * band's owner does the rows again, then its peer; the device that contradicts itself is the faulty one.
+ *
+ *   NONE -> THIRD ---------------> NONE (convicted, or no verdict)
+ *     '---> OWNER -> PEER -------> NONE
+ *             '------------------> NONE (the owner now agrees with its peer)
+ *   THIRD, OWNER, PEER -> UNDECIDED (the voter was lost) -> NONE (the band is checked anew, and agrees),
+ *                                                                  or a new vote */
+enum cox__vote_state { COX__VOTE_NONE, COX__VOTE_THIRD, COX__VOTE_OWNER, COX__VOTE_PEER, COX__VOTE_UNDECIDED };
+
+struct cox__vote {
+    enum cox__vote_state state;
+    uint32_t band;
+    uint32_t first_row; /* the rows in question */
+    uint32_t rows;
+    uint32_t peer;       /* the device that checked the band */
+    bool owner_repeated; /* COX__VOTE_PEER: the owner gave the same rows again */
+    unsigned char of_owner[32];
+    unsigned char of_peer[32];
+};
+
+/* A frame slot: one frame from cox_session_submit to its callback. */
+struct cox__frame {
+    struct cox__request request;
+    struct cox__frame *next_free;
+
+    uint64_t index;
+    uint64_t submit_ns;
+    struct cox__mem *mems[COX_BINDINGS_MAX];
+    unsigned char params[COX_PARAMS_MAX];
+    cox_done_fn *done;
+    void *user;
+    bool awaited; /* by a thread in cox_session_run: there is no callback of the application's */
+
+    enum cox__frame_kind kind;
+    bool started;
+    cox_status status;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    enum cox_reason reason;
+    uint64_t predicted_ns;
+    uint64_t alternative_ns;
+    double joules;
+
+    uint32_t pool_rows;      /* rows that the split left to be handed out */
+    uint32_t pool_first_row; /* the first row that is still in the pool */
+    uint32_t pool_left;      /* rows that are still in the pool */
+    uint32_t declined;       /* a bit for each device: takes nothing more of the pool */
+    uint32_t served;         /* a bit for each device: has had a band */
+    struct cox_band shadow;  /* the shadow run that the split wishes for; rows 0 = none, or begun */
+
+    uint32_t at_work[COX_DEVICES_MAX]; /* bands that are PLANNED, QUEUED or RUNNING, by device */
+    uint32_t unfinished;               /* their sum */
+    bool sampled;                      /* the bands to be checked have been drawn */
+    struct cox__vote vote;
+    uint32_t band_count;
+    struct cox__band bands[COX__FRAME_BANDS_MAX];
+    struct cox_band_report reports[COX__FRAME_BANDS_MAX]; /* parallel to bands */
+};
+
+/* ---- queues ---- */
+
+struct cox__queue;
+
+/*   FREE -> BUSY -> FREE
+ *             '--> ORPHANED -> FREE (the command ended after all, or was abandoned) */
+enum cox__slot_state {
+    COX__SLOT_FREE,
+    COX__SLOT_BUSY,    /* holds a band of a device that takes part */
+    COX__SLOT_ORPHANED /* holds a band whose device was lost meanwhile; the band counts if it ends in time */
+};
+
+/* One band at a time on a device. */
+struct cox__queue_slot {
+    struct cox__job job;
+    struct cox__queue *queue;
+    enum cox__slot_state state;
+    bool on_scratch;
+    uint64_t frame_index;
+    uint64_t submit_ns;
+    uint64_t poll_ns;  /* when to poll even though the device posted nothing */
+    uint32_t polls;    /* polls without a post */
+    bool poll_soon;    /* the end cannot be far: poll at short intervals */
+    uint64_t end_ns;   /* when the band should end */
+    uint64_t limit_ns; /* time limit, from when the band can begin */
+    uint64_t deadline_ns;
+    /* Copies, so that a thread that a driver keeps reads nothing of a frame that has moved on. */
+    struct cox__mem *mems[COX_BINDINGS_MAX];
+    unsigned char params[COX_PARAMS_MAX];
+};
+
+/*   LIVE -> DRAINING -> DESTROYING -> GONE
+ *               '-> ABANDONED -'
+ *
+ * A lost queue leaves its device and is on the session's list until it is GONE. */
+enum cox__queue_state {
+    COX__QUEUE_LIVE,       /* its device's */
+    COX__QUEUE_DRAINING,   /* its device is lost; its bands may still end */
+    COX__QUEUE_ABANDONED,  /* nothing of it is waited for any more, but a thread is still inside its driver */
+    COX__QUEUE_DESTROYING, /* the worker thread destroys the instance */
+    COX__QUEUE_GONE
+};
+
+/* A device instance (the backend's part of one device in one session) and its queue slots. */
+struct cox__queue {
+    _Atomic enum cox__queue_state state; /* DESTROYING to GONE by the worker thread */
+    struct cox__queue *next;             /* on the session's list of lost queues */
+    struct cox_session *session;
+    uint32_t device; /* of the session */
+    struct cox__instance *instance;
+    struct cox__queue_slot *slots;
+    bool unflushed;
+    bool convicted; /* the device computes wrongly: what the queue still holds does not count */
+    /* A thread is kept in a driver call about the instance; NULL = none. Nothing may be asked of the instance
+     * meanwhile. */
+    struct cox__stuck_thread *stuck;
+    uint64_t rebuild_after_ns; /* until then the device gets no second instance beside this one */
+};
+
+/* ---- devices ---- */
+
+/* How long a device's bands have been seen to take, as an affine function of their rows: exponential means. */
+struct cox__timing {
+    double rows;
+    double ns;        /* 0 = nothing seen */
+    double rows_rows; /* mean square and mean product of the distances from those means */
+    double rows_ns;
+};
+
+/* A new instance of a lost device in the making, on the worker thread. */
+struct cox__rebuild {
+    struct cox_session *session;
+    uint32_t device;                /* of the runtime */
+    struct cox__instance *instance; /* results, once `done` */
+    uint32_t max_rows;
+    cox_status status;
+    atomic_bool done;
+};
+
+/* One device in one session. Its state is enum cox_device_state (session.h):
+ *
+ *   ACTIVE --> DRAINING --> QUARANTINED <--> REBUILDING --> PROBATION --> ACTIVE
+ *                 ^                                             '--> DRAINING
+ */
+struct cox__device {
+    struct cox__queue *queue; /* NULL = it is lost */
+    uint32_t device;          /* index in the runtime */
+    /* Guarded by the session's lock: */
+    struct cox_device_info info;
+    uint32_t max_rows;
+    uint64_t solo_ns;
+    enum cox_device_state state;
+    uint32_t lost;
+    uint32_t returned;
+
+    bool blocks_in_submit; /* runs kernels inside the enqueue call: its bands are submitted last */
+    /* NVIDIA's driver calls back up to 20 ms late: such a device is polled when its band should be over. */
+    bool polled;
+    struct cox__timing timing;
+    uint64_t longest_ns; /* the longest band of the device in this session, first launches aside */
+    uint32_t ended;      /* bands since its instance was made */
+    uint64_t last_end_ns;
+    uint64_t last_done_ns;
+    struct cox__rebuild *rebuild;
+    uint64_t retry_ns;  /* when to rebuild it */
+    uint64_t pause_ns;  /* between the last two tries: the back-off */
+    uint64_t return_ns; /* when it came back last */
+};
+
+/* ---- events ---- */
+
+/* What a lower level tells the step, in the order in which the step handles them. */
+enum cox__event_kind {
+    COX__EVENT_DEVICE_FAILED,   /* device, status */
+    COX__EVENT_BAND_FAILED,     /* frame, band, status */
+    COX__EVENT_BAND_DONE,       /* frame, band */
+    COX__EVENT_PROBATION_RESULT /* device, status */
+};
+
+struct cox__event {
+    enum cox__event_kind kind;
+    uint32_t device;
+    struct cox__frame *frame;
+    uint32_t band;
+    cox_status status;
+};
+
+/* Handled before any slot is used again and before any frame is delivered: one for each slot of the devices' queues and
+ * of one lost queue, and one for each device and for its probation. */
+enum { COX__EVENTS_MAX = (COX_DEVICES_MAX + 1) * COX_IN_FLIGHT_MAX + 2 * COX_DEVICES_MAX };
+
+/* ---- the session's features ---- */
+
+/* Warm-up runs: for each device a first run that compiles, then timed ones. */
+struct cox__warmup {
+    bool finished;
+    uint32_t device;
+    uint32_t run;
+    uint64_t spent_ns;  /* in timed runs of this device */
+    uint64_t submit_ns; /* how long submitting the run under way took */
+    struct cox__frame *frame;
+    bool owns_mem[COX_BINDINGS_MAX]; /* the runs work on a private copy of this binding */
+};
+
+/*   NONE -> ALLOCATING -> READY -> TAINTED -> ALLOCATING
+ *                 '--> UNAVAILABLE <--'         (too often) */
+enum cox__scratch_state {
+    COX__SCRATCH_NONE,
+    COX__SCRATCH_ALLOCATING, /* by the worker thread, which owns `mems` meanwhile */
+    COX__SCRATCH_READY,
+    COX__SCRATCH_TAINTED, /* a device that was given up may still write to them */
+    COX__SCRATCH_UNAVAILABLE
+};
+
+/* A second set of frame buffers, made at the first use, on which devices can do rows beside the frame's. It serves one
+ * frame, or one shadow run, at a time. scratch.c is the only editor of `users`. */
+struct cox__scratch {
+    _Atomic enum cox__scratch_state state;
+    struct cox__mem *mems[COX_BINDINGS_MAX];
+    const struct cox__frame *owner; /* while `users` is not 0: the frame slot that it serves */
+    uint64_t frame_index;           /* the number of the frame in that slot */
+    uint32_t users;                 /* bands that are to be done on it or have results there */
+    bool whole;                     /* the WHOLE bindings are copied */
+    uint32_t made;                  /* how often it was allocated */
+    uint64_t wait_ns;               /* ALLOCATING: until when frames wait for it */
+};
+
+/* A band on the scratch buffers that no frame waits for. */
+struct cox__shadow {
+    struct cox__frame *frame; /* NULL = none yet */
+    uint32_t device;
+    bool busy;      /* counted in `under_way` */
+    bool probation; /* of a rebuilt device; else the policy wishes for a measurement */
+    bool compare;   /* its rows must have this digest */
+    unsigned char digest[32];
+};
+
+/* What store/device_profile.c knows of a session; set by create, read by destroy and cox_session_info. */
+struct cox__profile {
+    bool save;      /* what the session measures is to be saved */
+    bool is_loaded; /* it began with what an earlier one measured */
+    uint32_t order[COX_DEVICES_MAX];
+    struct cox_device_profile loaded[COX_DEVICES_MAX];
+    unsigned char key[32];
+};
+
+/* ---- session and runtime ---- */
+
+struct cox_session {
+    struct cox_runtime *runtime;
+    struct cox__pipeline pipeline;
+    struct cox_policy policy;
+    void *policy_state;
+    uint32_t min_band_rows;
+    uint32_t in_flight;
+    cox_report_fn *report;
+    void *report_user;
+    cox_meter_fn *meter;
+    void *meter_user;
+    double verify;
+    uint64_t device_timeout_ns; /* 0 = by each device's own history */
+    size_t partial_bytes;       /* of all REDUCE bindings */
+    uint32_t device_count;
+    uint32_t slot_count; /* of each queue */
+    struct cox__device devices[COX_DEVICES_MAX];
+    struct cox__profile profile;
+
+    pthread_mutex_t lock;
+    pthread_cond_t slot_free; /* for submitters */
+    pthread_cond_t delivered; /* a callback has returned, or the session was detached */
+    struct cox__frame *frames;
+    struct cox__frame *free_frames;
+    uint64_t next_index;
+    uint32_t under_way; /* submitted frames whose callback has not returned, and a shadow run that is not reported */
+    uint64_t frames_done;
+    bool no_device; /* no device has been active for as long as one is waited for */
+    bool detached;
+
+    /* engine only */
+    bool attached;
+    bool any_blocks; /* some device runs kernels inside the enqueue call */
+    bool has_last_split;
+    bool closing;        /* nothing is begun any more */
+    bool attention;      /* some device is not active, or there are lost queues: step.c looks after them */
+    bool verify_refused; /* the log says that a band cannot be checked */
+    uint32_t order_first;
+    uint32_t order_count;
+    struct cox_session *next_active;
+    struct cox__warmup warmup;
+    struct cox__frame *order[COX_IN_FLIGHT_MAX]; /* ring of frames in submission order */
+    struct cox_split last_split;
+    uint64_t refused_splits;
+    uint64_t refused_grants;
+    uint64_t delivered_end_ns; /* latest end of a delivered frame */
+    double meter_joules;       /* the meter's reading when the period of the oldest frame under way began */
+    struct cox__scratch scratch;
+    struct cox__shadow shadow;
+    struct cox__queue *lost_queues;
+    uint64_t no_device_since_ns; /* when the last active device was lost; 0 = a band has been done since */
+    uint32_t event_count;
+    struct cox__event events[COX__EVENTS_MAX];
+    struct cox_band_report sorted[COX__FRAME_BANDS_MAX];
+};
+
+/* Memory that a device which was given up may still write to. */
+struct cox__tainted {
+    struct cox__tainted *next;
+    struct cox__mem *mem;
+};
+
+struct cox_runtime {
+    struct cox__log log;
+    char *cache_dir;                /* NULL = nothing is kept from run to run */
+    struct cox__topology *topology; /* NULL over a backend that is not OpenCL */
+    struct cox__backend *backend;
+    struct cox__loop *loop;
+    struct cox__worker *worker;
+    struct cox__watchdog *watchdog;
+    struct cox__mpsc jobs;         /* finished jobs, posted by the backend */
+    struct cox__mpsc requests;     /* frames and detachments, from application threads */
+    _Atomic uint64_t next_step_ns; /* when the scheduler thread looks again without being woken; UINT64_MAX = never */
+
+    /* One of the threads in cox_session_run may take the devices' posts itself, the inline poller. */
+    atomic_bool inline_poller; /* there is one */
+    sem_t inline_poller_wake;
+
+    /* engine only */
+    struct cox__mpsc_node *posts; /* jobs and requests that were taken off their queues and not handled yet */
+    struct cox__mpsc_node *arrivals;
+    bool interrupted;           /* the lock was revoked: queues may not have been flushed */
+    uint64_t active_ns;         /* when the last step did something */
+    struct cox_session *active; /* sessions that have had a frame, linked by next_active */
+    struct cox__tainted *tainted;
+    atomic_uint tainted_count; /* read without the lock */
+};
+
+struct cox_buffer {
+    struct cox_runtime *runtime;
+    struct cox__mem *mem;
+};
+
+/* ---- small readers ---- */
+
+static inline uint64_t cox__engine_now(const struct cox_session *session)
+{
+    return session->runtime->backend->ops->now_ns(session->runtime->backend);
+}
+
+/* The frame that is i-th in submission order of those under way. */
+static inline struct cox__frame *cox__session_frame(const struct cox_session *session, uint32_t i)
+{
+    return session->order[(session->order_first + i) % COX_IN_FLIGHT_MAX];
+}
+
+static inline bool cox__device_is_active(const struct cox__device *device)
+{
+    return device->state == COX_DEVICE_ACTIVE;
+}
+
+/* A walk over the session's queues: those of its devices, then the lost ones. A queue that is lost on the way may be
+ * met twice. */
+struct cox__queue_walk {
+    uint32_t at; /* zeroed = at the beginning */
+    struct cox__queue *queue;
+};
+
+static inline bool cox__queue_next(const struct cox_session *session, struct cox__queue_walk *walk)
+{
+    while (walk->at < session->device_count)
+        if ((walk->queue = session->devices[walk->at++].queue))
+            return true;
+    walk->queue = walk->at++ == session->device_count ? session->lost_queues : walk->queue->next;
+    return walk->queue != NULL;
+}
+
+/* Whether the device may be asked about the slot's band. */
+static inline bool cox__slot_can_be_polled(const struct cox__queue_slot *slot)
+{
+    return slot->state != COX__SLOT_FREE && !slot->queue->stuck;
+}
+
+#endif

@@ -1,0 +1,429 @@
+/* One turn of the engine: it takes the posts and requests that have arrived, drains the events, looks after devices
+ * that are out, starts frames, submits bands, delivers what is complete, and polls the devices whose time has come.
+ *
+ * From a driver call the thread may not come back; another thread then takes the next turn (threads.c). So what was
+ * taken off a queue stays in the runtime until it is handled.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ask_policy.h"
+#include "deliver.h"
+#include "device_state.h"
+#include "engine.h"
+#include "event.h"
+#include "frame.h"
+#include "probation.h"
+#include "queue.h"
+#include "reaper.h"
+#include "recover.h"
+#include "step.h"
+#include "timing.h"
+#include "verify.h"
+#include "warmup.h"
+
+#define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+/* ---- events ---- */
+
+static void on_probation_result(struct cox_session *session, uint32_t device, cox_status status)
+{
+    if (session->devices[device].state != COX_DEVICE_PROBATION) /* it was lost on the way */
+        return;
+    if (status) {
+        cox__device_fail(session, device, status);
+        return;
+    }
+    cox__device_return(session, device);
+    cox__recover_planned(session); /* bands that wait for a device go to this one */
+}
+
+static void handle(struct cox_session *session, const struct cox__event *event)
+{
+    switch (event->kind) {
+    case COX__EVENT_DEVICE_FAILED:
+        cox__reaper_take(session, event->device, event->status);
+        cox__recover_planned(session);
+        if (event->status == COX_E_MISMATCH)
+            cox__recover_convicted(session, event->device);
+        break;
+    case COX__EVENT_BAND_FAILED:
+        cox__policy_observe(session, event->frame, event->band);
+        cox__recover_band(session, event->frame, event->band, true);
+        break;
+    case COX__EVENT_BAND_DONE:
+        if (event->frame->bands[event->band].kind == COX__BAND_CHECK)
+            cox__verify_done(session, event->frame, event->band);
+        else
+            cox__policy_observe(session, event->frame, event->band);
+        break;
+    case COX__EVENT_PROBATION_RESULT:
+        on_probation_result(session, event->device, event->status);
+        break;
+    }
+}
+
+/* No driver is called here. */
+bool cox__step_drain(struct cox_session *session)
+{
+    struct cox__event event;
+    bool any = false;
+    for (; cox__event_take(session, &event); any = true)
+        handle(session, &event);
+    return any;
+}
+
+/* ---- starting frames, submitting bands ---- */
+
+/* While a frame's pool is not empty, a device that may take of it gets no band of a later frame: the pool would wait
+ * behind that. A bit for each such device. */
+static uint32_t reserved_by(const struct cox_session *session, const struct cox__frame *frame)
+{
+    return frame->pool_left ? cox__policy_reserves(session, frame) : 0;
+}
+
+static void start_frame(struct cox_session *session, struct cox__frame *frame, bool alone)
+{
+    cox__frame_start(session, frame, COX__FRAME_OF_APPLICATION);
+    if (alone)
+        cox__policy_begin_period(session);
+    if (session->no_device)
+        frame->status = COX_E_DEVICE_LOST;
+    else
+        cox__policy_split(session, frame);
+}
+
+/* Submit one band to a device that computes inside the enqueue call. */
+static bool dispatch_blocking(struct cox_session *session)
+{
+    uint32_t reserved = 0;
+    for (uint32_t i = 0; i < session->order_count; i++) {
+        struct cox__frame *frame = cox__session_frame(session, i);
+        if (!frame->started)
+            break;
+        const bool offered = frame->pool_left && cox__policy_offer(session, frame, reserved, true);
+        if (cox__queue_submit_blocking(session, frame, reserved) || offered)
+            return true;
+        reserved |= reserved_by(session, frame);
+    }
+    return false;
+}
+
+/* Settle every wish for a shadow run; at most one is begun. */
+static void begin_shadows(struct cox_session *session)
+{
+    uint32_t reserved = 0;
+    for (uint32_t i = 0; i < session->order_count; i++) {
+        struct cox__frame *frame = cox__session_frame(session, i);
+        if (!frame->started)
+            break;
+        if (frame->shadow.rows)
+            cox__shadow_begin(session, frame, reserved);
+        reserved |= reserved_by(session, frame);
+    }
+}
+
+/* Start a frame. False: it has to wait, for the warm-up or for a device. */
+static bool try_start(struct cox_session *session, uint32_t index, bool *progress)
+{
+    struct cox__frame *frame = cox__session_frame(session, index);
+    if (!session->warmup.finished) {
+        *progress |= cox__warmup_step(session, frame);
+        return false;
+    }
+    if (!session->no_device && !cox__device_any_active(session))
+        return false;
+    start_frame(session, frame, index == 0);
+    *progress = true;
+    return true;
+}
+
+/* Start frames and submit bands. Devices whose enqueue call returns at once are given all that they may have, of every
+ * frame, before one that computes inside the enqueue call gets a single band: until that is done no other device is
+ * served. */
+static bool dispatch(struct cox_session *session)
+{
+    bool progress = false, wished = false;
+    uint32_t reserved = 0;
+    for (uint32_t i = 0; i < session->order_count; i++) {
+        struct cox__frame *frame = cox__session_frame(session, i);
+        if (!frame->started && !try_start(session, i, &progress))
+            break;
+        if (frame->pool_left)
+            progress |= cox__policy_offer(session, frame, reserved, false);
+        if (frame->unfinished)
+            progress |= cox__queue_submit(session, frame, reserved);
+        progress |= cox__step_drain(session);
+        wished |= frame->shadow.rows > 0;
+        reserved |= reserved_by(session, frame);
+    }
+    progress |= cox__step_drain(session);
+    if (wished) /* comes last: it may take a moment, and every device has its bands by now */
+        begin_shadows(session);
+    progress |= cox__step_drain(session);
+    if (session->any_blocks && dispatch_blocking(session)) {
+        cox__step_drain(session);
+        return true;
+    }
+    return progress;
+}
+
+/* ---- what has arrived ---- */
+
+static bool handle_posts(struct cox_runtime *runtime)
+{
+    const bool any = runtime->posts != NULL;
+    for (struct cox__mpsc_node *node; (node = runtime->posts);) {
+        struct cox__queue_slot *slot = CONTAINER_OF(CONTAINER_OF(node, struct cox__job, node), struct cox__queue_slot,
+                                                    job);
+        struct cox_session *session = slot->job.session;
+        runtime->posts = node->next;
+        cox__mpsc_open(node);
+        if (!cox__slot_can_be_polled(slot))
+            continue;
+        if (cox__queue_poll(session, slot, true)) {
+            cox__step_drain(session);
+            continue;
+        }
+        slot->poll_soon = true; /* the post came before the event's status */
+        slot->poll_ns = cox__engine_now(session) + COX__POLL_SOON_NS;
+    }
+    return any;
+}
+
+/* Poll for every job that was posted. Returns whether there was one. */
+static bool take_posts(struct cox_runtime *runtime)
+{
+    const bool left = handle_posts(runtime);
+    runtime->posts = cox__mpsc_take(&runtime->jobs);
+    return handle_posts(runtime) || left;
+}
+
+static void attach(struct cox_runtime *runtime, struct cox_session *session)
+{
+    if (session->attached)
+        return;
+    session->attached = true;
+    session->next_active = runtime->active;
+    runtime->active = session;
+}
+
+static void detach(struct cox_runtime *runtime, struct cox_session *session)
+{
+    struct cox_session **link = &runtime->active;
+    while (*link && *link != session)
+        link = &(*link)->next_active;
+    if (*link)
+        *link = session->next_active;
+    pthread_mutex_lock(&session->lock);
+    session->detached = true;
+    pthread_cond_broadcast(&session->delivered);
+    pthread_mutex_unlock(&session->lock); /* the session may be gone from here on */
+}
+
+static bool handle_requests(struct cox_runtime *runtime)
+{
+    const bool any = runtime->arrivals != NULL;
+    for (struct cox__mpsc_node *node; (node = runtime->arrivals);) {
+        struct cox__request *request = CONTAINER_OF(node, struct cox__request, node);
+        struct cox_session *session = request->session;
+        /* A late callback may have posted a band of a session since posts were taken last: afterwards it is freed
+         * memory. */
+        if (!request->frame)
+            take_posts(runtime);
+        runtime->arrivals = node->next;
+        cox__mpsc_open(node);
+        if (!request->frame) {
+            detach(runtime, session);
+            continue;
+        }
+        session->order[(session->order_first + session->order_count++) % COX_IN_FLIGHT_MAX] = request->frame;
+        attach(runtime, session);
+    }
+    return any;
+}
+
+static bool take_requests(struct cox_runtime *runtime)
+{
+    const bool left = handle_requests(runtime);
+    runtime->arrivals = cox__mpsc_take(&runtime->requests);
+    return handle_requests(runtime) || left;
+}
+
+/* ---- polls ---- */
+
+/* Poll a slot whose time has come, before its device is failed for a missed deadline: this thread may have been late
+ * itself. */
+static bool poll_slot(struct cox_session *session, struct cox__queue_slot *slot)
+{
+    const uint64_t now = cox__engine_now(session);
+    if (!cox__slot_can_be_polled(slot) || cox__slot_due_ns(slot) > now)
+        return false;
+    if (cox__queue_poll(session, slot, false))
+        return true;
+    if (slot->poll_ns <= now)
+        cox__slot_plan_next_poll(slot, now);
+    return cox__queue_check_deadline(session, slot, now);
+}
+
+/* Poll for the session's bands whose time has come. */
+static bool poll_session(struct cox_session *session)
+{
+    bool progress = false;
+    for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
+        for (uint32_t i = 0; i < session->slot_count; i++)
+            if (poll_slot(session, &walk.queue->slots[i])) {
+                cox__step_drain(session);
+                progress = true;
+            }
+    return progress;
+}
+
+/* Sets *next_ns to when a slot of the session is due, if that is sooner. */
+static void plan_next(const struct cox_session *session, uint64_t *next_ns)
+{
+    for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
+        for (uint32_t i = 0; i < session->slot_count; i++) {
+            const struct cox__queue_slot *slot = &walk.queue->slots[i];
+            if (cox__slot_can_be_polled(slot) && cox__slot_due_ns(slot) < *next_ns)
+                *next_ns = cox__slot_due_ns(slot);
+        }
+}
+
+/* ---- devices that are out ---- */
+
+static bool needs_attention(const struct cox_session *session)
+{
+    bool out = session->lost_queues || atomic_load(&session->scratch.state) == COX__SCRATCH_ALLOCATING;
+    for (uint32_t d = 0; d < session->device_count; d++)
+        out = out || !cox__device_is_active(&session->devices[d]);
+    return out;
+}
+
+/* A band of a lost queue that has ended without a post counts: poll before the queue is abandoned. */
+static bool poll_expired(struct cox_session *session, uint64_t now_ns)
+{
+    bool progress = false;
+    for (struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
+        for (uint32_t i = 0; i < session->slot_count; i++) {
+            struct cox__queue_slot *slot = &queue->slots[i];
+            if (cox__slot_can_be_polled(slot) && now_ns >= slot->deadline_ns && cox__queue_poll(session, slot, false)) {
+                cox__step_drain(session);
+                progress = true;
+            }
+        }
+    return progress;
+}
+
+/* Look after devices that are out. True: something has changed. Sets *next_ns to when something is due. */
+static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
+{
+    const uint64_t now = cox__engine_now(session);
+    cox__queue_flush(session);
+    bool progress = poll_expired(session, now);
+    progress |= cox__reaper_step(session, now, next_ns);
+    if (cox__reaper_has_gone(session)) {
+        take_posts(session->runtime);
+        cox__reaper_free(session);
+        progress = true;
+    }
+    progress |= cox__reaper_rebuild_step(session, now, next_ns);
+    progress |= cox__probation_skip(session);
+    progress |= cox__recover_no_device(session, now, next_ns);
+    progress |= cox__step_drain(session);
+    const struct cox__scratch *scratch = &session->scratch;
+    if (atomic_load(&scratch->state) == COX__SCRATCH_ALLOCATING && now < scratch->wait_ns &&
+        scratch->wait_ns < *next_ns)
+        *next_ns = scratch->wait_ns;
+    session->attention = needs_attention(session);
+    return progress;
+}
+
+/* ---- the turn ---- */
+
+/* Whether no session has anything under way. */
+static bool is_idle(const struct cox_runtime *runtime)
+{
+    bool idle = true;
+    for (const struct cox_session *session = runtime->active; session; session = session->next_active)
+        idle = idle && !session->order_count && !session->shadow.busy && !session->closing;
+    return idle;
+}
+
+/* A thread was kept inside a call, perhaps with queues still to be flushed: no device is polled before they are. */
+static void resume(struct cox_runtime *runtime)
+{
+    for (struct cox_session *session = runtime->active; session; session = session->next_active) {
+        cox__step_drain(session);
+        cox__queue_flush(session);
+    }
+    runtime->interrupted = false;
+}
+
+/* Everything but polls that can be done now. Sets *next_ns to when something is due. */
+static bool turn(struct cox_runtime *runtime, uint64_t *next_ns)
+{
+    bool progress = take_posts(runtime);
+    progress |= take_requests(runtime);
+    for (struct cox_session *session = runtime->active; session; session = session->next_active) {
+        if (session->attention)
+            progress |= look_after_devices(session, next_ns);
+        progress |= dispatch(session);
+        progress |= cox__deliver(session, false);
+        progress |= cox__step_drain(session);
+    }
+    return progress;
+}
+
+uint64_t cox__step_all(struct cox_runtime *runtime)
+{
+    struct cox__backend *backend = runtime->backend;
+    if (runtime->interrupted)
+        resume(runtime);
+    for (;;) {
+        uint64_t due = UINT64_MAX;
+        bool progress = false;
+        if (turn(runtime, &due)) {
+            runtime->active_ns = backend->ops->now_ns(backend);
+            continue;
+        }
+        for (struct cox_session *session = runtime->active; session; session = session->next_active)
+            progress |= poll_session(session);
+        if (progress)
+            continue;
+        for (struct cox_session *session = runtime->active; session; session = session->next_active)
+            plan_next(session, &due);
+        if (backend->ops->advance && is_idle(runtime)) /* a virtual clock would run on for ever */
+            due = UINT64_MAX;
+        if (!backend->ops->advance)
+            return due;
+        if (!backend->ops->advance(backend, due))
+            return UINT64_MAX;
+    }
+}
+
+/* ---- part of a turn ---- */
+
+bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
+{
+    bool more = false;
+    if (runtime->interrupted)
+        resume(runtime);
+    take_posts(runtime);
+    take_requests(runtime);
+    for (struct cox_session *session = runtime->active; session; session = session->next_active) {
+        if (!session->warmup.finished) {
+            more = true;
+            continue;
+        }
+        bool again; /* a device that refuses leaves its rows to another */
+        do {
+            again = dispatch(session);
+            again |= cox__deliver(session, true);
+            again |= cox__step_drain(session);
+            if (session->any_blocks) /* others were done while one computed inside the enqueue call */
+                again |= take_posts(runtime);
+        } while (again);
+        more |= session->attention || cox__deliver_is_due(session);
+        plan_next(session, next_ns);
+    }
+    runtime->active_ns = runtime->backend->ops->now_ns(runtime->backend);
+    return more;
+}

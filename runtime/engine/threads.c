@@ -1,0 +1,192 @@
+/* The threads that take the engine's turns.
+ *
+ * The scheduler thread takes all of them, except that a thread inside cox_session_run does what it can for its own
+ * frame before it waits, and one such thread, the inline poller, takes the devices' posts while it waits. That spares a
+ * change of threads.
+ *
+ * From a driver call a thread may not come back. The watchdog then revokes the engine lock, cox__engine_revoked puts
+ * the engine in order on the watchdog's thread, and another thread takes the next turn.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "device_state.h"
+#include "engine.h"
+#include "host/clock.h"
+#include "step.h"
+#include "timing.h"
+
+#include <time.h>
+
+/* While frames come one after the other a timer is set at least this far ahead: sooner than any new band's deadline, so
+ * that no thread has to be woken to set one for it. */
+#define STREAM_STEP_NS 10000000ull
+
+/* ---- the scheduler thread ---- */
+
+struct step {
+    struct cox_runtime *runtime;
+    uint64_t due;
+    uint64_t now;
+};
+
+static void take_step(void *ctx)
+{
+    struct step *step = ctx;
+    struct cox_runtime *runtime = step->runtime;
+    struct cox__backend *backend = runtime->backend;
+    uint64_t due = cox__step_all(runtime);
+    uint64_t now = backend->ops->now_ns(backend);
+    /* While frames come one after the other, a timer is always set: cox__engine_help need not wake the scheduler
+     * thread for one. */
+    if (due > now + STREAM_STEP_NS && !backend->ops->advance && runtime->active &&
+        now - runtime->active_ns < COX__POLL_FIRST_NS)
+        due = now + STREAM_STEP_NS;
+    atomic_store(&runtime->next_step_ns, due);
+    step->due = due;
+    step->now = now;
+}
+
+uint64_t cox__engine_step(void *ctx)
+{
+    struct cox_runtime *runtime = ctx;
+    struct step step = {.runtime = runtime, .due = UINT64_MAX};
+    cox__watchdog_run_locked(runtime->watchdog, true, COX__ROLE_SCHEDULER, take_step, &step);
+    return step.due == UINT64_MAX ? UINT64_MAX : step.due > step.now ? step.due - step.now : 0;
+}
+
+/* ---- threads inside cox_session_run ---- */
+
+struct part {
+    struct cox_runtime *runtime;
+    bool wake; /* the scheduler thread, for the rest or for its timer */
+};
+
+static void take_part(void *ctx)
+{
+    struct part *part = ctx;
+    uint64_t due = UINT64_MAX;
+    part->wake = cox__step_inline(part->runtime, &due) || due < atomic_load(&part->runtime->next_step_ns);
+}
+
+void cox__engine_help(struct cox_runtime *runtime)
+{
+    struct part part = {.runtime = runtime, .wake = true};
+    if (cox__watchdog_run_locked(runtime->watchdog, false, COX__ROLE_HELPER, take_part, &part) != COX__LOCK_DONE ||
+        part.wake)
+        cox__loop_wake(runtime->loop);
+}
+
+/* Posting is: push, then read `inline_poller`. Leaving is: clear `inline_poller`, then look at the queue. Whichever
+ * comes second in the one order of these four sees what the other did, so no post is left without a thread to take
+ * it. */
+bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done)
+{
+    struct part part = {.runtime = runtime};
+    if (atomic_exchange(&runtime->inline_poller, true))
+        return false;
+    while (!atomic_load(done)) {
+        if (sem_wait(&runtime->inline_poller_wake)) /* a signal */
+            continue;
+        if (atomic_load(done))
+            break;
+        if (cox__watchdog_run_locked(runtime->watchdog, true, COX__ROLE_INLINE_POLLER, take_part, &part) ==
+            COX__LOCK_REVOKED)
+            return false; /* another thread may be the inline poller by now */
+        if (part.wake)
+            cox__loop_wake(runtime->loop);
+    }
+    atomic_store(&runtime->inline_poller, false);
+    if (atomic_load(&runtime->jobs.head))
+        cox__loop_wake(runtime->loop);
+    return true;
+}
+
+void cox__engine_awaited(struct cox_runtime *runtime)
+{
+    if (atomic_load(&runtime->inline_poller))
+        sem_post(&runtime->inline_poller_wake);
+}
+
+void cox__engine_post(void *ctx, struct cox__job *job)
+{
+    struct cox_runtime *runtime = ctx;
+    if (!cox__mpsc_push(&runtime->jobs, &job->node))
+        return;
+    if (atomic_load(&runtime->inline_poller))
+        sem_post(&runtime->inline_poller_wake);
+    else
+        cox__loop_wake(runtime->loop);
+}
+
+bool cox__engine_request(struct cox_runtime *runtime, struct cox__request *request)
+{
+    return cox__mpsc_push(&runtime->requests, &request->node);
+}
+
+/* ---- driver calls that do not return ---- */
+
+static struct cox__queue *queue_of(const struct cox_session *session, const void *instance)
+{
+    struct cox__queue_walk walk = {0};
+    while (cox__queue_next(session, &walk) && walk.queue->instance != instance)
+        continue;
+    return walk.queue;
+}
+
+void cox__engine_revoked(void *ctx, void *of, void *instance, int role, struct cox__stuck_thread *stuck)
+{
+    const struct timespec pause = {.tv_nsec = 50000000};
+    struct cox_runtime *runtime = ctx;
+    struct cox_session *session = of;
+    struct cox__queue *queue = queue_of(session, instance);
+    runtime->backend->ops->instance_isolate(runtime->backend, instance);
+    cox__log(&runtime->log, COX_LOG_WARN, "%s: a call of its driver does not return",
+             session->devices[queue->device].info.name);
+    queue->stuck = stuck;
+    queue->unflushed = false;
+    session->attention = true;
+    if (atomic_load(&queue->state) == COX__QUEUE_LIVE)
+        cox__device_fail(session, queue->device, COX_E_TIMEOUT);
+    cox__step_drain(session);
+    runtime->interrupted = true;
+    if (role == COX__ROLE_INLINE_POLLER)
+        atomic_store(&runtime->inline_poller, false);
+    while (role == COX__ROLE_SCHEDULER && cox__loop_replace(runtime->loop))
+        nanosleep(&pause, NULL);
+    cox__loop_wake(runtime->loop);
+}
+
+void cox__engine_after_revoked(void *ctx)
+{
+    struct cox_runtime *runtime = ctx;
+    cox__loop_wake(runtime->loop);
+}
+
+/* ---- the end of a session ---- */
+
+static bool is_quiet(const struct cox_session *session)
+{
+    bool quiet = !session->lost_queues && atomic_load(&session->scratch.state) != COX__SCRATCH_ALLOCATING;
+    for (uint32_t d = 0; d < session->device_count; d++)
+        quiet = quiet && !session->devices[d].rebuild;
+    return quiet;
+}
+
+bool cox__engine_close(struct cox_session *session)
+{
+    struct cox_runtime *runtime = session->runtime;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    /* Lost queues are abandoned in time; what is waited for beyond that is the worker thread. */
+    const uint64_t timeout_ns = 2 * cox__session_timeout_ns(session);
+    const uint64_t end_ns = cox__later(cox__later(cox__clock_ns(), timeout_ns), 1000000000u);
+    for (;;) {
+        cox__watchdog_lock(runtime->watchdog);
+        session->closing = true;
+        const bool quiet = is_quiet(session);
+        cox__watchdog_unlock(runtime->watchdog);
+        if (quiet)
+            return true;
+        if (cox__clock_ns() > end_ns)
+            return false;
+        cox__loop_wake(runtime->loop);
+        nanosleep(&pause, NULL);
+    }
+}

@@ -1,0 +1,122 @@
+/* Which state may follow which. A change that is not listed is a defect of the engine: debug builds end there.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "transitions.h"
+#include "invariant.h"
+
+static bool band_may_become(enum cox__band_state from, enum cox__band_state to)
+{
+    switch (from) {
+    case COX__BAND_PLANNED:
+        return to == COX__BAND_QUEUED || to == COX__BAND_FAILED;
+    case COX__BAND_QUEUED: /* PLANNED: the device refused it */
+        return to == COX__BAND_PLANNED || to == COX__BAND_RUNNING || to == COX__BAND_DONE || to == COX__BAND_FAILED;
+    case COX__BAND_RUNNING:
+        return to == COX__BAND_DONE || to == COX__BAND_FAILED;
+    case COX__BAND_DONE: /* the device computes wrongly */
+        return to == COX__BAND_FAILED;
+    case COX__BAND_FAILED:
+        return false;
+    }
+    return false;
+}
+
+void cox__band_set_state(struct cox__band *band, enum cox__band_state to)
+{
+    COX_INVARIANT(band_may_become(band->state, to));
+    band->state = to;
+}
+
+static bool slot_may_become(enum cox__slot_state from, enum cox__slot_state to)
+{
+    switch (from) {
+    case COX__SLOT_FREE:
+        return to == COX__SLOT_BUSY;
+    case COX__SLOT_BUSY:
+        return to == COX__SLOT_FREE || to == COX__SLOT_ORPHANED;
+    case COX__SLOT_ORPHANED:
+        return to == COX__SLOT_FREE;
+    }
+    return false;
+}
+
+void cox__slot_set_state(struct cox__queue_slot *slot, enum cox__slot_state to)
+{
+    COX_INVARIANT(slot_may_become(slot->state, to));
+    slot->state = to;
+}
+
+static bool queue_may_become(enum cox__queue_state from, enum cox__queue_state to)
+{
+    switch (from) {
+    case COX__QUEUE_LIVE:
+        return to == COX__QUEUE_DRAINING;
+    case COX__QUEUE_DRAINING:
+        return to == COX__QUEUE_ABANDONED || to == COX__QUEUE_DESTROYING;
+    case COX__QUEUE_ABANDONED:
+        return to == COX__QUEUE_DESTROYING;
+    case COX__QUEUE_DESTROYING: /* back: no thread could be had for it */
+        return to == COX__QUEUE_GONE || to == COX__QUEUE_ABANDONED;
+    case COX__QUEUE_GONE:
+        return false;
+    }
+    return false;
+}
+
+void cox__queue_set_state(struct cox__queue *queue, enum cox__queue_state to)
+{
+    COX_INVARIANT(queue_may_become(atomic_load(&queue->state), to));
+    atomic_store(&queue->state, to);
+}
+
+static bool scratch_may_become(enum cox__scratch_state from, enum cox__scratch_state to)
+{
+    switch (from) {
+    case COX__SCRATCH_NONE:
+        return to == COX__SCRATCH_ALLOCATING;
+    case COX__SCRATCH_ALLOCATING:
+        return to == COX__SCRATCH_READY || to == COX__SCRATCH_UNAVAILABLE;
+    case COX__SCRATCH_READY:
+        return to == COX__SCRATCH_TAINTED;
+    case COX__SCRATCH_TAINTED:
+        return to == COX__SCRATCH_ALLOCATING || to == COX__SCRATCH_TAINTED || to == COX__SCRATCH_UNAVAILABLE;
+    case COX__SCRATCH_UNAVAILABLE:
+        return false;
+    }
+    return false;
+}
+
+void cox__scratch_set_state(struct cox__scratch *scratch, enum cox__scratch_state to)
+{
+    COX_INVARIANT(scratch_may_become(atomic_load(&scratch->state), to));
+    atomic_store(&scratch->state, to);
+}
+
+static bool device_may_become(enum cox_device_state from, enum cox_device_state to)
+{
+    switch (from) {
+    case COX_DEVICE_ACTIVE:
+        return to == COX_DEVICE_DRAINING;
+    case COX_DEVICE_DRAINING:
+        return to == COX_DEVICE_QUARANTINED;
+    case COX_DEVICE_QUARANTINED:
+        return to == COX_DEVICE_REBUILDING;
+    case COX_DEVICE_REBUILDING:
+        return to == COX_DEVICE_QUARANTINED || to == COX_DEVICE_PROBATION;
+    case COX_DEVICE_PROBATION:
+        return to == COX_DEVICE_ACTIVE || to == COX_DEVICE_DRAINING;
+    }
+    return false;
+}
+
+void cox__device_set_state(struct cox_session *session, uint32_t device, enum cox_device_state to)
+{
+    struct cox__device *of = &session->devices[device];
+    COX_INVARIANT(device_may_become(of->state, to));
+    pthread_mutex_lock(&session->lock);
+    of->lost += to == COX_DEVICE_DRAINING;
+    of->returned += to == COX_DEVICE_ACTIVE;
+    of->state = to;
+    if (to == COX_DEVICE_ACTIVE)
+        session->no_device = false;
+    pthread_mutex_unlock(&session->lock);
+}

@@ -1,0 +1,17 @@
+/* The changes of state that are legal, one function for each kind of object; the diagrams stand over the enums in
+ * state.h and session.h. With the engine lock held, except where the worker thread finishes what it was given.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_ENGINE_TRANSITIONS_H
+#define COX_ENGINE_TRANSITIONS_H
+
+#include "state.h"
+
+void cox__band_set_state(struct cox__band *band, enum cox__band_state to);
+void cox__slot_set_state(struct cox__queue_slot *slot, enum cox__slot_state to);
+void cox__queue_set_state(struct cox__queue *queue, enum cox__queue_state to);
+void cox__scratch_set_state(struct cox__scratch *scratch, enum cox__scratch_state to);
+
+/* Keeps `lost`, `returned` and `no_device` too, under the session's lock. */
+void cox__device_set_state(struct cox_session *session, uint32_t device, enum cox_device_state to);
+
+#endif

@@ -1,0 +1,58 @@
+/* Intrusive queue, many producers, one consumer, lock-free: a stack that the consumer takes whole.
+ *
+ * push: link the node in front of the head by compare-exchange. take: exchange the head with NULL, then reverse, so
+ * that nodes come out in push order. Because the consumer always takes the whole stack there is no pop of a single
+ * node and so no ABA problem: a node pushed again after it was taken belongs to the next batch.
+ * `queued` lets a node be pushed from several places and arrive once: it is cleared by the consumer before it handles
+ * the node, so a push that comes during handling is not lost.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_HOST_MPSC_H
+#define COX_HOST_MPSC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cox__mpsc_node {
+    struct cox__mpsc_node *next;
+    atomic_bool queued;
+};
+
+struct cox__mpsc {
+    _Atomic(struct cox__mpsc_node *) head;
+};
+
+/* Returns true if the queue was empty: the consumer needs a wake-up. Any thread. */
+static inline bool cox__mpsc_push(struct cox__mpsc *queue, struct cox__mpsc_node *node)
+{
+    if (atomic_exchange_explicit(&node->queued, true, memory_order_acq_rel))
+        return false;
+    struct cox__mpsc_node *head = atomic_load_explicit(&queue->head, memory_order_relaxed);
+    do
+        node->next = head;
+    while (!atomic_compare_exchange_weak_explicit(&queue->head, &head, node, memory_order_release,
+                                                  memory_order_relaxed));
+    return head == NULL;
+}
+
+/* All nodes in push order, linked by `next`. Read `next` before cox__mpsc_open(node). Consumer only. */
+static inline struct cox__mpsc_node *cox__mpsc_take(struct cox__mpsc *queue)
+{
+    struct cox__mpsc_node *node = atomic_exchange_explicit(&queue->head, NULL, memory_order_acquire);
+    struct cox__mpsc_node *first = NULL;
+    while (node) {
+        struct cox__mpsc_node *next = node->next;
+        node->next = first;
+        first = node;
+        node = next;
+    }
+    return first;
+}
+
+/* Allow a taken node to be pushed again. Consumer only. */
+static inline void cox__mpsc_open(struct cox__mpsc_node *node)
+{
+    atomic_store_explicit(&node->queued, false, memory_order_release);
+}
+
+#endif

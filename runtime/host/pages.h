@@ -1,0 +1,18 @@
+/* Whole pages of host memory for frames, zeroed.
+ * Thread-safety: safe from any thread.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_HOST_PAGES_H
+#define COX_HOST_PAGES_H
+
+#include <stddef.h>
+
+enum { COX__PAGE_BYTES = 4096 };
+
+/* `bytes` is a multiple of COX__PAGE_BYTES. Large memory is aligned to huge pages and asks for them: fewer faults when
+ * it is first written, fewer misses of the TLB ever after. NULL if there is none. */
+void *cox__pages_create(size_t bytes);
+
+/* `bytes` as at creation; NULL is accepted. */
+void cox__pages_destroy(void *pages, size_t bytes);
+
+#endif

@@ -1,0 +1,254 @@
+/* The engine lock and the driver-call watchdog: one mutex, one flag, one thread that looks every 50 ms.
+ *
+ * `call` is odd while the thread that holds the engine lock is inside a bracketed driver call. Ending the call and
+ * revoking the lock are the same compare-exchange on it, so exactly one of both succeeds.
+ *
+ * Lock order: `lock` is a leaf, held for a few instructions only; the engine lock itself is the flag `held`.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* pthread_setname_np */
+#endif
+#include "watchdog.h"
+#include "clock.h"
+#include "thread.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* How often the watchdog's thread looks. Limits are counted in looks, so that the time in which the process was
+ * stopped, or the machine slept, does not count. */
+#define LOOK_NS 50000000ull
+/* After so many looks without a driver call in between the thread sleeps until the next call. */
+#define IDLE_LOOKS 40
+/* For so many looks after a revocation the handler's `after` is called. */
+#define AFTER_LOOKS 20
+
+struct cox__watchdog {
+    struct cox__watchdog_handler handler;
+    pthread_t thread;
+    bool started; /* `thread` is there */
+
+    _Atomic uint64_t call; /* number of the driver call: odd inside it */
+    _Atomic uint64_t limit_looks;
+    atomic_bool asleep;      /* the watchdog's thread sleeps until the next driver call */
+    atomic_uint stuck_count; /* stuck threads that were not released */
+    /* For the next call that exceeds its limit, made in time. NULL: there is no memory, and no lock is revoked. */
+    _Atomic(struct cox__stuck_thread *) stuck;
+
+    /* Of the thread that holds the engine lock. */
+    jmp_buf *home;
+    int role;
+    void *session;
+    void *instance;
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t freed; /* `held` is false */
+    pthread_cond_t wake;  /* for the watchdog's thread */
+    bool held;            /* the engine lock is */
+    uint32_t waiting;
+    bool stop;
+};
+
+/* ---- the engine lock ---- */
+
+static bool take(struct cox__watchdog *watchdog, bool wait)
+{
+    pthread_mutex_lock(&watchdog->lock);
+    watchdog->waiting++;
+    while (watchdog->held && wait)
+        pthread_cond_wait(&watchdog->freed, &watchdog->lock);
+    watchdog->waiting--;
+    const bool taken = !watchdog->held;
+    watchdog->held = true;
+    pthread_mutex_unlock(&watchdog->lock);
+    return taken;
+}
+
+void cox__watchdog_lock(struct cox__watchdog *watchdog)
+{
+    take(watchdog, true);
+}
+
+void cox__watchdog_unlock(struct cox__watchdog *watchdog)
+{
+    pthread_mutex_lock(&watchdog->lock);
+    watchdog->held = false;
+    if (watchdog->waiting)
+        pthread_cond_signal(&watchdog->freed);
+    pthread_mutex_unlock(&watchdog->lock);
+}
+
+enum cox__lock_result cox__watchdog_run_locked(struct cox__watchdog *watchdog, bool wait, int role,
+                                               void (*work)(void *ctx), void *ctx)
+{
+    jmp_buf home;
+    if (!take(watchdog, wait))
+        return COX__LOCK_BUSY;
+    watchdog->home = &home;
+    watchdog->role = role;
+    if (setjmp(home))
+        return COX__LOCK_REVOKED;
+    work(ctx);
+    cox__watchdog_unlock(watchdog);
+    return COX__LOCK_DONE;
+}
+
+/* ---- driver calls ---- */
+
+void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *instance, uint64_t limit_ns)
+{
+    watchdog->session = session;
+    watchdog->instance = instance;
+    if (!atomic_load_explicit(&watchdog->stuck, memory_order_relaxed))
+        atomic_store(&watchdog->stuck, calloc(1, sizeof(struct cox__stuck_thread)));
+    atomic_store_explicit(&watchdog->limit_looks, limit_ns / LOOK_NS + 2, memory_order_relaxed);
+}
+
+struct cox__driver_call cox__driver_call_begin(struct cox__watchdog *watchdog)
+{
+    if (!watchdog)
+        return (struct cox__driver_call){0};
+    const struct cox__driver_call call = {.watchdog = watchdog,
+                                          .number = atomic_load_explicit(&watchdog->call, memory_order_relaxed) + 1,
+                                          .home = watchdog->home,
+                                          .stuck = atomic_load_explicit(&watchdog->stuck, memory_order_relaxed)};
+    /* The store to `call` comes before the load of `asleep`; the watchdog's thread stores `asleep` before it loads
+     * `call`. So either this thread sees that the other sleeps, or the other sees the call. */
+    atomic_store(&watchdog->call, call.number);
+    if (atomic_load(&watchdog->asleep)) {
+        pthread_mutex_lock(&watchdog->lock);
+        pthread_cond_signal(&watchdog->wake);
+        pthread_mutex_unlock(&watchdog->lock);
+    }
+    return call;
+}
+
+bool cox__driver_call_end(const struct cox__driver_call *call)
+{
+    uint64_t number = call->number;
+    return !call->watchdog || atomic_compare_exchange_strong(&call->watchdog->call, &number, number + 1);
+}
+
+void cox__driver_call_abandon(const struct cox__driver_call *call)
+{
+    atomic_store(&call->stuck->returned, true); /* from here on the call's instance may be destroyed */
+    longjmp(*call->home, 1);
+}
+
+/* ---- the watchdog's thread ---- */
+
+/* Revoke the engine lock of the thread that has been inside this driver call for too long. False: the call has
+ * ended. */
+static bool revoke_lock(struct cox__watchdog *watchdog, uint64_t call)
+{
+    struct cox__stuck_thread *stuck = atomic_load(&watchdog->stuck);
+    if (!stuck || !atomic_compare_exchange_strong(&watchdog->call, &call, call + 1))
+        return false;
+    atomic_store(&watchdog->stuck, NULL);
+    atomic_fetch_add(&watchdog->stuck_count, 1);
+    watchdog->handler.revoked(watchdog->handler.ctx, watchdog->session, watchdog->instance, watchdog->role, stuck);
+    cox__watchdog_unlock(watchdog);
+    return true;
+}
+
+/* Wait for the next look; with `idle`, for a driver call after number `seen` before that. False: the thread is to
+ * end. */
+static bool next_look(struct cox__watchdog *watchdog, bool idle, uint64_t seen)
+{
+    pthread_mutex_lock(&watchdog->lock);
+    if (idle) {
+        atomic_store(&watchdog->asleep, true);
+        while (!watchdog->stop && atomic_load(&watchdog->call) == seen)
+            pthread_cond_wait(&watchdog->wake, &watchdog->lock);
+        atomic_store(&watchdog->asleep, false);
+    }
+    const uint64_t ns = cox__clock_ns() + LOOK_NS;
+    const struct timespec when = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    while (!watchdog->stop && cox__clock_ns() < ns)
+        pthread_cond_timedwait(&watchdog->wake, &watchdog->lock, &when);
+    const bool go_on = !watchdog->stop;
+    pthread_mutex_unlock(&watchdog->lock);
+    return go_on;
+}
+
+static void *watch(void *arg)
+{
+    struct cox__watchdog *watchdog = arg;
+    uint64_t seen = atomic_load(&watchdog->call), same = 0, after = 0;
+    while (next_look(watchdog, !(seen % 2) && same > IDLE_LOOKS && !after, seen)) {
+        if (after) {
+            after--;
+            watchdog->handler.after(watchdog->handler.ctx);
+        }
+        const uint64_t call = atomic_load(&watchdog->call);
+        same = call == seen ? same + 1 : 0;
+        seen = call;
+        if (seen % 2 && same >= atomic_load(&watchdog->limit_looks) && revoke_lock(watchdog, seen))
+            after = AFTER_LOOKS;
+    }
+    return NULL;
+}
+
+/* ---- from creation to destruction ---- */
+
+cox_status cox__watchdog_create(struct cox__watchdog **out, const struct cox__watchdog_handler *handler)
+{
+    struct cox__watchdog *watchdog = calloc(1, sizeof *watchdog);
+    *out = NULL;
+    if (!watchdog)
+        return COX_E_NOMEM;
+    watchdog->handler = *handler;
+    if (!cox__cond_init_monotonic(&watchdog->wake))
+        goto no_wake;
+    if (pthread_cond_init(&watchdog->freed, NULL))
+        goto no_freed;
+    if (pthread_mutex_init(&watchdog->lock, NULL))
+        goto no_lock;
+    *out = watchdog;
+    return COX_OK;
+
+no_lock:
+    pthread_cond_destroy(&watchdog->freed);
+no_freed:
+    pthread_cond_destroy(&watchdog->wake);
+no_wake:
+    free(watchdog);
+    return COX_E_NOMEM;
+}
+
+cox_status cox__watchdog_start(struct cox__watchdog *watchdog)
+{
+    watchdog->started = cox__thread_start(&watchdog->thread, "cox-watchdog", watch, watchdog);
+    return watchdog->started ? COX_OK : COX_E_SYSTEM;
+}
+
+bool cox__watchdog_stop(struct cox__watchdog *watchdog)
+{
+    if (!watchdog || !watchdog->started)
+        return true;
+    pthread_mutex_lock(&watchdog->lock);
+    watchdog->stop = true;
+    pthread_cond_signal(&watchdog->wake);
+    pthread_mutex_unlock(&watchdog->lock);
+    pthread_join(watchdog->thread, NULL);
+    return atomic_load(&watchdog->stuck_count) == 0;
+}
+
+void cox__watchdog_destroy(struct cox__watchdog **address)
+{
+    struct cox__watchdog *watchdog = *address;
+    *address = NULL;
+    if (!watchdog)
+        return;
+    free(atomic_load(&watchdog->stuck));
+    pthread_mutex_destroy(&watchdog->lock);
+    pthread_cond_destroy(&watchdog->freed);
+    pthread_cond_destroy(&watchdog->wake);
+    free(watchdog);
+}
+
+void cox__watchdog_release(struct cox__watchdog *watchdog, struct cox__stuck_thread *stuck)
+{
+    free(stuck);
+    atomic_fetch_sub(&watchdog->stuck_count, 1);
+}

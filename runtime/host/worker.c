@@ -1,0 +1,153 @@
+/* One thread per background task, and whose turn it is.
+ *
+ * Tasks run one after the other, in the order given: two at once could need the memory of two instances of one device,
+ * and drivers keep what two contexts took (docs/results/README.md). A stuck task loses its turn after a second: it must
+ * not keep other devices out.
+ *
+ * A thread that ends joins the one that ended before it; cox__worker_destroy joins the last.
+ *
+ * Lock order: `lock` is a leaf, and no task runs with it held.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* pthread_setname_np */
+#endif
+#include "worker.h"
+#include "cpu_mask.h"
+#include "clock.h"
+#include "leak.h"
+#include "thread.h"
+
+#include <stdlib.h>
+
+#define TURN_NS 1000000000ull
+
+struct task {
+    struct cox__worker *worker;
+    uint64_t number; /* in the order given */
+    void (*run)(void *ctx);
+    void *ctx;
+};
+
+struct cox__worker {
+    struct cox__cpu_mask mask; /* of the thread that created the worker; its threads run there */
+    bool has_mask;
+    struct cox__topology *topology;
+    bool inline_tasks;
+    pthread_mutex_t lock;   /* guards what follows */
+    pthread_cond_t changed; /* a task has begun or ended, or the worker is abandoned */
+    uint64_t given;         /* tasks so far */
+    uint64_t begun;         /* so many of them: the number of the task that begins next */
+    uint64_t ended;
+    uint64_t turn_ends_ns; /* of the task that began last; 0 = it has ended */
+    pthread_t last;        /* the thread that ended last; only with `ended` above 0 */
+    bool abandoned;        /* a task is stuck at the end: no other begins, and threads are not joined */
+};
+
+static void wait_until(struct cox__worker *worker, uint64_t ns)
+{
+    const struct timespec when = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    pthread_cond_timedwait(&worker->changed, &worker->lock, &when);
+}
+
+static void run_bracketed(struct cox__worker *worker, void (*run)(void *ctx), void *ctx)
+{
+    cox__topology_enter(worker->topology);
+    run(ctx);
+    cox__topology_leave(worker->topology);
+}
+
+static void *work(void *arg)
+{
+    struct task *task = arg;
+    struct cox__worker *worker = task->worker;
+    if (worker->has_mask) /* not that of the scheduler thread, which is bound to the reserved core */
+        cox__cpu_mask_set(0, &worker->mask);
+    pthread_mutex_lock(&worker->lock);
+    while (!worker->abandoned && worker->begun < task->number)
+        pthread_cond_wait(&worker->changed, &worker->lock);
+    while (!worker->abandoned && cox__clock_ns() < worker->turn_ends_ns)
+        wait_until(worker, worker->turn_ends_ns);
+    if (!worker->abandoned) {
+        worker->begun++;
+        worker->turn_ends_ns = cox__clock_ns() + TURN_NS;
+        pthread_cond_broadcast(&worker->changed);
+        pthread_mutex_unlock(&worker->lock);
+        run_bracketed(worker, task->run, task->ctx);
+        pthread_mutex_lock(&worker->lock);
+        if (worker->begun == task->number + 1)
+            worker->turn_ends_ns = 0;
+    }
+    if (worker->abandoned)
+        pthread_detach(pthread_self());
+    else if (worker->ended++ > 0)
+        pthread_join(worker->last, NULL); /* that thread takes the lock no more */
+    worker->last = pthread_self();
+    pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->lock);
+    free(task);
+    return NULL;
+}
+
+cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *topology, bool inline_tasks)
+{
+    struct cox__worker *worker = calloc(1, sizeof *worker);
+    *out = NULL;
+    if (!worker)
+        return COX_E_NOMEM;
+    worker->topology = topology;
+    worker->inline_tasks = inline_tasks;
+    worker->has_mask = cox__cpu_mask_get(0, &worker->mask);
+    if (!cox__cond_init_monotonic(&worker->changed)) {
+        free(worker);
+        return COX_E_NOMEM;
+    }
+    pthread_mutex_init(&worker->lock, NULL);
+    *out = worker;
+    return COX_OK;
+}
+
+bool cox__worker_run(struct cox__worker *worker, void (*run)(void *ctx), void *ctx)
+{
+    if (worker->inline_tasks) {
+        run_bracketed(worker, run, ctx);
+        return true;
+    }
+    pthread_t thread;
+    struct task *task = malloc(sizeof *task);
+    if (!task)
+        return false;
+    pthread_mutex_lock(&worker->lock);
+    *task = (struct task){.worker = worker, .number = worker->given, .run = run, .ctx = ctx};
+    const bool started = cox__thread_start(&thread, "cox-worker", work, task);
+    worker->given += started;
+    pthread_mutex_unlock(&worker->lock);
+    if (!started)
+        free(task);
+    return started;
+}
+
+bool cox__worker_destroy(struct cox__worker **address, uint64_t timeout_ns)
+{
+    struct cox__worker *worker = *address;
+    *address = NULL;
+    if (!worker)
+        return true;
+    const uint64_t now = cox__clock_ns(), until = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+    pthread_mutex_lock(&worker->lock);
+    while (worker->ended < worker->given && cox__clock_ns() < until)
+        wait_until(worker, until);
+    const bool stuck = worker->ended < worker->given;
+    worker->abandoned = stuck;
+    pthread_cond_broadcast(&worker->changed);
+    if (worker->ended)
+        pthread_join(worker->last, NULL);
+    pthread_mutex_unlock(&worker->lock);
+    if (stuck) {
+        cox__leak(worker);
+        return false;
+    }
+    pthread_cond_destroy(&worker->changed);
+    pthread_mutex_destroy(&worker->lock);
+    free(worker);
+    return true;
+}

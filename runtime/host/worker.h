@@ -1,0 +1,30 @@
+/* Background tasks of the engine that may block for as long as a driver pleases: destroy a device instance, create one
+ * anew, allocate the scratch buffers. They are rare, so each task gets a thread of its own.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_HOST_WORKER_H
+#define COX_HOST_WORKER_H
+
+#include "topology.h"
+
+#include <coxswain/status.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cox__worker;
+
+/* `topology` (may be NULL): tasks run off the reserved core, like every thread that may make a driver start threads.
+ * With `inline_tasks` there is no thread: a task runs inside cox__worker_run, as a virtual clock needs it. Errors:
+ * COX_E_NOMEM. */
+cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *topology, bool inline_tasks);
+
+/* Run a task once on a thread of its own, after those given before it; but a task that has run for a second holds up no
+ * other. False: there is no memory or no thread, and the task does not run. Does not block on tasks.
+ * Thread-safety: safe from any thread. */
+bool cox__worker_run(struct cox__worker *worker, void (*run)(void *ctx), void *ctx);
+
+/* Wait for all tasks, for at most `timeout_ns`, then destroy and set to NULL; NULL is accepted. False: a task is
+ * stuck; the worker's memory is leaked, what the task works on must stay, the topology too, and tasks that have not
+ * begun never do. */
+bool cox__worker_destroy(struct cox__worker **worker, uint64_t timeout_ns);
+
+#endif

@@ -1,0 +1,107 @@
+/* The OpenCL backend: its creation, its end, its table of operations.
+ *
+ * Owns the list of platforms and devices, the contexts, the callbacks' records and the deferred releases. Created and
+ * destroyed on an application thread.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "backend.h"
+#include "callback.h"
+#include "hang.h"
+#include "instance_parts.h"
+#include "memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void destroy(struct cox__backend *base)
+{
+    struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
+    cox__cl_hang_leak_deferred(backend);
+    cox__cl_drop_contexts(backend);
+    cox__cl_callbacks_destroy(backend->callbacks, backend->log);
+    for (uint32_t d = 0; d < backend->device_count; d++)
+        if (backend->devices[d].is_subdevice)
+            clReleaseDevice(backend->devices[d].id);
+    pthread_mutex_destroy(&backend->hang_lock);
+    free(backend->cache_dir);
+    free(backend);
+}
+
+static uint32_t device_count(struct cox__backend *base)
+{
+    return ((struct cox__cl_backend *)base)->device_count;
+}
+
+static void device_info(struct cox__backend *base, uint32_t index, struct cox_device_info *info)
+{
+    *info = ((struct cox__cl_backend *)base)->devices[index].info;
+}
+
+static uint64_t now_ns(struct cox__backend *base)
+{
+    (void)base;
+    return cox__clock_ns();
+}
+
+static const struct cox__backend_ops ops = {
+    .destroy = destroy,
+    .device_count = device_count,
+    .device_info = device_info,
+    .mem_create = cox__cl_mem_create,
+    .mem_destroy = cox__cl_mem_destroy,
+    .mem_abandon = cox__cl_mem_abandon,
+    .mem_data = cox__cl_mem_data,
+    .mem_info = cox__cl_mem_info,
+    .instance_create = cox__cl_instance_create,
+    .instance_destroy = cox__cl_instance_destroy,
+    .instance_isolate = cox__cl_instance_isolate,
+    .instance_abandon = cox__cl_instance_abandon,
+    .job_submit = cox__cl_job_submit,
+    .instance_flush = cox__cl_instance_flush,
+    .job_poll = cox__cl_job_poll,
+    .job_partial = cox__cl_job_partial,
+    .now_ns = now_ns,
+};
+
+cox_status cox__cl_create(struct cox__backend **out, const struct cox__cl_options *options)
+{
+    struct cox__cl_backend *backend = calloc(1, sizeof *backend);
+    cox_status status = COX_E_NOMEM;
+    if (!backend)
+        return status;
+    if (pthread_mutex_init(&backend->hang_lock, NULL)) {
+        free(backend);
+        return status;
+    }
+    backend->base.ops = &ops;
+    backend->log = options->log;
+    backend->post = options->post;
+    if (options->cache_dir && !(backend->cache_dir = strdup(options->cache_dir)))
+        goto fail;
+    backend->callbacks = cox__cl_callbacks_create(options->post);
+    if (!backend->callbacks)
+        goto fail;
+    status = cox__cl_discover(backend, options);
+    if (status)
+        goto fail;
+    cox__topology_enter(options->topology);
+    status = cox__cl_make_contexts(backend);
+    cox__topology_leave(options->topology);
+    if (status)
+        goto fail;
+    *out = &backend->base;
+    return COX_OK;
+
+fail:
+    destroy(&backend->base);
+    return status;
+}
+
+uint32_t cox__cl_platform_count(struct cox__backend *base)
+{
+    return ((struct cox__cl_backend *)base)->platform_count;
+}
+
+void cox__cl_platform_info(struct cox__backend *base, uint32_t index, struct cox_platform_info *info)
+{
+    *info = ((struct cox__cl_backend *)base)->platforms[index];
+}

@@ -1,0 +1,203 @@
+/* Contexts, the service queues, and the self-test that decides whether devices share buffers.
+ *
+ * Runs once, on the application thread that creates the runtime.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "hang.h"
+#include "host/pages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static cox_status make_group(struct cox__cl_backend *backend, const uint32_t *members, uint32_t count)
+{
+    struct cox__cl_group *group = &backend->groups[backend->group_count];
+    cl_device_id ids[COX_DEVICES_MAX];
+    for (uint32_t i = 0; i < count; i++)
+        ids[i] = backend->devices[members[i]].id;
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                (cl_context_properties)backend->devices[members[0]].platform, 0};
+    cl_int code;
+    group->context = clCreateContext(properties, count, ids, NULL, NULL, &code);
+    cox_status status = cox__cl_check(backend->log, code, "clCreateContext", backend->devices[members[0]].info.name);
+    if (status)
+        return status;
+    group->subbuffers = false;
+    for (uint32_t i = 0; i < count && status == COX_OK; i++) {
+        struct cox__cl_device *device = &backend->devices[members[i]];
+        device->group = device->info.context_group = backend->group_count;
+        device->service = clCreateCommandQueue(group->context, device->id, 0, &code);
+        status = cox__cl_check(backend->log, code, "clCreateCommandQueue", device->info.name);
+    }
+    backend->group_count++;
+    return status;
+}
+
+static void drop_group(struct cox__cl_backend *backend, uint32_t index)
+{
+    for (uint32_t d = 0; d < backend->device_count; d++)
+        if (backend->devices[d].group == index && backend->devices[d].service) {
+            clReleaseCommandQueue(backend->devices[d].service);
+            backend->devices[d].service = NULL;
+        }
+    if (backend->groups[index].context)
+        clReleaseContext(backend->groups[index].context);
+    backend->groups[index].context = NULL;
+}
+
+void cox__cl_drop_contexts(struct cox__cl_backend *backend)
+{
+    for (uint32_t g = 0; g < backend->group_count; g++) {
+        if (!cox__cl_hang_in_group(backend, g))
+            drop_group(backend, g);
+        else
+            cox__log(backend->log, COX_LOG_WARN, "a context is leaked: a device of it hangs");
+    }
+    backend->group_count = 0;
+}
+
+/* ---- the self-test ---- */
+
+static const char test_source[] = "__kernel void cox_test(__global uint *to, uint seed)\n"
+                                  "{ uint i = (uint)get_global_id(0); to[i] = seed ^ (i * 2654435761u); }\n";
+
+enum { TEST_WORDS = 4096, TEST_LOCAL = 64, TEST_ROUNDS = 4 };
+
+struct test_band {
+    uint32_t device;
+    cl_program program;
+    cl_kernel kernel;
+    cl_mem sub;
+};
+
+static bool test_band_make(struct cox__cl_backend *backend, struct test_band *band, uint32_t device, cl_mem parent,
+                           uint32_t index)
+{
+    cl_int code;
+    const cl_buffer_region region = {.origin = (size_t)index * TEST_WORDS * 4, .size = TEST_WORDS * 4};
+    band->device = device;
+    cl_context context = backend->groups[backend->devices[device].group].context;
+    if (cox__cl_build(backend, device, context, test_source, "", &band->program))
+        return false;
+    band->kernel = clCreateKernel(band->program, "cox_test", &code);
+    if (code)
+        return false;
+    band->sub = clCreateSubBuffer(parent, CL_MEM_WRITE_ONLY, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    return code == CL_SUCCESS && !clSetKernelArg(band->kernel, 0, sizeof band->sub, &band->sub);
+}
+
+/* Every device writes its own band of one buffer at the same time; all of it must be there afterwards. */
+static bool test_round(struct cox__cl_backend *backend, struct test_band *bands, uint32_t count, uint32_t round,
+                       const cl_uint *host)
+{
+    const size_t global = TEST_WORDS, local = TEST_LOCAL;
+    void *mapped[COX_DEVICES_MAX] = {0};
+    bool good = true;
+    for (uint32_t i = 0; i < count; i++) {
+        cl_uint seed = round * 977 + i;
+        cl_command_queue queue = backend->devices[bands[i].device].service;
+        cl_int code;
+        good &= !clSetKernelArg(bands[i].kernel, 1, sizeof seed, &seed) &&
+                !clEnqueueNDRangeKernel(queue, bands[i].kernel, 1, NULL, &global, &local, 0, NULL, NULL);
+        mapped[i] = clEnqueueMapBuffer(queue, bands[i].sub, CL_FALSE, CL_MAP_READ, 0, TEST_WORDS * 4, 0, NULL, NULL,
+                                       &code);
+        good &= code == CL_SUCCESS && !clFlush(queue);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        good &= !clFinish(backend->devices[bands[i].device].service);
+    for (uint32_t i = 0; i < count; i++)
+        for (cl_uint w = 0; good && w < TEST_WORDS; w++)
+            good = host[(size_t)i * TEST_WORDS + w] == ((round * 977 + i) ^ (w * 2654435761u));
+    for (uint32_t i = 0; i < count; i++) {
+        cl_command_queue queue = backend->devices[bands[i].device].service;
+        if (mapped[i])
+            clEnqueueUnmapMemObject(queue, bands[i].sub, mapped[i], 0, NULL, NULL);
+        clFlush(queue); /* all before the first wait */
+    }
+    for (uint32_t i = 0; i < count; i++)
+        clFinish(backend->devices[bands[i].device].service);
+    return good;
+}
+
+static bool self_test(struct cox__cl_backend *backend, uint32_t group, const uint32_t *members, uint32_t count)
+{
+    struct test_band bands[COX_DEVICES_MAX] = {{0}};
+    void *host = NULL;
+    cl_int code;
+    size_t bytes = (size_t)count * TEST_WORDS * 4;
+    if (posix_memalign(&host, COX__PAGE_BYTES, bytes))
+        return false;
+    memset(host, 0, bytes);
+    cl_mem parent = clCreateBuffer(backend->groups[group].context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, host,
+                                   &code);
+    bool good = code == CL_SUCCESS;
+    for (uint32_t i = 0; good && i < count; i++)
+        good = test_band_make(backend, &bands[i], members[i], parent, i);
+    for (uint32_t round = 1; good && round <= TEST_ROUNDS; round++)
+        good = test_round(backend, bands, count, round, host);
+    for (uint32_t i = 0; i < count; i++) {
+        if (bands[i].sub)
+            clReleaseMemObject(bands[i].sub);
+        if (bands[i].kernel)
+            clReleaseKernel(bands[i].kernel);
+        if (bands[i].program)
+            clReleaseProgram(bands[i].program);
+    }
+    if (parent)
+        clReleaseMemObject(parent);
+    free(host);
+    return good;
+}
+
+/* ---- grouping ---- */
+
+/* Devices of one platform share a context; those that work on host memory share buffers too if the self-test passes,
+ * and get contexts of their own if not. */
+static cox_status group_platform(struct cox__cl_backend *backend, const uint32_t *members, uint32_t count)
+{
+    uint32_t sharing[COX_DEVICES_MAX], shares = 0;
+    bool asked = false;
+    for (uint32_t i = 0; i < count; i++) {
+        struct cox_device_info *info = &backend->devices[members[i]].info;
+        if (!info->mode && !info->unified)
+            info->mode = COX_MODE_STAGED;
+        if (!info->mode || info->mode == COX_MODE_SHARED)
+            sharing[shares++] = members[i];
+        asked |= info->mode == COX_MODE_SHARED;
+    }
+    uint32_t group = backend->group_count;
+    cox_status status = make_group(backend, members, count);
+    if (status)
+        return status;
+    bool share = (shares > 1 || asked) && self_test(backend, group, sharing, shares);
+    if ((shares > 1 || asked) && !share)
+        cox__log(backend->log, COX_LOG_WARN,
+                 "%s: concurrent sub-buffers of one buffer fail the self-test; using separate contexts",
+                 backend->devices[members[0]].info.platform);
+    backend->groups[group].subbuffers = share;
+    for (uint32_t i = 0; i < shares; i++)
+        backend->devices[sharing[i]].info.mode = share ? COX_MODE_SHARED : COX_MODE_MAPPED;
+    if (share || shares < 2)
+        return COX_OK;
+    drop_group(backend, group);
+    backend->group_count = group;
+    for (uint32_t i = 0; i < count && status == COX_OK; i++)
+        status = make_group(backend, &members[i], 1);
+    return status;
+}
+
+cox_status cox__cl_make_contexts(struct cox__cl_backend *backend)
+{
+    bool done[COX_DEVICES_MAX] = {false};
+    for (uint32_t d = 0; d < backend->device_count; d++) {
+        uint32_t members[COX_DEVICES_MAX], count = 0;
+        for (uint32_t e = d; e < backend->device_count; e++)
+            if (!done[e] && backend->devices[e].platform == backend->devices[d].platform) {
+                members[count++] = e;
+                done[e] = true;
+            }
+        cox_status status = count ? group_platform(backend, members, count) : COX_OK;
+        if (status)
+            return status;
+    }
+    return COX_OK;
+}

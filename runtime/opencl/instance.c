@@ -1,0 +1,198 @@
+/* Device instances: their context, queues, kernels and queue slots, made and given back.
+ *
+ * instance_create and instance_destroy run on application threads and worker threads; isolate, abandon and flush with
+ * the engine lock held.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "instance_parts.h"
+#include "hang.h"
+#include "host/leak.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static cox_status make_queues(struct cox__instance *instance)
+{
+    for (int q = 0; q < COX__CL_QUEUE_COUNT; q++) {
+        if (!instance->staged && q != COX__CL_QUEUE_COMPUTE)
+            continue;
+        cl_int code;
+        instance->queues[q] = clCreateCommandQueue(instance->context, instance->device->id, CL_QUEUE_PROFILING_ENABLE,
+                                                   &code);
+        cox_status status = cox__cl_instance_check(instance, code, "clCreateCommandQueue");
+        if (status) {
+            instance->queues[q] = NULL;
+            return status;
+        }
+    }
+    const struct cox__cl_group *group = &instance->backend->groups[instance->device->group];
+    instance->shared = cox__cl_queue_new(instance->queues[COX__CL_QUEUE_COMPUTE], instance->context,
+                                         !instance->own_context && instance->device->info.mode == COX_MODE_SHARED &&
+                                             group->subbuffers);
+    return instance->shared ? COX_OK : COX_E_NOMEM;
+}
+
+/* The group's context, which shared mode needs; a device that was lost on that one gets a context of its own. */
+static cox_status make_context(struct cox__instance *instance, bool fresh)
+{
+    instance->context = instance->backend->groups[instance->device->group].context;
+    if (!fresh)
+        return COX_OK;
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)instance->device->platform,
+                                                0};
+    cl_bool available = CL_TRUE;
+    cl_int code = clGetDeviceInfo(instance->device->id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
+    if (code == CL_SUCCESS && !available)
+        code = CL_DEVICE_NOT_AVAILABLE;
+    if (code)
+        return cox__cl_instance_check(instance, code, "clGetDeviceInfo");
+    instance->context = clCreateContext(properties, 1, &instance->device->id, NULL, NULL, &code);
+    instance->own_context = code == CL_SUCCESS;
+    return cox__cl_instance_check(instance, code, "clCreateContext");
+}
+
+cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,
+                                   uint32_t slots, bool fresh, struct cox__instance **out, uint32_t *max_rows)
+{
+    struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
+    cox_status status = COX_E_NOMEM;
+    struct cox__instance *instance = calloc(1, sizeof *instance);
+    if (!instance)
+        return status;
+    instance->backend = backend;
+    instance->device = &backend->devices[device];
+    instance->device_index = device;
+    instance->pipeline = pipeline;
+    instance->staged = instance->device->info.mode == COX_MODE_STAGED;
+    instance->event_max = COX__CL_PIECES_MAX * (pipeline->stage_count + 2 * pipeline->binding_count);
+    if (fresh)
+        atomic_store(&instance->device->lost, true);
+    instance->slots = calloc(slots, sizeof *instance->slots);
+    if (!instance->slots)
+        goto fail;
+    instance->slot_count = slots;
+    for (uint32_t l = 0; l < slots; l++) {
+        status = cox__cl_slot_make(instance, &instance->slots[l]);
+        if (status)
+            goto fail;
+    }
+    status = make_context(instance, atomic_load(&instance->device->lost));
+    if (status)
+        goto fail;
+    for (uint32_t s = 0; s < pipeline->stage_count; s++) {
+        instance->stages[s].stage = &pipeline->stages[s];
+        status = cox__cl_stage_make(instance, &instance->stages[s]);
+        if (status)
+            goto fail;
+    }
+    status = make_queues(instance);
+    if (status)
+        goto fail;
+    status = cox__cl_slots_allocate(instance, max_rows);
+    if (status)
+        goto fail;
+    *out = instance;
+    return COX_OK;
+
+fail:
+    if (instance->hangs) { /* no event will say when the device has ended, so it counts as hung for ever */
+        cox__cl_hang_begins(backend, device, instance->shared);
+        cox__leak(instance);
+    } else {
+        cox__cl_instance_destroy(base, instance);
+    }
+    return status;
+}
+
+/* Whether a command has ended. `silent`: the driver answers with an error only. */
+static bool has_ended(cl_event event, bool *silent)
+{
+    cl_int state = CL_QUEUED;
+    *silent = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) != CL_SUCCESS;
+    return !*silent && state <= CL_COMPLETE;
+}
+
+/* Wait until all commands under way have ended, for as long as that takes: nothing else proves that a device does not
+ * hang any more. A command for which the driver has answered with errors only for a while counts as ended. */
+static void drain_slots(struct cox__instance *instance)
+{
+    const struct timespec pause = {.tv_sec = 0, .tv_nsec = 10000000};
+    for (uint32_t l = 0; l < instance->slot_count; l++) {
+        struct cox__cl_slot *slot = &instance->slots[l];
+        uint64_t since_ns = 0;
+        while (slot->event_count) {
+            bool silent;
+            if (has_ended(slot->events[slot->event_count - 1], &silent)) {
+                clReleaseEvent(slot->events[--slot->event_count]);
+                since_ns = 0;
+                continue;
+            }
+            const uint64_t now = cox__clock_ns();
+            since_ns = !silent ? 0 : since_ns ? since_ns : now;
+            if (silent && now - since_ns > COX__CL_SHORT_TIMEOUT_NS)
+                break;
+            nanosleep(&pause, NULL);
+        }
+    }
+}
+
+/* An abandoned instance may outlive its session, and so its pipeline, which is not read here. */
+void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *instance)
+{
+    (void)base;
+    if (instance->abandoned) {
+        drain_slots(instance);
+        cox__cl_hang_ends(instance->backend, instance->device_index, instance->shared);
+    }
+    for (uint32_t l = 0; l < instance->slot_count; l++)
+        cox__cl_slot_clear(&instance->slots[l]);
+    for (uint32_t s = 0; s < COX_STAGES_MAX; s++)
+        cox__cl_stage_clear(&instance->stages[s]);
+    for (int q = 0; q < COX__CL_QUEUE_COUNT; q++)
+        if (instance->queues[q] && !(instance->shared && q == COX__CL_QUEUE_COMPUTE))
+            clReleaseCommandQueue(instance->queues[q]);
+    if (instance->shared)
+        cox__cl_queue_unref(instance->shared);
+    if (instance->own_context)
+        clReleaseContext(instance->context);
+    free(instance->slots);
+    free(instance);
+}
+
+/* Touches nothing that a job_* function reads: a thread is inside one. */
+void cox__cl_instance_isolate(struct cox__backend *base, struct cox__instance *instance)
+{
+    if (instance->abandoned)
+        return;
+    instance->abandoned = true;
+    atomic_store(&instance->device->lost, true);
+    cox__cl_hang_begins((struct cox__cl_backend *)base, instance->device_index, instance->shared);
+}
+
+/* The events stay: instance_destroy polls them. */
+void cox__cl_instance_abandon(struct cox__backend *base, struct cox__instance *instance)
+{
+    for (uint32_t l = 0; l < instance->slot_count; l++)
+        cox__cl_slot_abandon(&instance->slots[l]);
+    cox__cl_instance_isolate(base, instance);
+}
+
+/* What was enqueued on a queue that cannot be flushed may never begin: so each band under way fails, once its commands
+ * have ended or the engine's timeout is over. */
+void cox__cl_instance_flush(struct cox__backend *base, struct cox__instance *instance)
+{
+    (void)base;
+    cl_int code = CL_SUCCESS;
+    for (int q = 0; q < COX__CL_QUEUE_COUNT; q++)
+        if (instance->queues[q]) {
+            const struct cox__driver_call call = cox__cl_call(instance);
+            const cl_int one = clFlush(instance->queues[q]);
+            cox__cl_returned(&call);
+            code = code ? code : one;
+        }
+    if (!code)
+        return;
+    cox__cl_instance_check(instance, code, "clFlush");
+    cox__cl_queue_failed(instance->shared);
+    for (uint32_t l = 0; l < instance->slot_count; l++)
+        instance->slots[l].failed |= instance->slots[l].event_count > 0;
+}

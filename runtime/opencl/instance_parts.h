@@ -1,0 +1,146 @@
+/* A device instance: one device's part of one session. What instance.c, queue_slot.c, kernel.c, band.c and job.c share;
+ * included by these files and backend.c only.
+ *
+ * An instance is made and destroyed on application threads and worker threads; while bands are under way it is used
+ * with the engine lock held.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_OPENCL_INSTANCE_PARTS_H
+#define COX_OPENCL_INSTANCE_PARTS_H
+
+#include "callback.h"
+#include "internal.h"
+#include "memory.h"
+
+enum { COX__CL_QUEUE_IN, COX__CL_QUEUE_COMPUTE, COX__CL_QUEUE_OUT, COX__CL_QUEUE_COUNT };
+enum { COX__CL_PIECES_MAX = 8 };
+
+/* What kind of command an event of a band stands for. */
+enum cox__cl_command { COX__CL_COPY_IN, COX__CL_KERNEL, COX__CL_COPY_OUT, COX__CL_CLEAR };
+
+/* A queue slot: carries one band at a time and owns all that the band needs, so that nothing is created per frame. */
+struct cox__cl_slot {
+    cl_mem mems[COX_BINDINGS_MAX];                       /* staged: the band; REDUCE: the partial */
+    cl_mem pieces[COX_BINDINGS_MAX][COX__CL_PIECES_MAX]; /* staged, ROWS: sub-buffers of mems, one per piece */
+    void *partials[COX_BINDINGS_MAX];                    /* REDUCE: where the partial is read to */
+    struct cox__cl_object *objects[COX_BINDINGS_MAX];    /* borrowed for the band under way; NULL = none */
+    cl_event *events;                                    /* of the band's commands, in the order enqueued */
+    unsigned char *kinds;                                /* parallel to events: enum cox__cl_command */
+    uint32_t event_count;
+    uint64_t submit_ns;
+    bool failed;                       /* a command of the band under way has failed */
+    struct cox__cl_callback *callback; /* of the band under way; NULL = no band, or a band without one */
+};
+
+/* The last value of a kernel argument that is not a buffer: setting it again is not free. Buffers are always set, since
+ * a new one may have the address of a released one. */
+struct cox__cl_memo {
+    size_t bytes;
+    unsigned char value[COX_PARAMS_MAX];
+};
+
+struct cox__cl_stage {
+    const struct cox_stage *stage;
+    const struct cox_variant *variant;
+    cl_program program;
+    cl_kernel kernel;
+    size_t local[2];
+    struct cox__cl_memo *memos;
+};
+
+struct cox__instance {
+    struct cox__cl_backend *backend;
+    struct cox__cl_device *device;
+    uint32_t device_index;
+    const struct cox__pipeline *pipeline;
+    cl_context context; /* the group's, or its own */
+    bool own_context;
+    bool staged;
+    bool hangs;     /* the device did not answer while the instance was made */
+    bool abandoned; /* or isolated */
+    uint32_t piece_rows;
+    uint32_t slot_count;
+    uint32_t event_max;
+    cl_command_queue queues[COX__CL_QUEUE_COUNT];
+    struct cox__cl_queue *shared; /* owns the compute queue, together with the band objects */
+    struct cox__cl_stage stages[COX_STAGES_MAX];
+    struct cox__cl_slot *slots;
+};
+
+/* Before a driver call in a job_* function or instance_flush; after it comes cox__cl_returned or
+ * cox__cl_slot_enqueued. */
+static inline struct cox__driver_call cox__cl_call(const struct cox__instance *instance)
+{
+    return cox__driver_call_begin(instance->backend->post.watchdog);
+}
+
+static inline cox_status cox__cl_instance_check(const struct cox__instance *instance, cl_int code, const char *call)
+{
+    return cox__cl_check(instance->backend->log, code, call, instance->device->info.name);
+}
+
+/* ---- instance.c: the backend's operations of these names ---- */
+
+cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,
+                                   uint32_t slots, bool fresh, struct cox__instance **out, uint32_t *max_rows);
+void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *instance);
+void cox__cl_instance_isolate(struct cox__backend *base, struct cox__instance *instance);
+void cox__cl_instance_abandon(struct cox__backend *base, struct cox__instance *instance);
+void cox__cl_instance_flush(struct cox__backend *base, struct cox__instance *instance);
+
+/* ---- job.c: the backend's operations of these names ---- */
+
+cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job);
+enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job *job);
+const void *cox__cl_job_partial(struct cox__backend *base, struct cox__job *job, uint32_t binding);
+
+/* ---- kernel.c ---- */
+
+/* Build the kernel of `made->stage`, and refuse a kernel that does not fit its stage. Errors (logged): E_UNSUPPORTED,
+ * E_BUILD, E_INVALID, … */
+cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_stage *made);
+void cox__cl_stage_clear(struct cox__cl_stage *stage); /* half-made is accepted, and zeros */
+
+/* What a kernel launch works on: the whole band, or one piece of it. */
+struct cox__cl_launch {
+    const struct cox__job *job;
+    struct cox__cl_slot *slot;
+    uint32_t first_row;
+    uint32_t rows;
+    const cl_mem *mems;      /* per binding */
+    const uint32_t *origins; /* per binding: buffer row at which its memory begins */
+};
+
+/* Enqueue every stage over the launch's rows; the first waits for `after` (may be NULL). */
+cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch, cl_event after);
+
+/* ---- queue_slot.c ---- */
+
+cox_status cox__cl_slot_make(struct cox__instance *instance, struct cox__cl_slot *slot);
+void cox__cl_slot_clear(struct cox__cl_slot *slot); /* half-made is accepted, and zeros */
+
+/* Device memory of all slots, for bands of as many rows as fit: `*max_rows`. Errors (logged): E_DEVICE_MEMORY,
+ * E_DEVICE_LOST with `instance->hangs` set. */
+cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_rows);
+
+/* The band has ended, and its commands with it. */
+void cox__cl_slot_end(const struct cox__instance *instance, struct cox__cl_slot *slot);
+
+/* The band is abandoned: its callback and its band objects are let go, its events stay. */
+void cox__cl_slot_abandon(struct cox__cl_slot *slot);
+
+/* The call that enqueues a command has returned `code`: keep the event of a command that was enqueued. Does not return
+ * if the engine lock was revoked meanwhile. */
+cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_slot *slot, enum cox__cl_command kind,
+                                 const struct cox__driver_call *call, cl_int code, cl_event event, const char *name);
+
+static inline cl_event cox__cl_slot_newest(const struct cox__cl_slot *slot)
+{
+    return slot->events[slot->event_count - 1];
+}
+
+/* ---- band.c ---- */
+
+/* Enqueue all that the band needs. On failure some commands may be enqueued: those whose events the slot has. */
+cox_status cox__cl_band_enqueue(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot);
+
+#endif

@@ -1,0 +1,92 @@
+/* The backend, its devices and its contexts: what all files of the OpenCL backend share. Included by these files only.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_OPENCL_INTERNAL_H
+#define COX_OPENCL_INTERNAL_H
+
+#include "backend.h"
+#include "host/clock.h"
+#include "engine/pipeline.h"
+
+#include <CL/cl.h>
+#include <CL/cl_ext.h>
+#include <pthread.h>
+
+enum { COX__CL_PLATFORMS_MAX = 16 };
+
+/* How long the driver may take for work that is not a frame's, before its device counts as hung; the short one where
+ * something has failed already. */
+#define COX__CL_TIMEOUT_NS 10000000000ull
+#define COX__CL_SHORT_TIMEOUT_NS 1000000000ull
+
+/* A device that takes part. */
+struct cox__cl_device {
+    struct cox_device_info info;
+    cl_platform_id platform;
+    cl_device_id id;
+    bool is_subdevice; /* the backend made `id`, and releases it */
+    uint32_t group;
+    char platform_version[128];
+    cl_command_queue service; /* for work outside the frame path */
+    _Atomic uint32_t hung;    /* abandoned instances of the device that have not ended; changes under hang_lock */
+    atomic_bool lost;         /* its group's context is not to be trusted: new instances make their own */
+};
+
+/* Devices that share a context. */
+struct cox__cl_group {
+    cl_context context;
+    bool subbuffers; /* the group passed the self-test: bands are sub-buffers of one buffer */
+};
+
+struct cox__cl_callbacks; /* callback.c */
+struct cox__cl_deferred;  /* hang.c */
+
+struct cox__cl_backend {
+    struct cox__backend base;
+    const struct cox__log *log;
+    struct cox__post post;
+    char *cache_dir;
+    uint32_t platform_count;
+    struct cox_platform_info platforms[COX__CL_PLATFORMS_MAX];
+    uint32_t device_count;
+    struct cox__cl_device devices[COX_DEVICES_MAX];
+    uint32_t group_count;
+    struct cox__cl_group groups[COX_DEVICES_MAX];
+    struct cox__cl_callbacks *callbacks;
+    pthread_mutex_t hang_lock;
+    struct cox__cl_deferred *deferred; /* guarded by hang_lock */
+};
+
+/* After a driver call in a job_* function or instance_flush. If the engine lock was revoked meanwhile, this does not
+ * return. */
+static inline void cox__cl_returned(const struct cox__driver_call *call)
+{
+    if (!cox__driver_call_end(call))
+        cox__driver_call_abandon(call);
+}
+
+/* ---- status.c ---- */
+
+/* Map an error; the log line holds the call and the raw code's name. Returns COX_OK for CL_SUCCESS. */
+cox_status cox__cl_check(const struct cox__log *log, cl_int code, const char *call, const char *device);
+const char *cox__cl_error_name(cl_int code);
+
+/* ---- platform.c ---- */
+
+/* Find platforms and devices, apply the selection, make sub-devices. Errors: as cox_runtime_create. */
+cox_status cox__cl_discover(struct cox__cl_backend *backend, const struct cox__cl_options *options);
+
+/* ---- context.c ---- */
+
+/* Make contexts, run the self-test, settle each device's memory mode. Until then info.mode holds what the selection
+ * asks for, 0 where it leaves the mode open. */
+cox_status cox__cl_make_contexts(struct cox__cl_backend *backend);
+void cox__cl_drop_contexts(struct cox__cl_backend *backend);
+
+/* ---- program.c ---- */
+
+/* Build a program for one device, through the cache of binaries. The compiler's log goes to the logger. The caller
+ * releases `*out`. Errors: COX_E_BUILD, COX_E_NOMEM, … */
+cox_status cox__cl_build(struct cox__cl_backend *backend, uint32_t device, cl_context context, const char *source,
+                         const char *options, cl_program *out);
+
+#endif

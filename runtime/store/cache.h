@@ -1,0 +1,42 @@
+/* Files that the library keeps from run to run and can make anew: compiled kernels, device profiles. A file is written
+ * under a temporary name and renamed, so that a reader never sees half a file; the content carries its own checksum, so
+ * that a damaged file reads as absent. Knows nothing of what the content means.
+ * Thread-safety: safe from any thread and from several processes on one directory.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_RUNTIME_CACHE_H
+#define COX_RUNTIME_CACHE_H
+
+#include "api/log.h"
+#include "sha256.h"
+
+struct cox__cache_kind {
+    const char *what;       /* with which its log lines begin */
+    unsigned char magic[8]; /* the file's first bytes, with a number of the format */
+    char suffix[12];        /* of the file's name */
+    size_t bytes_max;       /* of the content; a longer one is damaged */
+    uint32_t files_max;     /* beyond, the file that was written first is removed; 0 = any number */
+    enum cox_log_level write_failed;
+};
+
+extern const struct cox__cache_kind cox__cache_kernels;
+extern const struct cox__cache_kind cox__cache_profiles;
+
+/* Feed a piece of what makes a key: its length goes in before it, so that ("ab","c") and ("a","bc") differ. */
+void cox__cache_feed(struct cox__sha256 *sha, const void *data, size_t bytes);
+
+/* Read the entry of a key: a malloc'd block that the caller frees, or NULL if it is absent, damaged (logged, removed)
+ * or unreadable. */
+void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind, const unsigned char key[32], size_t *bytes,
+                      const struct cox__log *log);
+
+/* What the above does with an open file of so many bytes: NULL with a few words in `*damage`, or with `*damage` NULL
+ * and errno set where it cannot be read or there is no memory. */
+void *cox__cache_read(int fd, uint64_t file_bytes, const struct cox__cache_kind *kind, const unsigned char key[32],
+                      size_t *bytes, const char **damage);
+
+/* Write an entry; a failure is a log line, never an error. The directory is created (mode 0700, parents too), files are
+ * 0600. No link of another user is followed (private_dir.h). */
+void cox__cache_store(const char *dir, const struct cox__cache_kind *kind, const unsigned char key[32],
+                      const void *data, size_t bytes, const struct cox__log *log);
+
+#endif

@@ -1,0 +1,175 @@
+/* The content of a file is an array of struct cox_device_profile, as it lies in memory, in the order of the devices'
+ * identities. The key has the format's number and the machine's byte order in it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "device_profile.h"
+#include "cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAMES_LEAST = 8 }; /* a session of fewer says little */
+
+/* Counted up when what is measured means something else than before, or the struct changes. */
+static const uint32_t key_version = 2;
+
+/* ---- the key ---- */
+
+static void feed_text(struct cox__sha256 *sha, const char *text)
+{
+    cox__cache_feed(sha, text ? text : "", text ? strlen(text) : 0);
+}
+
+#define FEED_NUMBERS(sha, ...) \
+    cox__cache_feed((sha), (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}))
+
+static void feed_device(struct cox__sha256 *sha, const struct cox__pipeline *pipeline, const struct cox__device *device)
+{
+    const struct cox_device_info *info = &device->info;
+    feed_text(sha, info->id);
+    feed_text(sha, info->driver);
+    FEED_NUMBERS(sha, info->type, info->mode, info->compute_units, info->subdevice);
+    for (uint32_t s = 0; s < pipeline->stage_count; s++) {
+        const struct cox_variant *variant = cox__stage_variant(&pipeline->stages[s], device->device, info->type);
+        if (!variant)
+            continue;
+        feed_text(sha, variant->source);
+        feed_text(sha, variant->options);
+        FEED_NUMBERS(sha, s, variant->local_columns, variant->local_rows, variant->item_columns, variant->item_rows);
+    }
+}
+
+static void feed_pipeline(struct cox__sha256 *sha, const struct cox__pipeline *pipeline)
+{
+    FEED_NUMBERS(sha, pipeline->rows, pipeline->granule, pipeline->binding_count, pipeline->stage_count,
+                 pipeline->params_bytes);
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        const struct cox_binding *binding = &pipeline->bindings[i];
+        FEED_NUMBERS(sha, binding->contract, binding->access, binding->pitch_bytes, binding->row_divisor,
+                     binding->halo_rows, binding->bytes);
+    }
+    for (uint32_t s = 0; s < pipeline->stage_count; s++) {
+        const struct cox_stage *stage = &pipeline->stages[s];
+        feed_text(sha, stage->kernel);
+        FEED_NUMBERS(sha, stage->columns, stage->arg_count);
+        for (uint32_t a = 0; a < stage->arg_count; a++)
+            FEED_NUMBERS(sha, stage->args[a].kind, stage->args[a].index, stage->args[a].offset, stage->args[a].bytes);
+    }
+}
+
+static bool before(const struct cox_device_info *a, const struct cox_device_info *b)
+{
+    int order = strcmp(a->id, b->id);
+    return order ? order < 0 : a->subdevice < b->subdevice;
+}
+
+/* The order in which devices stand in the file, whatever order the session lists them in. */
+static void sort_devices(cox_session *session)
+{
+    uint32_t *order = session->profile.order;
+    for (uint32_t u = 0; u < session->device_count; u++) {
+        uint32_t at = u;
+        for (; at > 0 && before(&session->devices[u].info, &session->devices[order[at - 1]].info); at--)
+            order[at] = order[at - 1];
+        order[at] = u;
+    }
+}
+
+static void make_key(cox_session *session, const struct cox_session_params *params)
+{
+    struct cox__sha256 sha;
+    cox__sha256_begin(&sha);
+    FEED_NUMBERS(&sha, key_version, session->device_count, session->min_band_rows, params->policy_options->objective,
+                 params->policy_options->deadline_ns);
+    feed_text(&sha, session->policy.name);
+    feed_pipeline(&sha, &session->pipeline);
+    for (uint32_t i = 0; i < session->device_count; i++)
+        feed_device(&sha, &session->pipeline, &session->devices[session->profile.order[i]]);
+    cox__sha256_end(&sha, session->profile.key);
+}
+
+/* ---- the content ---- */
+
+static bool in_range(double value, double least, double most)
+{
+    return value >= least && value <= most; /* false for NaN */
+}
+
+bool cox__device_profiles_plausible(const struct cox_device_profile *profiles, uint32_t count)
+{
+    static const double a_day_ns = 86400e9;
+    double shares = 0;
+    bool any = false;
+    for (uint32_t d = 0; d < count; d++) {
+        const struct cox_device_profile *profile = &profiles[d];
+        const double least_per_row_ns = profile->frames > 0 ? 1e-6 : 0;
+        if (!in_range(profile->share, 0, 1) || !in_range(profile->frames, 0, 1e15) ||
+            !in_range(profile->fixed_ns, 0, a_day_ns) || !in_range(profile->launch_ns, 0, a_day_ns) ||
+            !in_range(profile->ns_per_row, least_per_row_ns, a_day_ns) || !in_range(profile->solo_ns, 0, a_day_ns))
+            return false;
+        shares += profile->share;
+        any |= profile->frames > 0;
+    }
+    return any && shares <= 1.01; /* less than 1: the others were handed out on demand */
+}
+
+/* Read the session's file into session->profile.loaded, in the order of the session's devices. */
+static bool read_file(cox_session *session)
+{
+    const struct cox__log *log = &session->runtime->log;
+    size_t bytes;
+    struct cox_device_profile *sorted = cox__cache_load(session->runtime->cache_dir, &cox__cache_profiles,
+                                                        session->profile.key, &bytes, log);
+    bool good = sorted && bytes == session->device_count * sizeof *sorted &&
+                cox__device_profiles_plausible(sorted, session->device_count);
+    if (sorted && !good)
+        cox__log(log, COX_LOG_INFO, "device profiles: a file holds no usable figures and is ignored");
+    for (uint32_t i = 0; good && i < session->device_count; i++)
+        session->profile.loaded[session->profile.order[i]] = sorted[i];
+    free(sorted);
+    return good;
+}
+
+void cox__device_profile_load(cox_session *session, const struct cox_session_params *params)
+{
+    if (!session->runtime->cache_dir || params->no_profile || !session->policy.load_profile ||
+        !session->policy.save_profile)
+        return;
+    sort_devices(session);
+    make_key(session, params);
+    session->profile.save = true;
+    if (!read_file(session) || !cox__engine_load_profile(session, session->profile.loaded))
+        return;
+    for (uint32_t u = 0; u < session->device_count; u++)
+        session->devices[u].solo_ns = (uint64_t)session->profile.loaded[u].solo_ns;
+    session->profile.is_loaded = true;
+    cox__log(&session->runtime->log, COX_LOG_INFO, "the session begins with what an earlier one measured");
+}
+
+void cox__device_profile_save(cox_session *session)
+{
+    struct cox_device_profile profiles[COX_DEVICES_MAX], sorted[COX_DEVICES_MAX];
+    if (!session->profile.save || session->no_device || session->frames_done < FRAMES_LEAST)
+        return;
+    /* The others have learnt to do without a device that left. */
+    for (uint32_t u = 0; u < session->device_count; u++)
+        if (!cox__device_is_active(&session->devices[u]))
+            return;
+    if (!cox__engine_save_profile(session, profiles))
+        return;
+    for (uint32_t i = 0; i < session->device_count; i++) {
+        uint32_t u = session->profile.order[i];
+        sorted[i] = profiles[u];
+        /* What was known of a device that this session never used stays; unless a profile was loaded, that is all
+         * zero. */
+        if (sorted[i].frames == 0)
+            sorted[i] = session->profile.loaded[u];
+        sorted[i].share = profiles[u].share;
+        if (sorted[i].solo_ns == 0)
+            sorted[i].solo_ns = (double)session->devices[u].solo_ns;
+    }
+    if (cox__device_profiles_plausible(sorted, session->device_count))
+        cox__cache_store(session->runtime->cache_dir, &cox__cache_profiles, session->profile.key, sorted,
+                         session->device_count * sizeof *sorted, &session->runtime->log);
+    else
+        cox__log(&session->runtime->log, COX_LOG_DEBUG, "device profiles: nothing worth saving was measured");
+}

@@ -1,0 +1,47 @@
+/* `chunks`: the whole frame is a pool, and each device that is free takes the next chunk of one size (dynamic
+ * self-scheduling). The policy learns nothing. Every chunk costs a launch, and the frame ends with the last chunk of
+ * the slowest device. Without a pool, rows are split by the speeds of warm-up.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "split/layout.h"
+#include "policies.h"
+#include "split/strict_fp.h"
+
+enum { CHUNKS_PER_FRAME = 32 };
+
+struct state {
+    uint32_t chunk_rows; /* 0 = CHUNKS_PER_FRAME of the frame */
+};
+
+static size_t state_bytes(uint32_t device_count)
+{
+    (void)device_count;
+    return sizeof(struct state);
+}
+
+static cox_status init(void *memory, const struct cox_sched_view *view, const struct cox_policy_options *options)
+{
+    (void)view;
+    struct state *state = memory;
+    state->chunk_rows = options ? options->chunk_rows : 0;
+    return COX_OK;
+}
+
+static cox_status split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
+{
+    (void)memory;
+    return cox__layout_pool(view, out);
+}
+
+static void next(void *memory, const struct cox_sched_view *view, const struct cox_offer *offer, struct cox_grant *out)
+{
+    const struct state *state = memory;
+    uint32_t rows = state->chunk_rows ? state->chunk_rows : view->rows / CHUNKS_PER_FRAME;
+    out->rows = cox__layout_chunk(view, offer, rows);
+}
+
+const struct cox_policy cox__policy_chunks = {.struct_size = sizeof(struct cox_policy),
+                                              .name = "chunks",
+                                              .state_bytes = state_bytes,
+                                              .init = init,
+                                              .split = split,
+                                              .next = next};

@@ -1,0 +1,63 @@
+/* `hguided`: EngineCL's HGuided. The whole frame is a pool, and a free device takes
+ *
+ *     chunk = remaining * P_d / (K * sum of P),  K = 2,
+ *
+ * at least one granule: large chunks first, small ones at the end. The computing powers P are given beforehand and stay
+ * for the session; here they are the speeds of warm-up, else the hints. Without a pool, rows are split by the powers.
+ *
+ * Source: R. Nozal, J. L. Bosque, R. Beivide: EngineCL: usability and performance in heterogeneous computing, 2020; the
+ * algorithm: B. Perez et al.: Simplifying programming and load balancing of data parallel applications on heterogeneous
+ * systems, 2016.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "split/layout.h"
+#include "policies.h"
+#include "split/strict_fp.h"
+
+static const double SHARE_DIVISOR = 2.0; /* K */
+
+struct state {
+    bool powered;
+    double powers[COX_DEVICES_MAX]; /* rows per nanosecond, or in proportion */
+};
+
+static size_t state_bytes(uint32_t device_count)
+{
+    (void)device_count;
+    return sizeof(struct state);
+}
+
+static cox_status init(void *memory, const struct cox_sched_view *view, const struct cox_policy_options *options)
+{
+    (void)memory, (void)view, (void)options;
+    return COX_OK;
+}
+
+static cox_status split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
+{
+    struct state *state = memory;
+    if (!state->powered) { /* in the first frame, because warm-up comes after init */
+        double ns_per_row[COX_DEVICES_MAX];
+        (void)cox__layout_guess(view, ns_per_row);
+        for (uint32_t d = 0; d < view->device_count; d++)
+            state->powers[d] = 1.0 / ns_per_row[d];
+        state->powered = true;
+    }
+    return cox__layout_pool(view, out);
+}
+
+static void next(void *memory, const struct cox_sched_view *view, const struct cox_offer *offer, struct cox_grant *out)
+{
+    const struct state *state = memory;
+    double sum = 0;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        sum += view->devices[d].usable ? state->powers[d] : 0;
+    double share = sum > 0 ? state->powers[offer->device] / (SHARE_DIVISOR * sum) : 1.0;
+    out->rows = cox__layout_chunk(view, offer, (uint32_t)(offer->rows * share));
+}
+
+const struct cox_policy cox__policy_hguided = {.struct_size = sizeof(struct cox_policy),
+                                               .name = "hguided",
+                                               .state_bytes = state_bytes,
+                                               .init = init,
+                                               .split = split,
+                                               .next = next};

@@ -1,0 +1,145 @@
+/* `mean10`: what Intel's multi-device tone-mapping sample did. With t1 and t2 the kernel times of a frame that gave
+ * device 1 the share r, the share with which the devices would have finished together is
+ *
+ *     r' = t2 r / (t1 (1 - r) + t2 r),
+ *
+ * the split uses the mean of the last ten r', and rows are floored to 16. For more devices: share_d in proportion to
+ * r_d / t_d, which is the same for two. Only kernel times count (wall times for a device without a profile), so
+ * launches and transfers are not balanced: the policy is kept as it was, to compare with. The sample had no probes of
+ * devices that are left out.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "history.h"
+#include "policies.h"
+#include "split/layout.h"
+#include "split/strict_fp.h"
+
+enum { MEAN_FRAMES = 10, MEAN_ROWS = 16 };
+
+struct state {
+    struct cox__history history;
+    bool fresh;                         /* a device was measured since the last split */
+    double ns_per_row[COX_DEVICES_MAX]; /* 0 = never measured */
+    uint32_t share_count, share_next;
+    double shares[MEAN_FRAMES][COX_DEVICES_MAX]; /* a ring */
+};
+
+static size_t state_bytes(uint32_t device_count)
+{
+    (void)device_count;
+    return sizeof(struct state);
+}
+
+static void learn(struct state *state, const struct cox__frame_sum *sum)
+{
+    double ns = sum->kernel_ns > 0 ? sum->kernel_ns : sum->wall_ns;
+    state->ns_per_row[sum->device] = cox__layout_sane(ns / (double)sum->rows);
+    state->fresh = true;
+}
+
+static void observe(void *memory, const struct cox_measurement *measurement)
+{
+    struct cox__frame_sum sum;
+    if (cox__history_add(memory, measurement, &sum))
+        learn(memory, &sum);
+}
+
+/* Put the shares with which the last frame's devices would have finished together into the ring. */
+static void push_shares(struct state *state)
+{
+    double speed = 0;
+    for (uint32_t d = 0; d < state->history.device_count; d++)
+        speed += state->ns_per_row[d] > 0 ? 1.0 / state->ns_per_row[d] : 0;
+    for (uint32_t d = 0; d < state->history.device_count; d++)
+        state->shares[state->share_next][d] = state->ns_per_row[d] > 0 ? 1.0 / state->ns_per_row[d] / speed : 0;
+    state->share_next = (state->share_next + 1) % MEAN_FRAMES;
+    state->share_count += state->share_count < MEAN_FRAMES;
+}
+
+/* The mean of the shares in the ring. Returns whether any usable device has one. */
+static bool mean_shares(const struct state *state, const struct cox_sched_view *view, double *shares)
+{
+    double sum = 0;
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        shares[d] = 0;
+        for (uint32_t i = 0; i < state->share_count; i++)
+            shares[d] += state->shares[i][d] / state->share_count;
+        sum += view->devices[d].usable ? shares[d] : 0;
+    }
+    return sum > 0;
+}
+
+/* The least common multiple of sixteen rows and the granule; the granule itself if the frame is too small for that. */
+static uint32_t step_rows(const struct cox_sched_view *view)
+{
+    uint64_t step = view->granule;
+    while (step % MEAN_ROWS != 0)
+        step += view->granule;
+    return step * 2 > view->rows ? view->granule : (uint32_t)step;
+}
+
+/* Floor each device's share to rows, which are zero before. The last device with a share takes the rest, or, if that is
+ * too short for a band, the device with rows before it. */
+static void floor_shares(const struct cox_sched_view *view, const double *shares, uint32_t *rows)
+{
+    double sum = 0;
+    uint32_t last = 0;
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        if (!view->devices[d].usable || !(shares[d] > 0))
+            continue;
+        sum += shares[d];
+        last = d;
+    }
+    uint32_t step = step_rows(view);
+    uint32_t least = view->min_band_rows > view->granule ? view->min_band_rows : view->granule;
+    uint32_t left = view->rows, before = last;
+    for (uint32_t d = 0; d < last; d++) {
+        if (!view->devices[d].usable || !(shares[d] > 0))
+            continue;
+        double exact = shares[d] / sum * view->rows;
+        uint32_t floored = (exact >= left ? left : (uint32_t)exact) / step * step;
+        if (floored < least || floored > left)
+            continue;
+        rows[d] = floored;
+        left -= floored;
+        before = d;
+    }
+    rows[left < least ? before : last] += left;
+}
+
+static cox_status split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
+{
+    struct state *state = memory;
+    uint32_t last = 0;
+    if (cox__usable_count(view, &last) == 0)
+        return COX_E_NO_DEVICE;
+    struct cox__frame_sum sum;
+    while (cox__history_take(&state->history, &sum))
+        learn(state, &sum);
+    bool all = true;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        all &= !view->devices[d].usable || state->ns_per_row[d] > 0;
+    if (state->fresh && all)
+        push_shares(state);
+    state->fresh = false;
+
+    double shares[COX_DEVICES_MAX];
+    out->reason = COX_REASON_BALANCED;
+    if (!mean_shares(state, view, shares) || !all) {
+        double ns_per_row[COX_DEVICES_MAX];
+        (void)cox__layout_guess(view, ns_per_row);
+        for (uint32_t d = 0; d < view->device_count; d++)
+            shares[d] = 1.0 / ns_per_row[d];
+        out->reason = COX_REASON_FIRST;
+    }
+    uint32_t rows[COX_DEVICES_MAX] = {0};
+    floor_shares(view, shares, rows);
+    cox__history_lay_out(&state->history, view, rows, out);
+    return COX_OK;
+}
+
+const struct cox_policy cox__policy_mean10 = {.struct_size = sizeof(struct cox_policy),
+                                              .name = "mean10",
+                                              .state_bytes = state_bytes,
+                                              .init = cox__history_init,
+                                              .split = split,
+                                              .observe = observe};

@@ -1,0 +1,17 @@
+/* The built-in policies, each defined in the file of its name; `adaptive` in sched/adaptive/policy.c.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_POLICIES_POLICIES_H
+#define COX_POLICIES_POLICIES_H
+
+#include <coxswain/sched.h>
+
+extern const struct cox_policy cox__policy_adaptive;
+extern const struct cox_policy cox__policy_static;
+extern const struct cox_policy cox__policy_single;
+extern const struct cox_policy cox__policy_last_frame;
+extern const struct cox_policy cox__policy_mean10;
+extern const struct cox_policy cox__policy_ewma;
+extern const struct cox_policy cox__policy_chunks;
+extern const struct cox_policy cox__policy_hguided;
+
+#endif

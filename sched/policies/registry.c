@@ -1,0 +1,26 @@
+/* The list of built-in policies, and the search by name.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "policies.h"
+
+#include <string.h>
+
+static const struct cox_policy *const built_in[] = {
+    &cox__policy_adaptive, /* first = the default */
+    &cox__policy_ewma,     &cox__policy_chunks, &cox__policy_hguided, &cox__policy_last_frame,
+    &cox__policy_mean10,   &cox__policy_static, &cox__policy_single,
+};
+
+const struct cox_policy *cox_policy_at(uint32_t index)
+{
+    return index < sizeof built_in / sizeof built_in[0] ? built_in[index] : NULL;
+}
+
+const struct cox_policy *cox_policy_find(const char *name)
+{
+    if (!name)
+        return built_in[0];
+    for (uint32_t i = 0; i < sizeof built_in / sizeof built_in[0]; i++)
+        if (strcmp(built_in[i]->name, name) == 0)
+            return built_in[i];
+    return NULL;
+}

@@ -1,0 +1,162 @@
+/* What the auditing OpenCL layer (layer.c) and the programs that it watches have in common.
+ *
+ * A program puts the layer in front of the drivers with audit_load() before its first OpenCL call, or its user does
+ * with OPENCL_LAYERS; it then says in which phase it is and reads the counts. See docs/reference/audit.md. Needs
+ * _GNU_SOURCE.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_AUDIT_H
+#define COX_TESTS_AUDIT_H
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* X(name, word). Frames run in `adapting` and in `steady`. */
+#define AUDIT_PHASE_MAP(X)  \
+    X(SETUP, "setup")       \
+    X(ADAPTING, "adapting") \
+    X(STEADY, "steady")     \
+    X(TEARDOWN, "teardown")
+
+/* X(name, word, what the rule forbids) */
+#define AUDIT_RULE_MAP(X)                                                                                          \
+    X(UNFLUSHED_WAIT, "unflushed_wait", "waiting or polling while this thread has enqueued what it did not flush") \
+    X(UNFLUSHED_POLL, "unflushed_poll", "polling or waiting for an event whose command was not flushed")           \
+    X(BLOCKING_TRANSFER, "blocking_transfer", "a blocking read, write or map while frames run")                    \
+    X(BLOCKING_WAIT, "blocking_wait", "clFinish or clWaitForEvents while frames run")                              \
+    X(NULL_LOCAL_SIZE, "null_local_size", "a kernel launched without a local size")                                \
+    X(LOCAL_SIZE_CHANGED, "local_size_changed", "a kernel launched with another local size than before")           \
+    X(GLOBAL_OFFSET, "global_offset", "a kernel launched with a global work offset")                               \
+    X(CALL_IN_CALLBACK, "call_in_callback", "an OpenCL call from inside an event callback")                        \
+    X(SUB_BUFFER_ALIGNMENT, "sub_buffer_alignment", "a sub-buffer not aligned for every device of its context")    \
+    X(OVERLAP, "overlap", "unordered commands in flight, one writing what the other touches")                      \
+    X(COPY_BESIDE_KERNEL, "copy_beside_kernel",                                                                    \
+      "a copy from or to a part of what an unordered kernel of the same device may use")                           \
+    X(MAPPED_IN_USE, "mapped_in_use", "a command on a region that the host has mapped")                            \
+    X(CROSS_DEVICE_WAIT, "cross_device_wait", "a wait list with an event of another device")                       \
+    X(USER_EVENT, "user_event", "a user event while frames run")                                                   \
+    X(CREATED_IN_STEADY, "created_in_steady", "an object created or a program built in the steady state")          \
+    X(BAD_RELEASE, "bad_release", "retaining or releasing what is not alive")                                      \
+    X(LEAK, "leak", "an object or a mapping alive at the end")
+
+/* X(name, word) */
+#define AUDIT_TYPE_MAP(X)       \
+    X(CONTEXT, "context")       \
+    X(QUEUE, "queue")           \
+    X(BUFFER, "buffer")         \
+    X(SUB_BUFFER, "sub_buffer") \
+    X(IMAGE, "image")           \
+    X(SAMPLER, "sampler")       \
+    X(PROGRAM, "program")       \
+    X(KERNEL, "kernel")         \
+    X(EVENT, "event")           \
+    X(SUB_DEVICE, "sub_device") \
+    X(MAPPING, "mapping")
+
+enum audit_phase {
+#define AUDIT_ENUM(name, ...) AUDIT_PHASE_##name,
+    AUDIT_PHASE_MAP(AUDIT_ENUM)
+#undef AUDIT_ENUM
+        AUDIT_PHASES
+};
+
+enum audit_rule {
+#define AUDIT_ENUM(name, ...) AUDIT_RULE_##name,
+    AUDIT_RULE_MAP(AUDIT_ENUM)
+#undef AUDIT_ENUM
+        AUDIT_RULES
+};
+
+enum audit_type {
+#define AUDIT_ENUM(name, ...) AUDIT_TYPE_##name,
+    AUDIT_TYPE_MAP(AUDIT_ENUM)
+#undef AUDIT_ENUM
+        AUDIT_TYPES
+};
+
+/* What the layer exports. Any thread may call them at any time. */
+struct audit {
+    void (*phase)(int phase);                 /* cox_audit_phase: from now on */
+    uint64_t (*violations)(int rule);         /* cox_audit_violations: so far */
+    uint64_t (*created)(int type, int phase); /* cox_audit_created */
+    uint64_t (*live)(int type);               /* cox_audit_live: alive now, by the application's own counts */
+    uint64_t (*calls)(const char *name);      /* cox_audit_calls: of one function, NULL = of all */
+    uint64_t (*finish)(void);                 /* cox_audit_finish: what is alive now is a leak; returns how much */
+    int (*write)(const char *path);           /* cox_audit_write: the report; "-" = standard error; 0 or -1 */
+};
+
+/* Load the layer at `path`, or $COX_TEST_LAYER_DIR/layer_audit.so if it is NULL, and have the ICD loader load the
+ * same one at its first call, which is still to come. Says what is wrong on standard error and returns false if it
+ * cannot. */
+static inline bool audit_load(struct audit *audit, const char *path)
+{
+    char from_dir[4096];
+    const char *dir = getenv("COX_TEST_LAYER_DIR");
+    if (!path && dir) {
+        snprintf(from_dir, sizeof from_dir, "%s/layer_audit.so", dir);
+        path = from_dir;
+    }
+    void *handle = path ? dlopen(path, RTLD_NOW) : NULL;
+    if (!handle) {
+        fprintf(stderr, "cannot load the auditing layer: %s\n", path ? dlerror() : "COX_TEST_LAYER_DIR is not set");
+        return false;
+    }
+    *(void **)&audit->phase = dlsym(handle, "cox_audit_phase");
+    *(void **)&audit->violations = dlsym(handle, "cox_audit_violations");
+    *(void **)&audit->created = dlsym(handle, "cox_audit_created");
+    *(void **)&audit->live = dlsym(handle, "cox_audit_live");
+    *(void **)&audit->calls = dlsym(handle, "cox_audit_calls");
+    *(void **)&audit->finish = dlsym(handle, "cox_audit_finish");
+    *(void **)&audit->write = dlsym(handle, "cox_audit_write");
+    if (!audit->phase || !audit->violations || !audit->created || !audit->live || !audit->calls || !audit->finish ||
+        !audit->write) {
+        fprintf(stderr, "%s is not the auditing layer\n", path);
+        return false;
+    }
+    return setenv("OPENCL_LAYERS", path, 1) == 0;
+}
+
+static inline const char *audit_rule_word(int rule)
+{
+    static const char *const word[] = {
+#define AUDIT_WORD(name, text, what) text,
+        AUDIT_RULE_MAP(AUDIT_WORD)
+#undef AUDIT_WORD
+    };
+    return word[rule];
+}
+
+static inline const char *audit_rule_text(int rule)
+{
+    static const char *const word[] = {
+#define AUDIT_WORD(name, text, what) what,
+        AUDIT_RULE_MAP(AUDIT_WORD)
+#undef AUDIT_WORD
+    };
+    return word[rule];
+}
+
+static inline const char *audit_phase_word(int phase)
+{
+    static const char *const word[] = {
+#define AUDIT_WORD(name, text) text,
+        AUDIT_PHASE_MAP(AUDIT_WORD)
+#undef AUDIT_WORD
+    };
+    return word[phase];
+}
+
+static inline const char *audit_type_word(int type)
+{
+    static const char *const word[] = {
+#define AUDIT_WORD(name, text) text,
+        AUDIT_TYPE_MAP(AUDIT_WORD)
+#undef AUDIT_WORD
+    };
+    return word[type];
+}
+
+#endif

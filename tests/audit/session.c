@@ -1,0 +1,401 @@
+/* A real session under the auditing layer: are the rules kept over many frames, on these devices, by this policy?
+ *
+ *   audit_session DEVICES POLICY PIPELINE FRAMES [LAYER]
+ *
+ * DEVICES as for cox_runtime_create, "-" = all. PIPELINE: `rows` (one kernel on rows), `contracts` (two kernels, with a
+ * halo, a table and a reduction), `tonemap` (the library's own). Every frame's result is checked too.
+ * Policy `static` divides evenly, `chunks` gives a single device the same chunks in every frame: from frame ADAPTING on
+ * nothing may be created. With others the bands move for ever, and what is created after frame 100 is told.
+ * Exit status: 0 clean, 1 a violation or a wrong result, 77 no such device.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "control.h"
+
+#include <coxswain/coxswain.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+enum { IN_FLIGHT = 3, SETS = IN_FLIGHT + 1, ADAPTING = 40, MARK = 100, BINDINGS_MAX = 4 };
+enum { COLUMNS = 300, ROWS = 601, TABLE = 256, BINS = 16, WIDTH = 640, HEIGHT = 401 };
+
+static const char rows_source[] =
+    "kernel void scramble(global const uint *in, global uint *out, int columns, int rows, int pitch) {\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x < columns && y < rows) out[y * pitch + x] = in[y * pitch + x] * 2654435761u + 1u;\n"
+    "}\n";
+
+static const char contracts_source[] =
+    "kernel void smooth(global const uint *in, constant uint *table, global uint *out, int columns, int rows,\n"
+    "                   int first, int frame, int origin, int pitch) {\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x >= columns || y >= rows) return;\n"
+    "    int r = first + y, above = max(r - 1, 0) - origin, below = min(r + 1, frame - 1) - origin;\n"
+    "    uint sum = in[above * pitch + x] + 3u * in[(r - origin) * pitch + x] + in[below * pitch + x];\n"
+    "    out[y * pitch + x] = sum * table[x & 255];\n"
+    "}\n"
+    "kernel void count(global const uint *out, global uint *bins, int columns, int rows, int pitch) {\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x < columns && y < rows) atomic_inc(&bins[out[y * pitch + x] >> 28]);\n"
+    "}\n";
+
+static struct audit audit;
+static cox_runtime *runtime;
+static cox_session *session;
+static size_t pitch_bytes, pitch; /* of the first binding; in uints */
+static cox_buffer *buffers[SETS][BINDINGS_MAX];
+static _Atomic uint64_t frames_done, frames_wrong, frames_failed;
+static unsigned char *first_picture; /* tonemap: what the first frame gave */
+static size_t picture_bytes;
+
+static void log_line(void *user, enum cox_log_level level, const char *line)
+{
+    (void)user;
+    fprintf(stderr, "%s: %s\n", level == COX_LOG_ERROR ? "error" : level == COX_LOG_WARN ? "warning" : "note", line);
+}
+
+static void add_bins(void *into, const void *partial, size_t bytes, void *user)
+{
+    (void)user;
+    for (size_t i = 0; i < bytes / sizeof(uint32_t); i++)
+        ((uint32_t *)into)[i] += ((const uint32_t *)partial)[i];
+}
+
+/* --- What a frame holds ---------------------------------------------------------------------------------- */
+
+static uint32_t input_at(uint64_t frame, uint32_t row, uint32_t column)
+{
+    return (uint32_t)frame * 747796405u + row * 2891336453u + column * 277803737u;
+}
+
+static uint32_t table_at(uint32_t i)
+{
+    return 2 * i + 1;
+}
+
+static uint32_t smooth_at(uint64_t frame, uint32_t row, uint32_t column)
+{
+    uint32_t above = row > 0 ? row - 1 : 0, below = row + 1 < ROWS ? row + 1 : row;
+    uint32_t sum = input_at(frame, above, column) + 3 * input_at(frame, row, column) + input_at(frame, below, column);
+    return sum * table_at(column & 255);
+}
+
+static void fill_input(uint64_t frame)
+{
+    uint32_t *in = cox_buffer_data(buffers[frame % SETS][0]);
+    for (uint32_t row = 0; row < ROWS; row++)
+        for (uint32_t column = 0; column < COLUMNS; column++)
+            in[row * pitch + column] = input_at(frame, row, column);
+}
+
+/* Every row at a few columns, which move from frame to frame. */
+static bool right_uints(uint64_t frame, int out_binding, uint32_t (*expected)(uint64_t, uint32_t, uint32_t))
+{
+    const uint32_t *out = cox_buffer_data(buffers[frame % SETS][out_binding]);
+    for (uint32_t row = 0; row < ROWS; row++)
+        for (uint32_t i = 0; i < 3; i++) {
+            uint32_t column = ((uint32_t)frame * 7 + row * 13 + i * 101) % COLUMNS;
+            if (out[row * pitch + column] != expected(frame, row, column))
+                return false;
+        }
+    return true;
+}
+
+static uint32_t scrambled_at(uint64_t frame, uint32_t row, uint32_t column)
+{
+    return input_at(frame, row, column) * 2654435761u + 1;
+}
+
+static bool right_rows(uint64_t frame)
+{
+    return right_uints(frame, 1, scrambled_at);
+}
+
+static bool right_contracts(uint64_t frame)
+{
+    const uint32_t *bins = cox_buffer_data(buffers[frame % SETS][3]);
+    uint64_t sum = 0;
+    for (int i = 0; i < BINS; i++)
+        sum += bins[i];
+    return sum == (uint64_t)ROWS * COLUMNS && right_uints(frame, 2, smooth_at);
+}
+
+static bool right_picture(uint64_t frame)
+{
+    const void *out = cox_buffer_data(buffers[frame % SETS][1]);
+    if (frame == 0)
+        memcpy(first_picture, out, picture_bytes);
+    return memcmp(first_picture, out, picture_bytes) == 0;
+}
+
+/* --- The pipelines --------------------------------------------------------------------------------------- */
+
+struct pipeline {
+    const char *name;
+    cox_status (*create)(struct cox_session_params *params);
+    bool (*right)(uint64_t frame);
+    size_t bytes[BINDINGS_MAX]; /* of each binding's buffer; filled in by create */
+    uint32_t bindings;
+    const void *frame_params;
+    bool fill;
+};
+
+static cox_status create_rows(struct cox_session_params *params);
+static cox_status create_contracts(struct cox_session_params *params);
+static cox_status create_tonemap(struct cox_session_params *params);
+
+static int pitch_param;
+static struct cox_tonemap_params tonemap_params;
+static struct pipeline pipelines[] = {
+    {.name = "rows", .create = create_rows, .right = right_rows, .frame_params = &pitch_param, .fill = true},
+    {.name = "contracts",
+     .create = create_contracts,
+     .right = right_contracts,
+     .frame_params = &pitch_param,
+     .fill = true},
+    {.name = "tonemap", .create = create_tonemap, .right = right_picture, .frame_params = &tonemap_params},
+};
+static struct pipeline *pipeline;
+
+static cox_status create_rows(struct cox_session_params *params)
+{
+    const struct cox_binding bindings[] = {{.name = "in", .access = COX_READ, .pitch_bytes = pitch_bytes},
+                                           {.name = "out", .access = COX_WRITE, .pitch_bytes = pitch_bytes}};
+    const struct cox_variant variant = {.source = rows_source, .local_columns = 32, .local_rows = 2};
+    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS,
+                                   COX_ARG_PARAMS(int)};
+    const struct cox_stage stage = {.kernel = "scramble",
+                                    .columns = COLUMNS,
+                                    .variant_count = 1,
+                                    .variants = &variant,
+                                    .arg_count = 5,
+                                    .args = args};
+    params->rows = ROWS;
+    params->binding_count = pipeline->bindings = 2;
+    params->bindings = bindings;
+    params->stage_count = 1;
+    params->stages = &stage;
+    params->params_bytes = sizeof(int);
+    pipeline->bytes[0] = pipeline->bytes[1] = ROWS * pitch_bytes;
+    return cox_session_create(runtime, params, &session);
+}
+
+static cox_status create_contracts(struct cox_session_params *params)
+{
+    const struct cox_binding bindings[] = {
+        {.name = "in", .contract = COX_HALO, .pitch_bytes = pitch_bytes, .halo_rows = 1},
+        {.name = "table", .contract = COX_WHOLE, .bytes = TABLE * sizeof(uint32_t)},
+        {.name = "out", .access = COX_WRITE, .pitch_bytes = pitch_bytes},
+        {.name = "bins",
+         .contract = COX_REDUCE,
+         .access = COX_WRITE,
+         .bytes = BINS * sizeof(uint32_t),
+         .merge = add_bins}};
+    const struct cox_variant variant = {.source = contracts_source, .local_columns = 64};
+    const struct cox_arg smooth[] = {COX_ARG_BUFFER(0),  COX_ARG_BUFFER(1), COX_ARG_BUFFER(2),
+                                     COX_ARG_COLUMNS,    COX_ARG_ROWS,      COX_ARG_FIRST_ROW,
+                                     COX_ARG_FRAME_ROWS, COX_ARG_ORIGIN(0), COX_ARG_PARAMS(int)};
+    const struct cox_arg count[] = {COX_ARG_BUFFER(2), COX_ARG_BUFFER(3), COX_ARG_COLUMNS, COX_ARG_ROWS,
+                                    COX_ARG_PARAMS(int)};
+    const struct cox_stage stages[] = {{.kernel = "smooth",
+                                        .columns = COLUMNS,
+                                        .variant_count = 1,
+                                        .variants = &variant,
+                                        .arg_count = 9,
+                                        .args = smooth},
+                                       {.kernel = "count",
+                                        .columns = COLUMNS,
+                                        .variant_count = 1,
+                                        .variants = &variant,
+                                        .arg_count = 5,
+                                        .args = count}};
+    params->rows = ROWS;
+    params->binding_count = pipeline->bindings = 4;
+    params->bindings = bindings;
+    params->stage_count = 2;
+    params->stages = stages;
+    params->params_bytes = sizeof(int);
+    pipeline->bytes[0] = pipeline->bytes[2] = ROWS * pitch_bytes;
+    pipeline->bytes[1] = TABLE * sizeof(uint32_t);
+    pipeline->bytes[3] = BINS * sizeof(uint32_t);
+    return cox_session_create(runtime, params, &session);
+}
+
+static cox_status create_tonemap(struct cox_session_params *params)
+{
+    const struct cox_tonemap_shape shape = {.width = WIDTH,
+                                            .height = HEIGHT,
+                                            .in = COX_PIXEL_RGBA_FLOAT,
+                                            .out = COX_PIXEL_RGBA8,
+                                            .in_pitch_bytes = cox_runtime_pitch_bytes(runtime, WIDTH * 16),
+                                            .out_pitch_bytes = cox_runtime_pitch_bytes(runtime, WIDTH * 4)};
+    const struct cox_tonemap_settings settings = {.op = COX_OPERATOR_HABLE};
+    struct cox_tonemap_storage storage;
+    cox_status status = cox_tonemap_mapping(&shape, &storage, params);
+    if (status == COX_OK)
+        status = cox_tonemap_prepare(&shape, &settings, &tonemap_params);
+    if (status)
+        return status;
+    pipeline->bindings = 2;
+    pipeline->bytes[0] = shape.in_pitch_bytes * HEIGHT;
+    pipeline->bytes[1] = picture_bytes = shape.out_pitch_bytes * HEIGHT;
+    first_picture = malloc(picture_bytes);
+    return first_picture ? cox_session_create(runtime, params, &session) : COX_E_NOMEM;
+}
+
+static cox_status make_buffers(void)
+{
+    for (int set = 0; set < SETS; set++)
+        for (uint32_t b = 0; b < pipeline->bindings; b++) {
+            cox_status status = cox_buffer_create(runtime, pipeline->bytes[b], &buffers[set][b]);
+            if (status)
+                return status;
+            if (strcmp(pipeline->name, "contracts") == 0 && b == 1)
+                for (uint32_t i = 0; i < TABLE; i++)
+                    ((uint32_t *)cox_buffer_data(buffers[set][b]))[i] = table_at(i);
+            if (strcmp(pipeline->name, "tonemap") == 0 && b == 0)
+                for (size_t i = 0; i < pipeline->bytes[0] / sizeof(float); i++)
+                    ((float *)cox_buffer_data(buffers[set][b]))[i] = (float)(i % 4001) * 0.004f;
+        }
+    return COX_OK;
+}
+
+/* --- The run --------------------------------------------------------------------------------------------- */
+
+static void on_done(void *user, uint64_t frame, cox_status status)
+{
+    (void)user;
+    if (status != COX_OK)
+        atomic_fetch_add(&frames_failed, 1);
+    else if (!pipeline->right(frame))
+        atomic_fetch_add(&frames_wrong, 1);
+    atomic_fetch_add(&frames_done, 1);
+}
+
+static cox_status run_frames(uint64_t from, uint64_t to)
+{
+    for (uint64_t frame = from; frame < to; frame++) {
+        if (pipeline->fill)
+            fill_input(frame); /* at most IN_FLIGHT frames are under way, none with this set */
+        const struct cox_frame next = {
+            .buffers = buffers[frame % SETS], .buffer_count = pipeline->bindings, .params = pipeline->frame_params};
+        cox_status status = cox_session_submit(session, &next, on_done, NULL);
+        if (status)
+            return status;
+    }
+    cox_session_wait(session);
+    return COX_OK;
+}
+
+static uint64_t objects_made(void)
+{
+    uint64_t sum = 0;
+    for (int type = 0; type < AUDIT_TYPES; type++)
+        for (int phase = AUDIT_PHASE_ADAPTING; phase <= AUDIT_PHASE_STEADY; phase++)
+            if (type != AUDIT_TYPE_EVENT && type != AUDIT_TYPE_MAPPING)
+                sum += audit.created(type, phase);
+    return sum;
+}
+
+static int failed(const char *what, cox_status status)
+{
+    fprintf(stderr, "%s: %s\n", what, cox_status_text(status));
+    return status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || status == COX_E_NOT_FOUND ? 77 : 1;
+}
+
+static void show_modes(void)
+{
+    struct cox_session_info info;
+    cox_session_info(session, &info, sizeof info);
+    for (uint32_t d = 0; d < info.device_count; d++)
+        printf("%s%s", d ? "+" : "",
+               info.devices[d].state == COX_DEVICE_ACTIVE ? cox_memory_mode_name(info.devices[d].mode) : "lost");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 5 || argc > 6) {
+        fprintf(stderr, "usage: audit_session DEVICES POLICY PIPELINE FRAMES [LAYER]\n");
+        return 2;
+    }
+    const char *devices = strcmp(argv[1], "-") == 0 ? NULL : argv[1];
+    bool fixed = strcmp(argv[2], "static") == 0;
+    uint64_t frames = strtoull(argv[4], NULL, 10), made_early = 0;
+    for (size_t i = 0; i < sizeof pipelines / sizeof *pipelines; i++)
+        if (strcmp(argv[3], pipelines[i].name) == 0)
+            pipeline = &pipelines[i];
+    if (!pipeline || frames <= MARK) {
+        fprintf(stderr, "no such pipeline, or not more than %d frames\n", MARK);
+        return 2;
+    }
+    if (!audit_load(&audit, argc > 5 ? argv[5] : NULL))
+        return 2;
+
+    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = devices, .reserve = COX_RESERVE_OFF,
+                                                                        .log = log_line));
+    if (status)
+        return failed("cox_runtime_create", status);
+    fixed |= strcmp(argv[2], "chunks") == 0 && cox_runtime_device_count(runtime) == 1;
+    if (audit.calls(NULL) == 0) {
+        fprintf(stderr, "the layer is not in front of the drivers\n");
+        return 2;
+    }
+    pitch_bytes = cox_runtime_pitch_bytes(runtime, COLUMNS * sizeof(uint32_t));
+    pitch = pitch_bytes / sizeof(uint32_t);
+    pitch_param = (int)pitch;
+    struct cox_session_params params = {
+        .policy = argv[2], .in_flight = IN_FLIGHT, .device_timeout_ns = 60000000000 /* a busy machine */};
+    status = pipeline->create(&params);
+    if (status)
+        return failed("cox_session_create", status);
+    status = make_buffers();
+    if (status)
+        return failed("cox_buffer_create", status);
+
+    struct timespec start, end;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    audit.phase(AUDIT_PHASE_ADAPTING);
+    status = run_frames(0, fixed ? ADAPTING : MARK);
+    if (!status && fixed)
+        audit.phase(AUDIT_PHASE_STEADY);
+    made_early = objects_made();
+    if (!status)
+        status = run_frames(fixed ? ADAPTING : MARK, frames);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    audit.phase(AUDIT_PHASE_TEARDOWN);
+    if (status)
+        return failed("cox_session_submit", status);
+
+    printf("%-14s %-10s %-9s ", argv[1], argv[2], pipeline->name);
+    show_modes();
+    cox_session_destroy(&session);
+    for (int set = 0; set < SETS; set++)
+        for (uint32_t b = 0; b < pipeline->bindings; b++)
+            cox_buffer_destroy(&buffers[set][b]);
+    cox_runtime_destroy(&runtime);
+    free(first_picture);
+    audit.finish();
+
+    double seconds = (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
+    printf(": %llu frames, %.0f frames/s, %llu launches, %llu flushes, %llu status queries, %llu objects made after "
+           "frame %d\n",
+           (unsigned long long)frames_done, (double)frames / seconds,
+           (unsigned long long)audit.calls("clEnqueueNDRangeKernel"), (unsigned long long)audit.calls("clFlush"),
+           (unsigned long long)audit.calls("clGetEventInfo"), (unsigned long long)(objects_made() - made_early),
+           fixed ? ADAPTING : MARK);
+    uint64_t violations = 0;
+    for (int rule = 0; rule < AUDIT_RULES; rule++)
+        if (audit.violations(rule)) {
+            violations += audit.violations(rule);
+            printf("  %s: %llu (%s)\n", audit_rule_word(rule), (unsigned long long)audit.violations(rule),
+                   audit_rule_text(rule));
+        }
+    if (frames_wrong || frames_failed || frames_done != frames)
+        printf("  %llu frames with a wrong result, %llu failed, %llu never done\n", (unsigned long long)frames_wrong,
+               (unsigned long long)frames_failed, (unsigned long long)(frames - frames_done));
+    fflush(stdout);
+    if (violations)
+        audit.write("-");
+    return violations || frames_wrong || frames_failed || frames_done != frames ? 1 : 0;
+}

@@ -1,0 +1,118 @@
+#!/bin/sh
+# What cox-bench prints and refuses; that the library allocates nothing per frame and computes the same bits. Its bars on
+# time are for a quiet machine, not for a test.   sh bench.sh BIN_DIR SOURCE_DIR
+# SPDX-License-Identifier: Apache-2.0
+set -u
+bench=$(cd "$1" && pwd)/cox-bench
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE POCL_DEVICES OCL_ICD_VENDORS
+passed=0
+failed=0
+
+# run STATUS NAME ARGS...
+run() {
+    expected=$1
+    what=$2
+    shift 2
+    "$bench" "$@" >"$work/out" 2>"$work/err" </dev/null
+    status=$?
+    if [ "$status" -eq "$expected" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what: status $status instead of $expected"
+        sed 's/^/    err: /' "$work/err" | cut -c 1-300
+    fi
+}
+
+# shows FILE PATTERN
+shows() {
+    if grep -q -- "$2" "$work/$1"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what: no '$2' in its $1:"
+        sed 's/^/    /' "$work/$1" | cut -c 1-300
+    fi
+}
+
+# count FILE PATTERN NUMBER
+count() {
+    found=$(grep -c -- "$2" "$work/$1")
+    if [ "$found" -eq "$3" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what: '$2' $found times instead of $3 in its $1:"
+        sed 's/^/    /' "$work/$1" | cut -c 1-300
+    fi
+}
+
+run 2 "no command"
+shows err Usage
+run 2 "unknown command" run
+run 2 "two commands" split overhead
+run 2 "unknown option" split --fast
+run 0 "help" --help
+shows out "overhead|split|frames|kernels"
+run 2 "frames not a number" split --frames many
+shows err "'many'"
+run 2 "too few frames" overhead --frames 3
+run 2 "ratio out of range" split --ratio 0
+run 2 "a size without a height" kernels --size 640
+run 2 "a size with something after it" kernels --size 640x360x2
+shows err "'640x360x2'"
+run 2 "too large a size" kernels --size 99999x360
+run 2 "unknown policy" split --policy fastest
+shows err "mean10"
+run 1 "unknown device" overhead --devices no-such-device
+shows err no-such-device
+run 1 "one device is not two" split --devices cpu:1x1
+shows err "two are needed"
+
+run 0 "overhead" overhead --devices cpu --frames 20 --json
+count out '"same_output": 1' 3
+count out '"hand_blocking_visible"' 3
+if grep -q '"library_allocations_per_frame": null' "$work/out"; then
+    echo "skipped, because this build cannot count allocations: that there are none"
+else
+    count out '"library_allocations_per_frame": 0.000000' 3
+fi
+run 0 "overhead as text" overhead --devices cpu --frames 20
+shows out "blocking, p50 over hand-written"
+
+if [ "$(getconf _NPROCESSORS_ONLN)" -lt 2 ]; then
+    echo "skipped, because there is one processor: cox-bench split"
+else
+    run 0 "split" split --frames 10 --json
+    count out '"same_output": 1' 1
+    count out '"device_0_rows"' 17
+    run 0 "split as text" split --frames 10 --policy last-frame --ratio 2
+    shows out "policy last-frame"
+    shows out "T / T_oracle"
+fi
+
+run 0 "kernels" kernels --devices cpu --frames 10 --size 640x360 --json
+count out '"multiply_adds": ' 6
+count out '"kernel": ' 8
+count out '"binds": "\(memory\|arithmetic\|neither\)"' 8
+count out '"fps": [1-9]' 14
+count out '"gbs": 0\.000000' 0
+if command -v python3 >/dev/null; then
+    if python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$work/out"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: kernels: its JSON is none"
+    fi
+fi
+run 0 "kernels as text" kernels --devices cpu --frames 10 --size 640x360
+for name in "copy" "copy + 24 multiply-adds" "picture, half to 8 bits" "picture, float to 8 bits" \
+    "picture, half to 16 bits" "picture histogram, half" "video, PQ" "video, PQ, with analysis" \
+    "video, PQ, analysis alone" "video, HLG"; do
+    count out "^  $name  *[1-9][0-9.]* " 1
+done
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

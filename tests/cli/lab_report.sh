@@ -1,0 +1,478 @@
+#!/bin/sh
+# The report of cox-lab: its figures against SQL, its refusals, what a hostile database cannot do, and how it looks in Chromium.
+#   sh lab_report.sh BIN_DIR SOURCE_DIR
+# SPDX-License-Identifier: Apache-2.0
+set -u
+# shellcheck source=tests/support/lab.sh
+. "$(dirname "$0")/../support/lab.sh"
+verb=report
+command -v sqlite3 >/dev/null || { echo "skipped: there is no sqlite3 program"; exit 77; }
+cd "$work" || exit 1
+
+# lacks FILE PATTERN: in whatever case
+lacks() {
+    if grep -qaiE -e "$2" "$1"; then
+        fail "'$2' in $1: $(grep -oaiE -e ".{0,60}$2.{0,60}" "$1" | head -n 2)"
+    else
+        pass
+    fi
+}
+
+# count FILE PATTERN NUMBER: how often it occurs
+count() {
+    found=$(grep -oE -e "$2" "$1" | wc -l)
+    if [ "$found" -eq "$3" ]; then
+        pass
+    else
+        fail "'$2' $found times instead of $3 in $1"
+    fi
+}
+
+# refused NAME PATTERN DATABASE: status 1, the reason in one line, no page, nothing left behind
+refused() {
+    rm -rf refused
+    mkdir refused
+    echo "an older report" >refused/report.html
+    run 1 "$1" "$3" -o refused/report.html
+    shows err "$2"
+    [ "$(wc -l <err)" -eq 1 ] && pass || fail "more than one line on stderr"
+    [ "$(cat refused/report.html)" = "an older report" ] && pass || fail "an older report was touched"
+    [ "$(ls -A refused | wc -l)" -eq 1 ] && pass || fail "left behind: $(ls -A refused)"
+}
+
+# --- A session to report on ------------------------------------------------------------------------------------------
+"$lab" sim --scenario step-2 --seeds 1 --policy adaptive,hguided,last-frame,mean10,single --record session.db \
+    >record.out 2>&1 || { cat record.out; echo "FAILED: no simulated session"; exit 1; }
+
+# --- Usage -----------------------------------------------------------------------------------------------------------
+run 2 "no database"
+shows err Usage
+run 2 "two databases" session.db session.db
+run 2 "unknown option" session.db --fast
+run 2 "no such number of a run" session.db --run 0
+shows err "'0'"
+run 2 "a run that is no number" session.db --run one
+run 2 "an empty name" session.db -o ""
+run 0 "help" --help
+shows out 'Usage: cox-lab report'
+run 1 "a run that is not there" session.db --run 9 -o nine.html
+shows err 'no run 9'
+[ ! -e nine.html ] && pass || fail "a page without a run"
+
+# --- The page --------------------------------------------------------------------------------------------------------
+run 0 "a page beside the database" session.db
+[ -s session.html ] && pass || fail "no session.html"
+[ ! -s out ] && [ ! -s err ] && pass || fail "words without need"
+run 0 "to standard output" session.db -o -
+cmp -s out session.html && pass || fail "standard output has another page"
+run 0 "the only run by its number" session.db --run 1 -o named.html
+cmp -s named.html session.html && pass || fail "--run 1 gives another page"
+run 1 "no room" session.db -o /dev/full
+shows err 'cannot be written: No space left'
+run 1 "no such folder" session.db -o nowhere/report.html
+shows err 'nowhere/report.html: cannot be written'
+
+# well_formed FILE
+well_formed() {
+    if command -v xmllint >/dev/null; then
+        xmllint --noout "$1" 2>xml.err && pass || fail "not well-formed: $(head -n 3 xml.err)"
+    elif command -v python3 >/dev/null; then
+        python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$1" 2>xml.err && pass ||
+            fail "not well-formed: $(tail -n 1 xml.err)"
+    else
+        echo "without a look at the page's form: neither xmllint nor python3"
+    fi
+}
+
+# alone FILE: loads nothing, runs nothing
+alone() {
+    count "$1" "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"" 1
+    sed 's|xmlns="http://www.w3.org/[0-9a-z/]*"||g' "$1" >bare.html
+    lacks bare.html '(https?:)?//[a-z0-9]'
+    lacks bare.html '<(script|link|img|image|iframe|object|embed|base|form|use)[ />]'
+    lacks bare.html '(url\(|@import|javascript:)'
+    lacks bare.html '<[^>]* (src|srcset|on[a-z]+|style)='
+    lacks bare.html 'href="[^#]'
+}
+
+what="the page"
+well_formed session.html
+alone session.html
+lacks session.html '(>|[^a-z-])(nan|inf)([^a-z]|$)'
+count session.html '<!DOCTYPE html>' 1
+# Two widths of three comparing charts and of one for each of six policies, each with a title and a description of its own.
+count session.html '<svg [^>]*class="wide" role="img"' 9
+count session.html '<svg [^>]*class="narrow" role="img"' 9
+count session.html '<svg [^>]*><title>[^<]+</title><desc>[^<]+</desc>' 18
+count session.html '<section class="policy">' 6
+count session.html '<path class="area d0"' 12
+count session.html '<path class="area d1"' 12
+count session.html '<path class="line d[01]"' 24
+count session.html '<table ' $((1 + 2 * 6 + 2))
+count session.html '<caption>' $((1 + 2 * 6 + 2))
+for policy in adaptive hguided last-frame mean10 single oracle; do
+    shows session.html "<h3><svg[^>]*><rect[^>]*/></svg>$policy</h3>"
+done
+fastest=$(sqlite3 -readonly session.db "SELECT policy FROM session JOIN frame USING (session) WHERE kind = 'policy' AND
+    policy <> 'oracle' GROUP BY session ORDER BY avg(wall_ns) LIMIT 1")
+shows session.html "<strong>$fastest</strong> was the fastest"
+
+# --- Its figures, against SQL ----------------------------------------------------------------------------------------
+# One line for each row of the first table: frames|mean|p50|p99|...
+sed -n '/<table class="headline/,/<\/table>/p' session.html | grep '<td' |
+    sed -e 's|<tbody>||' -e 's|<tr[^>]*>||g' -e 's|<svg.*</svg>||' -e 's|</t[dh]>|;|g' -e 's|<[^>]*>||g' -e 's|;$||' \
+        -e 's|^[^;]*;all frames|all frames|' >rows.html.txt
+cat >rows.sql <<'SQL'
+.mode list
+.separator ;
+CREATE TEMP TABLE policy AS SELECT session, policy FROM session WHERE kind = 'policy';
+CREATE TEMP TABLE oracle AS SELECT frame, phase, wall_ns AS oracle_ns FROM frame
+    WHERE session = (SELECT session FROM policy WHERE policy = 'oracle');
+CREATE TEMP TABLE solo AS SELECT phase, min(ns) AS ns FROM
+    (SELECT f.phase, avg(f.wall_ns) AS ns FROM session s JOIN frame f USING (session) WHERE s.kind = 'solo'
+     GROUP BY s.session, f.phase) GROUP BY phase;
+CREATE TEMP TABLE split AS SELECT session, frame,
+    group_concat(CASE WHEN on_demand = 0 AND attempt = 0 THEN device || ':' || first_row || '+' || rows END) AS bands
+    FROM (SELECT * FROM band ORDER BY session, frame, band) GROUP BY session, frame;
+CREATE TEMP TABLE done AS SELECT session, frame, CASE WHEN count(*) > 1 THEN (max(t) - min(t)) / max(t) END AS spread FROM
+    (SELECT session, frame, device, max(end_ns) * 1.0 AS t FROM band WHERE status = 0 AND end_ns > 0 GROUP BY 1, 2, 3)
+    GROUP BY session, frame;
+CREATE TEMP TABLE each AS SELECT f.session, f.frame, f.phase, f.wall_ns AS t, o.oracle_ns, s.ns AS solo_ns,
+    ifnull(b.bands, '') <> lag(ifnull(b.bands, ''), 1, ifnull(b.bands, '')) OVER (PARTITION BY f.session ORDER BY f.frame)
+        AS moved, d.spread, f.wall_ns * 1.0 / o.oracle_ns AS ratio
+    FROM frame f JOIN policy USING (session) JOIN oracle o USING (frame) JOIN solo s ON s.phase = f.phase
+    LEFT JOIN split b USING (session, frame) LEFT JOIN done d USING (session, frame);
+CREATE INDEX temp.each_frame ON each(session, phase, frame);
+CREATE TEMP TABLE eight AS SELECT e.session, e.phase, e.frame, e.ratio, count(*) AS n, sum(n.ratio <= 1.05) AS near
+    FROM each e JOIN each n ON n.session = e.session AND n.phase = e.phase AND n.frame BETWEEN e.frame AND e.frame + 7
+    GROUP BY e.session, e.phase, e.frame;
+CREATE TEMP TABLE settled AS SELECT session, phase, min(frame) - (SELECT min(frame) FROM each e WHERE e.phase = eight.phase)
+    AS frames FROM eight WHERE ratio <= 1.05 AND n >= 4 AND 4 * near >= 3 * n GROUP BY session, phase;
+CREATE TEMP TABLE row AS
+SELECT v.session, v.phase, v.phase_text AS text, v.frames, v.mean_ms, v.p50_ms, v.p99_ms,
+    sum(e.t) * 1.0 / sum(e.oracle_ns) AS mean_oracle, v.p50_over_oracle AS p50_oracle, sum(e.t) / sum(e.solo_ns) AS mean_solo,
+    v.p50_over_solo AS p50_solo, v.efficiency, avg(e.moved) * 100 AS moves, avg(e.spread) AS spread,
+    ifnull(s.frames, 'never') AS settled
+FROM summary v JOIN each e USING (session, phase) LEFT JOIN settled s USING (session, phase) GROUP BY v.session, v.phase;
+CREATE TEMP TABLE ranked AS SELECT session, t, row_number() OVER (PARTITION BY session ORDER BY t) AS place,
+    count(*) OVER (PARTITION BY session) AS n FROM each;
+CREATE TEMP TABLE whole AS SELECT r.session, -1, 'all frames', sum(r.frames),
+    (SELECT avg(t) / 1e6 FROM each e WHERE e.session = r.session),
+    (SELECT min(CASE WHEN 2 * place >= n THEN t END) / 1e6 FROM ranked e WHERE e.session = r.session),
+    (SELECT min(CASE WHEN 100 * place >= 99 * n THEN t END) / 1e6 FROM ranked e WHERE e.session = r.session),
+    (SELECT sum(t) * 1.0 / sum(oracle_ns) FROM each e WHERE e.session = r.session),
+    sum(r.frames * r.p50_ms) / sum(r.frames * r.p50_ms / r.p50_oracle),
+    (SELECT sum(t) / sum(solo_ns) FROM each e WHERE e.session = r.session),
+    sum(r.frames * r.p50_ms) / sum(r.frames * r.p50_ms / r.p50_solo),
+    sum(r.frames * r.p50_ms * r.efficiency) / sum(r.frames * r.p50_ms),
+    (SELECT avg(moved) * 100 FROM each e WHERE e.session = r.session),
+    (SELECT avg(spread) FROM each e WHERE e.session = r.session), '–' FROM row r GROUP BY r.session;
+INSERT INTO row SELECT * FROM whole;
+SELECT text, frames,
+    printf(CASE WHEN mean_ms < 1 THEN '%.4f' WHEN mean_ms < 10 THEN '%.3f' WHEN mean_ms < 100 THEN '%.2f' ELSE '%.1f' END,
+        mean_ms),
+    printf(CASE WHEN p50_ms < 1 THEN '%.4f' WHEN p50_ms < 10 THEN '%.3f' WHEN p50_ms < 100 THEN '%.2f' ELSE '%.1f' END, p50_ms),
+    printf(CASE WHEN p99_ms < 1 THEN '%.4f' WHEN p99_ms < 10 THEN '%.3f' WHEN p99_ms < 100 THEN '%.2f' ELSE '%.1f' END, p99_ms),
+    printf('%.3f', mean_oracle), printf('%.3f', p50_oracle), printf('%.3f', mean_solo), printf('%.3f', p50_solo),
+    printf('%.1f %%', 100 * efficiency), printf('%.1f', moves),
+    CASE WHEN spread IS NULL THEN '–' ELSE printf('%.1f %%', 100 * spread) END, settled
+FROM row r ORDER BY (SELECT mean_ms FROM row w WHERE w.session = r.session AND w.phase = -1), phase;
+SQL
+sqlite3 -readonly session.db <rows.sql >rows.sql.txt 2>sql.err || fail "the figures' SQL: $(cat sql.err)"
+what="the figures"
+[ "$(wc -l <rows.sql.txt)" -eq 24 ] && pass || fail "$(wc -l <rows.sql.txt) rows from SQL instead of 24"
+# A figure that lies on the edge between two roundings may fall on either side: the last digit may differ by one.
+awk -F';' 'NR == FNR { rows[FNR] = $0; next }
+    { n = split(rows[FNR], a, ";"); bad = n != NF
+      for (i = 1; i <= NF && !bad; i++) {
+          if (a[i] == $i) continue
+          x = a[i]; y = $i; sub(/ %$/, "", x); sub(/ %$/, "", y)
+          digits = length(y) - (index(y, ".") ? index(y, ".") : length(y))
+          d = x - y; if (d < 0) d = -d
+          if (x !~ /^-?[0-9.]+$/ || y !~ /^-?[0-9.]+$/ || !digits || d > 1.01 * 10 ^ -digits) bad = 1
+      }
+      if (bad) { print "    page: " rows[FNR]; print "    SQL:  " $0; failed = 1 } }
+    END { exit failed || NR != 2 * FNR }' rows.html.txt rows.sql.txt >differ.txt && pass ||
+    { fail "not those of SQL"; head -n 12 differ.txt; }
+
+# The regret at the end of the chart, and the reasons with their counts.
+what="regret"
+sqlite3 -readonly session.db "WITH o AS (SELECT frame, wall_ns FROM frame WHERE session =
+    (SELECT session FROM session WHERE policy = 'oracle')) SELECT printf('%.1f', sum(f.wall_ns - o.wall_ns) / 1e6)
+    FROM frame f JOIN o USING (frame) WHERE session = (SELECT session FROM session WHERE policy = 'last-frame')" >regret.txt
+shows session.html "<title>Regret over time</title>.*last-frame $(cat regret.txt)[,.]"
+what="reasons"
+sqlite3 -readonly -separator ';' session.db "SELECT r.text, count(*) FROM frame f JOIN reason r USING (reason) WHERE session =
+    (SELECT session FROM session WHERE policy = 'adaptive') GROUP BY reason" >reasons.txt
+[ "$(wc -l <reasons.txt)" -ge 2 ] && pass || fail "only $(wc -l <reasons.txt) of them"
+sed -n '/<h3>.*adaptive<\/h3>/,/<\/section>/p' session.html >adaptive.html
+while IFS=';' read -r text frames; do
+    shows adaptive.html "<th scope=\"row\">$text</th><td>$frames</td>"
+done <reasons.txt
+
+# --- Bad databases ---------------------------------------------------------------------------------------------------
+refused "no file" 'gone.db' gone.db
+: >empty.db
+refused "an empty file" 'empty.db' empty.db
+echo "no database at all, but a few words that are longer than the header of a database is, which has a hundred bytes" >text.db
+refused "no database" 'text.db' text.db
+sqlite3 foreign.db 'CREATE TABLE run(run INTEGER)'
+refused "another program's database" 'foreign.db' foreign.db
+cp session.db version.db
+sqlite3 version.db 'PRAGMA user_version = 3' >version.out
+refused "another version" 'version' version.db
+refused "a folder" 'refused' refused
+sqlite3 new.db <"$source/examples/lab/store/schema.sql" >new.out
+refused "no run" 'no run yet' new.db
+cp session.db frameless.db
+sqlite3 frameless.db "DELETE FROM frame; DELETE FROM band"
+refused "no frame" 'no frame of a policy' frameless.db
+cp session.db short.db
+truncate -s 65536 short.db
+refused "half a database" 'short.db' short.db
+cp session.db holes.db
+size=$(($(wc -c <holes.db) / 4096))
+dd if=/dev/zero of=holes.db bs=4096 seek=$((size / 3)) count=$((size / 3)) conv=notrunc 2>dd.err
+refused "a damaged database" 'holes.db' holes.db
+cp session.db view.db
+sqlite3 view.db "DROP TABLE reason; CREATE VIEW reason AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+    SELECT i AS reason, 'for ever' AS text FROM n"
+refused "a view that never ends" 'view.db' view.db
+
+# --- The database is not the page ------------------------------------------------------------------------------------
+before=$(cksum <session.db)
+ln session.db hard.db
+ln -s session.db soft.db
+: >session.db-wal
+for page in session.db ./session.db hard.db soft.db session.db-wal session.db-journal; do
+    run 2 "the page over $page" session.db -o "$page"
+    shows err 'the database itself'
+done
+rm -f session.db-wal hard.db soft.db
+[ "$before" = "$(cksum <session.db)" ] && pass || fail "the database was changed"
+
+# --- Databases that others made --------------------------------------------------------------------------------------
+cp session.db hostile.db
+sqlite3 hostile.db <<'SQL'
+UPDATE run SET kernel = '</style><script>alert(1)</script>', host = '"onload="alert(2)', command = '<img src=x onerror=alert(3)>',
+    system = CAST(x'61ff62c0af63eda08064f4908080' AS TEXT), meter = ']]>&amp;&#0;<!--', started_at = char(8238) || 'abc' || char(27),
+    columns = 9e999, granule = 'abc', in_flight = -1, deadline_ns = 9e999, finished = 'x';
+UPDATE device SET name = '<b>' || char(1) || printf('%.*c', 100000, 'w'), driver = NULL, platform = x'00ff';
+UPDATE phase SET text = '</text></svg><script>', end_frame = 9e999 WHERE phase = 1;
+INSERT INTO phase VALUES (1, 7, 'x', 'y', NULL);
+UPDATE session SET policy = '<i>' || policy || '''"' WHERE kind = 'policy' AND policy <> 'oracle';
+UPDATE frame SET period_ns = 9e999 WHERE frame = 5;
+UPDATE frame SET period_ns = 'text' WHERE frame = 6;
+UPDATE frame SET period_ns = -1 WHERE frame = 7;
+UPDATE frame SET reason = 9223372036854775807, predicted_ns = -9e999 WHERE frame = 8;
+UPDATE frame SET reason = -3, phase = 99 WHERE frame = 9;
+UPDATE frame SET joules = 9e999 WHERE frame = 10;
+UPDATE frame SET status = -5 WHERE frame = 11;
+UPDATE band SET rows = -5, end_ns = 9e999 WHERE frame = 12;
+UPDATE band SET device = 77 WHERE frame = 13;
+UPDATE reference SET ns = 9e999 WHERE phase = 1;
+UPDATE reference SET ratios = '[<script>';
+INSERT INTO disturbance VALUES (1, 0, '<u>', '</table>', -5, 9e999, 0, x'ff');
+UPDATE reason SET text = '"><script>' WHERE reason = 5;
+SQL
+run 0 "a hostile database" hostile.db -o hostile.html
+well_formed hostile.html
+alone hostile.html
+lacks hostile.html '(>|[^a-z-])(nan|inf)([^a-z]|$)'
+lacks hostile.html '<(b|u|script|img)>'
+shows hostile.html '&lt;/style&gt;&lt;script&gt;alert\(1\)'
+shows hostile.html '1 frame failed and is not in the figures'
+shows hostile.html 'Artificial disturbance|bands name a device'
+[ "$(wc -c <hostile.html)" -lt 2000000 ] && pass || fail "the hostile page is large"
+
+cp session.db two.db
+sqlite3 two.db "INSERT INTO run SELECT 2, source, started_at, version, host, system, command, kernel, columns, rows, granule,
+    in_flight, frames, objective, deadline_ns, meter, NULL, NULL, 0 FROM run; INSERT INTO session VALUES (1000, 2, 'policy', 'mine', NULL,
+    NULL, 0); INSERT INTO frame SELECT 1000, frame, 0, rows, start_ns, wall_ns, period_ns, 0, 0, 0, 0, 0, 0.25 FROM frame
+    WHERE session = (SELECT min(session) FROM session WHERE kind = 'policy') AND frame < 3"
+run 0 "two runs, the second interrupted in its third frame, without devices, phases and references" two.db
+well_formed two.html
+count two.html '<article ' 2
+count two.html '<a href="#run-' 2
+shows two.html 'had not come to its end'
+shows two.html '<td>3</td>'
+shows two.html '<td( class="best")?>0.25</td>'
+run 0 "the second alone" two.db --run 2 -o second.html
+count second.html '<article ' 1
+shows second.html 'No oracle was measured'
+lacks second.html 'Regret over time'
+well_formed second.html
+
+cp session.db failed.db
+sqlite3 failed.db "UPDATE frame SET status = -5; DELETE FROM phase; DELETE FROM device; DELETE FROM reason"
+run 0 "every frame failed" failed.db
+well_formed failed.html
+shows failed.html 'adaptive: no frame that counts'
+lacks failed.html '(>|[^a-z-])(nan|inf)([^a-z]|$)'
+for change in "UPDATE frame SET period_ns = 1" "UPDATE frame SET period_ns = 9007199254740991" "UPDATE frame SET frame = 9007199254740000 WHERE
+    frame = 399" "DELETE FROM frame WHERE frame > 0" "DELETE FROM band" "UPDATE frame SET predicted_ns = 1, alternative_ns = 9e15"; do
+    cp session.db odd.db
+    sqlite3 odd.db "$change"
+    run 0 "$change" odd.db
+    well_formed odd.html
+    lacks odd.html '(>|[^a-z-])(nan|inf)([^a-z]|$)'
+    [ "$(wc -c <odd.html)" -lt 1000000 ] && pass || fail "the page has $(wc -c <odd.html) bytes"
+done
+
+# --- While it grows, and after the recorder was killed ---------------------------------------------------------------
+cp session.db growing.db
+sqlite3 growing.db <<SQL >growing.out
+PRAGMA journal_mode = WAL;
+PRAGMA wal_autocheckpoint = 0;
+UPDATE run SET host = 'in the log', source = 'devices';
+BEGIN IMMEDIATE;
+UPDATE run SET host = 'not yet there';
+.system "$lab" report growing.db -o growing.html
+COMMIT;
+UPDATE run SET host = 'killed';
+.system cp growing.db killed.db
+.system cp growing.db-wal killed.db-wal
+SQL
+what="a growing database"
+shows growing.html 'in the log'
+lacks growing.html 'not yet there'
+[ -s killed.db-wal ] && pass || fail "no log was left behind"
+run 0 "a log left behind" killed.db
+shows killed.html 'on killed'
+[ -s killed.db-wal ] && pass || fail "the log was written back by a reader"
+
+cp session.db zero.db
+sqlite3 zero.db 'UPDATE frame SET wall_ns = 0, period_ns = 0' >zero.out
+run 0 "frames of no time" zero.db
+lacks zero.html '(>|[^a-z-])-?(nan|inf)([^a-z]|$)'
+
+# --- Many frames -----------------------------------------------------------------------------------------------------
+sqlite3 large.db <"$source/examples/lab/store/schema.sql" >large.out
+sqlite3 large.db <<'SQL'
+PRAGMA synchronous = OFF;
+BEGIN;
+INSERT INTO run VALUES (1, 'devices', '2026-01-01T00:00:00Z', '0', 'host', 'system', 'command', 'work', 100, 1024, 8, 2, 10000,
+    'time', 0, NULL, 1.25, 1, 1);
+INSERT INTO device VALUES (1, 0, 'first', 'p', 'd', 'cpu', 'shared'), (1, 1, 'second', 'p', 'd', 'gpu', 'staged'),
+    (1, 2, 'third', 'p', 'd', 'gpu', 'staged');
+INSERT INTO phase VALUES (1, 0, 0, 10000, 'all of it');
+INSERT INTO reference VALUES (1, 0, 'oracle', NULL, 1.2e6, NULL, NULL, 9, NULL), (1, 0, 'solo', 0, 4e6, 4e6, NULL, 9, NULL),
+    (1, 0, 'solo', 1, 3e6, 3e6, NULL, 9, NULL);
+INSERT INTO session WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)
+    SELECT i, 1, 'policy', 'policy ' || i, NULL, NULL, 0 FROM n;
+INSERT INTO frame WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+    SELECT session, i, 0, 1024, i * 1500000, 1200000 + (i * 7919 + session * 104729) % 700001, 1200000 + (i * 7919 + session * 104729) % 700001,
+        1200000 + (i * 104729) % 600007, 1300000, (i * 31 + session) % 19, 0, 0, NULL FROM session, n;
+INSERT INTO band SELECT f.session, f.frame, d.device, d.device, 256 * d.device, 256 + 8 * ((f.frame * 13 + d.device) % 9), 0,
+    f.wall_ns - d.device * 1000 * (f.frame % 97), f.wall_ns, 0, 0, 0, 0, 0, 0 FROM frame f, device d;
+COMMIT;
+SQL
+run 0 "ten policies of ten thousand frames" large.db
+well_formed large.html
+[ "$(wc -c <large.html)" -lt 2000000 ] && pass || fail "the page has $(wc -c <large.html) bytes"
+shows large.html '<td>10000</td>'
+shows large.html '<p class="busy"><strong>The machine was busy: other programs used 1.25 processors'
+shows large.html 'Other programs</dt><dd>used 1.25 processors'
+lacks session.html 'machine was busy'
+shows large.html '<th scope="colgroup" colspan="2">T ÷ T<sub>oracle'
+
+# --- In a browser ----------------------------------------------------------------------------------------------------
+chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+if [ -z "$chromium" ]; then
+    echo "without a look at the page: there is no Chromium"
+    echo "$passed passed, $failed failed"
+    [ "$failed" -eq 0 ]
+    exit
+fi
+
+# browse ARGS...: Chromium with a home of its own
+browse() {
+    HOME=$work timeout 120 "$chromium" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/browser" "$@"
+}
+
+# What the page itself does not have: a script, which measures how the page is laid out and writes it into the page. Contrast is
+# against the page, or against the shade of a phase for what is written in a chart; letters that overlap or leave their chart
+# are counted.
+cat >measure.html <<'HTML'
+<pre id="layout"></pre><script>//<![CDATA[
+const rgb = text => text.match(/[\d.]+/g).slice(0, 3).map(Number);
+const light = c => { const l = c.map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * l[0] + 0.7152 * l[1] + 0.0722 * l[2]; };
+const contrast = (a, b) => { const [x, y] = [light(rgb(a)), light(rgb(b))].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+const paper = getComputedStyle(document.body).backgroundColor;
+const shade = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+shade.innerHTML = '<rect class="phase"/>';
+document.body.append(shade);
+const shaded = getComputedStyle(shade.firstChild).fill;
+shade.remove();
+const shown = [...document.querySelectorAll('svg[role=img]')].filter(s => s.getClientRects().length);
+let least = 99, outside = [], overlaps = [], marks = 99;
+for (const e of document.querySelectorAll('h1,h2,h3,p,li,th,td,caption,dt,dd,a,span,strong,i'))
+    if (e.getClientRects().length) least = Math.min(least, contrast(getComputedStyle(e).color, paper));
+for (const svg of shown) {
+    const whole = svg.getBoundingClientRect(), boxes = [];
+    for (const text of svg.querySelectorAll('text')) {
+        const style = getComputedStyle(text), b = text.getBoundingClientRect();
+        least = Math.min(least, contrast(style.fill, paper), contrast(style.fill, shaded));
+        if (b.left < whole.left - 1 || b.right > whole.right + 1 || b.top < whole.top - 1 || b.bottom > whole.bottom + 1)
+            outside.push(text.textContent);
+        for (const o of boxes) if (b.left < o.right - 1 && o.left < b.right - 1 && b.top < o.bottom - 4 && o.top < b.bottom - 4)
+            overlaps.push(text.textContent);
+        boxes.push(b);
+    }
+    for (const line of svg.querySelectorAll('.line, .oracle'))
+        marks = Math.min(marks, contrast(getComputedStyle(line).stroke, paper));
+    for (const area of svg.querySelectorAll('.fill, .area'))
+        marks = Math.min(marks, contrast(getComputedStyle(area).fill, paper));
+}
+document.getElementById('layout').textContent = [
+    'charts=' + shown.length, 'kinds=' + [...new Set(shown.map(s => s.getAttribute('class')))].join('+'),
+    'wide=' + (document.documentElement.scrollWidth > innerWidth), 'text=' + (least >= 4.5), 'marks=' + (marks >= 3),
+    'dark=' + (light(rgb(paper)) < 0.2), 'outside=' + outside.length, 'overlaps=' + overlaps.length,
+    'letters=' + Math.min(...shown.map(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width * 11)) .toFixed(0),
+    'least=' + least.toFixed(2), 'marks_least=' + marks.toFixed(2), outside.concat(overlaps).slice(0, 6).join(' / ')].join('\n');
+//]]></script>
+HTML
+
+# laid_out PAGE WIDTH light|dark CHARTS KIND LETTERS
+laid_out() {
+    what="$1, $2 wide, $3"
+    scheme=1
+    [ "$3" = dark ] && scheme=0
+    sed -e 's|<meta http-equiv="Content-Security-Policy"[^>]*>||' -e '/<\/main><\/body>/,$d' "$1" >"$work/measured.html"
+    cat measure.html >>"$work/measured.html"
+    # A window is never narrower than 500; a frame in it is.
+    printf '<!DOCTYPE html><body style="margin:0"><iframe id="f" style="border:0;width:%spx;height:9000px" src="measured.html">' \
+        "$2" >frame.html
+    printf '</iframe><script>f.onload = () => { document.body.append(f.contentDocument.getElementById("layout").textContent); }</script>' \
+        >>frame.html
+    browse --allow-file-access-from-files --blink-settings=preferredColorScheme=$scheme --window-size=1300,900 \
+        --virtual-time-budget=5000 --dump-dom "file://$work/frame.html" >dom.txt 2>chromium.err
+    for fact in "charts=$4" "kinds=$5" wide=false text=true marks=true dark="$([ "$3" = dark ] && echo true || echo false)" \
+        outside=0 overlaps=0; do
+        grep -q -- "$fact\$" dom.txt && pass || fail "not $fact: $(sed -n '/charts=/,$p' dom.txt | tr '\n' ' ' | cut -c 1-300)"
+    done
+    letters=$(sed -n 's/^letters=//p' dom.txt)
+    [ "${letters:-0}" -ge "$6" ] && pass || fail "letters of ${letters:-no} pixels"
+}
+cp session.db names.db
+sqlite3 names.db "UPDATE session SET policy = 'adaptive:no-pool' WHERE policy = 'mean10'; UPDATE session SET policy = 'a policy of my
+    own making, much improved' WHERE policy = 'single'; UPDATE device SET name = 'A long vendor''s name with many words, device ' ||
+    device; UPDATE phase SET text = text || ' while the whole of the machine was at work' WHERE phase = 1"
+run 0 "long names" names.db
+for page in session names; do
+    laid_out $page.html 1280 light 9 wide 12
+    laid_out $page.html 1280 dark 9 wide 12
+    laid_out $page.html 400 light 9 narrow 10
+    laid_out $page.html 400 dark 9 narrow 10
+done
+laid_out large.html 1280 light 13 wide 12
+
+# As it is, with its policy: nothing is refused by it, and it can be drawn.
+what="a screenshot"
+browse --enable-logging=stderr --window-size=1280,1600 --screenshot="$work/shot.png" "file://$work/session.html" \
+    >chromium.out 2>chromium.err
+[ -s shot.png ] && pass || fail "none was made"
+lacks chromium.err 'Refused to|net::ERR|Uncaught'
+
+ended

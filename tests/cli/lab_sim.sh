@@ -1,0 +1,131 @@
+#!/bin/sh
+# cox-lab sim: what it lists, prints, refuses and how it ends.   sh lab_sim.sh BIN_DIR SOURCE_DIR
+# SPDX-License-Identifier: Apache-2.0
+set -u
+# shellcheck source=tests/support/lab.sh
+. "$(dirname "$0")/../support/lab.sh"
+verb=sim
+
+# count FILE PATTERN NUMBER: of lines.
+count() {
+    found=$(grep -cE -e "$2" "$work/$1")
+    if [ "$found" -eq "$3" ]; then pass; else fail "'$2' $found times instead of $3 in its $1"; fi
+}
+
+# --- list and help ---
+run 0 "help" --help
+shows out "--scenario"
+run 0 "list" --list
+for file in "$source"/examples/scenarios/*.json; do
+    shows out "^  $(basename "$file" .json) "
+done
+for policy in adaptive ewma chunks hguided last-frame mean10 static single oracle hindsight; do
+    shows out "^  $policy\$"
+done
+
+# --- bad arguments ---
+run 2 "an unknown option" --fast
+run 2 "a word too many" constant-2
+shows err "takes no 'constant-2'"
+run 2 "an unknown policy" --policy fastest
+shows err "'fastest'"
+run 2 "an empty name" --policy ewma,,single
+run 2 "seeds that are none" --seeds 0
+run 2 "seeds that are no number" --seeds 5x
+shows err "'5x'"
+run 2 "too many seeds" --seeds 1001
+run 2 "a negative seed" --first-seed -1
+run 2 "no frames" --frames 0
+run 2 "too many frames in flight" --in-flight 17
+run 2 "a policy named twice" --policy ewma,single --policy ewma
+shows err "ewma is named twice"
+run 2 "an unknown scenario" --scenario step-2,no-such
+shows err "no scenario 'no-such'"
+run 1 "a scenario file that is not there" --scenario ./no-such.json
+shows err "No such file"
+
+count out "" 0
+mkfifo "$work/fifo.json"
+for path in "$work/fifo.json" "$work/" /dev/zero; do
+    run 1 "$path for a scenario" --scenario "$path"
+    shows err "no regular file"
+done
+echo '{"rows": 10, "devices": [{"name": "a", "row_us": 1}], "bars": {"ewwma": {"mean": 1}}}' >"$work/typo.json"
+for form in --csv --json --check; do
+    run 1 "the last of several scenarios is none" --scenario "step-2,$work/typo.json" --seeds 1 $form --record "$work/r.db"
+    shows err 'typo.json: bars: there is no policy "ewwma"'
+    count out "" 0
+done
+[ -e "$work/r.db" ] && fail "a session database was made of nothing" || pass
+
+# --- one scenario, three forms ---
+run 0 "a table" --scenario step-2 --policy last-frame,oracle --seeds 2
+shows out "^step-2: "
+shows out "^  last-frame  *[0-9]"
+shows out "^  oracle  *[0-9.]*  *1.000"
+run 0 "CSV" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --csv
+count out "" 5
+count out "^scenario,policy,seeds,first_seed,frames,frame_us,oracle_us,joules,mean,p99" 1
+count out "^step-2,last-frame,2,1,400,[0-9.]*,[0-9.]*,,1\.0[0-9]*," 1
+commas=$(sed 's/[^,]//g' "$work/out" | sort -u | wc -l)
+[ "$commas" -eq 1 ] && pass || fail "lines of different length"
+cp "$work/out" "$work/first.csv"
+run 0 "CSV again" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --csv
+cmp -s "$work/out" "$work/first.csv" && pass || fail "the same seeds give another result"
+run 0 "other seeds" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --first-seed 3 --csv
+cmp -s "$work/out" "$work/first.csv" && fail "other seeds give the same result" || pass
+run 0 "JSON" --scenario step-2,energy-2 --policy last-frame,oracle --seeds 2 --json
+count out '"policy": "last-frame"' 2
+count out '"reconverged": null' 2
+count out '"energy": null' 2
+if command -v python3 >/dev/null; then
+    python3 -c 'import json, sys
+data = json.load(open(sys.argv[1]))
+assert data["seeds"] == 2 and len(data["scenarios"]) == 2
+assert all(p["mean"] > 0.9 and p["refused"] == 0 for s in data["scenarios"] for p in s["policies"])' "$work/out" &&
+        pass || fail "its JSON is not what it should be"
+fi
+run 0 "fewer frames, two in flight, nothing extra" --scenario outliers-2 --policy hguided --seeds 1 --frames 50 \
+    --in-flight 2 --no-pool --no-shadow --csv
+count out "^outliers-2,hguided,1,1,50," 1
+
+# --- a scenario of one's own, with bars ---
+cat >"$work/mine.json" <<'EOF'
+{
+    "text": "mine, with \"quotes\"",
+    "rows": 100,
+    "frames": 40,
+    "devices": [{"name": "a", "row_us": 1}, {"name": "b", "row_us": 2}],
+    "bars": {"single": {"mean": 1.6, "p99_of": "static"}, "ewma": {"mean": 0.5}}
+}
+EOF
+run 0 "a file" --scenario "$work/mine.json" --policy single,static
+shows out "^mine: mine, with \"quotes\"\$"
+shows out "^  single .* 1.49"
+run 3 "a bar that is missed" --scenario "$work/mine.json" --check
+shows err "mine: ewma: mean is 1.0.*, the bar is 0.5"
+count err "single" 0
+run 0 "a bar of a policy that does not run" --scenario "$work/mine.json" --policy single,static --check
+count err "leaves out the bars for 'ewma'" 1
+run 0 "the same twice" --scenario "$work/mine.json,$work/mine.json" --policy single,static --check
+count err "leaves out" 1
+run 0 "bars without --check" --scenario "$work/mine.json"
+sed -i 's/"p99_of": "static"/"p99_of": "ewma"/' "$work/mine.json"
+run 3 "a p99 above another's" --scenario "$work/mine.json" --policy single,ewma --check
+shows err "mine: single: p99 is .*, that of ewma is"
+run 0 "a p99 of a policy that does not run" --scenario "$work/mine.json" --policy single --check
+count err "leaves out the bars for 'ewma'" 1
+(cd "$work" && "$lab" sim --scenario mine.json --policy single >"$work/out" 2>"$work/err") && pass ||
+    fail "a file in the working folder is not found"
+echo '{"rows": 10, "speed": 1}' >"$work/bad.json"
+run 1 "a file with an unknown key" --scenario "$work/bad.json"
+shows err "bad.json: the file: the key \"speed\" is not known here"
+printf '{"rows": 10,\n "frames": NaN}' >"$work/bad.json"
+run 1 "a file with a NaN" --scenario "$work/bad.json"
+shows err "bad.json:2:"
+if [ -e /dev/full ]; then
+    "$lab" sim --scenario step-2 --policy single --seeds 1 >/dev/full 2>"$work/err"
+    [ $? -eq 1 ] && pass || fail "a full disk is not noticed"
+fi
+
+ended

@@ -1,0 +1,135 @@
+/* An OpenCL layer that makes devices fail, hang, lie and vanish by a plan: see docs/reference/fault-layer.md.
+ *
+ * Every call goes through the layer's table and on to the drivers. A command that is to be late, or never to run, gets
+ * a user event of the layer's own into its wait list, its gate: so the driver itself keeps back what comes behind it in
+ * the queue and whatever waits for it. A command whose end is to be seen late gets a marker behind it that waits for a
+ * gate too, and the application is given the marker's event. False statements about events (status, times, callbacks)
+ * are made when it asks.
+ *
+ * What is called in the driver's place is in layer/, as is all that they share; layer.h says what is where, and which
+ * thread may do what.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "layer.h"
+#include "support/layer_info.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+cl_icd_dispatch next;
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void *must_alloc(size_t count, size_t bytes)
+{
+    void *memory = calloc(count > 0 ? count : 1, bytes);
+    if (!memory) {
+        fputs("layer_fault: out of memory\n", stderr);
+        abort();
+    }
+    return memory;
+}
+
+uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void sleep_ns(uint64_t ns)
+{
+    do {
+        uint64_t part = ns < 1000000000u ? ns : 1000000000u;
+        struct timespec t = {.tv_sec = (time_t)(part / 1000000000u), .tv_nsec = (long)(part % 1000000000u)};
+        while (nanosleep(&t, &t) != 0 && errno == EINTR)
+            continue;
+        if (ns != FAULT_FOREVER)
+            ns -= part;
+    } while (ns > 0);
+}
+
+/* The whole file, with a NUL behind it; NULL if it cannot be read. */
+static char *read_whole(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    size_t bytes = 0, room = 4096;
+    char *text = file ? must_alloc(room, 1) : NULL;
+    while (text) {
+        bytes += fread(text + bytes, 1, room - bytes - 1, file);
+        if (bytes + 1 < room)
+            break;
+        char *larger = realloc(text, room *= 2);
+        if (!larger)
+            abort();
+        text = larger;
+    }
+    if (text) {
+        text[bytes] = 0;
+        if (ferror(file) || strlen(text) != bytes) {
+            free(text);
+            text = NULL;
+        }
+    }
+    if (file)
+        fclose(file);
+    return text;
+}
+
+/* A plan that cannot be followed ends the program: going on without faults would look like a test passed. */
+static void load_from_environment(void)
+{
+    static const char inline_plan[] = "plan:";
+    const char *plan = getenv("COX_FAULT_PLAN");
+    char why[512];
+    if (!plan || !*plan)
+        return;
+    bool is_text = strncmp(plan, inline_plan, sizeof inline_plan - 1) == 0;
+    char *text = is_text ? strdup(plan + sizeof inline_plan - 1) : read_whole(plan);
+    if (!text) {
+        fprintf(stderr, "layer_fault: cannot read the plan %s\n", plan);
+        _exit(2);
+    }
+    if (cox_fault_load(text, why, sizeof why) != 0) {
+        fprintf(stderr, "layer_fault: %s%s%s\n", is_text ? "" : plan, is_text ? "" : ": ", why);
+        _exit(2);
+    }
+    free(text);
+}
+
+/* After the program's own exit handlers. */
+__attribute__((destructor)) static void report_at_exit(void)
+{
+    const char *path = getenv("COX_FAULT_REPORT");
+    if (next.clGetPlatformIDs && path && *path && cox_fault_write(path) != 0)
+        fprintf(stderr, "layer_fault: cannot write %s\n", path);
+}
+
+FAULT_EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info info, size_t bytes, void *value, size_t *got)
+{
+    return layer_info("coxswain fault", info, bytes, value, got);
+}
+
+FAULT_EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispatch *target,
+                                                         cl_uint *entries_ret, const cl_icd_dispatch **table)
+{
+    static cl_icd_dispatch ours;
+    const cl_uint known = sizeof ours / sizeof ours.clGetPlatformIDs;
+    if (!target || !entries_ret || !table || entries < known)
+        return CL_INVALID_VALUE;
+    next = *target;
+    ours = *target; /* what the layer does not stand in front of goes straight on */
+#define X(name, classes) \
+    if (next.name)       \
+        ours.name = fault_##name;
+    FAULT_CALLS(X)
+#undef X
+    load_from_environment();
+    atexit(stop_ticker);
+    *table = &ours;
+    *entries_ret = known;
+    return CL_SUCCESS;
+}

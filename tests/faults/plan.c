@@ -1,0 +1,618 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* X(name, number), as the OpenCL standard has them. */
+#define CODES(X)                                         \
+    X(CL_DEVICE_NOT_FOUND, -1)                           \
+    X(CL_DEVICE_NOT_AVAILABLE, -2)                       \
+    X(CL_COMPILER_NOT_AVAILABLE, -3)                     \
+    X(CL_MEM_OBJECT_ALLOCATION_FAILURE, -4)              \
+    X(CL_OUT_OF_RESOURCES, -5)                           \
+    X(CL_OUT_OF_HOST_MEMORY, -6)                         \
+    X(CL_PROFILING_INFO_NOT_AVAILABLE, -7)               \
+    X(CL_MEM_COPY_OVERLAP, -8)                           \
+    X(CL_IMAGE_FORMAT_MISMATCH, -9)                      \
+    X(CL_IMAGE_FORMAT_NOT_SUPPORTED, -10)                \
+    X(CL_BUILD_PROGRAM_FAILURE, -11)                     \
+    X(CL_MAP_FAILURE, -12)                               \
+    X(CL_MISALIGNED_SUB_BUFFER_OFFSET, -13)              \
+    X(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, -14) \
+    X(CL_COMPILE_PROGRAM_FAILURE, -15)                   \
+    X(CL_LINKER_NOT_AVAILABLE, -16)                      \
+    X(CL_LINK_PROGRAM_FAILURE, -17)                      \
+    X(CL_DEVICE_PARTITION_FAILED, -18)                   \
+    X(CL_KERNEL_ARG_INFO_NOT_AVAILABLE, -19)             \
+    X(CL_INVALID_VALUE, -30)                             \
+    X(CL_INVALID_DEVICE_TYPE, -31)                       \
+    X(CL_INVALID_PLATFORM, -32)                          \
+    X(CL_INVALID_DEVICE, -33)                            \
+    X(CL_INVALID_CONTEXT, -34)                           \
+    X(CL_INVALID_QUEUE_PROPERTIES, -35)                  \
+    X(CL_INVALID_COMMAND_QUEUE, -36)                     \
+    X(CL_INVALID_HOST_PTR, -37)                          \
+    X(CL_INVALID_MEM_OBJECT, -38)                        \
+    X(CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, -39)           \
+    X(CL_INVALID_IMAGE_SIZE, -40)                        \
+    X(CL_INVALID_SAMPLER, -41)                           \
+    X(CL_INVALID_BINARY, -42)                            \
+    X(CL_INVALID_BUILD_OPTIONS, -43)                     \
+    X(CL_INVALID_PROGRAM, -44)                           \
+    X(CL_INVALID_PROGRAM_EXECUTABLE, -45)                \
+    X(CL_INVALID_KERNEL_NAME, -46)                       \
+    X(CL_INVALID_KERNEL_DEFINITION, -47)                 \
+    X(CL_INVALID_KERNEL, -48)                            \
+    X(CL_INVALID_ARG_INDEX, -49)                         \
+    X(CL_INVALID_ARG_VALUE, -50)                         \
+    X(CL_INVALID_ARG_SIZE, -51)                          \
+    X(CL_INVALID_KERNEL_ARGS, -52)                       \
+    X(CL_INVALID_WORK_DIMENSION, -53)                    \
+    X(CL_INVALID_WORK_GROUP_SIZE, -54)                   \
+    X(CL_INVALID_WORK_ITEM_SIZE, -55)                    \
+    X(CL_INVALID_GLOBAL_OFFSET, -56)                     \
+    X(CL_INVALID_EVENT_WAIT_LIST, -57)                   \
+    X(CL_INVALID_EVENT, -58)                             \
+    X(CL_INVALID_OPERATION, -59)                         \
+    X(CL_INVALID_GL_OBJECT, -60)                         \
+    X(CL_INVALID_BUFFER_SIZE, -61)                       \
+    X(CL_INVALID_MIP_LEVEL, -62)                         \
+    X(CL_INVALID_GLOBAL_WORK_SIZE, -63)                  \
+    X(CL_INVALID_PROPERTY, -64)                          \
+    X(CL_INVALID_IMAGE_DESCRIPTOR, -65)                  \
+    X(CL_INVALID_COMPILER_OPTIONS, -66)                  \
+    X(CL_INVALID_LINKER_OPTIONS, -67)                    \
+    X(CL_INVALID_DEVICE_PARTITION_COUNT, -68)
+
+static const struct {
+    const char *name;
+    int32_t code;
+} codes[] = {
+#define X(name, code) {#name, code},
+    CODES(X)
+#undef X
+};
+
+static const struct {
+    const char *name;
+    uint32_t classes;
+} calls[] = {
+#define X(name, classes) {#name, classes},
+    FAULT_CALLS(X)
+#undef X
+};
+
+static const char *const class_words[] = {
+#define X(name, word) word,
+    FAULT_CLASS_MAP(X)
+#undef X
+};
+
+static const struct {
+    const char *word;
+    enum fault_value value;
+    uint32_t suits;
+} kinds[] = {
+#define X(name, word, value, suits) {word, value, (uint32_t)(suits)},
+    FAULT_KIND_MAP(X)
+#undef X
+};
+
+static const char *const callback_words[] = {"", "drop", "twice", "early", "wrong-status", "late"};
+static const char *const profile_words[] = {"", "backwards", "zero", "huge", "error"};
+
+enum { WORD_BYTES = 128, CODE_MIN = -100000 };
+
+struct parser {
+    const char *name;
+    uint32_t number; /* of the line */
+    char *why;
+    size_t why_bytes;
+    /* of the line */
+    bool has_subject, has_kind, has_at, has_from, has_every, has_count, has_chance, has_seed, has_after, has_device,
+        has_for, has_code;
+    int32_t code; /* error= beside a vanish, or by itself */
+};
+
+__attribute__((format(printf, 2, 3))) static bool wrong(const struct parser *parser, const char *format, ...)
+{
+    va_list args;
+    if (!parser->why_bytes)
+        return false;
+    int at = snprintf(parser->why, parser->why_bytes, "%s:%u: ", parser->name, (unsigned)parser->number);
+    if (at < 0 || (size_t)at >= parser->why_bytes)
+        return false;
+    va_start(args, format);
+    vsnprintf(parser->why + at, parser->why_bytes - (size_t)at, format, args);
+    va_end(args);
+    return false;
+}
+
+/* ---- values ---- */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* The digits at the beginning; returns what follows, or NULL if there are none or too many. */
+static const char *digits(const char *text, uint64_t *out)
+{
+    uint64_t value = 0;
+    if (!is_digit(*text))
+        return NULL;
+    for (; is_digit(*text); text++) {
+        if (value > (UINT64_MAX - 9) / 10)
+            return NULL;
+        value = value * 10 + (uint64_t)(*text - '0');
+    }
+    *out = value;
+    return text;
+}
+
+static bool read_count(const struct parser *parser, const char *key, const char *text, uint64_t least, uint64_t most,
+                       uint64_t *out)
+{
+    const char *end = digits(text, out);
+    if (!end || *end || *out < least || *out > most)
+        return wrong(parser, "%s= takes a whole number of %llu to %llu", key, (unsigned long long)least,
+                     (unsigned long long)most);
+    return true;
+}
+
+/* A number with a point, of at most nine digits before and behind it. */
+static const char *decimal(const char *text, double *out)
+{
+    uint64_t whole = 0, part = 0;
+    const char *at = digits(text, &whole);
+    if (!at || at - text > 9)
+        return NULL;
+    *out = (double)whole;
+    if (*at != '.')
+        return at;
+    const char *end = digits(at + 1, &part);
+    if (!end || end - at > 10)
+        return NULL;
+    double scale = 1;
+    for (const char *c = at + 1; c < end; c++)
+        scale *= 10;
+    *out += (double)part / scale;
+    return end;
+}
+
+static bool read_time(const struct parser *parser, const char *key, const char *text, bool forever, uint64_t *out)
+{
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    const double most_ns = 86400e9;
+    double value = 0;
+    if (forever && !strcmp(text, "forever")) {
+        *out = FAULT_FOREVER;
+        return true;
+    }
+    const char *end = decimal(text, &value);
+    for (size_t i = 0; end && i < sizeof units / sizeof *units; i++)
+        if (!strcmp(end, units[i].unit) && value * units[i].ns <= most_ns) {
+            *out = (uint64_t)(value * units[i].ns);
+            return true;
+        }
+    return wrong(parser, "%s= takes a time of at most a day with its unit, as 30ms or 1.5s%s", key,
+                 forever ? ", or forever" : "");
+}
+
+static bool read_code(const struct parser *parser, const char *key, const char *text, int32_t *out)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (!strcmp(text, codes[i].name)) {
+            *out = codes[i].code;
+            return true;
+        }
+    const char *end = *text == '-' ? digits(text + 1, &value) : NULL;
+    if (!end || *end || value == 0 || value > -CODE_MIN)
+        return wrong(parser, "%s= takes the name of an OpenCL error, or a negative number of at least %d", key,
+                     CODE_MIN);
+    *out = -(int32_t)value;
+    return true;
+}
+
+static bool read_device(const struct parser *parser, const char *text, struct fault_line *line)
+{
+    uint64_t device = 0, sub = 0;
+    const char *end = digits(text, &device);
+    if (end && !*end && device < 1000) {
+        line->device_kind = FAULT_DEVICE_INDEX;
+        line->device = (uint32_t)device;
+        return true;
+    }
+    if (end && *end == '.') {
+        end = digits(end + 1, &sub);
+        if (end && !*end && device < 1000 && sub < 1000) {
+            line->device_kind = FAULT_DEVICE_SUB;
+            line->device = (uint32_t)device;
+            line->sub = (uint32_t)sub;
+            return true;
+        }
+    }
+    if (is_digit(*text))
+        return wrong(parser, "device= takes a number below 1000, or two as 0.1 for a sub-device, a type or a name");
+    if (!strcmp(text, "any")) {
+        line->device_kind = FAULT_DEVICE_ANY;
+    } else if (!strcmp(text, "cpu")) {
+        line->device_kind = FAULT_DEVICE_CPU;
+    } else if (!strcmp(text, "gpu")) {
+        line->device_kind = FAULT_DEVICE_GPU;
+    } else if (!strcmp(text, "accelerator")) {
+        line->device_kind = FAULT_DEVICE_ACCELERATOR;
+    } else if (*text && strlen(text) < sizeof line->device_name) {
+        line->device_kind = FAULT_DEVICE_NAME;
+        memcpy(line->device_name, text, strlen(text) + 1);
+    } else
+        return wrong(parser, "device= takes a name of 1 to %zu characters", sizeof line->device_name - 1);
+    return true;
+}
+
+/* One of the words from the second on. */
+static bool read_word(const struct parser *parser, const char *key, const char *text, const char *const *words,
+                      int count, int *out)
+{
+    char all[96] = "";
+    for (int i = 1; i < count; i++) {
+        if (!strcmp(text, words[i])) {
+            *out = i;
+            return true;
+        }
+        size_t at = strlen(all);
+        snprintf(all + at, sizeof all - at, "%s%s", i > 1 ? ", " : "", words[i]);
+    }
+    return wrong(parser, "%s= takes one of: %s", key, all);
+}
+
+static bool read_callback(const struct parser *parser, const char *text, struct fault_line *line)
+{
+    int word = 0;
+    if (!strncmp(text, "late=", 5)) {
+        line->callback = FAULT_CALLBACK_LATE;
+        return read_time(parser, "callback=late", text + 5, false, &line->time_ns);
+    }
+    if (!read_word(parser, "callback", text, callback_words, FAULT_CALLBACK_LATE, &word))
+        return false;
+    line->callback = (enum fault_callback)word;
+    return true;
+}
+
+/* ---- a word ---- */
+
+static bool once(const struct parser *parser, const char *key, bool *has)
+{
+    if (*has)
+        return wrong(parser, "%s= is there twice", key);
+    *has = true;
+    return true;
+}
+
+static bool read_kind(struct parser *parser, enum fault_kind kind, const char *value, struct fault_line *line)
+{
+    const char *key = kinds[kind].word;
+    int word = 0;
+    if (!value && kinds[kind].value != FAULT_VALUE_NONE)
+        return wrong(parser, "%s needs a value, as in %s=…", key, key);
+    if (value && kinds[kind].value == FAULT_VALUE_NONE)
+        return wrong(parser, "%s takes no value", key);
+    if (kind == FAULT_KIND_ERROR && value) /* it may turn out to be what a vanished device's calls answer */
+        return once(parser, key, &parser->has_code) && read_code(parser, key, value, &parser->code);
+    if (parser->has_kind)
+        return wrong(parser, "%s is a second fault: one per line", key);
+    parser->has_kind = true;
+    line->kind = kind;
+    switch (kinds[kind].value) {
+    case FAULT_VALUE_NONE:
+        return true;
+    case FAULT_VALUE_CODE:
+        return read_code(parser, key, value, &line->code);
+    case FAULT_VALUE_TIME:
+        return read_time(parser, key, value, kind == FAULT_KIND_HANG, &line->time_ns);
+    case FAULT_VALUE_COUNT:
+        return read_count(parser, key, value, 1, 1000000, &line->bits);
+    case FAULT_VALUE_FACTOR: {
+        const char *end = decimal(value, &line->factor);
+        if (end && !*end && line->factor >= 1 && line->factor <= 1e6)
+            return true;
+        return wrong(parser, "%s= takes a number of 1 to 1000000", key);
+    }
+    case FAULT_VALUE_CALLBACK:
+        return read_callback(parser, value, line);
+    case FAULT_VALUE_PROFILE:
+        if (!read_word(parser, key, value, profile_words, FAULT_PROFILE_ERROR + 1, &word))
+            return false;
+        line->profile = (enum fault_profile)word;
+        return true;
+    }
+    return false;
+}
+
+static bool read_choice(struct parser *parser, const char *key, const char *value, struct fault_line *line, bool *known)
+{
+    *known = true;
+    if (!strcmp(key, "device"))
+        return once(parser, key, &parser->has_device) && read_device(parser, value, line);
+    if (!strcmp(key, "at"))
+        return once(parser, key, &parser->has_at) && read_count(parser, key, value, 1, UINT64_MAX / 16, &line->from);
+    if (!strcmp(key, "from"))
+        return once(parser, key, &parser->has_from) && read_count(parser, key, value, 1, UINT64_MAX / 16, &line->from);
+    if (!strcmp(key, "every"))
+        return once(parser, key, &parser->has_every) &&
+               read_count(parser, key, value, 1, UINT64_MAX / 16, &line->every);
+    if (!strcmp(key, "count"))
+        return once(parser, key, &parser->has_count) &&
+               read_count(parser, key, value, 1, UINT64_MAX / 16, &line->count);
+    if (!strcmp(key, "seed"))
+        return once(parser, key, &parser->has_seed) && read_count(parser, key, value, 0, UINT64_MAX / 16, &line->seed);
+    if (!strcmp(key, "after"))
+        return once(parser, key, &parser->has_after) && read_time(parser, key, value, false, &line->after_ns);
+    if (!strcmp(key, "for"))
+        return once(parser, key, &parser->has_for) && read_time(parser, key, value, false, &line->time_ns);
+    if (!strcmp(key, "chance")) {
+        if (!once(parser, key, &parser->has_chance))
+            return false;
+        const char *end = decimal(value, &line->chance);
+        return (end && !*end && line->chance > 0 && line->chance <= 1) ||
+               wrong(parser, "chance= takes a number above 0 and up to 1");
+    }
+    *known = false;
+    return true;
+}
+
+static bool read_subject(struct parser *parser, const char *word, struct fault_line *line)
+{
+    if (parser->has_subject)
+        return wrong(parser, "%s is a second call: one per line", word);
+    parser->has_subject = true;
+    for (int i = 0; i < FAULT_CALL_COUNT; i++)
+        if (!strcmp(word, calls[i].name)) {
+            line->call = i;
+            return true;
+        }
+    for (int i = 0; i < FAULT_BITS; i++)
+        if (i != FAULT_BIT_OTHER && !strcmp(word, class_words[i])) {
+            line->classes = 1u << i;
+            return true;
+        }
+    if (!strcmp(word, "any")) {
+        line->classes = (uint32_t)FAULT_ANY;
+        return true;
+    }
+    if (!strcmp(word, "event")) {
+        line->classes = FAULT_COMMAND;
+        line->with_event = true;
+        return true;
+    }
+    return wrong(parser, "'%s' is neither a fault, nor a call that the layer knows, nor a class of them", word);
+}
+
+static bool read_token(struct parser *parser, char *word, struct fault_line *line)
+{
+    char *value = strchr(word, '=');
+    bool known = false;
+    if (value)
+        *value++ = 0;
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        if (!strcmp(word, kinds[kind].word))
+            return read_kind(parser, (enum fault_kind)kind, value, line);
+    if (!value)
+        return read_subject(parser, word, line);
+    return read_choice(parser, word, value, line, &known) && (known || wrong(parser, "there is no keyword %s=", word));
+}
+
+/* ---- a line ---- */
+
+/* Whether what happens can happen to one of the calls at all. `any` is for what every call can suffer. */
+static bool suits(const struct fault_line *line)
+{
+    if (line->call >= 0)
+        return calls[line->call].classes & kinds[line->kind].suits;
+    if (line->classes == (uint32_t)FAULT_ANY)
+        return kinds[line->kind].suits == (uint32_t)FAULT_ANY;
+    for (int i = 0; i < FAULT_CALL_COUNT; i++)
+        if (fault_line_names(line, i, true))
+            return true;
+    return false;
+}
+
+static bool finish_line(struct parser *parser, struct fault_line *line)
+{
+    if (!parser->has_kind && parser->has_code) {
+        line->kind = FAULT_KIND_ERROR;
+        line->code = parser->code;
+    } else if (!parser->has_kind)
+        return wrong(parser, "no fault: what is to happen?");
+    else if (parser->has_code && line->kind != FAULT_KIND_VANISH)
+        return wrong(parser, "error= and %s are two faults: one per line", kinds[line->kind].word);
+    const bool vanish = line->kind == FAULT_KIND_VANISH;
+    if (vanish) {
+        line->code = parser->code;
+        if (!parser->has_for)
+            line->time_ns = FAULT_FOREVER;
+    } else if (parser->has_for)
+        return wrong(parser, "for= goes with vanish alone");
+    if (!parser->has_subject && !vanish)
+        return wrong(parser, "no call: which ones are to go wrong?");
+    if (!parser->has_subject)
+        line->classes = (uint32_t)FAULT_ANY;
+    if (!suits(line))
+        return wrong(parser, "%s does not suit these calls", kinds[line->kind].word);
+    if (parser->has_at && (parser->has_from || parser->has_every))
+        return wrong(parser, "at= goes neither with from= nor with every=");
+    if (parser->has_seed && !parser->has_chance)
+        return wrong(parser, "seed= goes with chance=");
+    if (!parser->has_count && (parser->has_at || (vanish && !parser->has_every && !parser->has_chance)))
+        line->count = 1;
+    return true;
+}
+
+/* The next word of the line, its quotes taken off. Returns 1, or 0 at the line's end, or -1. */
+static int next_word(const struct parser *parser, const char **at, const char *end, char *word)
+{
+    size_t length = 0;
+    bool quoted = false;
+    while (*at < end && (**at == ' ' || **at == '\t' || **at == '\r'))
+        ++*at;
+    if (*at == end)
+        return 0;
+    for (; *at < end; ++*at) {
+        const char c = **at;
+        if (c == '"') {
+            quoted = !quoted;
+            continue;
+        }
+        if (!quoted && (c == ' ' || c == '\t' || c == '\r'))
+            break;
+        if ((unsigned char)c < ' ' || (unsigned char)c == 0x7f) {
+            wrong(parser, "a control character");
+            return -1;
+        }
+        if (length == WORD_BYTES - 1) {
+            wrong(parser, "a word of more than %d characters", WORD_BYTES - 1);
+            return -1;
+        }
+        word[length++] = c;
+    }
+    word[length] = 0;
+    if (quoted) {
+        wrong(parser, "a quotation mark that is not closed");
+        return -1;
+    }
+    return 1;
+}
+
+static bool read_line(struct parser *parser, const char *from, const char *end, struct fault_plan *plan)
+{
+    struct fault_line line = {
+        .number = parser->number, .call = -1, .from = 1, .every = 1, .count = UINT64_MAX, .chance = 1};
+    char word[WORD_BYTES];
+    int words = 0, got;
+    while (from < end && (*from == ' ' || *from == '\t'))
+        from++;
+    while (end > from && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
+        end--;
+    for (const char *at = from; (got = next_word(parser, &at, end, word)) != 0; words++)
+        if (got < 0 || !read_token(parser, word, &line))
+            return false;
+    if (words == 0)
+        return true;
+    if (!finish_line(parser, &line))
+        return false;
+    if (plan->line_count == FAULT_LINES_MAX)
+        return wrong(parser, "more than %d faults", FAULT_LINES_MAX);
+    if ((plan->line_count & (plan->line_count - 1)) == 0) { /* room for twice as many */
+        struct fault_line *more = realloc(plan->lines, 2 * (plan->line_count + 1) * sizeof *more);
+        if (!more)
+            return wrong(parser, "out of memory");
+        plan->lines = more;
+    }
+    size_t length = (size_t)(end - from) < sizeof line.text ? (size_t)(end - from) : sizeof line.text - 1;
+    memcpy(line.text, from, length);
+    plan->lines[plan->line_count++] = line;
+    return true;
+}
+
+/* Where the line that begins at `at` ends: at a line feed or a semicolon, or at the comment before it; `next` is where
+ * the next one begins, `comment` whether it is still the same line of the text. */
+static const char *line_end(const char *at, const char *end, const char **next, bool *feed)
+{
+    bool quoted = false;
+    const char *stop = NULL;
+    for (; at < end && *at != '\n'; at++) {
+        if (stop)
+            continue;
+        quoted ^= *at == '"';
+        if (*at == '#' && !quoted)
+            stop = at;
+        else if (*at == ';' && !quoted) {
+            *next = at + 1;
+            *feed = false;
+            return at;
+        }
+    }
+    *next = at < end ? at + 1 : end;
+    *feed = true;
+    return stop ? stop : at;
+}
+
+struct fault_plan *fault_plan_parse(const char *text, size_t bytes, const char *name, char *why, size_t why_bytes)
+{
+    const char *at = text, *end = text + bytes;
+    struct fault_plan *plan = calloc(1, sizeof *plan);
+    uint32_t number = 1;
+    if (why_bytes)
+        *why = 0;
+    while (plan && at < end) {
+        struct parser parser = {.name = name, .number = number, .why = why, .why_bytes = why_bytes};
+        const char *next;
+        bool feed;
+        const char *stop = line_end(at, end, &next, &feed);
+        if (!read_line(&parser, at, stop, plan)) {
+            fault_plan_free(&plan);
+            return NULL;
+        }
+        number += feed;
+        at = next;
+    }
+    if (!plan && why_bytes)
+        snprintf(why, why_bytes, "%s: out of memory", name);
+    return plan;
+}
+
+void fault_plan_free(struct fault_plan **plan)
+{
+    if (*plan)
+        free((*plan)->lines);
+    free(*plan);
+    *plan = NULL;
+}
+
+/* ---- asking ---- */
+
+uint32_t fault_call_classes(int call)
+{
+    return calls[call].classes;
+}
+
+const char *fault_call_name(int call)
+{
+    return calls[call].name;
+}
+
+bool fault_line_names(const struct fault_line *line, int call, bool gives_event)
+{
+    if (line->call >= 0)
+        return line->call == call;
+    if (line->classes != (uint32_t)FAULT_ANY && !(line->classes & calls[call].classes))
+        return false;
+    /* `enqueue` with a corruption strikes those commands that can show it. */
+    if (!(kinds[line->kind].suits & calls[call].classes))
+        return false;
+    return gives_event || !line->with_event;
+}
+
+/* A number in [0, 1) that depends on the seed and the occurrence alone. */
+static double chance_of(uint64_t seed, uint64_t number)
+{
+    uint64_t x = seed * 0x9e3779b97f4a7c15u + number * 0xd1342543de82ef95u + 0x632be59bd9b4e019u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    x ^= x >> 31;
+    return (double)(x >> 11) / 9007199254740992.0;
+}
+
+bool fault_line_strikes(const struct fault_line *line, uint64_t matched, uint64_t chosen)
+{
+    if (matched < line->from || (matched - line->from) % line->every != 0 || chosen >= line->count)
+        return false;
+    return line->chance >= 1 || chance_of(line->seed, matched) < line->chance;
+}

@@ -1,0 +1,54 @@
+#!/bin/sh
+# A soak of devices that fail at random, under the fault layer. Without further options twenty seconds of small frames.
+#
+#   sh soak.sh BIN_DIR SOURCE_DIR [fault_soak's options]
+#   sh tests/faults/soak.sh build/bin . --frames 1000000
+#   sh tests/faults/soak.sh build/bin . --minutes 30 --video
+#
+# Both devices fail, hang and vanish at random, the second one more often; it also gives wrong rows now and then, which is why
+# every band is verified. Faults begin after five seconds, when what is to come out is known.
+# Needs COX_TEST_DIR and COX_TEST_LAYER_DIR, or takes them to be beside BIN_DIR. The plan may be given in $COX_FAULT_PLAN.
+# SPDX-License-Identifier: Apache-2.0
+set -u
+: "${COX_TEST_DIR:=$1/../tests}"
+: "${COX_TEST_LAYER_DIR:=$COX_TEST_DIR/layers}"
+shift 2
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+: "${POCL_CACHE_DIR:=$work/cache}"
+export POCL_CACHE_DIR
+. "$(dirname "$0")/../support/setups.sh"
+unset POCL_DEVICES RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
+able fault_soak "pocl cores" || exit 77
+[ $# -gt 0 ] || set -- --seconds 20
+cat >"$work/plan" <<'END'
+# the second device
+clEnqueueNDRangeKernel device=0.1 after=5s chance=0.00005 seed=1 status=CL_OUT_OF_RESOURCES
+clEnqueueNDRangeKernel device=0.1 after=5s chance=0.00003 seed=2 error=CL_OUT_OF_HOST_MEMORY
+clEnqueueMapBuffer device=0.1 after=5s chance=0.00001 seed=3 error=CL_MAP_FAILURE
+clEnqueueNDRangeKernel device=0.1 after=5s chance=0.0003 seed=4 late=40ms
+clEnqueueMapBuffer device=0.1 after=5s chance=0.00005 seed=5 late=150ms
+event device=0.1 after=5s chance=0.002 seed=6 callback=drop
+event device=0.1 after=5s chance=0.01 seed=7 callback=twice
+clEnqueueNDRangeKernel device=0.1 after=5s chance=0.00003 seed=8 corrupt=3
+clEnqueueNDRangeKernel device=0.1 after=5s chance=0.00003 seed=9 vanish for=120ms
+# the first one
+clEnqueueNDRangeKernel device=0.0 after=5s chance=0.00001 seed=11 status=CL_OUT_OF_RESOURCES
+clEnqueueNDRangeKernel device=0.0 after=5s chance=0.00005 seed=12 late=40ms
+event device=0.0 after=5s chance=0.001 seed=13 callback=drop
+event device=0.0 after=5s chance=0.01 seed=14 profile=backwards
+END
+export OPENCL_LAYERS="$COX_TEST_LAYER_DIR/layer_fault.so"
+export COX_FAULT_PLAN="${COX_FAULT_PLAN:-$work/plan}" COX_FAULT_REPORT="$work/report"
+export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
+OCL_ICD_VENDORS="$work/pocl" "$COX_TEST_DIR/fault_soak" --devices cpu:2x1 --verify 1 "$@"
+code=$?
+[ $code -eq 77 ] && exit 77
+if [ ! -s "$work/report" ]; then
+    echo "the fault layer left no report"
+    exit 1
+fi
+echo "faults"
+cat "$work/report"
+exit $code

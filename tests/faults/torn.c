@@ -1,0 +1,469 @@
+/* After a frame's callback, does any device still touch the frame's buffers? Beside busy loops devices are late now and
+ * then, and then is when it would show. A plain program against the public interface.
+ *
+ *   torn DEVICES FRAMES [--run] [--in-flight N] [--hogs N] [--pulse MS] [--later MS] [--rounds N]
+ *        [--devices-at-least N]
+ *
+ * DEVICES is a device selection as in coxswain/runtime.h, "all" for every device. Frames come from a pool of buffers,
+ * as a decoder's do. The callback keeps a copy of the output, marks every value of the output, and fills the inputs
+ * anew, for the next frame. The copy is compared with what it should be. Some time later every mark must still be
+ * there: a device that writes the output after the callback removes marks, whatever it writes. Only then may another
+ * frame have the buffers.
+ *
+ *   --run            with cox_session_run; else cox_session_submit with several frames under way
+ *   --in-flight N    frames under way at once (2)
+ *   --hogs N         threads that compute beside it (0)
+ *   --pulse MS       they compute for so long and sleep for as long, all at once (0: they never sleep)
+ *   --later MS       how long after the callback the marks are looked at (15)
+ *   --rounds N       work for each value: steps of the kernel's loop (60)
+ *   --devices-at-least N   skip where the selection gives fewer (1)
+ *
+ * Prints the number of frames, of those that failed, were wrong in the callback or changed later, of devices that were
+ * lost, and how long frames took. The exit status is 1 if a frame was wrong or changed or none succeeded, 77 where
+ * there are no such devices.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <coxswain/coxswain.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROWS = 240, COLUMNS = 512, SETS = 12, BUFFERS = 3, HOGS_MAX = 256, SKIPPED = 77 };
+
+static const uint32_t mark = 0x5eed0bad;
+enum { BASE, NEAR, OUT }; /* a frame's buffers */
+
+/* The loop has a closed form, which the host computes: a product and a sum for each value. The factor comes as a
+ * parameter, so that no compiler finds that form. */
+static const char source[] =
+    "kernel void churn(global const uint *base, global const uint *near_rows, int origin, global uint *out, int columns,\n"
+    "                  int first, int rows, int frame_rows, int pitch, uint factor, uint addend, int rounds) {\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x >= columns || y >= rows) return;\n"
+    "    uint value = base[y * pitch + x];\n"
+    "    for (int line = first + y - 1; line <= first + y + 1; line++)\n"
+    "        if (line >= 0 && line < frame_rows) value += near_rows[(line - origin) * pitch + x];\n"
+    "    for (int i = 0; i < rounds; i++) value = value * factor + addend;\n"
+    "    out[y * pitch + x] = value;\n"
+    "}\n";
+
+struct churn {
+    int pitch;
+    uint32_t factor, addend;
+    int rounds;
+};
+
+struct options {
+    const char *devices;
+    uint32_t frames, in_flight, hogs, pulse_ms, later_ms, rounds, devices_at_least;
+    bool run;
+};
+
+/* The buffers of one frame. `free` is posted when a frame may have them, `done` when its callback has run. */
+struct set {
+    struct torn *torn;
+    cox_buffer *buffers[BUFFERS];
+    uint32_t *expected, *seen; /* the output as it should be, and as it was in the callback */
+    uint32_t frame, seed;
+    cox_status status;
+    uint64_t submit_ns, done_ns;
+    sem_t free, done;
+};
+
+struct torn {
+    struct options options;
+    cox_runtime *runtime;
+    cox_session *session;
+    uint32_t pitch; /* in values */
+    struct churn params;
+    uint32_t factor, addend; /* of the whole loop */
+    struct set sets[SETS];
+    pthread_t checker, hogs[HOGS_MAX];
+    uint32_t hog_count;
+    atomic_bool enough; /* for the hogs */
+    uint32_t failed, wrong, changed;
+    uint64_t *took_ns;
+    uint32_t took_count;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static void sleep_until(uint64_t at_ns)
+{
+    const struct timespec time = {.tv_sec = (time_t)(at_ns / 1000000000u), .tv_nsec = (long)(at_ns % 1000000000u)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL))
+        ;
+}
+
+static void wait_for(sem_t *semaphore)
+{
+    while (sem_wait(semaphore)) /* a signal came in between */
+        ;
+}
+
+/* --- Frames ------------------------------------------------------------------------------------------------------- */
+
+static void fill_with_noise(uint32_t *values, size_t count, uint32_t seed)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t value = ((uint32_t)i + seed) * 0x9e3779b1u;
+        value = (value ^ value >> 15) * 0x85ebca77u;
+        values[i] = value ^ value >> 13;
+    }
+}
+
+static void refill(struct set *set)
+{
+    const size_t count = (size_t)ROWS * set->torn->pitch;
+    for (int b = BASE; b <= NEAR; b++)
+        fill_with_noise(cox_buffer_data(set->buffers[b]), count, set->seed += 0x51ed270bu);
+}
+
+static void compute_expected(struct set *set)
+{
+    const struct torn *torn = set->torn;
+    const uint32_t *base = cox_buffer_data(set->buffers[BASE]), *near = cox_buffer_data(set->buffers[NEAR]);
+    for (size_t row = 0; row < ROWS; row++) {
+        const size_t at = row * torn->pitch, above = row ? at - torn->pitch : at, below = at + torn->pitch;
+        for (size_t x = 0; x < COLUMNS; x++) {
+            uint32_t value = base[at + x] + near[at + x];
+            value += row ? near[above + x] : 0;
+            value += row + 1 < ROWS ? near[below + x] : 0;
+            set->expected[at + x] = value * torn->factor + torn->addend;
+        }
+    }
+}
+
+static bool was_right(const struct set *set)
+{
+    const size_t pitch = set->torn->pitch;
+    for (size_t row = 0; row < ROWS; row++)
+        if (memcmp(set->seen + row * pitch, set->expected + row * pitch, COLUMNS * sizeof *set->seen) != 0)
+            return false;
+    return true;
+}
+
+static bool is_marked(const struct set *set)
+{
+    const uint32_t *out = cox_buffer_data(set->buffers[OUT]);
+    const size_t count = (size_t)ROWS * set->torn->pitch;
+    size_t i = 0;
+    while (i < count && out[i] == mark)
+        i++;
+    return i == count;
+}
+
+/* The callback: the buffers are the application's from here on. */
+static void on_done(void *user, uint64_t frame, cox_status status)
+{
+    struct set *set = user;
+    uint32_t *out = cox_buffer_data(set->buffers[OUT]);
+    const size_t count = (size_t)ROWS * set->torn->pitch;
+    (void)frame;
+    set->done_ns = now_ns();
+    set->status = status;
+    memcpy(set->seen, out, count * sizeof *out);
+    for (size_t i = 0; i < count; i++)
+        out[i] = mark;
+    refill(set);
+    sem_post(&set->done);
+}
+
+static void submit(struct torn *torn, struct set *set)
+{
+    const struct cox_frame frame = {.buffers = set->buffers, .buffer_count = BUFFERS, .params = &torn->params};
+    set->submit_ns = now_ns();
+    if (torn->options.run) {
+        on_done(set, 0, cox_session_run(torn->session, &frame));
+        return;
+    }
+    const cox_status status = cox_session_submit(torn->session, &frame, on_done, set);
+    if (status)
+        on_done(set, 0, status); /* the library does not call it */
+}
+
+/* Look at every frame, in order, once its time has come, and give the buffers back. */
+static void *check_frames(void *user)
+{
+    struct torn *torn = user;
+    for (uint32_t n = 0; n < torn->options.frames; n++) {
+        struct set *set = &torn->sets[n % SETS];
+        wait_for(&set->done);
+        sleep_until(set->done_ns + torn->options.later_ms * UINT64_C(1000000));
+        if (set->status) {
+            torn->failed++;
+        } else {
+            torn->wrong += !was_right(set);
+            torn->changed += !is_marked(set);
+            torn->took_ns[torn->took_count++] = set->done_ns - set->submit_ns;
+        }
+        sem_post(&set->free);
+    }
+    return NULL;
+}
+
+static void play(struct torn *torn)
+{
+    for (uint32_t n = 0; n < torn->options.frames; n++) {
+        struct set *set = &torn->sets[n % SETS];
+        wait_for(&set->free);
+        compute_expected(set);
+        submit(torn, set);
+    }
+}
+
+/* --- Hogs --------------------------------------------------------------------------------------------------------- */
+
+static void *hog(void *user)
+{
+    const struct torn *torn = user;
+    const uint64_t pulse_ns = torn->options.pulse_ms * UINT64_C(1000000);
+    volatile uint32_t value = 1;
+    while (!atomic_load_explicit(&torn->enough, memory_order_relaxed)) {
+        for (int i = 0; i < 10000; i++)
+            value = value * 3 + 1;
+        const uint64_t pulses = pulse_ns ? now_ns() / pulse_ns : 0;
+        if (pulses % 2)
+            sleep_until((pulses + 1) * pulse_ns);
+    }
+    return NULL;
+}
+
+/* Before the library is called: it may choose cores for the threads that come after. */
+static bool start_hogs(struct torn *torn)
+{
+    while (torn->hog_count < torn->options.hogs)
+        if (pthread_create(&torn->hogs[torn->hog_count], NULL, hog, torn))
+            return false;
+        else
+            torn->hog_count++;
+    return true;
+}
+
+static void stop_hogs(struct torn *torn)
+{
+    atomic_store(&torn->enough, true);
+    while (torn->hog_count)
+        pthread_join(torn->hogs[--torn->hog_count], NULL);
+}
+
+/* --- Beginning and end -------------------------------------------------------------------------------------------- */
+
+static void say(void *user, enum cox_log_level level, const char *line)
+{
+    (void)level;
+    fprintf(user, "%s\n", line);
+}
+
+static cox_status open_session(struct torn *torn)
+{
+    const size_t pitch_bytes = torn->pitch * sizeof(uint32_t);
+    const struct cox_binding bindings[BUFFERS] = {
+        [BASE] = {.name = "base", .access = COX_READ, .pitch_bytes = pitch_bytes},
+        [NEAR] = {.name = "near", .contract = COX_HALO, .halo_rows = 1, .access = COX_READ, .pitch_bytes = pitch_bytes},
+        [OUT] = {.name = "out", .access = COX_WRITE, .pitch_bytes = pitch_bytes}};
+    const struct cox_arg args[] = {COX_ARG_BUFFER(BASE),
+                                   COX_ARG_BUFFER(NEAR),
+                                   COX_ARG_ORIGIN(NEAR),
+                                   COX_ARG_BUFFER(OUT),
+                                   COX_ARG_COLUMNS,
+                                   COX_ARG_FIRST_ROW,
+                                   COX_ARG_ROWS,
+                                   COX_ARG_FRAME_ROWS,
+                                   COX_ARG_FIELD(struct churn, pitch),
+                                   COX_ARG_FIELD(struct churn, factor),
+                                   COX_ARG_FIELD(struct churn, addend),
+                                   COX_ARG_FIELD(struct churn, rounds)};
+    const struct cox_variant variant = {.source = source, .local_columns = 64};
+    const struct cox_stage stage = {.kernel = "churn",
+                                    .columns = COLUMNS,
+                                    .variant_count = 1,
+                                    .variants = &variant,
+                                    .arg_count = sizeof args / sizeof args[0],
+                                    .args = args};
+    return cox_session_create(torn->runtime,
+                              COX_SESSION_PARAMS(.rows = ROWS, .binding_count = BUFFERS, .bindings = bindings,
+                                                 .stage_count = 1, .stages = &stage,
+                                                 .params_bytes = sizeof torn->params,
+                                                 .in_flight = torn->options.in_flight),
+                              &torn->session);
+}
+
+/* What all rounds together come to. */
+static void plan_work(struct torn *torn)
+{
+    torn->params = (struct churn){
+        .pitch = (int)torn->pitch, .factor = 0x915f77f5u, .addend = 0x2545f491u, .rounds = (int)torn->options.rounds};
+    torn->factor = 1;
+    torn->addend = 0;
+    for (uint32_t i = 0; i < torn->options.rounds; i++) {
+        torn->factor *= torn->params.factor;
+        torn->addend = torn->addend * torn->params.factor + torn->params.addend;
+    }
+}
+
+static cox_status make_set(struct torn *torn, struct set *set)
+{
+    const size_t bytes = (size_t)ROWS * torn->pitch * sizeof(uint32_t);
+    set->torn = torn;
+    set->seed = (uint32_t)(set - torn->sets);
+    set->expected = malloc(bytes);
+    set->seen = malloc(bytes);
+    if (!set->expected || !set->seen)
+        return COX_E_NOMEM;
+    for (int b = 0; b < BUFFERS; b++) {
+        const cox_status status = cox_buffer_create(torn->runtime, bytes, &set->buffers[b]);
+        if (status)
+            return status;
+    }
+    refill(set);
+    return COX_OK;
+}
+
+static cox_status begin(struct torn *torn)
+{
+    cox_status status = cox_runtime_create(&torn->runtime, COX_RUNTIME_PARAMS(.devices = torn->options.devices,
+                                                                              .log = say, .log_user = stderr));
+    if (status)
+        return status;
+    if (cox_runtime_device_count(torn->runtime) < torn->options.devices_at_least)
+        return COX_E_NO_DEVICE;
+    torn->pitch = (uint32_t)(cox_runtime_pitch_bytes(torn->runtime, COLUMNS * sizeof(uint32_t)) / sizeof(uint32_t));
+    plan_work(torn);
+    for (int i = 0; i < SETS && !status; i++)
+        status = make_set(torn, &torn->sets[i]);
+    return status ? status : open_session(torn);
+}
+
+static void end(struct torn *torn)
+{
+    cox_session_destroy(&torn->session);
+    for (int i = 0; i < SETS; i++) {
+        for (int b = 0; b < BUFFERS; b++)
+            cox_buffer_destroy(&torn->sets[i].buffers[b]);
+        free(torn->sets[i].expected);
+        free(torn->sets[i].seen);
+        sem_destroy(&torn->sets[i].free);
+        sem_destroy(&torn->sets[i].done);
+    }
+    cox_runtime_destroy(&torn->runtime);
+    stop_hogs(torn);
+    free(torn->took_ns);
+}
+
+/* --- What came of it ---------------------------------------------------------------------------------------------- */
+
+static int compare_times(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+static uint32_t lost_devices(const struct torn *torn)
+{
+    struct cox_session_info info;
+    uint32_t lost = 0;
+    cox_session_info(torn->session, &info, sizeof info);
+    for (uint32_t d = 0; d < info.device_count; d++)
+        lost += info.devices[d].lost;
+    return lost;
+}
+
+static void print_figures(struct torn *torn)
+{
+    const uint32_t count = torn->took_count;
+    const uint32_t middle = (count - 1) / 2, ninety_ninth = (uint32_t)((count * UINT64_C(99) + 99) / 100 - 1);
+    double sum_ns = 0;
+    printf("frames %" PRIu32 ", failed %" PRIu32 ", wrong at once %" PRIu32 ", changed later %" PRIu32
+           ", devices lost %" PRIu32 "\n",
+           torn->options.frames, torn->failed, torn->wrong, torn->changed, lost_devices(torn));
+    if (!count)
+        return;
+    qsort(torn->took_ns, count, sizeof *torn->took_ns, compare_times);
+    for (uint32_t i = 0; i < count; i++)
+        sum_ns += (double)torn->took_ns[i];
+    printf("ms from submit to done: mean %.3f, p50 %.3f, p99 %.3f\n", sum_ns / count * 1e-6,
+           (double)torn->took_ns[middle] * 1e-6, (double)torn->took_ns[ninety_ninth] * 1e-6);
+}
+
+static bool take_number(const char *text, uint32_t most, uint32_t *out)
+{
+    char *rest;
+    const unsigned long long value = text ? strtoull(text, &rest, 10) : 0;
+    if (!text || *text < '0' || *text > '9' || *rest || value > most)
+        return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+static bool take_options(struct options *options, int count, char **words)
+{
+    const struct {
+        const char *name;
+        uint32_t *value, most;
+    } known[] = {
+        {"--in-flight", &options->in_flight, SETS}, {"--hogs", &options->hogs, HOGS_MAX},
+        {"--pulse", &options->pulse_ms, 60000},     {"--later", &options->later_ms, 10000},
+        {"--rounds", &options->rounds, 1000000},    {"--devices-at-least", &options->devices_at_least, UINT32_MAX}};
+    *options = (struct options){.devices = words[1], .in_flight = 2, .later_ms = 15, .rounds = 60};
+    if (count < 3 || !take_number(words[2], 10000000, &options->frames) || !options->frames)
+        return false;
+    for (int i = 3; i < count; i++) {
+        size_t k = 0;
+        while (k < sizeof known / sizeof known[0] && strcmp(words[i], known[k].name) != 0)
+            k++;
+        if (strcmp(words[i], "--run") == 0)
+            options->run = true;
+        else if (k == sizeof known / sizeof known[0] || !take_number(words[i + 1], known[k].most, known[k].value))
+            return false;
+        else
+            i++;
+    }
+    return true;
+}
+
+/* The checker runs from before the first frame until after the last. */
+static bool play_and_check(struct torn *torn)
+{
+    if (pthread_create(&torn->checker, NULL, check_frames, torn))
+        return false;
+    play(torn);
+    pthread_join(torn->checker, NULL);
+    print_figures(torn);
+    return torn->took_count && !torn->wrong && !torn->changed;
+}
+
+int main(int count, char **words)
+{
+    static struct torn torn;
+    if (!take_options(&torn.options, count, words)) {
+        fprintf(stderr, "usage: torn DEVICES FRAMES [--run] [--in-flight N] [--hogs N] [--pulse MS] [--later MS]\n"
+                        "            [--rounds N] [--devices-at-least N]\n");
+        return 2;
+    }
+    for (int i = 0; i < SETS; i++) {
+        sem_init(&torn.sets[i].free, 0, 1);
+        sem_init(&torn.sets[i].done, 0, 0);
+    }
+    torn.took_ns = calloc(torn.options.frames, sizeof *torn.took_ns);
+    cox_status status = torn.took_ns && start_hogs(&torn) ? begin(&torn) : COX_E_SYSTEM;
+    const bool good = !status && play_and_check(&torn);
+    end(&torn);
+    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || status == COX_E_NOT_FOUND) {
+        printf("skipped, because such devices are missing: %s\n", torn.options.devices);
+        return SKIPPED;
+    }
+    if (status)
+        fprintf(stderr, "torn: %s\n", cox_status_text(status));
+    return !good;
+}

@@ -1,0 +1,97 @@
+/* Files of the kernel cache from hostile bytes: what is read is exactly what was stored under that key. What becomes of
+ * a file that is damaged, and whose it must be, is unit/store/cache.c's.
+ *
+ * The first byte says what is put right before the file is written, since no fuzzer finds a checksum: bit 0 the magic
+ * and the key, bit 1 the length, bit 2 the checksum; bit 3 asks for the entry of another key; with bit 4 the file ends
+ * before the length that was said of it. The file follows.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "store/cache.h"
+#include "store/sha256.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { KEY = 8, LENGTH = 40, HEAD = 48, DIGEST = COX__SHA256_BYTES, FRAME = HEAD + DIGEST, FILE_MAX = 4096 };
+enum { RIGHT_HEAD = 1, RIGHT_LENGTH = 2, RIGHT_DIGEST = 4, OTHER_KEY = 8, CUT = 16 };
+
+#define CHECK(x)     \
+    do {             \
+        if (!(x))    \
+            abort(); \
+    } while (0)
+
+static const unsigned char good_magic[8] = {'C', 'O', 'X', 'B', 'I', 'N', 0, 1};
+
+/* What `what` asks for. */
+static void put_right(uint8_t *file, size_t size, unsigned what, const unsigned char *file_key)
+{
+    if (size < FRAME)
+        return;
+    if (what & RIGHT_HEAD) {
+        memcpy(file, good_magic, sizeof good_magic);
+        memcpy(file + KEY, file_key, DIGEST);
+    }
+    for (size_t i = 0; what & RIGHT_LENGTH && i < 8; i++)
+        file[LENGTH + i] = (uint8_t)((uint64_t)(size - FRAME) >> (8 * i));
+    if (what & RIGHT_DIGEST) {
+        struct cox__sha256 sha;
+        cox__sha256_begin(&sha);
+        cox__sha256_feed(&sha, file, size - DIGEST);
+        cox__sha256_end(&sha, file + size - DIGEST);
+    }
+}
+
+/* Told without the loader: magic, key, length and checksum. */
+static bool is_entry(const uint8_t *file, size_t size, const unsigned char *wanted)
+{
+    uint8_t right[FRAME], digest[DIGEST];
+    struct cox__sha256 sha;
+    if (size < FRAME)
+        return false;
+    memset(right, 0, sizeof right);
+    put_right(right, sizeof right, RIGHT_HEAD, wanted);
+    for (size_t i = 0; i < 8; i++)
+        right[LENGTH + i] = (uint8_t)((uint64_t)(size - FRAME) >> (8 * i));
+    if (memcmp(right, file, HEAD) != 0)
+        return false;
+    cox__sha256_begin(&sha);
+    cox__sha256_feed(&sha, file, size - DIGEST);
+    cox__sha256_end(&sha, digest);
+    return !memcmp(digest, file + size - DIGEST, DIGEST);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static int fd = -1;
+    unsigned char file[FILE_MAX], key[DIGEST];
+    const char *damage;
+    size_t bytes = 1;
+    if (size < 1 || size > sizeof file)
+        return 0;
+    unsigned what = *data++;
+    size--;
+    for (size_t i = 0; i < sizeof key; i++)
+        key[i] = (unsigned char)(i * 7 + 1);
+    if (size)
+        memcpy(file, data, size);
+    put_right(file, size, what, key);
+    if (what & OTHER_KEY)
+        key[0] ^= 1;
+    if (fd < 0)
+        fd = memfd_create("entry", MFD_CLOEXEC);
+    CHECK(fd >= 0 && pwrite(fd, file, size, 0) == (ssize_t)size && ftruncate(fd, (off_t)size) == 0);
+    CHECK(lseek(fd, 0, SEEK_SET) == 0);
+
+    unsigned char *payload = cox__cache_read(fd, size + (what & CUT ? 1 : 0), &cox__cache_kernels, key, &bytes,
+                                             &damage);
+    bool good = !(what & CUT) && is_entry(file, size, key);
+    CHECK(!payload == !good && !payload == !!damage);
+    CHECK(good ? bytes == size - FRAME && !memcmp(payload, file + HEAD, bytes) : bytes == 0);
+    free(payload);
+    return 0;
+}

@@ -1,0 +1,1019 @@
+/* The session engine simulated: the input is a scenario of devices, a session, what the application does and what goes
+ * wrong, and every promise of docs/guide/faults.md is checked on the way.
+ *
+ * Everything runs on one thread, so that the same input gives the same run to the last step. The devices are those of
+ * fake_backend.h on a virtual clock. The parts of the library that have threads are replaced, by the definitions of
+ * host/loop.h, host/watchdog.h and host/worker.h below: a step of the engine, a background task, the revocation of the
+ * engine lock happen at a time of the virtual clock, like the end of a band. So are the functions of the C library in
+ * which a thread waits for the others: what happens next happens inside them. The engine takes the clock for a real
+ * one. Races between threads are not seen here: tests/race.
+ *
+ * With COX_STORY in the environment an input's scenario and what came of it are told; where a check fails they are told
+ * anyway.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "engine/engine.h"
+#include "support/fake_shapes.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum {
+    INPUT_MAX = 400,
+    DEVICES_MAX = 4,
+    SETS_MAX = 12,
+    FRAMES_MAX = 40,
+    FAULTS_FIRST = 16,
+    FAULTS_MOST = 50,
+    TASKS_MAX = 64,
+    LEAKED_MAX = 2000
+};
+static const uint64_t us = 1000, ms = 1000000, second = 1000000000, never = UINT64_MAX;
+
+struct task {
+    void (*run)(void *ctx);
+    void *ctx;
+    uint64_t at_ns; /* when it happens */
+};
+
+/* A frame that was accepted, and has not been seen to be over. */
+struct pending {
+    uint64_t submit_ns;
+    uint32_t number;
+    uint32_t set;
+    uint32_t struck; /* faults until then */
+    bool known;      /* every device has been timed by then */
+    bool run;        /* by cox_session_run: its end shows when that returns */
+};
+
+/* The one that is going on. */
+static struct {
+    const uint8_t *data;
+    size_t size;
+    char *story;
+    size_t story_bytes;
+
+    struct rig *rig;
+    struct fake *fake;
+
+    /* the scheduler thread */
+    struct cox__loop_handler handler;
+    uint64_t wake_ns; /* when it runs because it was woken; never = nobody woke it */
+    uint64_t due_ns;  /* when it runs by itself */
+    uint64_t lag_ns;  /* how long it takes to wake up */
+
+    /* the worker's threads */
+    struct task tasks[TASKS_MAX];
+    uint64_t task_ns[4]; /* how long tasks take, in turn */
+    uint64_t stuck_ns;   /* until when a task, or a driver call, took so long that a session may be given up */
+    uint32_t task_count;
+    uint32_t tasks_begun;
+
+    /* the application */
+    struct shape_frames *frames;
+    cox_session *session;
+    struct cox_session_params params;
+    uint64_t act_ns;     /* when it began with what it does */
+    uint64_t slowest_ns; /* a whole frame on the slowest device */
+    uint64_t longest_ns; /* longest finite delay of any fault */
+    size_t log_from;     /* of this session */
+    uint32_t sets;
+    uint32_t lost[SETS_MAX]; /* of all devices, when the set was made */
+    uint32_t submitted;
+    uint32_t base; /* of these, to sessions before this one */
+    uint32_t over;
+    uint32_t reports;
+    uint32_t faults;
+    uint32_t chain;        /* frames to submit from callbacks */
+    uint32_t first, count; /* of those pending */
+    struct pending pending[FRAMES_MAX];
+    struct cox_session_info info;
+
+    bool busy[SETS_MAX];
+    bool refills; /* a set's inputs are others each time */
+    bool blocked; /* in cox_session_submit, so that callbacks had better not */
+    bool inside;  /* a step of the scheduler thread */
+    bool revoked; /* the engine lock was, during the step that ends now */
+    bool on;
+} w;
+
+/* Sessions so far that left their memory behind, on purpose: of so many at most. */
+static uint32_t leaked;
+
+/* ---- telling ---- */
+
+static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void tell(const char *format, ...)
+{
+    char line[400];
+    va_list list;
+    va_start(list, format);
+    const int length = vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    w.story = realloc(w.story, w.story_bytes + (size_t)length + 1);
+    memcpy(w.story + w.story_bytes, line, (size_t)length + 1);
+    w.story_bytes += (size_t)length;
+}
+
+static double told_ms(uint64_t ns)
+{
+    return ns == never ? -1 : (double)ns * 1e-6;
+}
+
+static void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+static void fail(const char *format, ...)
+{
+    va_list list;
+    w.on = false;
+    fprintf(stderr, "\n%s--- the log\n%s--- at %.6f s: ", w.story ? w.story : "", w.rig ? rig_log(w.rig) : "",
+            w.fake ? (double)fake_now(w.fake) * 1e-9 : 0);
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fprintf(stderr, "\n");
+    abort();
+}
+
+#define CHECK(x, ...)          \
+    do {                       \
+        if (!(x))              \
+            fail(__VA_ARGS__); \
+    } while (0)
+
+/* ---- reading the input ---- */
+
+static uint32_t take(void)
+{
+    if (w.size == 0)
+        return 0;
+    w.size--;
+    return *w.data++;
+}
+
+#define PICK(table) ((table)[take() % (sizeof(table) / sizeof((table)[0]))])
+
+/* ---- time ---- */
+
+static uint64_t now(void)
+{
+    return fake_now(w.fake);
+}
+
+static uint64_t later(uint64_t at, uint64_t by)
+{
+    return at > never - by ? never : at + by;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void run_task(void)
+{
+    const struct task task = w.tasks[0];
+    memmove(&w.tasks[0], &w.tasks[1], --w.task_count * sizeof w.tasks[0]);
+    task.run(task.ctx);
+}
+
+static void step(void)
+{
+    w.wake_ns = w.due_ns = never;
+    w.inside = true;
+    const uint64_t sleep_ns = w.handler.step(w.handler.ctx);
+    w.inside = false;
+    if (!w.revoked) /* else another thread has gone on */
+        w.due_ns = sleep_ns == never ? never : later(now(), sleep_ns ? sleep_ns : 1);
+    w.revoked = false;
+}
+
+/* ---- the scheduler thread ---- */
+
+struct cox__loop {
+    int unused;
+};
+
+static struct cox__loop the_loop;
+
+cox_status cox__loop_create(struct cox__loop **out, const struct cox__loop_handler *handler)
+{
+    w.handler = *handler;
+    w.handler.start(w.handler.ctx);
+    *out = &the_loop;
+    return COX_OK;
+}
+
+void cox__loop_destroy(struct cox__loop **loop)
+{
+    *loop = NULL;
+    w.wake_ns = w.due_ns = never;
+}
+
+void cox__loop_wake(struct cox__loop *loop)
+{
+    (void)loop;
+    if (w.wake_ns == never && w.fake)
+        w.wake_ns = now() + w.lag_ns;
+}
+
+bool cox__loop_inside(struct cox__loop *loop)
+{
+    (void)loop;
+    return w.inside;
+}
+
+cox_status cox__loop_replace(struct cox__loop *loop)
+{
+    (void)loop;
+    return COX_OK;
+}
+
+/* ---- the watchdog ---- */
+
+/* A stuck thread waits inside its driver call, and what goes on meanwhile happens in there. */
+struct cox__watchdog {
+    struct cox__watchdog_handler handler;
+    bool held;
+    uint32_t stuck_count;
+    jmp_buf *home;
+    int role;
+    void *session;
+    void *instance;
+    uint64_t limit_ns;
+    uint64_t calls;
+    uint64_t revoke_ns;              /* when the driver call under way has taken too long; never = no call */
+    struct cox__stuck_thread *stuck; /* of that call */
+};
+
+static struct cox__watchdog the_watchdog;
+
+cox_status cox__watchdog_create(struct cox__watchdog **out, const struct cox__watchdog_handler *handler)
+{
+    the_watchdog = (struct cox__watchdog){.handler = *handler, .revoke_ns = UINT64_MAX};
+    *out = &the_watchdog;
+    return COX_OK;
+}
+
+cox_status cox__watchdog_start(struct cox__watchdog *watchdog)
+{
+    (void)watchdog;
+    return COX_OK;
+}
+
+bool cox__watchdog_stop(struct cox__watchdog *watchdog)
+{
+    return watchdog->stuck_count == 0;
+}
+
+void cox__watchdog_destroy(struct cox__watchdog **watchdog)
+{
+    *watchdog = NULL;
+}
+
+void cox__watchdog_release(struct cox__watchdog *watchdog, struct cox__stuck_thread *stuck)
+{
+    watchdog->stuck_count--;
+    free(stuck);
+}
+
+void cox__watchdog_lock(struct cox__watchdog *watchdog)
+{
+    CHECK(!watchdog->held, "a deadlock");
+    watchdog->held = true;
+}
+
+void cox__watchdog_unlock(struct cox__watchdog *watchdog)
+{
+    watchdog->held = false;
+}
+
+enum cox__lock_result cox__watchdog_run_locked(struct cox__watchdog *watchdog, bool wait, int role,
+                                               void (*work)(void *ctx), void *ctx)
+{
+    jmp_buf home;
+    CHECK(!watchdog->held || !wait, "a deadlock");
+    if (watchdog->held)
+        return COX__LOCK_BUSY;
+    watchdog->held = true;
+    watchdog->home = &home;
+    watchdog->role = role;
+    if (setjmp(home)) {
+        w.revoked = role == COX__ROLE_SCHEDULER;
+        return COX__LOCK_REVOKED;
+    }
+    work(ctx);
+    watchdog->held = false;
+    return COX__LOCK_DONE;
+}
+
+void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *instance, uint64_t limit_ns)
+{
+    watchdog->session = session;
+    watchdog->instance = instance;
+    watchdog->limit_ns = limit_ns;
+}
+
+struct cox__driver_call cox__driver_call_begin(struct cox__watchdog *watchdog)
+{
+    CHECK(watchdog->held && watchdog->revoke_ns == never, "a driver call without the lock");
+    watchdog->stuck = calloc(1, sizeof *watchdog->stuck);
+    watchdog->revoke_ns = later(now(), watchdog->limit_ns);
+    return (struct cox__driver_call){
+        .watchdog = watchdog, .number = ++watchdog->calls, .home = watchdog->home, .stuck = watchdog->stuck};
+}
+
+bool cox__driver_call_end(const struct cox__driver_call *call)
+{
+    w.stuck_ns = now() > w.stuck_ns ? now() : w.stuck_ns;
+    if (call->watchdog->calls != call->number)
+        return false;
+    call->watchdog->revoke_ns = never;
+    free(call->stuck);
+    return true;
+}
+
+void cox__driver_call_abandon(const struct cox__driver_call *call)
+{
+    atomic_store(&call->stuck->returned, true);
+    longjmp(*call->home, 1);
+}
+
+static void revoke_lock(void)
+{
+    tell("  %.6f a call of a driver takes too long\n", (double)now() * 1e-9);
+    the_watchdog.revoke_ns = never;
+    the_watchdog.calls++;
+    the_watchdog.stuck_count++;
+    the_watchdog.handler.revoked(the_watchdog.handler.ctx, the_watchdog.session, the_watchdog.instance,
+                                 the_watchdog.role, the_watchdog.stuck);
+    the_watchdog.held = false;
+}
+
+/* ---- the worker ---- */
+
+struct cox__worker {
+    int unused;
+};
+
+static struct cox__worker the_worker;
+
+cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *topology, bool inline_tasks)
+{
+    (void)topology, (void)inline_tasks;
+    *out = &the_worker;
+    return COX_OK;
+}
+
+/* A task happens as a whole, at the end of the time that it takes. One that takes longer than a second holds up no
+ * other. */
+bool cox__worker_run(struct cox__worker *worker, void (*run)(void *ctx), void *ctx)
+{
+    (void)worker;
+    CHECK(w.task_count < TASKS_MAX, "too many tasks");
+    uint64_t begin_ns = now();
+    for (uint32_t i = 0; i < w.task_count; i++)
+        if (w.tasks[i].at_ns != never && w.tasks[i].at_ns > begin_ns)
+            begin_ns = least(w.tasks[i].at_ns, begin_ns + second);
+    const struct task task = {run, ctx, later(begin_ns, w.task_ns[w.tasks_begun++ % 4])};
+    uint32_t at = w.task_count++;
+    for (; at > 0 && w.tasks[at - 1].at_ns > task.at_ns; at--)
+        w.tasks[at] = w.tasks[at - 1];
+    w.tasks[at] = task;
+    if (task.at_ns - now() > second && task.at_ns > w.stuck_ns)
+        w.stuck_ns = task.at_ns;
+    return true;
+}
+
+/* Stuck tasks end now. */
+bool cox__worker_destroy(struct cox__worker **worker, uint64_t timeout_ns)
+{
+    (void)timeout_ns;
+    *worker = NULL;
+    while (w.task_count)
+        run_task();
+    return true;
+}
+
+/* ---- one after the other ---- */
+
+/* Let the next thing happen, if it does by then. False: it does not, and it is then now. */
+static bool pump(uint64_t until_ns)
+{
+    const uint64_t event_ns = fake_next(w.fake);
+    const uint64_t step_ns = the_watchdog.held ? never : least(w.wake_ns, w.due_ns);
+    const uint64_t task_ns = w.task_count ? w.tasks[0].at_ns : never;
+    const uint64_t next_ns = least(least(event_ns, task_ns), least(step_ns, the_watchdog.revoke_ns));
+    if (next_ns == never || next_ns > until_ns) {
+        if (until_ns != never)
+            fake_pass(w.fake, until_ns);
+        return false;
+    }
+    fake_pass(w.fake, next_ns);
+    if (event_ns == next_ns)
+        return true;
+    if (task_ns == next_ns)
+        run_task();
+    else if (step_ns == next_ns)
+        step();
+    else
+        revoke_lock();
+    return true;
+}
+
+/* ---- where an application's thread waits ---- */
+
+/* For so long that no correct engine lets it wait for longer. */
+static void wait_on(const char *where)
+{
+    (void)where;
+    CHECK(pump(never), "%s waits for ever", where);
+    CHECK(now() - w.act_ns < 4000 * second, "%s does not end", where);
+}
+
+int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+    if (!w.on)
+        return ((int (*)(pthread_cond_t *, pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_cond_wait"))(cond, mutex);
+    pthread_mutex_unlock(mutex);
+    wait_on("a call of the session");
+    pthread_mutex_lock(mutex);
+    return 0;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *time)
+{
+    if (!w.on)
+        return ((int (*)(pthread_cond_t *, pthread_mutex_t *,
+                         const struct timespec *))dlsym(RTLD_NEXT, "pthread_cond_timedwait"))(cond, mutex, time);
+    pthread_mutex_unlock(mutex);
+    pump((uint64_t)time->tv_sec * second + (uint64_t)time->tv_nsec);
+    pthread_mutex_lock(mutex);
+    return 0;
+}
+
+int sem_wait(sem_t *sem)
+{
+    if (!w.on)
+        return ((int (*)(sem_t *))dlsym(RTLD_NEXT, "sem_wait"))(sem);
+    while (sem_trywait(sem))
+        wait_on("cox_session_run");
+    return 0;
+}
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+    if (!w.on)
+        return (int)syscall(SYS_nanosleep, time, left);
+    const uint64_t until_ns = now() + (uint64_t)time->tv_sec * second + (uint64_t)time->tv_nsec;
+    while (pump(until_ns))
+        CHECK(now() - w.act_ns < 4000 * second, "a call of the session does not end");
+    return 0;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    if (!w.on || clock != CLOCK_MONOTONIC || !w.fake)
+        return (int)syscall(SYS_clock_gettime, clock, time);
+    *time = (struct timespec){.tv_sec = (time_t)(now() / second), .tv_nsec = (long)(now() % second)};
+    return 0;
+}
+
+/* ---- what must hold ---- */
+
+/* By this session. */
+static bool logged(const char *text)
+{
+    return strstr(rig_log(w.rig) + w.log_from, text);
+}
+
+static uint32_t all_lost(void)
+{
+    uint32_t sum = 0;
+    for (uint32_t d = 0; d < w.info.device_count; d++)
+        sum += w.info.devices[d].lost;
+    return sum;
+}
+
+static void check_info(void)
+{
+    const struct cox_session_info before = w.info;
+    cox_session_info(w.session, &w.info, sizeof w.info);
+    CHECK(w.info.device_count == before.device_count || before.device_count == 0, "the number of devices changes");
+    CHECK(w.info.frames_done >= before.frames_done && w.info.frames_done <= w.submitted - w.base,
+          "frames_done is %llu of %u", (unsigned long long)w.info.frames_done, w.submitted);
+    for (uint32_t d = 0; d < w.info.device_count; d++) {
+        const struct cox_session_device *of = &w.info.devices[d], *was = &before.devices[d];
+        CHECK(of->lost >= of->returned + (of->state != COX_DEVICE_ACTIVE), /* probation may fail */
+              "device %u is %s, lost %u times and returned %u times", d, cox_device_state_name(of->state), of->lost,
+              of->returned);
+        CHECK(of->lost >= was->lost && of->returned >= was->returned, "device %u: a count shrinks", d);
+        CHECK(of->device == was->device || before.device_count == 0, "device %u becomes another", d);
+    }
+}
+
+/* Whether a device that was given up has woken and spoilt what the frame is made of: no check can prevent that. */
+static bool is_spoilt(uint32_t set)
+{
+    bool spoilt = fake_spoilt(w.fake, NULL);
+    for (uint32_t i = 0; i < w.frames->binding_count; i++)
+        spoilt |= fake_spoilt(w.fake, w.frames->buffers[set][i]->mem);
+    return spoilt;
+}
+
+/* Whether wrong rows of a device that lies are found out. */
+static bool is_verified(void)
+{
+    bool parts = false; /* partial results of bands that are checked in parts are not compared */
+    for (uint32_t d = 0; d < w.info.device_count; d++)
+        parts |= w.frames->shape == SHAPE_COUNT && w.info.devices[d].max_rows < w.frames->rows;
+    return w.params.verify == 1 && !parts && w.frames->shape != SHAPE_INPLACE && !logged("are not verified") &&
+           !logged("no rows are done beside the frames");
+}
+
+/* Whether bytes that no kernel writes stay what they were: a staged device brings back rows as a whole, and one that
+ * fails leaves anything. */
+static bool keeps_padding(void)
+{
+    static const enum fake_fault_kind garbage[] = {FAKE_EVENT_FAILS, FAKE_FAILS_LATE, FAKE_DEVICE_DIES};
+    bool keeps = true;
+    for (uint32_t d = 0; d < w.info.device_count; d++)
+        keeps = keeps && (w.info.devices[d].mode != COX_MODE_STAGED || w.params.verify > 0);
+    for (uint32_t i = 0; i < 3; i++)
+        keeps = keeps && !fake_struck_by(w.fake, garbage[i]);
+    return keeps;
+}
+
+/* How long a frame may take: the time limit of a band, after every fault anew. */
+static uint64_t frame_limit_ns(const struct pending *frame)
+{
+    const uint64_t expected = w.slowest_ns * 8,
+                   set_ns = w.params.device_timeout_ns ? w.params.device_timeout_ns : 10 * second;
+    const uint64_t timeout = set_ns > 10 * expected ? set_ns : 10 * expected;
+    const uint64_t compile = frame->known && w.params.device_timeout_ns ? 0 : 20 * second;
+    return (timeout + expected + 250 * ms + compile + 10 * w.longest_ns) * (2 + fake_struck(w.fake) - frame->struck);
+}
+
+static void check_over(const struct pending *frame, cox_status status)
+{
+    const uint64_t took_ns = now() - frame->submit_ns;
+    check_info();
+    CHECK(took_ns <= frame_limit_ns(frame), "frame %u took %.3f s of at most %.3f", frame->number,
+          (double)took_ns * 1e-9, (double)frame_limit_ns(frame) * 1e-9);
+    for (uint32_t i = 0; i < w.frames->binding_count; i++)
+        CHECK(!fake_at_work(w.fake, w.frames->buffers[frame->set][i]->mem),
+              "frame %u is over, and a device is at its buffer %u", frame->number, i);
+    switch (status) {
+    case COX_OK:;
+        if (is_spoilt(frame->set) || (fake_struck_by(w.fake, FAKE_CORRUPTS) && !is_verified()))
+            break;
+        const char *wrong = shape_check(w.frames, frame->set);
+        if (!*wrong && keeps_padding())
+            wrong = shape_check_padding(w.frames, frame->set);
+        CHECK(!*wrong, "frame %u: %s", frame->number, wrong);
+        break;
+    case COX_E_DEVICE_LOST:
+        CHECK((w.frames->shape == SHAPE_INPLACE && all_lost() > 0) || logged("no device is left"),
+              "frame %u is said to be lost", frame->number);
+        break;
+    case COX_E_MISMATCH:
+        CHECK(w.params.verify > 0 && (fake_struck_by(w.fake, FAKE_CORRUPTS) || is_spoilt(frame->set)),
+              "frame %u: who disagrees?", frame->number);
+        break;
+    default:
+        fail("frame %u ends with %s", frame->number, cox_status_name(status));
+    }
+}
+
+static void on_report(void *user, const struct cox_frame_report *report)
+{
+    uint32_t counted[64] = {0};
+    (void)user;
+    if (report->warmup || report->shadow)
+        return;
+    CHECK(w.base + report->index == w.reports, "the report of frame %llu comes in the place of %u's",
+          (unsigned long long)report->index, w.reports);
+    w.reports++;
+    for (uint32_t b = 0; b < report->band_count && report->status == COX_OK; b++)
+        for (uint32_t r = 0; r < report->bands[b].rows && report->bands[b].status == COX_OK; r++)
+            counted[report->bands[b].first_row + r]++;
+    for (uint32_t r = 0; r < w.frames->rows && report->status == COX_OK; r++)
+        CHECK(counted[r] == 1, "frame %llu: row %u counts %u times", (unsigned long long)report->index, r, counted[r]);
+}
+
+/* ---- the application ---- */
+
+static void pop(const struct pending *frame, cox_status status)
+{
+    tell("  %.6f frame %u is over: %s\n", (double)now() * 1e-9, frame->number, cox_status_name(status));
+    check_over(frame, status);
+    w.busy[frame->set] = false;
+    w.over++;
+}
+
+static void submit_next(bool nowait);
+
+static void on_done(void *user, uint64_t number, cox_status status)
+{
+    const struct pending *frame = user;
+    CHECK(w.inside, "a callback on another thread");
+    while (w.count > 0 && w.pending[w.first].run && &w.pending[w.first] != frame) { /* are over by now */
+        w.first++;
+        w.count--;
+    }
+    CHECK(w.count > 0 && &w.pending[w.first] == frame && frame->number == w.base + number,
+          "the callback of frame %llu comes when %u frames are over", (unsigned long long)number, w.over);
+    CHECK(w.reports == w.base + number + 1, "no report, or two, of frame %llu", (unsigned long long)number);
+    const struct pending copy = *frame;
+    w.first++;
+    w.count--;
+    pop(&copy, status);
+    for (uint32_t k = 0; k < 2 && w.chain > 0 && !w.blocked; k++) {
+        w.chain--;
+        submit_next(true);
+    }
+}
+
+/* Whether the set may still be written to by a device that was given up. */
+static bool is_tainted(uint32_t set)
+{
+    check_info();
+    return all_lost() != w.lost[set];
+}
+
+static bool prepare(uint32_t set)
+{
+    if (is_tainted(set)) {
+        if (w.inside)
+            return false;
+        shape_drop(w.frames, set);
+        for (uint32_t tries = 0; !shape_make(w.frames, set, w.submitted); tries++)
+            CHECK(tries < 100, "no memory for buffers");
+        check_info();
+        w.lost[set] = all_lost();
+    } else if (w.refills) {
+        shape_refill(w.frames, set, w.submitted);
+    }
+    shape_prepare(w.frames, set);
+    return true;
+}
+
+static struct pending new_pending(uint32_t set, bool run)
+{
+    bool known = true;
+    for (uint32_t d = 0; d < w.info.device_count; d++)
+        known = known && w.info.devices[d].solo_ns > 0;
+    return (struct pending){.number = w.submitted,
+                            .set = set,
+                            .run = run,
+                            .submit_ns = now(),
+                            .struck = fake_struck(w.fake),
+                            .known = known};
+}
+
+static void check_refusal(cox_status status, bool nowait)
+{
+    w.submitted--;
+    tell("  %.6f refused: %s\n", (double)now() * 1e-9, cox_status_name(status));
+    if (status == COX_E_NO_DEVICE)
+        CHECK(logged("no device is left"), "no device, it says");
+    else
+        CHECK(status == COX_E_BUSY && (nowait || w.inside), "a frame is refused with %s", cox_status_name(status));
+}
+
+static void submit_next(bool nowait)
+{
+    while (w.busy[w.submitted % w.sets] && !w.inside)
+        wait_on("a frame");
+    const uint32_t set = w.submitted % w.sets;
+    if (w.submitted == FRAMES_MAX || w.busy[set] || !prepare(set))
+        return;
+    struct cox_frame frame = shape_frame(w.frames, set);
+    struct pending *pending = &w.pending[w.submitted];
+    frame.nowait = nowait;
+    *pending = (struct pending){.number = w.submitted, .set = set, .submit_ns = now(), .struck = fake_struck(w.fake)};
+    w.submitted++;
+    tell("  %.6f frame %u is submitted%s\n", (double)now() * 1e-9, pending->number, w.inside ? " by a callback" : "");
+    w.count++;
+    w.busy[set] = true;
+    w.blocked = !w.inside;
+    const cox_status status = cox_session_submit(w.session, &frame, on_done, pending);
+    w.blocked = false;
+    if (status == COX_OK)
+        return;
+    w.count--;
+    w.busy[set] = false;
+    check_refusal(status, nowait);
+}
+
+/* With a slot that is free, so that it is the next that is accepted. */
+static void run_next(void)
+{
+    while (w.busy[w.submitted % w.sets] || w.count >= w.params.in_flight)
+        wait_on("a frame");
+    const uint32_t set = w.submitted % w.sets;
+    if (w.submitted == FRAMES_MAX)
+        return;
+    prepare(set);
+    const struct cox_frame frame = shape_frame(w.frames, set);
+    struct pending *pending = &w.pending[w.submitted];
+    *pending = new_pending(set, true);
+    w.submitted++;
+    tell("  %.6f frame %u is run\n", (double)now() * 1e-9, pending->number);
+    w.count++;
+    w.busy[set] = true;
+    const cox_status status = cox_session_run(w.session, &frame);
+    if (status == COX_E_NO_DEVICE || status == COX_E_BUSY) {
+        w.count--;
+        w.busy[set] = false;
+        check_refusal(status, false);
+        return;
+    }
+    if (w.count > 0 && &w.pending[w.first] == pending) {
+        w.first++;
+        w.count--;
+    }
+    pop(pending, status);
+}
+
+/* ---- the scenario ---- */
+
+static const uint64_t delays[] = {1000, 100000, 5000000, 30000000, 120000000, 600000000, 3000000000, UINT64_MAX};
+
+static void take_fault(bool at_once)
+{
+    static const struct {
+        enum fake_fault_kind kind;
+        const char *name;
+    } kinds[] = {
+        {FAKE_HANGS, "hangs"},
+        {FAKE_EVENT_FAILS, "fails"},
+        {FAKE_SUBMIT_FAILS, "fails at submit"},
+        {FAKE_DEVICE_DIES, "dies"},
+        {FAKE_FAILS_LATE, "fails, and ends later"},
+        {FAKE_CORRUPTS, "corrupts"},
+        {FAKE_SLOW, "is slow"},
+        {FAKE_SUBMIT_BLOCKS, "blocks in submit"},
+        {FAKE_INSTANCE_FAILS, "cannot be had"},
+        {FAKE_MEM_FAILS, "(memory fails)"},
+        {FAKE_NO_POST, "posts nothing"},
+        {FAKE_POST_TWICE, "posts twice"},
+        {FAKE_POST_EARLY, "posts early"},
+        {FAKE_POST_LATE, "posts late"},
+        {FAKE_LIES_PROFILE, "lies in its profile"},
+        {FAKE_END_EARLY, "says that it ended early"},
+    };
+    static const enum fake_fault_kind stuck[] = {FAKE_SUBMIT_STUCK, FAKE_FLUSH_STUCK, FAKE_POLL_STUCK};
+    static const uint32_t counts[] = {1, 1, 2, 3, 5, 8, 20, UINT32_MAX};
+    const uint32_t what = take(), when = take(), how = take();
+    if (w.faults == FAULTS_MOST)
+        return;
+    w.faults++;
+    struct fake_fault fault = {.kind = kinds[what % 16].kind,
+                               .device = what / 16 % DEVICES_MAX,
+                               .skip = when % 32,
+                               .count = counts[when / 32],
+                               .status = what / 64 % 2 ? COX_E_DEVICE_MEMORY : COX_E_DEVICE_LOST,
+                               .delay_ns = delays[how % 8],
+                               .factor = (double)(1u << how / 16 % 8)};
+    if (fault.kind == FAKE_SUBMIT_BLOCKS && fault.delay_ns == never)
+        fault.delay_ns = second;
+    if (fault.kind == FAKE_SUBMIT_BLOCKS && how & 8)
+        fault.kind = stuck[how / 16 % 3];
+    if (fault.kind == FAKE_DEVICE_DIES && fault.delay_ns == never)
+        fault.delay_ns = 0;
+    if (fault.kind == FAKE_MEM_FAILS && fault.count > 20)
+        fault.count = 20;
+    if (at_once)
+        fault.skip %= 4;
+    if (fault.delay_ns != never && fault.delay_ns > w.longest_ns)
+        w.longest_ns = fault.delay_ns;
+    tell("  device %u %s after %u bands, %u times: %.3f ms, factor %.0f, %s\n", fault.device, kinds[what % 16].name,
+         fault.skip, fault.count, told_ms(fault.delay_ns), fault.factor, cox_status_name(fault.status));
+    fake_script(w.fake, &fault);
+}
+
+static void take_devices(struct fake_params *devices, uint32_t rows)
+{
+    static const double costs[] = {1e3, 1e4, 3e4, 1e5, 1e5, 3e5, 1e6, 4e6};
+    static const enum cox_memory_mode modes[] = {COX_MODE_MAPPED, COX_MODE_STAGED, COX_MODE_SHARED, COX_MODE_MAPPED};
+    *devices = (struct fake_params){.device_count = 1 + take() % DEVICES_MAX, .driven = true};
+    for (uint32_t d = 0; d < devices->device_count; d++) {
+        const uint32_t kind = take(), cost = take();
+        struct fake_device *device = &devices->devices[d];
+        *device = (struct fake_device){.mode = modes[kind % 4],
+                                       .type = kind & 4 ? COX_DEVICE_GPU : COX_DEVICE_CPU,
+                                       .inside_submit = (kind & 24) == 24,
+                                       .no_profile = kind & 32,
+                                       .align_bytes = kind & 64 ? 64 : 4,
+                                       .max_rows = kind & 128 ? rows / 3 + 1 : 0,
+                                       .ns_per_row = costs[cost % 8],
+                                       .fixed_ns = cost & 8 ? 2e5 : 0,
+                                       .jitter = cost & 16 ? 0.3 : 0,
+                                       .copy_in_ns_per_row = cost & 32 ? costs[cost % 8] / 2 : 0,
+                                       .copy_out_ns_per_row = cost & 64 ? costs[cost % 8] : 0};
+        const double frame_ns = device->fixed_ns + 2.5 * 1.3 * device->ns_per_row * rows;
+        w.slowest_ns = frame_ns > (double)w.slowest_ns ? (uint64_t)frame_ns : w.slowest_ns;
+        tell("device %u: %s %s, %.0f ns a row, %.0f ns a band%s%s%s\n", d, cox_memory_mode_name(device->mode),
+             device->type == COX_DEVICE_GPU ? "GPU" : "CPU", device->ns_per_row, device->fixed_ns,
+             device->inside_submit ? ", runs inside submit" : "", device->max_rows ? ", few rows at once" : "",
+             device->jitter > 0 ? ", jitters" : "");
+    }
+}
+
+static const char *take_policy(uint32_t devices, uint32_t rows, uint32_t granule)
+{
+    static const char *const names[] = {"adaptive", "static", "single",  "last-frame", "mean10",
+                                        "ewma",     "chunks", "hguided", NULL};
+    const char *name = PICK(names);
+    uint64_t seed = rows;
+    rig_split_count = 0;
+    for (uint32_t i = 0; i < FRAMES_MAX; i++)
+        rig_add_random_split(&seed, rows, granule, devices);
+    return name;
+}
+
+static void begin_session(void)
+{
+    const cox_status status = shape_session(w.frames, &w.params, &w.session);
+    if (status)
+        CHECK(status == COX_E_DEVICE_LOST || status == COX_E_DEVICE_MEMORY, "no session: %s", cox_status_name(status));
+}
+
+static void end_session(void)
+{
+    tell("  %.6f the session is destroyed\n", (double)now() * 1e-9);
+    w.act_ns = now();
+    const uint32_t blocked = fake_struck_by(w.fake, FAKE_SUBMIT_BLOCKS);
+    cox_session *session = w.session; /* callbacks still ask it */
+    w.chain = 0;
+    cox_session_destroy(&session);
+    w.session = NULL;
+    CHECK(w.over == w.submitted, "the session is gone, and %u of %u frames are over", w.over, w.submitted);
+    tell("  %.6f it is gone\n", (double)now() * 1e-9);
+    CHECK(now() - w.act_ns < 400 * second, "destroying took long");
+    CHECK(w.stuck_ns >= w.act_ns || fake_struck_by(w.fake, FAKE_SUBMIT_BLOCKS) > blocked || !logged("memory is leaked"),
+          "leaked for nothing");
+    leaked += logged("memory is leaked");
+}
+
+/* Another one like it, on the same buffers but those that a device which was given up may still write to. */
+static void change_session(void)
+{
+    end_session();
+    w.info = (struct cox_session_info){0};
+    w.base = w.reports = w.submitted;
+    for (uint32_t i = 0; i < w.sets; i++)
+        w.lost[i] = logged("are abandoned") || w.lost[i] == UINT32_MAX ? UINT32_MAX : 0;
+    w.log_from = strlen(rig_log(w.rig));
+    begin_session();
+    if (w.session)
+        check_info();
+}
+
+static void take_session(uint32_t devices, uint32_t granule)
+{
+    static const uint64_t give_ups[] = {0, 30000000, 100000000, 500000000};
+    static const double shares[] = {0, 0, 0.3, 1};
+    const uint32_t flags = take(), more = take();
+    w.params = (struct cox_session_params){.policy = take_policy(devices, w.frames->rows, granule),
+                                           .in_flight = 1 + more % 4,
+                                           .min_band_rows = more / 4 % 4 * 4,
+                                           .verify = shares[more / 16 % 4],
+                                           .device_timeout_ns = give_ups[more / 64],
+                                           .no_warmup = flags & 8,
+                                           .report = on_report};
+    if (!w.params.policy)
+        w.params.custom_policy = &rig_policy;
+    w.refills = flags & 16;
+    w.lag_ns = flags & 32 ? 50 * us : 0;
+    tell("session: policy %s, %u in flight, verify %.1f, time limit %.0f ms%s%s\n",
+         w.params.policy ? w.params.policy : "random", w.params.in_flight, w.params.verify,
+         (double)w.params.device_timeout_ns * 1e-6, w.params.no_warmup ? ", no warm-up" : "",
+         w.refills ? ", inputs change" : "");
+    begin_session();
+}
+
+static void pass(uint64_t ns)
+{
+    const uint64_t until_ns = now() + ns;
+    tell("  %.6f for %.3f ms nothing\n", (double)now() * 1e-9, (double)ns * 1e-6);
+    while (pump(until_ns))
+        continue;
+}
+
+/* Let the application do one thing. */
+static void act(void)
+{
+    static const uint64_t pauses[] = {100000,    1000000,    10000000,   60000000,
+                                      200000000, 1000000000, 5000000000, 40000000000};
+    const uint32_t what = take(), how = what / 8;
+    w.act_ns = now();
+    switch (what % 8) {
+    case 0:
+    case 1:
+        for (uint32_t k = 0; k <= how % 4; k++)
+            submit_next(what % 8 == 1);
+        break;
+    case 2:
+        run_next();
+        break;
+    case 3:
+        w.chain = 1 + how;
+        submit_next(false);
+        break;
+    case 4:
+        pass(pauses[how % 8]);
+        break;
+    case 5:
+        take_fault(true);
+        break;
+    case 6:
+        tell("  %.6f waits for all\n", (double)now() * 1e-9);
+        cox_session_wait(w.session);
+        CHECK(w.over == w.submitted, "%u of %u frames are over, and none is under way", w.over, w.submitted);
+        break;
+    default:
+        if (how == 31)
+            change_session();
+        else if (!w.busy[how % w.sets]) {
+            tell("  %.6f other buffers for set %u\n", (double)now() * 1e-9, how % w.sets);
+            w.lost[how % w.sets] = UINT32_MAX;
+        }
+    }
+}
+
+static void play(void)
+{
+    struct fake_params devices;
+    static const uint32_t heights[] = {1, 2, 7, 16, 24, 33, 60, 64}, pitches[] = {4, 8, 12, 16};
+    const uint32_t rows = PICK(heights), look = take();
+    take_devices(&devices, rows);
+    w.rig = rig_new(&devices);
+    w.fake = rig_fake(w.rig);
+    w.sets = 1 + take() % SETS_MAX;
+    w.frames = shape_frames_padded(w.rig, (enum shape)(look % SHAPES), rows, 4, pitches[look / 8 % 4], w.sets);
+    fake_mark_scratch(w.fake);
+    tell("frames: %s, %u rows of 4 bytes, %u apart, %u sets of buffers\n", shape_name(w.frames->shape), rows,
+         w.frames->pitch, w.sets);
+    static const uint64_t takes[] = {0, 0, 0, 1000000, 60000000, 300000000, 2500000000, UINT64_MAX};
+    const uint32_t tasks = take();
+    w.task_ns[0] = takes[tasks % 8];
+    w.task_ns[1] = takes[tasks / 8 % 8];
+    w.task_ns[2] = takes[tasks / 64 % 4];
+    for (uint32_t i = 0; i < 4; i++) {
+        if (leaked > LEAKED_MAX)
+            w.task_ns[i] = least(w.task_ns[i], 60 * ms);
+        w.longest_ns = w.task_ns[i] != never && w.task_ns[i] > w.longest_ns ? w.task_ns[i] : w.longest_ns;
+    }
+    tell("tasks take %.0f, %.0f, %.0f, 0 ms (-1: for ever)\n", told_ms(w.task_ns[0]), told_ms(w.task_ns[1]),
+         told_ms(w.task_ns[2]));
+    const uint32_t faults = take() % FAULTS_FIRST;
+    for (uint32_t i = 0; i < faults; i++)
+        take_fault(false);
+    take_session(devices.device_count, 1);
+    if (w.session) {
+        check_info();
+        while (w.size > 0 && w.session)
+            act();
+        if (w.session)
+            end_session();
+    }
+    shape_frames_free(&w.frames);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size > INPUT_MAX)
+        return 0;
+    memset(&w, 0, sizeof w);
+    w.data = data;
+    w.size = size;
+    w.wake_ns = w.due_ns = never;
+    w.on = true;
+    play();
+    char *log = strdup(rig_log(w.rig));
+    struct rig *rig = w.rig;
+    w.rig = NULL;
+    const char *verdict = rig_end(&rig);
+    w.fake = NULL;
+    const bool left = strstr(log, "memory is leaked") &&
+                      (strstr(verdict, "objects alive") || strstr(verdict, "the backend was not destroyed"));
+    if (*verdict && !left)
+        fail("%s\n%s", log, verdict);
+    free(log);
+    if (getenv("COX_STORY"))
+        fprintf(stderr, "%s", w.story);
+    free(w.story);
+    w.on = false;
+    return 0;
+}

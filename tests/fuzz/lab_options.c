@@ -1,0 +1,89 @@
+/* cox-lab's command lines from hostile words: no crash, and what `run` accepts is within its bounds. The first word is
+ * the command. The others do none of their work, since they get names too many.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "args.h"
+#include "lab/commands.h"
+#include "lab/run/measure.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_disturbance(const struct lab_disturbance *disturbance, uint64_t frames)
+{
+    FUZZ_CHECK(disturbance->first_frame < disturbance->end_frame && disturbance->end_frame <= frames);
+    FUZZ_CHECK(*disturbance->text && memchr(disturbance->text, 0, sizeof disturbance->text));
+    FUZZ_CHECK(disturbance->cpu_count <= LAB_HOG_CPUS_MAX);
+    switch (disturbance->kind) {
+    case LAB_HOG:
+    case LAB_GPU_HOG:
+        break;
+    case LAB_QUOTA:
+        FUZZ_CHECK(disturbance->percent >= 1 && disturbance->percent <= 100);
+        break;
+    case LAB_DELAY:
+        FUZZ_CHECK(disturbance->device < COX_DEVICES_MAX && disturbance->delay_us >= 1 && disturbance->delay_us <= 1e6);
+        break;
+    }
+}
+
+/* What the run divides and allocates by. */
+static void check_run(const struct lab_run_options *options, const struct fuzz_args *args)
+{
+    struct lab_phase phases[LAB_PHASES_MAX];
+    FUZZ_CHECK(options->policy_count >= 1 && options->policy_count <= LAB_RUN_POLICIES_MAX);
+    for (uint32_t i = 0; i < options->policy_count; i++)
+        FUZZ_CHECK(!strcmp(options->policies[i].policy.name, options->policies[i].name));
+    FUZZ_CHECK(!options->columns == !options->rows && options->columns <= LAB_SIZE_MAX &&
+               options->rows <= LAB_SIZE_MAX);
+    FUZZ_CHECK(options->columns == 0 || (options->columns >= LAB_SIZE_MIN && options->rows >= LAB_SIZE_MIN));
+    FUZZ_CHECK(options->ratio >= 1 && options->ratio <= 64 && options->rounds >= 1 && options->rounds <= 100000);
+    FUZZ_CHECK(options->frames >= 1 && options->frames <= LAB_RUN_FRAMES_MAX);
+    FUZZ_CHECK(options->in_flight >= 1 && options->in_flight <= COX_IN_FLIGHT_MAX);
+    FUZZ_CHECK(options->deadline_ns <= UINT64_C(1000000000000) && options->fallback_us >= 0);
+    FUZZ_CHECK(options->quiet_s >= 0 && options->quiet_s <= 86400);
+    FUZZ_CHECK(fuzz_args_hold(args, options->devices) && fuzz_args_hold(args, options->powercap));
+    FUZZ_CHECK(options->disturbance_count <= LAB_DISTURBANCES_MAX);
+    for (uint32_t i = 0; i < options->disturbance_count; i++)
+        check_disturbance(&options->disturbances[i], options->frames);
+    uint32_t count = lab_phases(options->disturbances, options->disturbance_count, options->frames, phases);
+    FUZZ_CHECK(count >= 1 && count <= LAB_PHASES_MAX && phases[0].first_frame == 0);
+    for (uint32_t i = 0; i < count; i++) {
+        FUZZ_CHECK(phases[i].first_frame < phases[i].end_frame);
+        FUZZ_CHECK(phases[i].end_frame == (i + 1 < count ? phases[i + 1].first_frame : options->frames));
+        FUZZ_CHECK(memchr(phases[i].text, 0, sizeof phases[i].text));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static char name[] = "too-many";
+    struct fuzz_args args;
+    struct lab_run_options options;
+    /* The words with what is added to them. */
+    char *words[FUZZ_ARGS_MAX + 4];
+    int count = 0, status = LAB_USAGE;
+    if (!fuzz_args_make(&args, data, size))
+        return 0;
+    const char *command = args.count ? args.words[0] : "";
+    bool run = strcmp(command, "run") == 0, sim = strcmp(command, "sim") == 0;
+    bool replay = strcmp(command, "replay") == 0, report = strcmp(command, "report") == 0;
+    for (; count < args.count; count++)
+        words[count] = args.words[count];
+    /* One may become an option's value. */
+    for (int i = 0; i < 3 && !run; i++)
+        words[count++] = name;
+    words[count] = NULL;
+
+    fuzz_hush();
+    if (run && lab_run_parse(count, words, &options, &status))
+        check_run(&options, &args);
+    else if (sim)
+        status = lab_sim_main(count, words);
+    else if (replay)
+        status = lab_replay_main(count, words);
+    else if (report)
+        status = lab_report_main(count, words);
+    fuzz_speak();
+    FUZZ_CHECK(status == LAB_OK || status == LAB_USAGE);
+    free(args.text);
+    return 0;
+}

@@ -1,0 +1,118 @@
+/* cox-tonemap's command line from hostile words: no crash, and what is accepted holds together.
+ *
+ * Bytes up to a NUL or the end of a line are one argument each.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tonemap/options.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { ARGS_MAX = 64, BYTES_MAX = 4096 };
+
+#define CHECK(x)     \
+    do {             \
+        if (!(x))    \
+            abort(); \
+    } while (0)
+
+static bool is_one_of(const char *text, char *const *args, int count)
+{
+    for (int i = 0; text && i < count; i++)
+        if (text >= args[i] && text <= args[i] + strlen(args[i]))
+            return true;
+    return !text;
+}
+
+/* What both jobs take for granted. */
+static void check_run(const struct options *options, char *const *args, int count)
+{
+    double sum = 0;
+    CHECK(options->input && options->output);
+    CHECK(is_one_of(options->input, args, count) && is_one_of(options->output, args, count));
+    CHECK(is_one_of(options->stats, args, count) && is_one_of(options->trace, args, count));
+    CHECK(is_one_of(options->devices, args, count));
+    CHECK(!options->policy || cox_policy_find(options->policy));
+    CHECK(options->in_flight >= 1 && options->in_flight <= COX_IN_FLIGHT_MAX && options->repeat >= 1);
+    CHECK(options->policy_options.ratio_count <= COX_DEVICES_MAX);
+    for (uint32_t i = 0; i < options->policy_options.ratio_count; i++) {
+        CHECK(options->ratios[i] >= 0 && options->ratios[i] <= 1);
+        sum += options->ratios[i];
+    }
+    CHECK(!options->policy_options.ratio_count || fabs(sum - 1) < 1e-5);
+    CHECK(cox_operator_name(options->op) && fabs(options->exposure_stops) <= 32 && options->desaturate <= 1);
+    CHECK(options->peak_auto || (options->peak_nits >= 1 && options->peak_nits <= 1e6));
+    CHECK(options->sdr_white_nits >= 0 && options->sdr_white_nits <= 10000);
+    CHECK(options->depth == 0 || options->depth == 8 || options->depth == 10 || options->depth == 16);
+    CHECK(!options->rate.num == !options->rate.den);
+    CHECK(options->start <= VIDEO_FRAMES_MAX && options->frames <= VIDEO_FRAMES_MAX);
+    CHECK(options->frame <= VIDEO_FRAMES_MAX);
+    CHECK(!(options->raw.given && options->raw_by_name));
+    if (options->raw.given) {
+        CHECK(options->raw.width >= 1 && options->raw.width <= VIDEO_SIDE_MAX);
+        CHECK(options->raw.height >= 1 && options->raw.height <= VIDEO_SIDE_MAX);
+        CHECK(options->raw.pixel.depth >= 8 && options->raw.pixel.depth <= 16);
+    }
+}
+
+/* What is accepted for a kind of input names no option of the other, an output that there is, a depth that it has. */
+static void check_job(struct options options, enum options_job job)
+{
+    struct options_error error = {""};
+    if (!options_suit(&options, job, &error)) {
+        CHECK(error.text[0]);
+        return;
+    }
+    if (job == OPTIONS_PICTURE) {
+        CHECK(options.depth == 8 || options.depth == 16);
+        CHECK(!options.raw.given && !options.one_frame && !options.lookahead && !options.has_transfer);
+        return;
+    }
+    CHECK(options.to > OUTPUT_NAME && options.to <= OUTPUT_NULL);
+    CHECK(options.op != COX_OPERATOR_EXPOSURE && options.alpha == PICTURE_ALPHA_BLACK && options.repeat == 1);
+    CHECK(!options.verify && (options.peak_auto || !options.lookahead));
+    CHECK(!options.one_frame || options.to == OUTPUT_PNG);
+    CHECK(options.to != OUTPUT_PNG || (!options.start && !options.frames && options.depth != 10));
+    CHECK(options.to != OUTPUT_NV12 || options.depth == 8);
+    CHECK(options.to != OUTPUT_P010 || options.depth == 10);
+    CHECK(options.depth == 8 || options.depth == 10 || (options.depth == 16 && options.to == OUTPUT_PNG));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char name[] = "cox-tonemap", *args[ARGS_MAX + 1] = {name};
+    int count = 1;
+    if (size > BYTES_MAX)
+        return 0;
+    char *text = malloc(size + 1);
+    CHECK(text);
+    if (size)
+        memcpy(text, data, size);
+    text[size] = 0;
+    for (size_t at = 0; at < size && count < ARGS_MAX; at += strlen(text + at) + 1) {
+        text[at + strcspn(text + at, "\n")] = 0;
+        args[count++] = text + at;
+    }
+    args[count] = NULL;
+
+    char *again[ARGS_MAX + 1];
+    memcpy(again, args, sizeof again);
+    struct options options, second;
+    struct options_error error, error2;
+    enum options_parsed parsed = options_parse(&options, count, args, &error);
+    CHECK(parsed >= OPTIONS_WRONG && parsed <= OPTIONS_POLICIES);
+    CHECK((parsed == OPTIONS_WRONG) == (error.text[0] != 0));
+    CHECK(memchr(error.text, 0, sizeof error.text));
+    if (parsed == OPTIONS_RUN) {
+        check_run(&options, args, count);
+        check_job(options, OPTIONS_PICTURE);
+        check_job(options, OPTIONS_VIDEO);
+    }
+    /* Nothing is left over from before. */
+    CHECK(options_parse(&second, count, again, &error2) == parsed);
+    CHECK(!strcmp(error.text, error2.text) && options.given == second.given && options.input == second.input);
+    free(text);
+    return 0;
+}

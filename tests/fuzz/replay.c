@@ -1,0 +1,59 @@
+/* What cox-lab replay reads from a made-up session database (rows.h): no crash, one sentence of
+ * complaint, and the policies of what is accepted can be asked again. fuzz_replay_world replays it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+#include "lab/replay/world.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { SESSIONS_MAX = 4 };
+
+static void check_session(const struct lab_replay_data *data, const struct lab_replay_session *session)
+{
+    FUZZ_CHECK(memchr(session->policy, 0, sizeof session->policy));
+    for (size_t f = 0; f < session->frame_count; f++) {
+        const struct lab_replay_frame *frame = &session->frames[f];
+        FUZZ_CHECK(f == 0 || frame->frame > session->frames[f - 1].frame);
+        FUZZ_CHECK(frame->first_band <= session->band_count);
+        FUZZ_CHECK(frame->band_count <= session->band_count - frame->first_band);
+        /* All up to the last one cost memory. */
+        FUZZ_CHECK(frame->frame < 2 * session->frame_count + 100);
+    }
+    for (size_t b = 0; b < session->band_count; b++) {
+        FUZZ_CHECK(session->bands[b].device < data->device_count && session->bands[b].rows > 0);
+        FUZZ_CHECK(session->bands[b].together >= 0 && session->bands[b].together <= 1 + 1e-9);
+    }
+    FUZZ_CHECK(session->options.ratio_count <= COX_DEVICES_MAX);
+}
+
+static void ask_again(struct sqlite3 *db, const struct lab_replay_session *session)
+{
+    struct lab_replay_decisions decisions;
+    struct cox_policy policy;
+    char why[400] = "";
+    if (!lab_replay_policy(session->policy, &policy))
+        return;
+    if (!lab_replay_decide(db, session, &policy, &decisions, why, sizeof why))
+        fuzz_why(why, sizeof why);
+    else
+        FUZZ_CHECK(memchr(decisions.recorded, 0, sizeof decisions.recorded));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct lab_replay_data *run;
+    char why[400] = "";
+    struct sqlite3 *db = fuzz_rows(data, size);
+    if (lab_replay_read(db, 0, &run, why, sizeof why)) {
+        FUZZ_CHECK(run->device_count <= COX_DEVICES_MAX && run->rows >= 1 && run->granule >= 1);
+        for (size_t s = 0; s < run->session_count; s++)
+            check_session(run, &run->sessions[s]);
+        for (size_t s = 0; s < run->session_count && s < SESSIONS_MAX; s++)
+            ask_again(db, &run->sessions[s]);
+        lab_replay_free(&run);
+    } else {
+        fuzz_why(why, sizeof why);
+    }
+    FUZZ_CHECK(!run);
+    return 0;
+}

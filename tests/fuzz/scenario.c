@@ -1,0 +1,69 @@
+/* Scenario files from hostile bytes: no crash, one line of complaint, and what is accepted can be simulated.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "lab/sim/scenario.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { FRAMES = 3, ROWS_MAX = 4096 };
+
+#define CHECK(x)     \
+    do {             \
+        if (!(x))    \
+            abort(); \
+    } while (0)
+
+static void check_spans(const struct lab_scenario *scenario)
+{
+    for (uint32_t i = 0; i < scenario->change_count; i++) {
+        const struct lab_scenario_change *change = &scenario->changes[i];
+        CHECK(change->from < change->to && change->to <= scenario->frames);
+        CHECK(change->device < scenario->device_count);
+        CHECK(change->kind != LAB_ROWS || change->rows >= scenario->granule);
+    }
+    for (uint32_t i = 0; i < scenario->contention_count; i++) {
+        const struct lab_scenario_contention *contention = &scenario->contentions[i];
+        CHECK(contention->from < contention->to && contention->to <= scenario->frames);
+        CHECK(scenario->device_count == 32 || contention->devices >> scenario->device_count == 0);
+    }
+}
+
+/* A few frames, on `hguided` and the oracle. */
+static void simulate(struct lab_scenario *scenario)
+{
+    struct lab_world world;
+    struct lab_sim_frame frames[FRAMES];
+    char why[256];
+    scenario->frames = scenario->frames < FRAMES ? scenario->frames : FRAMES;
+    struct lab_scenario_world *ctx = lab_scenario_world_create(scenario, &world);
+    CHECK(ctx);
+    const struct cox_policy *policies[] = {NULL, cox_policy_find("hguided")};
+    for (int p = 0; p < 2; p++) {
+        CHECK(lab_simulate(&world, policies[p], NULL, 1, frames, why, sizeof why) == COX_OK);
+        for (uint64_t f = 0; f < scenario->frames; f++)
+            CHECK(isfinite(frames[f].wall_ns) && frames[f].wall_ns > 0 && frames[f].refused == 0);
+    }
+    lab_scenario_world_destroy(&ctx);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char why[400];
+    struct lab_scenario *scenario = lab_scenario_parse((const char *)data, size, "input", why, sizeof why);
+    if (!scenario) {
+        CHECK(strlen(why) > 0 && strlen(why) < sizeof why && !strncmp(why, "input:", 6) && !strchr(why, '\n'));
+        return 0;
+    }
+    CHECK(scenario->device_count >= 1 && scenario->device_count <= COX_DEVICES_MAX);
+    CHECK(scenario->rows >= 1 && scenario->granule >= 1 && scenario->granule <= scenario->rows);
+    CHECK(scenario->frames >= 1 && scenario->frames <= LAB_FRAMES_MAX);
+    CHECK(scenario->name[0] && strlen(scenario->name) < sizeof scenario->name);
+    check_spans(scenario);
+    if (scenario->rows <= ROWS_MAX)
+        simulate(scenario);
+    lab_scenario_free(&scenario);
+    return 0;
+}

@@ -1,0 +1,188 @@
+/* Three devices of which two hang for a while, fail, die and come back or give wrong bits, while four threads submit to
+ * sessions that verify: every frame has its one callback, in its place, with the right bits, or an error where the
+ * devices did not agree or none was left. A plain program, to be run under ThreadSanitizer.
+ *
+ *   race_faults [ROUNDS [FIRST_SEED]]
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "support/check.h"
+#include "support/fake_shapes.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROUNDS = 12, THREADS = 4, FRAMES = 60, POOL = 4, ROWS = 48, COLUMNS = 16 };
+
+/* The last one of each is summed up, or compared. */
+static const enum shape plain_shapes[] = {SHAPE_MAP, SHAPE_HALO, SHAPE_CHROMA, SHAPE_COUNT};
+static const enum shape verified_shapes[] = {SHAPE_MAP, SHAPE_HALO, SHAPE_TWO, SHAPE_TABLE};
+
+static void rest(long ns)
+{
+    const struct timespec time = {.tv_nsec = ns};
+    nanosleep(&time, NULL);
+}
+
+struct stream {
+    cox_session *session;
+    enum shape shape;
+    bool spared; /* one device has no faults */
+    bool verify;
+    uint64_t next; /* plain: callbacks of a session come one at a time */
+    uint64_t good;
+    _Atomic uint64_t accepted;
+};
+
+struct ticket {
+    struct stream *stream;
+    cox_status status;
+    uint32_t calls;
+};
+
+static void on_done(void *user, uint64_t frame, cox_status status)
+{
+    struct ticket *ticket = user;
+    struct stream *stream = ticket->stream;
+    CHECK(frame == stream->next);
+    stream->next++;
+    stream->good += status == COX_OK;
+    ticket->calls++;
+    ticket->status = status;
+    CHECK(status == COX_OK || (!stream->spared && status == COX_E_DEVICE_LOST) ||
+          (stream->verify && status == COX_E_MISMATCH));
+}
+
+struct submitter {
+    struct rig *rig;
+    struct stream *streams;
+    const enum shape *shapes;
+    uint64_t seed;
+};
+
+/* Submit to the sessions in turn, a few frames at a time, and look at each. */
+static void *submit_frames(void *data)
+{
+    struct submitter *submitter = data;
+    struct shape_frames *frames[4];
+    for (uint32_t s = 0; s < 4; s++)
+        frames[s] = shape_frames_new(submitter->rig, submitter->shapes[s], ROWS, COLUMNS, POOL);
+    for (uint32_t i = 0; i < FRAMES; i += POOL) {
+        const uint32_t s = (uint32_t)(rig_random(&submitter->seed) % 4);
+        struct stream *stream = &submitter->streams[s];
+        struct ticket tickets[POOL];
+        uint32_t accepted = 0;
+        for (uint32_t k = 0; k < POOL; k++) {
+            const struct cox_frame frame = shape_frame(frames[s], k);
+            tickets[k] = (struct ticket){.stream = stream, .status = COX_E_BUSY};
+            shape_prepare(frames[s], k);
+            const cox_status status = cox_session_submit(stream->session, &frame, on_done, &tickets[k]);
+            if (status == COX_E_NO_DEVICE) {
+                CHECK(!stream->spared);
+                rest(5000000);
+                break;
+            }
+            CHECK(status == COX_OK);
+            accepted++;
+        }
+        atomic_fetch_add(&stream->accepted, accepted);
+        cox_session_wait(stream->session);
+        for (uint32_t k = 0; k < accepted; k++) {
+            CHECK(tickets[k].calls == 1);
+            const char *wrong = tickets[k].status == COX_OK ? shape_check(frames[s], k) : "";
+            if (*wrong) {
+                fprintf(stderr, "%s\n", wrong);
+                exit(1);
+            }
+            frames[s]->params[k].add += 13;
+        }
+    }
+    for (uint32_t s = 0; s < 4; s++)
+        shape_frames_free(&frames[s]);
+    return NULL;
+}
+
+/* What goes wrong together. */
+enum mix { MIX_LATE, MIX_LIES, MIX_FAILS, MIX_ALL, MIXES };
+
+static void script_faults(struct fake *fake, uint32_t first_device, enum mix mix, uint64_t *seed)
+{
+    static const enum fake_fault_kind harmless[] = {FAKE_POST_TWICE, FAKE_POST_EARLY, FAKE_NO_POST,
+                                                    FAKE_END_EARLY,  FAKE_SLOW,       FAKE_SUBMIT_FAILS};
+    static const enum fake_fault_kind kinds[MIXES][4] = {
+        [MIX_LATE] = {FAKE_HANGS, FAKE_HANGS, FAKE_HANGS, FAKE_HANGS},
+        [MIX_LIES] = {FAKE_CORRUPTS, FAKE_CORRUPTS, FAKE_EVENT_FAILS, FAKE_DEVICE_DIES},
+        [MIX_FAILS] = {FAKE_HANGS, FAKE_FAILS_LATE, FAKE_EVENT_FAILS, FAKE_DEVICE_DIES},
+        [MIX_ALL] = {FAKE_HANGS, FAKE_FAILS_LATE, FAKE_CORRUPTS, FAKE_DEVICE_DIES},
+    };
+    for (uint32_t i = 0; i < 30; i++)
+        fake_script(fake, &(struct fake_fault){
+                              .kind = i % 2 ? harmless[rig_random(seed) % 6] : kinds[mix][rig_random(seed) % 4],
+                              .device = first_device + (uint32_t)(rig_random(seed) % (3 - first_device)),
+                              .skip = 20 + (uint32_t)(rig_random(seed) % 200),
+                              .status = COX_E_DEVICE_LOST,
+                              .delay_ns = 1 + rig_random(seed) % 60000000,
+                              .factor = 1 + (double)(rig_random(seed) % 30)});
+    fake_script(fake, &(struct fake_fault){.kind = FAKE_INSTANCE_FAILS, .device = 2, .skip = 1, .status = COX_E_NOMEM});
+}
+
+static void play(uint64_t seed)
+{
+    struct rig *rig = rig_new(&(const struct fake_params){.device_count = 3,
+                                                          .real_time = true,
+                                                          .devices = {{.ns_per_row = 3e3},
+                                                                      {.fixed_ns = 50e3, .ns_per_row = 1e3},
+                                                                      {.mode = COX_MODE_STAGED, .ns_per_row = 4e3}}});
+    static const char *const policies[] = {"adaptive", "ewma", "chunks", "static"};
+    const enum mix mix = (enum mix)(seed % MIXES);
+    const bool verify = mix == MIX_LIES || mix == MIX_ALL;
+    const bool spared = seed % 3 != 0 || verify; /* the last one left has nobody to be compared with */
+    const enum shape *shapes = verify ? verified_shapes : plain_shapes;
+    struct stream streams[4];
+    struct submitter submitters[THREADS];
+    pthread_t threads[THREADS];
+    uint64_t random = seed;
+    for (uint32_t s = 0; s < 4; s++) {
+        struct shape_frames *shape = shape_frames_new(rig, shapes[s], ROWS, COLUMNS, 1);
+        streams[s] = (struct stream){.shape = shapes[s], .spared = spared, .verify = verify};
+        CHECK(shape_session(shape,
+                            COX_SESSION_PARAMS(.policy = policies[(s + seed) % 4], .in_flight = 1 + (s + seed) % 4,
+                                               .no_warmup = s % 2, .verify = verify ? 1 : 0,
+                                               .device_timeout_ns = 1000000000),
+                            &streams[s].session) == COX_OK);
+        shape_frames_free(&shape);
+    }
+    script_faults(rig_fake(rig), spared, mix, &random);
+    for (uint32_t t = 0; t < THREADS; t++) {
+        submitters[t] = (struct submitter){
+            .rig = rig, .streams = streams, .shapes = shapes, .seed = seed * THREADS + t};
+        CHECK(pthread_create(&threads[t], NULL, submit_frames, &submitters[t]) == 0);
+    }
+    for (uint32_t t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+    uint64_t good = 0, all = 0;
+    for (uint32_t s = 0; s < 4; s++) {
+        cox_session_destroy(&streams[s].session);
+        CHECK(streams[s].next == atomic_load(&streams[s].accepted));
+        good += streams[s].good;
+        all += streams[s].next;
+    }
+    const char *wrong = rig_end(&rig);
+    if (*wrong) {
+        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seed, wrong);
+        exit(1);
+    }
+    printf("seed %llu: %llu frames, %llu right\n", (unsigned long long)seed, (unsigned long long)all,
+           (unsigned long long)good);
+}
+
+int main(int argc, char **argv)
+{
+    const uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : ROUNDS;
+    const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    for (uint64_t seed = first; seed < first + rounds; seed++)
+        play(seed);
+    return 0;
+}

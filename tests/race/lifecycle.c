@@ -1,0 +1,222 @@
+/* How sessions live: of every shape at once on one runtime and beside another runtime, submitted to by many threads,
+ * fed by their own callbacks, held up by callbacks that take long, destroyed with frames in flight. A plain program, to
+ * be run under ThreadSanitizer.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "support/check.h"
+#include "support/fake_shapes.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { ROUNDS = 30, COLUMNS = 16, FRAMES = 6, CHAIN = 40 };
+
+static const struct fake_params devices = {.device_count = 3,
+                                           .real_time = true,
+                                           .devices = {{.fixed_ns = 20e3, .ns_per_row = 1e3},
+                                                       {.mode = COX_MODE_STAGED, .fixed_ns = 50e3},
+                                                       {.ns_per_row = 2e3, .jitter = 0.5}}};
+
+static void rest(long ns)
+{
+    const struct timespec time = {.tv_nsec = ns};
+    nanosleep(&time, NULL);
+}
+
+static void check_frame(const struct shape_frames *frames, uint32_t index)
+{
+    const char *wrong = shape_check(frames, index);
+    if (*wrong) {
+        fprintf(stderr, "%s\n", wrong);
+        exit(1);
+    }
+}
+
+/* ---- many threads, one session of each shape ---- */
+
+struct stream {
+    cox_session *session;
+    uint64_t next; /* plain: callbacks of a session come one at a time, in order */
+};
+
+static void on_done(void *user, uint64_t frame, cox_status status)
+{
+    struct stream *stream = user;
+    CHECK(frame == stream->next);
+    CHECK(status == COX_OK);
+    stream->next++;
+    if (frame % 16 == 3)
+        rest(2000000); /* nobody is served meanwhile, but all that was accepted comes */
+}
+
+struct submitter {
+    struct rig *rig;
+    struct stream *streams;
+    uint32_t number;
+    uint32_t accepted[SHAPES];
+};
+
+static uint32_t rows_of(enum shape shape)
+{
+    return 24 + 5 * (uint32_t)shape;
+}
+
+static void *submit_to_all(void *data)
+{
+    struct submitter *submitter = data;
+    struct shape_frames *frames[SHAPES];
+    uint64_t seed = submitter->number;
+    for (uint32_t s = 0; s < SHAPES; s++)
+        frames[s] = shape_frames_new(submitter->rig, (enum shape)s, rows_of((enum shape)s), COLUMNS, FRAMES);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        const uint32_t s = (uint32_t)(rig_random(&seed) % SHAPES);
+        cox_session *session = submitter->streams[s].session;
+        for (uint32_t i = 0; i < FRAMES; i++) {
+            struct cox_frame frame = shape_frame(frames[s], i);
+            frame.nowait = rig_random(&seed) % 2;
+            shape_prepare(frames[s], i);
+            cox_status status;
+            while ((status = cox_session_submit(session, &frame, on_done, &submitter->streams[s])) == COX_E_BUSY)
+                rest(20000);
+            CHECK(status == COX_OK);
+            submitter->accepted[s]++;
+        }
+        cox_session_wait(
+            session); /* several threads may wait; others' frames hold this one up no longer than they last */
+        for (uint32_t i = 0; i < FRAMES; i++)
+            check_frame(frames[s], i);
+    }
+    for (uint32_t s = 0; s < SHAPES; s++)
+        shape_frames_free(&frames[s]);
+    return NULL;
+}
+
+static void every_shape_at_once(struct rig *rig)
+{
+    enum { THREADS = 3 };
+    struct stream streams[SHAPES] = {{0}};
+    struct submitter submitters[THREADS];
+    pthread_t threads[THREADS];
+    for (uint32_t s = 0; s < SHAPES; s++) {
+        struct shape_frames *shape = shape_frames_new(rig, (enum shape)s, rows_of((enum shape)s), COLUMNS, 1);
+        CHECK(shape_session(shape, COX_SESSION_PARAMS(.in_flight = 1 + s % 4, .no_warmup = s % 2),
+                            &streams[s].session) == COX_OK);
+        shape_frames_free(&shape);
+    }
+    for (uint32_t t = 0; t < THREADS; t++) {
+        submitters[t] = (struct submitter){.rig = rig, .streams = streams, .number = t};
+        CHECK(pthread_create(&threads[t], NULL, submit_to_all, &submitters[t]) == 0);
+    }
+    for (uint32_t t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+    for (uint32_t s = 0; s < SHAPES; s++) {
+        uint32_t accepted = 0;
+        for (uint32_t t = 0; t < THREADS; t++)
+            accepted += submitters[t].accepted[s];
+        cox_session_destroy(&streams[s].session);
+        CHECK(streams[s].next == accepted);
+    }
+}
+
+/* ---- a callback that submits the next frame ---- */
+
+struct chain {
+    cox_session *session;
+    struct shape_frames *frames;
+    uint32_t submitted;
+    uint32_t done;
+    uint32_t busy;
+    _Atomic bool over;
+};
+
+static void go_on(void *user, uint64_t frame, cox_status status)
+{
+    struct chain *chain = user;
+    CHECK(status == COX_OK);
+    CHECK(frame == chain->done);
+    check_frame(chain->frames, chain->done);
+    chain->done++;
+    /* The slot of this frame is not free before this has returned, so with one in flight the last step is for a
+     * thread. */
+    while (chain->submitted < CHAIN && chain->submitted < chain->done + chain->frames->count - 1) {
+        const struct cox_frame next = shape_frame(chain->frames, chain->submitted);
+        shape_prepare(chain->frames, chain->submitted);
+        status = cox_session_submit(chain->session, &next, go_on, chain);
+        if (status == COX_E_BUSY) {
+            chain->busy++;
+            break;
+        }
+        CHECK(status == COX_OK);
+        chain->submitted++;
+    }
+    if (chain->done == CHAIN || chain->submitted == chain->done)
+        atomic_store(&chain->over, true);
+}
+
+static void callbacks_that_submit(struct rig *rig)
+{
+    for (uint32_t in_flight = 1; in_flight <= 4; in_flight++) {
+        struct chain chain = {.frames = shape_frames_new(rig, SHAPE_HALO, 40, COLUMNS, in_flight + 1)};
+        CHECK(shape_session(chain.frames, COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = in_flight % 2),
+                            &chain.session) == COX_OK);
+        while (chain.done < CHAIN) {
+            atomic_store(&chain.over, false);
+            const struct cox_frame first = shape_frame(chain.frames, chain.submitted);
+            shape_prepare(chain.frames, chain.submitted);
+            chain.submitted++; /* nothing is under way */
+            CHECK(cox_session_submit(chain.session, &first, go_on, &chain) == COX_OK);
+            while (!atomic_load(&chain.over))
+                rest(50000);
+            cox_session_wait(chain.session);
+        }
+        cox_session_destroy(&chain.session);
+        CHECK(chain.done == CHAIN && chain.submitted == CHAIN);
+        shape_frames_free(&chain.frames);
+    }
+}
+
+/* ---- destroyed with frames in flight, beside another runtime ---- */
+
+static void *come_and_go(void *data)
+{
+    struct rig *shared = data;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        struct rig *rig = shared ? shared : rig_new(&devices);
+        struct shape_frames *frames = shape_frames_new(rig, (enum shape)(round % SHAPES),
+                                                       rows_of((enum shape)(round % SHAPES)), COLUMNS, FRAMES);
+        struct stream stream = {0};
+        CHECK(shape_session(frames, COX_SESSION_PARAMS(.in_flight = 1 + round % FRAMES, .no_warmup = round % 3),
+                            &stream.session) == COX_OK);
+        for (uint32_t i = 0; i < round % (FRAMES + 1); i++) {
+            const struct cox_frame frame = shape_frame(frames, i);
+            shape_prepare(frames, i);
+            CHECK(cox_session_submit(stream.session, &frame, on_done, &stream) == COX_OK);
+        }
+        cox_session_destroy(&stream.session);
+        CHECK(stream.next == round % (FRAMES + 1));
+        for (uint32_t i = 0; i < round % (FRAMES + 1); i++)
+            check_frame(frames, i);
+        shape_frames_free(&frames);
+        if (!shared)
+            CHECK(*rig_end(&rig) == 0);
+    }
+    return NULL;
+}
+
+int main(void)
+{
+    struct rig *rig = rig_new(&devices);
+    pthread_t threads[3];
+    for (uint32_t t = 0; t < 3; t++)
+        CHECK(pthread_create(&threads[t], NULL, come_and_go, t ? rig : NULL) == 0);
+    every_shape_at_once(rig);
+    callbacks_that_submit(rig);
+    for (uint32_t t = 0; t < 3; t++)
+        pthread_join(threads[t], NULL);
+    CHECK(fake_alive(rig_fake(rig)) == 0);
+    const char *wrong = rig_end(&rig);
+    if (*wrong)
+        fprintf(stderr, "%s\n", wrong);
+    return *wrong != 0;
+}

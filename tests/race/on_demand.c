@@ -1,0 +1,178 @@
+/* Many threads submit to sessions whose policy leaves rows to be handed out while frames run and wishes for shadows; a
+ * device is lost on the way, sessions are destroyed with a shadow under way. A plain program, to be run under
+ * ThreadSanitizer.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "support/check.h"
+#include "support/fake_rig.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS = 3, ROUNDS = 12, FRAMES = 60, ROWS = 64, COLUMNS = 16 };
+
+/* ---- a policy of chance ---- */
+
+struct chance {
+    uint64_t seed; /* plain: one thread at a time is in a policy */
+    uint64_t observed, shadows, frames;
+};
+
+static size_t chance_bytes(uint32_t device_count)
+{
+    (void)device_count;
+    return sizeof(struct chance);
+}
+
+static cox_status chance_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+{
+    (void)view, (void)options;
+    ((struct chance *)state)->seed = 1;
+    return COX_OK;
+}
+
+static cox_status chance_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
+{
+    struct chance *chance = state;
+    const uint32_t first = (uint32_t)(rig_random(&chance->seed) % (view->rows + 1));
+    uint32_t device = (uint32_t)(rig_random(&chance->seed) % view->device_count);
+    while (!view->devices[device].usable)
+        device = (device + 1) % view->device_count;
+    if (first > 0)
+        out->bands[out->band_count++] = (struct cox_band){device, 0, first};
+    out->pool_first_row = first;
+    out->pool_rows = view->rows - first;
+    const uint32_t other = (device + 1) % view->device_count;
+    if (view->shadow && view->devices[other].usable && other != device)
+        out->shadow = (struct cox_band){other, 0, 1 + (uint32_t)(rig_random(&chance->seed) % view->rows)};
+    return COX_OK;
+}
+
+static void chance_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
+                        struct cox_grant *out)
+{
+    struct chance *chance = state;
+    (void)view;
+    out->rows = (uint32_t)(rig_random(&chance->seed) % (offer->rows + 2)); /* sometimes none, sometimes too many */
+}
+
+static void chance_observe(void *state, const struct cox_measurement *measurement)
+{
+    struct chance *chance = state;
+    chance->observed++;
+    chance->shadows += (measurement->flags & COX_MEASURED_SHADOW) != 0;
+}
+
+static void chance_observe_frame(void *state, const struct cox_frame_measurement *measurement)
+{
+    struct chance *chance = state;
+    CHECK(measurement->frame >= chance->frames);
+    chance->frames = measurement->frame + 1;
+}
+
+static const struct cox_policy chance_policy = {.name = "chance",
+                                                .state_bytes = chance_bytes,
+                                                .init = chance_init,
+                                                .split = chance_split,
+                                                .observe = chance_observe,
+                                                .next = chance_next,
+                                                .observe_frame = chance_observe_frame};
+
+/* ---- threads ---- */
+
+struct shared {
+    struct rig *rig;
+    cox_session *session;
+    uint64_t frames, shadows; /* plain: only reports touch them */
+};
+
+static void on_report(void *user, const struct cox_frame_report *report)
+{
+    struct shared *shared = user;
+    shared->shadows += report->shadow;
+    shared->frames += !report->shadow && !report->warmup;
+}
+
+static double meter(void *user)
+{
+    (void)user;
+    return 1;
+}
+
+/* Half of the threads wait inside cox_session_run, where they do the engine's work themselves. */
+static void *submit_frames(void *data)
+{
+    struct shared *shared = data;
+    struct rig_frames *frames = rig_frames_new(shared->rig, ROWS, COLUMNS, COLUMNS, 1);
+    cox_buffer *const buffers[] = {frames->in[0], frames->out[0]};
+    const struct cox_frame frame = {.buffers = buffers, .buffer_count = 2, .params = &frames->params[0]};
+    for (uint32_t i = 0; i < FRAMES; i++) {
+        memset(cox_buffer_data(frames->out[0]), 0, ROWS * COLUMNS);
+        CHECK(cox_session_run(shared->session, &frame) == COX_OK);
+        const char *wrong = rig_check(frames, 0);
+        if (*wrong) {
+            fprintf(stderr, "%s\n", wrong);
+            exit(1);
+        }
+        /* The input belongs to the application again, though its rows may be in a shadow. */
+        ((unsigned char *)cox_buffer_data(frames->in[0]))[i] ^= 0x5a;
+    }
+    rig_frames_free(&frames);
+    return NULL;
+}
+
+static void *submit_and_go_on(void *data)
+{
+    struct shared *shared = data;
+    struct rig_frames *frames = rig_frames_new(shared->rig, ROWS, COLUMNS, COLUMNS, FRAMES);
+    for (uint32_t i = 0; i < FRAMES; i++)
+        CHECK(rig_submit(frames, shared->session, i, false) == COX_OK);
+    cox_session_wait(shared->session);
+    for (uint32_t i = 0; i < FRAMES; i++)
+        CHECK(!*rig_check(frames, i));
+    rig_frames_free(&frames);
+    return NULL;
+}
+
+int main(void)
+{
+    uint64_t shadows = 0;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        struct rig *rig =
+            rig_new(&(const struct fake_params){.device_count = 3,
+                                                .real_time = true,
+                                                .devices = {{.fixed_ns = 20e3, .ns_per_row = 500},
+                                                            {.fixed_ns = 50e3, .jitter = 0.5},
+                                                            {.mode = COX_MODE_STAGED, .ns_per_row = 20e3}}});
+        struct shared shared = {.rig = rig};
+        const struct rig_frames shape = {.rig = rig, .rows = ROWS, .columns = COLUMNS, .pitch = COLUMNS};
+        if (round % 3)
+            fake_script(rig_fake(rig),
+                        &(struct fake_fault){.kind = round % 3 == 1 ? FAKE_DEVICE_DIES : FAKE_SUBMIT_FAILS,
+                                             .device = round / 3 % 3,
+                                             .skip = 20 + 7 * round,
+                                             .status = COX_E_DEVICE_LOST});
+        CHECK(rig_map_session((struct rig_frames *)&shape,
+                              COX_SESSION_PARAMS(.custom_policy = &chance_policy, .in_flight = 1 + round % 4,
+                                                 .no_warmup = round % 2, .report = on_report, .report_user = &shared,
+                                                 .meter = meter),
+                              &shared.session) == COX_OK);
+        pthread_t threads[THREADS];
+        for (uint32_t t = 0; t < THREADS; t++)
+            CHECK(pthread_create(&threads[t], NULL, t ? submit_frames : submit_and_go_on, &shared) == 0);
+        for (uint32_t t = 0; t < THREADS; t++)
+            pthread_join(threads[t], NULL);
+        cox_session_destroy(&shared.session);
+        CHECK(shared.frames == THREADS * FRAMES);
+        shadows += shared.shadows;
+        const char *wrong = rig_end(&rig);
+        if (*wrong) {
+            fprintf(stderr, "round %u: %s\n", round, wrong);
+            return 1;
+        }
+    }
+    CHECK(shadows > 0);
+    printf("%u frames, %llu shadows\n", ROUNDS * THREADS * FRAMES, (unsigned long long)shadows);
+    return 0;
+}

@@ -1,0 +1,97 @@
+/* Sessions, buffers and runtimes come and go on several threads at once; sessions are destroyed with frames in flight.
+ * A plain program, to be run under ThreadSanitizer.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "support/check.h"
+#include "support/fake_rig.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { THREADS = 4, ROUNDS = 80, ROWS = 32, COLUMNS = 16, FRAMES = 5 };
+
+static const struct fake_params devices = {
+    .device_count = 2,
+    .real_time = true,
+    .devices = {{.fixed_ns = 20e3, .ns_per_row = 1e3}, {.mode = COX_MODE_STAGED, .fixed_ns = 50e3}}};
+
+struct counter {
+    uint32_t done; /* plain: read after destroy, which comes after the last callback */
+    uint32_t ran;  /* frames without a callback of their own */
+};
+
+static void on_done(void *user, uint64_t frame, cox_status status)
+{
+    struct counter *counter = user;
+    CHECK(frame >= counter->done);
+    CHECK(status == COX_OK);
+    counter->done++;
+}
+
+static void use_a_session(struct rig *rig, uint32_t round)
+{
+    struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, FRAMES);
+    struct counter counter = {0};
+    cox_session *session;
+    CHECK(rig_map_session(frames, COX_SESSION_PARAMS(.in_flight = 1 + round % 5, .no_warmup = round % 3), &session) ==
+          COX_OK);
+    const uint32_t count = round % (FRAMES + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        cox_buffer *const buffers[] = {frames->in[i], frames->out[i]};
+        const struct cox_frame frame = {.buffers = buffers, .buffer_count = 2, .params = &frames->params[i]};
+        if ((round + i) % 2) {
+            CHECK(cox_session_submit(session, &frame, on_done, &counter) == COX_OK);
+            continue;
+        }
+        /* This thread hands bands to the devices, of other threads' sessions too. */
+        CHECK(cox_session_run(session, &frame) == COX_OK);
+        counter.ran++;
+    }
+    cox_session_destroy(&session);
+    CHECK(counter.done + counter.ran == count);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *wrong = rig_check(frames, i);
+        if (*wrong) {
+            fprintf(stderr, "%s\n", wrong);
+            exit(1);
+        }
+    }
+    rig_frames_free(&frames);
+}
+
+static void *share_a_runtime(void *rig)
+{
+    for (uint32_t round = 0; round < ROUNDS; round++)
+        use_a_session(rig, round);
+    return NULL;
+}
+
+static void *own_runtimes(void *data)
+{
+    (void)data;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        struct rig *rig = rig_new(&devices);
+        use_a_session(rig, round);
+        cox_runtime *runtime = rig_runtime(rig);
+        CHECK(cox_runtime_device_count(runtime) == 2);
+        CHECK(*rig_end(&rig) == 0);
+    }
+    return NULL;
+}
+
+int main(void)
+{
+    struct rig *rig = rig_new(&devices);
+    for (uint32_t d = 0; d < devices.device_count; d++) /* posts that come late */
+        fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_POST_TWICE, .device = d, .count = UINT32_MAX});
+    pthread_t threads[THREADS + 1];
+    for (uint32_t t = 0; t <= THREADS; t++)
+        CHECK(pthread_create(&threads[t], NULL, t < THREADS ? share_a_runtime : own_runtimes, rig) == 0);
+    for (uint32_t t = 0; t <= THREADS; t++)
+        pthread_join(threads[t], NULL);
+    CHECK(fake_alive(rig_fake(rig)) == 0);
+    const char *wrong = rig_end(&rig);
+    if (*wrong)
+        fprintf(stderr, "%s\n", wrong);
+    return *wrong != 0;
+}

@@ -1,0 +1,120 @@
+/* A runtime over the fake devices with the kernels, frames and logs that engine tests share. Nothing here asserts: what
+ * goes wrong where it must not aborts the program.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_FAKE_RIG_H
+#define COX_TESTS_FAKE_RIG_H
+
+#include "fake_backend.h"
+#include <coxswain/coxswain.h>
+
+enum { RIG_DONE_MAX = 4096, RIG_REPORTS_MAX = 4096 };
+
+/* Per-frame parameters of the kernels. */
+struct rig_params {
+    uint32_t add;
+    uint32_t columns;
+};
+
+struct rig_report {
+    struct cox_frame_report frame; /* bands points into this struct's own copy */
+    struct cox_band_report *bands;
+};
+
+struct rig;
+
+/* A runtime over these devices; `kernels` and `kernel_count` are filled in. The log is captured at level DEBUG. */
+struct rig *rig_new(const struct fake_params *params);
+
+/* The same with a cache directory. */
+struct rig *rig_new_in(const struct fake_params *params, const char *cache_dir);
+
+/* Destroy the runtime, then the fake. Returns what was wrong, "" if nothing (static storage). Sessions and buffers made
+ * through cox_* must be gone. */
+const char *rig_end(struct rig **rig);
+
+struct fake *rig_fake(struct rig *rig);
+cox_runtime *rig_runtime(struct rig *rig);
+
+/* Whether a captured log line contains the text. */
+bool rig_logged(struct rig *rig, const char *text);
+/* Everything logged, for messages. */
+const char *rig_log(struct rig *rig);
+
+/* Records the callbacks of one session: pass `rig_done` with the rig as `user`. */
+void rig_done(void *user, uint64_t frame, cox_status status);
+uint32_t rig_done_count(struct rig *rig);
+uint64_t rig_done_frame(struct rig *rig, uint32_t index);
+cox_status rig_done_status(struct rig *rig, uint32_t index);
+
+/* Records reports: .report = rig_report, .report_user = rig. Read them when no frame is under way. */
+void rig_report(void *user, const struct cox_frame_report *report);
+uint32_t rig_report_count(struct rig *rig);
+const struct rig_report *rig_report_at(struct rig *rig, uint32_t index);
+
+/* The stages: C functions of these names on bytes, `columns` of them per row (columns from the parameters, so that the
+ * pitch may be larger). Bindings in the order given.
+ *   rig_map      in ROWS, out ROWS       out = in * 3 + row * 7 + add
+ *   rig_halo     in HALO, out ROWS       out = sum over the rows within halo_rows, clipped at the edges, + row
+ *   rig_table    in ROWS, out ROWS, table WHOLE (256 bytes)
+ *   rig_count    in ROWS, histogram REDUCE (256 x uint32)
+ *   rig_chroma   luma ROWS, chroma ROWS /2 read, out ROWS, chroma out ROWS /2
+ *   rig_first    in ROWS, middle ROWS, out ROWS:   middle = in + 5
+ *   rig_second   the same bindings:                out = middle ^ row
+ *   rig_inplace  buffer ROWS read and written      buffer = buffer * 3 + 1 */
+extern const struct cox_stage rig_stage_map;
+extern const struct cox_stage rig_stage_halo;
+extern const struct cox_stage rig_stage_table;
+extern const struct cox_stage rig_stage_count;
+extern const struct cox_stage rig_stage_chroma;
+extern const struct cox_stage rig_stages_two[2];
+extern const struct cox_stage rig_stage_inplace;
+
+/* Called at the end of rig_map, rig_halo and rig_table with the index of the output binding; NULL = it is not
+ * called. */
+extern void (*rig_spy)(const struct fake_args *args, uint32_t out);
+
+/* Sum of uint32 counters. */
+void rig_merge_sum(void *into, const void *partial, size_t bytes, void *user);
+
+/* The pipeline `rig_map` with a frame pool: the common case. */
+struct rig_frames {
+    struct rig *rig;
+    uint32_t rows;
+    uint32_t columns;
+    size_t pitch;
+    uint32_t count;
+    cox_buffer **in;
+    cox_buffer **out;
+    struct rig_params *params;
+};
+
+/* `count` frames of random content. */
+struct rig_frames *rig_frames_new(struct rig *rig, uint32_t rows, uint32_t columns, size_t pitch, uint32_t count);
+void rig_frames_free(struct rig_frames **frames);
+
+/* A session of rig_map for such frames; fields of `extra` beside rows, bindings, stages and params_bytes are kept. */
+cox_status rig_map_session(struct rig_frames *frames, const struct cox_session_params *extra, cox_session **out);
+
+/* Submit frame `index % count` with rig_done. Unless nowait, its output is overwritten first: use more frames than may
+ * be in flight. */
+cox_status rig_submit(struct rig_frames *frames, cox_session *session, uint32_t index, bool nowait);
+
+/* First byte of a frame that is not what the map gives, as text; "" if all are right (static storage per thread). */
+const char *rig_check(const struct rig_frames *frames, uint32_t index);
+
+/* A policy that plays back splits: those of `rig_splits` by frame, the last one again and again. Its state is in these
+ * variables, so one test process uses it for one session at a time. */
+extern const struct cox_policy rig_policy;
+extern struct cox_split rig_splits[1024];
+extern uint32_t rig_split_count;
+
+/* Append a split: pairs of device and rows, bands in row order. */
+void rig_add_split(uint32_t bands, const uint32_t (*device_rows)[2]);
+
+/* Append a random split of `rows` over `devices`, boundaries at multiples of the granule. */
+void rig_add_random_split(uint64_t *seed, uint32_t rows, uint32_t granule, uint32_t devices);
+
+/* Next of a sequence of random numbers (splitmix64). */
+uint64_t rig_random(uint64_t *seed);
+
+#endif

@@ -1,0 +1,61 @@
+/* Sessions of every shape that the rig's kernels allow, with their frames and what must come out of them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_FAKE_SHAPES_H
+#define COX_TESTS_FAKE_SHAPES_H
+
+#include "fake_rig.h"
+
+/* The stages of fake_rig.h: rig_map, rig_halo, rig_table, rig_count, rig_chroma, rig_first and rig_second,
+ * rig_inplace. */
+enum shape { SHAPE_MAP, SHAPE_HALO, SHAPE_TABLE, SHAPE_COUNT, SHAPE_CHROMA, SHAPE_TWO, SHAPE_INPLACE, SHAPES };
+
+const char *shape_name(enum shape shape);
+
+/* A pool of frames of one shape. */
+struct shape_frames {
+    struct rig *rig;
+    enum shape shape;
+    uint32_t rows;
+    uint32_t columns;
+    uint32_t pitch;
+    uint32_t count;
+    uint32_t binding_count;
+    struct cox_binding bindings[4];
+    cox_buffer *(*buffers)[4];
+    struct rig_params *params;
+    unsigned char **before; /* contents of the first buffer */
+};
+
+/* `count` frames of random content. */
+struct shape_frames *shape_frames_new(struct rig *rig, enum shape shape, uint32_t rows, uint32_t columns,
+                                      uint32_t count);
+/* The same with rows that are `pitch` bytes apart. */
+struct shape_frames *shape_frames_padded(struct rig *rig, enum shape shape, uint32_t rows, uint32_t columns,
+                                         uint32_t pitch, uint32_t count);
+void shape_frames_free(struct shape_frames **frames);
+
+/* Give frame `index % count` other buffers, with contents of their own. False, and none: there is no memory. */
+void shape_drop(struct shape_frames *frames, uint32_t index);
+bool shape_make(struct shape_frames *frames, uint32_t index, uint64_t seed);
+
+/* Fill its inputs anew. */
+void shape_refill(struct shape_frames *frames, uint32_t index, uint64_t seed);
+
+/* A session for such frames; fields of `extra` beside rows, bindings, stages and params_bytes are kept. */
+cox_status shape_session(struct shape_frames *frames, const struct cox_session_params *extra, cox_session **out);
+
+/* Make frame `index % count` ready: what it reads is there, what it writes is not. */
+void shape_prepare(struct shape_frames *frames, uint32_t index);
+struct cox_frame shape_frame(const struct shape_frames *frames, uint32_t index);
+
+/* Both, and submit with rig_done. */
+cox_status shape_submit(struct shape_frames *frames, cox_session *session, uint32_t index);
+
+/* The first byte of a frame that is wrong, as text; "" if all are right (static storage per thread). What no kernel
+ * writes is not looked at. */
+const char *shape_check(const struct shape_frames *frames, uint32_t index);
+
+/* The same of the bytes that no kernel writes and that are to be what shape_prepare left there. */
+const char *shape_check_padding(const struct shape_frames *frames, uint32_t index);
+
+#endif

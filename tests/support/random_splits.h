@@ -1,0 +1,41 @@
+/* Splits drawn at random, the same for the same numbers on every machine, and a look at whether they are what ran.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_RANDOM_SPLITS_H
+#define COX_TESTS_RANDOM_SPLITS_H
+
+#include <coxswain/session.h>
+
+/* A stream of numbers from a seed. */
+uint64_t random_next(uint64_t *seed);
+uint32_t random_below(uint64_t *seed, uint32_t bound);
+
+/* Split number `number` of a frame, legal for any number of devices. Four kinds take turns: one band for each device in
+ * any order; some devices without rows; several bands for each device; many bands of one granule for anybody. */
+void random_splits_draw(uint32_t number, uint32_t rows, uint32_t granule, uint32_t devices, struct cox_split *out);
+
+/* What to draw for the next session: set before it is created, read by its policy and its reports.
+ * `granule`: cuts are drawn on this, then moved to the session's own, so that sessions of different granules get about
+ * the same splits; 0 = the session's own. */
+void random_splits_begin(uint32_t first_number, uint32_t granule);
+
+extern const struct cox_policy random_splits_policy;
+
+/* What the reports of sessions say about the bands that ran. */
+struct random_tally {
+    uint64_t frames;
+    uint64_t wrong; /* frames that were not split as drawn */
+    uint64_t idle;  /* frames in which a device had no rows */
+    uint32_t bands_most;
+    uint32_t bands_most_of_one; /* of one device in one frame */
+    uint64_t rows[COX_DEVICES_MAX];
+};
+
+/* A report's part of it, for a session with this policy; and a session's part of the whole. */
+void random_tally_report(struct random_tally *tally, const struct cox_frame_report *report, uint32_t rows,
+                         uint32_t granule, uint32_t devices);
+void random_tally_add(struct random_tally *to, const struct random_tally *from);
+
+/* A line "splits ..."; returns how many of the devices never got a row. */
+uint32_t random_tally_print(const struct random_tally *tally, uint32_t devices);
+
+#endif

@@ -1,0 +1,483 @@
+/* Sources: ITU-R BT.709, BT.1886, BT.2020, BT.2100 (PQ and HLG), Report ITU-R BT.2390 (EETF); for the operators
+ * docs/internals/kernels.md.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ref_video.h"
+#include "ref_tonemap.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Transfer ----------------------------------------------------------------------------------------------------- */
+
+static const double pq_m1 = 2610.0 / 16384, pq_m2 = 2523.0 / 32, pq_c1 = 3424.0 / 4096, pq_c2 = 2413.0 / 128,
+                    pq_c3 = 2392.0 / 128;
+
+double ref_pq_light(double signal)
+{
+    const double p = pow(signal, 1 / pq_m2);
+    return 10000 * pow(fmax(p - pq_c1, 0) / (pq_c2 - pq_c3 * p), 1 / pq_m1);
+}
+
+double ref_pq_signal(double nits)
+{
+    const double p = pow(nits / 10000, pq_m1);
+    return pow((pq_c1 + pq_c2 * p) / (1 + pq_c3 * p), pq_m2);
+}
+
+static const double hlg_a = 0.17883277;
+
+double ref_hlg_light(double signal)
+{
+    const double b = 1 - 4 * hlg_a, c = 0.5 - hlg_a * log(4 * hlg_a);
+    return signal <= 0.5 ? signal * signal / 3 : (exp((signal - c) / hlg_a) + b) / 12;
+}
+
+double ref_hlg_signal(double light)
+{
+    const double b = 1 - 4 * hlg_a, c = 0.5 - hlg_a * log(4 * hlg_a);
+    return light <= 1.0 / 12 ? sqrt(3 * light) : hlg_a * log(12 * light - b) + c;
+}
+
+/* --- Colour ------------------------------------------------------------------------------------------------------- */
+
+/* Kr, Kg, Kb. */
+static const double luma_of[2][3] = {
+    [COX_PRIMARIES_BT2020] = {.2627, .6780, .0593}, [COX_PRIMARIES_BT709] = {.2126, .7152, .0722}};
+
+static double dot(const double a[3], const double b[3])
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+/* m becomes its inverse. */
+static void invert(double m[3][3])
+{
+    double c[3][3];
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            c[i][j] = m[(j + 1) % 3][(i + 1) % 3] * m[(j + 2) % 3][(i + 2) % 3] -
+                      m[(j + 1) % 3][(i + 2) % 3] * m[(j + 2) % 3][(i + 1) % 3];
+    const double determinant = m[0][0] * c[0][0] + m[0][1] * c[1][0] + m[0][2] * c[2][0];
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            m[i][j] = c[i][j] / determinant;
+}
+
+/* RGB to XYZ from the chromaticities of the primaries, with D65. */
+static void rgb_to_xyz(const double xy[3][2], double m[3][3])
+{
+    const double white[3] = {0.3127 / 0.3290, 1, (1 - 0.3127 - 0.3290) / 0.3290};
+    double inverse[3][3], scale[3];
+    for (int i = 0; i < 3; i++) {
+        m[0][i] = inverse[0][i] = xy[i][0] / xy[i][1];
+        m[1][i] = inverse[1][i] = 1;
+        m[2][i] = inverse[2][i] = (1 - xy[i][0] - xy[i][1]) / xy[i][1];
+    }
+    invert(inverse);
+    for (int i = 0; i < 3; i++)
+        scale[i] = dot(inverse[i], white);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            m[i][j] *= scale[j];
+}
+
+void ref_primaries(enum cox_primaries from, enum cox_primaries to, double m[3][3])
+{
+    static const double xy[2][3][2] = {
+        [COX_PRIMARIES_BT2020] = {{0.708, 0.292}, {0.170, 0.797}, {0.131, 0.046}},
+        [COX_PRIMARIES_BT709] = {{0.640, 0.330}, {0.300, 0.600}, {0.150, 0.060}},
+    };
+    double in[3][3], out[3][3];
+    rgb_to_xyz(xy[from], in);
+    rgb_to_xyz(xy[to], out);
+    invert(out);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            m[i][j] = out[i][0] * in[0][j] + out[i][1] * in[1][j] + out[i][2] * in[2][j];
+}
+
+/* --- The operator ------------------------------------------------------------------------------------------------- */
+
+/* Report BT.2390: in PQ, relative to the source's peak; black stays black. Light above the peak counts as the peak. */
+static double bt2390(const struct ref_video *ref, double x)
+{
+    const double top = ref_pq_signal(ref->peak_nits), most = ref_pq_signal(ref->white_nits) / top;
+    const double knee = 1.5 * most - 0.5, e = fmin(ref_pq_signal(x * ref->white_nits) / top, 1);
+    if (most >= 1 || e < knee)
+        return x;
+    const double t = (e - knee) / (1 - knee), t2 = t * t, t3 = t2 * t;
+    const double p = (2 * t3 - 3 * t2 + 1) * knee + (t3 - 2 * t2 + t) * (1 - knee) + (-2 * t3 + 3 * t2) * most;
+    return ref_pq_light(p * top) / ref->white_nits;
+}
+
+double ref_video_operator(const struct ref_video *ref, double x)
+{
+    switch (ref->shape.op) {
+    case COX_OPERATOR_BT2390:
+        return bt2390(ref, x);
+    case COX_OPERATOR_LINEAR:
+        return x / ref->peak;
+    case COX_OPERATOR_CLIP:
+        return x;
+    case COX_OPERATOR_HABLE:
+    case COX_OPERATOR_REINHARD:
+    case COX_OPERATOR_MOBIUS:
+    case COX_OPERATOR_ACES:
+    case COX_OPERATOR_EXPOSURE:
+    case COX_OPERATOR_COUNT:
+        break;
+    }
+    return ref_operator_at(&(struct ref_operator){.op = ref->shape.op, .peak = ref->peak}, x);
+}
+
+static double or_default(float setting, double standard)
+{
+    return setting == 0 ? standard : (double)setting;
+}
+
+void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
+                    const struct cox_video_settings *settings)
+{
+    *ref = (struct ref_video){.shape = *shape};
+    ref->white_nits = or_default(settings->sdr_white_nits, 203);
+    ref->peak_nits = or_default(settings->peak_nits, 1000);
+    ref->hlg_peak_nits = or_default(settings->hlg_peak_nits, 1000);
+    ref->gain = or_default(settings->gain, 1);
+    ref->strength = shape->fade ? fmin(fmax(or_default(settings->desaturate, 0.75), 0), 1) : 0;
+    ref->peak = ref->peak_nits / ref->white_nits;
+    ref_primaries(shape->primaries, COX_PRIMARIES_BT709, ref->primaries);
+    /* Where the operator reaches one half, but at least white. */
+    double below = 1, above = pow(2, 24);
+    while (above - below > 1e-13 * above) {
+        const double middle = (below + above) / 2;
+        if (ref_video_operator(ref, middle) < 0.5)
+            below = middle;
+        else
+            above = middle;
+    }
+    ref->fade = above;
+}
+
+/* --- Samples in --------------------------------------------------------------------------------------------------- */
+
+static uint32_t sample_at(const struct cox_video_format *format, const void *row, size_t index)
+{
+    if (format->depth == 8)
+        return ((const uint8_t *)row)[index];
+    uint16_t word;
+    memcpy(&word, (const char *)row + 2 * index, 2);
+    return format->high_bits ? (uint32_t)word >> (16 - format->depth) : word;
+}
+
+uint32_t ref_video_sample(const struct cox_video_format *format, const void *plane, size_t pitch_bytes, size_t index,
+                          uint32_t y)
+{
+    return sample_at(format, (const char *)plane + y * pitch_bytes, index);
+}
+
+/* Codes for 0 and for 1, and for the chroma's 0 and 1. */
+struct levels {
+    double luma_zero, luma_one, chroma_zero, chroma_span;
+};
+
+static struct levels levels_of(const struct cox_video_format *format)
+{
+    const double step = 1u << (format->depth - 8), largest = (1u << format->depth) - 1;
+    if (format->range == COX_RANGE_FULL)
+        return (struct levels){0, largest, 1u << (format->depth - 1), largest};
+    return (struct levels){16 * step, 235 * step, 128 * step, 224 * step};
+}
+
+/* Chroma sample (i, j) of Cb (0) or Cr (1); places outside the plane repeat its edge. */
+static double chroma_sample(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], int which, long i,
+                            long j)
+{
+    const struct cox_video_format *format = &ref->shape.in;
+    const long last_i = (long)((ref->shape.width - 1) >> format->chroma_x_log2);
+    const long last_j = (long)((ref->shape.height - 1) >> format->chroma_y_log2);
+    const bool semi = format->layout == COX_VIDEO_SEMI_PLANAR;
+    const int plane = semi ? 1 : 1 + which;
+    i = i < 0 ? 0 : i > last_i ? last_i : i;
+    j = j < 0 ? 0 : j > last_j ? last_j : j;
+    const char *row = (const char *)in[plane] + (size_t)j * ref->shape.in_pitch_bytes[plane];
+    const struct levels levels = levels_of(format);
+    const size_t index = semi ? 2 * (size_t)i + (size_t)which : (size_t)i;
+    return (sample_at(format, row, index) - levels.chroma_zero) / levels.chroma_span;
+}
+
+/* Along one axis, the two chroma samples on both sides of luma place `at` and how much the second weighs. `half_way`:
+ * the samples lie between two luma places, else on the even ones. */
+static double between(uint32_t at, uint32_t log2, bool half_way, long *first)
+{
+    if (log2 == 0) {
+        *first = (long)at;
+        return 0;
+    }
+    const double place = half_way ? (at - 0.5) / 2 : at / 2.0;
+    *first = (long)floor(place);
+    return place - floor(place);
+}
+
+static double chroma_at(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], int which, uint32_t x,
+                        uint32_t y)
+{
+    const struct cox_video_format *format = &ref->shape.in;
+    long i, j;
+    const double right = between(x, format->chroma_x_log2, format->site == COX_SITE_CENTRE, &i);
+    const double down = between(y, format->chroma_y_log2, format->site != COX_SITE_TOP_LEFT, &j);
+    const double upper = chroma_sample(ref, in, which, i, j) * (1 - right) +
+                         chroma_sample(ref, in, which, i + 1, j) * right;
+    const double lower = chroma_sample(ref, in, which, i, j + 1) * (1 - right) +
+                         chroma_sample(ref, in, which, i + 1, j + 1) * right;
+    return upper * (1 - down) + lower * down;
+}
+
+void ref_video_signal(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x, uint32_t y,
+                      double signal[3])
+{
+    const struct cox_video_format *format = &ref->shape.in;
+    const char *row = (const char *)in[0] + y * ref->shape.in_pitch_bytes[0];
+    if (format->layout == COX_VIDEO_RGBA) {
+        for (int c = 0; c < 3; c++) {
+            uint16_t bits;
+            memcpy(&bits, row + 8 * (size_t)x + 2 * c, 2);
+            signal[c] = ref_colour(ref_half(bits), COX_PIXEL_RGBA_HALF);
+        }
+    } else {
+        const double *k = luma_of[ref->shape.primaries];
+        const struct levels levels = levels_of(format);
+        const double luma = (sample_at(format, row, x) - levels.luma_zero) / (levels.luma_one - levels.luma_zero);
+        signal[2] = luma + 2 * (1 - k[2]) * chroma_at(ref, in, 0, x, y);
+        signal[0] = luma + 2 * (1 - k[0]) * chroma_at(ref, in, 1, x, y);
+        signal[1] = (luma - k[0] * signal[0] - k[2] * signal[2]) / k[1];
+    }
+    for (int c = 0; c < 3; c++)
+        if (ref->shape.transfer != COX_TRANSFER_LINEAR)
+            signal[c] = fmin(fmax(signal[c], 0), 1);
+}
+
+/* --- A pixel ------------------------------------------------------------------------------------------------------ */
+
+void ref_video_light(const struct ref_video *ref, const double signal[3], double light[3])
+{
+    if (ref->shape.transfer == COX_TRANSFER_LINEAR) {
+        for (int c = 0; c < 3; c++)
+            light[c] = signal[c] * ref->gain;
+        return;
+    }
+    const double scale = ref->gain / ref->white_nits;
+    if (ref->shape.transfer == COX_TRANSFER_PQ) {
+        for (int c = 0; c < 3; c++)
+            light[c] = ref_pq_light(signal[c]) * scale;
+        return;
+    }
+    double scene[3];
+    for (int c = 0; c < 3; c++)
+        scene[c] = ref_hlg_light(signal[c]);
+    const double luminance = dot(luma_of[ref->shape.primaries], scene);
+    const double gamma = 1.2 + 0.42 * log10(ref->hlg_peak_nits / 1000);
+    for (int c = 0; c < 3; c++)
+        light[c] = luminance > 0 ? ref->hlg_peak_nits * pow(luminance, gamma - 1) * scene[c] * scale : 0;
+}
+
+void ref_video_display(const struct ref_video *ref, const double light[3], double display[3])
+{
+    double c[3];
+    for (int i = 0; i < 3; i++)
+        c[i] = dot(ref->primaries[i], light);
+    const double brightest = fmax(c[0], fmax(c[1], c[2]));
+    const double over = ref->strength * fmax(dot(luma_of[COX_PRIMARIES_BT709], c) / ref->fade - 1, 0);
+    const double white = over / (over + 3);
+    for (int i = 0; i < 3; i++) {
+        double v = c[i] * (1 - white) + brightest * white;
+        if (brightest > 0)
+            v *= ref_video_operator(ref, brightest) / brightest;
+        v = fmin(fmax(v, -1), 1);
+        display[i] = copysign(pow(fabs(v), 1 / 2.4), v);
+    }
+}
+
+/* --- Samples out -------------------------------------------------------------------------------------------------- */
+
+struct ref_plane ref_video_plane(const struct cox_video_format *format, uint32_t width, uint32_t height, uint32_t plane)
+{
+    if (format->layout == COX_VIDEO_RGBA)
+        return (struct ref_plane){width, height, 4};
+    if (plane == 0)
+        return (struct ref_plane){width, height, 1};
+    return (struct ref_plane){((width - 1) >> format->chroma_x_log2) + 1, ((height - 1) >> format->chroma_y_log2) + 1,
+                              format->layout == COX_VIDEO_SEMI_PLANAR ? 2 : 1};
+}
+
+static double limit(const struct ref_video *ref, double value)
+{
+    return fmin(fmax(value, 0), (1u << ref->shape.out.depth) - 1);
+}
+
+uint32_t ref_bayer(uint32_t x, uint32_t y)
+{
+    static const uint32_t smallest[2][2] = {{0, 2}, {3, 1}};
+    uint32_t value = 0;
+    for (int bit = 0; bit < 3; bit++) /* the last bit of a place decides most */
+        value = 4 * value + smallest[y >> bit & 1][x >> bit & 1];
+    return value;
+}
+
+uint32_t ref_video_code(const struct ref_video *ref, double value, uint32_t x, uint32_t y)
+{
+    const double up = ref->shape.dither == COX_DITHER_ORDERED ? (ref_bayer(x & 7, y & 7) + 0.5) / 64 : 0.5;
+    return (uint32_t)limit(ref, floor(value + up));
+}
+
+/* The frame's Cb or Cr at full resolution, column and row outside the frame repeating its edge. */
+static double full_chroma(const struct ref_video *ref, const double *chroma, long x, long y)
+{
+    const long width = (long)ref->shape.width, height = (long)ref->shape.height;
+    x = x < 0 ? 0 : x >= width ? width - 1 : x;
+    y = y < 0 ? 0 : y >= height ? height - 1 : y;
+    return chroma[y * width + x];
+}
+
+static double chroma_of_row(const struct ref_video *ref, const double *chroma, long i, long y)
+{
+    if (ref->shape.out.chroma_x_log2 == 0)
+        return full_chroma(ref, chroma, i, y);
+    if (ref->shape.out.site == COX_SITE_CENTRE)
+        return (full_chroma(ref, chroma, 2 * i, y) + full_chroma(ref, chroma, 2 * i + 1, y)) / 2;
+    return (full_chroma(ref, chroma, 2 * i - 1, y) + 2 * full_chroma(ref, chroma, 2 * i, y) +
+            full_chroma(ref, chroma, 2 * i + 1, y)) /
+           4;
+}
+
+/* The mean of the two rows for every site, the top-left one too: no sample of a band then depends on rows above it. */
+static double chroma_down(const struct ref_video *ref, const double *chroma, long i, long j)
+{
+    if (ref->shape.out.chroma_y_log2 == 0)
+        return chroma_of_row(ref, chroma, i, j);
+    return (chroma_of_row(ref, chroma, i, 2 * j) + chroma_of_row(ref, chroma, i, 2 * j + 1)) / 2;
+}
+
+static void write_rgba(const struct ref_video *ref, const double *display, double *out)
+{
+    const double largest = (1u << ref->shape.out.depth) - 1;
+    for (size_t i = 0; i < (size_t)ref->shape.width * ref->shape.height; i++) {
+        for (int c = 0; c < 3; c++)
+            out[4 * i + (size_t)c] = largest * fmax(display[3 * i + (size_t)c], 0);
+        out[4 * i + 3] = largest;
+    }
+}
+
+/* `chroma` has room for a frame. */
+static void write_planes(const struct ref_video *ref, const double *display, double *chroma,
+                         double *out[COX_VIDEO_PLANES_MAX])
+{
+    const struct cox_video_format *format = &ref->shape.out;
+    const double *k = luma_of[COX_PRIMARIES_BT709];
+    const struct levels levels = levels_of(format);
+    const size_t pixels = (size_t)ref->shape.width * ref->shape.height;
+    const bool semi = format->layout == COX_VIDEO_SEMI_PLANAR;
+    for (size_t i = 0; i < pixels; i++)
+        out[0][i] = limit(ref, levels.luma_zero + (levels.luma_one - levels.luma_zero) * dot(k, &display[3 * i]));
+    for (size_t which = 0; which < 2; which++) {
+        const size_t channel = which == 0 ? 2 : 0; /* B for Cb, R for Cr */
+        for (size_t i = 0; i < pixels; i++)
+            chroma[i] = (display[3 * i + channel] - dot(k, &display[3 * i])) / (2 * (1 - k[channel]));
+        const struct ref_plane plane = ref_video_plane(format, ref->shape.width, ref->shape.height, 1);
+        for (size_t y = 0; y < plane.height; y++) {
+            for (size_t x = 0; x < plane.width; x++) {
+                const double c = chroma_down(ref, chroma, (long)x, (long)y);
+                const size_t at = (y * plane.width + x) * plane.channels + (semi ? which : 0);
+                out[semi ? 1 : 1 + which][at] = limit(ref, levels.chroma_zero + levels.chroma_span * c);
+            }
+        }
+    }
+}
+
+bool ref_video_map(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX],
+                   double *out[COX_VIDEO_PLANES_MAX])
+{
+    const struct cox_video_shape *shape = &ref->shape;
+    const size_t pixels = (size_t)shape->width * shape->height;
+    const uint32_t planes = shape->out.layout == COX_VIDEO_RGBA          ? 1
+                            : shape->out.layout == COX_VIDEO_SEMI_PLANAR ? 2
+                                                                         : 3;
+    double *display = malloc(pixels * 4 * sizeof(double));
+    bool good = display != NULL;
+    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
+        const struct ref_plane plane = ref_video_plane(&shape->out, shape->width, shape->height, p);
+        out[p] = p < planes ? malloc(sizeof(double) * plane.width * plane.height * plane.channels) : NULL;
+        good = good && (out[p] || p >= planes);
+    }
+    for (uint32_t y = 0; good && y < shape->height; y++) {
+        for (uint32_t x = 0; x < shape->width; x++) {
+            double signal[3], light[3];
+            ref_video_signal(ref, in, x, y, signal);
+            ref_video_light(ref, signal, light);
+            ref_video_display(ref, light, &display[3 * ((size_t)y * shape->width + x)]);
+        }
+    }
+    if (good && shape->out.layout == COX_VIDEO_RGBA)
+        write_rgba(ref, display, out[0]);
+    else if (good)
+        write_planes(ref, display, display + 3 * pixels, out);
+    for (int p = 0; p < COX_VIDEO_PLANES_MAX && !good; p++) {
+        free(out[p]);
+        out[p] = NULL;
+    }
+    free(display);
+    return good;
+}
+
+/* --- The histogram ------------------------------------------------------------------------------------------------ */
+
+static double block_signal(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x,
+                           uint32_t y)
+{
+    double largest = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        double signal[3];
+        const uint32_t column = x + i % 2, row = y + i / 2;
+        if (column >= ref->shape.width || row >= ref->shape.height)
+            continue;
+        ref_video_signal(ref, in, column, row, signal);
+        largest = fmax(largest, fmax(signal[0], fmax(signal[1], signal[2])));
+    }
+    return largest;
+}
+
+/* Linear input: 16 bins to a stop, 2^-16 .. 2^16. */
+static double bin_place(const struct ref_video *ref, double signal)
+{
+    if (ref->shape.transfer == COX_TRANSFER_LINEAR)
+        return signal > 0 ? 16 * (log2(signal) + 16) : -1;
+    return signal * COX_VIDEO_BINS;
+}
+
+void ref_video_histogram(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], double tolerance,
+                         uint32_t counts[COX_VIDEO_BINS], uint32_t near[COX_VIDEO_BINS])
+{
+    memset(counts, 0, COX_VIDEO_HISTOGRAM_BYTES);
+    memset(near, 0, COX_VIDEO_HISTOGRAM_BYTES);
+    for (uint32_t y = 0; y < ref->shape.height; y += 2) {
+        for (uint32_t x = 0; x < ref->shape.width; x += 2) {
+            const double place = bin_place(ref, block_signal(ref, in, x, y));
+            counts[(int)fmin(fmax(floor(place), 0), COX_VIDEO_BINS - 1)]++;
+            if (fabs(place - round(place)) <= tolerance && round(place) >= 0 && round(place) < COX_VIDEO_BINS)
+                near[(int)round(place)]++;
+        }
+    }
+}
+
+bool ref_video_same_histogram(const uint32_t *got, const uint32_t counts[COX_VIDEO_BINS],
+                              const uint32_t near[COX_VIDEO_BINS], uint32_t *bin)
+{
+    /* What was counted below an edge differs by no more than the blocks near that edge. */
+    int64_t difference = 0;
+    for (*bin = 0; *bin < COX_VIDEO_BINS; ++*bin) {
+        if (llabs(difference) > near[*bin])
+            return false;
+        difference += (int64_t)got[*bin] - counts[*bin];
+    }
+    *bin = COX_VIDEO_BINS - 1;
+    return difference == 0;
+}

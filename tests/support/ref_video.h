@@ -1,0 +1,81 @@
+/* The judge of the video kernels: the whole path in scalar double precision with the C library's functions, written
+ * from the formulas and not from the kernels. Frame by frame; planes are as cox_video_planes describes them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_REF_VIDEO_H
+#define COX_TESTS_REF_VIDEO_H
+
+#include <coxswain/video.h>
+
+/* A shape with its settings, the defaults filled in; fill with ref_video_init. */
+struct ref_video {
+    struct cox_video_shape shape;
+    double white_nits, peak_nits, hlg_peak_nits, gain, strength;
+    double peak;            /* in multiples of SDR white */
+    double fade;            /* luminance from which colours fade */
+    double primaries[3][3]; /* to BT.709 */
+};
+
+void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
+                    const struct cox_video_settings *settings);
+
+/* --- The steps ---------------------------------------------------------------------------------------------------- */
+
+/* EOTF of PQ, and its inverse: signal 0 .. 1 to and from cd/m2. */
+double ref_pq_light(double signal);
+double ref_pq_signal(double nits);
+
+/* The inverse OETF of HLG, and the OETF: signal 0 .. 1 to and from scene light 0 .. 1. */
+double ref_hlg_light(double signal);
+double ref_hlg_signal(double light);
+
+/* The matrix from the light of some primaries to that of others. */
+void ref_primaries(enum cox_primaries from, enum cox_primaries to, double m[3][3]);
+
+/* R', G', B' of a pixel, within 0 .. 1; for linear input the light itself, not negative. */
+void ref_video_signal(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x, uint32_t y,
+                      double signal[3]);
+
+/* The light that a signal stands for, with the input's primaries: 1.0 = SDR white, after the gain. */
+void ref_video_light(const struct ref_video *ref, const double signal[3], double light[3]);
+
+/* The operator on one number, not limited. */
+double ref_video_operator(const struct ref_video *ref, double x);
+
+/* Light to the display's R', G', B' (BT.709, BT.1886), -1 .. 1. */
+void ref_video_display(const struct ref_video *ref, const double light[3], double display[3]);
+
+/* --- Frames ------------------------------------------------------------------------------------------------------- */
+
+/* Samples of plane `plane` of an output frame: width and height in samples, channels in turn (1, 2 or 4). */
+struct ref_plane {
+    uint32_t width, height, channels;
+};
+
+struct ref_plane ref_video_plane(const struct cox_video_format *format, uint32_t width, uint32_t height,
+                                 uint32_t plane);
+
+/* Map a frame. out[p][(y * width + x) * channels + c] is the sample as a real number of codes, before dither and
+ * rounding, limited to the codes there are. The caller frees each out[p]. False without memory. */
+bool ref_video_map(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX],
+                   double *out[COX_VIDEO_PLANES_MAX]);
+
+/* The code that a real number at (x, y) of its plane becomes. */
+uint32_t ref_video_code(const struct ref_video *ref, double value, uint32_t x, uint32_t y);
+
+/* The Bayer matrix of 8 x 8. */
+uint32_t ref_bayer(uint32_t x, uint32_t y);
+
+/* Sample of a frame that a device wrote, with `high_bits` undone. */
+uint32_t ref_video_sample(const struct cox_video_format *format, const void *plane, size_t pitch_bytes, size_t index,
+                          uint32_t y);
+
+/* The histogram. `near[b]` counts the blocks that lie within `tolerance` bins of the lower edge of bin b, on either
+ * side: so many may be counted in the one for the other. */
+void ref_video_histogram(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], double tolerance,
+                         uint32_t counts[COX_VIDEO_BINS], uint32_t near[COX_VIDEO_BINS]);
+
+/* Whether `got` is the reference's histogram but for blocks at an edge; if not, *bin says where. */
+bool ref_video_same_histogram(const uint32_t *got, const uint32_t counts[COX_VIDEO_BINS],
+                              const uint32_t near[COX_VIDEO_BINS], uint32_t *bin);
+
+#endif

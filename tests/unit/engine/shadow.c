@@ -1,0 +1,566 @@
+/* Shadows: bands done once more on copies, beside the frame, to measure a device. On scripted devices with a virtual
+ * clock.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/engine.h"
+#include "support/rig_play.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+TestSuite(engine_shadow, .timeout = 600);
+
+/* ---- a policy that wishes for a shadow in every frame ---- */
+
+enum { MEASURED_MAX = 4096, ROWS = 120 };
+
+static struct {
+    struct cox_band shadow; /* rows 0 = no wish */
+    uint32_t pool_rows;     /* at the frame's end */
+    uint32_t views_without; /* views in which no shadow was possible */
+    uint32_t offers_to[COX_DEVICES_MAX];
+    uint32_t measured_count;
+    struct cox_measurement measured[MEASURED_MAX];
+} cue;
+
+static size_t cue_bytes(uint32_t device_count)
+{
+    (void)device_count;
+    return 1;
+}
+
+static cox_status cue_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+{
+    (void)state, (void)view, (void)options;
+    return COX_OK;
+}
+
+/* Devices 0 and 1 share what is not in the pool. */
+static cox_status cue_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
+{
+    (void)state;
+    const uint32_t rows = view->rows - cue.pool_rows, half = rows / 2;
+    for (uint32_t d = 0, first = 0; d < 2; d++) {
+        const uint32_t share = d ? rows - half : half;
+        const uint32_t device = view->devices[d].usable ? d : view->devices[!d].usable ? !d : 2;
+        if (share)
+            out->bands[out->band_count++] = (struct cox_band){device, first, share};
+        first += share;
+    }
+    out->pool_first_row = rows;
+    out->pool_rows = cue.pool_rows;
+    cue.views_without += !view->shadow;
+    if (view->shadow && cue.shadow.rows && view->devices[cue.shadow.device].usable &&
+        view->devices[0].usable == view->devices[1].usable)
+        out->shadow = cue.shadow;
+    return COX_OK;
+}
+
+static void cue_observe(void *state, const struct cox_measurement *measurement)
+{
+    (void)state;
+    cr_assert_lt(cue.measured_count, MEASURED_MAX);
+    cue.measured[cue.measured_count++] = *measurement;
+}
+
+static void cue_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
+                     struct cox_grant *out)
+{
+    (void)state, (void)view;
+    cue.offers_to[offer->device]++;
+    out->rows = offer->rows < 10 ? offer->rows : 10;
+}
+
+static const struct cox_policy cue_policy = {.name = "cue",
+                                             .state_bytes = cue_bytes,
+                                             .init = cue_init,
+                                             .split = cue_split,
+                                             .observe = cue_observe,
+                                             .next = cue_next};
+
+static uint32_t measured_shadows(uint32_t flags)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < cue.measured_count; i++)
+        count += cue.measured[i].flags == (COX_MEASURED_SHADOW | flags);
+    return count;
+}
+
+/* ---- scenes ---- */
+
+/* The third device is a hundred times slower. */
+static const struct fake_params slow_third = {
+    .device_count = 3,
+    .devices = {{.name = "a", .fixed_ns = 10e3, .ns_per_row = 2e3},
+                {.name = "b", .type = COX_DEVICE_GPU, .fixed_ns = 10e3, .ns_per_row = 2e3},
+                {.name = "shadowed", .type = COX_DEVICE_GPU, .mode = COX_MODE_STAGED, .ns_per_row = 200e3}}};
+
+struct scene {
+    struct rig *rig;
+    struct rig_frames *frames;
+    cox_session *session;
+};
+
+static struct scene scene_new(const struct fake_params *params, struct cox_band shadow,
+                              const struct cox_session_params *extra)
+{
+    struct scene scene = {.rig = rig_new(params)};
+    struct cox_session_params session = *extra;
+    memset(&cue, 0, sizeof cue);
+    cue.shadow = shadow;
+    session.custom_policy = &cue_policy;
+    session.report = rig_report;
+    session.report_user = scene.rig;
+    scene.frames = rig_frames_new(scene.rig, ROWS, 13, 16, 6);
+    cr_assert_eq(rig_map_session(scene.frames, &session, &scene.session), COX_OK, "%s", rig_log(scene.rig));
+    return scene;
+}
+
+static void play(struct scene *scene, uint32_t from, uint32_t to)
+{
+    rig_play(scene->rig, scene->frames, scene->session, from, to);
+}
+
+static void scene_end(struct scene *scene)
+{
+    cox_session_destroy(&scene->session);
+    rig_frames_free(&scene->frames);
+    cr_assert_eq(fake_alive(rig_fake(scene->rig)), 0, "the scratch buffers are still there");
+    END(scene->rig);
+}
+
+/* In real time, since the virtual clock may be held. */
+static void await_done(struct scene *scene, uint32_t frames)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int ms = 0; rig_done_count(scene->rig) < frames; ms++) {
+        cr_assert_lt(ms, 10000, "a frame was not delivered");
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* ---- what it gives ---- */
+
+Test(engine_shadow, is_measured_told_as_one_and_reported_apart)
+{
+    for (uint32_t warm = 0; warm < 2; warm++) {
+        struct scene scene = scene_new(&slow_third, (struct cox_band){2, 40, 8},
+                                       COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = !warm));
+        play(&scene, 0, 12);
+        uint32_t reports = 0;
+        for (uint32_t i = 0; i < rig_report_count(scene.rig); i++) {
+            const struct rig_report *report = rig_report_at(scene.rig, i);
+            if (!report->frame.shadow)
+                continue;
+            reports++;
+            cr_assert_not(report->frame.warmup);
+            cr_assert_eq(report->frame.status, COX_OK);
+            cr_assert_eq(report->frame.band_count, 1);
+            cr_assert_lt(report->frame.joules, 0);
+            cr_assert_eq(report->bands[0].device, 2);
+            cr_assert_eq(report->bands[0].first_row, 40);
+            cr_assert_eq(report->bands[0].rows, 8);
+            cr_assert_eq(report->bands[0].wall_ns, 1600000);
+        }
+        cr_assert_geq(reports, 1);
+        cr_assert_eq(measured_shadows(0), reports);
+        for (uint32_t i = 0; i < cue.measured_count; i++)
+            if (cue.measured[i].flags & COX_MEASURED_SHADOW) {
+                cr_assert_eq(cue.measured[i].device, 2);
+                cr_assert_eq(cue.measured[i].first_row, 40);
+                cr_assert_eq(cue.measured[i].rows, 8);
+                cr_assert_eq(cue.measured[i].wall_ns, 1600000);
+            } else {
+                cr_assert_neq(cue.measured[i].device, 2);
+            }
+        scene_end(&scene);
+    }
+}
+
+Test(engine_shadow, never_delays_a_frame)
+{
+    uint64_t took[2][30] = {{0}};
+    for (uint32_t with = 0; with < 2; with++)
+        for (uint32_t in_flight = 1; in_flight <= 3; in_flight += 2) {
+            struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, with ? ROWS : 0},
+                                           COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = true));
+            fake_hold(rig_fake(scene.rig));
+            for (uint32_t i = 0; i < 3; i++)
+                cr_assert_eq(rig_submit(scene.frames, scene.session, i, in_flight == 1),
+                             i < in_flight ? COX_OK : COX_E_BUSY);
+            cr_assert(fake_await_running(rig_fake(scene.rig), 2 * in_flight + with));
+            fake_release(rig_fake(scene.rig));
+            cox_session_wait(scene.session);
+            cr_assert_eq(measured_shadows(0), with);
+            for (uint32_t i = 0, n = 0; i < rig_report_count(scene.rig); i++) {
+                const struct cox_frame_report *frame = &rig_report_at(scene.rig, i)->frame;
+                if (!frame->shadow)
+                    took[with][10 * in_flight - 10 + n++] = frame->end_ns - frame->start_ns;
+                else
+                    cr_assert_eq(i, in_flight, "the frames come before the shadow");
+            }
+            scene_end(&scene);
+        }
+    cr_assert_gt(took[0][0], 0);
+    cr_assert_gt(took[0][22], 0);
+    cr_assert_arr_eq(took[0], took[1], sizeof took[0]);
+}
+
+Test(engine_shadow, leaves_the_frame_s_buffers_alone_once_the_frame_is_delivered)
+{
+    struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, ROWS},
+                                   COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
+    /* Twice: what a shadow that fails leaves in its outputs is garbage. */
+    for (uint32_t fails = 0; fails < 2; fails++) {
+        cox_buffer *in, *out;
+        const struct rig_params params = {.add = 1, .columns = 16};
+        cr_assert_eq(cox_buffer_create(rig_runtime(scene.rig), ROWS * 16, &in), COX_OK);
+        cr_assert_eq(cox_buffer_create(rig_runtime(scene.rig), ROWS * 16, &out), COX_OK);
+        cox_buffer *const buffers[] = {in, out};
+        const struct cox_frame frame = {.buffers = buffers, .buffer_count = 2, .params = &params};
+        if (fails)
+            fake_script(rig_fake(scene.rig), &(struct fake_fault){.kind = FAKE_EVENT_FAILS, .device = 2});
+        fake_hold(rig_fake(scene.rig));
+        cr_assert_eq(cox_session_submit(scene.session, &frame, rig_done, scene.rig), COX_OK);
+        cr_assert(fake_await_running(rig_fake(scene.rig), 3));
+        /* The shadow ends 24 ms later than the two bands; memory under a band at work must not be destroyed. */
+        fake_release(rig_fake(scene.rig));
+        await_done(&scene, 1 + fails);
+        memset(cox_buffer_data(out), 0x33, ROWS * 16);
+        if (fails) {
+            cox_session_wait(scene.session);
+            for (uint32_t i = 0; i < ROWS * 16; i++)
+                cr_assert_eq(((unsigned char *)cox_buffer_data(out))[i], 0x33, "byte %u", i);
+        }
+        cox_buffer_destroy(&in);
+        cox_buffer_destroy(&out);
+        cox_session_wait(scene.session);
+    }
+    cr_assert_eq(measured_shadows(0), 1);
+    cr_assert_eq(measured_shadows(COX_MEASURED_UNFINISHED), 1);
+    scene_end(&scene);
+}
+
+/* A delivered frame's buffers are gone while its shadow is at work: the clock stands still meanwhile. */
+static struct rig *hold_in_callback;
+
+static void hold_when_done(void *user, uint64_t frame, cox_status status)
+{
+    fake_hold(rig_fake(hold_in_callback));
+    rig_done(user, frame, status);
+}
+
+Test(engine_shadow, does_not_need_the_frame_s_buffers_any_more)
+{
+    struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, ROWS},
+                                   COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
+    cox_buffer *in, *out;
+    const struct rig_params params = {.add = 1, .columns = 16};
+    cr_assert_eq(cox_buffer_create(rig_runtime(scene.rig), ROWS * 16, &in), COX_OK);
+    cr_assert_eq(cox_buffer_create(rig_runtime(scene.rig), ROWS * 16, &out), COX_OK);
+    cox_buffer *const buffers[] = {in, out};
+    hold_in_callback = scene.rig;
+    cr_assert_eq(cox_session_submit(scene.session,
+                                    &(const struct cox_frame){.buffers = buffers, .buffer_count = 2, .params = &params},
+                                    hold_when_done, scene.rig),
+                 COX_OK);
+    await_done(&scene, 1);
+    cr_assert_eq(measured_shadows(0), 0, "it is still at work");
+    cox_buffer_destroy(&in); /* a violation, if it worked on them */
+    cox_buffer_destroy(&out);
+    fake_release(rig_fake(scene.rig));
+    cox_session_wait(scene.session);
+    cr_assert_eq(measured_shadows(0), 1, "waiting for the session is waiting for the shadow");
+    scene_end(&scene);
+}
+
+Test(engine_shadow, a_session_may_be_destroyed_while_one_is_under_way)
+{
+    for (uint32_t fails = 0; fails < 3; fails++) {
+        struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, ROWS},
+                                       COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
+        if (fails)
+            fake_script(rig_fake(scene.rig),
+                        &(struct fake_fault){.kind = fails == 1 ? FAKE_EVENT_FAILS : FAKE_NO_POST, .device = 2});
+        cr_assert_eq(rig_submit(scene.frames, scene.session, 0, false), COX_OK);
+        await_done(&scene, 1);
+        scene_end(&scene);
+    }
+}
+
+Test(engine_shadow, one_at_a_time)
+{
+    struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, 40},
+                                   COX_SESSION_PARAMS(.in_flight = 3, .no_warmup = true));
+    fake_hold(rig_fake(scene.rig));
+    for (uint32_t i = 0; i < 3; i++)
+        cr_assert_eq(rig_submit(scene.frames, scene.session, i, false), COX_OK);
+    cr_assert(fake_await_running(rig_fake(scene.rig), 7));
+    fake_release(rig_fake(scene.rig));
+    cox_session_wait(scene.session);
+    size_t count;
+    struct fake_record *record = fake_take_record(rig_fake(scene.rig), &count);
+    uint32_t under_way = 0, shadows = 0;
+    for (size_t i = 0; i < count; i++)
+        if (record[i].device == 2 && record[i].step == FAKE_STEP_SUBMIT) {
+            cr_assert_eq(under_way++, 0);
+            shadows++;
+        } else if (record[i].device == 2 && record[i].step == FAKE_STEP_END) {
+            under_way--;
+        }
+    cr_assert_eq(shadows, 1, "the wishes of frames 1 and 2 are forgotten");
+    free(record);
+    scene_end(&scene);
+}
+
+/* ---- its device fails ---- */
+
+Test(engine_shadow, the_loss_of_its_device_costs_the_device_and_no_frame)
+{
+    static const enum fake_fault_kind kinds[] = {FAKE_SUBMIT_FAILS, FAKE_EVENT_FAILS, FAKE_DEVICE_DIES};
+    for (uint32_t k = 0; k < 3; k++)
+        for (uint32_t skip = 0; skip < 2; skip++) {
+            struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, 8},
+                                           COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
+            fake_script(rig_fake(scene.rig),
+                        &(struct fake_fault){.kind = kinds[k], .device = 2, .skip = skip, .status = COX_E_DEVICE_LOST});
+            play(&scene, 0, 12);
+            struct cox_session_info info;
+            cox_session_info(scene.session, &info, sizeof info);
+            cr_assert_neq(info.devices[2].state, COX_DEVICE_ACTIVE);
+            cr_assert_eq(measured_shadows(0), skip);
+            cr_assert_eq(measured_shadows(COX_MEASURED_UNFINISHED), k > 0);
+            uint32_t failed = 0;
+            for (uint32_t i = 0; i < rig_report_count(scene.rig); i++) {
+                const struct cox_frame_report *frame = &rig_report_at(scene.rig, i)->frame;
+                failed += frame->shadow && frame->status != COX_OK;
+                if (!frame->shadow)
+                    cr_assert_eq(frame->band_count, 2, "no frame's band is run again");
+            }
+            cr_assert_eq(failed, 1);
+            scene_end(&scene);
+        }
+}
+
+Test(engine_shadow, the_device_may_be_needed_while_its_shadow_is_under_way)
+{
+    struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, 40},
+                                   COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
+    for (uint32_t d = 0; d < 2; d++)
+        fake_script(rig_fake(scene.rig), &(struct fake_fault){.kind = FAKE_EVENT_FAILS, .device = d, .skip = d});
+    play(&scene, 0, 6);
+    struct cox_session_info info;
+    cox_session_info(scene.session, &info, sizeof info);
+    cr_assert(info.devices[0].lost && info.devices[1].lost);
+    scene_end(&scene);
+}
+
+/* ---- when it cannot be had ---- */
+
+Test(engine_shadow, without_memory_for_it_the_policy_hears_that_there_are_none)
+{
+    struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, 8},
+                                   COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
+    fake_script(rig_fake(scene.rig),
+                &(struct fake_fault){.kind = FAKE_MEM_FAILS, .skip = 1, .status = COX_E_DEVICE_MEMORY});
+    play(&scene, 0, 6);
+    cr_assert_eq(cue.views_without, 5);
+    cr_assert_eq(measured_shadows(0), 0);
+    cr_assert(rig_logged(scene.rig, "no rows are done beside the frames"), "%s", rig_log(scene.rig));
+    scene_end(&scene);
+}
+
+Test(engine_shadow, a_device_that_computes_inside_the_enqueue_call_does_none)
+{
+    struct fake_params params = slow_third;
+    params.devices[2] = (struct fake_device){.ns_per_row = 200e3, .inside_submit = true};
+    struct scene scene = scene_new(&params, (struct cox_band){2, 0, 8}, COX_SESSION_PARAMS(.in_flight = 1));
+    play(&scene, 0, 6);
+    cr_assert_eq(measured_shadows(0), 0);
+    cr_assert_eq(cue.views_without, 0);
+    scene_end(&scene);
+}
+
+Test(engine_shadow, there_is_none_where_rows_are_written_in_place)
+{
+    static const struct cox_binding binding = {
+        .name = "buffer", .contract = COX_ROWS, .access = COX_READ_WRITE, .pitch_bytes = 16};
+    struct rig *rig = rig_new(&slow_third);
+    cox_session *session;
+    cox_buffer *buffer;
+    const struct rig_params params = {.columns = 16};
+    memset(&cue, 0, sizeof cue);
+    cue.shadow = (struct cox_band){2, 0, 8};
+    cr_assert_eq(cox_session_create(rig_runtime(rig),
+                                    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 1, .bindings = &binding,
+                                                       .stage_count = 1, .stages = &rig_stage_inplace,
+                                                       .params_bytes = sizeof params, .custom_policy = &cue_policy,
+                                                       .allow_in_place = true, .in_flight = 1),
+                                    &session),
+                 COX_OK);
+    cr_assert_eq(cox_buffer_create(rig_runtime(rig), ROWS * 16, &buffer), COX_OK);
+    cr_assert_eq(cox_session_run(session,
+                                 &(const struct cox_frame){.buffers = &buffer, .buffer_count = 1, .params = &params}),
+                 COX_OK);
+    cr_assert_eq(cue.views_without, 1);
+    cox_session_destroy(&session);
+    cox_buffer_destroy(&buffer);
+    END(rig);
+}
+
+Test(engine_shadow, its_device_is_offered_no_rows_meanwhile)
+{
+    struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, ROWS},
+                                   COX_SESSION_PARAMS(.in_flight = 3, .no_warmup = true));
+    cue.pool_rows = 40;
+    fake_hold(rig_fake(scene.rig));
+    for (uint32_t i = 0; i < 3; i++)
+        cr_assert_eq(rig_submit(scene.frames, scene.session, i, false), COX_OK);
+    cr_assert(fake_await_running(rig_fake(scene.rig), 3));
+    fake_release(rig_fake(scene.rig));
+    cox_session_wait(scene.session);
+    cr_assert_eq(measured_shadows(0), 1);
+    cr_assert_gt(cue.offers_to[0] + cue.offers_to[1], 0);
+    cr_assert_eq(cue.offers_to[2], 0);
+    for (uint32_t i = 0; i < 3; i++)
+        cr_assert_str_empty(rig_check(scene.frames, i));
+    scene_end(&scene);
+}
+
+Test(engine_shadow, is_cut_to_what_the_device_can_hold)
+{
+    struct fake_params params = slow_third;
+    params.devices[2].max_rows = 20;
+    struct scene scene = scene_new(&params, (struct cox_band){2, 40, 60},
+                                   COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
+    play(&scene, 0, 3);
+    cr_assert_geq(measured_shadows(0), 1);
+    for (uint32_t i = 0; i < cue.measured_count; i++)
+        if (cue.measured[i].flags & COX_MEASURED_SHADOW)
+            cr_assert_eq(cue.measured[i].rows, 20);
+    scene_end(&scene);
+}
+
+/* ---- what it works on ---- */
+
+enum { SPY_MAX = 65536 };
+
+static struct {
+    uint32_t calls;
+    uint32_t first_row, rows;
+    uint32_t bytes;
+    unsigned char out[SPY_MAX];
+} spied;
+
+/* What the third device wrote. */
+static void spy(const struct fake_args *args, uint32_t out)
+{
+    const struct cox_binding *binding = &args->pipeline->bindings[out];
+    if (args->device != 2)
+        return;
+    spied.calls++;
+    spied.first_row = args->first_row;
+    spied.rows = args->rows;
+    spied.bytes = args->rows * (uint32_t)binding->pitch_bytes;
+    cr_assert_leq(spied.bytes, SPY_MAX);
+    memcpy(spied.out, args->data[out] + (args->first_row - args->origin[out]) * binding->pitch_bytes, spied.bytes);
+}
+
+static void run_spied(const struct cox_stage *stage, uint32_t binding_count, const struct cox_binding *bindings,
+                      enum cox_memory_mode mode)
+{
+    struct fake_params params = slow_third;
+    params.devices[2].mode = mode;
+    struct rig *rig = rig_new(&params);
+    cox_session *session;
+    cox_buffer *buffers[3] = {NULL};
+    const struct rig_params block = {.add = 5, .columns = 16};
+    uint64_t seed = 4;
+    memset(&cue, 0, sizeof cue);
+    memset(&spied, 0, sizeof spied);
+    cue.shadow = (struct cox_band){2, 36, 24};
+    rig_spy = spy;
+    for (uint32_t i = 0; i < binding_count; i++) {
+        const size_t bytes = bindings[i].bytes ? bindings[i].bytes : ROWS * bindings[i].pitch_bytes;
+        cr_assert_eq(cox_buffer_create(rig_runtime(rig), bytes, &buffers[i]), COX_OK);
+        for (size_t b = 0; b < bytes; b++)
+            ((unsigned char *)cox_buffer_data(buffers[i]))[b] = (unsigned char)rig_random(&seed);
+    }
+    cr_assert_eq(cox_session_create(rig_runtime(rig),
+                                    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = binding_count,
+                                                       .bindings = bindings, .stage_count = 1, .stages = stage,
+                                                       .params_bytes = sizeof block, .custom_policy = &cue_policy,
+                                                       .in_flight = 1, .no_warmup = true),
+                                    &session),
+                 COX_OK);
+    cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+                                                                    .buffer_count = binding_count,
+                                                                    .params = &block}),
+                 COX_OK);
+    cox_session_wait(session);
+    cr_assert_eq(spied.calls, 1);
+    cr_assert_eq(spied.first_row, 36);
+    cr_assert_eq(spied.rows, 24);
+    cr_assert_arr_eq(spied.out, (char *)cox_buffer_data(buffers[1]) + 36 * 16, spied.bytes,
+                     "it computes what the frame holds there");
+    rig_spy = NULL;
+    cox_session_destroy(&session);
+    for (uint32_t i = 0; i < binding_count; i++)
+        cox_buffer_destroy(&buffers[i]);
+    END(rig);
+}
+
+Test(engine_shadow, works_on_the_frame_s_own_inputs)
+{
+    static const struct cox_binding halo[] = {
+        {.name = "in", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = 16, .halo_rows = 3},
+        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 16}};
+    static const struct cox_binding table[] = {
+        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 16},
+        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 16},
+        {.name = "table", .contract = COX_WHOLE, .access = COX_READ, .bytes = 256}};
+    static const enum cox_memory_mode modes[] = {COX_MODE_MAPPED, COX_MODE_STAGED};
+    for (int m = 0; m < 2; m++) {
+        run_spied(&rig_stage_halo, 2, halo, modes[m]);
+        run_spied(&rig_stage_table, 3, table, modes[m]);
+    }
+}
+
+Test(engine_shadow, its_partial_results_are_not_counted)
+{
+    static const struct cox_binding bindings[] = {
+        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 16},
+        {.name = "histogram", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum}};
+    struct fake_params params = slow_third;
+    params.devices[2].ns_per_row = 10; /* done before the frame */
+    struct rig *rig = rig_new(&params);
+    struct rig_frames *frames = rig_frames_new(rig, ROWS, 16, 16, 1);
+    cox_buffer *histogram;
+    cox_session *session;
+    memset(&cue, 0, sizeof cue);
+    cue.shadow = (struct cox_band){2, 0, ROWS};
+    cr_assert_eq(cox_buffer_create(rig_runtime(rig), 1024, &histogram), COX_OK);
+    cr_assert_eq(cox_session_create(rig_runtime(rig),
+                                    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
+                                                       .stage_count = 1, .stages = &rig_stage_count,
+                                                       .params_bytes = sizeof(struct rig_params),
+                                                       .custom_policy = &cue_policy, .in_flight = 2),
+                                    &session),
+                 COX_OK);
+    uint32_t want[256] = {0};
+    for (uint32_t b = 0; b < ROWS * 16; b++)
+        want[((unsigned char *)cox_buffer_data(frames->in[0]))[b]]++;
+    for (uint32_t i = 0; i < 10; i++) {
+        cox_buffer *const buffers[] = {frames->in[0], histogram};
+        cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+                                                                        .buffer_count = 2,
+                                                                        .params = &frames->params[0]}),
+                     COX_OK);
+        cr_assert_arr_eq(cox_buffer_data(histogram), want, sizeof want, "run %u", i);
+    }
+    cox_session_wait(session);
+    cr_assert_eq(measured_shadows(0), 10);
+    cox_session_destroy(&session);
+    cox_buffer_destroy(&histogram);
+    rig_frames_free(&frames);
+    END(rig);
+}

@@ -1,0 +1,612 @@
+/* Reading a frame's histogram, and steering the curve by it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "math/curve.h"
+#include <coxswain/video.h>
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(video_scene, .timeout = 600);
+
+enum { BINS = COX_VIDEO_BINS };
+
+static const struct cox_video_shape pq = {.transfer = COX_TRANSFER_PQ};
+static const struct cox_video_shape hlg = {.transfer = COX_TRANSFER_HLG};
+static const struct cox_video_shape linear = {.transfer = COX_TRANSFER_LINEAR};
+static const struct cox_video_shape *const shapes[] = {&pq, &hlg, &linear};
+
+/* --- Frames ------------------------------------------------------------------------------------------------------- */
+
+/* A frame is told by a few patches of light, each of so many blocks about one signal. */
+struct patch {
+    uint32_t blocks;
+    double signal;
+    double spread; /* evenly to both sides */
+};
+
+static uint32_t random_state = 1;
+
+static double random_part(void)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (random_state >> 8) / 16777216.0;
+}
+
+static void add(uint32_t *histogram, double signal, uint32_t blocks)
+{
+    histogram[(int)fmin(fmax(floor(signal * BINS), 0), BINS - 1)] += blocks;
+}
+
+/* A shot: its patches, with so much noise on each block. */
+static void shoot(const struct patch *patches, int count, double noise, uint32_t *histogram)
+{
+    memset(histogram, 0, BINS * sizeof(*histogram));
+    for (int p = 0; p < count; p++)
+        for (uint32_t b = 0; b < patches[p].blocks; b++)
+            add(histogram,
+                patches[p].signal + patches[p].spread * (2.0 * b / patches[p].blocks - 1) +
+                    noise * (random_part() + random_part() + random_part() - 1.5),
+                1);
+}
+
+/* A room with a window, in PQ up to 600 cd/m2; 14 400 blocks, as of 320 x 180 pixels. */
+static const struct patch room[] = {{6000, 0.25, 0.1}, {6000, 0.4, 0.1}, {2000, 0.55, 0.05}, {400, 0.68, 0.02}};
+/* A beach, up to 1000 cd/m2. */
+static const struct patch beach[] = {{7000, 0.58, 0.05}, {7000, 0.66, 0.03}, {400, 0.74, 0.01}};
+
+static void constant(double signal, uint32_t blocks, uint32_t *histogram)
+{
+    memset(histogram, 0, BINS * sizeof(*histogram));
+    add(histogram, signal, blocks);
+}
+
+/* The mean luma, in codes of 8 bits, of what these settings make of a shot of greys. */
+static double mean_code(const uint32_t *histogram, enum cox_operator op, const struct cox_video_settings *settings)
+{
+    const double white = 203;
+    const struct cox__curve curve = cox__curve_of(op, (double)settings->peak_nits / white, white);
+    double sum = 0, blocks = 0;
+    for (int i = 0; i < BINS; i++) {
+        const double light = 10000 * cox__pq_light((i + 0.5) / BINS) / white * (double)settings->gain;
+        sum += histogram[i] * 219 * pow(fmin(cox__curve_at(&curve, light), 1), 1 / 2.4);
+        blocks += histogram[i];
+    }
+    return sum / blocks;
+}
+
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
+
+/* The levels of Report ITU-R BT.2408, table 1, and HLG's nominal peak; a bin is some 2 % of light wide. */
+Test(video_scene, light_is_told_from_each_transfer)
+{
+    const struct {
+        const struct cox_video_shape *shape;
+        double place, nits;
+    } known[] = {
+        {&pq, 0.5081, 100},
+        {&pq, 0.5807, 203},
+        {&pq, 0.7518, 1000},
+        {&pq, 1, 10000},
+        {&hlg, 0.75, 203},
+        {&hlg, 0.375, 26},
+        {&hlg, 1, 1000},
+        {&linear, 16 / 32.0, 203},
+        {&linear, 20 / 32.0, 16 * 203},
+        {&linear, 13 / 32.0, 203 / 8.0},
+    };
+    const struct cox_video_settings settings = {0};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        uint32_t histogram[BINS];
+        struct cox_video_scene scene;
+        constant(known[i].place - 0.5 / BINS, 100000, histogram);
+        cox_video_read_scene(known[i].shape, &settings, histogram, &scene);
+        cr_expect_eq(scene.blocks, 100000);
+        cr_expect_float_eq((double)scene.peak_nits / known[i].nits, 1, 0.045, "%zu: %g", i, (double)scene.peak_nits);
+        cr_expect_float_eq((double)scene.average_nits / (double)scene.peak_nits, 1, 0.045);
+        cr_expect_lt(scene.average_nits, scene.peak_nits);
+    }
+}
+
+Test(video_scene, settings_scale_the_light_that_is_relative)
+{
+    const struct cox_video_settings settings = {.sdr_white_nits = 100, .hlg_peak_nits = 2000};
+    uint32_t histogram[BINS];
+    struct cox_video_scene scene;
+    constant(0.999, 1000, histogram);
+    cox_video_read_scene(&hlg, &settings, histogram, &scene);
+    cr_expect_float_eq(scene.peak_nits, 2000, 1e-2);
+    constant(0.499, 1000, histogram);
+    cox_video_read_scene(&linear, &settings, histogram, &scene);
+    cr_expect_float_eq(scene.peak_nits, 100, 1e-3);
+}
+
+Test(video_scene, the_peak_leaves_out_one_block_in_20000)
+{
+    const struct cox_video_settings settings = {0};
+    uint32_t histogram[BINS];
+    struct cox_video_scene scene;
+    constant(0.4, 999950, histogram);
+    add(histogram, 1, 50);
+    cox_video_read_scene(&pq, &settings, histogram, &scene);
+    cr_expect_eq(scene.blocks, 1000000);
+    cr_expect_lt(scene.peak_nits, 35, "50 of a million are left out: %g", (double)scene.peak_nits);
+    add(histogram, 1, 1);
+    cox_video_read_scene(&pq, &settings, histogram, &scene);
+    cr_expect_gt(scene.peak_nits, 9500, "51 are one too many: %g", (double)scene.peak_nits);
+    constant(0.4, 14400, histogram);
+    add(histogram, 1, 1);
+    cox_video_read_scene(&pq, &settings, histogram, &scene);
+    cr_expect_eq(scene.peak_nits, 10000, "a small frame has none to leave out");
+}
+
+Test(video_scene, the_peak_moves_without_jumps)
+{
+    const struct cox_video_settings settings = {0};
+    double before = 0;
+    for (uint32_t i = 0; i <= 3000; i++) { /* a million blocks move up by three bins, one after another */
+        uint32_t histogram[BINS] = {0};
+        const uint32_t bin = 300 + i / 1000, moved = i % 1000 * 1000;
+        histogram[bin] = 1000000 - moved;
+        histogram[bin + 1] = moved;
+        struct cox_video_scene scene;
+        cox_video_read_scene(&pq, &settings, histogram, &scene);
+        const double signal = cox__pq_signal((double)scene.peak_nits / 10000) * BINS;
+        if (i > 0)
+            cr_assert(signal > before - 1e-4 && signal < before + 0.96, "%u: %g after %g", i, signal, before);
+        before = signal;
+    }
+    /* A highlight that grows through the limit of one in 20 000 */
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint32_t histogram[BINS] = {0};
+        histogram[300] = 20000000 - i * 3;
+        histogram[301] = i * 3;
+        struct cox_video_scene scene;
+        cox_video_read_scene(&pq, &settings, histogram, &scene);
+        const double signal = cox__pq_signal((double)scene.peak_nits / 10000) * BINS;
+        if (i > 0)
+            cr_assert(signal > before - 1e-4 && signal < before + 0.01, "%u: %g after %g", i, signal, before);
+        before = signal;
+    }
+}
+
+Test(video_scene, black_frames_and_empty_ones_have_no_light)
+{
+    const struct cox_video_settings settings = {0};
+    for (int s = 0; s < 3; s++) {
+        for (uint32_t blocks = 0; blocks < 2; blocks++) {
+            uint32_t histogram[BINS] = {blocks * 5000};
+            struct cox_video_scene scene = {.peak_nits = 1, .average_nits = 1, .blocks = 1};
+            cox_video_read_scene(shapes[s], &settings, histogram, &scene);
+            cr_expect_eq(scene.peak_nits, 0);
+            cr_expect_eq(scene.average_nits, 0);
+            cr_expect_eq(scene.blocks, blocks * 5000);
+        }
+    }
+}
+
+/* --- Steering ----------------------------------------------------------------------------------------------------- */
+
+static const struct cox_video_steer_options no_options = {0};
+
+static void expect_sane(const struct cox_video_settings *settings, const char *what)
+{
+    const double white = settings->sdr_white_nits > 0 ? (double)settings->sdr_white_nits : 203;
+    cr_assert((double)settings->peak_nits >= (double)(float)white && settings->peak_nits <= 10000, "%s: peak %g", what,
+              (double)settings->peak_nits);
+    cr_assert(settings->gain >= 0.25f && settings->gain <= 1, "%s: gain %g", what, (double)settings->gain);
+}
+
+Test(video_scene, any_histogram_gives_sane_settings)
+{
+    for (int s = 0; s < 3; s++) {
+        struct cox_video_steer steer = {0};
+        struct cox_video_settings settings = {0};
+        uint32_t histogram[BINS] = {0};
+        struct cox_video_scene scene;
+        cox_video_steer(&steer, &no_options, shapes[s], histogram, &settings);
+        expect_sane(&settings, "no blocks");
+        for (int bin = 0; bin < BINS; bin++) {
+            memset(histogram, 0, sizeof(histogram));
+            histogram[bin] = UINT32_MAX;
+            cox_video_read_scene(shapes[s], &settings, histogram, &scene);
+            cr_assert(isfinite(scene.peak_nits) && isfinite(scene.average_nits));
+            cr_assert_eq(scene.blocks, UINT32_MAX);
+            cox_video_steer(&steer, &no_options, shapes[s], histogram, &settings);
+            expect_sane(&settings, "one bin");
+            struct cox_video_steer fresh = {0};
+            memset(histogram, 0, sizeof(histogram));
+            histogram[bin] = 1;
+            cox_video_steer(&fresh, &no_options, shapes[s], histogram, &settings);
+            expect_sane(&settings, "one block");
+        }
+        memset(histogram, 0xff, sizeof(histogram));
+        cox_video_read_scene(shapes[s], &settings, histogram, &scene);
+        cr_expect_eq(scene.blocks, (uint64_t)UINT32_MAX * BINS);
+        cr_assert(isfinite(scene.peak_nits) && isfinite(scene.average_nits));
+        for (int i = 0; i < 3; i++) {
+            cox_video_steer(&steer, &no_options, shapes[s], histogram, &settings);
+            expect_sane(&settings, "everything");
+        }
+        cr_expect(isfinite(steer.peak_signal) && isfinite(steer.average_signal));
+    }
+}
+
+Test(video_scene, constant_content_is_constant_from_the_first_frame_on)
+{
+    struct cox_video_steer steer = {0};
+    struct cox_video_settings settings = {0}, first;
+    struct cox_video_scene scene;
+    uint32_t histogram[BINS];
+    shoot(room, 4, 0, histogram);
+    cr_expect(cox_video_steer(&steer, &no_options, &pq, histogram, &settings), "the first frame begins a scene");
+    cox_video_read_scene(&pq, &settings, histogram, &scene);
+    cr_expect_float_eq(settings.peak_nits / scene.peak_nits, 1, 1e-3);
+    cr_expect_eq(settings.gain, 1);
+    first = settings;
+    for (int i = 0; i < 100; i++) {
+        cr_expect_not(cox_video_steer(&steer, &no_options, &pq, histogram, &settings));
+        cr_assert_eq(settings.peak_nits, first.peak_nits);
+        cr_assert_eq(settings.gain, first.gain);
+    }
+    cr_expect_eq(steer.frames, 101);
+    cr_expect_eq(steer.cuts, 0);
+}
+
+/* The largest change of the mean code from one frame to the next; of a noisy shot the change that steering makes, for
+ * the noise changes the mean itself: each frame's settings are applied to the same frame. */
+static double flicker(const struct patch *patches, int count, double noise, enum cox_operator op)
+{
+    struct cox_video_steer steer = {0};
+    struct cox_video_settings settings = {0};
+    uint32_t clean[BINS], histogram[BINS];
+    double before = 0, worst = 0;
+    shoot(patches, count, 0, clean);
+    random_state = 1;
+    for (int i = 0; i < 300; i++) {
+        shoot(patches, count, noise, histogram);
+        cr_assert_eq(cox_video_steer(&steer, &no_options, &pq, histogram, &settings), i == 0, "noise is no cut");
+        const double code = mean_code(clean, op, &settings);
+        if (i > 0)
+            worst = fmax(worst, fabs(code - before));
+        before = code;
+    }
+    return worst;
+}
+
+Test(video_scene, noise_does_not_flicker)
+{
+    const enum cox_operator ops[] = {COX_OPERATOR_HABLE, COX_OPERATOR_REINHARD, COX_OPERATOR_MOBIUS,
+                                     COX_OPERATOR_LINEAR, COX_OPERATOR_BT2390};
+    for (int o = 0; o < 5; o++) {
+        const double two_bins = 2.0 / BINS / 1.5; /* the noise of shoot() reaches 1.5 */
+        double worst = fmax(flicker(room, 4, two_bins, ops[o]), flicker(beach, 3, two_bins, ops[o]));
+        const double grain = fmax(flicker(room, 4, 0.015, ops[o]), flicker(beach, 3, 0.015, ops[o]));
+        fprintf(stderr, "%s: mean luma moves by up to %.3f codes under noise of two bins, %.3f under heavy grain\n",
+                cox_operator_name(ops[o]), worst, grain);
+        cr_expect_lt(worst, 0.25, "%s", cox_operator_name(ops[o]));
+        cr_expect_lt(grain, 0.5, "%s", cox_operator_name(ops[o]));
+        worst = flicker((const struct patch[]){{14400, 0.6, 0}}, 1, two_bins, ops[o]);
+        cr_expect_lt(worst, 0.5, "%s, one grey: %g", cox_operator_name(ops[o]), worst);
+    }
+}
+
+/* From one shot to the other bit by bit, as a pan or a dissolve does. */
+Test(video_scene, a_slow_change_is_followed_without_a_cut)
+{
+    struct cox_video_steer steer = {0};
+    struct cox_video_settings settings = {0}, own = {0};
+    uint32_t from[BINS], to[BINS], histogram[BINS];
+    shoot(room, 4, 0.004, from);
+    shoot(beach, 3, 0.004, to);
+    enum { FRAMES = 48 };
+    double before = 0;
+    for (int i = 0; i <= FRAMES; i++) {
+        for (int bin = 0; bin < BINS; bin++)
+            histogram[bin] = (from[bin] * (uint32_t)(FRAMES - i) + to[bin] * (uint32_t)i) / FRAMES;
+        cr_expect_eq(cox_video_steer(&steer, &no_options, &pq, histogram, &settings), i == 0, "frame %d", i);
+        const double code = mean_code(to, COX_OPERATOR_HABLE, &settings);
+        if (i > 0)
+            cr_expect(fabs(code - before) < 4, "frame %d: %g codes", i, code - before);
+        before = code;
+    }
+    cr_expect_eq(steer.cuts, 0);
+    for (int i = 0; i < 120; i++)
+        cox_video_steer(&steer, &no_options, &pq, to, &settings);
+    cox_video_steer(&(struct cox_video_steer){0}, &no_options, &pq, to, &own);
+    cr_expect_float_eq(settings.peak_nits / own.peak_nits, 1, 0.03);
+    cr_expect_float_eq(settings.gain / own.gain, 1, 0.03);
+}
+
+/* The shot's light or signal times k. */
+static void faded(const struct patch *patches, int count, double k, bool light, uint32_t *histogram)
+{
+    uint32_t whole[BINS];
+    random_state = 1;
+    shoot(patches, count, 0.004, whole);
+    memset(histogram, 0, BINS * sizeof(*histogram));
+    for (int bin = 0; bin < BINS; bin++) {
+        const double signal = (bin + 0.5) / BINS;
+        add(histogram, light ? cox__pq_signal(cox__pq_light(signal) * k) : signal * k, whole[bin]);
+    }
+}
+
+Test(video_scene, a_fade_through_black_is_no_cut)
+{
+    for (int form = 0; form < 4; form++) {
+        const struct patch *patches = form & 1 ? beach : room;
+        for (int frames = 12; frames <= 48; frames *= 2) {
+            struct cox_video_steer steer = {0};
+            struct cox_video_settings settings = {0};
+            uint32_t histogram[BINS];
+            for (int i = 0; i <= 2 * frames; i++) {
+                faded(patches, form & 1 ? 3 : 4, fabs(1 - (double)i / frames), form & 2, histogram);
+                cr_expect_eq(cox_video_steer(&steer, &no_options, &pq, histogram, &settings), i == 0,
+                             "fade %d of %d frames: a cut at frame %d", form, frames, i);
+                expect_sane(&settings, "fading");
+            }
+        }
+    }
+}
+
+Test(video_scene, what_is_too_dark_to_see_makes_no_cut)
+{
+    struct cox_video_steer steer = {0};
+    struct cox_video_settings settings = {0};
+    uint32_t histogram[BINS];
+    for (int i = 0; i < 20; i++) { /* half a frame under 1 cd/m2, at another level in each frame */
+        constant(0.4, 7200, histogram);
+        add(histogram, i % 5 * 0.03, 7200);
+        cr_expect_eq(cox_video_steer(&steer, &no_options, &pq, histogram, &settings), i == 0);
+    }
+    for (int i = 0; i < 6; i++) { /* a fade to white between black bars, and back */
+        constant(0.4 + 0.06 * (i < 4 ? i : 6 - i), 7200, histogram);
+        add(histogram, 0, 7200);
+        cr_expect_not(cox_video_steer(&steer, &no_options, &pq, histogram, &settings), "frame %d", i);
+    }
+}
+
+Test(video_scene, a_cut_settles_at_once)
+{
+    for (int s = 0; s < 3; s++) {
+        struct cox_video_steer steer = {0};
+        struct cox_video_settings settings = {0}, alone = {0};
+        uint32_t dark[BINS], bright[BINS];
+        struct patch one[4], other[3];
+        memcpy(one, room, sizeof(one));
+        memcpy(other, beach, sizeof(other));
+        for (int p = 0; s == 2 && p < 4; p++) { /* in log2 of light a stop is 1/32 */
+            one[p].signal = 0.2 + one[p].signal / 2;
+            other[p % 3].signal = 0.4 + beach[p % 3].signal / 4;
+        }
+        shoot(one, 4, 0.002, dark);
+        shoot(other, 3, 0.002, bright);
+        for (int i = 0; i < 40; i++)
+            cr_expect_eq(cox_video_steer(&steer, &no_options, shapes[s], dark, &settings), i == 0);
+        cr_expect(cox_video_steer(&steer, &no_options, shapes[s], bright, &settings), "transfer %d", s);
+        cox_video_steer(&(struct cox_video_steer){0}, &no_options, shapes[s], bright, &alone);
+        cr_expect_eq(settings.peak_nits, alone.peak_nits);
+        cr_expect_eq(settings.gain, alone.gain);
+        cr_expect_eq(steer.cuts, 1);
+        cr_expect_not(cox_video_steer(&steer, &no_options, shapes[s], bright, &settings));
+        cr_expect_eq(settings.peak_nits, alone.peak_nits);
+        cr_expect(cox_video_steer(&steer, &no_options, shapes[s], dark, &settings), "and back");
+        cr_expect_eq(steer.cuts, 2);
+    }
+}
+
+/* Blocks trade places; their number in each bin is the same. What a cut needs is a share of the blocks. */
+Test(video_scene, what_a_cut_takes_is_a_share_of_the_blocks)
+{
+    for (int share = 10; share <= 90; share += 10) {
+        uint32_t before[BINS] = {0}, now[BINS] = {0};
+        add(before, 0.2, 100);
+        add(before, 0.5, 900);
+        add(now, 0.2, 100);
+        add(now, 0.5, 900 - (uint32_t)share * 5);
+        add(now, 0.7, (uint32_t)share * 5);
+        for (int option = 7; option <= 47; option += 10) {
+            struct cox_video_steer steer = {0};
+            struct cox_video_settings settings = {0};
+            const struct cox_video_steer_options options = {.cut = (float)option / 100};
+            cox_video_steer(&steer, &options, &pq, before, &settings);
+            cr_expect_eq(cox_video_steer(&steer, &options, &pq, now, &settings), share * 5 > option * 10,
+                         "%d blocks in a thousand move, option %d %%", share * 5, option);
+        }
+    }
+}
+
+Test(video_scene, a_flash_is_two_cuts_and_leaves_nothing_behind)
+{
+    struct cox_video_steer steer = {0};
+    struct cox_video_settings settings = {0}, before;
+    uint32_t shot[BINS], flash[BINS];
+    shoot(room, 4, 0.002, shot);
+    faded(room, 4, 16, true, flash);
+    for (int i = 0; i < 10; i++)
+        cox_video_steer(&steer, &no_options, &pq, shot, &settings);
+    before = settings;
+    cr_expect(cox_video_steer(&steer, &no_options, &pq, flash, &settings));
+    cr_expect_gt(settings.peak_nits, before.peak_nits * 4);
+    cr_expect(cox_video_steer(&steer, &no_options, &pq, shot, &settings));
+    cr_expect_eq(settings.peak_nits, before.peak_nits);
+    cr_expect_eq(settings.gain, before.gain);
+}
+
+Test(video_scene, black_frames_change_nothing)
+{
+    struct cox_video_steer steer = {0};
+    struct cox_video_settings settings = {0};
+    uint32_t black[BINS], dim[BINS], shot[BINS];
+    constant(0, 14400, black);
+    constant(0.14, 14400, dim); /* 0.8 cd/m2 */
+    shoot(room, 4, 0.002, shot);
+    for (int i = 0; i < 5; i++) {
+        cr_expect_not(cox_video_steer(&steer, &no_options, &pq, i & 1 ? dim : black, &settings));
+        cr_expect_eq(settings.peak_nits, 1000, "a film that begins in black");
+        cr_expect_eq(settings.gain, 1);
+    }
+    cr_expect(cox_video_steer(&steer, &no_options, &pq, shot, &settings));
+    const float peak = settings.peak_nits;
+    for (int i = 0; i < 50; i++) {
+        cr_expect_not(cox_video_steer(&steer, &no_options, &pq, i & 1 ? dim : black, &settings));
+        cr_expect_eq(settings.peak_nits, peak);
+    }
+    cr_expect_not(cox_video_steer(&steer, &no_options, &pq, shot, &settings), "the same shot again");
+    cr_expect_eq(settings.peak_nits, peak);
+    cr_expect_eq(steer.cuts, 0);
+    const struct cox_video_steer_options options = {.most_nits = 600};
+    memset(&steer, 0, sizeof(steer));
+    cox_video_steer(&steer, &options, &pq, black, &settings);
+    cr_expect_eq(settings.peak_nits, 600);
+}
+
+/* The share of the way to another shot's peak that the peak has gone after so many frames of it. */
+static double way(const uint32_t *from, const uint32_t *to, uint64_t frames)
+{
+    struct cox_video_settings settings = {0};
+    struct cox_video_steer steer = {0}, end = {0};
+    cox_video_steer(&steer, &no_options, &pq, from, &settings);
+    const double begin = steer.peak_signal;
+    cox_video_steer(&end, &no_options, &pq, to, &settings);
+    while (steer.frames <= frames)
+        cr_expect_not(cox_video_steer(&steer, &no_options, &pq, to, &settings));
+    return (steer.peak_signal - begin) / (end.peak_signal - begin);
+}
+
+Test(video_scene, a_peak_that_rises_far_is_followed_four_times_as_fast_as_one_that_falls)
+{
+    uint32_t low[BINS], higher[BINS], lamp[BINS];
+    shoot(room, 4, 0, low);
+    shoot(room, 4, 0, higher);
+    shoot(room, 4, 0, lamp);
+    add(higher, 0.715, 100);
+    add(lamp, 0.9, 100); /* 3900 cd/m2 */
+    cr_expect_float_eq(way(low, lamp, 6), 1 - pow(1 - 4 / 24.0, 6), 1e-6);
+    cr_expect_float_eq(way(lamp, low, 24), 1 - pow(1 - 1 / 24.0, 24), 1e-6);
+    cr_expect_lt(way(low, higher, 6), 0.4, "noise");
+    cr_expect_gt(way(low, higher, 6), 0.25);
+
+    struct cox_video_settings settings = {0};
+    struct cox_video_steer steer = {0};
+    const struct cox_video_steer_options quick = {.frames = 2};
+    cox_video_steer(&steer, &quick, &pq, low, &settings);
+    const double before = steer.peak_signal;
+    cox_video_steer(&steer, &quick, &pq, lamp, &settings);
+    cr_expect_float_eq(settings.peak_nits, 3950, 100, "at once, and no further");
+    cox_video_steer(&steer, &quick, &pq, low, &settings);
+    cr_expect_float_eq(steer.peak_signal, (before + cox__pq_signal(0.395)) / 2, 1e-3);
+
+    memset(&steer, 0, sizeof(steer));
+    constant(0.3, 1000, low);
+    cox_video_steer(&steer, &no_options, &pq, low, &settings);
+    cr_expect_eq(steer.peak_signal, cox__pq_signal(203 / 10000.0), "no way to go from a peak below SDR white");
+}
+
+Test(video_scene, a_bright_scene_is_darkened_and_a_white_page_is_not)
+{
+    struct cox_video_settings settings = {0};
+    uint32_t histogram[BINS];
+    constant(0.5806, 14400, histogram); /* 203 cd/m2 */
+    cox_video_steer(&(struct cox_video_steer){0}, NULL, &pq, histogram, &settings);
+    cr_expect_float_eq(settings.gain, 1, 0.01, "%g", (double)settings.gain);
+    cr_expect_float_eq(settings.peak_nits, 203, 6);
+    constant(0.65, 14400, histogram); /* 390 cd/m2 */
+    cox_video_steer(&(struct cox_video_steer){0}, NULL, &pq, histogram, &settings);
+    cr_expect_float_eq(settings.gain, 0.52, 0.02, "%g", (double)settings.gain);
+    cr_expect_float_eq(settings.peak_nits, 205, 5);
+    constant(0.99, 14400, histogram);
+    cox_video_steer(&(struct cox_video_steer){0}, NULL, &pq, histogram, &settings);
+    cr_expect_eq(settings.gain, 0.25f);
+    cr_expect_float_eq(settings.peak_nits, 2300, 100);
+    const struct cox_video_steer_options never = {.bright_average = -1}, early = {.bright_average = 0.25f};
+    cox_video_steer(&(struct cox_video_steer){0}, &never, &pq, histogram, &settings);
+    cr_expect_eq(settings.gain, 1);
+    constant(0.5806, 14400, histogram);
+    cox_video_steer(&(struct cox_video_steer){0}, &early, &pq, histogram, &settings);
+    cr_expect_float_eq(settings.gain, 0.25, 0.01);
+}
+
+Test(video_scene, options_bound_the_peak_and_the_speed)
+{
+    struct cox_video_settings settings = {0};
+    uint32_t low[BINS], high[BINS];
+    constant(0.3, 14400, low); /* 10 cd/m2 */
+    shoot(room, 4, 0, high);
+    add(high, 0.9, 100); /* 3900 cd/m2 */
+    cox_video_steer(&(struct cox_video_steer){0}, NULL, &pq, low, &settings);
+    cr_expect_float_eq(settings.peak_nits, 203, 0.2, "never below SDR white");
+    settings.sdr_white_nits = 100;
+    cox_video_steer(&(struct cox_video_steer){0}, NULL, &pq, low, &settings);
+    cr_expect_float_eq(settings.peak_nits, 100, 0.1);
+    settings.sdr_white_nits = 0;
+
+    const struct cox_video_steer_options bounded = {.most_nits = 1000}, senseless = {.most_nits = 50};
+    cox_video_steer(&(struct cox_video_steer){0}, &bounded, &pq, high, &settings);
+    cr_expect_float_eq(settings.peak_nits, 1000, 1);
+    cox_video_steer(&(struct cox_video_steer){0}, &senseless, &pq, high, &settings);
+    cr_expect_float_eq(settings.peak_nits, 203, 0.2);
+
+    struct cox_video_settings fast = {0}, own = {0};
+    struct cox_video_steer steer = {0};
+    uint32_t shot[BINS];
+    shoot(room, 4, 0, shot);
+    const struct cox_video_steer_options at_once = {.frames = 1};
+    cox_video_steer(&steer, &at_once, &pq, high, &fast);
+    cr_expect_not(cox_video_steer(&steer, &at_once, &pq, shot, &fast), "a lamp that goes out is no cut");
+    cox_video_steer(&(struct cox_video_steer){0}, &at_once, &pq, shot, &own);
+    cr_expect_eq(fast.peak_nits, own.peak_nits);
+
+    const struct cox_video_steer_options never = {.cut = 1.5f};
+    memset(&steer, 0, sizeof(steer));
+    cox_video_steer(&steer, &never, &pq, low, &settings);
+    shoot(beach, 3, 0, shot);
+    cr_expect_not(cox_video_steer(&steer, &never, &pq, shot, &settings));
+    cr_expect_eq(steer.cuts, 0);
+
+    const struct cox_video_steer_options odd[] = {{.frames = NAN, .cut = NAN, .most_nits = NAN, .bright_average = NAN},
+                                                  {.frames = -1, .cut = -1, .most_nits = -1}};
+    for (int i = 0; i < 2; i++) {
+        struct cox_video_steer a = {0}, b = {0};
+        struct cox_video_settings odd_settings = {0}, default_settings = {0};
+        for (int frame = 0; frame < 20; frame++) {
+            const uint32_t *histogram = frame % 7 == 0 ? low : frame % 3 == 0 ? high : shot;
+            cr_expect_eq(cox_video_steer(&a, &odd[i], &pq, histogram, &odd_settings),
+                         cox_video_steer(&b, NULL, &pq, histogram, &default_settings));
+            cr_expect_eq(odd_settings.peak_nits, default_settings.peak_nits);
+            cr_expect_eq(odd_settings.gain, default_settings.gain);
+        }
+    }
+    const struct cox_video_settings odd_white[] = {
+        {.sdr_white_nits = NAN}, {.sdr_white_nits = -5}, {.sdr_white_nits = INFINITY}, {.sdr_white_nits = 1e-30f}};
+    for (int i = 0; i < 4; i++) {
+        settings = odd_white[i];
+        for (int s = 0; s < 3; s++) {
+            cox_video_steer(&(struct cox_video_steer){0}, NULL, shapes[s], high, &settings);
+            cr_expect(settings.peak_nits > 0 && settings.peak_nits <= 10000 && settings.gain >= 0.25f, "white %d", i);
+        }
+    }
+}
+
+/* Equal histograms give equal settings; and nearly equal states too, so that another C library's pow does not
+ * matter. */
+Test(video_scene, equal_histograms_give_equal_settings)
+{
+    for (int s = 0; s < 3; s++) {
+        struct cox_video_steer a = {0}, b = {0}, near = {0};
+        struct cox_video_settings of_a = {0}, of_b = {0}, of_near = {0};
+        for (int frame = 0; frame < 200; frame++) {
+            uint32_t histogram[BINS];
+            shoot(frame / 50 % 2 ? beach : room, frame / 50 % 2 ? 3 : 4, 0.01, histogram);
+            const bool begins = cox_video_steer(&a, &no_options, shapes[s], histogram, &of_a);
+            cr_assert_eq(cox_video_steer(&b, &no_options, shapes[s], histogram, &of_b), begins);
+            cr_assert_eq(memcmp(&a, &b, sizeof(a)), 0);
+            cr_assert_eq(memcmp(&of_a, &of_b, sizeof(of_a)), 0);
+            cox_video_steer(&near, &no_options, shapes[s], histogram, &of_near);
+            cr_assert_eq(of_near.peak_nits, of_a.peak_nits);
+            cr_assert_eq(of_near.gain, of_a.gain);
+            near.peak_signal *= 1 + 1e-10;
+            near.average_signal *= 1 + 1e-10;
+        }
+    }
+}

@@ -1,0 +1,501 @@
+/* Recorded sessions replayed: known devices are found again, known results come out, decisions are the same.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "lab/sim/record.h"
+#include "lab/replay/world.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FRAMES = 300, FRAMES_MAX = 2000 };
+
+static char path[64];
+static char why[640];
+
+static void make_path(void)
+{
+    snprintf(path, sizeof path, "/tmp/cox-replay-XXXXXX");
+    int file = mkstemp(path);
+    cr_assert_geq(file, 0);
+    close(file);
+    why[0] = '\0';
+}
+
+static void remove_path(void)
+{
+    remove(path);
+}
+
+TestSuite(lab_replay, .init = make_path, .fini = remove_path);
+
+/* A scenario of JSON text, recorded with these policies. */
+static void record(const char *json, const char *const *names, uint32_t count, const struct lab_sim_options *options)
+{
+    struct lab_scenario *scenario = lab_scenario_parse(json, strlen(json), "test.json", why, sizeof why);
+    cr_assert_not_null(scenario, "%s", why);
+    const struct cox_policy *policies[16];
+    for (uint32_t i = 0; i < count; i++) {
+        policies[i] = cox_policy_find(names[i]);
+        cr_assert_not_null(policies[i]);
+    }
+    struct lab_store *store = NULL;
+    cr_assert(lab_store_open(path, &store, why, sizeof why), "%s", why);
+    cr_assert(lab_record_scenario(store, scenario, policies, count, options, 7, why, sizeof why), "%s", why);
+    cr_assert(lab_store_close(&store, why, sizeof why), "%s", why);
+    lab_scenario_free(&scenario);
+}
+
+static sqlite3 *open_db(void)
+{
+    sqlite3 *db = NULL;
+    cr_assert(lab_store_open_to_read(path, &db, why, sizeof why), "%s", why);
+    return db;
+}
+
+static struct lab_replay_data *load(void)
+{
+    sqlite3 *db = open_db();
+    struct lab_replay_data *data = NULL;
+    cr_assert(lab_replay_read(db, 0, &data, why, sizeof why), "%s", why);
+    sqlite3_close(db);
+    return data;
+}
+
+static const struct lab_replay_session *session_of(const struct lab_replay_data *data, const char *policy)
+{
+    for (size_t s = 0; s < data->session_count; s++)
+        if (data->sessions[s].kind == LAB_REPLAY_POLICY && strcmp(data->sessions[s].policy, policy) == 0)
+            return &data->sessions[s];
+    cr_assert_fail("no session of %s", policy);
+    return NULL;
+}
+
+static double recorded_mean(const struct lab_replay_session *session, uint64_t first, uint64_t end)
+{
+    double sum = 0, count = 0;
+    for (size_t f = 0; f < session->frame_count; f++)
+        if (session->frames[f].frame >= first && session->frames[f].frame < end) {
+            sum += session->frames[f].period_ns;
+            count++;
+        }
+    return sum / count;
+}
+
+/* Mean time of frames first .. end - 1 when `policy` goes through the recorded session of `base`. */
+static double replayed_mean(const struct lab_replay_data *data, const char *base, const char *policy, uint64_t first,
+                            uint64_t end)
+{
+    static struct lab_sim_frame frames[FRAMES_MAX];
+    struct lab_replay *replay = NULL;
+    struct lab_sim_options options;
+    cr_assert(lab_replay_create(data, session_of(data, base), &replay, why, sizeof why), "%s", why);
+    cr_assert_leq(replay->world.frames, FRAMES_MAX);
+    lab_replay_options(replay, &options);
+    cr_assert_eq(lab_simulate(&replay->world, cox_policy_find(policy), &options, 0, frames, why, sizeof why), COX_OK,
+                 "%s", why);
+    double sum = 0;
+    for (uint64_t f = first; f < end; f++)
+        sum += frames[f].wall_ns + replay->overhead_ns[f];
+    lab_replay_destroy(&replay);
+    cr_assert_null(replay);
+    return sum / (double)(end - first);
+}
+
+static void near(double value, double expected, double part, const char *what)
+{
+    cr_assert(fabs(value / expected - 1) <= part, "%s: %g, expected %g", what, value, expected);
+}
+
+#define TWO_DEVICES                                                                             \
+    "\"rows\": 1080, \"granule\": 8, \"frames\": 300, \"devices\": ["                           \
+    "{\"name\": \"a\", \"fixed_us\": 60, \"launch_us\": 12, \"row_us\": 18, \"jitter\": 0.05}," \
+    "{\"name\": \"b\", \"fixed_us\": 250, \"launch_us\": 30, \"row_us\": 9, \"jitter\": 0.05}]"
+
+static const struct lab_sim_options usual = {0};
+static const char *const some[] = {"last-frame", "adaptive", "hguided", "ewma"};
+enum { SOME = 4 };
+
+Test(lab_replay, finds_the_devices_that_were_recorded)
+{
+    record("{" TWO_DEVICES "}", some, SOME, &usual);
+    struct lab_replay_data *data = load();
+    cr_assert_eq(data->device_count, 2);
+    struct lab_replay_fit fits[COX_DEVICES_MAX];
+    cr_assert(lab_replay_fit(data, 0, fits));
+    near(fits[0].ns_per_row, 18000, 0.01, "row of a");
+    near(fits[1].ns_per_row, 9000, 0.02, "row of b");
+    near(fits[0].fixed_ns, 60000, 0.3, "fixed of a");
+    near(fits[1].fixed_ns, 250000, 0.1, "fixed of b");
+    near(fits[0].launch_ns, 12000, 0.3, "launch of a");
+    near(fits[1].launch_ns, 30000, 0.2, "launch of b");
+    near(fits[0].slowdown, 1, 0.02, "slowdown of a");
+    near(fits[1].slowdown, 1, 0.02, "slowdown of b");
+    cr_assert(fits[0].fixed_known && fits[0].slowdown_known && fits[0].launch_known);
+    lab_replay_free(&data);
+    cr_assert_null(data);
+}
+
+Test(lab_replay, the_same_policy_gives_what_was_recorded)
+{
+    record("{" TWO_DEVICES "}", some, SOME, &usual);
+    struct lab_replay_data *data = load();
+    for (int p = 0; p < SOME; p++)
+        near(replayed_mean(data, some[p], some[p], 0, FRAMES), recorded_mean(session_of(data, some[p]), 0, FRAMES),
+             0.02, some[p]);
+    lab_replay_free(&data);
+}
+
+Test(lab_replay, another_policy_gives_what_it_gave_itself)
+{
+    record("{" TWO_DEVICES "}", some, SOME, &usual);
+    struct lab_replay_data *data = load();
+    for (int base = 0; base < SOME; base++)
+        for (int p = 0; p < SOME; p++)
+            near(replayed_mean(data, some[base], some[p], 0, FRAMES),
+                 recorded_mean(session_of(data, some[p]), 0, FRAMES), 0.03, some[p]);
+    lab_replay_free(&data);
+}
+
+Test(lab_replay, disturbances_come_again_where_they_were)
+{
+    record("{" TWO_DEVICES ", \"changes\": [{\"device\": \"b\", \"from\": 100, \"to\": 180, \"slower\": 3}]}", some,
+           SOME, &usual);
+    struct lab_replay_data *data = load();
+    cr_assert_eq(session_of(data, "ewma")->frames[150].phase, 1);
+    for (int p = 0; p < SOME; p++) {
+        const struct lab_replay_session *own = session_of(data, some[p]);
+        near(replayed_mean(data, "last-frame", some[p], 0, 100), recorded_mean(own, 0, 100), 0.02, some[p]);
+        near(replayed_mean(data, "last-frame", some[p], 100, 180), recorded_mean(own, 100, 180), 0.03, some[p]);
+        near(replayed_mean(data, "last-frame", some[p], 180, FRAMES), recorded_mean(own, 180, FRAMES), 0.02, some[p]);
+    }
+    /* A step is no cost per row: the fit does not see it. */
+    struct lab_replay_fit fits[COX_DEVICES_MAX];
+    cr_assert(lab_replay_fit(data, lab_replay_main_phase(session_of(data, "last-frame")), fits));
+    near(fits[1].ns_per_row, 9000, 0.02, "row of b");
+    lab_replay_free(&data);
+}
+
+Test(lab_replay, a_step_that_no_phase_tells_of_is_no_cost_per_row)
+{
+    record("{" TWO_DEVICES ", \"changes\": [{\"device\": \"b\", \"from\": 100, \"to\": 180, \"slower\": 3}]}", some,
+           SOME, &usual);
+    struct lab_replay_data *data = load();
+    for (size_t s = 0; s < data->session_count; s++)
+        for (size_t f = 0; f < data->sessions[s].frame_count; f++)
+            data->sessions[s].frames[f].phase = 0;
+    struct lab_replay_fit fits[COX_DEVICES_MAX];
+    cr_assert(lab_replay_fit(data, 0, fits));
+    near(lab_replay_cost(&fits[1], 200, 0), 250000 + 200 * 9000, 0.03, "a short band");
+    near(lab_replay_cost(&fits[1], 1080, 0), 250000 + 1080 * 9000, 0.03, "a long band");
+    lab_replay_free(&data);
+}
+
+Test(lab_replay, slowdown_is_the_ratio_to_solo_sessions)
+{
+    record("{" TWO_DEVICES ", \"contention\": [{\"devices\": [\"a\", \"b\"], \"slower\": 1.9}]}", some, SOME, &usual);
+    struct lab_replay_data *data = load();
+    struct lab_replay_fit fits[COX_DEVICES_MAX];
+    cr_assert(lab_replay_fit(data, 0, fits));
+    near(fits[0].slowdown, 1.9, 0.03, "slowdown of a");
+    near(fits[1].slowdown, 1.9, 0.03, "slowdown of b");
+    near(fits[1].ns_per_row, 9000, 0.03, "row of b");
+    /* So a policy that always uses both says what one that uses one would have done. */
+    near(replayed_mean(data, "last-frame", "single", 0, FRAMES), 1080 * 9000 + 250000, 0.03, "single");
+    near(replayed_mean(data, "adaptive", "last-frame", 0, FRAMES),
+         recorded_mean(session_of(data, "last-frame"), 0, FRAMES), 0.03, "last-frame");
+    lab_replay_free(&data);
+}
+
+Test(lab_replay, a_device_that_dies_is_dead_in_the_replay)
+{
+    record("{" TWO_DEVICES ", \"changes\": [{\"device\": \"b\", \"from\": 100, \"to\": 180, \"gone\": true}]}", some,
+           SOME, &usual);
+    struct lab_replay_data *data = load();
+    struct lab_replay *replay = NULL;
+    for (int taped = 1; taped >= 0; taped--) {
+        struct lab_replay_session session = *session_of(data, "last-frame");
+        if (!taped)
+            session.change_count = 0;
+        cr_assert(lab_replay_create(data, &session, &replay, why, sizeof why), "%s", why);
+        cr_assert_eq(replay->answering[50], 3);
+        cr_assert_eq(replay->answering[100], 1);
+        cr_assert_eq(replay->answering[150], 1);
+        cr_assert_eq(replay->answering[250], 3);
+        lab_replay_destroy(&replay);
+    }
+    near(replayed_mean(data, "last-frame", "ewma", 110, 170), 1080 * 18000 + 60000, 0.03, "the survivor alone");
+    lab_replay_free(&data);
+}
+
+Test(lab_replay, frames_in_flight_are_compared_by_their_period)
+{
+    const struct lab_sim_options two = {.in_flight = 2};
+    record("{" TWO_DEVICES "}", some, SOME, &two);
+    struct lab_replay_data *data = load();
+    cr_assert_eq(data->in_flight, 2);
+    for (int p = 0; p < SOME; p++)
+        near(replayed_mean(data, some[p], some[p], 0, FRAMES), recorded_mean(session_of(data, some[p]), 0, FRAMES),
+             0.03, some[p]);
+    lab_replay_free(&data);
+}
+
+Test(lab_replay, a_frame_s_own_cost_is_kept)
+{
+    const char *const one[] = {"static"};
+    record("{" TWO_DEVICES "}", one, 1, &usual);
+    struct lab_replay_data *data = load();
+    for (size_t s = 0; s < data->session_count; s++)
+        for (size_t f = 0; f < data->sessions[s].frame_count; f++)
+            data->sessions[s].frames[f].period_ns += 123000;
+    struct lab_replay *replay = NULL;
+    cr_assert(lab_replay_create(data, session_of(data, "static"), &replay, why, sizeof why), "%s", why);
+    near(replay->overhead_ns[17], 123000, 0.001, "overhead");
+    lab_replay_destroy(&replay);
+    lab_replay_free(&data);
+}
+
+Test(lab_replay, the_oracle_knows_levels_but_not_chance)
+{
+    record("{" TWO_DEVICES ", \"changes\": [{\"device\": \"b\", \"from\": 100, \"to\": 180, \"slower\": 3}]}", some,
+           SOME, &usual);
+    struct lab_replay_data *data = load();
+    struct lab_replay *replay = NULL;
+    cr_assert(lab_replay_create(data, session_of(data, "last-frame"), &replay, why, sizeof why), "%s", why);
+    double rough[2] = {0}, spread[2] = {0};
+    for (uint64_t f = 5; f < FRAMES; f++)
+        for (int which = 0; which < 2; which++) {
+            double factor = (which ? replay->levels : replay->factors)[2 * f + 1];
+            double level = f >= 100 && f < 180 ? 3 : 1;
+            rough[which] += fabs(factor / level - 1);
+            spread[which] = fmax(spread[which], fabs(factor / level - 1));
+        }
+    cr_assert_lt(rough[1], 0.7 * rough[0]);
+    cr_assert_lt(spread[1], 0.15, "a level changes with the phase, at once: %g", spread[1]);
+    lab_replay_destroy(&replay);
+    lab_replay_free(&data);
+}
+
+Test(lab_replay, bands_beside_others_are_told_from_bands_alone)
+{
+    record("{" TWO_DEVICES "}", some, SOME, &usual);
+    struct lab_replay_data *data = load();
+    for (size_t s = 0; s < data->session_count; s++) {
+        const struct lab_replay_session *session = &data->sessions[s];
+        for (size_t b = 0; b < session->band_count; b++) {
+            cr_assert(session->bands[b].together >= 0 && session->bands[b].together <= 1 + 1e-9);
+            if (session->kind == LAB_REPLAY_SOLO)
+                cr_assert_eq(session->bands[b].together, 0);
+        }
+    }
+    const struct lab_replay_session *session = session_of(data, "last-frame");
+    for (size_t f = 20; f < session->frame_count; f++)
+        cr_assert_gt(session->bands[session->frames[f].first_band].together, 0.7);
+    lab_replay_free(&data);
+}
+
+/* --- Decisions ---------------------------------------------------------------------------------------------------- */
+
+static const char *const every[] = {"adaptive",   "ewma",   "chunks", "hguided",
+                                    "last-frame", "mean10", "static", "single"};
+enum { EVERY = 8 };
+
+static struct lab_replay_decisions decide(const char *base, const char *policy)
+{
+    struct lab_replay_data *data = load();
+    sqlite3 *db = open_db();
+    struct lab_replay_decisions decisions;
+    cr_assert(lab_replay_decide(db, session_of(data, base), cox_policy_find(policy), &decisions, why, sizeof why), "%s",
+              why);
+    sqlite3_close(db);
+    lab_replay_free(&data);
+    return decisions;
+}
+
+static void run_sql(const char *sql)
+{
+    sqlite3 *db = NULL;
+    char *error = NULL;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, &error), SQLITE_OK, "%s", error);
+    sqlite3_close(db);
+}
+
+Test(lab_replay, policies_decide_the_same_again)
+{
+    for (uint32_t in_flight = 1; in_flight <= 2; in_flight++) {
+        const struct lab_sim_options options = {.in_flight = in_flight};
+        record("{" TWO_DEVICES ", \"changes\": [{\"device\": \"b\", \"from\": 100, \"to\": 180, \"gone\": true},"
+               "{\"device\": \"a\", \"from\": 200, \"to\": 250, \"slower\": 2.5}]}",
+               every, EVERY, &options);
+        for (int p = 0; p < EVERY; p++) {
+            struct lab_replay_decisions decisions = decide(every[p], every[p]);
+            cr_assert(decisions.taped && decisions.complete);
+            cr_assert_eq(decisions.splits, FRAMES);
+            cr_assert_eq(decisions.different, 0, "%s, frame %llu: recorded %s, now %s", every[p],
+                         (unsigned long long)decisions.first_frame, decisions.recorded, decisions.answered);
+        }
+    }
+    cr_assert_gt(decide("hguided", "hguided").grants, FRAMES);
+}
+
+Test(lab_replay, offers_of_late_rows_on_older_tapes_are_left_out)
+{
+    record("{" TWO_DEVICES "}", some, 1, &usual);
+    struct lab_replay_decisions before = decide(some[0], some[0]);
+    run_sql("UPDATE call SET call = -call - 1 WHERE session = 3 AND call > 500;"
+            "UPDATE call SET call = -call WHERE call < 0;"
+            "INSERT INTO call SELECT 3, 501, 'next', frame, 0, 8, 16, 1000000, NULL, NULL, NULL, NULL, 2, 1, "
+            "'0:0:0 40:0:9000000', 'rows=8 expects=5000' FROM call WHERE session = 3 AND call = 500");
+    struct lab_replay_decisions decisions = decide(some[0], some[0]);
+    cr_assert(decisions.taped && decisions.complete);
+    cr_assert_eq(decisions.different, 0, "recorded %s, now %s", decisions.recorded, decisions.answered);
+    cr_assert_eq(decisions.splits, before.splits);
+    cr_assert_eq(decisions.grants, before.grants);
+}
+
+Test(lab_replay, another_policy_decides_otherwise)
+{
+    record("{" TWO_DEVICES "}", every, EVERY, &usual);
+    struct lab_replay_decisions decisions = decide("last-frame", "ewma");
+    cr_assert_gt(decisions.different, FRAMES / 2);
+    cr_assert_str_neq(decisions.recorded, decisions.answered);
+    decisions = decide("hguided", "static");
+    cr_assert_gt(decisions.different, FRAMES);
+}
+
+Test(lab_replay, one_changed_answer_is_found)
+{
+    record("{" TWO_DEVICES "}", every, EVERY, &usual);
+    run_sql("UPDATE call SET answer = replace(answer, 'why=', 'why=1') WHERE kind = 'split' AND frame = 77 AND "
+            "session = (SELECT session FROM session WHERE kind = 'policy' AND policy = 'last-frame')");
+    struct lab_replay_decisions decisions = decide("last-frame", "last-frame");
+    cr_assert_eq(decisions.different, 1);
+    cr_assert_eq(decisions.first_frame, 77);
+}
+
+Test(lab_replay, one_changed_measurement_is_found)
+{
+    record("{" TWO_DEVICES "}", every, EVERY, &usual);
+    run_sql("UPDATE call SET wall_ns = wall_ns * 2 WHERE kind = 'observe' AND frame = 77 AND device = 0 AND "
+            "session = (SELECT session FROM session WHERE kind = 'policy' AND policy = 'last-frame')");
+    struct lab_replay_decisions decisions = decide("last-frame", "last-frame");
+    cr_assert_geq(decisions.different, 1);
+    cr_assert_eq(decisions.first_frame, 78);
+}
+
+Test(lab_replay, a_hole_in_the_tape_is_told)
+{
+    record("{" TWO_DEVICES "}", every, EVERY, &usual);
+    run_sql("DELETE FROM call WHERE kind = 'split' AND frame = 77");
+    struct lab_replay_decisions decisions = decide("ewma", "ewma");
+    cr_assert(decisions.taped && !decisions.complete);
+    cr_assert_eq(decisions.splits, 77);
+    cr_assert_eq(decisions.different, 0);
+    run_sql("DELETE FROM call");
+    decisions = decide("ewma", "ewma");
+    cr_assert(!decisions.taped);
+}
+
+/* --- Bad databases ------------------------------------------------------------------------------------------------ */
+
+static void refused(const char *sql, const char *text)
+{
+    run_sql(sql);
+    sqlite3 *db = open_db();
+    struct lab_replay_data *data = NULL;
+    cr_assert(!lab_replay_read(db, 0, &data, why, sizeof why), "%s", sql);
+    cr_assert_null(data);
+    cr_assert(strstr(why, text), "%s: %s", sql, why);
+    sqlite3_close(db);
+}
+
+Test(lab_replay, refuses_numbers_that_make_no_sense)
+{
+    const char *const changes[][2] = {
+        {"UPDATE band SET rows = 0 WHERE frame = 5", "rows 0 makes"},
+        {"UPDATE band SET device = 32 WHERE frame = 5", "device 32 makes"},
+        {"UPDATE band SET first_row = -1 WHERE frame = 5", "first_row -1 makes"},
+        {"UPDATE band SET wall_ns = -5 WHERE frame = 5", "wall_ns -5 makes"},
+        {"UPDATE frame SET frame = 99999999999 WHERE frame = 5", "frame 99999999999 makes"},
+        {"UPDATE frame SET period_ns = -1 WHERE frame = 5", "period_ns -1 makes"},
+        {"UPDATE frame SET phase = -1 WHERE frame = 5", "phase -1 makes"},
+        {"UPDATE frame SET phase = 1 WHERE frame = 5", "frame 6 is of an earlier phase"},
+        {"UPDATE frame SET rows = 1048577 WHERE frame = 5", "rows 1048577 makes"},
+        /* What is missing would cost memory. */
+        {"DELETE FROM frame WHERE frame BETWEEN 1 AND 298", "has 2 frames, of which the last is frame 299"},
+        {"UPDATE run SET rows = 0", "rows 0 makes"},
+        {"UPDATE run SET rows = 2000000000", "rows 2000000000 makes"},
+        {"UPDATE run SET in_flight = 4000", "in_flight 4000 makes"},
+        {"UPDATE device SET device = 77 WHERE device = 1", "device 77 makes"},
+        {"DELETE FROM run", "there is no run in it"},
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        remove(path);
+        record("{" TWO_DEVICES "}", some, 1, &usual);
+        refused(changes[i][0], changes[i][1]);
+    }
+}
+
+Test(lab_replay, refuses_a_tape_that_makes_no_sense)
+{
+    const char *const changes[] = {
+        "UPDATE call_view SET device_count = 33",
+        "UPDATE call_view SET rows = 0",
+        "UPDATE call_view SET granule = 0",
+        "UPDATE call_view SET rows = 4000000000",
+        "UPDATE call_view SET granule = 4000000000",
+        /* More devices than the policy was made for. */
+        "INSERT INTO call_view SELECT session, 3, rows, granule, min_band_rows, 32, in_flight, pool, shadow FROM call_view",
+        "UPDATE call SET device = 2 WHERE kind = 'observe'",
+        "UPDATE call SET device = -1 WHERE kind = 'observe'",
+        "UPDATE call SET rows = 4000000000 WHERE kind = 'observe'",
+        "UPDATE call SET kind = 'init' WHERE kind = 'split'",
+        "UPDATE call SET kind = 'split' WHERE kind = 'init'",
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        remove(path);
+        record("{" TWO_DEVICES "}", some, 1, &usual);
+        run_sql(changes[i]);
+        struct lab_replay_data *data = load();
+        sqlite3 *db = open_db();
+        struct lab_replay_decisions decisions;
+        cr_assert(!lab_replay_decide(db, session_of(data, some[0]), cox_policy_find(some[0]), &decisions, why,
+                                     sizeof why),
+                  "%s", changes[i]);
+        cr_assert(strstr(why, "makes no sense"), "%s: %s", changes[i], why);
+        sqlite3_close(db);
+        lab_replay_free(&data);
+    }
+}
+
+Test(lab_replay, a_session_without_frames_or_bands_cannot_be_replayed)
+{
+    record("{" TWO_DEVICES "}", some, 1, &usual);
+    run_sql("DELETE FROM band WHERE session = 3");
+    struct lab_replay_data *data = load();
+    struct lab_replay *replay = NULL;
+    cr_assert(!lab_replay_create(data, session_of(data, some[0]), &replay, why, sizeof why));
+    cr_assert(strstr(why, "has no band"), "%s", why);
+    lab_replay_free(&data);
+    run_sql("DELETE FROM frame WHERE session = 3");
+    data = load();
+    cr_assert(!lab_replay_create(data, session_of(data, some[0]), &replay, why, sizeof why));
+    cr_assert_null(replay);
+    cr_assert(strstr(why, "has no frame"), "%s", why);
+    lab_replay_free(&data);
+}
+
+Test(lab_replay, holes_between_frames_are_bridged)
+{
+    record("{" TWO_DEVICES "}", some, 1, &usual);
+    run_sql("DELETE FROM frame WHERE session = 3 AND (frame < 4 OR frame BETWEEN 100 AND 120); "
+            "DELETE FROM band WHERE session = 3 AND (frame < 4 OR frame BETWEEN 100 AND 120)");
+    struct lab_replay_data *data = load();
+    near(replayed_mean(data, some[0], some[0], 0, FRAMES), recorded_mean(session_of(data, some[0]), 0, FRAMES), 0.02,
+         "with holes");
+    lab_replay_free(&data);
+}

@@ -1,0 +1,771 @@
+/* What cox-lab run makes of its command line and of its figures, and its disturbances.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "lab/run/disturb_child.h"
+#include "lab/run/disturb_cpus.h"
+#include "lab/run/disturb_quota.h"
+#include "lab/plain.h"
+#include "lab/run/measure.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char why[400];
+
+static struct lab_disturbance parsed(const char *text)
+{
+    struct lab_disturbance d;
+    cr_assert(lab_disturbance_parse(text, &d, why, sizeof why), "%s", why);
+    return d;
+}
+
+Test(lab_disturb, reads_every_kind)
+{
+    struct lab_disturbance d = parsed("hog@100:200");
+    cr_assert(d.kind == LAB_HOG && d.first_frame == 100 && d.end_frame == 200 && d.cpu_count == 0);
+    cr_assert_str_eq(d.text, "hog@100:200");
+    d = parsed("hog=0,2-4@0:1");
+    cr_assert(d.cpu_count == 4 && d.cpus[0] == 0 && d.cpus[1] == 2 && d.cpus[3] == 4);
+    d = parsed("gpu-hog@3:5");
+    cr_assert(d.kind == LAB_GPU_HOG && d.first_frame == 3 && d.end_frame == 5);
+    d = parsed("quota=12.5@3:5");
+    cr_assert(d.kind == LAB_QUOTA && d.percent == 12.5);
+    d = parsed("delay=1,250.5@3:5");
+    cr_assert(d.kind == LAB_DELAY && d.device == 1 && d.delay_us == 250.5);
+}
+
+Test(lab_disturb, refuses_what_is_none)
+{
+    static const char *const bad[] = {"",
+                                      "hog",
+                                      "hog@",
+                                      "hog@5",
+                                      "hog@5:",
+                                      "hog@:5",
+                                      "hog@-1:5",
+                                      "hog@1: 5",
+                                      "hog@1:5x",
+                                      "hog@5:5",
+                                      "hog@6:5",
+                                      "hog@1:99999999999999999999",
+                                      "hog=@1:5",
+                                      "hog=1,@1:5",
+                                      "hog=2-1@1:5",
+                                      "hog=0-99999@1:5",
+                                      "hog=a@1:5",
+                                      "hogs@1:5",
+                                      "gpu-hog=0@1:5",
+                                      "quota@1:5",
+                                      "quota=0@1:5",
+                                      "quota=101@1:5",
+                                      "quota=nan@1:5",
+                                      "quota=1e1@1:5",
+                                      "delay=1@1:5",
+                                      "delay=1,@1:5",
+                                      "delay=99,5@1:5",
+                                      "delay=0,inf@1:5",
+                                      "delay=0,0@1:5",
+                                      "delay=0,2000000@1:5",
+                                      "@1:5",
+                                      "hog@1:5@2:6x"};
+    struct lab_disturbance d;
+    char list[700] = "hog=0";
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        why[0] = '\0';
+        cr_assert_not(lab_disturbance_parse(bad[i], &d, why, sizeof why), "'%s'", bad[i]);
+        cr_assert(why[0], "'%s'", bad[i]);
+    }
+    for (int i = 0; i < 300; i++)
+        strcat(list, ",0");
+    strcat(list, "@1:5");
+    cr_assert_not(lab_disturbance_parse(list, &d, why, sizeof why));
+}
+
+Test(lab_disturb, phases_lie_between_starts_and_ends)
+{
+    const struct lab_disturbance two[] = {parsed("hog@20:40"), parsed("delay=0,100@30:50")};
+    struct lab_phase phases[LAB_PHASES_MAX];
+    static const struct {
+        uint64_t first, end;
+        uint32_t active;
+        const char *text;
+    } expected[] = {{0, 20, 0, "undisturbed"},
+                    {20, 30, 1, "hog"},
+                    {30, 40, 3, "hog and delay=0,100"},
+                    {40, 50, 2, "delay=0,100"},
+                    {50, 60, 0, "undisturbed"}};
+    cr_assert_eq(lab_phases(two, 2, 60, phases), 5);
+    for (int p = 0; p < 5; p++) {
+        cr_assert(phases[p].first_frame == expected[p].first && phases[p].end_frame == expected[p].end, "%d", p);
+        cr_assert_eq(phases[p].active, expected[p].active, "%d", p);
+        cr_assert_str_eq(phases[p].text, expected[p].text);
+    }
+    cr_assert_eq(lab_phases(NULL, 0, 60, phases), 1);
+    cr_assert(phases[0].end_frame == 60 && phases[0].active == 0);
+    const struct lab_disturbance all = parsed("hog@0:60");
+    cr_assert_eq(lab_phases(&all, 1, 60, phases), 1);
+    cr_assert_eq(phases[0].active, 1);
+}
+
+/* --- Processes of our own ----------------------------------------------------------------------------------------- */
+
+static void count_up(void *memory)
+{
+    ++*(volatile uint64_t *)memory;
+}
+
+static const struct lab_child_job counting = {.memory_bytes = sizeof(uint64_t), .work = count_up};
+
+static void wait_a_little(void)
+{
+    nanosleep(&(const struct timespec){.tv_nsec = 20000000}, NULL);
+}
+
+Test(lab_disturb_child, works_only_while_it_is_on)
+{
+    struct lab_child *child = lab_child_start(&counting);
+    cr_assert_not_null(child);
+    volatile uint64_t *counter = lab_child_memory(child);
+    cr_assert(lab_child_prepare(child, 1, why, sizeof why), "%s", why);
+    wait_a_little();
+    cr_assert_eq(*counter, 0);
+    for (int i = 0; i < 3; i++) {
+        uint64_t before = *counter;
+        cr_assert(lab_child_switch(child, true, why, sizeof why), "%s", why);
+        while (*counter == before)
+            wait_a_little();
+        cr_assert(lab_child_switch(child, false, why, sizeof why), "%s", why);
+        before = *counter;
+        wait_a_little();
+        cr_assert_eq(*counter, before);
+    }
+    pid_t pid = lab_child_pid(child);
+    lab_child_stop(&child);
+    cr_assert_null(child);
+    cr_assert(kill(pid, 0) != 0 && errno == ESRCH);
+}
+
+static bool never(void *memory, char *text, size_t bytes)
+{
+    (void)memory;
+    snprintf(text, bytes, "not today");
+    return false;
+}
+
+Test(lab_disturb_child, says_why_it_cannot_be_prepared)
+{
+    const struct lab_child_job job = {.prepare = never, .work = count_up};
+    struct lab_child *child = lab_child_start(&job);
+    cr_assert_not_null(child);
+    cr_assert_not(lab_child_prepare(child, 1, why, sizeof why));
+    cr_assert_str_eq(why, "not today");
+    lab_child_stop(&child);
+}
+
+Test(lab_disturb_child, its_end_is_noticed)
+{
+    struct lab_child *child = lab_child_start(&counting);
+    cr_assert_not_null(child);
+    cr_assert(lab_child_prepare(child, 1, why, sizeof why), "%s", why);
+    kill(lab_child_pid(child), SIGKILL);
+    cr_assert_not(lab_child_switch(child, true, why, sizeof why));
+    cr_assert_not_null(strstr(why, "ended"), "%s", why);
+    lab_child_stop(&child);
+}
+
+/* --- Processor hogs ----------------------------------------------------------------------------------------------- */
+
+static uint64_t used_ns(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec used;
+    cr_assert_eq(clock_getcpuclockid(pid, &clock), 0);
+    cr_assert_eq(clock_gettime(clock, &used), 0);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+static uint16_t first_cpu(void)
+{
+    cpu_set_t set;
+    uint16_t cpu = 0;
+    cr_assert_eq(sched_getaffinity(0, sizeof set, &set), 0);
+    while (!CPU_ISSET(cpu, &set))
+        cpu++;
+    return cpu;
+}
+
+Test(lab_disturb, a_hog_uses_its_processor_and_only_while_it_is_on)
+{
+    struct lab_disturber *disturber;
+    const uint16_t cpu = first_cpu();
+    const struct lab_disturbance hog = parsed("hog@1:2");
+    uint32_t which;
+    size_t count;
+    cr_assert(lab_disturber_start(&hog, 1, &disturber, why, sizeof why), "%s", why);
+    cr_assert(lab_disturber_prepare(disturber, &cpu, 1, NULL, &which, why, sizeof why), "%s", why);
+    cr_assert_not_null(strstr(lab_disturber_note(disturber, 0), "where the first CPU device computes"));
+    pid_t pid = lab_disturber_children(disturber, &count)[0];
+    cr_assert_eq(count, 1);
+
+    cr_assert(lab_disturber_set(disturber, 1, why, sizeof why), "%s", why);
+    for (uint64_t before = used_ns(pid); used_ns(pid) < before + 50000000;)
+        wait_a_little();
+    cpu_set_t set;
+    cr_assert_eq(sched_getaffinity(pid, sizeof set, &set), 0);
+    cr_assert(CPU_COUNT(&set) == 1 && CPU_ISSET(cpu, &set));
+
+    cr_assert(lab_disturber_set(disturber, 0, why, sizeof why), "%s", why);
+    wait_a_little();
+    uint64_t before = used_ns(pid);
+    for (int i = 0; i < 5; i++)
+        wait_a_little();
+    cr_assert_lt(used_ns(pid) - before, 1000000);
+    lab_disturber_stop(&disturber);
+    cr_assert(kill(pid, 0) != 0 && errno == ESRCH);
+}
+
+Test(lab_disturb, what_cannot_be_is_named_and_can_be_left_out)
+{
+    struct lab_disturber *disturber;
+    const struct lab_disturbance two[] = {parsed("hog=1023@1:2"), parsed("gpu-hog@1:2")};
+    uint32_t which;
+    size_t count;
+    cr_assert(lab_disturber_start(two, 2, &disturber, why, sizeof why), "%s", why);
+    cr_assert_not(lab_disturber_prepare(disturber, NULL, 0, NULL, &which, why, sizeof why));
+    cr_assert_eq(which, 0);
+    cr_assert_not_null(strstr(why, "CPU 1023"), "%s", why);
+    lab_disturber_drop(disturber, 0);
+    cr_assert_not(lab_disturber_prepare(disturber, NULL, 0, NULL, &which, why, sizeof why));
+    cr_assert_eq(which, 1);
+    cr_assert_not_null(strstr(why, "no GPU"), "%s", why);
+    lab_disturber_drop(disturber, 1);
+    cr_assert(lab_disturber_prepare(disturber, NULL, 0, NULL, &which, why, sizeof why));
+    lab_disturber_children(disturber, &count);
+    cr_assert_eq(count, 0);
+    cr_assert(lab_disturber_set(disturber, 3, why, sizeof why), "%s", why);
+    lab_disturber_stop(&disturber);
+}
+
+static _Atomic bool go_on = true;
+
+static void *compute(void *user)
+{
+    while (atomic_load(&go_on))
+        continue;
+    return user;
+}
+
+Test(lab_disturb, bound_workers_tell_the_cores)
+{
+    cpu_set_t all, one;
+    uint16_t cpus[4];
+    pthread_t thread;
+    cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2)
+        return; /* bound or not makes no difference on one processor */
+    struct lab_threads *before = lab_threads_read();
+    cr_assert_not_null(before);
+    cr_assert_eq(pthread_create(&thread, NULL, compute, NULL), 0);
+    nanosleep(&(const struct timespec){.tv_nsec = 200000000}, NULL);
+    cr_assert_eq(lab_threads_cpus(before, cpus, 4), 0, "it may run anywhere");
+    CPU_ZERO(&one);
+    CPU_SET(first_cpu(), &one);
+    cr_assert_eq(pthread_setaffinity_np(thread, sizeof one, &one), 0);
+    cr_assert_eq(lab_threads_cpus(before, cpus, 4), 1);
+    cr_assert_eq(cpus[0], first_cpu());
+    atomic_store(&go_on, false);
+    pthread_join(thread, NULL);
+    lab_threads_free(&before);
+}
+
+/* --- The quota ---------------------------------------------------------------------------------------------------- */
+
+/* A made-up tree of files cannot be a control group: what is refused is. */
+Test(lab_disturb_quota, refuses_where_there_are_no_groups)
+{
+    char root[] = "/tmp/cox-quota-XXXXXX", path[128];
+    struct lab_quota *quota;
+    cr_assert_not_null(mkdtemp(root));
+    cr_assert_not(lab_quota_open(root, &quota, why, sizeof why));
+    cr_assert_null(quota);
+    cr_assert_not_null(strstr(why, "no control group hierarchy"), "%s", why);
+
+    /* A hierarchy whose groups have no controller cpu: its files are not there. */
+    static const char *const folders[] = {"proc", "proc/self", "group", "group/mine"};
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s", root, folders[i]);
+        mkdir(path, 0755);
+    }
+    snprintf(path, sizeof path, "%s/proc/self/mountinfo", root);
+    FILE *file = fopen(path, "w");
+    fputs("30 29 0:26 / /group rw,nosuid shared:4 - cgroup2 cgroup2 rw\n", file);
+    fclose(file);
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    file = fopen(path, "w");
+    fputs("0::/mine\n", file);
+    fclose(file);
+    cr_assert_not(lab_quota_open(root, &quota, why, sizeof why));
+    cr_assert_not_null(strstr(why, "not given to groups"), "%s", why);
+    snprintf(path, sizeof path, "%s/group/mine/coxswain-lab-%d", root, (int)getpid());
+    cr_assert_neq(access(path, F_OK), 0, "the group was left behind");
+
+    /* Groups of processes that are no more go, whoever comes next; those of others stay. */
+    char gone[2][128], stays[128];
+    pid_t dead = fork();
+    if (dead == 0)
+        _exit(0);
+    cr_assert_eq(waitpid(dead, NULL, 0), dead);
+    snprintf(gone[0], sizeof gone[0], "%s/group/mine/coxswain-lab-%d", root, (int)dead);
+    snprintf(gone[1], sizeof gone[1], "%s/group/coxswain-lab-%d", root, (int)dead);
+    snprintf(stays, sizeof stays, "%s/group/mine/coxswain-lab-%d", root, (int)getppid());
+    cr_assert(mkdir(gone[0], 0755) == 0 && mkdir(gone[1], 0755) == 0 && mkdir(stays, 0755) == 0);
+    lab_quota_tidy(root);
+    cr_assert(access(gone[0], F_OK) != 0 && access(gone[1], F_OK) != 0);
+    cr_assert_eq(access(stays, F_OK), 0);
+    snprintf(path, sizeof path, "rm -rf %s", root);
+    cr_assert_eq(system(path), 0);
+}
+
+static void read_groups(char *text, size_t bytes)
+{
+    FILE *file = fopen("/proc/self/cgroup", "r");
+    cr_assert_not_null(file);
+    text[fread(text, 1, bytes - 1, file)] = '\0';
+    fclose(file);
+}
+
+Test(lab_disturb_quota, comes_and_goes)
+{
+    struct lab_quota *quota;
+    char before[4096], during[4096], after[4096], group[1100], left_over[1100];
+    read_groups(before, sizeof before);
+    if (!lab_quota_open(NULL, &quota, why, sizeof why)) {
+        fprintf(stderr, "skipped, because %s\n", why);
+        return;
+    }
+    read_groups(during, sizeof during);
+    cr_assert_not_null(strstr(during, "/coxswain-lab-"));
+    snprintf(group, sizeof group, "%s", lab_quota_group(quota));
+    cr_assert(lab_quota_set(quota, 0.5, why, sizeof why), "%s", why);
+    cr_assert(lab_quota_set(quota, 0.000001, why, sizeof why), "%s", why);
+    cr_assert(lab_quota_set(quota, 0, why, sizeof why), "%s", why);
+    lab_quota_close(&quota);
+    read_groups(after, sizeof after);
+    cr_assert_str_eq(after, before);
+    cr_assert_neq(access(group, F_OK), 0);
+
+    /* What a killed process left behind goes the next time. */
+    pid_t dead = fork();
+    if (dead == 0)
+        _exit(0);
+    cr_assert_eq(waitpid(dead, NULL, 0), dead);
+    snprintf(left_over, sizeof left_over, "%.*s-%d", (int)(strrchr(group, '-') - group), group, (int)dead);
+    cr_assert_eq(mkdir(left_over, 0755), 0);
+    cr_assert(lab_quota_open(NULL, &quota, why, sizeof why), "%s", why);
+    lab_quota_close(&quota);
+    cr_assert_neq(access(left_over, F_OK), 0);
+}
+
+/* --- The sweep ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t sum_of(const uint32_t *rows, uint32_t count)
+{
+    uint32_t sum = 0;
+    for (uint32_t d = 0; d < count; d++)
+        sum += rows[d];
+    return sum;
+}
+
+/* Whole granules but where the frame ends, all rows, every split once. */
+static void check_candidates(const struct lab_sweep *sweep)
+{
+    for (uint32_t c = 0; c < sweep->count; c++) {
+        const uint32_t *rows = sweep->candidates[c].rows;
+        uint32_t at = 0;
+        cr_assert_eq(sum_of(rows, sweep->device_count), sweep->rows, "candidate %u", c);
+        for (uint32_t d = 0; d < sweep->device_count; d++) {
+            at += rows[d];
+            cr_assert(at % sweep->granule == 0 || at == sweep->rows, "candidate %u, device %u", c, d);
+        }
+        for (uint32_t other = 0; other < c; other++)
+            cr_assert_neq(memcmp(rows, sweep->candidates[other].rows, sweep->device_count * sizeof *rows), 0);
+    }
+}
+
+Test(lab_sweep, candidates_are_splits)
+{
+    static const double speeds[COX_DEVICES_MAX] = {3, 1, 8, 0.5, 2, 0.001};
+    static const uint32_t granules[] = {1, 8, 64, 600};
+    struct lab_sweep sweep;
+    for (uint32_t devices = 1; devices <= 6; devices++)
+        for (int g = 0; g < 4; g++) {
+            lab_sweep_begin(&sweep, devices, 1084, granules[g], 3);
+            cr_assert_eq(sweep.count, devices);
+            lab_sweep_spread(&sweep, speeds);
+            check_candidates(&sweep);
+            cr_assert(devices == 1 || g == 3 || sweep.count > devices + 2, "%u devices: %u", devices, sweep.count);
+            lab_sweep_end(&sweep);
+        }
+}
+
+Test(lab_sweep, takes_splits_from_policies_in_whole_granules)
+{
+    struct lab_sweep sweep;
+    const uint32_t odd[2] = {333, 751}, tiny[2] = {1081, 3}, none[2] = {0, 0};
+    lab_sweep_begin(&sweep, 2, 1084, 8, 3);
+    lab_sweep_propose(&sweep, odd);
+    cr_assert_eq(sweep.count, 3);
+    cr_assert_eq(sweep.candidates[2].rows[0], 336);
+    lab_sweep_propose(&sweep, odd);
+    lab_sweep_propose(&sweep, tiny);
+    lab_sweep_propose(&sweep, none);
+    cr_assert_eq(sweep.count, 3);
+    check_candidates(&sweep);
+    lab_sweep_end(&sweep);
+}
+
+/* Two devices, 3 and 1 rows a microsecond, with noise of up to a tenth. */
+static double time_of(const uint32_t *rows, uint32_t *seed)
+{
+    double first = rows[0] / 3.0, second = rows[1];
+    *seed = *seed * 1664525u + 1013904223u;
+    return (first > second ? first : second) * 1000 * (0.95 + 0.1 * (*seed >> 8) / 16777216.0);
+}
+
+static void take_samples(struct lab_sweep *sweep, uint32_t turns, uint32_t *seed)
+{
+    for (uint32_t t = 0; t < turns; t++)
+        for (uint32_t c = 0; c < sweep->count; c++)
+            for (uint32_t i = 0; i < sweep->turn; i++)
+                cr_assert(lab_sweep_add(sweep, c, time_of(sweep->candidates[c].rows, seed)));
+}
+
+Test(lab_sweep, finds_the_best_split_and_its_time)
+{
+    static const double speed[2] = {2.6, 1.2}; /* the balance that it begins with is off */
+    struct lab_sweep sweep;
+    struct lab_swept oracle;
+    uint32_t seed = 5;
+    lab_sweep_begin(&sweep, 2, 1200, 4, 3);
+    lab_sweep_spread(&sweep, speed);
+    for (int i = 0; i < 6; i++) {
+        take_samples(&sweep, 4, &seed);
+        lab_sweep_refine(&sweep);
+    }
+    cr_assert(lab_sweep_oracle(&sweep, &oracle));
+    const uint32_t *rows = sweep.candidates[oracle.candidate].rows;
+    cr_assert(rows[0] >= 888 && rows[0] <= 912, "%u rows", rows[0]);
+    cr_assert_float_eq(oracle.spread.p50_ns, 300e3, 6e3, "%g", oracle.spread.p50_ns);
+    cr_assert_float_eq(oracle.spread.mean_ns, 300e3, 6e3, "%g", oracle.spread.mean_ns);
+    lab_sweep_end(&sweep);
+}
+
+/* Many splits that are equally good: the least of their medians would be far too low. */
+Test(lab_sweep, is_not_taken_in_by_noise)
+{
+    struct lab_sweep sweep;
+    struct lab_swept oracle;
+    double sum = 0, least = 0;
+    uint32_t seed = 1;
+    enum { TIMES = 40 };
+    for (int times = 0; times < TIMES; times++) {
+        double best = 1e9;
+        lab_sweep_begin(&sweep, 2, 1000, 1, 1);
+        for (uint32_t c = 2; c < 42; c++) {
+            const uint32_t rows[2] = {100 + 20 * c, 900 - 20 * c};
+            lab_sweep_propose(&sweep, rows);
+            for (int i = 0; i < 10; i++) {
+                seed = seed * 1664525u + 1013904223u;
+                lab_sweep_add(&sweep, c, 1000 + 200 * ((seed >> 8) / 16777216.0 - 0.5));
+            }
+            double p50 = lab_spread_of(sweep.candidates[c].ns, 10).p50_ns;
+            best = p50 < best ? p50 : best;
+        }
+        cr_assert(lab_sweep_oracle(&sweep, &oracle));
+        sum += oracle.spread.p50_ns / TIMES;
+        least += best / TIMES;
+        lab_sweep_end(&sweep);
+    }
+    cr_assert_lt(least, 970);
+    cr_assert_float_eq(sum, 1000, 8, "%g", sum);
+}
+
+Test(lab_sweep, the_oracle_need_not_share)
+{
+    static const double speed[2] = {1, 1};
+    struct lab_sweep sweep;
+    struct lab_swept oracle;
+    lab_sweep_begin(&sweep, 2, 1000, 1, 1);
+    lab_sweep_spread(&sweep, speed);
+    for (uint32_t c = 0; c < sweep.count; c++)
+        for (int i = 0; i < 6; i++)
+            lab_sweep_add(&sweep, c, c == 1 ? 500 + i : 900 + i);
+    cr_assert(lab_sweep_oracle(&sweep, &oracle));
+    cr_assert_eq(oracle.candidate, 1);
+    cr_assert_float_eq(oracle.spread.p50_ns, 502.5, 1);
+    lab_sweep_end(&sweep);
+}
+
+Test(lab_sweep, what_noise_cannot_explain_gets_no_more_samples)
+{
+    struct lab_sweep sweep;
+    const uint32_t rows[4][2] = {{500, 500}, {510, 490}, {520, 480}, {530, 470}};
+    lab_sweep_begin(&sweep, 2, 1000, 1, 3);
+    for (int i = 0; i < 4; i++)
+        lab_sweep_propose(&sweep, rows[i]);
+    struct lab_spread spreads[LAB_CANDIDATES_MAX];
+    for (int i = 0; i < 20; i++) {
+        double noise = 2 * (i % 10 - 4.5); /* ninety per cent below 7 */
+        lab_sweep_add(&sweep, 0, 3000 + noise);
+        lab_sweep_add(&sweep, 2, 1000 + noise);
+        lab_sweep_add(&sweep, 3, 1015 + noise);
+        lab_sweep_add(&sweep, 4, 1030 + noise);
+    }
+    lab_sweep_add(&sweep, 5, 2000);
+    cr_assert(lab_sweep_spreads(&sweep, spreads));
+    cr_assert_float_eq(spreads[2].p50_ns, 1000, 1);
+    cr_assert(lab_sweep_wanted(&sweep, 0, spreads), "a device alone always is");
+    cr_assert(lab_sweep_wanted(&sweep, 3, spreads), "near enough");
+    cr_assert_not(lab_sweep_wanted(&sweep, 4, spreads));
+    cr_assert(lab_sweep_wanted(&sweep, 5, spreads), "one sample says little");
+    for (int i = 0; i < 20; i++) /* with ten times the noise it may be as good */
+        lab_sweep_add(&sweep, 2, 1000 + 20 * (i % 10 - 4.5));
+    cr_assert(lab_sweep_spreads(&sweep, spreads));
+    cr_assert(lab_sweep_wanted(&sweep, 4, spreads));
+    lab_sweep_end(&sweep);
+}
+
+Test(lab_sweep, a_lucky_turn_makes_no_oracle)
+{
+    struct lab_sweep sweep;
+    struct lab_swept oracle;
+    const uint32_t rows[2][2] = {{500, 500}, {600, 400}};
+    lab_sweep_begin(&sweep, 2, 1000, 1, 3);
+    lab_sweep_propose(&sweep, rows[0]);
+    lab_sweep_propose(&sweep, rows[1]);
+    for (int i = 0; i < 24; i++)
+        lab_sweep_add(&sweep, 2, 1000 + i);
+    for (int i = 0; i < 3; i++)
+        lab_sweep_add(&sweep, 3, 500 + i);
+    cr_assert(lab_sweep_oracle(&sweep, &oracle));
+    cr_assert_eq(oracle.candidate, 2);
+    for (int i = 0; i < 21; i++)
+        lab_sweep_add(&sweep, 3, 500 + i);
+    cr_assert(lab_sweep_oracle(&sweep, &oracle));
+    cr_assert_eq(oracle.candidate, 3);
+    lab_sweep_end(&sweep);
+}
+
+Test(lab_sweep, what_was_disturbed_is_forgotten)
+{
+    struct lab_sweep sweep;
+    struct lab_swept oracle;
+    lab_sweep_begin(&sweep, 2, 1000, 1, 1);
+    cr_assert_not(lab_sweep_oracle(&sweep, &oracle));
+    lab_sweep_add(&sweep, 0, 100);
+    lab_sweep_mark(&sweep);
+    lab_sweep_add(&sweep, 0, 900);
+    lab_sweep_add(&sweep, 1, 50);
+    lab_sweep_undo(&sweep);
+    cr_assert(sweep.candidates[0].count == 1 && sweep.candidates[1].count == 0);
+    cr_assert(lab_sweep_oracle(&sweep, &oracle));
+    cr_assert(oracle.candidate == 0 && oracle.spread.p50_ns == 100);
+    lab_sweep_end(&sweep);
+}
+
+/* Two splits, one of them run in quiet rounds only: its samples are lower, but the split is no better. */
+Test(lab_sweep, rounds_differ_and_that_is_no_merit_of_a_split)
+{
+    static const uint32_t rows[3][2] = {{500, 500}, {510, 490}, {600, 400}};
+    struct lab_sweep sweep;
+    struct lab_swept oracle;
+    lab_sweep_begin(&sweep, 2, 1000, 1, 3);
+    for (int i = 0; i < 3; i++)
+        lab_sweep_propose(&sweep, rows[i]);
+    for (int round = 0; round < 12; round++) {
+        double slower = round % 3 == 0 ? 1.0 : 1.5;
+        lab_sweep_mark(&sweep);
+        for (int i = 0; i < 6; i++) {
+            double noise = slower * (1 + 0.002 * (i - 2.5));
+            lab_sweep_add(&sweep, 2, 1000 * noise);
+            lab_sweep_add(&sweep, 4, 1300 * noise);
+            if (round % 3 == 0)
+                lab_sweep_add(&sweep, 3, 1020 * noise);
+        }
+    }
+    cr_assert(lab_sweep_oracle(&sweep, &oracle));
+    cr_assert_eq(oracle.candidate, 2);
+    cr_assert_float_eq(oracle.spread.p50_ns, 1500, 10, "%g", oracle.spread.p50_ns);
+    cr_assert_float_eq(oracle.spread.mean_ns, 1000 * (4 + 8 * 1.5) / 12, 10, "%g", oracle.spread.mean_ns);
+    lab_sweep_end(&sweep);
+}
+
+Test(lab_sweep, its_policy_does_as_it_is_told)
+{
+    struct cox_sched_device devices[3] = {{true, 1, 0}, {true, 1, 0}, {true, 1, 0}};
+    const struct cox_sched_view view = {
+        .frame = 0, .rows = 100, .granule = 1, .device_count = 3, .devices = devices, .in_flight = 1};
+    const uint32_t rows[3] = {70, 0, 30};
+    struct cox_split split;
+    char state[1];
+    lab_sweep_choose(rows, 3);
+    cr_assert_eq(lab_sweep_policy.split(state, &view, &split), COX_OK);
+    cr_assert_eq(cox_split_check(&split, &view, why, sizeof why), COX_OK, "%s", why);
+    cr_assert(split.band_count == 2 && split.bands[0].rows == 70 && split.bands[1].device == 2);
+}
+
+/* --- Figures ------------------------------------------------------------------------------------------------------ */
+
+enum { FRAMES = 40 };
+static struct lab_run_frame frames[FRAMES];
+
+static void all_take(double ns)
+{
+    for (int f = 0; f < FRAMES; f++)
+        frames[f] = (struct lab_run_frame){.ns = ns, .joules = -1, .split = 1};
+}
+
+static struct lab_run_reference reference_of(double solo_0, double solo_1, double oracle)
+{
+    return (struct lab_run_reference){
+        .device_count = 2,
+        .solo = {{solo_0, solo_0, solo_0, solo_0, 30}, {solo_1, solo_1, solo_1, solo_1, 30}},
+        .best_solo = solo_1 < solo_0,
+        .oracle = {.spread = {oracle, oracle, oracle, oracle, 30}}};
+}
+
+Test(lab_run, figures_compare_with_the_phase)
+{
+    const struct lab_run_reference reference = reference_of(300, 600, 200);
+    struct lab_run_figures figures;
+    all_take(250);
+    frames[12].ns = 1250; /* the mean sees it, the median does not */
+    frames[13].split = 2;
+    frames[15].joules = 0.5;
+    frames[16].joules = 1.5;
+    frames[17].failed = true;
+    frames[18].disturbed = true;
+    cr_assert(lab_run_figures_of(frames, 8, 28, &reference, &figures));
+    cr_assert(figures.frames == 18 && figures.failed == 1 && figures.disturbed == 1);
+    cr_assert_float_eq(figures.spread.p50_ns, 250, 1e-9);
+    cr_assert_float_eq(figures.spread.mean_ns, (17 * 250 + 1250) / 18.0, 1e-9);
+    cr_assert_float_eq(figures.over_oracle, 1.25, 1e-9);
+    cr_assert_float_eq(figures.over_single, 250 / 300.0, 1e-9);
+    cr_assert_float_eq(figures.mean_over_oracle, figures.spread.mean_ns / 200, 1e-9);
+    cr_assert_float_eq(figures.efficiency, 200 / 250.0, 1e-9); /* (1/300 + 1/600) = 1/200 */
+    cr_assert_float_eq(figures.changes, 10, 1e-9);             /* there and back, of 20 frames */
+    cr_assert_float_eq(figures.joules, 1, 1e-9);
+    cr_assert_eq(figures.settled, LAB_RUN_NEVER);
+}
+
+Test(lab_run, quantiles_are_times_of_frames)
+{
+    const struct lab_run_reference reference = reference_of(300, 600, 200);
+    struct lab_run_figures figures;
+    for (int f = 0; f < 10; f++)
+        frames[f] = (struct lab_run_frame){.ns = 100 * (10 - f), .joules = -1, .split = f < 4};
+    cr_assert(lab_run_figures_of(frames, 0, 10, &reference, &figures));
+    cr_assert_float_eq(figures.spread.p50_ns, 500, 1e-9); /* five of ten are no longer */
+    cr_assert_float_eq(figures.spread.p90_ns, 900, 1e-9);
+    cr_assert_float_eq(figures.spread.p99_ns, 1000, 1e-9);
+    cr_assert(lab_run_figures_of(frames, 4, 10, &reference, &figures));
+    cr_assert_float_eq(figures.changes, 100.0 / 6, 1e-9, "the phase's first frame has one before it");
+}
+
+Test(lab_run, means_are_held_against_the_least_mean)
+{
+    struct lab_run_reference reference = reference_of(300, 310, 200);
+    struct lab_run_figures figures;
+    reference.solo[0].mean_ns = 900; /* the less median, the greater mean */
+    all_take(155);
+    cr_assert(lab_run_figures_of(frames, 0, 10, &reference, &figures));
+    cr_assert_float_eq(figures.mean_over_single, 0.5, 1e-9);
+    cr_assert_float_eq(figures.over_single, 155 / 300.0, 1e-9);
+}
+
+Test(lab_run, what_goes_to_a_terminal_is_plain)
+{
+    static const struct {
+        const char *text, *plain;
+    } texts[] = {{"Radeon\u2122 \u00b5s", "Radeon\u2122 \u00b5s"},
+                 {"a\033]0;b\a\n", "a\\x1b]0;b\\x07\\x0a"},
+                 {"\xff\xc3(\xe2\x82", "\\xff\\xc3(\\xe2\\x82"},
+                 {"\xc2\x9b"
+                  "1m\u202e",
+                  "\\xc2\\x9b1m\\xe2\\x80\\xae"},
+                 {NULL, ""}};
+    char out[64];
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        cr_assert_str_eq(lab_plain(texts[i].text, out, sizeof out), texts[i].plain);
+    cr_assert_str_eq(lab_plain("123\033", out, 7), "123", "no part of an escape");
+    cr_assert_str_eq(lab_plain("123\033", out, 8), "123\\x1b");
+}
+
+Test(lab_run, settled_is_when_most_frames_stay_near_the_oracle)
+{
+    struct lab_spread oracle = {100, 100, 104, 104, 30};
+    all_take(104);
+    cr_assert_eq(lab_run_settled(frames, 0, FRAMES, &oracle), 0);
+    frames[10].ns = frames[11].ns = 200;
+    cr_assert_eq(lab_run_settled(frames, 10, FRAMES, &oracle), 2);
+    frames[14].ns = frames[16].ns = 110; /* two of eight: still most */
+    cr_assert_eq(lab_run_settled(frames, 10, FRAMES, &oracle), 2);
+    frames[18].ns = 110;
+    cr_assert_eq(lab_run_settled(frames, 10, FRAMES, &oracle), 5);
+    oracle.p90_ns = 112; /* its own frames are no better */
+    cr_assert_eq(lab_run_settled(frames, 10, FRAMES, &oracle), 2);
+    all_take(106);
+    oracle.p90_ns = 104;
+    cr_assert_eq(lab_run_settled(frames, 0, FRAMES, &oracle), LAB_RUN_NEVER);
+    all_take(100);
+    cr_assert_eq(lab_run_settled(frames, 0, 3, &oracle), LAB_RUN_NEVER, "three frames show nothing");
+    frames[0].disturbed = frames[1].disturbed = true;
+    frames[0].ns = frames[1].ns = 900;
+    cr_assert_eq(lab_run_settled(frames, 0, FRAMES, &oracle), 2);
+}
+
+static struct lab_run_verdict judged(struct lab_run_figures *figures, double mean_ns)
+{
+    static const struct lab_phase phases[2] = {{0, 100, 0, ""}, {100, 200, 1, ""}};
+    const struct lab_run_reference references[2] = {reference_of(300, 600, 200), reference_of(900, 600, 400)};
+    for (int p = 0; p < 2; p++)
+        figures[p].frames = 100;
+    figures[0].spread.mean_ns = figures[1].spread.mean_ns = mean_ns;
+    return lab_run_judge(figures, references, phases, 2);
+}
+
+Test(lab_run, bars_hold_in_every_phase)
+{
+    struct lab_run_figures figures[2] = {{.over_oracle = 1.02, .settled = 30}, {.over_oracle = 1.03, .settled = 3}};
+    struct lab_run_verdict verdict = judged(figures, 454);
+    cr_assert(verdict.met);
+    cr_assert_float_eq(verdict.over_single, 454 / 450.0, 1e-9);
+    cr_assert_float_eq(verdict.over_oracle, 1.03, 1e-9);
+    cr_assert_eq(verdict.settled, 3, "the start is no change");
+    cr_assert_not(judged(figures, 455).met);
+    figures[1].settled = 4;
+    cr_assert_not(judged(figures, 440).met);
+    figures[1].settled = 0;
+    figures[0].over_oracle = 1.031;
+    cr_assert_not(judged(figures, 440).met);
+}
+
+Test(lab_run, a_phase_without_figures_meets_no_bar)
+{
+    static const struct lab_phase phases[1] = {{0, 100, 0, ""}};
+    const struct lab_run_reference reference = reference_of(300, 600, 200);
+    const struct lab_run_figures figures = {.frames = 0};
+    cr_assert_not(lab_run_judge(&figures, &reference, phases, 1).met);
+}

@@ -1,0 +1,534 @@
+/* Scenario files: what they mean, and what is refused.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "lab/sim/scenario.h"
+#include "lab/sim/figures.h"
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char why[640];
+
+static struct lab_scenario *parse(const char *text)
+{
+    memset(why, '#', sizeof why);
+    return lab_scenario_parse(text, strlen(text), "dir/mine.json", why, sizeof why);
+}
+
+static struct lab_scenario *accept(const char *text)
+{
+    struct lab_scenario *scenario = parse(text);
+    cr_assert_not_null(scenario, "%s", why);
+    return scenario;
+}
+
+/* One line that names the file and says `about`. */
+static void refuse(const char *text, const char *about)
+{
+    struct lab_scenario *scenario = parse(text);
+    cr_assert_null(scenario, "accepted, but %s: %s", about, text);
+    cr_assert_not_null(memchr(why, '\0', sizeof why));
+    cr_assert_eq(strncmp(why, "dir/mine.json:", 14), 0, "%s", why);
+    cr_assert_not_null(strstr(why, about), "refused with: %s\nnot: %s", why, about);
+    cr_assert_null(strchr(why, '\n'), "%s", why);
+    cr_assert_null(lab_scenario_parse(text, strlen(text), "dir/mine.json", NULL, 0));
+    char tiny[4];
+    cr_assert_null(lab_scenario_parse(text, strlen(text), "dir/mine.json", tiny, sizeof tiny));
+    cr_assert_eq(strlen(tiny), 3);
+}
+
+#define ONE "\"devices\": [{\"name\": \"a\", \"row_us\": 1}]"
+#define TWO "\"devices\": [{\"name\": \"a\", \"row_us\": 1}, {\"name\": \"b\", \"row_us\": 2}]"
+#define ROWS "\"rows\": 1000, \"granule\": 10, "
+
+Test(lab_scenario, says_what_the_file_says)
+{
+    struct lab_scenario *s =
+        accept("{\"name\": \"n\", \"text\": \"t\", \"rows\": 1080, \"granule\": 8, \"frames\": 30, \"devices\": ["
+               "{\"name\": \"CPU\", \"fixed_us\": 60, \"launch_us\": 12, \"row_us\": 18, \"transfer_us\": 0.5, "
+               "\"overlap\": true, \"jitter\": 0.05, \"outliers\": {\"probability\": 0.01, \"factor\": 5}, "
+               "\"thermal\": {\"factor\": 1.5, \"seconds\": 2}, \"watts\": 15, \"idle_watts\": 2}, "
+               "{\"name\": \"GPU\", \"count\": 2, \"row_us\": 9}], "
+               "\"changes\": [{\"device\": \"GPU-1\", \"from\": 10, \"to\": 20, \"slower\": 3}, "
+               "{\"device\": \"CPU\", \"drift\": 0.4, \"period\": 50, \"phase\": 0.5}, "
+               "{\"device\": \"GPU-0\", \"from\": 5, \"gone\": true}, {\"from\": 3, \"to\": 4, \"rows\": 720}], "
+               "\"contention\": [{\"devices\": [\"CPU\", \"GPU-1\"], \"slower\": 1.9, \"to\": 7}, {\"slower\": 1.1}], "
+               "\"heavy\": [{\"first\": 0.25, \"rows\": 0.5, \"slower\": 4, \"period\": 100}], "
+               "\"objective\": \"energy\", \"deadline_us\": 8000, \"base_watts\": 5, "
+               "\"bars\": {\"adaptive\": {\"mean\": 1.01, \"p99_of\": \"hguided\"}, \"ewma\": {\"back_in_use\": 16}}}");
+    cr_assert_str_eq(s->name, "n");
+    cr_assert_str_eq(s->text, "t");
+    cr_assert_eq(s->rows, 1080);
+    cr_assert_eq(s->granule, 8);
+    cr_assert_eq(s->frames, 30);
+    cr_assert_eq(s->device_count, 3);
+    const struct lab_scenario_device *d = &s->devices[0];
+    cr_assert_eq(d->fixed_ns, 60e3);
+    cr_assert_eq(d->launch_ns, 12e3);
+    cr_assert_eq(d->row_ns, 18e3);
+    cr_assert_eq(d->transfer_ns, 500);
+    cr_assert(d->overlap);
+    cr_assert_eq(d->jitter, 0.05);
+    cr_assert_eq(d->outlier_probability, 0.01);
+    cr_assert_eq(d->outlier_factor, 5);
+    cr_assert_eq(d->thermal_factor, 1.5);
+    cr_assert_eq(d->thermal_ns, 2e9);
+    cr_assert_eq(d->watts, 15);
+    cr_assert_eq(d->idle_watts, 2);
+    cr_assert_str_eq(s->devices[2].name, "GPU-1");
+    cr_assert_eq(s->devices[2].thermal_factor, 1);
+    cr_assert_eq(s->change_count, 4);
+    cr_assert_eq(s->changes[0].kind, LAB_SLOWER);
+    cr_assert_eq(s->changes[0].device, 2);
+    cr_assert_eq(s->changes[1].to, 30, "to the end");
+    cr_assert_eq(s->changes[3].rows, 720);
+    cr_assert_eq(s->contentions[0].devices, 5);
+    cr_assert_eq(s->contentions[1].devices, 7);
+    cr_assert_eq(s->heavy_count, 1);
+    cr_assert_eq(s->objective, COX_OBJECTIVE_ENERGY);
+    cr_assert_eq(s->deadline_ns, 8000000);
+    cr_assert_eq(s->bars_count, 2);
+    cr_assert_eq(s->bars[0].most[LAB_FIGURE_MEAN], 1.01);
+    cr_assert_lt(s->bars[0].most[LAB_FIGURE_P99], 0);
+    cr_assert_str_eq(s->bars[0].p99_of, "hguided");
+    cr_assert_eq(s->bars[1].most[LAB_FIGURE_BACK], 16);
+    lab_scenario_free(&s);
+    cr_assert_null(s);
+}
+
+Test(lab_scenario, has_defaults)
+{
+    struct lab_scenario *s = accept("{\"rows\": 10, " ONE "}");
+    cr_assert_str_eq(s->name, "mine", "the file's name");
+    cr_assert_str_empty(s->text);
+    cr_assert_eq(s->granule, 1);
+    cr_assert_eq(s->frames, 400);
+    cr_assert_eq(s->devices[0].fixed_ns, 0);
+    cr_assert_eq(s->devices[0].outlier_factor, 1);
+    cr_assert_eq(s->objective, COX_OBJECTIVE_TIME);
+    lab_scenario_free(&s);
+}
+
+Test(lab_scenario, refuses_what_is_no_json_with_line_and_column)
+{
+    refuse("", "dir/mine.json:");
+    refuse("{\n\"rows\": 10,\n", "dir/mine.json:");
+    refuse("{\n\n\"rows\": NaN}", "dir/mine.json:3:");
+    refuse("{\"rows\": 1e999}", "dir/mine.json:1:");
+    refuse("{\"rows\": -Infinity}", "dir/mine.json:1:");
+    refuse("{\"rows\": 10, \"rows\": 11, " ONE "}", "duplicate");
+    refuse("{\"rows\": 99999999999999999999}", "dir/mine.json:1:");
+    refuse("{\"rows\": 10, " ONE "} {}", "dir/mine.json:1:");
+    refuse("[]", "the file: must be an object");
+}
+
+Test(lab_scenario, refuses_unknown_keys_wherever_they_are)
+{
+    refuse("{\"rows\": 10, \"row\": 1, " ONE "}", "the file: the key \"row\" is not known here");
+    refuse("{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": 1, \"speed\": 2}]}",
+           "devices[0]: the key \"speed\"");
+    refuse(
+        "{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": 1, \"outliers\": {\"probability\": 0, \"factor\": 1, "
+        "\"x\": 1}}]}",
+        "devices[0].outliers: the key \"x\"");
+    refuse("{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": 1, \"thermal\": {\"t\": 1}}]}",
+           "devices[0].thermal: the key \"t\"");
+    refuse("{" ROWS ONE ", \"changes\": [{\"gone\": true}, {\"frames\": 1}]}", "changes[");
+    refuse("{" ROWS TWO ", \"contention\": [{\"factor\": 1}]}", "contention[0]: the key \"factor\"");
+    refuse("{" ROWS ONE ", \"heavy\": [{\"factor\": 1}]}", "heavy[0]: the key \"factor\"");
+    refuse("{" ROWS ONE ", \"scenes\": {\"factor\": 1}}", "scenes: the key \"factor\"");
+    refuse("{" ROWS ONE ", \"bars\": {\"ewma\": {\"average\": 1}}}", "bars.ewma: the key \"average\"");
+    refuse("{\"rows\": 10, \"a\\u0001b\": 1, " ONE "}", "the key \"a?b\"");
+}
+
+Test(lab_scenario, refuses_numbers_out_of_range)
+{
+    refuse("{\"rows\": 0, " ONE "}", "rows: must be from 1 to");
+    refuse("{\"rows\": -5, " ONE "}", "rows: must be from 1 to");
+    refuse("{\"rows\": 1048577, " ONE "}", "rows: must be from 1 to 1048576");
+    refuse("{\"rows\": 10, \"granule\": 0, " ONE "}", "granule: must be from 1 to 10");
+    refuse("{\"rows\": 10, \"granule\": 11, " ONE "}", "granule: must be from 1 to 10");
+    refuse("{\"rows\": 10, \"frames\": 0, " ONE "}", "frames: must be");
+    refuse("{\"rows\": 10, \"frames\": 20001, " ONE "}", "frames: must be");
+    refuse("{\"rows\": 10, \"frames\": 20000, \"devices\": [{\"name\": \"a\", \"count\": 32, \"row_us\": 1}]}",
+           "frames times devices");
+    refuse("{\"rows\": 1000000, \"frames\": 20000, " ONE "}", "frames times granules");
+    refuse("{\"rows\": 10, \"frames\": 20000, " ONE ", \"changes\": [{\"from\": 1, \"rows\": 1048576}]}",
+           "frames times granules");
+    static const char *const keys[] = {"fixed_us", "launch_us", "transfer_us", "watts", "idle_watts", "jitter"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        char text[200], about[64];
+        snprintf(text, sizeof text, "{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": 1, \"%s\": -0.5}]}",
+                 keys[i]);
+        snprintf(about, sizeof about, "devices[0].%s: must be from 0 to", keys[i]);
+        refuse(text, about);
+        snprintf(text, sizeof text, "{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": 1, \"%s\": 1e300}]}",
+                 keys[i]);
+        refuse(text, about);
+    }
+    refuse("{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": 0}]}", "devices[0].row_us: must be from 1e-06");
+    refuse("{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": -3}]}", "devices[0].row_us: must be from");
+    refuse("{\"rows\": 10, \"devices\": [{\"name\": \"a\"}]}", "devices[0].row_us: is missing");
+    refuse(
+        "{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": 1, \"outliers\": {\"probability\": 1.5, \"factor\": 2}}]}",
+        "outliers.probability: must be from 0 to 1");
+    refuse("{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": 1, \"outliers\": {\"probability\": 0.5}}]}",
+           "outliers.factor: is missing");
+    refuse(
+        "{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": 1, \"thermal\": {\"factor\": 0.5, \"seconds\": 1}}]}",
+        "thermal.factor: must be from 1");
+    refuse(
+        "{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": 1, \"thermal\": {\"factor\": 1.5, \"seconds\": 0}}]}",
+        "thermal.seconds: must be");
+}
+
+Test(lab_scenario, refuses_wrong_types)
+{
+    refuse("{\"rows\": 10.5, " ONE "}", "rows: must be a whole number");
+    refuse("{\"rows\": \"10\", " ONE "}", "rows: must be a whole number");
+    refuse("{" ONE "}", "rows: is missing");
+    refuse("{\"rows\": 10, \"name\": 5, " ONE "}", "name: must be a string");
+    refuse("{\"rows\": 10, \"name\": \"\", " ONE "}", "name: must have from 1 to");
+    refuse("{\"rows\": 10, \"name\": \"a\\nb\", " ONE "}", "name: must not hold control characters");
+    refuse("{\"rows\": 10, \"devices\": {}}", "devices: must be an array");
+    refuse("{\"rows\": 10}", "devices: is missing");
+    refuse("{\"rows\": 10, \"devices\": [5]}", "devices[0]: must be an object");
+    refuse("{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": \"1\"}]}",
+           "devices[0].row_us: must be a number");
+    refuse("{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": 1, \"overlap\": 1}]}",
+           "overlap: must be true or false");
+    refuse("{\"rows\": 10, \"devices\": [{\"row_us\": 1}]}", "devices[0].name: is missing");
+    refuse("{\"rows\": 10, " ONE ", \"changes\": {}}", "changes: must be an array");
+    refuse("{\"rows\": 10, " ONE ", \"changes\": []}", "changes: must have from 1 to 64 entries, not 0");
+    refuse("{\"rows\": 10, " ONE ", \"scenes\": []}", "scenes: must be an object");
+    refuse("{\"rows\": 10, " ONE ", \"bars\": []}", "bars: must be an object");
+    refuse("{\"rows\": 10, " ONE ", \"bars\": {\"ewma\": 1}}", "bars.ewma: must be an object");
+    refuse("{\"rows\": 10, " ONE ", \"bars\": {\"ewma\": {\"mean\": \"1\"}}}", "bars.ewma.mean: must be a number");
+    refuse("{\"rows\": 10, " ONE ", \"bars\": {\"ewma\": {\"mean\": -1}}}", "bars.ewma.mean: must be from 0");
+    refuse("{\"rows\": 10, " ONE ", \"bars\": {\"ewwma\": {\"mean\": 1}}}", "bars: there is no policy \"ewwma\"");
+    refuse("{\"rows\": 10, " ONE ", \"bars\": {\"ewma\": {\"mean\": 1, \"p99_of\": \"nobody\"}}}",
+           "bars.ewma.p99_of: there is no policy \"nobody\"");
+    refuse("{\"rows\": 10, " ONE ", \"objective\": \"speed\"}", "objective: must be \"time\" or \"energy\"");
+}
+
+Test(lab_scenario, refuses_no_devices_and_too_many)
+{
+    refuse("{\"rows\": 10, \"devices\": []}", "devices: must have from 1 to 32 entries, not 0");
+    refuse("{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"count\": 0, \"row_us\": 1}]}",
+           "count: must be from 1 to 32");
+    refuse("{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"count\": 33, \"row_us\": 1}]}",
+           "count: must be from 1 to 32");
+    refuse(
+        "{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"count\": 30, \"row_us\": 1}, {\"name\": \"b\", \"count\": 3, "
+        "\"row_us\": 1}]}",
+        "devices[1]: with it there are more than 32 devices");
+    refuse("{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": 1}, {\"name\": \"a\", \"row_us\": 1}]}",
+           "devices[1].name: there is a device of that name already");
+    refuse(
+        "{\"rows\": 10, \"devices\": [{\"name\": \"a-1\", \"row_us\": 1}, {\"name\": \"a\", \"count\": 2, \"row_us\": 1}]}",
+        "devices[1].name: there is a device of that name already");
+}
+
+Test(lab_scenario, refuses_arrays_that_are_too_long)
+{
+    static const struct {
+        const char *key, *entry, *about;
+    } lists[] = {{"changes", "{\"device\": \"a\", \"slower\": 2}", "changes: must have from 1 to 64 entries, not 65"},
+                 {"contention", "{\"slower\": 2}", "contention: must have from 1 to 16 entries, not 65"},
+                 {"heavy", "{\"rows\": 0.1, \"slower\": 2}", "heavy: must have from 1 to 8 entries, not 65"}};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        char text[8192];
+        int used = snprintf(text, sizeof text, "{" ROWS TWO ", \"%s\": [", lists[i].key);
+        for (int n = 0; n < 65; n++)
+            used += snprintf(text + used, sizeof text - (size_t)used, "%s%s", n ? "," : "", lists[i].entry);
+        snprintf(text + used, sizeof text - (size_t)used, "]}");
+        refuse(text, lists[i].about);
+    }
+    char *longest = malloc(LAB_SCENARIO_BYTES_MAX + 2);
+    memset(longest, ' ', LAB_SCENARIO_BYTES_MAX + 1);
+    longest[LAB_SCENARIO_BYTES_MAX + 1] = '\0';
+    refuse(longest, "is longer than 262144 bytes");
+    free(longest);
+}
+
+Test(lab_scenario, refuses_changes_that_make_no_sense)
+{
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\"}]}", "changes[0]: must have one of");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\", \"slower\": 2, \"gone\": true}]}",
+           "changes[0]: must have one of");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"b\", \"slower\": 2}]}",
+           "changes[0].device: there is no device \"b\"");
+    refuse("{" ROWS ONE ", \"changes\": [{\"slower\": 2}]}", "changes[0].device: is missing");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\", \"rows\": 500}]}", "device: does not go with");
+    refuse("{" ROWS ONE ", \"changes\": [{\"rows\": 5}]}", "changes[0].rows: must be from 10");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\", \"slower\": 0}]}", "changes[0].slower: must be from");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\", \"slower\": -1}]}", "changes[0].slower: must be from");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\", \"slower\": 2, \"period\": 9}]}", "go with \"drift\"");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\", \"drift\": 1, \"period\": 9}]}",
+           "drift: must be from 0 to 0.99");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\", \"drift\": 0.5}]}", "period: is missing");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\", \"drift\": 0.5, \"period\": 0}]}", "period: must be");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\", \"slower\": 2, \"from\": 400}]}",
+           "from: must be from 0 to 399");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\", \"slower\": 2, \"from\": -1}]}",
+           "from: must be from 0 to 399");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\", \"slower\": 2, \"to\": 401}]}",
+           "to: must be from 1 to 400");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\", \"slower\": 2, \"from\": 9, \"to\": 9}]}",
+           "to: must be after");
+    refuse("{" ROWS TWO ", \"changes\": [{\"device\": \"a\", \"gone\": false}]}", "gone: must be true");
+    refuse("{" ROWS ONE ", \"changes\": [{\"device\": \"a\", \"gone\": true}]}", "in frame 0 no device is left");
+    refuse("{" ROWS TWO
+           ", \"changes\": [{\"device\": \"a\", \"from\": 5, \"to\": 50, \"gone\": true}, {\"device\": \"b\", "
+           "\"from\": 49, \"to\": 60, \"gone\": true}]}",
+           "in frame 49 no device is left");
+    struct lab_scenario *s = accept("{" ROWS TWO
+                                    ", \"changes\": [{\"device\": \"a\", \"from\": 5, \"to\": 50, \"gone\": true}, "
+                                    "{\"device\": \"b\", \"from\": 50, \"to\": 60, \"gone\": true}]}");
+    lab_scenario_free(&s);
+}
+
+Test(lab_scenario, refuses_contention_and_rows_that_make_no_sense)
+{
+    refuse("{" ROWS ONE ", \"contention\": [{\"slower\": 2}]}", "contention[0].devices: two devices are needed");
+    refuse("{" ROWS TWO ", \"contention\": [{\"devices\": [\"a\"], \"slower\": 2}]}", "two devices are needed");
+    refuse("{" ROWS TWO ", \"contention\": [{\"devices\": [\"a\", \"a\"], \"slower\": 2}]}", "two devices are needed");
+    refuse("{" ROWS TWO ", \"contention\": [{\"devices\": [\"a\", 5], \"slower\": 2}]}", "must hold names");
+    refuse("{" ROWS TWO ", \"contention\": [{\"devices\": [], \"slower\": 2}]}",
+           "contention[0].devices: must have from 1");
+    refuse("{" ROWS TWO ", \"contention\": [{\"slower\": 0.9}]}", "slower: must be from 1 to");
+    refuse("{" ROWS ONE ", \"heavy\": [{\"first\": 0.6, \"rows\": 0.5, \"slower\": 2}]}",
+           "heavy[0]: the heavy rows end below");
+    refuse("{" ROWS ONE ", \"heavy\": [{\"rows\": 0.5, \"slower\": 2}], \"scenes\": {\"frames\": 5, \"segments\": 3, "
+           "\"share\": 0.5, \"slower\": 2}}",
+           "scenes: does not go with");
+    refuse("{" ROWS ONE ", \"scenes\": {\"frames\": 0, \"segments\": 3, \"share\": 0.5, \"slower\": 2}}",
+           "scenes.frames");
+    refuse("{" ROWS ONE ", \"scenes\": {\"frames\": 5, \"segments\": 99, \"share\": 0.5, \"slower\": 2}}",
+           "scenes.segments");
+    refuse("{" ROWS ONE ", \"scenes\": {\"frames\": 5, \"segments\": 4, \"slower\": 2}}", "scenes.share: is missing");
+}
+
+/* --- the world --- */
+
+static double row_cost(const struct lab_world *world, uint64_t frame, uint32_t device, uint32_t first_row)
+{
+    struct lab_launch launch = {.frame = frame, .device = device, .first_row = first_row, .rows = 1};
+    return world->expected_ns(world->ctx, &launch);
+}
+
+static void begin(const struct lab_world *world, uint64_t frame)
+{
+    uint32_t rows, granule;
+    bool alive[COX_DEVICES_MAX];
+    world->begin_frame(world->ctx, frame, &rows, &granule, alive);
+}
+
+static struct lab_scenario_world *make_world(const char *text, struct lab_scenario **scenario, struct lab_world *world)
+{
+    *scenario = accept(text);
+    struct lab_scenario_world *ctx = lab_scenario_world_create(*scenario, world);
+    cr_assert_not_null(ctx);
+    world->begin_run(world->ctx, 1);
+    return ctx;
+}
+
+Test(lab_scenario, speeds_step_and_drift)
+{
+    struct lab_scenario *s;
+    struct lab_world world;
+    struct lab_scenario_world *ctx =
+        make_world("{" ROWS TWO ", \"changes\": [{\"device\": \"a\", \"from\": 10, \"to\": 20, \"slower\": 3}, "
+                   "{\"device\": \"b\", \"drift\": 0.4, \"period\": 40}]}",
+                   &s, &world);
+    const struct {
+        uint64_t frame;
+        double a, b;
+    } wanted[] = {{0, 1000, 2000},  {9, 1000, 2720},  {10, 3000, 2800},
+                  {20, 1000, 2000}, {30, 1000, 1200}, {40, 1000, 2000}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        begin(&world, wanted[i].frame);
+        cr_assert_float_eq(row_cost(&world, wanted[i].frame, 0, 0), wanted[i].a, 1e-6);
+        cr_assert_float_eq(row_cost(&world, wanted[i].frame, 1, 0), wanted[i].b, 1e-6);
+    }
+    cr_assert(lab_scenario_is_step(s, 10) && lab_scenario_is_step(s, 20));
+    cr_assert(!lab_scenario_is_step(s, 11) && !lab_scenario_is_step(s, 0));
+    lab_scenario_world_destroy(&ctx);
+    lab_scenario_free(&s);
+}
+
+Test(lab_scenario, heavy_rows_move_from_the_top_to_the_bottom_and_back)
+{
+    struct lab_scenario *s;
+    struct lab_world world;
+    struct lab_scenario_world *ctx =
+        make_world("{" ROWS ONE ", \"heavy\": [{\"rows\": 0.2, \"slower\": 4, \"period\": 100}]}", &s, &world);
+    static const uint32_t first[][2] = {{0, 0}, {25, 400}, {50, 800}, {75, 400}, {100, 0}};
+    for (size_t i = 0; i < sizeof first / sizeof first[0]; i++) {
+        begin(&world, first[i][0]);
+        for (uint32_t row = 0; row < 1000; row += 50) {
+            bool heavy = row >= first[i][1] && row < first[i][1] + 200;
+            cr_assert_float_eq(row_cost(&world, first[i][0], 0, row), heavy ? 4000 : 1000, 1e-6, "frame %u, row %u",
+                               first[i][0], row);
+        }
+        struct lab_launch all = {.frame = first[i][0], .rows = 1000};
+        cr_assert_float_eq(world.expected_ns(world.ctx, &all), 1.6e6, 1e-3);
+    }
+    lab_scenario_world_destroy(&ctx);
+    lab_scenario_free(&s);
+}
+
+Test(lab_scenario, scenes_stay_and_then_change)
+{
+    struct lab_scenario *s;
+    struct lab_world world;
+    struct lab_scenario_world *ctx =
+        make_world("{" ROWS ONE ", \"scenes\": {\"frames\": 10, \"segments\": 16, \"share\": 0.5, \"slower\": 3}}", &s,
+                   &world);
+    double costs[40][16];
+    uint32_t heavy = 0;
+    for (uint64_t f = 0; f < 40; f++) {
+        begin(&world, f);
+        for (uint32_t i = 0; i < 16; i++) {
+            costs[f][i] = row_cost(&world, f, 0, (uint32_t)(1000 * (i + 0.5) / 16));
+            heavy += costs[f][i] > 2000;
+            cr_assert(fabs(costs[f][i] - 1000) < 1e-6 || fabs(costs[f][i] - 3000) < 1e-6);
+        }
+        if (f % 10 != 0)
+            cr_assert_eq(memcmp(costs[f], costs[f - 1], sizeof costs[f]), 0);
+        else if (f > 0)
+            cr_assert_neq(memcmp(costs[f], costs[f - 1], sizeof costs[f]), 0);
+    }
+    cr_assert(heavy > 150 && heavy < 490, "%u of 640", heavy);
+    lab_scenario_world_destroy(&ctx);
+    lab_scenario_free(&s);
+}
+
+Test(lab_scenario, jitter_and_outliers_are_as_frequent_and_large_as_they_say)
+{
+    enum { LAUNCHES = 100000 };
+    struct lab_scenario *s;
+    struct lab_world world;
+    struct lab_scenario_world *ctx =
+        make_world("{\"rows\": 100, \"devices\": [{\"name\": \"a\", \"row_us\": 1, \"jitter\": 0.2}, {\"name\": \"b\", "
+                   "\"row_us\": 1, \"outliers\": {\"probability\": 0.1, \"factor\": 5}}]}",
+                   &s, &world);
+    begin(&world, 0);
+    double sum = 0, squares = 0;
+    uint32_t outliers = 0;
+    for (uint32_t i = 0; i < LAUNCHES; i++) {
+        struct lab_launch launch = {.device = 0, .rows = 100, .launch = i};
+        double ns = world.launch_ns(world.ctx, &launch) / 100e3;
+        sum += ns;
+        squares += ns * ns;
+        launch.device = 1;
+        ns = world.launch_ns(world.ctx, &launch) / 100e3;
+        cr_assert(fabs(ns - 1) < 1e-9 || fabs(ns - 5) < 1e-9);
+        outliers += ns > 2;
+    }
+    double mean = sum / LAUNCHES;
+    cr_assert_float_eq(mean, 1, 0.004);
+    /* A log-normal factor of mean 1 has the variance exp(sigma^2) - 1. */
+    cr_assert_float_eq(squares / LAUNCHES - mean * mean, exp(0.04) - 1, 0.001);
+    cr_assert_float_eq(outliers / (double)LAUNCHES, 0.1, 0.005);
+    lab_scenario_world_destroy(&ctx);
+    lab_scenario_free(&s);
+}
+
+/* --- files --- */
+
+Test(lab_scenario, all_built_in_scenarios_hold_together)
+{
+    char name[LAB_NAME_MAX];
+    uint32_t count = 0;
+    for (; lab_scenario_name(count, name, sizeof name); count++) {
+        struct lab_scenario *s = lab_scenario_load(name, why, sizeof why);
+        cr_assert_not_null(s, "%s", why);
+        cr_assert_str_eq(s->name, name);
+        cr_assert_str_not_empty(s->text);
+        cr_assert_gt(s->bars_count, 0);
+        for (uint32_t i = 0; i < s->bars_count; i++)
+            cr_assert_not_null(cox_policy_find(s->bars[i].policy), "%s: bars for '%s'", name, s->bars[i].policy);
+        lab_scenario_free(&s);
+    }
+    cr_assert_geq(count, 25);
+}
+
+Test(lab_scenario, loads_files_and_says_why_it_cannot)
+{
+    char path[] = "/tmp/lab_scenario_XXXXXX.json";
+    int fd = mkstemps(path, 5);
+    cr_assert_geq(fd, 0);
+    static const char text[] = "{\"rows\": 10, " ONE "}";
+    cr_assert_eq(write(fd, text, sizeof text - 1), (ssize_t)sizeof text - 1);
+    close(fd);
+    struct lab_scenario *s = lab_scenario_load(path, why, sizeof why);
+    cr_assert_not_null(s, "%s", why);
+    lab_scenario_free(&s);
+    unlink(path);
+    cr_assert_null(lab_scenario_load(path, why, sizeof why));
+    cr_assert_not_null(strstr(why, "No such file"), "%s", why);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    static const char *const irregular[] = {"/", "/dev/null", "/dev/zero"};
+    for (size_t i = 0; i <= sizeof irregular / sizeof *irregular; i++) {
+        const char *name = i < sizeof irregular / sizeof *irregular ? irregular[i] : path;
+        cr_assert_null(lab_scenario_load(name, why, sizeof why));
+        cr_assert_not_null(strstr(why, "no regular file"), "%s", why);
+    }
+    unlink(path);
+    cr_assert_null(lab_scenario_load("no-such-scenario", why, sizeof why));
+    cr_assert_not_null(strstr(why, "no-such-scenario"), "%s", why);
+    cr_assert_null(lab_scenario_load("style.css", why, sizeof why), "a text, but no scenario");
+    cr_assert(lab_scenario_is_name("step-2") && lab_scenario_is_name("./no-such") && lab_scenario_is_name("x.json"));
+    cr_assert_not(lab_scenario_is_name("step") || lab_scenario_is_name("style.css"));
+}
+
+/* --- figures --- */
+
+Test(lab_figures, the_oracle_comes_out_at_one)
+{
+    struct lab_scenario *s = accept("{" ROWS TWO
+                                    ", \"frames\": 60, \"changes\": [{\"device\": \"b\", \"from\": 20, \"to\": 30, "
+                                    "\"slower\": 4}, {\"device\": \"a\", \"from\": 40, \"to\": 50, \"gone\": true}]}");
+    const struct cox_policy *policies[] = {NULL, cox_policy_find("single"), cox_policy_find("last-frame")};
+    struct lab_figures out[3];
+    uint32_t failed;
+    struct lab_sim_options options = {0};
+    struct lab_trial trial = {
+        .scenario = s, .options = &options, .first_seed = 1, .seeds = 2, .policy_count = 3, .policies = policies};
+    cr_assert_eq(lab_trial_run(&trial, out, &failed), COX_OK);
+    cr_assert_eq(out[0].value[LAB_FIGURE_MEAN], 1);
+    cr_assert_eq(out[0].value[LAB_FIGURE_RECONVERGED], 0);
+    cr_assert_eq(out[0].value[LAB_FIGURE_AFTER_DEATH], 1);
+    cr_assert_eq(out[0].value[LAB_FIGURE_BACK], 0);
+    cr_assert_lt(out[0].value[LAB_FIGURE_BEATEN], 0, "the oracle competes with nobody");
+    cr_assert_lt(out[0].value[LAB_FIGURE_ENERGY], 0);
+    cr_assert_lt(out[0].value[LAB_FIGURE_LATE], 0);
+    cr_assert_float_eq(out[0].value[LAB_FIGURE_CHANGES], 100 * 4 / 60.0, 1e-9);
+    cr_assert_gt(out[1].value[LAB_FIGURE_MEAN], 1.2);
+    cr_assert_gt(out[1].value[LAB_FIGURE_BEATEN], 0.1);
+    cr_assert_eq(out[2].value[LAB_FIGURE_BEATEN], 0);
+    /* Lost in frame 40, and asked again before 41, 43, 47, 55: 5 frames after it is back. */
+    cr_assert_eq(out[2].value[LAB_FIGURE_BACK], 5);
+    cr_assert_geq(out[2].value[LAB_FIGURE_RECONVERGED], 1);
+    cr_assert_eq(out[2].value[LAB_FIGURE_AFTER_DEATH], 1);
+    lab_scenario_free(&s);
+}
+
+Test(lab_figures, names_the_policy_that_fails)
+{
+    struct lab_scenario *s = accept("{" ROWS TWO ", \"frames\": 5}");
+    const struct cox_policy *policies[] = {NULL, cox_policy_find("static")};
+    double ratios[] = {2, 3};
+    struct lab_sim_options options = {.policy = {.ratios = ratios, .ratio_count = 2}};
+    struct lab_figures out[2];
+    uint32_t failed;
+    struct lab_trial trial = {
+        .scenario = s, .options = &options, .first_seed = 1, .seeds = 1, .policy_count = 2, .policies = policies};
+    cr_assert_eq(lab_trial_run(&trial, out, &failed), COX_E_INVALID);
+    cr_assert_eq(failed, 1);
+    lab_scenario_free(&s);
+}

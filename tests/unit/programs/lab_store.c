@@ -1,0 +1,686 @@
+/* The session database: what it keeps, what it refuses.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "lab/store/database.h"
+#include "lab/store/tape.h"
+#include "lab/texts.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[32];
+static char path[128];
+static char why[512];
+
+static void make_folder(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/cox-store-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/session.db", folder);
+    why[0] = '\0';
+}
+
+static void remove_folder(void)
+{
+    chmod(folder, 0700);
+    DIR *entries = opendir(folder);
+    cr_assert_not_null(entries);
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            cr_assert_eq(unlinkat(dirfd(entries), entry->d_name, 0), 0);
+    closedir(entries);
+    cr_assert_eq(rmdir(folder), 0);
+}
+
+TestSuite(lab_store, .init = make_folder, .fini = remove_folder);
+
+static const struct lab_store_run run_of_two = {.source = "devices",
+                                                .command = "cox-lab run",
+                                                .kernel = "work",
+                                                .columns = 64,
+                                                .rows = 100,
+                                                .in_flight = 2,
+                                                .frames = 10};
+
+static struct lab_store *open_store(void)
+{
+    struct lab_store *store = NULL;
+    cr_assert(lab_store_open(path, &store, why, sizeof why), "%s", why);
+    return store;
+}
+
+static void close_store(struct lab_store *store)
+{
+    cr_assert(lab_store_close(&store, why, sizeof why), "%s", why);
+    cr_assert_null(store);
+}
+
+/* Frame `index` in two bands, beginning at `start_ns`. */
+static void report(struct lab_session *session, uint64_t index, uint64_t start_ns, uint64_t wall_ns)
+{
+    const struct cox_band_report bands[2] = {
+        {.device = 0,
+         .rows = 40,
+         .submit_ns = start_ns + 10,
+         .end_ns = start_ns + wall_ns,
+         .wall_ns = wall_ns - 10,
+         .kernel_ns = wall_ns - 20,
+         .predicted_ns = wall_ns + 5},
+        {.device = 1,
+         .first_row = 40,
+         .rows = 60,
+         .submit_ns = start_ns + 20,
+         .end_ns = start_ns + wall_ns - 5,
+         .wall_ns = wall_ns - 35,
+         .queue_ns = 10,
+         .on_demand = true},
+    };
+    lab_session_frame(session, &(struct cox_frame_report){.index = index,
+                                                          .start_ns = start_ns,
+                                                          .end_ns = start_ns + wall_ns,
+                                                          .reason = COX_REASON_BALANCED,
+                                                          .predicted_ns = 990,
+                                                          .alternative_ns = 1100,
+                                                          .pool_rows = 60,
+                                                          .joules = index % 2 ? 0.25 : -1,
+                                                          .band_count = 2,
+                                                          .bands = bands});
+}
+
+/* The answer to a query of one row, columns separated by '|'. */
+static const char *ask(const char *sql)
+{
+    static char answer[1024];
+    sqlite3 *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    cr_assert(lab_store_open_to_read(path, &db, why, sizeof why), "%s", why);
+    cr_assert_eq(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK, "%s: %s", sql, sqlite3_errmsg(db));
+    size_t at = 0;
+    answer[0] = '\0';
+    if (sqlite3_step(statement) == SQLITE_ROW)
+        for (int c = 0; c < sqlite3_column_count(statement); c++) {
+            const char *text = (const char *)sqlite3_column_text(statement, c);
+            at += (size_t)snprintf(answer + at, sizeof answer - at, "%s%s", c ? "|" : "", text ? text : "NULL");
+        }
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return answer;
+}
+
+static struct lab_session *begin_policy(struct lab_store *store)
+{
+    return lab_store_begin_session(store,
+                                   &(struct lab_store_session){.kind = LAB_SESSION_POLICY, .policy = "last-frame"});
+}
+
+Test(lab_store, keeps_every_field_of_a_frame)
+{
+    struct lab_store *store = open_store();
+    cr_assert_eq(lab_store_begin_run(store, &run_of_two), 1);
+    lab_store_granule(store, 4);
+    lab_store_phase(store, 0, 0, 5, "undisturbed");
+    lab_store_phase(store, 1, 5, 10, "hog");
+    struct lab_session *session = begin_policy(store);
+    for (uint64_t f = 0; f < 10; f++)
+        report(session, f, 5000 + f * 800, 1000);
+    lab_store_finish_run(store);
+    close_store(store);
+
+    cr_assert_str_eq(
+        ask("SELECT source, kernel, columns, rows, granule, in_flight, frames, objective, meter, finished, "
+            "started_at LIKE '20__-__-__T__:__:__Z', length(host) > 0, length(system) > 0 FROM run"),
+        "devices|work|64|100|4|2|10|time|NULL|1|1|1|1");
+    cr_assert_str_eq(ask("SELECT * FROM frame WHERE frame = 0"), "1|0|0|100|0|1000|1000|990|1100|4|60|0|NULL");
+    /* The period is what no earlier frame was under way: each began 200 ns before the one before had ended. */
+    cr_assert_str_eq(ask("SELECT * FROM frame WHERE frame = 7"), "1|7|1|100|5600|1000|800|990|1100|4|60|0|0.25");
+    cr_assert_str_eq(ask("SELECT * FROM band WHERE frame = 7 AND band = 0"),
+                     "1|7|0|0|0|40|10|1000|990|0|980|1005|0|0|0");
+    cr_assert_str_eq(ask("SELECT * FROM band WHERE frame = 7 AND band = 1"), "1|7|1|1|40|60|20|995|965|10|0|0|1|0|0");
+    cr_assert_str_eq(ask("SELECT count(*), sum(status) FROM frame"), "10|0");
+    cr_assert_str_eq(ask("SELECT text FROM reason NATURAL JOIN frame"), cox_reason_text(COX_REASON_BALANCED));
+}
+
+Test(lab_store, keeps_runs_devices_disturbances_references)
+{
+    struct lab_store *store = open_store();
+    struct cox_device_info info = {.name = "a \"name\" of 'sorts'",
+                                   .platform = "platform",
+                                   .driver = "1.2",
+                                   .type = COX_DEVICE_GPU,
+                                   .mode = COX_MODE_STAGED};
+    cr_assert_eq(lab_store_begin_run(store, &run_of_two), 1);
+    cr_assert_eq(lab_store_begin_run(store, &run_of_two), 2);
+    lab_store_device(store, 0, &info);
+    lab_store_phase(store, 0, 0, 10, "undisturbed");
+    lab_store_disturbance(store, 0, "hog", "hog@3:6", 3, 6, true, NULL);
+    lab_store_disturbance(store, 0, "hog", "hog@3:6", 3, 7, true, "ended late");
+    lab_store_reference(store, 0, 0, 3000, 20, NULL, 0);
+    lab_store_reference(store, 0, 1, 6000, 20, NULL, 0);
+    lab_store_reference(store, 0, LAB_REFERENCE_ORACLE, 2500, 20, (const double[]){0.75, 0.25}, 2);
+    lab_store_reference(store, 0, LAB_REFERENCE_ORACLE, 2000, 20, (const double[]){0.625, 0.375}, 2);
+    lab_store_reference_mean(store, 0, LAB_REFERENCE_ORACLE, 2100);
+    lab_store_reference_mean(store, 0, 0, 3100);
+    lab_store_reference_mean(store, 0, 1, NAN);
+    lab_store_reference_p90(store, 0, LAB_REFERENCE_ORACLE, 2300);
+    lab_store_load(store, 1.25, true);
+    lab_store_load(store, -1, false); /* unknown: no news */
+    struct lab_session *solo = lab_store_begin_session(store, &(struct lab_store_session){.kind = LAB_SESSION_SOLO,
+                                                                                          .policy = "single",
+                                                                                          .device = 1,
+                                                                                          .phase_plus_1 = 1});
+    struct lab_session *sweep =
+        lab_store_begin_session(store, &(struct lab_store_session){.kind = LAB_SESSION_SWEEP,
+                                                                   .policy = "static",
+                                                                   .ratio_count = 2,
+                                                                   .ratios = (const double[]){0.5, 0.5},
+                                                                   .repeat = 3});
+    struct lab_session *policy = begin_policy(store);
+    for (uint64_t f = 0; f < 4; f++) {
+        report(solo, f, f * 6000, 6000);
+        report(sweep, f, f * 3000, 3000);
+        report(policy, f, f * 2200, 2200);
+    }
+    close_store(store);
+    cr_assert_str_eq(ask("SELECT * FROM device"), "2|0|a \"name\" of 'sorts'|platform|1.2|gpu|staged");
+    cr_assert_str_eq(ask("SELECT * FROM disturbance"), "2|0|hog|hog@3:6|3|7|1|ended late");
+    cr_assert_str_eq(ask("SELECT * FROM reference WHERE kind = 'oracle'"),
+                     "2|0|oracle|NULL|2000.0|2100.0|2300.0|20|[0.625,0.375]");
+    cr_assert_str_eq(ask("SELECT count(*) FROM reference"), "3");
+    cr_assert_str_eq(ask("SELECT * FROM session WHERE kind = 'solo'"), "1|2|solo|single|1|NULL|0");
+    cr_assert_str_eq(ask("SELECT * FROM session WHERE kind = 'sweep'"), "2|2|sweep|static|NULL|[0.5,0.5]|3");
+    cr_assert_str_eq(ask("SELECT finished, foreign_load, busy FROM run WHERE run = 2"), "0|1.25|1");
+    cr_assert_str_eq(ask("SELECT foreign_load, busy FROM run WHERE run = 1"), "NULL|NULL");
+    /* T / T_oracle = 2200 / 2000, of means 2200 / 2100, T / T_best = 2200 / 3000, of means 2200 / 3100, efficiency
+     * = 1 / (2200 (1/3000 + 1/6000)). */
+    cr_assert_str_eq(
+        ask("SELECT run, session, policy, phase, phase_text, frames, round(mean_ms, 6), round(p50_ms, 6), "
+            "round(p99_ms, 6), round(mean_over_oracle, 6), round(p50_over_oracle, 6), round(mean_over_solo, 6), "
+            "round(p50_over_solo, 6), round(efficiency, 6), joules_per_frame FROM summary"),
+        "2|3|last-frame|0|undisturbed|4|0.0022|0.0022|0.0022|1.047619|1.1|0.709677|0.733333|0.909091|0.25");
+}
+
+Test(lab_store, passes_over_warm_ups_and_keeps_shadows_apart)
+{
+    struct lab_store *store = open_store();
+    lab_store_begin_run(store, &run_of_two);
+    struct lab_session *session = begin_policy(store);
+    const struct cox_band_report band = {.device = 1, .first_row = 96, .rows = 4, .wall_ns = 77};
+    lab_session_frame(session, &(struct cox_frame_report){.warmup = true, .band_count = 1, .bands = &band});
+    report(session, 0, 0, 1000);
+    lab_session_frame(session, &(struct cox_frame_report){.index = 0, .shadow = true, .band_count = 1, .bands = &band});
+    lab_session_frame(NULL, &(struct cox_frame_report){.band_count = 1, .bands = &band});
+    close_store(store);
+    cr_assert_str_eq(ask("SELECT count(*) FROM frame"), "1");
+    cr_assert_str_eq(ask("SELECT * FROM shadow"), "1|0|1|96|4|77");
+}
+
+Test(lab_store, can_be_queried_while_it_grows)
+{
+    struct lab_store *store = open_store();
+    lab_store_begin_run(store, &run_of_two);
+    struct lab_session *session = begin_policy(store);
+    for (uint64_t f = 0; f < 100; f++) {
+        report(session, f, f * 1000, 1000);
+        lab_store_write(store);
+    }
+    /* Committed are whole transactions: of 64 frames, or fewer where half a second has passed. */
+    int seen = atoi(ask("SELECT count(*) FROM frame"));
+    cr_assert(seen >= 64 && seen <= 100, "%d", seen);
+    cr_assert_str_eq(ask("SELECT count(*) FROM band JOIN frame USING (session, frame) GROUP BY frame"), "2");
+    close_store(store);
+    cr_assert_str_eq(ask("SELECT count(*) FROM frame"), "100");
+    char companion[160];
+    snprintf(companion, sizeof companion, "%s-wal", path);
+    cr_assert_neq(access(companion, F_OK), 0, "a closed database is one file");
+}
+
+Test(lab_store, appends_to_its_own_database)
+{
+    for (int64_t run = 1; run <= 3; run++) {
+        struct lab_store *store = open_store();
+        cr_assert_eq(lab_store_begin_run(store, &run_of_two), run);
+        report(begin_policy(store), 0, 0, 1000);
+        close_store(store);
+    }
+    cr_assert_str_eq(ask("SELECT count(*), max(session) FROM session"), "3|3");
+    cr_assert_str_eq(ask("SELECT count(*) FROM band WHERE session = 3"), "2");
+}
+
+Test(lab_store, what_was_recorded_survives_a_kill)
+{
+    int ready[2];
+    cr_assert_eq(pipe(ready), 0);
+    pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        struct lab_store *store = NULL;
+        if (!lab_store_open(path, &store, why, sizeof why))
+            _exit(1);
+        lab_store_begin_run(store, &run_of_two);
+        struct lab_session *session = begin_policy(store);
+        for (uint64_t f = 0;; f++) {
+            report(session, f, f * 1000, 1000);
+            lab_store_write(store);
+            if (f == 1000 && write(ready[1], "", 1) != 1)
+                _exit(1);
+        }
+    }
+    char byte;
+    cr_assert_eq(read(ready[0], &byte, 1), 1);
+    kill(child, SIGKILL);
+    int status = 0;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFSIGNALED(status));
+    /* All but the transaction that was open. */
+    int frames = atoi(ask("SELECT count(*) FROM frame"));
+    cr_assert_geq(frames, 1001 - 64);
+    cr_assert_str_eq(ask("SELECT max(frame) + 1 = count(*), (SELECT count(*) FROM band) = 2 * count(*) FROM frame"),
+                     "1|1");
+    cr_assert_str_eq(ask("SELECT finished FROM run"), "0");
+    /* And it can be appended to. */
+    struct lab_store *store = open_store();
+    cr_assert_eq(lab_store_begin_run(store, &run_of_two), 2);
+    close_store(store);
+}
+
+Test(lab_store, tells_once_that_the_disk_is_full)
+{
+    struct lab_store *store = open_store();
+    lab_store_begin_run(store, &run_of_two);
+    struct lab_session *session = begin_policy(store);
+    for (uint64_t f = 0; f < 64; f++)
+        report(session, f, f * 1000, 1000);
+    lab_store_write(store);
+    cr_assert_null(lab_store_error(store));
+    /* A file size that may not be exceeded stands for the disk. */
+    const struct rlimit small = {65536, 65536};
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    for (uint64_t f = 64; f < 5000; f++) {
+        report(session, f, f * 1000, 1000);
+        lab_store_write(store);
+    }
+    cr_assert_not_null(lab_store_error(store));
+    cr_assert(!lab_store_close(&store, why, sizeof why));
+    cr_assert(strstr(why, path) == why && strstr(why, ": "), "%s", why);
+    /* What was recorded before stays. */
+    int frames = atoi(ask("SELECT count(*) FROM frame"));
+    cr_assert(frames >= 64 && frames < 5000, "%d", frames);
+}
+
+/* A thread that reports frames, never more than the queue holds ahead of those that are written. */
+enum { MANY = 5000, AHEAD = 500 };
+struct reporter {
+    struct lab_session *session;
+    atomic_ullong reported, written;
+};
+
+static void *report_many(void *user)
+{
+    struct reporter *reporter = user;
+    for (uint64_t f = 0; f < MANY; f++) {
+        while (f >= atomic_load(&reporter->written) + AHEAD)
+            sched_yield();
+        report(reporter->session, f, f * 1000, 1000);
+        atomic_store(&reporter->reported, f + 1);
+    }
+    return NULL;
+}
+
+Test(lab_store, records_what_another_thread_reports_while_it_writes)
+{
+    struct lab_store *store = open_store();
+    lab_store_begin_run(store, &run_of_two);
+    static struct reporter reporters[2];
+    pthread_t threads[2];
+    for (int t = 0; t < 2; t++) {
+        reporters[t].session = begin_policy(store);
+        cr_assert_eq(pthread_create(&threads[t], NULL, report_many, &reporters[t]), 0);
+    }
+    while (atomic_load(&reporters[0].written) < MANY || atomic_load(&reporters[1].written) < MANY) {
+        unsigned long long reported[2] = {atomic_load(&reporters[0].reported), atomic_load(&reporters[1].reported)};
+        lab_store_write(store);
+        for (int t = 0; t < 2; t++)
+            atomic_store(&reporters[t].written, reported[t]);
+    }
+    for (int t = 0; t < 2; t++)
+        pthread_join(threads[t], NULL);
+    close_store(store);
+    cr_assert_str_eq(ask("SELECT count(*), max(frame), sum(period_ns) FROM frame WHERE session = 1"),
+                     "5000|4999|5000000");
+    cr_assert_str_eq(ask("SELECT count(*), max(frame), sum(period_ns) FROM frame WHERE session = 2"),
+                     "5000|4999|5000000");
+    cr_assert_str_eq(ask("SELECT count(*) FROM band"), "20000");
+}
+
+Test(lab_store, counts_what_does_not_fit_its_queue)
+{
+    struct lab_store *store = open_store();
+    lab_store_begin_run(store, &run_of_two);
+    struct lab_session *session = begin_policy(store);
+    for (uint64_t f = 0; f < 100000; f++)
+        report(session, f, f * 1000, 1000);
+    cr_assert(!lab_store_close(&store, why, sizeof why));
+    cr_assert(strstr(why, "were not recorded"), "%s", why);
+    cr_assert_geq(atoi(ask("SELECT count(*) FROM frame")), 1000);
+}
+
+/* --- The tape ----------------------------------------------------------------------------------------------------- */
+
+Test(lab_store, a_taped_policy_answers_as_the_policy_itself)
+{
+    struct lab_store *store = open_store();
+    lab_store_begin_run(store, &run_of_two);
+    struct lab_session *session = begin_policy(store);
+    const struct cox_policy *plain = cox_policy_find("last-frame");
+    const struct cox_policy *taped = lab_session_tape(session, plain);
+    cr_assert_neq(taped, plain);
+    cr_assert_str_eq(taped->name, plain->name);
+    cr_assert_eq(!taped->next, !plain->next);
+    cr_assert_eq(!taped->load_profile, !plain->load_profile);
+    cr_assert_eq(!taped->save_profile, !plain->save_profile);
+    const struct cox_sched_device devices[2] = {{true, 1, 1000}, {true, 2, 0}};
+    struct cox_sched_view view = {
+        .rows = 100, .granule = 4, .device_count = 2, .devices = devices, .in_flight = 1, .pool = true};
+    const struct cox_policy_options options = {0};
+    void *states[2] = {calloc(1, plain->state_bytes(2)), calloc(1, taped->state_bytes(2))};
+    cr_assert_eq(plain->init(states[0], &view, &options), COX_OK);
+    cr_assert_eq(taped->init(states[1], &view, &options), COX_OK);
+    for (uint64_t f = 0; f < 5; f++) {
+        struct cox_split splits[2] = {{0}, {0}};
+        view.frame = f;
+        cr_assert_eq(plain->split(states[0], &view, &splits[0]), COX_OK);
+        cr_assert_eq(taped->split(states[1], &view, &splits[1]), COX_OK);
+        char texts[2][LAB_ANSWER_BYTES];
+        for (int s = 0; s < 2; s++)
+            lab_tape_split_text(&splits[s], COX_OK, 2, texts[s], sizeof texts[s]);
+        cr_assert_str_eq(texts[0], texts[1]);
+        for (uint32_t b = 0; b < splits[0].band_count; b++) {
+            const struct cox_band *band = &splits[0].bands[b];
+            struct cox_measurement m = {.frame = f,
+                                        .device = band->device,
+                                        .first_row = band->first_row,
+                                        .rows = band->rows,
+                                        .wall_ns = band->rows * (1000 + 500 * band->device)};
+            plain->observe(states[0], &m);
+            taped->observe(states[1], &m);
+        }
+        taped->observe_frame(states[1], &(struct cox_frame_measurement){.frame = f, .wall_ns = 5, .joules = 0.1});
+        lab_store_write(store);
+    }
+    free(states[0]);
+    free(states[1]);
+    close_store(store);
+    cr_assert_str_eq(ask("SELECT count(*), max(call) FROM call"), "21|20");
+    cr_assert_str_eq(ask("SELECT count(*) FROM call WHERE kind = 'observe' AND wall_ns > 0 AND rows > 0"), "10");
+    cr_assert_str_eq(ask("SELECT * FROM call_view"), "1|0|100|4|0|2|1|1|0");
+    cr_assert_str_eq(ask("SELECT count(*) FROM call_device"), "2");
+    cr_assert_str_eq(ask("SELECT * FROM call_options"), "1|NULL|0|0|0|0");
+    cr_assert_str_eq(ask("SELECT joules FROM call WHERE kind = 'frame'"), "0.1");
+}
+
+/* --- What is refused ---------------------------------------------------------------------------------------------- */
+
+static void write_file(const char *name, const void *bytes, size_t count)
+{
+    FILE *file = fopen(name, "wb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fwrite(bytes, 1, count, file), count);
+    fclose(file);
+}
+
+static void run_sql(const char *sql)
+{
+    sqlite3 *db = NULL;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    char *error = NULL;
+    cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, &error), SQLITE_OK, "%s", error);
+    sqlite3_close(db);
+}
+
+/* Both ways of opening say no, in one line that has the path and `text`. */
+static void refused(const char *name, const char *text)
+{
+    struct lab_store *store = NULL;
+    sqlite3 *db = NULL;
+    cr_assert(!lab_store_open(name, &store, why, sizeof why));
+    cr_assert_null(store);
+    cr_assert(strstr(why, name) == why && strstr(why, text) && !strchr(why, '\n'), "%s", why);
+    cr_assert(!lab_store_open_to_read(name, &db, why, sizeof why));
+    cr_assert_null(db);
+    cr_assert(strstr(why, name) == why && strstr(why, text) && !strchr(why, '\n'), "%s", why);
+}
+
+static void make_one(void)
+{
+    struct lab_store *store = open_store();
+    lab_store_begin_run(store, &run_of_two);
+    struct lab_session *session = begin_policy(store);
+    for (uint64_t f = 0; f < 500; f++)
+        report(session, f, f * 1000, 1000);
+    close_store(store);
+}
+
+Test(lab_store, refuses_what_is_no_database)
+{
+    char noise[5000];
+    for (size_t i = 0; i < sizeof noise; i++)
+        noise[i] = (char)(i * 131 % 251);
+    const size_t sizes[] = {1, 15, 16, 99, 512, 5000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        write_file(path, noise, sizes[i]);
+        refused(path, "it is no SQLite database");
+    }
+}
+
+Test(lab_store, refuses_databases_of_others_and_leaves_them_as_they_are)
+{
+    run_sql("CREATE TABLE precious(x); INSERT INTO precious VALUES (1)");
+    refused(path, "another program");
+    run_sql("PRAGMA application_id = 1196444487; PRAGMA user_version = 1");
+    refused(path, "another program");
+    sqlite3 *db = NULL;
+    sqlite3_open(path, &db);
+    cr_assert_eq(sqlite3_exec(db, "SELECT x FROM precious", NULL, NULL, NULL), SQLITE_OK);
+    cr_assert_neq(sqlite3_exec(db, "SELECT * FROM run", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+Test(lab_store, refuses_other_schema_versions)
+{
+    make_one();
+    run_sql("PRAGMA user_version = 3");
+    refused(path, "version 3, this program knows version 2");
+    run_sql("PRAGMA user_version = 0");
+    refused(path, "version 0, this program knows version 2");
+}
+
+Test(lab_store, reads_version_1_and_does_not_record_into_it)
+{
+    const struct lab_text *old = lab_texts;
+    char why[300] = "";
+    sqlite3 *db = NULL;
+    sqlite3_stmt *row = NULL;
+    while (old->name && strcmp(old->name, "schema_1.sql") != 0)
+        old++;
+    cr_assert_not_null(old->name);
+    make_one();
+    run_sql(old->text);
+    run_sql("PRAGMA user_version = 1; INSERT INTO call_model VALUES (1, 0, 9, 1, 2, 3, 4, 0.5);"
+            "INSERT INTO call(session, call, kind, answer) VALUES (1, 1, 'recall', 'why=4 rival=7 pool=0+0');"
+            "INSERT INTO frame VALUES (1, 0, 0, 8, 0, 9, 9, 9, 7, 4, 0, 0, NULL)");
+    cr_assert(lab_store_open_to_read(path, &db, why, sizeof why), "%s", why);
+    cr_assert_eq(sqlite3_prepare_v2(db,
+                                    "SELECT p.ns_per_row, f.alternative_ns, c.kind, c.answer FROM call_profile p"
+                                    " JOIN frame f USING (session) JOIN call c USING (session) WHERE session = 1",
+                                    -1, &row, NULL),
+                 SQLITE_OK);
+    cr_assert_eq(sqlite3_step(row), SQLITE_ROW);
+    cr_assert_eq(sqlite3_column_double(row, 0), 3);
+    cr_assert_eq(sqlite3_column_int(row, 1), 7);
+    cr_assert_str_eq((const char *)sqlite3_column_text(row, 2), "load_profile");
+    cr_assert_str_eq((const char *)sqlite3_column_text(row, 3), "why=4 alternative=7 pool=0+0");
+    sqlite3_finalize(row);
+    sqlite3_close(db);
+    struct lab_store *store = NULL;
+    cr_assert(!lab_store_open(path, &store, why, sizeof why));
+    cr_assert(strstr(why, "version 1, this program knows version 2"), "%s", why);
+    run_sql("DROP TABLE call_model");
+    cr_assert(!lab_store_open_to_read(path, &db, why, sizeof why));
+    cr_assert(strstr(why, "'call_model' is missing"), "%s", why);
+}
+
+Test(lab_store, refuses_altered_tables_but_not_added_views)
+{
+    make_one();
+    run_sql("CREATE VIEW mine AS SELECT * FROM frame");
+    close_store(open_store());
+    run_sql("ALTER TABLE shadow ADD COLUMN colour");
+    refused(path, "'shadow' is not what it should be");
+    run_sql("DROP TABLE shadow");
+    refused(path, "'shadow' is missing");
+}
+
+Test(lab_store, refuses_damaged_databases)
+{
+    make_one();
+    struct stat about;
+    cr_assert_eq(stat(path, &about), 0);
+    cr_assert_eq(truncate(path, about.st_size / 2), 0);
+    refused(path, "damaged");
+    remove(path);
+    make_one();
+    int file = open(path, O_WRONLY);
+    char zeros[4096] = {0};
+    for (off_t page = 1; page < about.st_size / 4096; page++)
+        cr_assert_eq(pwrite(file, zeros, sizeof zeros, page * 4096), (ssize_t)sizeof zeros);
+    close(file);
+    refused(path, "damaged");
+}
+
+Test(lab_store, refuses_folders_links_pipes_and_nothing)
+{
+    refused(folder, "directory");
+    refused("", "a file's name is needed");
+    char other[160];
+    snprintf(other, sizeof other, "%s/link.db", folder);
+    make_one();
+    cr_assert_eq(symlink(path, other), 0);
+    struct lab_store *store = NULL;
+    cr_assert(!lab_store_open(other, &store, why, sizeof why));
+    cr_assert(strstr(why, "symbolic link"), "%s", why);
+    sqlite3 *db = NULL;
+    cr_assert(lab_store_open_to_read(other, &db, why, sizeof why), "reading follows it: %s", why);
+    sqlite3_close(db);
+    snprintf(other, sizeof other, "%s/pipe", folder);
+    cr_assert_eq(mkfifo(other, 0600), 0);
+    refused(other, "no regular file");
+    snprintf(other, sizeof other, "%s/none/session.db", folder);
+    refused(other, "No such file");
+    snprintf(other, sizeof other, "%s/none.db", folder);
+    cr_assert(!lab_store_open_to_read(other, &db, why, sizeof why));
+    cr_assert(strstr(why, "No such file"), "%s", why);
+    cr_assert_neq(access(other, F_OK), 0, "reading makes no file");
+}
+
+/* SQLite would delete what such a journal names. */
+Test(lab_store, refuses_a_journal_that_names_another_file)
+{
+    static const unsigned char end[] = {'f', 'i',  'l',  'e',  0,    0,    0,    4,    0,    0,
+                                        1,   0xa0, 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+    char journal[160];
+    make_one();
+    snprintf(journal, sizeof journal, "%s-journal", path);
+    struct lab_store *store = NULL;
+    for (int named = 1; named >= 0; named--) {
+        FILE *file = fopen(journal, "wb");
+        cr_assert_not_null(file);
+        cr_assert_eq(fwrite(end, 1, sizeof end - !named, file), sizeof end - (size_t)!named);
+        fclose(file);
+        cr_assert_eq(lab_store_open(path, &store, why, sizeof why), !named, "%s", why);
+        if (named)
+            cr_assert(strstr(why, "names another file"), "%s", why);
+    }
+    lab_store_close(&store, why, sizeof why);
+    unlink(journal);
+    cr_assert_eq(symlink("/dev/zero", journal), 0);
+    cr_assert(!lab_store_open(path, &store, why, sizeof why));
+    cr_assert(strstr(why, "no regular file"), "%s", why);
+}
+
+Test(lab_store, a_link_in_the_folder_part_is_no_link)
+{
+    char link[160];
+    snprintf(link, sizeof link, "%s/folder", folder);
+    cr_assert_eq(symlink(folder, link), 0);
+    snprintf(path, sizeof path, "%s/folder/session.db", folder);
+    make_one();
+    cr_assert_str_eq(ask("SELECT count(*) FROM frame"), "500");
+}
+
+Test(lab_store, refuses_what_cannot_be_written_but_reads_it)
+{
+    enum { NOBODY = 65534 };
+    bool superuser = geteuid() == 0; /* who may write everywhere */
+    make_one();
+    cr_assert_eq(chmod(path, 0400), 0);
+    cr_assert_eq(chmod(folder, 0500), 0);
+    if (superuser) {
+        cr_assert(chown(path, NOBODY, NOBODY) == 0 && chown(folder, NOBODY, NOBODY) == 0);
+        cr_assert_eq(seteuid(NOBODY), 0);
+    }
+    struct lab_store *store = NULL;
+    cr_assert(!lab_store_open(path, &store, why, sizeof why));
+    cr_assert(strstr(why, "cannot be written"), "%s", why);
+    cr_assert_str_eq(ask("SELECT count(*) FROM frame"), "500");
+    snprintf(path, sizeof path, "%s/new.db", folder);
+    cr_assert(!lab_store_open(path, &store, why, sizeof why));
+    cr_assert(strstr(why, "ermission denied"), "%s", why);
+    if (superuser)
+        cr_assert_eq(seteuid(0), 0);
+}
+
+Test(lab_store, refuses_a_file_that_another_process_is_writing)
+{
+    make_one();
+    sqlite3 *db = NULL;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_exec(db, "PRAGMA journal_mode = WAL; BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    struct lab_store *store = NULL;
+    cr_assert(!lab_store_open(path, &store, why, sizeof why));
+    cr_assert(strstr(why, "another process is writing it"), "%s", why);
+    sqlite3_close(db);
+    close_store(open_store());
+}
+
+Test(lab_store, one_program_records_at_a_time)
+{
+    struct lab_store *first = open_store(), *second = NULL;
+    cr_assert(!lab_store_open(path, &second, why, sizeof why));
+    cr_assert(strstr(why, "another program is recording into it"), "%s", why);
+    close_store(first);
+    close_store(open_store());
+}
+
+Test(lab_store, an_empty_file_is_a_new_database)
+{
+    write_file(path, "", 0);
+    sqlite3 *db = NULL;
+    cr_assert(!lab_store_open_to_read(path, &db, why, sizeof why));
+    cr_assert(strstr(why, "nothing is recorded"), "%s", why);
+    make_one();
+    cr_assert_str_eq(ask("SELECT count(*) FROM frame"), "500");
+}

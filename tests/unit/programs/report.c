@@ -1,0 +1,646 @@
+/* What the programs write of a session: JSON that is JSON everywhere, the documented statistics, the trace, the bar and
+ * the live line.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "common/json.h"
+#include "common/progress.h"
+#include "common/report.h"
+
+#include <criterion/criterion.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- A JSON reader, as small as will do: accepts exactly RFC 8259 ------------------------------------------------- */
+
+static const char *skip_space(const char *s)
+{
+    return s + strspn(s, " \t\r\n");
+}
+
+static const char *parse_value(const char *s);
+
+static const char *parse_string(const char *s)
+{
+    if (*s++ != '"')
+        return NULL;
+    while (*s && *s != '"') {
+        if ((unsigned char)*s < 0x20)
+            return NULL;
+        if (*s++ == '\\') {
+            if (*s == 'u') {
+                if (strspn(s + 1, "0123456789abcdefABCDEF") < 4)
+                    return NULL;
+                s += 4;
+            } else if (!strchr("\"\\/bfnrt", *s) || !*s) {
+                return NULL;
+            }
+            s++;
+        }
+    }
+    return *s == '"' ? s + 1 : NULL;
+}
+
+static const char *parse_number(const char *s)
+{
+    s += *s == '-';
+    size_t whole = strspn(s, "0123456789");
+    if (!whole || (whole > 1 && *s == '0'))
+        return NULL;
+    s += whole;
+    if (*s == '.') {
+        size_t digits = strspn(s + 1, "0123456789");
+        if (!digits)
+            return NULL;
+        s += 1 + digits;
+    }
+    return s;
+}
+
+static const char *parse_members(const char *s, char end, bool keys)
+{
+    s = skip_space(s);
+    if (*s == end)
+        return s + 1;
+    for (;;) {
+        s = skip_space(s);
+        if (keys) {
+            s = parse_string(s);
+            s = s ? skip_space(s) : NULL;
+            if (!s || *s++ != ':')
+                return NULL;
+        }
+        s = parse_value(s);
+        if (!s)
+            return NULL;
+        s = skip_space(s);
+        if (*s == end)
+            return s + 1;
+        if (*s++ != ',')
+            return NULL;
+    }
+}
+
+static const char *parse_value(const char *s)
+{
+    s = skip_space(s);
+    if (*s == '{')
+        return parse_members(s + 1, '}', true);
+    if (*s == '[')
+        return parse_members(s + 1, ']', false);
+    if (*s == '"')
+        return parse_string(s);
+    if (!strncmp(s, "null", 4) || !strncmp(s, "true", 4))
+        return s + 4;
+    if (!strncmp(s, "false", 5))
+        return s + 5;
+    return parse_number(s);
+}
+
+static bool is_json(const char *text)
+{
+    const char *end = parse_value(text);
+    return end && !*skip_space(end);
+}
+
+Test(json, the_reader_of_these_tests_can_say_no)
+{
+    cr_expect(is_json("{\"a\": [1, -2.5, null, true, false, \"x\\u00e4\"], \"b\": {}}\n"));
+    cr_expect_not(is_json("{\"a\": [1,]}"));
+    cr_expect_not(is_json("{\"a\" 1}"));
+    cr_expect_not(is_json("{\"a\": 01}"));
+    cr_expect_not(is_json("{\"a\": 1,5}"));
+    cr_expect_not(is_json("\"a\nb\""));
+    cr_expect_not(is_json("[1] 2"));
+    cr_expect_not(is_json("[nan]"));
+}
+
+static char *text;
+static size_t text_bytes;
+
+static FILE *open_text(void)
+{
+    FILE *stream = open_memstream(&text, &text_bytes);
+    cr_assert(stream != NULL);
+    return stream;
+}
+
+static void close_text(FILE *stream)
+{
+    cr_assert_eq(fclose(stream), 0);
+}
+
+Test(json, commas_and_nesting_come_out_right)
+{
+    struct json json;
+    FILE *stream = open_text();
+    json_begin(&json, stream);
+    json_open_object(&json, false);
+    json_key(&json, "a");
+    json_open_array(&json, true);
+    json_unsigned(&json, 1);
+    json_open_object(&json, false);
+    json_close_object(&json);
+    json_null(&json);
+    json_close_array(&json);
+    json_key(&json, "b");
+    json_open_array(&json, false);
+    json_close_array(&json);
+    json_close_object(&json);
+    json_end(&json);
+    close_text(stream);
+    cr_expect_str_eq(text, "{\n  \"a\": [1, {}, null],\n  \"b\": []\n}\n");
+    free(text);
+}
+
+static void expect_string(const char *in, const char *out)
+{
+    struct json json;
+    FILE *stream = open_text();
+    json_begin(&json, stream);
+    json_string(&json, in);
+    close_text(stream);
+    cr_expect_str_eq(text, out);
+    cr_expect(is_json(text));
+    free(text);
+}
+
+Test(json, strings_are_escaped_and_made_valid)
+{
+    expect_string("plain", "\"plain\"");
+    expect_string("a\"b\\c\n\t\x01\x7f", "\"a\\\"b\\\\c\\u000a\\u0009\\u0001\\u007f\"");
+    expect_string("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", "\"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80\"");
+    expect_string("latin \xe4 end", "\"latin \\ufffd end\"");
+    expect_string("cut \xe2\x82", "\"cut \\ufffd\\ufffd\"");
+    expect_string("long form \xc0\xaf", "\"long form \\ufffd\\ufffd\"");
+    expect_string("surrogate \xed\xa0\x80", "\"surrogate \\ufffd\\ufffd\\ufffd\"");
+    expect_string("beyond \xf5\x80\x80\x80", "\"beyond \\ufffd\\ufffd\\ufffd\\ufffd\"");
+}
+
+static void expect_number(double value, const char *out)
+{
+    struct json json;
+    FILE *stream = open_text();
+    json_begin(&json, stream);
+    json_number(&json, value);
+    close_text(stream);
+    cr_expect_str_eq(text, out);
+    free(text);
+}
+
+Test(json, numbers_know_no_locale)
+{
+    setlocale(LC_ALL, "de_DE.UTF-8"); /* where it is installed; the numbers must not care */
+    expect_number(0.97, "0.970000");
+    expect_number(-1.5, "-1.500000");
+    expect_number(0.9999999, "1.000000");
+    expect_number(-1e-9, "0.000000");
+    expect_number(123456789.25, "123456789.250000");
+    expect_number(NAN, "null");
+    expect_number(INFINITY, "null");
+    expect_number(1e300, "null");
+}
+
+/* --- Reports ------------------------------------------------------------------------------------------------------ */
+
+/* Frame `index` from start to end, rows shared by two devices at `cut`. */
+static void add_frame(struct report *report, uint64_t index, uint64_t start_ns, uint64_t end_ns, uint32_t cut,
+                      bool warmup, cox_status status)
+{
+    const struct cox_band_report bands[2] = {{.device = 0,
+                                              .first_row = 0,
+                                              .rows = cut,
+                                              .submit_ns = start_ns + 500,
+                                              .end_ns = end_ns - 1000,
+                                              .wall_ns = end_ns - start_ns - 1500,
+                                              .queue_ns = 250,
+                                              .kernel_ns = 700},
+                                             {.device = 1,
+                                              .first_row = cut,
+                                              .rows = 100 - cut,
+                                              .predicted_ns = 9000,
+                                              .on_demand = index > 0,
+                                              .submit_ns = start_ns + 900,
+                                              .end_ns = end_ns,
+                                              .wall_ns = end_ns - start_ns - 900}};
+    const struct cox_frame_report frame = {.index = index,
+                                           .warmup = warmup,
+                                           .status = status,
+                                           .submit_ns = start_ns - 10,
+                                           .start_ns = start_ns,
+                                           .end_ns = end_ns,
+                                           .reason = COX_REASON_BALANCED,
+                                           .predicted_ns = 12345,
+                                           .alternative_ns = index ? 13000 : 0,
+                                           .pool_rows = index ? 100 - cut : 0,
+                                           .band_count = 2,
+                                           .bands = bands};
+    report_on_frame(report, &frame);
+}
+
+static void add_shadow(struct report *report, uint64_t index, uint64_t start_ns, uint64_t end_ns, cox_status status)
+{
+    const struct cox_band_report band = {.device = 1,
+                                         .first_row = 8,
+                                         .rows = 16,
+                                         .status = status,
+                                         .submit_ns = start_ns,
+                                         .end_ns = end_ns,
+                                         .wall_ns = end_ns - start_ns};
+    const struct cox_frame_report frame = {.index = index,
+                                           .shadow = true,
+                                           .status = status,
+                                           .start_ns = start_ns,
+                                           .end_ns = end_ns,
+                                           .reason = COX_REASON_PROBE,
+                                           .joules = -1,
+                                           .band_count = 1,
+                                           .bands = &band};
+    report_on_frame(report, &frame);
+}
+
+static const struct report_device devices[2] = {
+    {.name = "first \"one\"", .type = "cpu", .mode = "mapped"},
+    {.name = "second", .type = "gpu", .mode = "staged", .state = "quarantined", .lost = 2, .returned = 1}};
+static const uint64_t solo_ns[2] = {20000, 20000};
+static const struct report_about about = {
+    .program = "test", .policy = "ewma", .granule = 4, .device_count = 2, .devices = devices, .solo_ns = solo_ns};
+
+Test(report, statistics_have_the_documented_form)
+{
+    struct report *report = report_create(2, 1);
+    add_frame(report, 0, 1000, 51000, 100, true, COX_OK);
+    add_frame(report, 0, 100000, 110000, 30, false, COX_OK);
+    add_shadow(report, 0, 110000, 114000, COX_OK);
+    add_shadow(report, 1, 115000, 116000, COX_E_DEVICE_LOST);
+    FILE *stream = open_text();
+    report_write_stats(report, &about, stream);
+    close_text(stream);
+    cr_expect(is_json(text), "%s", text);
+    cr_expect_str_eq(text, "{\n"
+                           "  \"devices\": [\n"
+                           "    {\"name\": \"first \\\"one\\\"\", \"type\": \"cpu\", \"mode\": \"mapped\", "
+                           "\"state\": \"active\", \"lost\": 0, \"returned\": 0},\n"
+                           "    {\"name\": \"second\", \"type\": \"gpu\", \"mode\": \"staged\", "
+                           "\"state\": \"quarantined\", \"lost\": 2, \"returned\": 1}\n"
+                           "  ],\n"
+                           "  \"policy\": \"ewma\",\n"
+                           "  \"granule\": 4,\n"
+                           "  \"frames\": [\n"
+                           "    {\"index\": 0, \"wall_us\": 10.000, \"reason\": \"moved towards equal finish times\", "
+                           "\"predicted_us\": 12.345, \"alternative_us\": null, \"pool_rows\": 0, "
+                           "\"bands\": [{\"device\": 0, \"first_row\": 0, \"rows\": 30, "
+                           "\"wall_us\": 8.500, \"queue_us\": 0.250, \"kernel_us\": 0.700, \"predicted_us\": null, "
+                           "\"on_demand\": false, \"attempt\": 0, \"status\": \"COX_OK\"}, "
+                           "{\"device\": 1, \"first_row\": 30, "
+                           "\"rows\": 70, \"wall_us\": 9.100, \"queue_us\": 0.000, \"kernel_us\": 0.000, "
+                           "\"predicted_us\": 9.000, \"on_demand\": false, \"attempt\": 0, "
+                           "\"status\": \"COX_OK\"}]}\n"
+                           "  ],\n"
+                           "  \"shadows\": [\n"
+                           "    {\"index\": 0, \"device\": 1, \"first_row\": 8, \"rows\": 16, \"wall_us\": 4.000, "
+                           "\"queue_us\": 0.000, \"kernel_us\": 0.000, \"predicted_us\": null, \"on_demand\": false}\n"
+                           "  ],\n"
+                           "  \"summary\": {\"frames\": 1, \"fps\": 100000.000000, \"wall_us_p50\": 10.000, "
+                           "\"wall_us_p99\": 10.000, \"efficiency\": 1.000000, \"timeout_bands\": 0, "
+                           "\"wrong_bands\": 0, \"failed_bands\": 0, \"bands_again\": 0}\n"
+                           "}\n");
+    free(text);
+    report_destroy(&report);
+    cr_expect(report == NULL);
+}
+
+/* A frame with four bands, of which device 1 exceeded its timeout with one, gave wrong rows in one and failed at
+ * one. */
+static void add_troubled_frame(struct report *report)
+{
+    struct cox_band_report bands[7];
+    static const cox_status status[7] = {COX_OK, COX_E_TIMEOUT,     COX_OK, COX_E_MISMATCH,
+                                         COX_OK, COX_E_DEVICE_LOST, COX_OK};
+    for (uint32_t b = 0; b < 7; b++)
+        bands[b] = (struct cox_band_report){.device = status[b] != COX_OK,
+                                            .first_row = 25 * ((b + 1) / 2),
+                                            .rows = 25,
+                                            .attempt = b && b % 2 == 0,
+                                            .status = status[b],
+                                            .submit_ns = 1000,
+                                            .end_ns = 5000 + 1000 * b,
+                                            .wall_ns = 1000};
+    report_on_frame(report, &(const struct cox_frame_report){
+                                .index = 0, .start_ns = 1000, .end_ns = 20000, .band_count = 7, .bands = bands});
+}
+
+Test(report, bands_that_do_not_count_are_told_from_those_that_do)
+{
+    struct report *report = report_create(2, 1);
+    struct report_summary summary;
+    add_troubled_frame(report);
+    report_summarise(report, solo_ns, 2, &summary);
+    cr_expect_eq(summary.timeout_bands, 1u);
+    cr_expect_eq(summary.wrong_bands, 1u);
+    cr_expect_eq(summary.failed_bands, 1u);
+    cr_expect_eq(summary.bands_again, 3u);
+    FILE *stream = open_text();
+    report_write_stats(report, &about, stream);
+    close_text(stream);
+    cr_expect(strstr(text, "\"attempt\": 0, \"status\": \"COX_E_TIMEOUT\"") != NULL, "%s", text);
+    cr_expect(strstr(text, "\"attempt\": 1, \"status\": \"COX_OK\"") != NULL);
+    cr_expect(strstr(text, "\"timeout_bands\": 1, \"wrong_bands\": 1, \"failed_bands\": 1, \"bands_again\": 3") !=
+              NULL);
+    free(text);
+    stream = open_text();
+    report_write_trace(report, &about, stream);
+    close_text(stream);
+    cr_expect(is_json(text), "%s", text);
+    cr_expect(strstr(text, "\"attempt\": 0, \"status\": \"COX_E_MISMATCH\"") != NULL, "%s", text);
+    free(text);
+    report_destroy(&report);
+}
+
+/* Two equal devices, 20 us each alone: together 10 us is perfect, 12.5 us is 0.8. */
+Test(report, efficiency_is_the_share_of_what_all_devices_could_do)
+{
+    struct report *report = report_create(2, 3);
+    struct report_summary summary;
+    for (uint64_t i = 0; i < 3; i++)
+        add_frame(report, i, 100000 + i * 50000, 112500 + i * 50000, 50, false, COX_OK);
+    report_summarise(report, solo_ns, 2, &summary);
+    cr_expect_float_eq(summary.efficiency, 0.8, 1e-9);
+    cr_expect_eq(summary.frames, 3u);
+    const uint64_t unknown[2] = {20000, 0};
+    report_summarise(report, unknown, 2, &summary);
+    cr_expect(isnan(summary.efficiency));
+    report_destroy(&report);
+}
+
+/* Frames overlap: each takes 20 us from start to end, but one is done every 10 us. */
+Test(report, frames_in_flight_are_not_counted_twice)
+{
+    struct report *report = report_create(2, 10);
+    struct report_summary summary;
+    for (uint64_t i = 0; i < 10; i++)
+        add_frame(report, i, 100000 + i * 10000, 120000 + i * 10000, 50, false, COX_OK);
+    report_summarise(report, solo_ns, 2, &summary);
+    cr_expect_float_eq(summary.efficiency, 1.0, 1e-9);
+    cr_expect_eq(summary.wall_p50_ns, 20000u);
+    cr_expect_float_eq(summary.fps, 10 / 110e-6, 1e-3);
+    report_destroy(&report);
+}
+
+Test(report, percentiles_are_by_nearest_rank)
+{
+    struct report *report = report_create(2, 1);
+    struct report_summary summary;
+    for (uint64_t i = 0; i < 200; i++) /* 10 us to 209 us, in a scrambled order */
+        add_frame(report, i, 1000000 + i * 1000000, 1010000 + i * 1000000 + (i * 77 % 200) * 1000, 50, false, COX_OK);
+    report_summarise(report, solo_ns, 2, &summary);
+    cr_expect_eq(summary.wall_p50_ns, 109000u);
+    cr_expect_eq(summary.wall_p99_ns, 207000u);
+    report_destroy(&report);
+}
+
+Test(report, shadows_do_not_count)
+{
+    struct report *report = report_create(2, 1);
+    struct report_summary summary;
+    struct report_frame frame;
+    struct cox_band_report bands[2];
+    add_frame(report, 0, 1000000, 1010000, 50, false, COX_OK);
+    add_shadow(report, 0, 1000000, 1900000, COX_OK);
+    add_frame(report, 1, 2000000, 2010000, 50, false, COX_OK);
+    report_summarise(report, solo_ns, 2, &summary);
+    cr_expect_eq(summary.frames, 2u);
+    cr_expect_eq(summary.wall_p99_ns, 10000u);
+    cr_expect_eq(report_frame_count(report), 2u);
+    cr_expect(report_frame(report, 1, &frame, bands, 2));
+    cr_expect_eq(frame.index, 1u);
+    report_keep_newest(report);
+    add_frame(report, 2, 3000000, 3010000, 50, false, COX_OK);
+    add_shadow(report, 2, 3000000, 3900000, COX_OK);
+    cr_expect(report_frame(report, 2, &frame, bands, 2), "it does not take the newest frame's place");
+    cr_expect_eq(frame.index, 2u);
+    report_destroy(&report);
+}
+
+Test(report, failed_frames_and_warm_up_runs_do_not_count)
+{
+    struct report *report = report_create(2, 1);
+    struct report_summary summary;
+    add_frame(report, 0, 1000, 900000, 50, true, COX_OK);
+    add_frame(report, 0, 1000000, 1900000, 50, false, COX_E_DEVICE_LOST);
+    add_frame(report, 1, 2000000, 2010000, 50, false, COX_OK);
+    report_summarise(report, solo_ns, 2, &summary);
+    cr_expect_eq(summary.frames, 1u);
+    cr_expect_eq(summary.wall_p99_ns, 10000u);
+    cr_expect_eq(report_frame_count(report), 2u);
+    report_destroy(&report);
+}
+
+Test(report, without_a_frame_everything_is_empty_but_valid)
+{
+    struct report *report = report_create(2, 0);
+    FILE *stream = open_text();
+    report_write_stats(report, &about, stream);
+    close_text(stream);
+    cr_expect(is_json(text), "%s", text);
+    cr_expect(strstr(text, "\"efficiency\": null") != NULL);
+    free(text);
+    stream = open_text();
+    report_write_trace(report, &about, stream);
+    close_text(stream);
+    cr_expect(is_json(text), "%s", text);
+    free(text);
+    report_destroy(&report);
+}
+
+/* A band of the first frame had to wait for room until the second frame had begun. */
+Test(report, splits_in_a_trace_come_one_after_the_other)
+{
+    struct report *report = report_create(2, 2);
+    for (uint64_t n = 0; n < 2; n++) {
+        const uint64_t start_ns = 1000 + 4000 * n;
+        const struct cox_band_report bands[2] = {
+            {.rows = 50, .submit_ns = start_ns + 500, .end_ns = 9000 + n, .wall_ns = 100},
+            {.device = 1, .first_row = 50, .rows = 50, .submit_ns = 6000 + n, .end_ns = 9000 + n, .wall_ns = 100}};
+        report_on_frame(report,
+                        &(const struct cox_frame_report){
+                            .index = n, .start_ns = start_ns, .end_ns = 10000, .band_count = 2, .bands = bands});
+    }
+    FILE *stream = open_text();
+    report_write_trace(report, &about, stream);
+    close_text(stream);
+    const char *first = strstr(text, "\"name\": \"split 0\""), *second = strstr(text, "\"name\": \"split 1\"");
+    cr_assert(first && second, "%s", text);
+    cr_expect(strncmp(strstr(first, "\"ts\""), "\"ts\": 0.000, \"dur\": 4.000", 25) == 0, "%.200s", first);
+    cr_expect(strncmp(strstr(second, "\"ts\""), "\"ts\": 4.000, \"dur\": 1.001", 25) == 0, "%.200s", second);
+    free(text);
+    report_destroy(&report);
+}
+
+static unsigned count(const char *haystack, const char *needle)
+{
+    unsigned found = 0;
+    for (; (haystack = strstr(haystack, needle)); haystack += strlen(needle))
+        found++;
+    return found;
+}
+
+Test(report, the_trace_has_a_track_for_each_queue_and_one_for_the_scheduler)
+{
+    struct report *report = report_create(2, 2);
+    add_frame(report, 0, 1000, 51000, 50, true, COX_OK);
+    add_frame(report, 0, 100000, 110000, 30, false, COX_OK);
+    add_frame(report, 1, 104000, 121000, 40, false, COX_OK);
+    add_shadow(report, 1, 121000, 130000, COX_OK);
+    FILE *stream = open_text();
+    report_write_trace(report, &about, stream);
+    close_text(stream);
+    cr_expect(is_json(text), "%s", text);
+    cr_expect_eq(count(text, "\"thread_name\""), 3u);
+    cr_expect_eq(count(text, "\"name\": \"scheduler\""), 1u);
+    cr_expect_eq(count(text, "queue 1: second (gpu, staged)"), 1u);
+    cr_expect_eq(count(text, "moved towards equal finish times"), 3u, "each split with its reason");
+    cr_expect_eq(count(text, "\"ph\": \"X\", \"name\": \"frame"), 4u, "two bands of two frames");
+    cr_expect_eq(count(text, "\"ph\": \"X\", \"name\": \"warm-up 0\""), 2u);
+    cr_expect_eq(count(text, "\"ph\": \"X\", \"name\": \"shadow 1\""), 1u);
+    cr_expect_eq(count(text, "\"on_demand\": true"), 1u);
+    cr_expect_eq(count(text, "\"alternative_us\": 13.000"), 1u);
+    cr_expect_eq(count(text, "\"ph\": \"b\""), count(text, "\"ph\": \"e\""));
+    /* Frame 1's band of device 0 says that it began before frame 0's ended: a queue's track must not overlap. */
+    const char *second = strstr(text,
+                                "\"ph\": \"X\", \"name\": \"frame 1\", \"cat\": \"band\", \"pid\": 1, \"tid\": 2");
+    cr_assert(second != NULL);
+    cr_expect(strstr(second, "\"ts\": 108.000") == strstr(second, "\"ts\":"), "%.120s", second);
+    free(text);
+    report_destroy(&report);
+}
+
+Test(report, it_grows_beyond_the_guess)
+{
+    struct report *report = report_create(2, 1);
+    for (uint64_t i = 0; i < 5000; i++)
+        add_frame(report, i, 1000 + i * 1000, 1900 + i * 1000, (uint32_t)(i % 99 + 1), false, COX_OK);
+    cr_expect_eq(report_frame_count(report), 5000u);
+    cr_expect_eq(report_lost(report), 0u);
+    struct report_frame frame;
+    struct cox_band_report bands[2];
+    cr_assert(report_frame(report, 4321, &frame, bands, 2));
+    cr_expect_eq(frame.index, 4321u);
+    cr_expect_eq(bands[0].rows, 4321u % 99 + 1);
+    cr_expect(report_frame(report, 1, &frame, bands, 1) && frame.band_count == 1, "cut to the room there is");
+    cr_expect_not(report_frame(report, 5000, &frame, bands, 2));
+    report_destroy(&report);
+    report_destroy(&report);
+}
+
+/* --- For people --------------------------------------------------------------------------------------------------- */
+
+Test(report, a_film_says_what_it_waited_for_and_how_the_curve_went)
+{
+    struct report *report = report_create(2, 1);
+    add_frame(report, 0, 100000, 110000, 30, false, COX_OK);
+    add_frame(report, 1, 110000, 120000, 30, false, COX_OK);
+    const struct report_scene scenes[] = {{1000, 12.5f, 2000, 0.5f, true}}; /* fewer than frames: out of memory */
+    const struct report_film film = {.read = 3,
+                                     .written = 2,
+                                     .start_ns = 1000000,
+                                     .total_ns = 5000000,
+                                     .input_ns = 500,
+                                     .devices_ns = 2500000,
+                                     .output_ns = 0,
+                                     .bound = "devices",
+                                     .scenes = scenes,
+                                     .scene_count = 1,
+                                     .cuts = 7};
+    struct report_about of_film = about;
+    of_film.film = &film;
+    FILE *stream = open_text();
+    report_write_stats(report, &of_film, stream);
+    close_text(stream);
+    cr_expect(is_json(text), "%s", text);
+    cr_expect(strstr(text, "\"status\": \"COX_OK\"}], \"scene\": {\"peak_nits\": 1000.000000, \"average_nits\": "
+                           "12.500000, \"cut\": true, \"curve_peak_nits\": 2000.000000, \"curve_gain\": 0.500000}},\n"),
+              "%s", text);
+    cr_expect(strstr(text, "\"on_demand\": true, \"attempt\": 0, \"status\": \"COX_OK\"}]}\n"), "%s",
+              text); /* the second frame has none */
+    const char *end = strstr(text, "  \"film\": {");
+    cr_assert(end, "%s", text);
+    cr_expect_str_eq(end, "  \"film\": {\n"
+                          "    \"frames_read\": 3,\n"
+                          "    \"frames_written\": 2,\n"
+                          "    \"start_us\": 1000.000,\n"
+                          "    \"total_us\": 5000.000,\n"
+                          "    \"fps\": 500.000000,\n"
+                          "    \"waited_us\": {\"input\": 0.500, \"devices\": 2500.000, \"output\": 0.000},\n"
+                          "    \"bound\": \"devices\",\n"
+                          "    \"cuts\": 7\n"
+                          "  }\n"
+                          "}\n");
+    free(text);
+    report_destroy(&report);
+}
+
+Test(report, the_newest_frame_can_be_all_that_is_kept)
+{
+    struct report *report = report_create(2, 1);
+    struct report_frame frame;
+    struct cox_band_report bands[2];
+    report_keep_newest(report);
+    cr_expect_not(report_frame(report, 0, &frame, bands, 2));
+    for (uint64_t n = 0; n < 5000; n++) {
+        add_frame(report, n, 1000 * n, 1000 * n + 900, (uint32_t)(n % 100), false, COX_OK);
+        cr_assert_eq(report_frame_count(report), n + 1);
+        cr_assert(report_frame(report, n, &frame, bands, 2));
+        cr_assert_eq(frame.index, n);
+        cr_assert_eq(bands[0].rows, n % 100);
+        cr_assert_not(n && report_frame(report, n - 1, &frame, bands, 2), "an older one");
+    }
+    add_frame(report, 5000, 0, 1, 30, true, COX_OK); /* a warm-up run is none */
+    cr_expect_eq(report_frame_count(report), 5000);
+    cr_expect(report_frame(report, 4999, &frame, bands, 2));
+    cr_expect_eq(report_lost(report), 0);
+    report_destroy(&report);
+}
+
+Test(bar, it_is_shared_like_the_rows)
+{
+    char bar[16];
+    const struct cox_band_report bands[3] = {
+        {.device = 0, .rows = 30}, {.device = 1, .first_row = 30, .rows = 70}, {.device = 0, .rows = 30, .attempt = 1}};
+    report_bar(bands, 2, 10, bar);
+    cr_expect_str_eq(bar, "[###=======]");
+    report_bar(bands, 3, 10, bar);
+    cr_expect_str_eq(bar, "[###=======]", "a band that ran again has its place already");
+    report_bar(bands, 1, 10, bar);
+    cr_expect_str_eq(bar, "[##########]");
+    report_bar(bands, 0, 10, bar);
+    cr_expect_str_eq(bar, "[          ]");
+}
+
+Test(progress, the_line_says_frames_speed_split_and_time_left)
+{
+    char line[128];
+    progress_format(line, sizeof line, 50, 200, 5000000000, "[##==]", 100);
+    cr_expect_str_eq(line, "50/200 frames  10.0 frames/s  [##==]  0:15 left");
+    progress_format(line, sizeof line, 1, 10000, 1000000000, "[##==]", 100);
+    cr_expect_str_eq(line, "1/10000 frames  1.0 frames/s  [##==]  2:46:39 left");
+    progress_format(line, sizeof line, 0, 10, 1000000000, "", 100);
+    cr_expect_str_eq(line, "0/10 frames  0.0 frames/s  ");
+    progress_format(line, sizeof line, 7, 0, 2000000000, "[##]", 100);
+    cr_expect_str_eq(line, "7 frames  3.5 frames/s  [##]");
+    progress_format(line, sizeof line, 50, 200, 5000000000, "[##==]", 20);
+    cr_expect_eq(strlen(line), 20u);
+}
+
+Test(progress, nothing_is_shown_where_no_terminal_is)
+{
+    struct progress progress;
+    FILE *stream = tmpfile();
+    cr_assert(stream != NULL);
+    progress_begin(&progress, stream, 10, 0);
+    progress_update(&progress, 5, "[]", 10000000000);
+    progress_clear(&progress);
+    cr_expect_eq(ftell(stream), 0);
+    fclose(stream);
+}

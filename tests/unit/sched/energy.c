@@ -1,0 +1,623 @@
+/* The energy chooser on a simulated machine: time and power linear in each device's rows, a meter that ticks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "adaptive/energy.h"
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 1080, GRANULE = 8, LAG_MAX = 16 };
+
+struct device {
+    double fixed_ns, ns_per_row;
+    double watts; /* while it computes */
+};
+
+struct machine {
+    uint32_t count, in_flight;
+    struct device devices[COX_DEVICES_MAX];
+    bool gone[COX_DEVICES_MAX];
+    double idle_watts;
+    double noise;       /* relative deviation of each band's time */
+    double tick_ns;     /* of the meter; 0 = exact */
+    double contention;  /* factor on every band's time where two devices or more have rows; 0 = 1 */
+    double deadline_ns; /* 0 = none */
+    uint32_t min_band;
+
+    struct cox__energy energy;
+    uint64_t frame;
+    uint64_t random;
+    double now_ns, used_joules, shown_joules, shown_ns;
+    struct cox_frame_measurement late[LAG_MAX]; /* not observed yet */
+    uint32_t late_count;
+
+    /* What happened in the last frames. */
+    struct cox__energy_choice choice;
+    uint32_t rows[COX_DEVICES_MAX];
+    double frame_ns, frame_joules; /* true ones */
+    double (*reading)(uint64_t frame, double joules);
+};
+
+static double uniform(struct machine *m)
+{
+    m->random ^= m->random >> 12;
+    m->random ^= m->random << 25;
+    m->random ^= m->random >> 27;
+    return (double)((m->random * 0x2545F4914F6CDD1Dull) >> 11) / 9007199254740992.0;
+}
+
+/* Mean 1, near to normal. */
+static double jitter(struct machine *m)
+{
+    double sum = 0;
+    for (int i = 0; i < 12; i++)
+        sum += uniform(m);
+    return 1 + m->noise * (sum - 6);
+}
+
+static void start(struct machine *m)
+{
+    m->random = 0x9E3779B97F4A7C15ull;
+    cox__energy_init(&m->energy, (uint64_t)m->deadline_ns);
+}
+
+/* True time and energy of rows, without jitter. */
+static void price(const struct machine *m, const uint32_t *rows, double *ns, double *joules)
+{
+    uint32_t busy = 0;
+    *ns = *joules = 0;
+    for (uint32_t d = 0; d < m->count; d++)
+        busy += rows[d] > 0;
+    for (uint32_t d = 0; d < m->count; d++) {
+        if (rows[d] == 0)
+            continue;
+        double t = m->devices[d].fixed_ns + m->devices[d].ns_per_row * rows[d];
+        t *= busy > 1 && m->contention > 0 ? m->contention : 1;
+        *ns = fmax(*ns, t);
+        *joules += m->devices[d].watts * t * 1e-9;
+    }
+    *joules += m->idle_watts * *ns * 1e-9;
+}
+
+static void look_at(const struct machine *m, struct cox_sched_device *devices, struct cox_sched_view *view)
+{
+    for (uint32_t d = 0; d < m->count; d++)
+        devices[d] = (struct cox_sched_device){.usable = !m->gone[d], .hint = 1};
+    *view = (struct cox_sched_view){.frame = m->frame,
+                                    .rows = ROWS,
+                                    .granule = GRANULE,
+                                    .min_band_rows = m->min_band,
+                                    .device_count = m->count,
+                                    .devices = devices,
+                                    .in_flight = m->in_flight};
+}
+
+static void observe_oldest(struct machine *m)
+{
+    cox__energy_observe(&m->energy, &m->late[0]);
+    m->late_count--;
+    memmove(m->late, m->late + 1, m->late_count * sizeof m->late[0]);
+}
+
+/* One frame; what the policy around the chooser does with its answer. */
+static void run_frame(struct machine *m)
+{
+    struct cox_sched_device devices[COX_DEVICES_MAX];
+    struct cox_sched_view view;
+    look_at(m, devices, &view);
+    struct cox_cost together[COX_DEVICES_MAX], alone[COX_DEVICES_MAX];
+    double noise[COX_DEVICES_MAX];
+    for (uint32_t d = 0; d < m->count; d++) {
+        alone[d] = (struct cox_cost){
+            .usable = !m->gone[d], .fixed_ns = m->devices[d].fixed_ns, .ns_per_row = m->devices[d].ns_per_row};
+        together[d] = alone[d];
+        together[d].fixed_ns *= m->contention > 0 ? m->contention : 1;
+        together[d].ns_per_row *= m->contention > 0 ? m->contention : 1;
+        noise[d] = m->noise;
+    }
+    uint32_t own[COX_DEVICES_MAX] = {0};
+    double own_ns = cox_waterfill(ROWS, GRANULE, m->min_band, together, m->count, own);
+    struct cox__energy_costs costs = {.together = together, .alone = alone, .noise = noise, .own_ns = own_ns};
+
+    cox__energy_choose(&m->energy, &view, &costs, &m->choice);
+    memcpy(m->rows, m->choice.own ? own : m->choice.rows, sizeof m->rows);
+    if (!m->choice.own) {
+        uint64_t sum = 0, off_granule = 0;
+        for (uint32_t d = 0; d < m->count; d++) {
+            cr_assert(m->choice.rows[d] == 0 || !m->gone[d]);
+            cr_assert(m->choice.rows[d] == 0 || m->choice.rows[d] >= (m->min_band ? m->min_band : GRANULE) ||
+                      m->choice.rows[d] == ROWS);
+            sum += m->choice.rows[d];
+            off_granule += m->choice.rows[d] % GRANULE != 0;
+        }
+        cr_assert_eq(sum, ROWS, "frame %lu has %lu rows", (unsigned long)m->frame, (unsigned long)sum);
+        cr_assert_leq(off_granule, 1);
+    }
+
+    price(m, m->rows, &m->frame_ns, &m->frame_joules);
+    double factor = 0;
+    for (uint32_t d = 0; d < m->count; d++)
+        if (m->rows[d] > 0)
+            factor = fmax(factor, jitter(m));
+    m->frame_ns *= factor;
+    m->frame_joules *= factor;
+    m->now_ns += m->frame_ns;
+    m->used_joules += m->frame_joules;
+    double before = m->shown_joules;
+    if (m->tick_ns == 0) {
+        m->shown_joules = m->used_joules;
+    } else if (m->now_ns - m->shown_ns >= m->tick_ns) {
+        m->shown_joules = m->used_joules; /* the part of a tick that is left is small beside it */
+        m->shown_ns = m->now_ns;
+    }
+    struct cox_frame_measurement seen = {.frame = m->frame,
+                                         .wall_ns = (uint64_t)(m->frame_ns * (m->in_flight ? m->in_flight : 1)),
+                                         .period_ns = (uint64_t)m->frame_ns,
+                                         .joules = m->shown_joules - before};
+    if (m->reading)
+        seen.joules = m->reading(m->frame, seen.joules);
+    m->late[m->late_count++] = seen;
+    m->frame++;
+    if (m->late_count >= (m->in_flight ? m->in_flight : 1))
+        observe_oldest(m);
+}
+
+struct totals {
+    double ns, joules; /* means a frame */
+    uint32_t late;     /* frames over the deadline */
+    uint32_t trials;
+};
+
+static struct totals run(struct machine *m, uint32_t frames)
+{
+    struct totals totals = {0};
+    for (uint32_t i = 0; i < frames; i++) {
+        run_frame(m);
+        totals.ns += m->frame_ns / frames;
+        totals.joules += m->frame_joules / frames;
+        totals.late += m->deadline_ns > 0 && m->frame_ns > m->deadline_ns;
+        totals.trials += m->choice.role == COX__ENERGY_TRIAL;
+    }
+    return totals;
+}
+
+/* Least joules of all splits within the deadline, by going through them in steps of the granule; two or three
+ * devices. */
+static double least_joules(const struct machine *m)
+{
+    double least = INFINITY;
+    for (uint32_t a = 0; a <= ROWS; a += GRANULE)
+        for (uint32_t b = 0; a + b <= ROWS; b += GRANULE) {
+            uint32_t rows[COX_DEVICES_MAX] = {a, b, ROWS - a - b};
+            if (m->count == 2 && rows[2] > 0)
+                continue;
+            double ns, joules;
+            price(m, rows, &ns, &joules);
+            if (m->deadline_ns == 0 || ns <= m->deadline_ns)
+                least = fmin(least, joules);
+        }
+    return least;
+}
+
+static struct machine cpu_and_gpu(void)
+{
+    return (struct machine){
+        .count = 2, .in_flight = 2, .devices = {{60e3, 18e3, 40}, {250e3, 9e3, 12}}, .idle_watts = 5, .noise = 0.02};
+}
+
+static struct machine three_devices(void)
+{
+    return (struct machine){.count = 3,
+                            .in_flight = 2,
+                            .devices = {{60e3, 18e3, 30}, {250e3, 9e3, 12}, {900e3, 4.5e3, 90}},
+                            .idle_watts = 10,
+                            .noise = 0.02};
+}
+
+Test(energy, finds_the_device_that_needs_least_without_a_deadline)
+{
+    struct machine m = cpu_and_gpu();
+    start(&m);
+    run(&m, 400);
+    struct totals later = run(&m, 600);
+    cr_assert_lt(later.joules, 1.02 * least_joules(&m));
+    cr_assert_eq(m.rows[0], 0);
+    cr_assert_eq(m.choice.role, COX__ENERGY_LEAST);
+}
+
+Test(energy, keeps_all_devices_where_idling_costs_most)
+{
+    struct machine m = cpu_and_gpu();
+    m.idle_watts = 300;
+    start(&m);
+    run(&m, 400);
+    struct totals later = run(&m, 600);
+    cr_assert_lt(later.joules, 1.02 * least_joules(&m));
+    cr_assert(m.choice.own);
+    cr_assert_eq(m.choice.role, COX__ENERGY_LEAST);
+}
+
+/* 8 ms are too short for the frugal device alone (9.97 ms) and longer than the balance (6.6 ms). */
+Test(energy, fills_the_frugal_device_up_to_the_deadline)
+{
+    struct machine m = cpu_and_gpu();
+    m.deadline_ns = 8e6;
+    start(&m);
+    double ns, balanced;
+    uint32_t rows[COX_DEVICES_MAX];
+    struct cox_cost costs[] = {{true, 60e3, 18e3}, {true, 250e3, 9e3}};
+    cox_waterfill(ROWS, GRANULE, 0, costs, 2, rows);
+    price(&m, rows, &ns, &balanced);
+    run(&m, 400);
+    struct totals later = run(&m, 1000);
+    double least = least_joules(&m);
+    cr_assert_lt(later.joules, least + 0.5 * (balanced - least), "%g, least %g, balanced %g", later.joules, least,
+                 balanced);
+    cr_assert_gt(m.rows[1], rows[1]);
+    cr_assert_leq(later.late, 10);
+}
+
+Test(energy, finds_the_least_of_three_devices_whatever_the_deadline)
+{
+    static const double deadlines[] = {0, 20e6, 11e6, 8e6, 6e6, 5e6};
+    for (size_t i = 0; i < sizeof deadlines / sizeof *deadlines; i++) {
+        struct machine m = three_devices();
+        m.deadline_ns = deadlines[i];
+        start(&m);
+        run(&m, 800);
+        struct totals later = run(&m, 1500);
+        /* Staying three deviations away from the deadline has a price. */
+        cr_assert_lt(later.joules, 1.12 * least_joules(&m), "deadline %g: %g J, least %g J", deadlines[i], later.joules,
+                     least_joules(&m));
+        cr_assert_leq(later.late, 15, "deadline %g: %u frames late", deadlines[i], later.late);
+    }
+}
+
+Test(energy, never_plans_beyond_the_deadline_where_the_shortest_time_is_within)
+{
+    static const double deadlines[] = {20e6, 11e6, 8e6, 6e6, 5e6, 4.5e6, 4.3e6};
+    for (size_t i = 0; i < sizeof deadlines / sizeof *deadlines; i++) {
+        struct machine m = three_devices();
+        m.deadline_ns = deadlines[i];
+        m.noise = 0;
+        start(&m);
+        for (uint32_t f = 0; f < 3000; f++) {
+            run_frame(&m);
+            cr_assert_leq(m.frame_ns, m.deadline_ns, "deadline %g, frame %u: %g", deadlines[i], f, m.frame_ns);
+        }
+    }
+}
+
+Test(energy, splits_for_the_shortest_time_where_nothing_meets_the_deadline)
+{
+    struct machine m = three_devices();
+    m.deadline_ns = 2e6;
+    start(&m);
+    for (uint32_t f = 0; f < 1000; f++) {
+        run_frame(&m);
+        cr_assert(m.choice.own);
+        cr_assert_neq(m.choice.role, COX__ENERGY_TRIAL);
+    }
+}
+
+Test(energy, follows_a_change_of_power)
+{
+    struct machine m = cpu_and_gpu();
+    start(&m);
+    run(&m, 500);
+    cr_assert_eq(m.rows[0], 0);
+    m.devices[1].watts = 120;
+    run(&m, 300);
+    struct totals later = run(&m, 300);
+    cr_assert_lt(later.joules, 1.05 * least_joules(&m));
+    cr_assert_eq(m.rows[1], 0);
+}
+
+Test(energy, follows_a_change_of_speed_within_the_frame_that_shows_it)
+{
+    struct machine m = cpu_and_gpu();
+    m.deadline_ns = 11e6;
+    start(&m);
+    run(&m, 500);
+    cr_assert_eq(m.rows[0], 0, "the frugal device alone meets the deadline");
+    m.devices[1].ns_per_row *= 2; /* 19.7 ms alone */
+    struct totals now = run(&m, 1);
+    cr_assert_eq(now.late, 0);
+    struct totals later = run(&m, 300);
+    cr_assert_leq(later.late, 3);
+    m.devices[1].ns_per_row /= 2;
+    run(&m, 300);
+    cr_assert_eq(m.rows[0], 0);
+}
+
+/* The costs say that it is feasible and the device does not know: only misses tell. */
+Test(energy, leaves_at_once_when_a_frame_misses_the_deadline)
+{
+    struct machine m = cpu_and_gpu();
+    m.deadline_ns = 11e6;
+    start(&m);
+    run(&m, 500);
+    cr_assert_not(m.choice.own);
+    struct cox_frame_measurement miss = {
+        .frame = m.late[0].frame, .wall_ns = 12000000, .period_ns = 12000000, .joules = 0.1};
+    m.late[0] = miss;
+    run_frame(&m); /* observes it after it is split */
+    for (int i = 0; i < 4; i++) {
+        run_frame(&m);
+        cr_assert(m.choice.own, "frame %d after the miss", i);
+    }
+    run_frame(&m);
+    cr_assert_not(m.choice.own);
+}
+
+/* 5 % of jitter: a band that is to end so near to the deadline that it saves something is late now and then. */
+Test(energy, balances_what_is_saved_against_misses)
+{
+    struct machine m = cpu_and_gpu();
+    m.noise = 0.05;
+    m.deadline_ns = 8e6;
+    start(&m);
+    struct totals first = run(&m, 16);
+    run(&m, 400);
+    struct totals later = run(&m, 4000);
+    cr_assert_leq(later.late, 4000 / 50);
+    cr_assert_gt(later.late, 0, "it stays too far away");
+    cr_assert_lt(later.joules, 0.985 * first.joules, "%g J, at first %g J", later.joules, first.joules);
+}
+
+Test(energy, trials_become_rare)
+{
+    struct machine m = three_devices();
+    m.deadline_ns = 11e6;
+    start(&m);
+    run(&m, 1000);
+    run(&m, 8000);
+    struct totals later = run(&m, 4000);
+    cr_assert_leq(later.trials, 4000 / 20);
+    cr_assert_gt(later.trials, 0);
+}
+
+Test(energy, sees_through_a_meter_that_ticks_slower_than_frames)
+{
+    struct machine m = cpu_and_gpu();
+    for (uint32_t d = 0; d < 2; d++) {
+        m.devices[d].fixed_ns /= 20;
+        m.devices[d].ns_per_row /= 20; /* frames of 0.5 ms */
+    }
+    m.tick_ns = 1e6;
+    start(&m);
+    run(&m, 2000);
+    struct totals later = run(&m, 2000);
+    cr_assert_lt(later.joules, 1.05 * least_joules(&m));
+
+    m = cpu_and_gpu();
+    m.tick_ns = 100e6;
+    start(&m);
+    run(&m, 3000);
+    later = run(&m, 3000);
+    cr_assert_lt(later.joules, 1.05 * least_joules(&m));
+}
+
+static double no_reading(uint64_t frame, double joules)
+{
+    (void)frame, (void)joules;
+    return -1;
+}
+
+static double nonsense(uint64_t frame, double joules)
+{
+    (void)joules;
+    static const double values[] = {-1, NAN, INFINITY, -INFINITY, 1e300, -0.0};
+    return values[frame % (sizeof values / sizeof *values)];
+}
+
+static double stops(uint64_t frame, double joules)
+{
+    return frame < 500 || frame >= 1000 ? joules : -1;
+}
+
+static double stands_still(uint64_t frame, double joules)
+{
+    return frame < 500 || frame >= 1000 ? joules : 0;
+}
+
+static double now_and_then(uint64_t frame, double joules)
+{
+    return frame % 3 == 0 ? -1 : joules;
+}
+
+Test(energy, is_the_callers_own_split_without_a_meter)
+{
+    static double (*const readings[])(uint64_t, double) = {no_reading, nonsense};
+    for (int i = 0; i < 2; i++) {
+        struct machine m = cpu_and_gpu();
+        m.reading = readings[i];
+        start(&m);
+        for (uint32_t f = 0; f < 500; f++) {
+            run_frame(&m);
+            cr_assert(m.choice.own);
+            cr_assert_eq(m.choice.role, COX__ENERGY_OWN);
+        }
+    }
+}
+
+Test(energy, is_the_callers_own_split_while_the_meter_is_silent)
+{
+    static double (*const readings[])(uint64_t, double) = {stops, stands_still};
+    static const uint32_t waits[] = {40, 200}; /* frames; a second of zeros */
+    for (int i = 0; i < 2; i++) {
+        struct machine m = cpu_and_gpu();
+        m.reading = readings[i];
+        start(&m);
+        run(&m, 500);
+        cr_assert_not(m.choice.own);
+        run(&m, waits[i]);
+        for (; m.frame < 1000;) {
+            run_frame(&m);
+            cr_assert(m.choice.own);
+            cr_assert_eq(m.choice.role, COX__ENERGY_OWN);
+        }
+        run(&m, 400);
+        cr_assert_not(m.choice.own, "the meter is back");
+    }
+}
+
+Test(energy, does_without_single_readings)
+{
+    struct machine m = cpu_and_gpu();
+    m.reading = now_and_then;
+    start(&m);
+    run(&m, 600);
+    cr_assert_eq(m.rows[0], 0);
+}
+
+Test(energy, lets_go_of_a_device_that_is_gone)
+{
+    struct machine m = three_devices();
+    m.deadline_ns = 11e6;
+    start(&m);
+    run(&m, 800);
+    m.gone[1] = true;
+    run(&m, 800); /* run_frame asserts that it gets no rows */
+    m.gone[1] = false;
+    run(&m, 1000);
+    cr_assert_lt(run(&m, 500).joules, 1.1 * least_joules(&m));
+    m.gone[0] = m.gone[1] = true;
+    run(&m, 100);
+    cr_assert(m.choice.own);
+}
+
+Test(energy, tries_single_devices_at_their_time_alone)
+{
+    struct machine m = cpu_and_gpu();
+    m.contention = 1.9;
+    m.deadline_ns = 10.9e6; /* 9.97 ms alone; 18.9 ms beside the others */
+    start(&m);
+    run(&m, 400);
+    cr_assert_eq(m.rows[0], 0);
+}
+
+Test(energy, does_not_count_forgotten_frames)
+{
+    struct machine m = cpu_and_gpu();
+    start(&m);
+    for (uint32_t f = 0; f < 600; f++) {
+        run_frame(&m);
+        cox__energy_forget(&m.energy, f);
+        cr_assert(m.choice.own, "nothing was measured");
+    }
+}
+
+Test(energy, is_deterministic)
+{
+    struct machine a = three_devices(), b = three_devices();
+    start(&a);
+    start(&b);
+    for (uint32_t f = 0; f < 1000; f++) {
+        run_frame(&a);
+        run_frame(&b);
+        cr_assert_arr_eq(a.rows, b.rows, sizeof a.rows);
+    }
+}
+
+Test(energy, works_with_many_devices_minimum_bands_and_any_depth)
+{
+    for (uint32_t depth = 0; depth <= 16; depth += 4) {
+        struct machine m = {.count = 32, .in_flight = depth, .idle_watts = 20, .noise = 0.02, .min_band = 16};
+        for (uint32_t d = 0; d < m.count; d++)
+            m.devices[d] = (struct device){50e3, 20e3 + 1e3 * d, d % 2 ? 20 : 60};
+        m.deadline_ns = 6e6;
+        start(&m);
+        double first = run(&m, 16).joules;
+        run(&m, 6000);
+        struct totals later = run(&m, 1000);
+        cr_assert_leq(later.late, 20);
+        cr_assert_lt(later.joules, 0.75 * first, "%g J, at first %g J", later.joules, first);
+    }
+}
+
+Test(energy, survives_costs_that_are_none)
+{
+    static const double bad[] = {NAN, INFINITY, -1, 0, 1e308, 5e-324};
+    for (uint32_t i = 0; i < 36; i++) {
+        struct machine m = three_devices();
+        m.deadline_ns = i % 2 ? 8e6 : 0;
+        start(&m);
+        run(&m, 40 + 10 * i);
+        struct cox_cost costs[3] = {{true, bad[i % 6], bad[i / 6]}, {true, 1e5, 1e4}, {true, bad[i / 6], bad[i % 6]}};
+        double noise[3] = {bad[i % 6], bad[i / 6], 0};
+        struct cox_sched_device devices[COX_DEVICES_MAX];
+        struct cox_sched_view view;
+        struct cox__energy_costs given = {.together = costs, .noise = noise, .own_ns = bad[i % 6]};
+        for (uint32_t f = 0; f < 200; f++) {
+            struct cox__energy_choice choice;
+            look_at(&m, devices, &view);
+            view.frame = m.frame++;
+            cox__energy_choose(&m.energy, &view, &given, &choice);
+            uint64_t sum = 0;
+            for (uint32_t d = 0; d < 3; d++)
+                sum += choice.rows[d];
+            cr_assert_eq(sum, choice.own ? 0 : ROWS);
+            cox__energy_observe(&m.energy, &(struct cox_frame_measurement){
+                                               .frame = view.frame, .period_ns = 5000000, .joules = 0.1});
+        }
+    }
+}
+
+/* The policy around it: bands observed one by one, no pool. Returns joules a frame of the last quarter. */
+static double run_adaptive(struct machine *m, uint32_t frames, enum cox_objective objective, uint32_t *reasons)
+{
+    const struct cox_policy *policy = cox_policy_find("adaptive");
+    void *state = calloc(1, policy->state_bytes(m->count));
+    struct cox_sched_device devices[COX_DEVICES_MAX];
+    struct cox_sched_view view;
+    struct cox_policy_options options = {.objective = objective, .deadline_ns = (uint64_t)m->deadline_ns};
+    double sum = 0;
+    m->random = 99;
+    look_at(m, devices, &view);
+    cr_assert_eq(policy->init(state, &view, &options), COX_OK);
+    for (uint32_t f = 0; f < frames; f++) {
+        struct cox_split split = {0};
+        uint32_t rows[COX_DEVICES_MAX] = {0};
+        char why[200] = "";
+        view.frame = f;
+        cr_assert_eq(policy->split(state, &view, &split), COX_OK);
+        cr_assert_eq(cox_split_check(&split, &view, why, sizeof why), COX_OK, "%s", why);
+        reasons[split.reason]++;
+        double latest = 0, ns, joules;
+        for (uint32_t b = 0; b < split.band_count; b++) {
+            const struct cox_band *band = &split.bands[b];
+            const struct device *device = &m->devices[band->device];
+            double took = (device->fixed_ns + device->ns_per_row * band->rows) * jitter(m);
+            latest = fmax(latest, took);
+            rows[band->device] += band->rows;
+            policy->observe(state, &(struct cox_measurement){.frame = f,
+                                                             .device = band->device,
+                                                             .first_row = band->first_row,
+                                                             .rows = band->rows,
+                                                             .wall_ns = (uint64_t)took});
+        }
+        price(m, rows, &ns, &joules);
+        if (f >= frames / 4 * 3)
+            sum += joules / (frames - frames / 4 * 3);
+        policy->observe_frame(state, &(struct cox_frame_measurement){.frame = f,
+                                                                     .wall_ns = (uint64_t)latest,
+                                                                     .period_ns = (uint64_t)latest,
+                                                                     .joules = joules});
+    }
+    free(state);
+    return sum;
+}
+
+Test(energy, is_what_adaptive_makes_small_if_asked_to)
+{
+    uint32_t timely[64] = {0}, frugal[64] = {0};
+    struct machine m = cpu_and_gpu();
+    m.deadline_ns = 11e6;
+    double shortest = run_adaptive(&m, 800, COX_OBJECTIVE_TIME, timely);
+    cr_assert_eq(timely[COX_REASON_ENERGY], 0);
+    double least = run_adaptive(&m, 800, COX_OBJECTIVE_ENERGY, frugal);
+    cr_assert_gt(frugal[COX_REASON_ENERGY], 400);
+    cr_assert_gt(frugal[COX_REASON_TRIAL], 0);
+    cr_assert_lt(least, 0.7 * shortest, "%g J, for the shortest time %g J", least, shortest);
+}

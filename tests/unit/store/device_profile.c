@@ -1,0 +1,738 @@
+/* Device profiles: what a session saves, and what another one begins with.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "store/cache.h"
+#include "store/device_profile.h"
+#include "support/fake_rig.h"
+#include "support/scratch.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char base[64]; /* a fresh directory for each test */
+static char dir[96];  /* the cache in it */
+
+static void setup(void)
+{
+    umask(022);
+    strcpy(base, "/tmp/cox-test-profile-XXXXXX");
+    cr_assert_not_null(mkdtemp(base));
+    snprintf(dir, sizeof dir, "%s/a/cache", base);
+}
+
+static void teardown(void)
+{
+    scratch_remove(base);
+}
+
+TestSuite(device_profile, .init = setup, .fini = teardown, .timeout = 600);
+
+/* The files in the cache; `path`: of one of them. */
+static int find_files(char path[400])
+{
+    int count = 0;
+    DIR *list = opendir(dir);
+    for (struct dirent *file; list && (file = readdir(list));) {
+        if (file->d_name[0] == '.')
+            continue;
+        count++;
+        snprintf(path, 400, "%s/%s", dir, file->d_name);
+    }
+    if (list)
+        closedir(list);
+    return count;
+}
+
+static int file_count(void)
+{
+    char path[400];
+    return find_files(path);
+}
+
+static void only_file(char path[400])
+{
+    cr_assert_eq(find_files(path), 1);
+    cr_assert_not_null(strstr(path, ".profile"), "%s", path);
+}
+
+static void write_file(const char *path, const void *data, size_t bytes)
+{
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fwrite(data, 1, bytes, file), bytes);
+    fclose(file);
+}
+
+/* ---- sessions ---- */
+
+/* A policy that knows each device's nanoseconds per row from its last band, and nothing but equal shares before. */
+struct learner {
+    double ns_per_row[COX_DEVICES_MAX];
+    bool loaded;
+};
+
+static size_t learner_bytes(uint32_t device_count)
+{
+    (void)device_count;
+    return sizeof(struct learner);
+}
+
+static cox_status learner_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+{
+    (void)view, (void)options;
+    struct learner *learner = state;
+    for (uint32_t d = 0; d < COX_DEVICES_MAX; d++)
+        learner->ns_per_row[d] = 1;
+    return COX_OK;
+}
+
+static cox_status learner_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
+{
+    struct learner *learner = state;
+    struct cox_cost costs[COX_DEVICES_MAX];
+    uint32_t rows[COX_DEVICES_MAX], next = 0;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        costs[d] = (struct cox_cost){.usable = view->devices[d].usable, .ns_per_row = learner->ns_per_row[d]};
+    if (cox_waterfill(view->rows, view->granule, view->min_band_rows, costs, view->device_count, rows) < 0)
+        return COX_E_INVALID;
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        if (rows[d] == 0)
+            continue;
+        out->bands[out->band_count++] = (struct cox_band){d, next, rows[d]};
+        next += rows[d];
+    }
+    out->reason = view->frame == 0 && learner->loaded ? COX_REASON_PROFILE : COX_REASON_BALANCED;
+    return COX_OK;
+}
+
+static void learner_observe(void *state, const struct cox_measurement *measurement)
+{
+    struct learner *learner = state;
+    learner->ns_per_row[measurement->device] = (double)measurement->wall_ns / measurement->rows;
+}
+
+static void learner_load_profile(void *state, const struct cox_sched_view *view,
+                                 const struct cox_device_profile *profiles)
+{
+    struct learner *learner = state;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        learner->ns_per_row[d] = profiles[d].ns_per_row;
+    learner->loaded = true;
+}
+
+static void learner_save_profile(const void *state, const struct cox_sched_view *view,
+                                 struct cox_device_profile *profiles)
+{
+    const struct learner *learner = state;
+    double speeds = 0;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        speeds += 1 / learner->ns_per_row[d];
+    for (uint32_t d = 0; d < view->device_count; d++)
+        profiles[d] = (struct cox_device_profile){.frames = (double)view->frame,
+                                                  .ns_per_row = learner->ns_per_row[d],
+                                                  .share = 1 / learner->ns_per_row[d] / speeds};
+}
+
+static const struct cox_policy learner = {.name = "learner",
+                                          .state_bytes = learner_bytes,
+                                          .init = learner_init,
+                                          .split = learner_split,
+                                          .observe = learner_observe,
+                                          .load_profile = learner_load_profile,
+                                          .save_profile = learner_save_profile};
+
+static const struct fake_params trio = {
+    .device_count = 3,
+    .devices = {{.name = "a", .ns_per_row = 3e3}, {.name = "b", .ns_per_row = 1e3}, {.name = "c", .ns_per_row = 6e3}}};
+
+/* How a session is to differ from the one that was kept. */
+struct way {
+    const char *what;
+    struct fake_params devices;
+    struct cox_session_params params;
+    uint32_t rows, columns;
+    size_t pitch;
+    const char *source, *options, *kernel;
+    uint32_t local_columns;
+    uint32_t frames; /* to run; 0 = 40 */
+    bool no_cache;
+};
+
+static struct way usual(void)
+{
+    return (struct way){
+        .devices = trio, .params = {.custom_policy = &learner}, .rows = 100, .columns = 16, .pitch = 16};
+}
+
+struct outcome {
+    bool loaded;
+    enum cox_reason first_reason;
+    uint32_t first[FAKE_DEVICES_MAX]; /* rows by device, frame 0 */
+    uint32_t last[FAKE_DEVICES_MAX];
+    uint32_t warmups;
+    uint64_t solo_ns[FAKE_DEVICES_MAX];
+    char log[4000];
+};
+
+/* One session in a runtime of its own. */
+static struct outcome run_session(const struct way *way)
+{
+    struct outcome outcome = {0};
+    struct rig *rig = rig_new_in(&way->devices, way->no_cache ? NULL : dir);
+    struct rig_frames *frames = rig_frames_new(rig, way->rows, way->columns, way->pitch, 4);
+    const struct cox_binding bindings[] = {
+        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = way->pitch},
+        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = way->pitch},
+    };
+    const struct cox_variant variant = {
+        .source = way->source ? way->source : "fake", .options = way->options, .local_columns = way->local_columns};
+    struct cox_stage stage = rig_stage_map;
+    stage.columns = way->columns;
+    stage.variants = &variant;
+    struct cox_session_params params = way->params;
+    params.rows = way->rows;
+    params.binding_count = 2;
+    params.bindings = bindings;
+    params.stage_count = 1;
+    params.stages = &stage;
+    params.params_bytes = sizeof(struct rig_params);
+    params.report = rig_report;
+    params.report_user = rig;
+    cox_session *session;
+    cr_assert_eq(cox_session_create(rig_runtime(rig), &params, &session), COX_OK, "%s", rig_log(rig));
+    struct cox_session_info info;
+    cox_session_info(session, &info, sizeof info);
+    outcome.loaded = info.profile_loaded;
+    for (uint32_t i = 0; i < (way->frames ? way->frames : 40); i++)
+        cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
+    cox_session_wait(session);
+    cox_session_info(session, &info, sizeof info);
+    for (uint32_t d = 0; d < info.device_count; d++)
+        outcome.solo_ns[d] = info.devices[d].solo_ns;
+    cox_session_destroy(&session);
+    for (uint32_t r = 0; r < rig_report_count(rig); r++) {
+        const struct cox_frame_report *report = &rig_report_at(rig, r)->frame;
+        outcome.warmups += report->warmup;
+        if (report->warmup || report->shadow)
+            continue;
+        if (report->index == 0)
+            outcome.first_reason = report->reason;
+        memset(outcome.last, 0, sizeof outcome.last);
+        for (uint32_t b = 0; b < report->band_count; b++)
+            outcome.last[report->bands[b].device] += report->bands[b].rows;
+        if (report->index == 0)
+            memcpy(outcome.first, outcome.last, sizeof outcome.first);
+    }
+    snprintf(outcome.log, sizeof outcome.log, "%s", rig_log(rig));
+    rig_frames_free(&frames);
+    cr_assert_str_empty(rig_end(&rig));
+    return outcome;
+}
+
+/* ---- plausible figures ---- */
+
+static const struct cox_device_profile known[2] = {
+    {.frames = 100, .fixed_ns = 60e3, .launch_ns = 20e3, .ns_per_row = 18e3, .solo_ns = 19e6, .share = 0.34},
+    {.frames = 101, .fixed_ns = 250e3, .launch_ns = 0, .ns_per_row = 9e3, .solo_ns = 0, .share = 0.66},
+};
+
+Test(device_profile, of_nonsense_is_implausible)
+{
+    static const double bad[] = {NAN, INFINITY, -INFINITY, -1, 1e300};
+    cr_assert(cox__device_profiles_plausible(known, 2));
+    for (size_t b = 0; b < sizeof bad / sizeof *bad; b++)
+        for (int field = 0; field < 6; field++) {
+            struct cox_device_profile profiles[2];
+            memcpy(profiles, known, sizeof known);
+            double *const fields[] = {&profiles[1].frames,     &profiles[1].fixed_ns, &profiles[1].launch_ns,
+                                      &profiles[1].ns_per_row, &profiles[1].solo_ns,  &profiles[1].share};
+            *fields[field] = bad[b];
+            cr_assert_not(cox__device_profiles_plausible(profiles, 2), "field %d, %g", field, bad[b]);
+        }
+    struct cox_device_profile profiles[2];
+    memcpy(profiles, known, sizeof known);
+    profiles[1].ns_per_row = 0;
+    cr_assert_not(cox__device_profiles_plausible(profiles, 2));
+    memcpy(profiles, known, sizeof known);
+    profiles[1].frames = 0;
+    cr_assert(cox__device_profiles_plausible(profiles, 2), "the others say nothing");
+    profiles[1].solo_ns = NAN;
+    cr_assert_not(cox__device_profiles_plausible(profiles, 2), "yet the session takes the time alone from it");
+    memcpy(profiles, known, sizeof known);
+    profiles[0].share = 0.1;
+    cr_assert(cox__device_profiles_plausible(profiles, 2), "the rest is handed out on demand");
+    profiles[0].share = 0.4;
+    cr_assert_not(cox__device_profiles_plausible(profiles, 2), "shares are of one whole");
+    profiles[0].share = profiles[1].share = 0;
+    cr_assert(cox__device_profiles_plausible(profiles, 2), "everything is");
+    memcpy(profiles, known, sizeof known);
+    memset(profiles, 0, sizeof profiles);
+    cr_assert_not(cox__device_profiles_plausible(profiles, 2), "nothing is known");
+    profiles[1] = known[1];
+    profiles[1].share = 1;
+    cr_assert(cox__device_profiles_plausible(profiles, 2), "one device was left out and is not known");
+}
+
+/* The profiles are those of devices in that device set. */
+Test(device_profile, lets_adaptive_begin_with_the_devices_that_were_in_use)
+{
+    const struct cox_policy *policy = cox_policy_find("adaptive");
+    const struct cox_sched_device devices[2] = {{.usable = true, .hint = 1}, {.usable = true, .hint = 1}};
+    const struct cox_sched_view view = {
+        .rows = 1080, .granule = 8, .device_count = 2, .devices = devices, .in_flight = 2};
+    const struct cox_policy_options options = {0};
+    struct cox_device_profile profiles[2];
+    for (int alone = 0; alone < 2; alone++) {
+        struct cox_split split = {0};
+        void *state = calloc(1, policy->state_bytes(2));
+        cr_assert_eq(policy->init(state, &view, &options), COX_OK);
+        memcpy(profiles, known, sizeof known);
+        profiles[0].share = alone ? 0 : 0.34;
+        profiles[1].share = alone ? 1 : 0.66;
+        profiles[1].solo_ns = 10e6;
+        policy->load_profile(state, &view, profiles);
+        cr_assert_eq(policy->split(state, &view, &split), COX_OK);
+        cr_assert_eq(split.reason, COX_REASON_PROFILE);
+        cr_assert_eq(split.band_count, alone ? 1 : 2);
+        cr_assert_eq(split.bands[split.band_count - 1].device, 1);
+        free(state);
+    }
+}
+
+/* ---- what a session begins with ---- */
+
+Test(device_profile, lets_the_second_session_begin_at_the_good_split)
+{
+    struct way way = usual();
+    struct outcome first = run_session(&way);
+    cr_assert_not(first.loaded);
+    cr_assert_eq(first.first[0], first.first[2] + 1, "equal shares at first: %u %u %u", first.first[0], first.first[1],
+                 first.first[2]);
+    struct outcome second = run_session(&way);
+    cr_assert(second.loaded, "%s", second.log);
+    cr_assert_eq(second.first_reason, COX_REASON_PROFILE);
+    cr_assert_arr_eq(second.first, first.last, sizeof first.last);
+    cr_assert_arr_eq(second.last, first.last, sizeof first.last);
+}
+
+/* With jitter, so that there is something to learn; rows handed out on demand count for who did them. */
+Test(device_profile, lets_adaptive_begin_where_it_ended)
+{
+    struct way way = usual();
+    way.params = (struct cox_session_params){.policy = "adaptive", .in_flight = 1};
+    way.rows = 1000;
+    way.devices.device_count = 2;
+    for (uint32_t d = 0; d < 2; d++) {
+        way.devices.devices[d].fixed_ns = 2e3;
+        way.devices.devices[d].jitter = 0.02;
+    }
+    struct outcome first = run_session(&way);
+    cr_assert_not(first.loaded);
+    struct outcome second = run_session(&way);
+    cr_assert(second.loaded, "%s", second.log);
+    cr_assert_eq(second.first_reason, COX_REASON_PROFILE);
+    for (int d = 0; d < 2; d++)
+        cr_assert_lt(abs((int)second.first[d] - (int)first.last[d]), 60, "device %d: %u rows at first, %u at last", d,
+                     second.first[d], first.last[d]);
+}
+
+Test(device_profile, lets_the_second_session_warm_up_with_one_run_for_each_device)
+{
+    struct way way = usual();
+    struct outcome first = run_session(&way);
+    cr_assert_gt(first.warmups, 6);
+    struct outcome second = run_session(&way);
+    cr_assert_eq(second.warmups, 3);
+    for (int d = 0; d < 3; d++)
+        cr_assert_eq(second.solo_ns[d], first.solo_ns[d]);
+}
+
+Test(device_profile, that_holds_no_longer_does_not_hide_what_the_warm_up_shows)
+{
+    struct way way = usual();
+    way.devices.devices[1].inside_submit = true; /* that asks for a timed run */
+    struct outcome first = run_session(&way);
+    way.devices.devices[1].ns_per_row *= 4; /* the same device, busy with something else */
+    struct outcome second = run_session(&way);
+    cr_assert(second.loaded);
+    cr_assert_eq(second.warmups, 4);
+    cr_assert_eq(second.solo_ns[0], first.solo_ns[0]);
+    cr_assert_eq(second.solo_ns[1], 4 * first.solo_ns[1]);
+}
+
+Test(device_profile, is_the_same_whatever_the_order_of_the_devices)
+{
+    static const uint32_t backwards[] = {2, 1, 0};
+    struct way way = usual();
+    struct outcome first = run_session(&way);
+    way.params.devices = backwards;
+    way.params.device_count = 3;
+    struct outcome second = run_session(&way);
+    cr_assert(second.loaded);
+    for (int d = 0; d < 3; d++)
+        cr_assert_eq(second.first[d], first.last[2 - d]);
+}
+
+Test(device_profile, is_of_one_kind_of_session_only)
+{
+    static const uint32_t two[] = {0, 1}, others[] = {0, 2};
+    static const struct cox_policy_options energy = {.objective = COX_OBJECTIVE_ENERGY};
+    struct cox_policy namesake = learner;
+    namesake.name = "another";
+    struct way ways[16], way = usual();
+    size_t count = 0;
+#define WAY(text, change)      \
+    do {                       \
+        way = usual();         \
+        change;                \
+        way.what = (text);     \
+        ways[count++] = (way); \
+    } while (0)
+    WAY("rows", way.rows = 104);
+    WAY("pitch", way.pitch = 32);
+    WAY("columns", way.columns = 12);
+    WAY("source", way.source = "another");
+    WAY("options", way.options = "-DX");
+    WAY("local size", way.local_columns = 4);
+    WAY("driver", way.devices.devices[1].driver = "2");
+    WAY("compute units", way.devices.devices[1].compute_units = 77);
+    WAY("memory mode", way.devices.devices[1].mode = COX_MODE_STAGED);
+    WAY("type", way.devices.devices[1].type = COX_DEVICE_GPU);
+    WAY("policy", way.params.custom_policy = &namesake);
+    WAY("objective", way.params.policy_options = &energy);
+    WAY("fewer devices", (way.params.devices = two, way.params.device_count = 2));
+    WAY("another device", (way.params.devices = others, way.params.device_count = 2));
+    WAY("shortest band", way.params.min_band_rows = 2);
+#undef WAY
+    way = usual();
+    run_session(&way);
+    for (size_t w = 0; w < count; w++) {
+        cr_assert_not(run_session(&ways[w]).loaded, "another %s", ways[w].what);
+        cr_assert(run_session(&ways[w]).loaded, "the same %s", ways[w].what);
+    }
+    way = usual();
+    cr_assert(run_session(&way).loaded);
+}
+
+Test(device_profile, is_neither_saved_nor_loaded_without_a_cache_directory)
+{
+    struct way way = usual();
+    way.no_cache = true;
+    run_session(&way);
+    cr_assert_not(run_session(&way).loaded);
+    struct stat st;
+    cr_assert_neq(lstat(dir, &st), 0);
+}
+
+Test(device_profile, is_neither_saved_nor_loaded_with_no_profile)
+{
+    struct way way = usual();
+    way.params.no_profile = true;
+    run_session(&way);
+    cr_assert_eq(file_count(), 0);
+    way.params.no_profile = false;
+    run_session(&way);
+    char path[400];
+    struct stat before, after;
+    only_file(path);
+    cr_assert_eq(stat(path, &before), 0);
+    way.params.no_profile = true;
+    cr_assert_not(run_session(&way).loaded);
+    cr_assert_eq(stat(path, &after), 0);
+    cr_assert_eq(after.st_ino, before.st_ino, "not written");
+}
+
+Test(device_profile, is_saved_by_policies_that_load_and_save_one)
+{
+    struct cox_policy deaf = learner, mute = learner;
+    deaf.load_profile = NULL;
+    mute.save_profile = NULL;
+    struct way way = usual();
+    way.params.custom_policy = &deaf;
+    run_session(&way);
+    way.params.custom_policy = &mute;
+    run_session(&way);
+    cr_assert_not(file_count() > 0);
+}
+
+Test(device_profile, of_a_short_session_is_not_saved)
+{
+    struct way way = usual();
+    way.frames = 7;
+    run_session(&way);
+    cr_assert_not(file_count() > 0);
+    way.frames = 8;
+    run_session(&way);
+    cr_assert(file_count() > 0);
+}
+
+Test(device_profile, of_a_session_that_lost_a_device_is_not_saved)
+{
+    struct rig *rig = rig_new_in(&trio, dir);
+    struct rig_frames *frames = rig_frames_new(rig, 100, 16, 16, 4);
+    cox_session *session;
+    cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.custom_policy = &learner), &session), COX_OK);
+    for (uint32_t i = 0; i < 20; i++)
+        cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
+    cox_session_wait(session);
+    fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_DEVICE_DIES, .device = 2});
+    for (uint32_t i = 20; i < 40; i++)
+        cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
+    cox_session_destroy(&session);
+    rig_frames_free(&frames);
+    cr_assert_str_empty(rig_end(&rig));
+    cr_assert_not(file_count() > 0);
+}
+
+/* As of a device that got no rows. */
+static void save_without_the_first(const void *state, const struct cox_sched_view *view,
+                                   struct cox_device_profile *profiles)
+{
+    learner_save_profile(state, view, profiles);
+    profiles[0] = (struct cox_device_profile){0};
+}
+
+Test(device_profile, of_a_device_that_was_not_used_stays)
+{
+    struct cox_policy idle = learner;
+    idle.save_profile = save_without_the_first;
+    struct way way = usual();
+    struct outcome first = run_session(&way);
+    way.params.custom_policy = &idle;
+    run_session(&way);
+    way.params.custom_policy = &learner;
+    struct outcome third = run_session(&way);
+    cr_assert(third.loaded);
+    cr_assert_arr_eq(third.first, first.last, sizeof first.last);
+}
+
+/* ---- files ---- */
+
+Test(device_profile, is_one_private_file)
+{
+    struct way way = usual();
+    char path[400];
+    struct stat st;
+    run_session(&way);
+    run_session(&way);
+    only_file(path);
+    cr_assert_eq(stat(path, &st), 0);
+    cr_assert_eq(st.st_mode & 07777, 0600);
+    cr_assert_lt(st.st_size, 300);
+    cr_assert_eq(stat(dir, &st), 0);
+    cr_assert_eq(st.st_mode & 07777, 0700);
+}
+
+static void be_noise(const char *path)
+{
+    unsigned char data[900];
+    uint64_t seed = 5;
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (unsigned char)rig_random(&seed);
+    write_file(path, data, sizeof data);
+}
+
+static void be_empty(const char *path)
+{
+    cr_assert_eq(truncate(path, 0), 0);
+}
+
+static void be_cut(const char *path)
+{
+    cr_assert_eq(truncate(path, 150), 0);
+}
+
+static void be_huge(const char *path)
+{
+    cr_assert_eq(truncate(path, 1ll << 40), 0);
+}
+
+static void be_changed(const char *path)
+{
+    FILE *file = fopen(path, "r+b");
+    cr_assert_not_null(file);
+    fseek(file, 60, SEEK_SET);
+    int byte = fgetc(file);
+    fseek(file, 60, SEEK_SET);
+    fputc(byte ^ 1, file);
+    fclose(file);
+}
+
+static void be_a_kernel(const char *path)
+{
+    FILE *file = fopen(path, "r+b");
+    cr_assert_not_null(file);
+    fwrite("COXBIN\0\1", 1, 8, file);
+    fclose(file);
+}
+
+static void be_linked(const char *path)
+{
+    char other[200];
+    snprintf(other, sizeof other, "%s/other", base);
+    cr_assert_eq(rename(path, other), 0);
+    cr_assert_eq(symlink(other, path), 0);
+}
+
+static void be_a_link_to_nothing(const char *path)
+{
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(symlink("nothing", path), 0);
+}
+
+static void have_two_names(const char *path)
+{
+    char other[200];
+    snprintf(other, sizeof other, "%s/name", base);
+    cr_assert_eq(link(path, other), 0);
+}
+
+static void be_a_fifo(const char *path)
+{
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+}
+
+static void be_writable_by_others(const char *path)
+{
+    cr_assert_eq(chmod(path, 0666), 0);
+}
+
+static void be_forbidden(const char *path)
+{
+    cr_assert_eq(chmod(path, 0), 0);
+}
+
+Test(device_profile, whose_file_is_damaged_or_foreign_is_ignored_and_written_anew)
+{
+    static const struct {
+        const char *what;
+        void (*make)(const char *path);
+    } cases[] = {{"noise", be_noise},
+                 {"empty", be_empty},
+                 {"cut", be_cut},
+                 {"of a terabyte", be_huge},
+                 {"changed in one bit", be_changed},
+                 {"a compiled kernel's", be_a_kernel},
+                 {"a link", be_linked},
+                 {"a link to nothing", be_a_link_to_nothing},
+                 {"with a second name", have_two_names},
+                 {"a FIFO", be_a_fifo},
+                 {"writable by others", be_writable_by_others},
+                 {"without permission", be_forbidden}};
+    struct way way = usual();
+    run_session(&way);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        char path[400];
+        struct stat st;
+        if (cases[c].make == be_forbidden && geteuid() == 0)
+            continue;
+        only_file(path);
+        cases[c].make(path);
+        struct outcome outcome = run_session(&way);
+        cr_assert_not(outcome.loaded, "%s", cases[c].what);
+        char *line = strstr(outcome.log, "device profiles: ");
+        cr_assert_not_null(line, "%s: %s", cases[c].what, outcome.log);
+        cr_assert_null(strstr(line + 1, "device profiles: "), "%s: more than a line: %s", cases[c].what, outcome.log);
+        only_file(path);
+        cr_assert_eq(lstat(path, &st), 0);
+        cr_assert(S_ISREG(st.st_mode), "%s", cases[c].what);
+        cr_assert(run_session(&way).loaded, "%s: written anew", cases[c].what);
+    }
+}
+
+Test(device_profile, that_cannot_be_written_is_done_without)
+{
+    struct way way = usual();
+    char path[400];
+    run_session(&way);
+    only_file(path);
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(mkdir(path, 0700), 0);
+    run_session(&way);
+    cr_assert_not(run_session(&way).loaded);
+    cr_assert_eq(rmdir(path), 0, "it is as it was");
+}
+
+/* Put other figures into the file, with a checksum that is right. */
+static void replace_content(const void *content, size_t bytes)
+{
+    char path[400], *name;
+    unsigned char key[32];
+    static const struct cox__log silent = {.level = COX_LOG_ERROR};
+    only_file(path);
+    name = strrchr(path, '/') + 1;
+    for (size_t i = 0; i < sizeof key; i++) {
+        const char digits[3] = {name[2 * i], name[2 * i + 1], '\0'};
+        key[i] = (unsigned char)strtoul(digits, NULL, 16);
+    }
+    cox__cache_store(dir, &cox__cache_profiles, key, content, bytes, &silent);
+    cr_assert_eq(file_count(), 1);
+}
+
+Test(device_profile, of_nonsense_is_ignored_and_written_anew)
+{
+    static const double bad[] = {NAN, INFINITY, -INFINITY, -1, 1e300};
+    const struct cox_device_profile good[4] = {{.frames = 9, .ns_per_row = 9e3, .share = 0.2},
+                                               {.frames = 9, .ns_per_row = 9e3, .share = 0.2},
+                                               {.frames = 9, .ns_per_row = 9e3, .share = 0.2},
+                                               {.frames = 9, .ns_per_row = 9e3, .share = 0.2}};
+    struct way way = usual();
+    run_session(&way);
+    replace_content(good, 3 * sizeof *good);
+    cr_assert(run_session(&way).loaded, "the three devices' figures are as they should be");
+    for (size_t b = 0; b < sizeof bad / sizeof *bad; b++)
+        for (size_t field = 0; field < sizeof *good / sizeof(double); field++) {
+            struct cox_device_profile figures[3];
+            memcpy(figures, good, sizeof figures);
+            memcpy((char *)&figures[1] + field * sizeof(double), &bad[b], sizeof(double));
+            replace_content(figures, sizeof figures);
+            struct outcome outcome = run_session(&way);
+            cr_assert_not(outcome.loaded, "field %zu, %g", field, bad[b]);
+            cr_assert_neq(outcome.first_reason, COX_REASON_PROFILE);
+        }
+    static const size_t sizes[] = {0, 1, sizeof *good, 2 * sizeof *good, 3 * sizeof *good - 1, 4 * sizeof *good};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        replace_content(good, sizes[i]);
+        cr_assert_not(run_session(&way).loaded, "%zu bytes", sizes[i]);
+        cr_assert(run_session(&way).loaded);
+    }
+}
+
+Test(device_profile, in_a_directory_that_others_may_write_to_is_not_used)
+{
+    struct way way = usual();
+    char path[400];
+    struct stat before, after;
+    run_session(&way);
+    only_file(path);
+    cr_assert_eq(stat(path, &before), 0);
+    cr_assert_eq(chmod(dir, 0777), 0);
+    struct outcome outcome = run_session(&way);
+    cr_assert_not(outcome.loaded);
+    cr_assert_not_null(strstr(outcome.log, "is not used, because"), "%s", outcome.log);
+    only_file(path);
+    cr_assert_eq(stat(path, &after), 0);
+    cr_assert_eq(after.st_ino, before.st_ino, "not written");
+}
+
+Test(device_profile, in_a_directory_that_cannot_be_written_is_loaded)
+{
+    struct way way = usual();
+    if (geteuid() == 0) {
+        teardown(); /* which a skipped test goes without */
+        cr_skip_test("root may write everywhere");
+    }
+    run_session(&way);
+    cr_assert_eq(chmod(dir, 0500), 0);
+    cr_assert(run_session(&way).loaded);
+    cr_assert(run_session(&way).loaded);
+    cr_assert_eq(chmod(dir, 0700), 0);
+}
