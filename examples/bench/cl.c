@@ -5,9 +5,8 @@
  * host owns them; a frame unmaps both, runs the kernel, maps both. Devices with their own memory: pinned host memory,
  * one in-order queue, write, kernel, read.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "shared.h"
+#include "cl.h"
 
-#include <CL/cl.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,6 @@ struct bench_cl {
     size_t bytes;
     size_t global[2], local[2];
     cl_device_id device;
-    bool owns_device; /* a sub-device */
     cl_context context;
     cl_command_queue queue;
     cl_program program;
@@ -34,7 +32,7 @@ struct bench_cl {
     uint64_t callback_ns; /* written by the driver's callback before it posts `done` */
 };
 
-static bool failed(cl_int code, const char *call)
+bool bench_cl_failed(cl_int code, const char *call)
 {
     if (code == CL_SUCCESS)
         return false;
@@ -42,44 +40,61 @@ static bool failed(cl_int code, const char *call)
     return true;
 }
 
-static bool find_device(struct bench_cl *bench, const struct cox_device_info *info)
+/* Parts of devices that the library works on: a sub-device, or all cores but the reserved one. They are kept until the
+ * program ends: PoCL 3.1 crashes where a sub-device is released while one of its threads still puts away the last
+ * command, which no call can wait for. */
+static struct part {
+    cl_device_id parent, id;
+    cl_uint units, number;
+} parts[DEVICES_MAX];
+static uint32_t part_count;
+
+static bool find_part(const struct cox_device_info *info, cl_device_id parent, cl_device_id *device)
+{
+    const cl_uint number = info->subdevice ? info->subdevice : 1;
+    for (uint32_t p = 0; p < part_count; p++)
+        if (parts[p].parent == parent && parts[p].units == info->compute_units && parts[p].number == number) {
+            *device = parts[p].id;
+            return true;
+        }
+    cl_device_id ids[DEVICES_MAX];
+    cl_device_partition_property properties[DEVICES_MAX + 3] = {CL_DEVICE_PARTITION_BY_COUNTS};
+    cl_uint made = number;
+    if (number > DEVICES_MAX || part_count + number > DEVICES_MAX)
+        return bench_fail("hand-written OpenCL: sub-device %u is too many", number);
+    for (cl_uint i = 0; i < number; i++)
+        properties[1 + i] = (cl_device_partition_property)info->compute_units;
+    if (bench_cl_failed(clCreateSubDevices(parent, properties, number, ids, &made), "clCreateSubDevices"))
+        return false;
+    for (cl_uint i = 0; i < made; i++)
+        parts[part_count++] = (struct part){
+            .parent = parent, .id = ids[i], .units = info->compute_units, .number = i + 1};
+    *device = ids[made - 1];
+    return true;
+}
+
+bool bench_cl_find_device(const struct cox_device_info *info, cl_device_id *device)
 {
     cl_platform_id platforms[PLATFORMS_MAX];
     cl_device_id devices[DEVICES_MAX];
     cl_uint count = 0;
-    if (failed(clGetPlatformIDs(PLATFORMS_MAX, platforms, &count), "clGetPlatformIDs"))
+    if (bench_cl_failed(clGetPlatformIDs(PLATFORMS_MAX, platforms, &count), "clGetPlatformIDs"))
         return false;
     if (info->platform_index >= count)
         return bench_fail("hand-written OpenCL: platform %u is gone", info->platform_index);
     cl_platform_id platform = platforms[info->platform_index];
-    if (failed(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, DEVICES_MAX, devices, &count), "clGetDeviceIDs"))
+    if (bench_cl_failed(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, DEVICES_MAX, devices, &count), "clGetDeviceIDs"))
         return false;
     if (info->device_index >= count)
         return bench_fail("hand-written OpenCL: device %u is gone", info->device_index);
-    bench->device = devices[info->device_index];
+    *device = devices[info->device_index];
     char name[128] = "";
-    clGetDeviceInfo(bench->device, CL_DEVICE_NAME, sizeof name, name, NULL);
+    clGetDeviceInfo(*device, CL_DEVICE_NAME, sizeof name, name, NULL);
     name[sizeof name - 1] = '\0';
     if (strncmp(name, info->name, strlen(name)) != 0) /* a sub-device's name has a number behind it */
         return bench_fail("hand-written OpenCL: device %u.%u is %s, not %s", info->platform_index, info->device_index,
                           name, info->name);
-    if (info->compute_units == info->parent_units)
-        return true;
-    /* The library works on a part of the device (a sub-device, or all cores but the reserved one): take the same. */
-    cl_device_id parts[DEVICES_MAX];
-    cl_device_partition_property properties[DEVICES_MAX + 3] = {CL_DEVICE_PARTITION_BY_COUNTS};
-    cl_uint made = info->subdevice ? info->subdevice : 1;
-    if (made > DEVICES_MAX)
-        return bench_fail("hand-written OpenCL: sub-device %u is too many", made);
-    for (cl_uint i = 0; i < made; i++)
-        properties[1 + i] = (cl_device_partition_property)info->compute_units;
-    if (failed(clCreateSubDevices(bench->device, properties, made, parts, &made), "clCreateSubDevices"))
-        return false;
-    bench->device = parts[made - 1];
-    bench->owns_device = true;
-    for (cl_uint i = 0; i + 1 < made; i++)
-        clReleaseDevice(parts[i]);
-    return true;
+    return info->compute_units == info->parent_units || find_part(info, *device, device);
 }
 
 static bool build(struct bench_cl *bench)
@@ -87,11 +102,12 @@ static bool build(struct bench_cl *bench)
     cl_int code;
     const char *source = work_source;
     bench->program = clCreateProgramWithSource(bench->context, 1, &source, NULL, &code);
-    if (failed(code, "clCreateProgramWithSource") ||
-        failed(clBuildProgram(bench->program, 1, &bench->device, WORK_BASE_OPTIONS, NULL, NULL), "clBuildProgram"))
+    if (bench_cl_failed(code, "clCreateProgramWithSource") ||
+        bench_cl_failed(clBuildProgram(bench->program, 1, &bench->device, WORK_BASE_OPTIONS, NULL, NULL),
+                        "clBuildProgram"))
         return false;
     bench->kernel = clCreateKernel(bench->program, WORK_KERNEL, &code);
-    return !failed(code, "clCreateKernel");
+    return !bench_cl_failed(code, "clCreateKernel");
 }
 
 static bool make_wrapped(struct bench_cl *bench, int i)
@@ -103,7 +119,7 @@ static bool make_wrapped(struct bench_cl *bench, int i)
     memset(bench->allocated[i], 0, bench->bytes);
     bench->mems[i] = clCreateBuffer(bench->context, flags[i] | CL_MEM_USE_HOST_PTR, bench->bytes, bench->allocated[i],
                                     &code);
-    return !failed(code, "clCreateBuffer");
+    return !bench_cl_failed(code, "clCreateBuffer");
 }
 
 static bool make_staged(struct bench_cl *bench, int i)
@@ -112,15 +128,15 @@ static bool make_staged(struct bench_cl *bench, int i)
     cl_int code;
     bench->pinned[i] = clCreateBuffer(bench->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bench->bytes, NULL,
                                       &code);
-    if (failed(code, "clCreateBuffer"))
+    if (bench_cl_failed(code, "clCreateBuffer"))
         return false;
     bench->host[i] = clEnqueueMapBuffer(bench->queue, bench->pinned[i], CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
                                         bench->bytes, 0, NULL, NULL, &code);
-    if (failed(code, "clEnqueueMapBuffer"))
+    if (bench_cl_failed(code, "clEnqueueMapBuffer"))
         return false;
     memset(bench->host[i], 0, bench->bytes);
     bench->mems[i] = clCreateBuffer(bench->context, flags[i], bench->bytes, NULL, &code);
-    return !failed(code, "clCreateBuffer");
+    return !bench_cl_failed(code, "clCreateBuffer");
 }
 
 static bool set_args(struct bench_cl *bench, const struct work_shape *shape)
@@ -134,7 +150,7 @@ static bool set_args(struct bench_cl *bench, const struct work_shape *shape)
     code |= clSetKernelArg(bench->kernel, 4, sizeof params.pitch, &params.pitch);
     code |= clSetKernelArg(bench->kernel, 5, sizeof params.work, &params.work);
     code |= clSetKernelArg(bench->kernel, 6, sizeof params.zero, &params.zero);
-    return !failed(code, "clSetKernelArg");
+    return !bench_cl_failed(code, "clSetKernelArg");
 }
 
 /* The host owns the buffers between frames: the input to fill, the output to read. */
@@ -171,21 +187,21 @@ struct bench_cl *bench_cl_create(const struct cox_device_info *info, const struc
     bench->global[1] = shape->rows;
     bench->has_sem = sem_init(&bench->done, 0, 0) == 0;
     cl_int code;
-    if (!find_device(bench, info))
+    if (!bench_cl_find_device(info, &bench->device))
         goto fail;
     bench->context = clCreateContext(NULL, 1, &bench->device, NULL, NULL, &code);
-    if (failed(code, "clCreateContext"))
+    if (bench_cl_failed(code, "clCreateContext"))
         goto fail;
     bench->queue = clCreateCommandQueue(bench->context, bench->device, 0, &code);
-    if (failed(code, "clCreateCommandQueue") || !build(bench))
+    if (bench_cl_failed(code, "clCreateCommandQueue") || !build(bench))
         goto fail;
     for (int i = 0; i < BUFFERS; i++)
         if (!(bench->staged ? make_staged(bench, i) : make_wrapped(bench, i)))
             goto fail;
     if (!set_args(bench, shape))
         goto fail;
-    if (!bench->staged &&
-        (failed(map_buffers(bench, NULL), "clEnqueueMapBuffer") || failed(clFinish(bench->queue), "clFinish")))
+    if (!bench->staged && (bench_cl_failed(map_buffers(bench, NULL), "clEnqueueMapBuffer") ||
+                           bench_cl_failed(clFinish(bench->queue), "clFinish")))
         goto fail;
     return bench;
 
@@ -222,8 +238,6 @@ void bench_cl_destroy(struct bench_cl **out)
         clReleaseCommandQueue(bench->queue);
     if (bench->context)
         clReleaseContext(bench->context);
-    if (bench->owns_device)
-        clReleaseDevice(bench->device);
     if (bench->has_sem)
         sem_destroy(&bench->done);
     free(bench);
@@ -309,7 +323,7 @@ struct bench_cl_times bench_cl_frame(struct bench_cl *bench, enum bench_cl_form 
         times.callback_ns = bench->callback_ns - begin;
     if (last)
         clReleaseEvent(last);
-    if (failed(code, "a frame"))
+    if (bench_cl_failed(code, "a frame"))
         return (struct bench_cl_times){0};
     return times;
 }
@@ -321,9 +335,9 @@ static double copy_ns(cl_command_queue queue, cl_mem mem, void *host, size_t byt
     cl_ulong start = 0, end = 0;
     cl_int code = in ? clEnqueueWriteBuffer(queue, mem, CL_FALSE, 0, bytes, host, 0, NULL, &event)
                      : clEnqueueReadBuffer(queue, mem, CL_FALSE, 0, bytes, host, 0, NULL, &event);
-    if (failed(code, in ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer"))
+    if (bench_cl_failed(code, in ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer"))
         return 0;
-    bool good = !failed(clFinish(queue), "clFinish") &&
+    bool good = !bench_cl_failed(clFinish(queue), "clFinish") &&
                 !clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL) &&
                 !clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
     clReleaseEvent(event);
@@ -335,14 +349,14 @@ bool bench_cl_link(const struct cox_device_info *info, size_t bytes, uint32_t ti
     struct bench_cl bench = {.bytes = bytes};
     double *ns[2] = {calloc(times, sizeof(double)), calloc(times, sizeof(double))};
     cl_int code = CL_SUCCESS;
-    bool good = ns[0] && ns[1] && find_device(&bench, info);
+    bool good = ns[0] && ns[1] && bench_cl_find_device(info, &bench.device);
     if (good) {
         bench.context = clCreateContext(NULL, 1, &bench.device, NULL, NULL, &code);
-        good = !failed(code, "clCreateContext");
+        good = !bench_cl_failed(code, "clCreateContext");
     }
     if (good) {
         bench.queue = clCreateCommandQueue(bench.context, bench.device, CL_QUEUE_PROFILING_ENABLE, &code);
-        good = !failed(code, "clCreateCommandQueue") && make_staged(&bench, IN);
+        good = !bench_cl_failed(code, "clCreateCommandQueue") && make_staged(&bench, IN);
     }
     for (uint32_t i = 0; good && i < 2 * (times + 1); i++) { /* the first of each is not counted */
         double one = copy_ns(bench.queue, bench.mems[IN], bench.host[IN], bytes, i % 2 == 0);
@@ -366,8 +380,6 @@ bool bench_cl_link(const struct cox_device_info *info, size_t bytes, uint32_t ti
         clReleaseCommandQueue(bench.queue);
     if (bench.context)
         clReleaseContext(bench.context);
-    if (bench.owns_device)
-        clReleaseDevice(bench.device);
     free(ns[0]);
     free(ns[1]);
     return good;
