@@ -41,8 +41,8 @@ int main(int argc, char **argv)
         good = bench_overhead(&options, &met);
     } else if (strcmp(command, "split") == 0) {
         good = bench_split(&options, &met);
-    } else if (strcmp(command, "frames") == 0) {
-        good = bench_frames(&options, &met);
+    } else if (strcmp(command, "stream") == 0) {
+        good = bench_stream(&options, &met);
     } else if (strcmp(command, "kernels") == 0) {
         good = bench_kernels(&options, &met);
     } else if (strcmp(command, "decide") == 0) {

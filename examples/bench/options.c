@@ -9,22 +9,24 @@
 #include <string.h>
 
 static const char usage_text[] =
-    "Usage: cox-bench overhead|split|frames|kernels|decide [options]\n"
+    "Usage: cox-bench overhead|split|stream|kernels|decide [options]\n"
     "\n"
     "overhead  one device: a frame through the library against the same frame in hand-written OpenCL\n"
     "split     two devices of unequal speed: how close the split comes to the best one there is\n"
-    "frames    4K pictures tone-mapped as a stream: each device alone, and all together\n"
+    "stream    a stream of 4K frames, tone-mapped: each device alone and all together, beside hand-written OpenCL\n"
     "kernels   each kernel of the library on each device, beside what the device can do at most\n"
     "decide    what each policy costs a frame: processor time of its decisions, no device takes part\n"
     "\n"
     "  --devices LIST   overhead: each device of the list in turn (default: every device)\n"
     "                   split: the first two of the list (default: cpu:2x1)\n"
-    "                   frames, kernels: these devices (default: every device)\n"
+    "                   stream, kernels: these devices (default: every device)\n"
     "  --frames N       overhead: frames of each form (default 2000); split: frames of each split (default 200);\n"
-    "                   frames: frames of each round (default 60); kernels: frames of each kernel (default 40)\n"
-    "  --size WxH       kernels: size of the frames (default 3840x2160)\n"
+    "                   stream: frames of each round (default 120); kernels: frames of each kernel (default 40)\n"
+    "  --kernel KIND    stream: video (PQ, 4:2:0, 10 bits to 8; the default) or pictures (RGBA half to RGBA8)\n"
+    "  --in-flight N    stream: frames under way at once, 1 to 8 (default: 1, 2, 3 and 6, one after the other)\n"
+    "  --size WxH       stream, kernels: size of the frames (default 3840x2160)\n"
     "  --ratio R        split: work per row on the second device over that on the first, 1 to 64 (default 3)\n"
-    "  --policy NAME    split, frames: the policy to measure (default: the library's); decide: (default: all)\n"
+    "  --policy NAME    split, stream: the policy to measure (default: the library's); decide: (default: all)\n"
     "  --quiet SECONDS  spend up to so much on doing again what other programs disturbed (default 0: keep all)\n"
     "  --check          exit status 3 if a bar is missed\n"
     "  --json           JSON instead of text\n"
@@ -67,9 +69,17 @@ static bool read_policy(const char *name, const char **policy)
     return false;
 }
 
+static bool read_kernel(const char *name, bool *pictures)
+{
+    *pictures = strcmp(name, "pictures") == 0;
+    return *pictures || strcmp(name, "video") == 0 || bench_fail("--kernel '%s': video or pictures is needed", name);
+}
+
 enum {
     OPTION_DEVICES = 256,
     OPTION_FRAMES,
+    OPTION_KERNEL,
+    OPTION_IN_FLIGHT,
     OPTION_SIZE,
     OPTION_RATIO,
     OPTION_POLICY,
@@ -82,6 +92,8 @@ int bench_options_parse(int argc, char **argv, struct bench_options *options, bo
 {
     static const struct option known[] = {{"devices", required_argument, NULL, OPTION_DEVICES},
                                           {"frames", required_argument, NULL, OPTION_FRAMES},
+                                          {"kernel", required_argument, NULL, OPTION_KERNEL},
+                                          {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
                                           {"size", required_argument, NULL, OPTION_SIZE},
                                           {"ratio", required_argument, NULL, OPTION_RATIO},
                                           {"policy", required_argument, NULL, OPTION_POLICY},
@@ -100,6 +112,15 @@ int bench_options_parse(int argc, char **argv, struct bench_options *options, bo
             if (!read_number("--frames", optarg, 10, 10000000, true, &number))
                 return BENCH_EXIT_USAGE;
             options->frames = (uint32_t)number;
+            break;
+        case OPTION_KERNEL:
+            if (!read_kernel(optarg, &options->pictures))
+                return BENCH_EXIT_USAGE;
+            break;
+        case OPTION_IN_FLIGHT:
+            if (!read_number("--in-flight", optarg, 1, 8, true, &number))
+                return BENCH_EXIT_USAGE;
+            options->in_flight = (uint32_t)number;
             break;
         case OPTION_SIZE:
             if (!read_size(optarg, options))

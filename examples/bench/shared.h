@@ -19,9 +19,11 @@ struct json;
 struct bench_options {
     const char *devices;    /* NULL = the command's default */
     uint32_t frames;        /* 0 = the command's default */
-    uint32_t width, height; /* kernels: 0 = the default */
+    uint32_t width, height; /* kernels, stream: 0 = the default */
+    bool pictures;          /* stream: pictures instead of video */
+    uint32_t in_flight;     /* stream: 0 = 1, 2, 3 and 6, one after the other */
     double ratio;           /* split: work per row of the second device over that of the first */
-    const char *policy;     /* split: NULL = the library's default */
+    const char *policy;     /* split, stream: NULL = the library's default */
     double quiet_s;         /* time to spend on doing disturbed rounds again; 0 = keep all */
     bool json;
 };
@@ -29,7 +31,7 @@ struct bench_options {
 /* The commands. `*met` = every bar is met. Return false after saying why on standard error. */
 bool bench_overhead(const struct bench_options *options, bool *met);
 bool bench_split(const struct bench_options *options, bool *met);
-bool bench_frames(const struct bench_options *options, bool *met);
+bool bench_stream(const struct bench_options *options, bool *met);
 bool bench_kernels(const struct bench_options *options, bool *met);
 bool bench_decide(const struct bench_options *options, bool *met);
 
@@ -82,6 +84,55 @@ struct bench_heap_count {
 bool bench_heap_possible(void);
 void bench_heap_start(void);
 struct bench_heap_count bench_heap_stop(void);
+
+/* --- calls of the driver (calls.c) --- */
+
+enum bench_call_kind {
+    BENCH_CALL_COMMAND, /* enqueues something for the device */
+    BENCH_CALL_OTHER,
+    BENCH_CALL_POLL, /* asks whether a command has ended */
+};
+
+/* The functions whose calls are counted. */
+#define BENCH_CALLS(X)                       \
+    X(clEnqueueNDRangeKernel, COMMAND)       \
+    X(clEnqueueWriteBuffer, COMMAND)         \
+    X(clEnqueueReadBuffer, COMMAND)          \
+    X(clEnqueueMapBuffer, COMMAND)           \
+    X(clEnqueueUnmapMemObject, COMMAND)      \
+    X(clEnqueueFillBuffer, COMMAND)          \
+    X(clEnqueueCopyBuffer, COMMAND)          \
+    X(clEnqueueMarkerWithWaitList, COMMAND)  \
+    X(clSetKernelArg, OTHER)                 \
+    X(clFlush, OTHER)                        \
+    X(clFinish, OTHER)                       \
+    X(clWaitForEvents, OTHER)                \
+    X(clGetEventInfo, OTHER) /* but polls */ \
+    X(clGetEventProfilingInfo, OTHER)        \
+    X(clReleaseEvent, OTHER)                 \
+    X(clRetainEvent, OTHER)                  \
+    X(clSetEventCallback, OTHER)             \
+    X(clCreateBuffer, OTHER)                 \
+    X(clCreateSubBuffer, OTHER)              \
+    X(clReleaseMemObject, OTHER)             \
+    X(poll, POLL) /* clGetEventInfo of the execution status */
+
+enum bench_call {
+#define BENCH_CALL_ENUM(name, kind) BENCH_CALL_##name,
+    BENCH_CALLS(BENCH_CALL_ENUM)
+#undef BENCH_CALL_ENUM
+        BENCH_CALL_COUNT
+};
+
+struct bench_calls {
+    uint64_t of[BENCH_CALL_COUNT];
+};
+
+/* Counts from zero, in every thread and whatever object calls: the library or this program. One count at a time. */
+void bench_calls_start(void);
+struct bench_calls bench_calls_stop(void);
+uint64_t bench_calls_sum(const struct bench_calls *calls, enum bench_call_kind kind);
+const char *bench_call_name(enum bench_call call);
 
 /* --- hand-written OpenCL (cl.c) --- */
 

@@ -55,7 +55,7 @@ run 2 "unknown command" run
 run 2 "two commands" split overhead
 run 2 "unknown option" split --fast
 run 0 "help" --help
-shows out "overhead|split|frames|kernels"
+shows out "overhead|split|stream|kernels"
 run 2 "frames not a number" split --frames many
 shows err "'many'"
 run 2 "too few frames" overhead --frames 3
@@ -64,6 +64,11 @@ run 2 "a size without a height" kernels --size 640
 run 2 "a size with something after it" kernels --size 640x360x2
 shows err "'640x360x2'"
 run 2 "too large a size" kernels --size 99999x360
+run 2 "no frame in flight" stream --in-flight 0
+run 2 "too many frames in flight" stream --in-flight 9
+shows err "'9'"
+run 2 "unknown kernel" stream --kernel films
+shows err "video or pictures"
 run 2 "unknown policy" split --policy fastest
 shows err "mean10"
 run 1 "unknown device" overhead --devices no-such-device
@@ -93,20 +98,76 @@ else
     shows out "T / T_oracle"
 fi
 
+# valid_json: of the output, where there is a Python to read it.
+valid_json() {
+    command -v python3 >/dev/null || return 0
+    if python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$work/out"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what: its JSON is none"
+    fi
+}
+
+# What a row of cox-bench stream holds after its name: frames a second with their range, and five more figures.
+row=' *[1-9][0-9.]* ( *[0-9.]* \.\. *[0-9.]*)\( *[0-9.]*\)\{5\}$'
+small="--size 256x128 --frames 10"
+# shellcheck disable=SC2086
+run 0 "stream, one staged device" stream $small --devices cpu=staged
+count out '^[1236] in flight ' 4
+count out "^  hand-written, device 0 $row" 4
+count out "^  library, single, device 0 $row" 4
+count out "^  library, adaptive, 1 device $row" 4
+count out "^  library, ewma, 1 device $row" 4
+count out 'for each staged band, 3 in flight: .*: \(met\|MISSED\)$' 2
+count out '^library over hand-written, one staged device (0), 3 in flight: ' 1
+count out '^copies \(in\|out\), device 0: ' 2
+count out '^left out: one staged device: ' 1
+count out '^output bits: equal$' 1
+# shellcheck disable=SC2086
+run 0 "stream of pictures as JSON" stream $small --devices cpu=staged --kernel pictures --in-flight 3 --json
+valid_json
+count out '"in_flight": 3' 4
+count out '"clEnqueueNDRangeKernel": 1.000000' 4
+count out '"same_output": true' 1
+if [ "$(getconf _NPROCESSORS_ONLN)" -lt 2 ]; then
+    echo "skipped, because there is one processor: cox-bench stream on two devices"
+else
+    # shellcheck disable=SC2086
+    run 0 "stream, two staged devices" stream $small --devices cpu:2x1=staged --in-flight 3
+    count out "^  hand-written, device [01] $row" 2
+    count out "^  hand-written, 2 staged devices $row" 1
+    count out "^  library, single, device [01] $row" 2
+    count out "^  library, adaptive, 2 staged devices $row" 1
+    count out "^  library, ewma, 2 devices $row" 1
+    count out '^library over hand-written, all 2 staged devices, 3 in flight: ' 1
+    count out '^their gain over the best one, library over hand-written, 3 in flight: ' 1
+    count out '^output bits: equal$' 1
+    # shellcheck disable=SC2086
+    run 0 "stream, two staged devices of odd rows as JSON" stream --size 251x127 --frames 10 \
+        --devices cpu:2x1=staged --in-flight 2 --policy last-frame --json
+    valid_json
+    count out '"name": "hand-written' 3
+    count out '"name": "library, last-frame, 2 devices"' 1
+    count out '"same_output": true' 1
+    # shellcheck disable=SC2086
+    run 0 "stream, no staged device" stream $small --devices cpu:2x1 --in-flight 3
+    count out 'hand-written, ' 0
+    count out "^  library, single, device [01] $row" 2
+    count out "^  library, \(adaptive\|ewma\), 2 devices $row" 2
+    count out 'mean interval over the best device.s, 3 in flight: ' 2
+    count out 'p99 interval over the best device.s, 3 in flight: ' 2
+    count out '^left out: no staged device: ' 1
+    count out '^output bits: equal$' 1
+fi
+
 run 0 "kernels" kernels --devices cpu --frames 10 --size 640x360 --json
 count out '"multiply_adds": ' 6
 count out '"kernel": ' 8
 count out '"binds": "\(memory\|arithmetic\|neither\)"' 8
 count out '"fps": [1-9]' 14
 count out '"gbs": 0\.000000' 0
-if command -v python3 >/dev/null; then
-    if python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$work/out"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: kernels: its JSON is none"
-    fi
-fi
+valid_json
 run 0 "kernels as text" kernels --devices cpu --frames 10 --size 640x360
 for name in "copy" "copy + 24 multiply-adds" "picture, half to 8 bits" "picture, float to 8 bits" \
     "picture, half to 16 bits" "picture histogram, half" "video, PQ" "video, PQ, with analysis" \

@@ -41,6 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == -1) {
         FUZZ_CHECK(optind >= 1 && optind <= args.count);
         FUZZ_CHECK(options.frames == 0 || (options.frames >= 10 && options.frames <= 10000000));
+        FUZZ_CHECK(options.in_flight <= 8);
         FUZZ_CHECK(!options.width == !options.height && options.width <= 16384 && options.height <= 16384);
         FUZZ_CHECK(options.width == 0 || (options.width >= 16 && options.height >= 16));
         FUZZ_CHECK(options.ratio >= 1 && options.ratio <= 64 && options.quiet_s >= 0 && options.quiet_s <= 86400);

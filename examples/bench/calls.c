@@ -1,0 +1,140 @@
+/* Counting what is asked of the OpenCL drivers.
+ *
+ * This program's functions of these names stand before the OpenCL loader's for everything in the process: the library,
+ * shared or static, and the hand-written OpenCL. Each adds one to its count and calls the loader's. What a driver does
+ * inside itself is not counted.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "shared.h"
+
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static atomic_bool counting;
+static _Atomic uint64_t counts[BENCH_CALL_COUNT];
+
+static const struct {
+    const char *name;
+    enum bench_call_kind kind;
+} known[BENCH_CALL_COUNT] = {
+#define KNOWN(name, kind) {#name, BENCH_CALL_##kind},
+    BENCH_CALLS(KNOWN)
+#undef KNOWN
+};
+
+static inline void count(enum bench_call call)
+{
+    if (__builtin_expect(atomic_load_explicit(&counting, memory_order_relaxed), 0))
+        atomic_fetch_add_explicit(&counts[call], 1, memory_order_relaxed);
+}
+
+/* The loader's function, looked up once. Every thread finds the same one. */
+static inline void *find_next(void *_Atomic *next, const char *name)
+{
+    void *found = atomic_load_explicit(next, memory_order_relaxed);
+    if (__builtin_expect(found != NULL, 1))
+        return found;
+    found = dlsym(RTLD_NEXT, name);
+    if (!found) {
+        bench_fail("this OpenCL loader has no %s", name);
+        abort();
+    }
+    atomic_store_explicit(next, found, memory_order_relaxed);
+    return found;
+}
+
+/* A function of OpenCL: type, name, which of its calls it is, parameters, arguments. */
+#define FORWARD(type, name, call, parameters, arguments)                                                  \
+    __attribute__((visibility("default"))) CL_API_ENTRY type CL_API_CALL name parameters                  \
+    {                                                                                                     \
+        static void *_Atomic next;                                                                        \
+        count(call);                                                                                      \
+        type(CL_API_CALL *function) parameters = (type(CL_API_CALL *) parameters)find_next(&next, #name); \
+        return function arguments;                                                                        \
+    }
+
+FORWARD(cl_int, clEnqueueNDRangeKernel, BENCH_CALL_clEnqueueNDRangeKernel,
+        (cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset, const size_t *global,
+         const size_t *local, cl_uint waits, const cl_event *wait_list, cl_event *event),
+        (queue, kernel, dimensions, offset, global, local, waits, wait_list, event))
+FORWARD(cl_int, clEnqueueWriteBuffer, BENCH_CALL_clEnqueueWriteBuffer,
+        (cl_command_queue queue, cl_mem mem, cl_bool blocking, size_t offset, size_t bytes, const void *from,
+         cl_uint waits, const cl_event *wait_list, cl_event *event),
+        (queue, mem, blocking, offset, bytes, from, waits, wait_list, event))
+FORWARD(cl_int, clEnqueueReadBuffer, BENCH_CALL_clEnqueueReadBuffer,
+        (cl_command_queue queue, cl_mem mem, cl_bool blocking, size_t offset, size_t bytes, void *to, cl_uint waits,
+         const cl_event *wait_list, cl_event *event),
+        (queue, mem, blocking, offset, bytes, to, waits, wait_list, event))
+FORWARD(void *, clEnqueueMapBuffer, BENCH_CALL_clEnqueueMapBuffer,
+        (cl_command_queue queue, cl_mem mem, cl_bool blocking, cl_map_flags flags, size_t offset, size_t bytes,
+         cl_uint waits, const cl_event *wait_list, cl_event *event, cl_int *code),
+        (queue, mem, blocking, flags, offset, bytes, waits, wait_list, event, code))
+FORWARD(cl_int, clEnqueueUnmapMemObject, BENCH_CALL_clEnqueueUnmapMemObject,
+        (cl_command_queue queue, cl_mem mem, void *mapped, cl_uint waits, const cl_event *wait_list, cl_event *event),
+        (queue, mem, mapped, waits, wait_list, event))
+FORWARD(cl_int, clEnqueueFillBuffer, BENCH_CALL_clEnqueueFillBuffer,
+        (cl_command_queue queue, cl_mem mem, const void *pattern, size_t pattern_bytes, size_t offset, size_t bytes,
+         cl_uint waits, const cl_event *wait_list, cl_event *event),
+        (queue, mem, pattern, pattern_bytes, offset, bytes, waits, wait_list, event))
+FORWARD(cl_int, clEnqueueCopyBuffer, BENCH_CALL_clEnqueueCopyBuffer,
+        (cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset, size_t bytes,
+         cl_uint waits, const cl_event *wait_list, cl_event *event),
+        (queue, from, to, from_offset, to_offset, bytes, waits, wait_list, event))
+FORWARD(cl_int, clEnqueueMarkerWithWaitList, BENCH_CALL_clEnqueueMarkerWithWaitList,
+        (cl_command_queue queue, cl_uint waits, const cl_event *wait_list, cl_event *event),
+        (queue, waits, wait_list, event))
+FORWARD(cl_int, clSetKernelArg, BENCH_CALL_clSetKernelArg,
+        (cl_kernel kernel, cl_uint index, size_t bytes, const void *value), (kernel, index, bytes, value))
+FORWARD(cl_int, clFlush, BENCH_CALL_clFlush, (cl_command_queue queue), (queue))
+FORWARD(cl_int, clFinish, BENCH_CALL_clFinish, (cl_command_queue queue), (queue))
+FORWARD(cl_int, clWaitForEvents, BENCH_CALL_clWaitForEvents, (cl_uint waits, const cl_event *wait_list),
+        (waits, wait_list))
+FORWARD(cl_int, clGetEventInfo, what == CL_EVENT_COMMAND_EXECUTION_STATUS ? BENCH_CALL_poll : BENCH_CALL_clGetEventInfo,
+        (cl_event event, cl_event_info what, size_t bytes, void *value, size_t *got), (event, what, bytes, value, got))
+FORWARD(cl_int, clGetEventProfilingInfo, BENCH_CALL_clGetEventProfilingInfo,
+        (cl_event event, cl_profiling_info what, size_t bytes, void *value, size_t *got),
+        (event, what, bytes, value, got))
+FORWARD(cl_int, clReleaseEvent, BENCH_CALL_clReleaseEvent, (cl_event event), (event))
+FORWARD(cl_int, clRetainEvent, BENCH_CALL_clRetainEvent, (cl_event event), (event))
+FORWARD(cl_int, clSetEventCallback, BENCH_CALL_clSetEventCallback,
+        (cl_event event, cl_int status, void(CL_CALLBACK *called)(cl_event, cl_int, void *), void *user),
+        (event, status, called, user))
+FORWARD(cl_mem, clCreateBuffer, BENCH_CALL_clCreateBuffer,
+        (cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *code),
+        (context, flags, bytes, host, code))
+FORWARD(cl_mem, clCreateSubBuffer, BENCH_CALL_clCreateSubBuffer,
+        (cl_mem mem, cl_mem_flags flags, cl_buffer_create_type type, const void *region, cl_int *code),
+        (mem, flags, type, region, code))
+FORWARD(cl_int, clReleaseMemObject, BENCH_CALL_clReleaseMemObject, (cl_mem mem), (mem))
+
+void bench_calls_start(void)
+{
+    for (int call = 0; call < BENCH_CALL_COUNT; call++)
+        atomic_store_explicit(&counts[call], 0, memory_order_relaxed);
+    atomic_store(&counting, true);
+}
+
+struct bench_calls bench_calls_stop(void)
+{
+    struct bench_calls calls;
+    atomic_store(&counting, false);
+    for (int call = 0; call < BENCH_CALL_COUNT; call++)
+        calls.of[call] = atomic_load_explicit(&counts[call], memory_order_relaxed);
+    return calls;
+}
+
+uint64_t bench_calls_sum(const struct bench_calls *calls, enum bench_call_kind kind)
+{
+    uint64_t sum = 0;
+    for (int call = 0; call < BENCH_CALL_COUNT; call++)
+        if (known[call].kind == kind)
+            sum += calls->of[call];
+    return sum;
+}
+
+const char *bench_call_name(enum bench_call call)
+{
+    return known[call].name;
+}
