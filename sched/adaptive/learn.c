@@ -368,4 +368,5 @@ void cox__adaptive_observe_frame(void *memory, const struct cox_frame_measuremen
     if (state->energy)
         cox__energy_observe(&state->chooser, frame);
     cox__adaptive_digest(state);
+    state->over = frame->frame + 1;
 }

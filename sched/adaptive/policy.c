@@ -41,6 +41,13 @@ enum {
     PAUSE_MAX = 1024,
 };
 
+/* While another frame is under way it hides what imbalance the pool would even out, and handing out costs more
+ * launches. */
+static bool has_pool(const struct cox__adaptive *state, const struct cox_sched_view *view)
+{
+    return view->pool && (view->in_flight <= 1 || state->over == view->frame);
+}
+
 static size_t adaptive_bytes(uint32_t device_count)
 {
     return sizeof(struct cox__adaptive) + device_count * sizeof(struct cox__adaptive_device);
@@ -435,7 +442,7 @@ static void decide_time(struct cox__adaptive *state, const struct cox_sched_view
     decision->ns = split_ns(state, view, next, decision->plan, decision->end_ns);
     bool fits = current->valid && current->rows == view->rows && current->granule == view->granule &&
                 current->least == decision->least && current->devices == decision->device_set &&
-                (view->pool || current->pool_rows == 0);
+                (has_pool(state, view) || current->pool_rows == 0);
     if (fits && !decision->trial && !decision->changed && !decision->suspected_change) {
         double end_ns[COX_DEVICES_MAX];
         decision->alternative_ns = split_ns(state, view, current, decision->plan, end_ns);
@@ -539,10 +546,11 @@ static cox_status adaptive_split(void *memory, const struct cox_sched_view *view
     double factors[COX_DEVICES_MAX], pool_work;
     cox__adaptive_factors(state, decision.device_set, factors);
     fill_plan(state, view, decision.device_set, factors, decision.plan);
-    for (uint32_t d = 0; decision.first && !state->profile_loaded && view->pool && d < view->device_count; d++)
+    for (uint32_t d = 0; decision.first && !state->profile_loaded && has_pool(state, view) && d < view->device_count;
+         d++)
         decision.plan[d].tail_reserve = RESERVE_FIRST;
-    double own_ns = cox__fluid_plan(decision.plan, view->device_count, view->rows, decision.least, view->pool,
-                                    &pool_work);
+    double own_ns = cox__fluid_plan(decision.plan, view->device_count, view->rows, decision.least,
+                                    has_pool(state, view), &pool_work);
     for (uint32_t d = 0; d < view->device_count; d++)
         decision.suspected_change |= decision.plan[d].suspected_change > 1 && decision.plan[d].work > 0;
     bool own = !decide_energy(state, view, own_ns, &decision);

@@ -76,6 +76,7 @@ struct cox__adaptive {
     struct cox__device_sets device_sets;
     struct cox__energy chooser;
     uint64_t observed; /* the frame of `launches` */
+    uint64_t over;     /* frames before this one are over */
     uint32_t launch_count;
     struct cox__launch launches[COX_BANDS_MAX];
     struct cox__adaptive_device devices[];
