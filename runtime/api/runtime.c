@@ -19,6 +19,9 @@ static void on_start(void *ctx)
         cox__topology_bind_scheduler(runtime->topology);
 }
 
+/* Hardware threads from which on two may poll beside an application. */
+enum { CORES_FREE = 3 };
+
 static cox_runtime *new_runtime(const struct cox_runtime_params *params)
 {
     cox_runtime *runtime = calloc(1, sizeof *runtime);
@@ -27,6 +30,7 @@ static cox_runtime *new_runtime(const struct cox_runtime_params *params)
     if (runtime) {
         sem_init(&runtime->inline_poller_wake, 0, 0);
         atomic_init(&runtime->next_step_ns, UINT64_MAX);
+        atomic_init(&runtime->inline_due_ns, UINT64_MAX);
     }
     if (runtime && cox__watchdog_create(&runtime->watchdog, &handler))
         cox_runtime_destroy(&runtime);
@@ -66,10 +70,27 @@ cox_status cox__runtime_create_with(cox_runtime **out, const struct cox_runtime_
         status = make(user, post_to(runtime), &runtime->log, &runtime->backend);
     if (status == COX_OK)
         status = cox__worker_create(&runtime->worker, NULL, runtime->backend->ops->advance != NULL);
+    if (status == COX_OK) /* only the scheduler thread moves a virtual clock */
+        runtime->polls_inline = runtime->backend->ops->advance == NULL;
     if (status)
         cox_runtime_destroy(&runtime);
     *out = runtime;
     return status;
+}
+
+/* Without a processor among the devices the cores are free: a thread that waits may as well poll. With one, its workers
+ * need them all but the reserved one. */
+static void choose_polling(cox_runtime *runtime)
+{
+    bool processor = false;
+    for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++) {
+        struct cox_device_info info;
+        runtime->backend->ops->device_info(runtime->backend, d, &info);
+        processor |= info.type == COX_DEVICE_CPU;
+    }
+    const bool cores_are_free = !processor && cox__topology_worker_cpus(runtime->topology) >= CORES_FREE;
+    runtime->polls_closely = cox__topology_scheduler_alone(runtime->topology) || cores_are_free;
+    runtime->polls_inline = !runtime->polls_closely || !processor;
 }
 
 cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params *params)
@@ -105,6 +126,7 @@ cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params
     cox__topology_leave(runtime->topology);
     if (status)
         goto fail;
+    choose_polling(runtime);
     /* Last: the scheduler thread binds itself to the reserved core, which depends on the devices. */
     status = start_loop(runtime);
     if (status)

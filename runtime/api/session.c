@@ -182,6 +182,8 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
     session->warmup.finished = params->no_warmup;
     session->verify = params->verify;
     session->device_timeout_ns = params->device_timeout_ns;
+    session->polls_closely = runtime->polls_closely &&
+                             (!params->policy_options || params->policy_options->objective != COX_OBJECTIVE_ENERGY);
     pthread_mutex_init(&session->lock, NULL);
     pthread_cond_init(&session->slot_free, NULL);
     pthread_cond_init(&session->delivered, NULL);
@@ -383,10 +385,11 @@ cox_status cox_session_run(cox_session *session, const struct cox_frame *frame)
     struct run_wait wait = {.session = session};
     bool wake;
     cox_status status = submit(session, frame, run_done, &wait, &wake);
-    if (wake) /* else another thread's request is queued before, and that thread sees to both */
-        cox__engine_help(session->runtime);
-    if (status)
+    if (status) {
+        if (wake)
+            cox__loop_wake(session->runtime->loop);
         return status;
+    }
     if (!cox__engine_await(session->runtime, &wait.done)) {
         pthread_mutex_lock(&session->lock);
         while (!atomic_load(&wait.done))

@@ -69,6 +69,7 @@ struct cox__job {
     struct cox__mem *const *mems; /* per binding; like params valid until the job has ended */
     const void *params;
     bool preserve; /* outputs are inputs too: bytes that no kernel writes keep their value */
+    bool alone;    /* no other band is under way on the instance: what overlaps must be of this band */
 
     /* Filled in by the backend. */
     bool failing; /* job_poll says RUNNING, but one command of the job has failed; others may still run */

@@ -48,8 +48,9 @@ bool cox__engine_request(struct cox_runtime *runtime, struct cox__request *reque
  * thread. */
 void cox__engine_help(struct cox_runtime *runtime);
 
-/* Wait until `*done`, taking the devices' posts in the scheduler thread's place. False, before that, if another thread
- * does so, or a driver kept this one for too long. Not from the scheduler thread. */
+/* The same, and then wait until `*done`, taking the devices' posts and polling them in the scheduler thread's place.
+ * False, before that, if another thread does so, or a driver kept this one for too long. Not from the scheduler
+ * thread. */
 bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done);
 
 /* Some thread's `*done` has been set. */

@@ -32,6 +32,14 @@ static struct cox__queue_slot *free_slot(const struct cox_session *session, cons
     return NULL;
 }
 
+static bool is_empty(const struct cox_session *session, const struct cox__queue *queue)
+{
+    uint32_t busy = 0;
+    for (uint32_t i = 0; i < session->slot_count; i++)
+        busy += queue->slots[i].state != COX__SLOT_FREE;
+    return busy == 0;
+}
+
 static void fill_slot(struct cox_session *session, struct cox__queue_slot *slot, struct cox__frame *frame,
                       uint32_t band)
 {
@@ -48,7 +56,9 @@ static void fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     job->first_row = frame->reports[band].first_row;
     job->rows = frame->reports[band].rows;
     job->preserve = check; /* the rows are compared with all that is in them */
+    job->alone = is_empty(session, slot->queue);
     job->failing = false;
+    slot->posted_early = false;
     job->kernel_ns = job->copy_in_ns = job->copy_out_ns = 0;
     atomic_store(&job->end_ns, 0);
 }
@@ -131,7 +141,7 @@ void cox__queue_flush(struct cox_session *session)
 
 /* ---- completion ---- */
 
-static void band_ended_well(struct cox_session *session, struct cox__queue_slot *slot, bool posted)
+static void band_ended_well(struct cox_session *session, struct cox__queue_slot *slot)
 {
     struct cox__job *job = &slot->job;
     struct cox__frame *frame = job->frame;
@@ -141,12 +151,13 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     const uint64_t end = atomic_load(&job->end_ns);
     const bool plausible = end >= slot->submit_ns && end <= now;
     cox__slot_note_end(session, slot, report, plausible ? end : now);
-    cox__device_learn(device, slot, report, posted);
+    cox__device_learn(device, report);
     device->last_done_ns = now;
     report->kernel_ns = job->kernel_ns <= report->end_ns - slot->submit_ns ? job->kernel_ns : 0;
     report->copy_in_ns = job->copy_in_ns;
     report->copy_out_ns = job->copy_out_ns;
     cox__queue_advance_deadlines(slot->queue, report->end_ns);
+    cox__queue_plan_polls(session, slot->queue, report->end_ns);
     if (!cox__frame_save_partials(session, frame, job->band, job))
         frame->status = COX_E_NOMEM;
     if (frame->bands[job->band].kind != COX__BAND_CHECK && report->end_ns > frame->end_ns)
@@ -159,6 +170,7 @@ static void band_failed(struct cox_session *session, struct cox__queue_slot *slo
 {
     struct cox__frame *frame = slot->job.frame;
     cox__slot_note_end(session, slot, &frame->reports[slot->job.band], cox__engine_now(session));
+    cox__queue_plan_polls(session, slot->queue, frame->reports[slot->job.band].end_ns);
     cox__frame_end_band(frame, slot->job.band, status);
     cox__event_emit(session,
                     (struct cox__event){
@@ -173,7 +185,6 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
     expect_calls(session, queue);
     const enum cox__job_state state = backend->ops->job_poll(backend, &slot->job);
     const bool live = slot->state == COX__SLOT_BUSY;
-    slot->polls += !posted;
     if (state == COX__JOB_RUNNING && (!slot->job.failing || !live))
         return false;
     if (state == COX__JOB_RUNNING) { /* a command has failed; the band fails when the others have ended */
@@ -182,12 +193,12 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
     }
     cox__slot_set_state(slot, COX__SLOT_FREE);
     if (live) {
-        session->devices[queue->device].polled |= !posted; /* the driver's posts are late */
+        session->devices[queue->device].polled |= !posted && !slot->posted_early; /* the driver's posts are late */
         if (state == COX__JOB_DONE)
             cox__device_worked(session);
     }
     if (state == COX__JOB_DONE && !queue->convicted) {
-        band_ended_well(session, slot, posted);
+        band_ended_well(session, slot);
         return true;
     }
     const cox_status status = queue->convicted ? COX_E_MISMATCH : COX_E_DEVICE_LOST;

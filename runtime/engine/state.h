@@ -155,8 +155,7 @@ struct cox__queue_slot {
     uint64_t frame_index;
     uint64_t submit_ns;
     uint64_t poll_ns;  /* when to poll even though the device posted nothing */
-    uint32_t polls;    /* polls without a post */
-    bool poll_soon;    /* the end cannot be far: poll at short intervals */
+    bool posted_early; /* the post came before the event's status: the end cannot be far */
     uint64_t end_ns;   /* when the band should end */
     uint64_t limit_ns; /* time limit, from when the band can begin */
     uint64_t deadline_ns;
@@ -201,6 +200,8 @@ struct cox__timing {
     double ns;        /* 0 = nothing seen */
     double rows_rows; /* mean square and mean product of the distances from those means */
     double rows_ns;
+    double least_rows; /* of the band that took the least time a row */
+    double least_ns;
 };
 
 /* A new instance of a lost device in the making, on the worker thread. */
@@ -230,8 +231,7 @@ struct cox__device {
     uint32_t returned;
 
     bool blocks_in_submit; /* runs kernels inside the enqueue call: its bands are submitted last */
-    /* NVIDIA's driver calls back up to 20 ms late: such a device is polled when its band should be over. */
-    bool polled;
+    bool polled;           /* its driver's callbacks come late, 20 ms with NVIDIA's: nothing is posted in time */
     struct cox__timing timing;
     uint64_t longest_ns; /* the longest band of the device in this session, first launches aside */
     uint32_t ended;      /* bands since its instance was made */
@@ -335,6 +335,7 @@ struct cox_session {
     void *meter_user;
     double verify;
     uint64_t device_timeout_ns; /* 0 = by each device's own history */
+    bool polls_closely;         /* the runtime's, unless time does not matter */
     size_t partial_bytes;       /* of all REDUCE bindings */
     uint32_t device_count;
     uint32_t slot_count; /* of each queue */
@@ -394,17 +395,19 @@ struct cox_runtime {
     struct cox__watchdog *watchdog;
     struct cox__mpsc jobs;         /* finished jobs, posted by the backend */
     struct cox__mpsc requests;     /* frames and detachments, from application threads */
+    bool polls_closely;            /* there is a core for it: devices are polled without a pause */
+    bool polls_inline;             /* the inline poller polls; else the scheduler thread alone does */
     _Atomic uint64_t next_step_ns; /* when the scheduler thread looks again without being woken; UINT64_MAX = never */
 
     /* One of the threads in cox_session_run may take the devices' posts itself, the inline poller. */
-    atomic_bool inline_poller; /* there is one */
+    atomic_bool inline_poller;      /* there is one */
+    _Atomic uint64_t inline_due_ns; /* what it will poll next; UINT64_MAX = nothing */
     sem_t inline_poller_wake;
 
     /* engine only */
     struct cox__mpsc_node *posts; /* jobs and requests that were taken off their queues and not handled yet */
     struct cox__mpsc_node *arrivals;
     bool interrupted;           /* the lock was revoked: queues may not have been flushed */
-    uint64_t active_ns;         /* when the last step did something */
     struct cox_session *active; /* sessions that have had a frame, linked by next_active */
     struct cox__tainted *tainted;
     atomic_uint tainted_count; /* read without the lock */

@@ -182,8 +182,8 @@ static bool handle_posts(struct cox_runtime *runtime)
             cox__step_drain(session);
             continue;
         }
-        slot->poll_soon = true; /* the post came before the event's status */
-        slot->poll_ns = cox__engine_now(session) + COX__POLL_SOON_NS;
+        slot->posted_early = true;
+        cox__slot_plan_next_poll(session, slot, cox__engine_now(session));
     }
     return any;
 }
@@ -249,6 +249,11 @@ static bool take_requests(struct cox_runtime *runtime)
 
 /* ---- polls ---- */
 
+static bool is_live(const struct cox__queue *queue)
+{
+    return atomic_load(&queue->state) == COX__QUEUE_LIVE;
+}
+
 /* Poll a slot whose time has come, before its device is failed for a missed deadline: this thread may have been late
  * itself. */
 static bool poll_slot(struct cox_session *session, struct cox__queue_slot *slot)
@@ -259,16 +264,16 @@ static bool poll_slot(struct cox_session *session, struct cox__queue_slot *slot)
     if (cox__queue_poll(session, slot, false))
         return true;
     if (slot->poll_ns <= now)
-        cox__slot_plan_next_poll(slot, now);
+        cox__slot_plan_next_poll(session, slot, now);
     return cox__queue_check_deadline(session, slot, now);
 }
 
-/* Poll for the session's bands whose time has come. */
-static bool poll_session(struct cox_session *session)
+/* Poll for the session's bands whose time has come; `lost`: on lost queues too. */
+static bool poll_session(struct cox_session *session, bool lost)
 {
     bool progress = false;
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
-        for (uint32_t i = 0; i < session->slot_count; i++)
+        for (uint32_t i = 0; i < session->slot_count && (lost || is_live(walk.queue)); i++)
             if (poll_slot(session, &walk.queue->slots[i])) {
                 cox__step_drain(session);
                 progress = true;
@@ -277,10 +282,10 @@ static bool poll_session(struct cox_session *session)
 }
 
 /* Sets *next_ns to when a slot of the session is due, if that is sooner. */
-static void plan_next(const struct cox_session *session, uint64_t *next_ns)
+static void plan_next(const struct cox_session *session, bool lost, uint64_t *next_ns)
 {
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
-        for (uint32_t i = 0; i < session->slot_count; i++) {
+        for (uint32_t i = 0; i < session->slot_count && (lost || is_live(walk.queue)); i++) {
             const struct cox__queue_slot *slot = &walk.queue->slots[i];
             if (cox__slot_can_be_polled(slot) && cox__slot_due_ns(slot) < *next_ns)
                 *next_ns = cox__slot_due_ns(slot);
@@ -380,16 +385,14 @@ uint64_t cox__step_all(struct cox_runtime *runtime)
     for (;;) {
         uint64_t due = UINT64_MAX;
         bool progress = false;
-        if (turn(runtime, &due)) {
-            runtime->active_ns = backend->ops->now_ns(backend);
+        if (turn(runtime, &due))
             continue;
-        }
         for (struct cox_session *session = runtime->active; session; session = session->next_active)
-            progress |= poll_session(session);
+            progress |= poll_session(session, true);
         if (progress)
             continue;
         for (struct cox_session *session = runtime->active; session; session = session->next_active)
-            plan_next(session, &due);
+            plan_next(session, true, &due);
         if (backend->ops->advance && is_idle(runtime)) /* a virtual clock would run on for ever */
             due = UINT64_MAX;
         if (!backend->ops->advance)
@@ -406,24 +409,28 @@ bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
     bool more = false;
     if (runtime->interrupted)
         resume(runtime);
-    take_posts(runtime);
-    take_requests(runtime);
+    bool any = take_posts(runtime);
+    any |= take_requests(runtime);
     for (struct cox_session *session = runtime->active; session; session = session->next_active) {
         if (!session->warmup.finished) {
             more = true;
             continue;
         }
+        const bool attention = session->attention;
         bool again; /* a device that refuses leaves its rows to another */
         do {
             again = dispatch(session);
             again |= cox__deliver(session, true);
             again |= cox__step_drain(session);
-            if (session->any_blocks) /* others were done while one computed inside the enqueue call */
-                again |= take_posts(runtime);
+            if (session->any_blocks &&
+                take_posts(runtime)) /* others were done while one computed in the enqueue call */
+                again = more = true; /* perhaps another session's */
+            if (!again && runtime->polls_inline)
+                again = poll_session(session, false); /* lost queues are the scheduler thread's */
+            any |= again;
         } while (again);
-        more |= session->attention || cox__deliver_is_due(session);
-        plan_next(session, next_ns);
+        more |= (session->attention && (any || !attention)) || cox__deliver_is_due(session);
+        plan_next(session, false, next_ns);
     }
-    runtime->active_ns = runtime->backend->ops->now_ns(runtime->backend);
     return more;
 }

@@ -1,8 +1,12 @@
 /* The threads that take the engine's turns.
  *
  * The scheduler thread takes all of them, except that a thread inside cox_session_run does what it can for its own
- * frame before it waits, and one such thread, the inline poller, takes the devices' posts while it waits. That spares a
- * change of threads.
+ * frame before it waits, and one such thread, the inline poller, takes the devices' posts and polls them while it
+ * waits. That spares a change of threads.
+ *
+ * A device whose band may be over at any moment is polled without a pause where there is a core for it: by the
+ * scheduler thread on the reserved core; or, if no processor is among the devices, by either thread. The engine lock is
+ * free in between.
  *
  * From a driver call a thread may not come back. The watchdog then revokes the engine lock, cox__engine_revoked puts
  * the engine in order on the watchdog's thread, and another thread takes the next turn.
@@ -15,9 +19,12 @@
 
 #include <time.h>
 
-/* While frames come one after the other a timer is set at least this far ahead: sooner than any new band's deadline, so
- * that no thread has to be woken to set one for it. */
-#define STREAM_STEP_NS 10000000ull
+/* What is due sooner than this is not slept for. Less than any pause between two polls. */
+#define CLOSE_NS 5000u
+/* While the inline poller polls what is due first, the scheduler thread looks again after this. */
+#define RELIEF_NS 1000000u
+/* Between two polls the engine lock is free for at least this long. */
+#define PAUSE_NS 1000u
 
 /* ---- the scheduler thread ---- */
 
@@ -27,51 +34,93 @@ struct step {
     uint64_t now;
 };
 
+static void pause_briefly(void)
+{
+    const uint64_t until_ns = cox__clock_ns() + PAUSE_NS;
+    while (cox__clock_ns() < until_ns)
+        continue;
+}
+
+/* Whether to poll on without sleeping. */
+static bool is_close(const struct cox_runtime *runtime, uint64_t due_ns, uint64_t now_ns)
+{
+    return runtime->polls_closely && due_ns != UINT64_MAX && due_ns < now_ns + CLOSE_NS;
+}
+
 static void take_step(void *ctx)
 {
     struct step *step = ctx;
     struct cox_runtime *runtime = step->runtime;
-    struct cox__backend *backend = runtime->backend;
-    uint64_t due = cox__step_all(runtime);
-    uint64_t now = backend->ops->now_ns(backend);
-    /* While frames come one after the other, a timer is always set: cox__engine_help need not wake the scheduler
-     * thread for one. */
-    if (due > now + STREAM_STEP_NS && !backend->ops->advance && runtime->active &&
-        now - runtime->active_ns < COX__POLL_FIRST_NS)
-        due = now + STREAM_STEP_NS;
-    atomic_store(&runtime->next_step_ns, due);
-    step->due = due;
-    step->now = now;
+    step->due = cox__step_all(runtime);
+    step->now = runtime->backend->ops->now_ns(runtime->backend);
+    if (is_close(runtime, step->due, step->now) && atomic_load(&runtime->inline_due_ns) <= step->due)
+        step->due = step->now + RELIEF_NS;
+    atomic_store(&runtime->next_step_ns, step->due);
 }
 
 uint64_t cox__engine_step(void *ctx)
 {
     struct cox_runtime *runtime = ctx;
     struct step step = {.runtime = runtime, .due = UINT64_MAX};
-    cox__watchdog_run_locked(runtime->watchdog, true, COX__ROLE_SCHEDULER, take_step, &step);
-    return step.due == UINT64_MAX ? UINT64_MAX : step.due > step.now ? step.due - step.now : 0;
+    for (;;) {
+        if (cox__watchdog_run_locked(runtime->watchdog, true, COX__ROLE_SCHEDULER, take_step, &step) != COX__LOCK_DONE)
+            return UINT64_MAX;
+        if (!is_close(runtime, step.due, step.now))
+            return step.due == UINT64_MAX ? UINT64_MAX : step.due > step.now ? step.due - step.now : 0;
+        pause_briefly();
+    }
 }
 
 /* ---- threads inside cox_session_run ---- */
 
 struct part {
     struct cox_runtime *runtime;
-    bool wake; /* the scheduler thread, for the rest or for its timer */
+    bool inline_poller; /* taken by it */
+    uint64_t due;       /* when something is to be done next */
+    bool more;          /* for the scheduler thread */
 };
 
 static void take_part(void *ctx)
 {
     struct part *part = ctx;
-    uint64_t due = UINT64_MAX;
-    part->wake = cox__step_inline(part->runtime, &due) || due < atomic_load(&part->runtime->next_step_ns);
+    struct cox_runtime *runtime = part->runtime;
+    part->due = UINT64_MAX;
+    part->more = cox__step_inline(runtime, &part->due);
+    if (!runtime->polls_inline) {
+        part->more |= part->due < atomic_load(&runtime->next_step_ns);
+        part->due = UINT64_MAX;
+    }
+    if (part->inline_poller)
+        atomic_store(&runtime->inline_due_ns, part->due);
+}
+
+/* Wake the scheduler thread for the rest, or for its timer. */
+static void hand_over(const struct part *part)
+{
+    if (part->more || part->due < atomic_load(&part->runtime->next_step_ns))
+        cox__loop_wake(part->runtime->loop);
 }
 
 void cox__engine_help(struct cox_runtime *runtime)
 {
-    struct part part = {.runtime = runtime, .wake = true};
-    if (cox__watchdog_run_locked(runtime->watchdog, false, COX__ROLE_HELPER, take_part, &part) != COX__LOCK_DONE ||
-        part.wake)
-        cox__loop_wake(runtime->loop);
+    struct part part = {.runtime = runtime};
+    if (cox__watchdog_run_locked(runtime->watchdog, false, COX__ROLE_HELPER, take_part, &part) != COX__LOCK_DONE)
+        part.more = true;
+    hand_over(&part);
+}
+
+/* Until `due_ns`, a post, or a wake-up. */
+static void wait_for_work(struct cox_runtime *runtime, uint64_t due_ns)
+{
+    const uint64_t now_ns = runtime->backend->ops->now_ns(runtime->backend);
+    const uint64_t at_ns = cox__clock_ns() + (due_ns > now_ns ? due_ns - now_ns : 0);
+    const struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u), .tv_nsec = (long)(at_ns % 1000000000u)};
+    if (due_ns == UINT64_MAX)
+        sem_wait(&runtime->inline_poller_wake);
+    else if (!is_close(runtime, due_ns, now_ns))
+        sem_clockwait(&runtime->inline_poller_wake, CLOCK_MONOTONIC, &at);
+    else if (sem_trywait(&runtime->inline_poller_wake))
+        pause_briefly();
 }
 
 /* Posting is: push, then read `inline_poller`. Leaving is: clear `inline_poller`, then look at the queue. Whichever
@@ -79,23 +128,24 @@ void cox__engine_help(struct cox_runtime *runtime)
  * it. */
 bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done)
 {
-    struct part part = {.runtime = runtime};
-    if (atomic_exchange(&runtime->inline_poller, true))
+    struct part part = {.runtime = runtime, .inline_poller = true, .due = UINT64_MAX};
+    if (atomic_exchange(&runtime->inline_poller, true)) {
+        cox__engine_help(runtime);
         return false;
+    }
     while (!atomic_load(done)) {
-        if (sem_wait(&runtime->inline_poller_wake)) /* a signal */
-            continue;
-        if (atomic_load(done))
-            break;
         if (cox__watchdog_run_locked(runtime->watchdog, true, COX__ROLE_INLINE_POLLER, take_part, &part) ==
             COX__LOCK_REVOKED)
             return false; /* another thread may be the inline poller by now */
-        if (part.wake)
+        if (part.more)
             cox__loop_wake(runtime->loop);
+        if (!atomic_load(done))
+            wait_for_work(runtime, part.due);
     }
+    atomic_store(&runtime->inline_due_ns, UINT64_MAX);
     atomic_store(&runtime->inline_poller, false);
-    if (atomic_load(&runtime->jobs.head))
-        cox__loop_wake(runtime->loop);
+    part.more = atomic_load(&runtime->jobs.head) != NULL;
+    hand_over(&part);
     return true;
 }
 
@@ -147,8 +197,10 @@ void cox__engine_revoked(void *ctx, void *of, void *instance, int role, struct c
         cox__device_fail(session, queue->device, COX_E_TIMEOUT);
     cox__step_drain(session);
     runtime->interrupted = true;
-    if (role == COX__ROLE_INLINE_POLLER)
+    if (role == COX__ROLE_INLINE_POLLER) {
+        atomic_store(&runtime->inline_due_ns, UINT64_MAX);
         atomic_store(&runtime->inline_poller, false);
+    }
     while (role == COX__ROLE_SCHEDULER && cox__loop_replace(runtime->loop))
         nanosleep(&pause, NULL);
     cox__loop_wake(runtime->loop);

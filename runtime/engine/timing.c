@@ -11,13 +11,16 @@
 #include "invariant.h"
 #include "transitions.h"
 
-/* A device whose posts come late is polled at this share of the expected time. */
-#define POLL_AT 0.93
-/* A band that is over at its first poll had ended before it: the next band is polled earlier, by this factor. */
-#define POLL_EARLIER 0.8
-/* While a band may end at any moment, the pause between two polls is at least this share of the time since
- * submission. */
-#define POLL_SOON_SHARE 64
+/* A device that posts nothing is polled from this share of the least time that such a band has ever taken. */
+#define POLL_AT 0.5
+/* From then on it is polled after this share of the time since submission, whatever was learned: an end is noticed that
+ * much late at most. */
+#define POLL_SHARE 64
+#define POLL_LEAST_NS 20000ull
+/* Where there is a core for it: without a pause for COX__POLL_FIRST_NS, after that at this share. */
+#define POLL_SHARE_CLOSE 1024
+/* By so much what a device has needed at least grows with each band: it may have become slower. */
+#define LEAST_GROWTH 1.01
 /* Weight of the newest band among those that tell how long one takes. */
 #define GAIN 0.3
 /* The time limit of a band is so many times its expected time, or so many times the longest band of its device if that
@@ -56,17 +59,10 @@ static double expected_ns(const struct cox_session *session, uint32_t device, ui
     return expected > 0 ? expected : (double)of->solo_ns * rows / session->pipeline.rows;
 }
 
-/* `late`: the band was over at the first poll, so it took less than `ns`. */
-static void learn(struct cox__timing *timing, double rows, double ns, bool late)
+static void learn(struct cox__timing *timing, double rows, double ns)
 {
-    double expected = predict(timing, rows);
-    if (expected <= 0) {
-        *timing = (struct cox__timing){.rows = rows, .ns = late ? ns * POLL_EARLIER : ns};
-        return;
-    }
-    if (late) {
-        timing->rows_ns *= ns * POLL_EARLIER / expected;
-        timing->ns *= ns * POLL_EARLIER / expected;
+    if (predict(timing, rows) <= 0) {
+        *timing = (struct cox__timing){.rows = rows, .ns = ns, .least_rows = rows, .least_ns = ns};
         return;
     }
     double off_rows = rows - timing->rows, off_ns = ns - timing->ns;
@@ -74,12 +70,23 @@ static void learn(struct cox__timing *timing, double rows, double ns, bool late)
     timing->ns += GAIN * off_ns;
     timing->rows_rows = (1 - GAIN) * (timing->rows_rows + GAIN * off_rows * off_rows);
     timing->rows_ns = (1 - GAIN) * (timing->rows_ns + GAIN * off_rows * off_ns);
+    timing->least_ns *= LEAST_GROWTH;
+    if (ns * timing->least_rows < timing->least_ns * rows) {
+        timing->least_rows = rows;
+        timing->least_ns = ns;
+    }
 }
 
-void cox__device_learn(struct cox__device *device, const struct cox__queue_slot *slot,
-                       const struct cox_band_report *report, bool posted)
+/* Time that so many rows have needed at least: by the band that took the least time a row, as if no cost were fixed. So
+ * it is rather too little. */
+static double least_ns(const struct cox__timing *timing, double rows)
 {
-    learn(&device->timing, report->rows, (double)report->wall_ns, !posted && slot->polls == 1);
+    return rows < timing->least_rows ? timing->least_ns / timing->least_rows * rows : timing->least_ns;
+}
+
+void cox__device_learn(struct cox__device *device, const struct cox_band_report *report)
+{
+    learn(&device->timing, report->rows, (double)report->wall_ns);
     if (device->ended >= FRESH_BANDS && report->wall_ns > device->longest_ns)
         device->longest_ns = report->wall_ns;
     device->ended++;
@@ -101,31 +108,51 @@ void cox__slot_note_end(struct cox_session *session, const struct cox__queue_slo
 
 /* ---- polls ---- */
 
+/* Whether an earlier band of the same queue is still under way: it ends first. */
+static bool is_behind(const struct cox_session *session, const struct cox__queue_slot *slot)
+{
+    bool behind = false;
+    for (uint32_t i = 0; i < session->slot_count; i++) {
+        const struct cox__queue_slot *other = &slot->queue->slots[i];
+        behind = behind || (other->state != COX__SLOT_FREE && other->submit_ns < slot->submit_ns);
+    }
+    return behind;
+}
+
+/* When a band that the device is at from `begin_ns` on may be over. */
+static uint64_t first_poll_ns(const struct cox__device *device, const struct cox__queue_slot *slot, uint64_t begin_ns)
+{
+    const double wait_ns = POLL_AT * least_ns(&device->timing, slot->job.rows);
+    return begin_ns + (wait_ns < COX__POLL_FIRST_NS ? (uint64_t)wait_ns : COX__POLL_FIRST_NS);
+}
+
 void cox__slot_plan_poll(struct cox_session *session, struct cox__queue_slot *slot)
 {
     const struct cox__device *device = &session->devices[slot->queue->device];
-    slot->poll_ns = cox__engine_now(session) + COX__POLL_FIRST_NS;
-    slot->poll_soon = false;
-    slot->polls = 0;
-    if (!device->polled)
-        return;
-    uint64_t begin = slot->submit_ns;                  /* enqueueing is part of what a band has taken */
-    for (uint32_t i = 0; i < session->slot_count; i++) /* behind the bands that are under way */
-        if (slot->queue->slots[i].state != COX__SLOT_FREE && &slot->queue->slots[i] != slot &&
-            slot->queue->slots[i].poll_ns > begin)
-            begin = slot->queue->slots[i].poll_ns;
-    slot->poll_soon = true;
-    uint64_t at = begin + (uint64_t)(predict(&device->timing, slot->job.rows) * POLL_AT);
-    if (at < slot->poll_ns)
-        slot->poll_ns = at;
+    slot->poll_ns = device->polled && !is_behind(session, slot) ? first_poll_ns(device, slot, slot->submit_ns)
+                                                                : cox__engine_now(session) + COX__POLL_FIRST_NS;
 }
 
-void cox__slot_plan_next_poll(struct cox__queue_slot *slot, uint64_t now_ns)
+void cox__queue_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns)
 {
-    uint64_t elapsed = now_ns - slot->submit_ns;
-    uint64_t least = slot->poll_soon ? COX__POLL_SOON_NS : COX__POLL_FIRST_NS;
-    uint64_t share = slot->poll_soon ? elapsed / POLL_SOON_SHARE : elapsed / 2;
-    slot->poll_ns = now_ns + (share > least ? share : least);
+    const struct cox__device *device = &session->devices[queue->device];
+    for (uint32_t i = 0; i < session->slot_count && device->polled; i++) {
+        struct cox__queue_slot *slot = &queue->slots[i];
+        if (slot->state != COX__SLOT_FREE && !is_behind(session, slot))
+            slot->poll_ns = first_poll_ns(device, slot, end_ns > slot->submit_ns ? end_ns : slot->submit_ns);
+    }
+}
+
+void cox__slot_plan_next_poll(const struct cox_session *session, struct cox__queue_slot *slot, uint64_t now_ns)
+{
+    const uint64_t elapsed_ns = now_ns - slot->submit_ns;
+    uint64_t pause_ns = elapsed_ns / 2 > COX__POLL_FIRST_NS ? elapsed_ns / 2 : COX__POLL_FIRST_NS;
+    if (session->devices[slot->queue->device].polled || slot->posted_early) {
+        pause_ns = elapsed_ns / POLL_SHARE > POLL_LEAST_NS ? elapsed_ns / POLL_SHARE : POLL_LEAST_NS;
+        if (session->polls_closely)
+            pause_ns = elapsed_ns > COX__POLL_FIRST_NS ? elapsed_ns / POLL_SHARE_CLOSE : 0;
+    }
+    slot->poll_ns = now_ns + pause_ns;
 }
 
 uint64_t cox__slot_due_ns(const struct cox__queue_slot *slot)

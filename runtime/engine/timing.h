@@ -5,11 +5,9 @@
 
 #include "state.h"
 
-/* The first poll of a device that posts nothing, after so long: drivers exist that call nothing back when a command
- * fails. */
+/* The first poll of a band whose post has not come, after so long: drivers exist that call nothing back when a command
+ * fails. Also the latest first poll of a device that is polled. */
 #define COX__POLL_FIRST_NS 50000000ull
-/* The least pause between two polls of a device whose band should be over. A poll costs a few microseconds. */
-#define COX__POLL_SOON_NS 20000ull
 
 /* Time limit for a call of the device's driver. */
 uint64_t cox__device_call_limit_ns(const struct cox_session *session, uint32_t device);
@@ -21,8 +19,12 @@ uint64_t cox__session_timeout_ns(const struct cox_session *session);
 /* Plan the first poll of a band that has just been enqueued. */
 void cox__slot_plan_poll(struct cox_session *session, struct cox__queue_slot *slot);
 
+/* A band of the queue ended at `end_ns`, on the device's clock if it has one: plan the first poll of the band that was
+ * behind it. */
+void cox__queue_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns);
+
 /* Plan the next poll after one that found the band still running. */
-void cox__slot_plan_next_poll(struct cox__queue_slot *slot, uint64_t now_ns);
+void cox__slot_plan_next_poll(const struct cox_session *session, struct cox__queue_slot *slot, uint64_t now_ns);
 
 /* When the slot is to be looked at: its next poll or its deadline. */
 uint64_t cox__slot_due_ns(const struct cox__queue_slot *slot);
@@ -37,8 +39,7 @@ void cox__queue_advance_deadlines(struct cox__queue *queue, uint64_t end_ns);
 void cox__slot_note_end(struct cox_session *session, const struct cox__queue_slot *slot, struct cox_band_report *report,
                         uint64_t end_ns);
 
-/* Learn from a band that ended well. `posted`: the device's post told; else a poll did. */
-void cox__device_learn(struct cox__device *device, const struct cox__queue_slot *slot,
-                       const struct cox_band_report *report, bool posted);
+/* Learn from a band that ended well. */
+void cox__device_learn(struct cox__device *device, const struct cox_band_report *report);
 
 #endif

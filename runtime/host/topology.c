@@ -340,6 +340,11 @@ bool cox__topology_reserved(const struct cox__topology *self)
     return self && self->reserved;
 }
 
+bool cox__topology_scheduler_alone(const struct cox__topology *self)
+{
+    return self && self->reserved && self->bind;
+}
+
 uint32_t cox__topology_worker_cpus(const struct cox__topology *self)
 {
     if (!self)
@@ -352,7 +357,7 @@ void cox__topology_bind_scheduler(struct cox__topology *self)
     if (!self)
         return;
     pthread_setname_np(pthread_self(), COX__SCHEDULER_NAME);
-    if (!self->reserved || !self->bind)
+    if (!cox__topology_scheduler_alone(self))
         return;
     if (!cox__cpu_mask_set(0, &self->machine.core))
         cox__log(&self->log, COX_LOG_WARN, "reserved core: the system refuses to bind the scheduler thread to CPU %u",

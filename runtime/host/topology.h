@@ -35,6 +35,9 @@ void cox__topology_decide(struct cox__topology *topology, bool async_device, boo
 /* After decide: whether a core is reserved. */
 bool cox__topology_reserved(const struct cox__topology *topology);
 
+/* After decide: whether the scheduler thread is bound to the reserved core, and no worker runs there. */
+bool cox__topology_scheduler_alone(const struct cox__topology *topology);
+
 /* Compute units (hardware threads) that workers may use: all of this process minus the reserved core's. */
 uint32_t cox__topology_worker_cpus(const struct cox__topology *topology);
 

@@ -27,24 +27,33 @@ struct cox__cl_slot {
     unsigned char *kinds;                                /* parallel to events: enum cox__cl_command */
     uint32_t event_count;
     uint64_t submit_ns;
+    uint64_t enqueued_ns[2];           /* when the calls that enqueued the last two commands had returned */
+    uint64_t looked_ns;                /* when the states of all commands were asked for last */
+    uint64_t running_ns;               /* when a poll last began that found the newest command running; 0 = none did */
     bool failed;                       /* a command of the band under way has failed */
     struct cox__cl_callback *callback; /* of the band under way; NULL = no band, or a band without one */
 };
 
-/* The last value of a kernel argument that is not a buffer: setting it again is not free. Buffers are always set, since
- * a new one may have the address of a released one. */
+/* The last value of a kernel argument: setting it again is not free. */
 struct cox__cl_memo {
-    size_t bytes;
+    size_t bytes; /* 0 = not known */
     unsigned char value[COX_PARAMS_MAX];
 };
 
+struct cox__cl_kernel {
+    cl_kernel id;
+    struct cox__cl_memo *memos; /* one for each argument */
+};
+
+/* Staged mode has a kernel for each queue slot: a slot's memory stays the same, so from frame to frame hardly any
+ * argument changes. */
 struct cox__cl_stage {
     const struct cox_stage *stage;
     const struct cox_variant *variant;
     cl_program program;
-    cl_kernel kernel;
     size_t local[2];
-    struct cox__cl_memo *memos;
+    uint32_t kernel_count;
+    struct cox__cl_kernel *kernels;
 };
 
 struct cox__instance {

@@ -4,6 +4,7 @@
 #define COX_OPENCL_INTERNAL_H
 
 #include "backend.h"
+#include "device_clock.h"
 #include "host/clock.h"
 #include "engine/pipeline.h"
 
@@ -29,6 +30,9 @@ struct cox__cl_device {
     cl_command_queue service; /* for work outside the frame path */
     _Atomic uint32_t hung;    /* abandoned instances of the device that have not ended; changes under hang_lock */
     atomic_bool lost;         /* its group's context is not to be trusted: new instances make their own */
+    struct cox__device_clock clock;
+    bool clock_checked;  /* it has told an end where the host saw one; */
+    uint32_t clock_lies; /* and, so many times since then, one where none can have been */
 };
 
 /* Devices that share a context. */

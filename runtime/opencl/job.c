@@ -10,7 +10,8 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
     struct cox__instance *instance = job->instance;
     struct cox__cl_slot *slot = &instance->slots[job->slot];
     job->failing = false;
-    slot->submit_ns = cox__clock_ns();
+    slot->submit_ns = slot->enqueued_ns[1] = slot->looked_ns = cox__clock_ns();
+    slot->running_ns = 0;
     cox_status status = cox__cl_band_enqueue(instance, job, slot);
     if (status == COX_OK) {
         slot->callback = cox__cl_callback_arm(instance->backend, cox__cl_slot_newest(slot), job,
@@ -27,62 +28,109 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
     return status;
 }
 
-/* Time from start to end of a command. False if the profile says that the command ended before it started, started
- * before it was enqueued, or took longer than the band did by the host's clock. */
-static bool profile_one(const struct cox__instance *instance, cl_event event, uint64_t most_ns, uint64_t *ns)
+/* ---- the profile ---- */
+
+static bool event_time(const struct cox__instance *instance, cl_event event, cl_profiling_info which, uint64_t *ns)
 {
-    cl_ulong queued = 0, start = 0, end = 0;
+    cl_ulong stamp = 0;
     const struct cox__driver_call call = cox__cl_call(instance);
-    const bool unknown = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED, sizeof queued, &queued, NULL) ||
-                         clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL) ||
-                         clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+    const cl_int code = clGetEventProfilingInfo(event, which, sizeof stamp, &stamp, NULL);
     cox__cl_returned(&call);
-    if (unknown)
-        return false;
-    if (!start || start < queued || end < start || end - start > most_ns)
-        return false;
-    *ns = end - start;
-    return true;
+    *ns = stamp;
+    return !code && stamp;
 }
 
-/* Sum over the commands of a kind, which one queue runs one after the other. 0 if there are none, or one has no valid
- * profile. */
+/* Time that the commands of a kind took: for each run of them, which one queue does one after the other, from the start
+ * of the first to the end of the last. 0 if there are none, or the device's times cannot be: an end before a start,
+ * more than the band took by the host's clock, a start before the band was enqueued. */
 static uint64_t profile(const struct cox__instance *instance, const struct cox__cl_slot *slot,
                         enum cox__cl_command kind, uint64_t most_ns)
 {
+    const struct cox__device_clock *clock = &instance->device->clock;
+    const uint64_t error_ns = cox__device_clock_error_ns(clock);
     uint64_t sum = 0;
-    for (uint32_t e = 0; e < slot->event_count; e++) {
-        uint64_t ns;
-        if (slot->kinds[e] != kind)
+    for (uint32_t first = 0, last; first < slot->event_count; first = last + 1) {
+        uint64_t start, end;
+        for (last = first; last + 1 < slot->event_count && slot->kinds[last + 1] == slot->kinds[first];)
+            last++;
+        if (slot->kinds[first] != kind)
             continue;
-        if (!profile_one(instance, slot->events[e], most_ns - sum, &ns))
+        if (!event_time(instance, slot->events[first], CL_PROFILING_COMMAND_START, &start) ||
+            !event_time(instance, slot->events[last], CL_PROFILING_COMMAND_END, &end) || end < start ||
+            end - start > most_ns - sum ||
+            (clock->known && cox__device_clock_host_ns(clock, start) + error_ns < slot->submit_ns))
             return 0;
-        sum += ns;
+        sum += end - start;
     }
     return sum;
+}
+
+/* How far the end of a band by the clock may lie outside of what the host saw, beside the clock's own error. */
+#define CLOCK_SLACK_NS 50000ull
+/* Within so much of the end as the host saw it the device's must lie, for its clock to be believed. */
+#define CLOCK_NEAR_NS 1000000ull
+/* A clock that is wrong so many times in a row is not asked any more. */
+#define CLOCK_LIES_MAX 4
+
+/* When the band's last command ended, by the device's clock told in the host's time. `told_ns`: when the callback came,
+ * 0 if it has not. 0 = unknown: there are drivers whose times cannot be (rusticl 22.3 says 1 ns for every kernel), so a
+ * clock is believed once it has told an end shortly after a poll found the band running, or shortly before its
+ * callback. */
+static uint64_t device_end_ns(const struct cox__instance *instance, const struct cox__cl_slot *slot, uint64_t told_ns,
+                              uint64_t now_ns)
+{
+    struct cox__cl_device *device = instance->device;
+    const cl_event newest = cox__cl_slot_newest(slot);
+    uint64_t queued, end;
+    if (device->clock_lies >= CLOCK_LIES_MAX || !event_time(instance, newest, CL_PROFILING_COMMAND_QUEUED, &queued) ||
+        !event_time(instance, newest, CL_PROFILING_COMMAND_END, &end))
+        return 0;
+    cox__device_clock_enclose(&device->clock, queued, slot->enqueued_ns[0], slot->enqueued_ns[1]);
+    const uint64_t at = cox__device_clock_host_ns(&device->clock, end);
+    const uint64_t slack_ns = CLOCK_SLACK_NS + cox__device_clock_error_ns(&device->clock);
+    if (at < slot->submit_ns || at + slack_ns < slot->running_ns || at > (told_ns ? told_ns : now_ns) + slack_ns) {
+        device->clock_lies++;
+        return 0;
+    }
+    device->clock_lies = 0;
+    device->clock_checked |= (slot->running_ns && now_ns - slot->running_ns < CLOCK_NEAR_NS) ||
+                             (told_ns && told_ns < at + CLOCK_NEAR_NS);
+    return !device->clock_checked ? 0 : at < now_ns ? at : now_ns;
+}
+
+/* ---- polls ---- */
+
+/* While the newest command runs, the others are looked at only so often: for failures. */
+#define LOOK_NS 5000000ull
+
+static bool command_ended(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t index)
+{
+    cl_int state = CL_QUEUED;
+    const struct cox__driver_call call = cox__cl_call(instance);
+    cl_int code = clGetEventInfo(slot->events[index], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    cox__cl_returned(&call);
+    if ((code || state < 0) && !slot->failed) {
+        cox__cl_check(instance->backend->log, code ? code : state, code ? "clGetEventInfo" : "a command of a band",
+                      instance->device->info.name);
+        cox__cl_queue_failed(instance->shared);
+        slot->failed = true;
+    }
+    return !code && state <= CL_COMPLETE;
 }
 
 /* Whether all commands of the slot's band have ended; `*newest_ended`: whether the last one has. Notes in the slot if
  * one of them failed. A command about which the driver answers with an error may still be running. */
 static bool ended(struct cox__instance *instance, struct cox__cl_slot *slot, bool *newest_ended)
 {
-    bool all = true;
-    *newest_ended = false;
-    for (uint32_t e = slot->event_count; e-- > 0;) {
-        cl_int state = CL_QUEUED;
-        const struct cox__driver_call call = cox__cl_call(instance);
-        cl_int code = clGetEventInfo(slot->events[e], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-        cox__cl_returned(&call);
-        if ((code || state < 0) && !slot->failed) {
-            cox__cl_check(instance->backend->log, code ? code : state, code ? "clGetEventInfo" : "a command of a band",
-                          instance->device->info.name);
-            cox__cl_queue_failed(instance->shared);
-            slot->failed = true;
-        }
-        const bool this_ended = !code && state <= CL_COMPLETE;
-        *newest_ended |= this_ended && e + 1 == slot->event_count;
-        all &= this_ended;
-    }
+    const uint64_t now = cox__clock_ns();
+    *newest_ended = command_ended(instance, slot, slot->event_count - 1);
+    slot->running_ns = *newest_ended ? slot->running_ns : now;
+    if (!*newest_ended && now - slot->looked_ns < LOOK_NS)
+        return false;
+    bool all = *newest_ended;
+    slot->looked_ns = now;
+    for (uint32_t e = 0; e + 1 < slot->event_count; e++)
+        all &= command_ended(instance, slot, e);
     return all;
 }
 
@@ -105,7 +153,8 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
         return COX__JOB_FAILED;
     }
     const uint64_t now = cox__clock_ns(), most_ns = now - slot->submit_ns;
-    job->end_ns = told_ns ? told_ns : now;
+    const uint64_t end_ns = device_end_ns(instance, slot, told_ns, now); /* before the profile: it sets the clock */
+    job->end_ns = end_ns ? end_ns : told_ns ? told_ns : now;
     job->kernel_ns = profile(instance, slot, COX__CL_KERNEL, most_ns);
     job->copy_in_ns = instance->staged ? profile(instance, slot, COX__CL_COPY_IN, most_ns) : 0;
     job->copy_out_ns = instance->staged ? profile(instance, slot, COX__CL_COPY_OUT, most_ns) : 0;

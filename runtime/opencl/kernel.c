@@ -16,10 +16,11 @@ static cox_status choose_local(struct cox__instance *instance, struct cox__cl_st
     cl_ulong local_bytes = 0;
     made->local[0] = made->variant->local_columns;
     made->local[1] = made->variant->local_rows;
-    clGetKernelWorkGroupInfo(made->kernel, instance->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
-    clGetKernelWorkGroupInfo(made->kernel, instance->device->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required,
-                             required, NULL);
-    clGetKernelWorkGroupInfo(made->kernel, instance->device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes,
+    clGetKernelWorkGroupInfo(made->kernels[0].id, instance->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
+                             NULL);
+    clGetKernelWorkGroupInfo(made->kernels[0].id, instance->device->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                             sizeof required, required, NULL);
+    clGetKernelWorkGroupInfo(made->kernels[0].id, instance->device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes,
                              &local_bytes, NULL);
     if (required[0] && (required[0] != made->local[0] || required[1] != made->local[1] || required[2] != 1)) {
         cox__log(instance->backend->log, COX_LOG_ERROR,
@@ -63,12 +64,47 @@ static cox_status check_args(const struct cox__instance *instance, const struct 
         } else if (arg->kind == COX_ARG_KIND_PARAMS) {
             what = "a parameter", bytes = arg->bytes;
         }
-        cl_int code = clSetKernelArg(made->kernel, a, bytes, value);
+        cl_int code = clSetKernelArg(made->kernels[0].id, a, bytes, value);
         /* A driver may refuse NULL where a buffer belongs; that says nothing about the argument. */
         if (arg->kind == COX_ARG_KIND_BUFFER ? code == CL_INVALID_ARG_SIZE : code != CL_SUCCESS) {
             cox__log(instance->backend->log, COX_LOG_ERROR, "%s: kernel %s does not take %s (%zu bytes) as argument %u",
                      instance->device->info.name, made->stage->kernel, what, bytes, a);
             return COX_E_INVALID;
+        }
+    }
+    return COX_OK;
+}
+
+/* One of the stage's kernels. Errors (logged): E_BUILD, E_NOMEM, … */
+static cox_status make_kernel(struct cox__instance *instance, const struct cox__cl_stage *made,
+                              struct cox__cl_kernel *kernel)
+{
+    cl_int code;
+    kernel->memos = calloc(made->stage->arg_count ? made->stage->arg_count : 1, sizeof *kernel->memos);
+    if (!kernel->memos)
+        return COX_E_NOMEM;
+    kernel->id = clCreateKernel(made->program, made->stage->kernel, &code);
+    if (code)
+        kernel->id = NULL;
+    if (code == CL_INVALID_KERNEL_NAME) {
+        cox__log(instance->backend->log, COX_LOG_ERROR, "there is no kernel %s in its source", made->stage->kernel);
+        return COX_E_BUILD;
+    }
+    return cox__cl_instance_check(instance, code, "clCreateKernel");
+}
+
+static cox_status make_kernels(struct cox__instance *instance, struct cox__cl_stage *made)
+{
+    const uint32_t count = instance->staged ? instance->slot_count : 1;
+    made->kernels = calloc(count, sizeof *made->kernels);
+    if (!made->kernels)
+        return COX_E_NOMEM;
+    for (; made->kernel_count < count; made->kernel_count++) {
+        struct cox__cl_kernel *kernel = &made->kernels[made->kernel_count];
+        const cox_status status = make_kernel(instance, made, kernel);
+        if (status) {
+            free(kernel->memos);
+            return status;
         }
     }
     return COX_OK;
@@ -86,80 +122,75 @@ cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_sta
     }
     cox_status status = cox__cl_build(instance->backend, instance->device_index, instance->context,
                                       made->variant->source, made->variant->options, &made->program);
+    if (status == COX_OK)
+        status = make_kernels(instance, made);
     if (status)
         return status;
-    cl_int code;
-    made->kernel = clCreateKernel(made->program, made->stage->kernel, &code);
-    if (code == CL_INVALID_KERNEL_NAME) {
-        cox__log(log, COX_LOG_ERROR, "%s: there is no kernel %s in its source", info->name, made->stage->kernel);
-        made->kernel = NULL;
-        return COX_E_BUILD;
-    }
-    status = cox__cl_instance_check(instance, code, "clCreateKernel");
-    if (status) {
-        made->kernel = NULL;
-        return status;
-    }
     cl_uint args = 0;
-    clGetKernelInfo(made->kernel, CL_KERNEL_NUM_ARGS, sizeof args, &args, NULL);
+    clGetKernelInfo(made->kernels[0].id, CL_KERNEL_NUM_ARGS, sizeof args, &args, NULL);
     if (args != made->stage->arg_count) {
         cox__log(log, COX_LOG_ERROR, "kernel %s takes %u arguments, the stage gives %u", made->stage->kernel, args,
                  made->stage->arg_count);
         return COX_E_INVALID;
     }
     status = check_args(instance, made);
-    if (status)
-        return status;
-    status = choose_local(instance, made);
-    if (status)
-        return status;
-    made->memos = calloc(made->stage->arg_count ? made->stage->arg_count : 1, sizeof *made->memos);
-    return made->memos ? COX_OK : COX_E_NOMEM;
+    return status ? status : choose_local(instance, made);
 }
 
 void cox__cl_stage_clear(struct cox__cl_stage *stage)
 {
-    if (stage->kernel)
-        clReleaseKernel(stage->kernel);
+    for (uint32_t k = 0; k < stage->kernel_count; k++) {
+        clReleaseKernel(stage->kernels[k].id);
+        free(stage->kernels[k].memos);
+    }
     if (stage->program)
         clReleaseProgram(stage->program);
-    free(stage->memos);
+    free(stage->kernels);
 }
 
-static cl_int set_arg(struct cox__cl_stage *stage, cl_uint index, size_t bytes, const void *value)
+/* `value` NULL: local memory. */
+static cl_int set_arg(struct cox__cl_kernel *kernel, cl_uint index, size_t bytes, const void *value)
 {
-    struct cox__cl_memo *memo = &stage->memos[index];
+    struct cox__cl_memo *memo = &kernel->memos[index];
     if (memo->bytes == bytes && (!value || memcmp(memo->value, value, bytes) == 0))
         return CL_SUCCESS;
-    const cl_int code = clSetKernelArg(stage->kernel, index, bytes, value);
+    const cl_int code = clSetKernelArg(kernel->id, index, bytes, value);
     memo->bytes = code ? 0 : bytes; /* after a refusal the argument's value is unknown */
     if (value)
         memcpy(memo->value, value, bytes);
     return code;
 }
 
-static cl_int set_args(struct cox__cl_stage *stage, const struct cox__cl_launch *launch, uint32_t frame_rows)
+/* Band objects come and go, and a new one may have the address of a released one: they are set each time. */
+static cl_int set_buffer(const struct cox__instance *instance, struct cox__cl_kernel *kernel, cl_uint index, cl_mem mem)
+{
+    return instance->staged ? set_arg(kernel, index, sizeof mem, &mem)
+                            : clSetKernelArg(kernel->id, index, sizeof mem, &mem);
+}
+
+static cl_int set_args(const struct cox__instance *instance, const struct cox__cl_stage *stage,
+                       struct cox__cl_kernel *kernel, const struct cox__cl_launch *launch)
 {
     for (uint32_t a = 0; a < stage->stage->arg_count; a++) {
         const struct cox_arg *arg = &stage->stage->args[a];
         cl_int number = 0, code;
         switch (arg->kind) {
         case COX_ARG_KIND_BUFFER:
-            code = clSetKernelArg(stage->kernel, a, sizeof(cl_mem), &launch->mems[arg->index]);
+            code = set_buffer(instance, kernel, a, launch->mems[arg->index]);
             break;
         case COX_ARG_KIND_PARAMS:
-            code = set_arg(stage, a, arg->bytes, (const char *)launch->job->params + arg->offset);
+            code = set_arg(kernel, a, arg->bytes, (const char *)launch->job->params + arg->offset);
             break;
         case COX_ARG_KIND_LOCAL:
-            code = set_arg(stage, a, arg->bytes, NULL);
+            code = set_arg(kernel, a, arg->bytes, NULL);
             break;
         default:
             number = (cl_int)(arg->kind == COX_ARG_KIND_FIRST    ? launch->first_row
                               : arg->kind == COX_ARG_KIND_ROWS   ? launch->rows
-                              : arg->kind == COX_ARG_KIND_FRAME  ? frame_rows
+                              : arg->kind == COX_ARG_KIND_FRAME  ? instance->pipeline->rows
                               : arg->kind == COX_ARG_KIND_ORIGIN ? launch->origins[arg->index]
                                                                  : stage->stage->columns);
-            code = set_arg(stage, a, sizeof number, &number);
+            code = set_arg(kernel, a, sizeof number, &number);
         }
         if (code)
             return code;
@@ -176,20 +207,21 @@ static size_t padded(uint32_t count, uint32_t per_item, size_t local)
 cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch, cl_event after)
 {
     for (uint32_t s = 0; s < instance->pipeline->stage_count; s++) {
-        struct cox__cl_stage *stage = &instance->stages[s];
+        const struct cox__cl_stage *stage = &instance->stages[s];
+        struct cox__cl_kernel *kernel = &stage->kernels[launch->job->slot % stage->kernel_count];
         const struct cox_variant *variant = stage->variant;
         const size_t *local = stage->local;
         const size_t global[2] = {padded(stage->stage->columns, variant->item_columns, local[0]),
                                   padded(launch->rows, variant->item_rows, local[1])};
         struct cox__driver_call call = cox__cl_call(instance);
-        cl_int code = set_args(stage, launch, instance->pipeline->rows);
+        cl_int code = set_args(instance, stage, kernel, launch);
         cox__cl_returned(&call);
         if (code)
             return cox__cl_instance_check(instance, code, "clSetKernelArg");
         bool wait = after && s == 0;
         cl_event event;
         call = cox__cl_call(instance);
-        code = clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], stage->kernel, 2, NULL, global, local,
+        code = clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], kernel->id, 2, NULL, global, local,
                                       wait ? 1 : 0, wait ? &after : NULL, &event);
         const cox_status status = cox__cl_slot_enqueued(instance, launch->slot, COX__CL_KERNEL, &call, code, event,
                                                         "clEnqueueNDRangeKernel");

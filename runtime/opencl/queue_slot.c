@@ -188,6 +188,8 @@ cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_
                                  const struct cox__driver_call *call, cl_int code, cl_event event, const char *name)
 {
     const bool returned = cox__driver_call_end(call);
+    slot->enqueued_ns[0] = slot->enqueued_ns[1];
+    slot->enqueued_ns[1] = cox__clock_ns();
     /* Before this thread leaves: without the event the end of the command could not be learnt. */
     if (code == CL_SUCCESS) {
         slot->kinds[slot->event_count] = (unsigned char)kind;

@@ -18,6 +18,7 @@
 #include "support/fake_shapes.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -467,6 +468,22 @@ int sem_wait(sem_t *sem)
         return ((int (*)(sem_t *))dlsym(RTLD_NEXT, "sem_wait"))(sem);
     while (sem_trywait(sem))
         wait_on("cox_session_run");
+    return 0;
+}
+
+int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *time)
+{
+    if (!w.on)
+        return ((int (*)(sem_t *, clockid_t, const struct timespec *))dlsym(RTLD_NEXT, "sem_clockwait"))(sem, clock,
+                                                                                                         time);
+    const uint64_t until_ns = (uint64_t)time->tv_sec * second + (uint64_t)time->tv_nsec;
+    while (sem_trywait(sem)) {
+        CHECK(now() - w.act_ns < 4000 * second, "cox_session_run does not end");
+        if (!pump(until_ns)) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
+    }
     return 0;
 }
 
