@@ -148,7 +148,7 @@ static void judge_one(struct stream *stream)
             }
         }
     }
-    char name[96];
+    char name[128];
     snprintf(name, sizeof name, "library over hand-written, one staged device (%u)", device);
     add_ratio(stream, &least, bar_one, false, name);
 }
@@ -157,7 +157,7 @@ static void judge_all(struct stream *stream)
 {
     const struct stream_entrant *hand = find(stream, STREAM_HAND_ALL), *library = find(stream, STREAM_STAGED);
     double ratios[STREAM_ROUNDS], growth[STREAM_ROUNDS];
-    char name[96];
+    char name[128];
     for (int round = 0; round < STREAM_ROUNDS; round++) {
         ratios[round] = hand->rounds[round].interval_ns / library->rounds[round].interval_ns;
         growth[round] = ratios[round] * best_interval(stream, STREAM_SINGLE, true, round) /
@@ -175,7 +175,7 @@ static void judge_together(struct stream *stream, const struct stream_entrant *e
 {
     const struct stream_entrant *best = NULL;
     double ratios[STREAM_ROUNDS];
-    char name[96];
+    char name[128];
     for (uint32_t e = 0; e < stream->entrant_count; e++)
         if (stream->entrants[e].kind == STREAM_SINGLE && (!best || stream->entrants[e].fps > best->fps))
             best = &stream->entrants[e];
