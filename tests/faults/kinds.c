@@ -48,7 +48,7 @@ const struct fault_case fault_cases[] = {
      REFUSED(COX_E_NOMEM, ALWAYS)},
     {"write refused once", "clEnqueueWriteBuffer device=@ at=100 error=CL_OUT_OF_RESOURCES", NO_COPIES},
     {"fill refused once", "clEnqueueFillBuffer device=@ at=50 error=CL_OUT_OF_RESOURCES", NO_CALL},
-    {"kernel argument refused once", "clSetKernelArg device=% at=500 error=CL_OUT_OF_RESOURCES", NO_CALL},
+    {"kernel argument refused once", "clSetKernelArg device=% at=40 error=CL_OUT_OF_RESOURCES", NO_CALL},
     {"flush refused once", "clFlush device=@ at=60 error=CL_OUT_OF_RESOURCES", NO_CALL},
     {"every 10th flush refused", "clFlush device=@ from=60 every=10 error=CL_INVALID_COMMAND_QUEUE", NO_CALL},
     {"event callback refused once", "clSetEventCallback device=@ at=50 error=CL_OUT_OF_HOST_MEMORY",
