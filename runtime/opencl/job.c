@@ -80,7 +80,7 @@ static uint64_t device_end_ns(const struct cox__instance *instance, const struct
                               uint64_t now_ns)
 {
     struct cox__cl_device *device = instance->device;
-    const cl_event newest = cox__cl_slot_newest(slot);
+    cl_event newest = cox__cl_slot_newest(slot);
     uint64_t queued, end;
     if (device->clock_lies >= CLOCK_LIES_MAX || !event_time(instance, newest, CL_PROFILING_COMMAND_QUEUED, &queued) ||
         !event_time(instance, newest, CL_PROFILING_COMMAND_END, &end))
