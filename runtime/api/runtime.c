@@ -19,9 +19,6 @@ static void on_start(void *ctx)
         cox__topology_bind_scheduler(runtime->topology);
 }
 
-/* Hardware threads from which on two may poll beside an application. */
-enum { CORES_FREE = 3 };
-
 static cox_runtime *new_runtime(const struct cox_runtime_params *params)
 {
     cox_runtime *runtime = calloc(1, sizeof *runtime);
@@ -77,6 +74,9 @@ cox_status cox__runtime_create_with(cox_runtime **out, const struct cox_runtime_
     *out = runtime;
     return status;
 }
+
+/* Hardware threads from which on two may poll beside an application. */
+enum { CORES_FREE = 3 };
 
 /* Without a processor among the devices the cores are free: a thread that waits may as well poll. With one, its workers
  * need them all but the reserved one. */

@@ -146,12 +146,14 @@ void cox__queue_plan_polls(struct cox_session *session, struct cox__queue *queue
 void cox__slot_plan_next_poll(const struct cox_session *session, struct cox__queue_slot *slot, uint64_t now_ns)
 {
     const uint64_t elapsed_ns = now_ns - slot->submit_ns;
-    uint64_t pause_ns = elapsed_ns / 2 > COX__POLL_FIRST_NS ? elapsed_ns / 2 : COX__POLL_FIRST_NS;
-    if (session->devices[slot->queue->device].polled || slot->posted_early) {
+    const bool may_end = session->devices[slot->queue->device].polled || slot->posted_early; /* at any moment */
+    uint64_t pause_ns;
+    if (!may_end)
+        pause_ns = elapsed_ns / 2 > COX__POLL_FIRST_NS ? elapsed_ns / 2 : COX__POLL_FIRST_NS;
+    else if (session->polls_closely)
+        pause_ns = elapsed_ns > COX__POLL_FIRST_NS ? elapsed_ns / POLL_SHARE_CLOSE : 0;
+    else
         pause_ns = elapsed_ns / POLL_SHARE > POLL_LEAST_NS ? elapsed_ns / POLL_SHARE : POLL_LEAST_NS;
-        if (session->polls_closely)
-            pause_ns = elapsed_ns > COX__POLL_FIRST_NS ? elapsed_ns / POLL_SHARE_CLOSE : 0;
-    }
     slot->poll_ns = now_ns + pause_ns;
 }
 

@@ -51,7 +51,8 @@ static uint64_t profile(const struct cox__instance *instance, const struct cox__
     uint64_t sum = 0;
     for (uint32_t first = 0, last; first < slot->event_count; first = last + 1) {
         uint64_t start, end;
-        for (last = first; last + 1 < slot->event_count && slot->kinds[last + 1] == slot->kinds[first];)
+        last = first;
+        while (last + 1 < slot->event_count && slot->kinds[last + 1] == slot->kinds[first])
             last++;
         if (slot->kinds[first] != kind)
             continue;
