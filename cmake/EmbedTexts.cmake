@@ -1,10 +1,10 @@
 # Turn text files into C character arrays at build time, so that a program needs no file beside it.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   cox_embed_texts(<out.c> <file>...)
+#   cox_embed_texts(<out.c> <header> <prefix> <file>...)
 #
-# The output defines `lab_texts[]`, declared in examples/lab/texts.h: name (the file's, without its folder) and text of each
-# file, in the order of their names. Run as a script (cmake -P) by the command that the function makes.
+# The output defines `PREFIX_texts[]` of `struct PREFIX_text`, declared in examples/HEADER: name (the file's, without its
+# folder) and text of each file, in their order. Run as a script (cmake -P) by the command that the function makes.
 
 if(CMAKE_SCRIPT_MODE_FILE)
     set(arrays "")
@@ -20,19 +20,20 @@ if(CMAKE_SCRIPT_MODE_FILE)
         string(APPEND table "    {\"${name}\", text_${index}},\n")
         math(EXPR index "${index} + 1")
     endforeach()
-    file(WRITE "${COX_OUTPUT}" "/* Made by cmake/EmbedTexts.cmake. */\n#include \"lab/texts.h\"\n${arrays}\n"
-         "const struct lab_text lab_texts[] = {\n${table}    {0, 0}};\n")
+    file(WRITE "${COX_OUTPUT}" "/* Made by cmake/EmbedTexts.cmake. */\n#include \"${COX_HEADER}\"\n${arrays}\n"
+         "const struct ${COX_PREFIX}_text ${COX_PREFIX}_texts[] = {\n${table}    {0, 0}};\n")
     return()
 endif()
 
 set(COX_EMBED_TEXTS_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
 
-function(cox_embed_texts output)
+function(cox_embed_texts output header prefix)
     string(REPLACE ";" "|" inputs "${ARGN}")
     get_filename_component(folder "${output}" DIRECTORY)
     file(MAKE_DIRECTORY "${folder}")
     add_custom_command(OUTPUT "${output}"
-        COMMAND ${CMAKE_COMMAND} "-DCOX_OUTPUT=${output}" "-DCOX_INPUTS=${inputs}" -P "${COX_EMBED_TEXTS_SCRIPT}"
+        COMMAND ${CMAKE_COMMAND} "-DCOX_OUTPUT=${output}" "-DCOX_INPUTS=${inputs}" "-DCOX_HEADER=${header}"
+                "-DCOX_PREFIX=${prefix}" -P "${COX_EMBED_TEXTS_SCRIPT}"
         DEPENDS ${ARGN} "${COX_EMBED_TEXTS_SCRIPT}"
         VERBATIM)
 endfunction()

@@ -4,9 +4,21 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS coxswain EXPORT coxswain-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${cox_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/coxswain)
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The documentation as it lies here, with the files that it links to, so that its links hold.
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+foreach(linked IN ITEMS
+        examples/data/LICENSE examples/hello.c examples/lab/data/sharpen.cl examples/lab/data/sharpen.json
+        examples/lab/data/soften.cl examples/lab/data/soften.json examples/lab/store/schema.sql examples/tonemap/film.c
+        sched/policies/history.h sched/policies/registry.c sched/split/waterfill.c
+        tests/install/consumer/frame.cpp)
+    get_filename_component(folder ${linked} DIRECTORY)
+    install(FILES ${linked} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
+endforeach()
+install(FILES ${cox_headers} DESTINATION ${CMAKE_INSTALL_DOCDIR}/include/coxswain)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/coxswain)
 install(EXPORT coxswain-targets NAMESPACE coxswain:: DESTINATION ${package_dir})
@@ -22,5 +34,22 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/coxswain-config.cmake
 # Paths relative to the .pc file, so that a tree moved elsewhere still works.
 file(RELATIVE_PATH pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
+# A program that links the static library links what the library needs too, with or without --static. That is named here
+# instead of required: what hwloc needs itself matters only where hwloc is static, and its package may not be installed.
+set(pc_libraries -lcoxswain)
+if(cox_library_type STREQUAL "STATIC")
+    list(APPEND pc_libraries ${HWLOC_LDFLAGS} ${UV_LDFLAGS})
+    get_filename_component(opencl_dir ${OpenCL_LIBRARY} DIRECTORY)
+    if(opencl_dir IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+        list(APPEND pc_libraries -lOpenCL)
+    else()
+        list(APPEND pc_libraries ${OpenCL_LIBRARY})
+    endif()
+    if(COX_MATH_LIBRARY)
+        list(APPEND pc_libraries -lm)
+    endif()
+    list(APPEND pc_libraries -pthread)
+endif()
+list(JOIN pc_libraries " " pc_libraries)
 configure_file(cmake/coxswain.pc.in ${PROJECT_BINARY_DIR}/generated/coxswain.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/generated/coxswain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -5,6 +5,16 @@
 
 extern const char cox__source_tonemap_picture[];
 extern const char cox__source_tonemap_histogram[];
+extern const char cox__source_tonemap_blocks[];
+extern const char cox__source_tonemap_base[];
 extern const char cox__source_video_frame[];
+extern const char cox__source_video_blocks[];
+extern const char cox__source_filter_separable[];
+extern const char cox__source_filter_convolve[];
+extern const char cox__source_filter_gauss[];
+extern const char cox__source_filter_box[];
+extern const char cox__source_filter_guided[];
+extern const char cox__source_filter_transpose[];
+extern const char cox__source_filter_scan[];
 
 #endif

@@ -10,10 +10,11 @@
 #include <CL/cl.h>
 #include <dlfcn.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-static atomic_bool counting;
-static _Atomic uint64_t counts[BENCH_CALL_COUNT];
+static atomic_bool counting, timing;
+static _Atomic uint64_t counts[BENCH_CALL_COUNT], times_ns[BENCH_CALL_COUNT];
 
 static const struct {
     const char *name;
@@ -24,10 +25,19 @@ static const struct {
 #undef KNOWN
 };
 
-static inline void count(enum bench_call call)
+/* When the call begins; 0 = it is not timed. */
+static inline uint64_t begin(enum bench_call call)
 {
-    if (__builtin_expect(atomic_load_explicit(&counting, memory_order_relaxed), 0))
-        atomic_fetch_add_explicit(&counts[call], 1, memory_order_relaxed);
+    if (__builtin_expect(!atomic_load_explicit(&counting, memory_order_relaxed), 1))
+        return 0;
+    atomic_fetch_add_explicit(&counts[call], 1, memory_order_relaxed);
+    return atomic_load_explicit(&timing, memory_order_relaxed) ? now_ns() : 0;
+}
+
+static inline void end(enum bench_call call, uint64_t begin_ns)
+{
+    if (__builtin_expect(begin_ns != 0, 0))
+        atomic_fetch_add_explicit(&times_ns[call], now_ns() - begin_ns, memory_order_relaxed);
 }
 
 /* The loader's function, looked up once. Every thread finds the same one. */
@@ -50,9 +60,11 @@ static inline void *find_next(void *_Atomic *next, const char *name)
     __attribute__((visibility("default"))) CL_API_ENTRY type CL_API_CALL name parameters                  \
     {                                                                                                     \
         static void *_Atomic next;                                                                        \
-        count(call);                                                                                      \
         type(CL_API_CALL *function) parameters = (type(CL_API_CALL *) parameters)find_next(&next, #name); \
-        return function arguments;                                                                        \
+        const uint64_t begin_ns = begin(call);                                                            \
+        type result = function arguments;                                                                 \
+        end(call, begin_ns);                                                                              \
+        return result;                                                                                    \
     }
 
 FORWARD(cl_int, clEnqueueNDRangeKernel, BENCH_CALL_clEnqueueNDRangeKernel,
@@ -109,10 +121,13 @@ FORWARD(cl_mem, clCreateSubBuffer, BENCH_CALL_clCreateSubBuffer,
         (mem, flags, type, region, code))
 FORWARD(cl_int, clReleaseMemObject, BENCH_CALL_clReleaseMemObject, (cl_mem mem), (mem))
 
-void bench_calls_start(void)
+void bench_calls_start(bool timed)
 {
-    for (int call = 0; call < BENCH_CALL_COUNT; call++)
+    for (int call = 0; call < BENCH_CALL_COUNT; call++) {
         atomic_store_explicit(&counts[call], 0, memory_order_relaxed);
+        atomic_store_explicit(&times_ns[call], 0, memory_order_relaxed);
+    }
+    atomic_store(&timing, timed);
     atomic_store(&counting, true);
 }
 
@@ -120,8 +135,10 @@ struct bench_calls bench_calls_stop(void)
 {
     struct bench_calls calls;
     atomic_store(&counting, false);
-    for (int call = 0; call < BENCH_CALL_COUNT; call++)
+    for (int call = 0; call < BENCH_CALL_COUNT; call++) {
         calls.of[call] = atomic_load_explicit(&counts[call], memory_order_relaxed);
+        calls.ns[call] = atomic_load_explicit(&times_ns[call], memory_order_relaxed);
+    }
     return calls;
 }
 
@@ -132,6 +149,28 @@ uint64_t bench_calls_sum(const struct bench_calls *calls, enum bench_call_kind k
         if (known[call].kind == kind)
             sum += calls->of[call];
     return sum;
+}
+
+void bench_calls_add(struct bench_calls *sum, const struct bench_calls *calls)
+{
+    for (int call = 0; call < BENCH_CALL_COUNT; call++) {
+        sum->of[call] += calls->of[call];
+        sum->ns[call] += calls->ns[call];
+    }
+}
+
+void bench_calls_print(const struct bench_calls *calls, const char *name, double frames)
+{
+    double sum_us = 0;
+    printf("  %s:", name);
+    for (int call = 0; call < BENCH_CALL_COUNT; call++) {
+        if (!calls->of[call])
+            continue;
+        const double us = (double)calls->ns[call] / 1e3 / (double)calls->of[call];
+        printf("%s %s %.2f x %.2f us", sum_us > 0 ? "," : "", known[call].name, (double)calls->of[call] / frames, us);
+        sum_us += (double)calls->ns[call] / 1e3;
+    }
+    printf("; together %.1f us a frame\n", sum_us / frames);
 }
 
 const char *bench_call_name(enum bench_call call)

@@ -14,7 +14,7 @@
 
 enum { FRAMES = 300, ROWS = 2160, GRANULE = 8, ROUNDS = 9, CALLS_MAX = FRAMES * (3 * COX_BANDS_MAX + 2) };
 
-static const double FRAME_BAR_NS = 2000;     /* split, next and observe of a frame with four devices */
+static const double FRAME_BAR_NS = 1500;     /* split, next and observe of a frame with four devices */
 static const double DECISION_BAR_NS = 10000; /* split with 32 */
 static const uint32_t counts[] = {2, 4, 8, 32};
 enum { COUNTS = sizeof counts / sizeof counts[0] };
@@ -278,6 +278,14 @@ static void print_json(const struct result *results, uint32_t count)
     json_end(&json);
 }
 
+static bool is_asked(const char *const *names, const char *name)
+{
+    for (int i = 0; i < BENCH_POLICIES_MAX && names[i]; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return !names[0];
+}
+
 bool bench_decide(const struct bench_options *options, bool *met)
 {
     struct tape tape = {.calls = malloc(CALLS_MAX * sizeof *tape.calls),
@@ -289,10 +297,8 @@ bool bench_decide(const struct bench_options *options, bool *met)
     uint32_t count = 0;
     *met = true;
     const struct cox_policy *policy;
-    if (good && options->policy && !cox_policy_find(options->policy))
-        good = bench_fail("no policy is called '%s'", options->policy);
     for (uint32_t p = 0; good && (policy = cox_policy_at(p)) != NULL; p++) {
-        if (options->policy && strcmp(options->policy, policy->name) != 0)
+        if (!is_asked(options->policies, policy->name))
             continue;
         for (uint32_t c = 0; c < COUNTS && count < sizeof results / sizeof results[0] && good; c++) {
             struct result *result = &results[count++];

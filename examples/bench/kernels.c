@@ -198,6 +198,7 @@ static bool make_session(const struct bench *bench, uint32_t device, struct cox_
     params->devices = &device;
     params->report = on_report;
     params->report_user = entrant;
+    params->profile = true;
     cox_status status = cox_session_create(bench->runtime, params, &entrant->session);
     return status == COX_OK || bench_fail("session: %s", cox_status_text(status));
 }

@@ -31,6 +31,8 @@ void bench_log(void *user, enum cox_log_level level, const char *line)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "guides") == 0)
+        return bench_guides(argc - 1, argv + 1);
     struct bench_options options = {.ratio = 3};
     bool check = false, met = false, good;
     int status = bench_options_parse(argc, argv, &options, &check);
@@ -47,6 +49,10 @@ int main(int argc, char **argv)
         good = bench_kernels(&options, &met);
     } else if (strcmp(command, "decide") == 0) {
         good = bench_decide(&options, &met);
+    } else if (strcmp(command, "finish") == 0) {
+        good = bench_finish(&options, &met);
+    } else if (strcmp(command, "passes") == 0) {
+        good = bench_passes(&options, &met);
     } else {
         bench_options_usage(stderr);
         return BENCH_EXIT_USAGE;

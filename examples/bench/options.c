@@ -9,25 +9,32 @@
 #include <string.h>
 
 static const char usage_text[] =
-    "Usage: cox-bench overhead|split|stream|kernels|decide [options]\n"
+    "Usage: cox-bench overhead|split|stream|kernels|decide|finish|passes [options]\n"
+    "       cox-bench guides ...\n"
     "\n"
     "overhead  one device: a frame through the library against the same frame in hand-written OpenCL\n"
     "split     two devices of unequal speed: how close the split comes to the best one there is\n"
     "stream    a stream of 4K frames, tone-mapped: each device alone and all together, beside hand-written OpenCL\n"
     "kernels   each kernel of the library on each device, beside what the device can do at most\n"
     "decide    what each policy costs a frame: processor time of its decisions, no device takes part\n"
+    "finish    how soon buffers and cancelled sessions go while frames are under way\n"
+    "passes    what a second pass costs; filters as one pass, as several, as sessions by hand; a device for each pass\n"
+    "guides    what vendors' guides to OpenCL advise, measured: a page. Options: cox-bench guides --help\n"
     "\n"
     "  --devices LIST   overhead: each device of the list in turn (default: every device)\n"
     "                   split: the first two of the list (default: cpu:2x1)\n"
-    "                   stream, kernels: these devices (default: every device)\n"
+    "                   stream, kernels, finish, passes: these devices (default: every device)\n"
     "  --frames N       overhead: frames of each form (default 2000); split: frames of each split (default 200);\n"
-    "                   stream: frames of each round (default 120); kernels: frames of each kernel (default 40)\n"
+    "                   stream: frames of each round (default 120); kernels: frames of each kernel (default 40);\n"
+    "                   passes: frames of each turn (default 24)\n"
     "  --kernel KIND    stream: video (PQ, 4:2:0, 10 bits to 8; the default) or pictures (RGBA half to RGBA8)\n"
     "  --in-flight N    stream: frames under way at once, 1 to 8 (default: 1, 2, 3 and 6, one after the other)\n"
-    "  --size WxH       stream, kernels: size of the frames (default 3840x2160)\n"
+    "  --size WxH       stream, kernels: size of the frames (default 3840x2160); passes (default 1920x1080)\n"
     "  --ratio R        split: work per row on the second device over that on the first, 1 to 64 (default 3)\n"
-    "  --policy NAME    split, stream: the policy to measure (default: the library's); decide: (default: all)\n"
+    "  --policy NAMES   policies to measure, with commas between: split: one (default: the library's), stream (default:\n"
+    "                   the library's and ewma), decide (default: all)\n"
     "  --quiet SECONDS  spend up to so much on doing again what other programs disturbed (default 0: keep all)\n"
+    "  --calls          overhead, stream: each call of the OpenCL driver, how often for a frame and how long it takes\n"
     "  --check          exit status 3 if a bar is missed\n"
     "  --json           JSON instead of text\n"
     "  -h, --help       this text\n";
@@ -58,15 +65,23 @@ static bool read_size(const char *text, struct bench_options *options)
     return true;
 }
 
-static bool read_policy(const char *name, const char **policy)
+/* Cuts `names` apart. */
+static bool read_policies(char *names, const char **policies)
 {
-    *policy = name;
-    if (cox_policy_find(name))
-        return true;
-    bench_fail("there is no policy '%s'; there are:", name);
-    for (uint32_t i = 0; cox_policy_at(i); i++)
-        fprintf(stderr, "  %s\n", cox_policy_at(i)->name);
-    return false;
+    int count = 0;
+    for (char *next = names, *name; (name = strsep(&next, ","));) {
+        const struct cox_policy *policy = cox_policy_find(name);
+        if (count == BENCH_POLICIES_MAX)
+            return bench_fail("--policy: more than %d names", BENCH_POLICIES_MAX);
+        if (!policy) {
+            bench_fail("there is no policy '%s'; there are:", name);
+            for (uint32_t i = 0; cox_policy_at(i); i++)
+                fprintf(stderr, "  %s\n", cox_policy_at(i)->name);
+            return false;
+        }
+        policies[count++] = policy->name;
+    }
+    return true;
 }
 
 static bool read_kernel(const char *name, bool *pictures)
@@ -84,6 +99,7 @@ enum {
     OPTION_RATIO,
     OPTION_POLICY,
     OPTION_QUIET,
+    OPTION_CALLS,
     OPTION_CHECK,
     OPTION_JSON
 };
@@ -98,6 +114,7 @@ int bench_options_parse(int argc, char **argv, struct bench_options *options, bo
                                           {"ratio", required_argument, NULL, OPTION_RATIO},
                                           {"policy", required_argument, NULL, OPTION_POLICY},
                                           {"quiet", required_argument, NULL, OPTION_QUIET},
+                                          {"calls", no_argument, NULL, OPTION_CALLS},
                                           {"check", no_argument, NULL, OPTION_CHECK},
                                           {"json", no_argument, NULL, OPTION_JSON},
                                           {"help", no_argument, NULL, 'h'},
@@ -131,12 +148,15 @@ int bench_options_parse(int argc, char **argv, struct bench_options *options, bo
                 return BENCH_EXIT_USAGE;
             break;
         case OPTION_POLICY:
-            if (!read_policy(optarg, &options->policy))
+            if (!read_policies(optarg, options->policies))
                 return BENCH_EXIT_USAGE;
             break;
         case OPTION_QUIET:
             if (!read_number("--quiet", optarg, 0, 86400, false, &options->quiet_s))
                 return BENCH_EXIT_USAGE;
+            break;
+        case OPTION_CALLS:
+            options->calls = true;
             break;
         case OPTION_CHECK:
             *check = true;

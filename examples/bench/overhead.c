@@ -1,4 +1,7 @@
-/* cox-bench overhead: the library on one device against OpenCL written by hand, frame by frame in one process.
+/* cox-bench overhead: the library on one device against OpenCL written by hand, in turn in one process.
+ *
+ * Each form has a few frames on end before the next one has its: a GPU that goes from one context to another needs 140
+ * us for that (NVIDIA H200), which the first frames of a turn pay. They are not timed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "shared.h"
 #include "common/json.h"
@@ -9,10 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STRETCH_NS = 300000000, BLOCKS = 10, WARM_FRAMES = 30, HEAP_FRAMES = 300, FRAMES_DEFAULT = 2000 };
+enum { LEAD = 2, TURN = 8 };
+enum {
+    STRETCH_NS = 300000000,
+    BLOCKS = 10,
+    WARM_TURNS = 4,
+    HEAP_FRAMES = 300,
+    CALLS_FRAMES = 200,
+    FRAMES_DEFAULT = 2000
+};
 
 static const double bar_p50_us = 15.0;
 static const double bar_p99_ratio = 2.0;
+static const double bar_noticed_us = 30.0; /* where a core is reserved */
 
 static const struct {
     uint32_t columns, rows;
@@ -23,8 +35,10 @@ enum { SIZES = sizeof sizes / sizeof sizes[0] };
 /* What is timed, in nanoseconds from the first call. */
 enum {
     LIBRARY_RUN,
+    LIBRARY_RUN_NOTICED,
     LIBRARY_TAKEN,
     LIBRARY_ENDED,
+    LIBRARY_NOTICED,
     LIBRARY_CALLBACK,
     LIBRARY_VISIBLE,
     HAND_FINISH,
@@ -34,18 +48,24 @@ enum {
     SERIES
 };
 
+/* The forms that take turns: the hand-written ones, and the library's. */
+enum { RUN = BENCH_CL_FORMS, SUBMIT, TAKERS };
+
 static const struct {
     const char *name, *key;
+    uint32_t form;
 } series[SERIES] = {
-    [LIBRARY_RUN] = {"library, blocking: visible", "library_blocking_visible"},
-    [LIBRARY_TAKEN] = {"library, asynchronous: scheduler has it", "library_async_taken"},
-    [LIBRARY_ENDED] = {"library, asynchronous: driver says done", "library_async_ended"},
-    [LIBRARY_CALLBACK] = {"library, asynchronous: callback", "library_async_callback"},
-    [LIBRARY_VISIBLE] = {"library, asynchronous: visible", "library_async_visible"},
-    [HAND_FINISH] = {"hand-written, blocking: visible", "hand_blocking_visible"},
-    [HAND_CALLBACK] = {"hand-written, asynchronous: callback", "hand_async_callback"},
-    [HAND_CALLBACK_VISIBLE] = {"hand-written, asynchronous: visible", "hand_async_visible"},
-    [HAND_LEAN] = {"hand-written, without mapping: visible", "hand_unmapped_visible"},
+    [LIBRARY_RUN] = {"library, blocking: visible", "library_blocking_visible", RUN},
+    [LIBRARY_RUN_NOTICED] = {"library, blocking: noticed after", "library_blocking_noticed_after", RUN},
+    [LIBRARY_TAKEN] = {"library, asynchronous: scheduler has it", "library_async_taken", SUBMIT},
+    [LIBRARY_ENDED] = {"library, asynchronous: ended", "library_async_ended", SUBMIT},
+    [LIBRARY_NOTICED] = {"library, asynchronous: noticed after", "library_async_noticed_after", SUBMIT},
+    [LIBRARY_CALLBACK] = {"library, asynchronous: callback", "library_async_callback", SUBMIT},
+    [LIBRARY_VISIBLE] = {"library, asynchronous: visible", "library_async_visible", SUBMIT},
+    [HAND_FINISH] = {"hand-written, blocking: visible", "hand_blocking_visible", BENCH_CL_FINISH},
+    [HAND_CALLBACK] = {"hand-written, asynchronous: callback", "hand_async_callback", BENCH_CL_CALLBACK},
+    [HAND_CALLBACK_VISIBLE] = {"hand-written, asynchronous: visible", "hand_async_visible", BENCH_CL_CALLBACK},
+    [HAND_LEAN] = {"hand-written, without mapping: visible", "hand_unmapped_visible", BENCH_CL_LEAN},
 };
 
 struct result {
@@ -57,10 +77,14 @@ struct result {
     double more_us, more_low_us, more_high_us; /* p50, blocking: the library over hand-written; spread over blocks */
     double p99_ratio;
     double callback_more_us;
+    bool reserved;         /* a core feeds the devices */
+    bool noticed;          /* the device's clock told the ends, of 99 % of the frames or more; */
+    double clock_error_us; /* right to this at worst */
     bool same_output;
     bool heap_counted;
     uint64_t heap_library;                   /* in HEAP_FRAMES frames */
     double heap_others, heap_others_by_hand; /* a frame */
+    struct bench_calls calls, calls_by_hand; /* zeros if not asked for */
     const char *forms[BENCH_CL_FORMS];
 };
 
@@ -73,7 +97,9 @@ struct stand {
     cox_buffer *buffers[2];
     struct bench_cl *hand[BENCH_CL_FORMS]; /* each on buffers of its own, as the library is: caches favour none */
     /* Written by the scheduler thread; the runtime's clock is the bench's. */
-    _Atomic uint64_t start_ns, end_ns, done_ns;
+    _Atomic uint64_t start_ns, end_ns, noticed_ns, done_ns;
+    _Atomic uint64_t clock_error_ns; /* the most of any frame */
+    _Atomic uint32_t untold;         /* frames of which the device's clock told no end */
     atomic_int status;
 };
 
@@ -92,6 +118,16 @@ static void on_report(void *user, const struct cox_frame_report *report)
         return;
     atomic_store(&stand->start_ns, report->start_ns);
     atomic_store(&stand->end_ns, report->end_ns);
+    atomic_store(&stand->noticed_ns, report->notices[0].noticed_ns);
+    if (report->notices[0].clock_error_ns == UINT64_MAX)
+        atomic_fetch_add(&stand->untold, 1);
+    else if (report->notices[0].clock_error_ns > atomic_load(&stand->clock_error_ns))
+        atomic_store(&stand->clock_error_ns, report->notices[0].clock_error_ns);
+}
+
+static double noticed_after(const struct stand *stand)
+{
+    return (double)atomic_load(&stand->noticed_ns) - (double)atomic_load(&stand->end_ns);
 }
 
 /* The blocking form: cox_session_run. */
@@ -101,6 +137,7 @@ static bool library_run(struct stand *stand, double *ns)
     uint64_t begin = now_ns();
     cox_status status = cox_session_run(stand->session, &frame);
     ns[LIBRARY_RUN] = (double)(now_ns() - begin);
+    ns[LIBRARY_RUN_NOTICED] = noticed_after(stand);
     return status == COX_OK || bench_fail("a frame of the library: %s", cox_status_text(status));
 }
 
@@ -115,6 +152,7 @@ static bool library_frame(struct stand *stand, double *ns)
         ns[LIBRARY_VISIBLE] = (double)(now_ns() - begin);
         ns[LIBRARY_TAKEN] = (double)(atomic_load(&stand->start_ns) - begin);
         ns[LIBRARY_ENDED] = (double)(atomic_load(&stand->end_ns) - begin);
+        ns[LIBRARY_NOTICED] = noticed_after(stand);
         ns[LIBRARY_CALLBACK] = (double)(atomic_load(&stand->done_ns) - begin);
         status = (cox_status)atomic_load(&stand->status);
     }
@@ -152,28 +190,39 @@ static void stand_destroy(struct stand *stand)
         bench_cl_destroy(&stand->hand[f]);
 }
 
-/* One frame of each form, in an order that changes: each comes after each of the others in turn. */
-static bool round_of(struct stand *stand, uint32_t turn, double *ns)
+/* A frame of one form. */
+static bool frame_of(struct stand *stand, uint32_t form, double *ns)
 {
-    enum { RUN = BENCH_CL_FORMS, SUBMIT, TAKERS };
+    if (form == RUN)
+        return library_run(stand, ns);
+    if (form == SUBMIT)
+        return library_frame(stand, ns);
+    const struct bench_cl_times times = bench_cl_frame(stand->hand[form], (enum bench_cl_form)form);
+    if (form == BENCH_CL_CALLBACK) {
+        ns[HAND_CALLBACK_VISIBLE] = (double)times.visible_ns;
+        ns[HAND_CALLBACK] = (double)times.callback_ns;
+    } else {
+        ns[form == BENCH_CL_FINISH ? HAND_FINISH : HAND_LEAN] = (double)times.visible_ns;
+    }
+    return times.visible_ns != 0;
+}
+
+/* TURN frames of each form, in an order that changes: each comes after each of the others in turn. `values[series]`,
+ * from `at` on, get what is timed; NULL: nothing is kept. */
+static bool round_of(struct stand *stand, uint32_t turn, double *const *values, uint32_t at)
+{
     _Static_assert(TAKERS == 5, "1 to 4 have no divisor in common with 5");
+    double ns[SERIES] = {0};
     for (uint32_t i = 0; i < TAKERS; i++) {
-        uint32_t form = (turn / 4 + i * (1 + turn % 4)) % TAKERS;
-        if (form >= BENCH_CL_FORMS) {
-            if (!(form == RUN ? library_run : library_frame)(stand, ns))
+        const uint32_t form = (turn / 4 + i * (1 + turn % 4)) % TAKERS;
+        if (form < BENCH_CL_FORMS && !bench_cl_has(stand->hand[form], (enum bench_cl_form)form))
+            continue;
+        for (uint32_t f = 0; f < LEAD + TURN; f++) {
+            if (!frame_of(stand, form, ns))
                 return false;
-        } else if (bench_cl_has(stand->hand[form], (enum bench_cl_form)form)) {
-            struct bench_cl_times times = bench_cl_frame(stand->hand[form], (enum bench_cl_form)form);
-            if (times.visible_ns == 0)
-                return false;
-            if (form == BENCH_CL_FINISH)
-                ns[HAND_FINISH] = (double)times.visible_ns;
-            else if (form == BENCH_CL_LEAN)
-                ns[HAND_LEAN] = (double)times.visible_ns;
-            else {
-                ns[HAND_CALLBACK_VISIBLE] = (double)times.visible_ns;
-                ns[HAND_CALLBACK] = (double)times.callback_ns;
-            }
+            for (int s = 0; values && f >= LEAD && s < SERIES; s++)
+                if (series[s].form == form)
+                    values[s][at + f - LEAD] = ns[s];
         }
     }
     return true;
@@ -231,6 +280,22 @@ static bool count_heap(struct stand *stand, cox_runtime *runtime, struct result 
     return true;
 }
 
+/* What the blocking forms ask of the driver. */
+static bool count_calls(struct stand *stand, struct result *result)
+{
+    double ignored[SERIES];
+    bool good = true;
+    bench_calls_start(true);
+    for (int i = 0; good && i < CALLS_FRAMES; i++)
+        good = library_run(stand, ignored);
+    result->calls = bench_calls_stop();
+    bench_calls_start(true);
+    for (int i = 0; good && i < CALLS_FRAMES; i++)
+        good = bench_cl_frame(stand->hand[BENCH_CL_FINISH], BENCH_CL_FINISH).visible_ns != 0;
+    result->calls_by_hand = bench_calls_stop();
+    return good;
+}
+
 static bool same_output(const struct stand *stand)
 {
     const char *ours = cox_buffer_data(stand->buffers[1]),
@@ -242,15 +307,17 @@ static bool same_output(const struct stand *stand)
     return true;
 }
 
-static bool measure(cox_runtime *runtime, uint32_t device, struct quiet *quiet, struct result *result)
+static bool measure(cox_runtime *runtime, uint32_t device, struct quiet *quiet, bool calls, struct result *result)
 {
     struct stand stand = {.shape = result->shape};
     double *memory = calloc((SERIES + 1) * (size_t)result->frames, sizeof *memory);
-    double *values[SERIES], round[SERIES] = {0};
+    double *values[SERIES] = {0};
     bool good = memory || bench_fail("out of memory");
     good = good && stand_create(&stand, runtime, device, &result->device);
-    for (uint32_t i = 0; good && i < WARM_FRAMES; i++)
-        good = round_of(&stand, i, round);
+    for (uint32_t i = 0; good && i < WARM_TURNS; i++)
+        good = round_of(&stand, i, NULL, 0);
+    atomic_store(&stand.clock_error_ns, 0);
+    atomic_store(&stand.untold, 0);
     for (int s = 0; memory && s < SERIES; s++)
         values[s] = memory + (size_t)s * result->frames;
     for (uint32_t kept = 0; good && kept < result->frames;) { /* stretches long enough to see what else runs */
@@ -258,20 +325,22 @@ static bool measure(cox_runtime *runtime, uint32_t device, struct quiet *quiet, 
         quiet_begin(quiet);
         uint64_t begin = now_ns();
         while (good && i < result->frames && now_ns() - begin < STRETCH_NS) {
-            good = round_of(&stand, i, round);
-            for (int s = 0; good && s < SERIES; s++)
-                values[s][i] = round[s];
-            i++;
+            good = round_of(&stand, i / TURN, values, i);
+            i += TURN;
         }
         kept = quiet_keep(quiet) ? i : kept;
     }
     if (good) {
         for (int f = 0; f < BENCH_CL_FORMS; f++)
             result->forms[f] = bench_cl_describe(stand.hand[f], (enum bench_cl_form)f);
+        result->noticed = atomic_load(&stand.untold) <= result->frames / 100;
+        result->clock_error_us = (double)atomic_load(&stand.clock_error_ns) / 1e3;
         for (int s = 0; s < SERIES; s++)
-            result->has[s] = s != HAND_LEAN || bench_cl_has(stand.hand[BENCH_CL_LEAN], BENCH_CL_LEAN);
+            result->has[s] = s == HAND_LEAN ? bench_cl_has(stand.hand[BENCH_CL_LEAN], BENCH_CL_LEAN)
+                             : s == LIBRARY_RUN_NOTICED || s == LIBRARY_NOTICED ? result->noticed
+                                                                                : true;
         evaluate(result, values, memory + SERIES * (size_t)result->frames);
-        good = count_heap(&stand, runtime, result);
+        good = count_heap(&stand, runtime, result) && (!calls || count_calls(&stand, result));
         result->same_output = same_output(&stand);
     }
     free(memory);
@@ -279,10 +348,15 @@ static bool measure(cox_runtime *runtime, uint32_t device, struct quiet *quiet, 
     return good;
 }
 
+static bool meets_noticed(const struct result *r)
+{
+    return r->p99_us[LIBRARY_RUN_NOTICED] <= bar_noticed_us && r->p99_us[LIBRARY_NOTICED] <= bar_noticed_us;
+}
+
 static bool meets(const struct result *r)
 {
-    return r->more_us <= bar_p50_us && r->p99_ratio <= bar_p99_ratio && r->heap_counted && r->heap_library == 0 &&
-           r->same_output;
+    return (!r->noticed || !r->reserved || meets_noticed(r)) && r->more_us <= bar_p50_us &&
+           r->p99_ratio <= bar_p99_ratio && r->heap_counted && r->heap_library == 0 && r->same_output;
 }
 
 static const char *verdict(bool met)
@@ -305,12 +379,24 @@ static void print_text(const struct result *r)
     printf("  blocking, p99 over hand-written: x %.2f; bar x %.0f: %s\n", r->p99_ratio, bar_p99_ratio,
            verdict(r->p99_ratio <= bar_p99_ratio));
     printf("  asynchronous, p50 of the callback over the hand-written one: %+.1f us\n", r->callback_more_us);
+    if (!r->noticed)
+        printf("  noticed after its end: not known, this device's clock tells none\n");
+    else if (r->reserved)
+        printf("  noticed after its end, p99, by the device's clock (right to %.1f us): bar %.0f us: %s\n",
+               r->clock_error_us, bar_noticed_us, verdict(meets_noticed(r)));
+    else
+        printf("  noticed after its end, by the device's clock: right to %.1f us; no bar without a reserved core\n",
+               r->clock_error_us);
     if (r->heap_counted)
         printf("  heap allocations of the library: %" PRIu64 " in %d frames; bar 0: %s\n"
                "  (of drivers and this program: %.1f a frame with the library, %.1f by hand)\n",
                r->heap_library, HEAP_FRAMES, verdict(r->heap_library == 0), r->heap_others, r->heap_others_by_hand);
     else
         printf("  heap allocations: not counted, this build cannot\n");
+    if (bench_calls_sum(&r->calls, BENCH_CALL_COMMAND)) {
+        bench_calls_print(&r->calls, "library, blocking", CALLS_FRAMES);
+        bench_calls_print(&r->calls_by_hand, "hand-written, blocking", CALLS_FRAMES);
+    }
     printf("  output: %s\n", r->same_output ? "the same bits" : "DIFFERENT");
 }
 
@@ -353,6 +439,11 @@ static void print_json(struct json *json, const struct result *r)
     json_number(json, r->p99_ratio);
     json_key(json, "callback_more_us");
     json_number(json, r->callback_more_us);
+    json_key(json, "clock_error_us");
+    if (r->noticed)
+        json_number(json, r->clock_error_us);
+    else
+        json_null(json);
     json_key(json, "library_allocations_per_frame");
     if (r->heap_counted)
         json_number(json, (double)r->heap_library / HEAP_FRAMES);
@@ -413,7 +504,9 @@ bool bench_overhead(const struct bench_options *options, bool *met)
     if (status)
         return bench_fail("%s", cox_status_text(status));
     uint32_t devices = cox_runtime_device_count(runtime), count = 0;
+    struct cox_host_info host;
     struct quiet quiet;
+    cox_runtime_host_info(runtime, &host, sizeof host);
     quiet_start(&quiet, options->quiet_s);
     struct result *results = calloc(devices * (size_t)SIZES, sizeof *results);
     if (!results) {
@@ -431,8 +524,10 @@ bool bench_overhead(const struct bench_options *options, bool *met)
                 .rows = sizes[s].rows,
                 .work = sizes[s].work,
                 .pitch_bytes = cox_runtime_pitch_bytes(runtime, (size_t)sizes[s].columns * WORK_ITEM_BYTES)};
+            result->reserved = host.reserved;
             result->frames = options->frames ? options->frames : FRAMES_DEFAULT;
-            good = measure(runtime, d, &quiet, result);
+            result->frames = (result->frames + TURN - 1) / TURN * TURN;
+            good = measure(runtime, d, &quiet, options->calls, result);
             *met &= good && meets(result);
         }
     }

@@ -16,15 +16,18 @@
 
 struct json;
 
+enum { BENCH_POLICIES_MAX = 8 };
+
 struct bench_options {
-    const char *devices;    /* NULL = the command's default */
-    uint32_t frames;        /* 0 = the command's default */
-    uint32_t width, height; /* kernels, stream: 0 = the default */
-    bool pictures;          /* stream: pictures instead of video */
-    uint32_t in_flight;     /* stream: 0 = 1, 2, 3 and 6, one after the other */
-    double ratio;           /* split: work per row of the second device over that of the first */
-    const char *policy;     /* split, stream: NULL = the library's default */
-    double quiet_s;         /* time to spend on doing disturbed rounds again; 0 = keep all */
+    const char *devices;                      /* NULL = the command's default */
+    uint32_t frames;                          /* 0 = the command's default */
+    uint32_t width, height;                   /* kernels, stream: 0 = the default */
+    bool pictures;                            /* stream: pictures instead of video */
+    uint32_t in_flight;                       /* stream: 0 = 1, 2, 3 and 6, one after the other */
+    double ratio;                             /* split: work per row of the second device over that of the first */
+    const char *policies[BENCH_POLICIES_MAX]; /* split, stream, decide: NULL ends them; none = the command's default */
+    bool calls;                               /* overhead, stream: list the calls of the driver */
+    double quiet_s;                           /* time to spend on doing disturbed rounds again; 0 = keep all */
     bool json;
 };
 
@@ -34,6 +37,12 @@ bool bench_split(const struct bench_options *options, bool *met);
 bool bench_stream(const struct bench_options *options, bool *met);
 bool bench_kernels(const struct bench_options *options, bool *met);
 bool bench_decide(const struct bench_options *options, bool *met);
+bool bench_finish(const struct bench_options *options, bool *met);
+bool bench_passes(const struct bench_options *options, bool *met);
+
+/* This command has options of its own (guides/options.c): its arguments, beginning with its name. Returns the exit
+ * status. */
+int bench_guides(int argc, char **argv);
 
 /* One line on standard error; returns false. */
 bool bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -126,11 +135,15 @@ enum bench_call {
 
 struct bench_calls {
     uint64_t of[BENCH_CALL_COUNT];
+    uint64_t ns[BENCH_CALL_COUNT]; /* inside them, in all threads together; 0 if they are not timed */
 };
 
 /* Counts from zero, in every thread and whatever object calls: the library or this program. One count at a time. */
-void bench_calls_start(void);
+void bench_calls_start(bool timed);
 struct bench_calls bench_calls_stop(void);
+void bench_calls_add(struct bench_calls *sum, const struct bench_calls *calls);
+/* A line: how often each was called for each of so many frames, and how long a call took. */
+void bench_calls_print(const struct bench_calls *calls, const char *name, double frames);
 uint64_t bench_calls_sum(const struct bench_calls *calls, enum bench_call_kind kind);
 const char *bench_call_name(enum bench_call call);
 

@@ -614,14 +614,16 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
     }
     work_input_fill(cox_buffer_data(bench->buffers[0]), &bench->shape);
     /* The sweep first: it settles the work that the other sessions' warm-up is to see. */
-    blind_inner = cox_policy_find(options->policy);
+    blind_inner = cox_policy_find(options->policies[0]);
     return lane_create(bench, &bench->sweep, NULL, &sweep_policy) && calibrate_quietly(bench) &&
-           lane_create(bench, &bench->policy, options->policy, NULL) &&
+           lane_create(bench, &bench->policy, options->policies[0], NULL) &&
            lane_create(bench, &bench->blind, NULL, &blind_policy);
 }
 
 bool bench_split(const struct bench_options *options, bool *met)
 {
+    if (options->policies[1])
+        return bench_fail("--policy: split measures one policy");
     struct machine machine;
     machine_read(&machine);
     struct bench *bench = calloc(1, sizeof *bench);

@@ -63,12 +63,14 @@ static bool add_library(struct stream *stream, enum stream_kind kind, const char
     params.devices = devices;
     params.report = on_report;
     params.report_user = stream;
+    params.profile = kind == STREAM_PROFILED;
     cox_status status = cox_session_create(stream->runtime, &params, &entrant->session);
     if (status)
         return bench_fail("session: %s", cox_status_text(status));
     cox_session_info(entrant->session, &info, sizeof info);
-    if (kind == STREAM_SINGLE)
-        snprintf(entrant->name, sizeof entrant->name, "library, %s, device %u", info.policy, devices[0]);
+    if (kind == STREAM_SINGLE || kind == STREAM_PROFILED)
+        snprintf(entrant->name, sizeof entrant->name, "library, %s, device %u%s", info.policy, devices[0],
+                 kind == STREAM_PROFILED ? ", timed" : "");
     else
         snprintf(entrant->name, sizeof entrant->name, "library, %s, %u %sdevice%s", info.policy, count,
                  kind == STREAM_STAGED ? "staged " : "", count == 1 ? "" : "s");
@@ -83,7 +85,8 @@ static bool is_staged(const struct stream *stream, uint32_t device)
 static bool add_entrants(struct stream *stream)
 {
     uint32_t all[COX_DEVICES_MAX] = {0}, staged[COX_DEVICES_MAX] = {0}, count = 0;
-    const char *policy = stream->options->policy;
+    const char *const *asked = stream->options->policies;
+    const char *const defaults[] = {NULL, "ewma"}; /* NULL: the library's */
     bool good = true;
     for (uint32_t d = 0; d < stream->device_count; d++) {
         all[d] = d;
@@ -96,11 +99,16 @@ static bool add_entrants(struct stream *stream)
         add_hand(stream, STREAM_HAND_ALL, staged[0]);
     for (uint32_t d = 0; good && d < stream->device_count; d++)
         good = add_library(stream, STREAM_SINGLE, "single", &all[d], 1);
+    for (uint32_t d = 0; good && d < count && stream->in_flight == STREAM_JUDGED; d++)
+        good = add_library(stream, STREAM_PROFILED, "single", &staged[d], 1);
     if (count > 1)
         good = good && add_library(stream, STREAM_STAGED, NULL, staged, count);
-    if (count < 2 || count < stream->device_count || policy) /* else it is the one before */
-        good = good && add_library(stream, STREAM_TOGETHER, policy, all, stream->device_count);
-    return good && (policy || add_library(stream, STREAM_ALTERNATIVE, "ewma", all, stream->device_count));
+    for (int p = 0; good && !asked[0] && p < 2; p++)
+        if (p || count < 2 || count < stream->device_count) /* else it is the one before */
+            good = add_library(stream, STREAM_TOGETHER, defaults[p], all, stream->device_count);
+    for (int p = 0; good && p < BENCH_POLICIES_MAX && asked[p]; p++)
+        good = add_library(stream, STREAM_TOGETHER, asked[p], all, stream->device_count);
+    return good;
 }
 
 static void remove_entrants(struct stream *stream)
@@ -165,7 +173,7 @@ static bool run_one(struct stream *stream, struct stream_entrant *entrant, uint3
         good = stream_hand_split(hands, hand_count, stream->in_flight);
     }
     stream_frames_clear(&stream->frames, stream->in_flight);
-    bench_calls_start();
+    bench_calls_start(stream->options->calls);
     good = good &&
            (hands ? stream_hand_run(hands, hand_count, count, stream->done_ns) : run_library(stream, entrant, count));
     gave->calls = bench_calls_stop();
@@ -212,8 +220,7 @@ static void find_figures(struct stream *stream, struct stream_entrant *entrant)
         fps[round] = 1e9 / gave->interval_ns;
         entrant->mean_ms += gave->interval_ns / STREAM_ROUNDS * 1e-6;
         entrant->bands += gave->bands;
-        for (int call = 0; call < BENCH_CALL_COUNT; call++)
-            entrant->calls.of[call] += gave->calls.of[call];
+        bench_calls_add(&entrant->calls, &gave->calls);
     }
     entrant->fps = figures_quantile(fps, STREAM_ROUNDS, 0.5);
     entrant->fps_low = fps[0];
@@ -240,7 +247,7 @@ static bool measure(struct stream *stream, uint32_t in_flight)
 
 static bool make_devices(struct stream *stream, uint32_t sets)
 {
-    const size_t entrants = 2 * (size_t)stream->device_count + 4;
+    const size_t entrants = 3 * (size_t)stream->device_count + 2 + BENCH_POLICIES_MAX;
     const uint32_t most = STREAM_LEAD + stream->frame_count;
     stream->intervals = calloc(entrants * STREAM_ROUNDS * stream->frame_count, sizeof *stream->intervals);
     stream->done_ns = calloc(most, sizeof *stream->done_ns);

@@ -15,8 +15,8 @@ enum {
     STREAM_IN_FLIGHT_MAX = 8,
     STREAM_JUDGED = 3, /* frames in flight that most bars are for */
     STREAM_BUFFERS_MAX = 2 * COX_VIDEO_PLANES_MAX,
-    STREAM_ENTRANTS_MAX = 2 * COX_DEVICES_MAX + 4,
-    STREAM_RESULTS_MAX = 2 * COX_DEVICES_MAX + 32,
+    STREAM_ENTRANTS_MAX = 3 * COX_DEVICES_MAX + 2 + BENCH_POLICIES_MAX,
+    STREAM_RESULTS_MAX = 2 * COX_DEVICES_MAX + 8 * BENCH_POLICIES_MAX + 32,
 };
 
 /* --- the frames (stream_frames.c) --- */
@@ -78,12 +78,12 @@ void stream_hand_collect(struct stream_hand *const *hands, uint32_t count, struc
 /* --- entrants and rounds (stream.c) --- */
 
 enum stream_kind {
-    STREAM_HAND_ONE,    /* hand-written, one staged device */
-    STREAM_HAND_ALL,    /* hand-written, all staged devices: each frame in equal bands */
-    STREAM_SINGLE,      /* the library, one device */
-    STREAM_STAGED,      /* the library, all staged devices, default policy */
-    STREAM_TOGETHER,    /* the library, all devices, the policy asked for or the default */
-    STREAM_ALTERNATIVE, /* the library, all devices, ewma */
+    STREAM_HAND_ONE, /* hand-written, one staged device */
+    STREAM_HAND_ALL, /* hand-written, all staged devices: each frame in equal bands */
+    STREAM_SINGLE,   /* the library, one device */
+    STREAM_PROFILED, /* the same with times of all commands, one staged device */
+    STREAM_STAGED,   /* the library, all staged devices, default policy */
+    STREAM_TOGETHER, /* the library, all devices, a policy of the list */
 };
 
 /* What one run of an entrant gave. */

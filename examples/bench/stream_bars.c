@@ -95,7 +95,7 @@ static void judge_calls(struct stream *stream)
         const struct stream_entrant *entrant = &stream->entrants[e];
         const bool staged = entrant->kind == STREAM_SINGLE ? is_staged(stream, entrant)
                                                            : stream->staged_count == stream->device_count;
-        if (!entrant->bands || !(staged || entrant->kind == STREAM_STAGED))
+        if (!entrant->bands || entrant->kind == STREAM_PROFILED || !(staged || entrant->kind == STREAM_STAGED))
             continue;
         const double bands = (double)entrant->bands;
         const double mine = (double)bench_calls_sum(&entrant->calls, BENCH_CALL_COMMAND) / bands;
@@ -200,7 +200,7 @@ static bool has_others(const struct stream *stream)
 void stream_judge(struct stream *stream)
 {
     for (uint32_t e = 0; has_others(stream) && e < stream->entrant_count; e++)
-        if (stream->entrants[e].kind == STREAM_TOGETHER || stream->entrants[e].kind == STREAM_ALTERNATIVE)
+        if (stream->entrants[e].kind == STREAM_TOGETHER)
             judge_together(stream, &stream->entrants[e]);
     if (stream->in_flight != STREAM_JUDGED || !stream->staged_count)
         return;
@@ -211,7 +211,7 @@ void stream_judge(struct stream *stream)
     if (stream->staged_count > 1)
         judge_all(stream);
     for (uint32_t e = 0; e < stream->entrant_count; e++)
-        if (stream->entrants[e].kind == STREAM_SINGLE && is_staged(stream, &stream->entrants[e]))
+        if (stream->entrants[e].kind == STREAM_PROFILED)
             judge_copies(stream, &stream->entrants[e]);
 }
 

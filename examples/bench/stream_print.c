@@ -48,6 +48,9 @@ static void text_entrants(const struct stream *stream)
                calls_per_frame(stream, entrant, BENCH_CALL_COMMAND), calls_per_frame(stream, entrant, BENCH_CALL_OTHER),
                calls_per_frame(stream, entrant, BENCH_CALL_POLL));
     }
+    for (uint32_t e = 0; stream->options->calls && e < stream->entrant_count; e++)
+        bench_calls_print(&stream->entrants[e].calls, stream->entrants[e].name,
+                          (double)STREAM_ROUNDS * (STREAM_LEAD + stream->frame_count));
     fflush(stdout);
 }
 

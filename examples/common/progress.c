@@ -14,31 +14,57 @@ void progress_begin(struct progress *progress, FILE *stream, uint64_t total, uin
     *progress = (struct progress){.stream = terminal ? stream : NULL, .total = total, .begin_ns = now_ns};
 }
 
-void progress_format(char *text, size_t bytes, uint64_t done, uint64_t total, uint64_t elapsed_ns, const char *bar,
-                     unsigned columns)
+enum { BAR_LEAST = 6, BAR_MOST = 20 };
+
+/* "[>>>>        ]  ": how much of it all is done. Its mark is none of a split's. */
+static void draw_bar(char bar[BAR_MOST + 5], size_t width, uint64_t done, uint64_t total)
 {
-    char count[48], left[32] = "";
-    double seconds = (double)elapsed_ns / 1e9;
-    double fps = seconds > 0 ? (double)done / seconds : 0;
-    if (total) {
-        snprintf(count, sizeof count, "%llu/%llu frames", (unsigned long long)done, (unsigned long long)total);
-        if (done && done <= total && fps > 0) {
-            double rest = (double)(total - done) / fps + 0.5;
-            unsigned long long s = rest < 1e7 ? (unsigned long long)rest : 9999999;
-            if (s >= 3600)
-                snprintf(left, sizeof left, "  %llu:%02llu:%02llu left", s / 3600, s / 60 % 60, s % 60);
-            else
-                snprintf(left, sizeof left, "  %llu:%02llu left", s / 60, s % 60);
-        }
-    } else {
-        snprintf(count, sizeof count, "%llu frames", (unsigned long long)done);
-    }
-    snprintf(text, bytes, "%s  %.1f frames/s  %s%s", count, fps, bar, left);
-    if (columns && columns < bytes)
-        text[columns] = 0;
+    const size_t filled = done < total ? (size_t)((double)done / (double)total * (double)width) : width;
+    memset(bar, ' ', width + 4);
+    memset(bar + 1, '>', filled);
+    bar[0] = '[';
+    bar[width + 1] = ']';
+    bar[width + 4] = 0;
 }
 
-void progress_update(struct progress *progress, uint64_t done, const char *bar, uint64_t now_ns)
+/* As much of a bar as there is space for in the line beside `others` characters. */
+static size_t bar_width(size_t others, size_t columns)
+{
+    const size_t space = columns > others + 4 ? columns - others - 4 : 0;
+    return space > BAR_MOST ? BAR_MOST : space < BAR_LEAST ? BAR_LEAST : space;
+}
+
+void progress_format(char *text, size_t bytes, uint64_t done, uint64_t total, uint64_t elapsed_ns, const char *split,
+                     unsigned columns)
+{
+    char before[64], after[96], apart[64] = "", bar[BAR_MOST + 5] = "";
+    double seconds = (double)elapsed_ns / 1e9;
+    double fps = seconds > 0 ? (double)done / seconds : 0;
+    const size_t limit = columns && columns < bytes ? columns : bytes - 1;
+    snprintf(before, sizeof before, "%llu", (unsigned long long)done);
+    int length = snprintf(after, sizeof after, "%.1f frames/s", fps);
+    if (total)
+        snprintf(before + strlen(before), sizeof before - strlen(before), "/%llu", (unsigned long long)total);
+    strcat(before, " frames  ");
+    if (total && done && done <= total && fps > 0) {
+        double rest = (double)(total - done) / fps + 0.5;
+        unsigned long long s = rest < 1e7 ? (unsigned long long)rest : 9999999;
+        if (s >= 3600)
+            snprintf(after + length, sizeof after - (size_t)length, "  %llu:%02llu:%02llu left", s / 3600, s / 60 % 60,
+                     s % 60);
+        else
+            snprintf(after + length, sizeof after - (size_t)length, "  %llu:%02llu left", s / 60, s % 60);
+    }
+    if (*split)
+        snprintf(apart, sizeof apart, "  split %s", split);
+    if (strlen(before) + (total ? BAR_LEAST + 4 : 0) + strlen(after) + strlen(apart) > limit)
+        *apart = 0;
+    if (total)
+        draw_bar(bar, bar_width(strlen(before) + strlen(after) + strlen(apart), limit), done, total);
+    snprintf(text, limit + 1, "%s%s%s%s", before, bar, after, apart);
+}
+
+void progress_update(struct progress *progress, uint64_t done, const char *split, uint64_t now_ns)
 {
     if (!progress->stream || now_ns - progress->begin_ns < 500000000 || now_ns - progress->drawn_ns < 100000000)
         return;
@@ -47,7 +73,7 @@ void progress_update(struct progress *progress, uint64_t done, const char *bar, 
     if (!ioctl(fileno(progress->stream), TIOCGWINSZ, &size) && size.ws_col > 1)
         columns = size.ws_col - 1u;
     char text[256];
-    progress_format(text, sizeof text, done, progress->total, now_ns - progress->begin_ns, bar, columns);
+    progress_format(text, sizeof text, done, progress->total, now_ns - progress->begin_ns, split, columns);
     fprintf(progress->stream, "\r%s\x1b[K", text);
     fflush(progress->stream);
     progress->drawn_ns = now_ns;

@@ -15,6 +15,7 @@ struct report {
     struct cox_band_report *bands;
     size_t band_count, band_capacity;
     uint64_t delivered, lost;
+    uint64_t late, worst_late_ns;
     size_t *delivered_at; /* place of the n-th delivered frame in `frames`; as large as `frames` */
     bool newest_only;     /* there is one frame at most, at place 0 */
 };
@@ -86,6 +87,13 @@ static bool grow(struct report *report, uint32_t bands)
     return true;
 }
 
+static uint64_t late_ns(const struct cox_frame_report *frame)
+{
+    const uint64_t latency_ns = frame->delivered_ns - frame->submit_ns;
+    const bool late = frame->status == COX_OK && frame->deadline_ns && latency_ns > frame->deadline_ns;
+    return late ? latency_ns - frame->deadline_ns : 0;
+}
+
 void report_on_frame(void *user, const struct cox_frame_report *from)
 {
     struct report *report = user;
@@ -97,6 +105,9 @@ void report_on_frame(void *user, const struct cox_frame_report *from)
         }
         report->frame_count = report->band_count = 0;
     }
+    const uint64_t by_ns = late_ns(from);
+    report->late += by_ns > 0;
+    report->worst_late_ns = by_ns > report->worst_late_ns ? by_ns : report->worst_late_ns;
     if (!grow(report, from->band_count)) {
         report->lost++;
         pthread_mutex_unlock(&report->lock);
@@ -107,6 +118,8 @@ void report_on_frame(void *user, const struct cox_frame_report *from)
                                    .submit_ns = from->submit_ns,
                                    .start_ns = from->start_ns,
                                    .end_ns = from->end_ns,
+                                   .delivered_ns = from->delivered_ns,
+                                   .deadline_ns = from->deadline_ns,
                                    .predicted_ns = from->predicted_ns,
                                    .alternative_ns = from->alternative_ns,
                                    .status = from->status,
@@ -143,6 +156,14 @@ uint64_t report_lost(struct report *report)
     return lost;
 }
 
+void report_late(struct report *report, uint64_t *frames, uint64_t *worst_ns)
+{
+    pthread_mutex_lock(&report->lock);
+    *frames = report->late;
+    *worst_ns = report->worst_late_ns;
+    pthread_mutex_unlock(&report->lock);
+}
+
 bool report_frame(struct report *report, uint64_t n, struct report_frame *frame, struct cox_band_report *bands,
                   uint32_t max_bands)
 {
@@ -172,10 +193,12 @@ static uint64_t percentile(const uint64_t *sorted, size_t count, unsigned percen
     return sorted[rank ? rank - 1 : 0];
 }
 
-/* 1 / (T * sum of 1/T_d), which is (T_best / T) / (T_best * sum of 1/T_d). */
+/* 1 / (T * sum of 1/T_d), which is (T_best / T) / (T_best * sum of 1/T_d). One device alone is what it is. */
 static double efficiency(uint64_t frame_ns, const uint64_t *solo_ns, uint32_t device_count)
 {
     double frames_per_ns = 0;
+    if (device_count == 1)
+        return 1;
     for (uint32_t d = 0; d < device_count; d++) {
         if (!solo_ns[d])
             return NAN;
@@ -203,7 +226,8 @@ void report_summarise(struct report *report, const uint64_t *solo_ns, uint32_t d
     pthread_mutex_lock(&report->lock);
     uint64_t *walls = malloc((report->delivered + 1) * sizeof *walls);
     uint64_t *periods = malloc((report->delivered + 1) * sizeof *periods);
-    if (!walls || !periods)
+    uint64_t *latencies = malloc((report->delivered + 1) * sizeof *latencies);
+    if (!walls || !periods || !latencies)
         goto done;
     size_t count = 0;
     uint64_t first_start = 0, last_end = 0;
@@ -219,6 +243,7 @@ void report_summarise(struct report *report, const uint64_t *solo_ns, uint32_t d
             first_start = from = frame->start_ns;
         walls[count] = frame->end_ns - frame->start_ns;
         periods[count] = frame->end_ns > from ? frame->end_ns - from : 0;
+        latencies[count] = frame->delivered_ns - frame->submit_ns;
         if (frame->end_ns > last_end)
             last_end = frame->end_ns;
         count++;
@@ -227,8 +252,11 @@ void report_summarise(struct report *report, const uint64_t *solo_ns, uint32_t d
     if (count) {
         qsort(walls, count, sizeof *walls, compare_times);
         qsort(periods, count, sizeof *periods, compare_times);
+        qsort(latencies, count, sizeof *latencies, compare_times);
         summary->wall_p50_ns = percentile(walls, count, 50);
         summary->wall_p99_ns = percentile(walls, count, 99);
+        summary->latency_p50_ns = percentile(latencies, count, 50);
+        summary->latency_p99_ns = percentile(latencies, count, 99);
         summary->efficiency = efficiency(percentile(periods, count, 50), solo_ns, device_count);
         if (last_end > first_start)
             summary->fps = (double)count * 1e9 / (double)(last_end - first_start);
@@ -237,11 +265,12 @@ done:
     pthread_mutex_unlock(&report->lock);
     free(walls);
     free(periods);
+    free(latencies);
 }
 
 /* --- Statistics --------------------------------------------------------------------------------------------------- */
 
-/* What a policy expected; it need not say. */
+/* What need not be: what a policy expected, a deadline. */
 static void write_expected(struct json *json, const char *key, uint64_t ns)
 {
     json_key(json, key);
@@ -282,9 +311,17 @@ static void write_stats_bands(struct json *json, const struct report_frame *fram
 {
     json_key(json, "bands");
     json_open_array(json, true);
-    for (uint32_t b = 0; b < frame->band_count; b++) {
+    bool passes = false; /* more than one */
+    for (uint32_t b = 0; b < frame->band_count; b++)
+        passes = passes || report_begins_pass(bands, b);
+    for (uint32_t b = 0, pass = 0; b < frame->band_count; b++) {
         const struct cox_band_report *band = &bands[b];
+        pass += report_begins_pass(bands, b);
         json_open_object(json, true);
+        if (passes) {
+            json_key(json, "pass");
+            json_unsigned(json, pass);
+        }
         json_key(json, "device");
         json_unsigned(json, band->device);
         write_band_rows(json, band);
@@ -425,6 +462,9 @@ void report_write_stats(struct report *report, const struct report_about *about,
         json_unsigned(&json, frame->index);
         json_key(&json, "wall_us");
         json_us(&json, frame->end_ns - frame->start_ns);
+        json_key(&json, "latency_us");
+        json_us(&json, frame->delivered_ns - frame->submit_ns);
+        write_expected(&json, "deadline_us", frame->deadline_ns);
         write_decision(&json, frame);
         write_stats_bands(&json, frame, report->bands + frame->first_band);
         if (about->film && frame->index < about->film->scene_count)
@@ -444,6 +484,14 @@ void report_write_stats(struct report *report, const struct report_about *about,
     json_us(&json, summary.wall_p50_ns);
     json_key(&json, "wall_us_p99");
     json_us(&json, summary.wall_p99_ns);
+    json_key(&json, "latency_us_p50");
+    json_us(&json, summary.latency_p50_ns);
+    json_key(&json, "latency_us_p99");
+    json_us(&json, summary.latency_p99_ns);
+    json_key(&json, "late_frames");
+    json_unsigned(&json, report->late);
+    json_key(&json, "worst_late_us");
+    json_us(&json, report->worst_late_ns);
     json_key(&json, "efficiency");
     json_number(&json, summary.efficiency);
     json_key(&json, "timeout_bands");
@@ -712,9 +760,21 @@ char report_bar_mark(uint32_t device)
     return device < sizeof marks - 1 ? marks[device] : '.';
 }
 
+bool report_begins_pass(const struct cox_band_report *bands, uint32_t b)
+{
+    return b && !bands[b].first_row && !bands[b].attempt;
+}
+
 void report_bar(const struct cox_band_report *bands, uint32_t count, uint32_t width, char *text)
 {
     uint64_t rows = 0, before = 0;
+    for (uint32_t b = count; b-- > 1;) {
+        if (report_begins_pass(bands, b)) {
+            bands += b;
+            count -= b;
+            break;
+        }
+    }
     for (uint32_t b = 0; b < count; b++)
         rows += bands[b].attempt ? 0 : bands[b].rows;
     text[0] = '[';

@@ -14,7 +14,8 @@ struct report;
 /* What one frame cost; its bands lie in the report's own list. */
 struct report_frame {
     uint64_t index;
-    uint64_t submit_ns, start_ns, end_ns;
+    uint64_t submit_ns, start_ns, end_ns, delivered_ns;
+    uint64_t deadline_ns; /* from submit_ns; 0 = none */
     uint64_t predicted_ns, alternative_ns;
     cox_status status;
     enum cox_reason reason;
@@ -30,7 +31,8 @@ struct report_summary {
     uint64_t bands_again;                              /* what they did */
     double fps;                                        /* 0 = unknown */
     uint64_t wall_p50_ns, wall_p99_ns;
-    double efficiency; /* NaN = unknown: no solo time of some device */
+    uint64_t latency_p50_ns, latency_p99_ns; /* from submission to delivery */
+    double efficiency;                       /* NaN = unknown: no solo time of some device */
 };
 
 /* `frames` is a guess that saves allocations while frames run. NULL if out of memory. */
@@ -49,6 +51,9 @@ void report_on_frame(void *user, const struct cox_frame_report *frame);
 /* Delivered frames so far, warm-up runs and shadows not counted. */
 uint64_t report_frame_count(struct report *report);
 uint64_t report_lost(struct report *report);
+
+/* Successful frames so far that were delivered after their deadline, and the most that one was late by. */
+void report_late(struct report *report, uint64_t *frames, uint64_t *worst_ns);
 
 /* Copy of the n-th delivered frame and of up to `max_bands` bands of it. False if there is none. */
 bool report_frame(struct report *report, uint64_t n, struct report_frame *frame, struct cox_band_report *bands,
@@ -98,7 +103,11 @@ struct report_about {
 void report_write_stats(struct report *report, const struct report_about *about, FILE *stream);
 void report_write_trace(struct report *report, const struct report_about *about, FILE *stream);
 
-/* "[#####====]": how `width` characters are shared, device 0 '#', device 1 '=' and so on. Writes width + 3 bytes. */
+/* Whether a frame's band is the first one of a pass other than the first. */
+bool report_begins_pass(const struct cox_band_report *bands, uint32_t b);
+
+/* "[#####====]": how `width` characters are shared, device 0 '#', device 1 '=' and so on; of a frame of several
+ * passes the last one, which maps. Writes width + 3 bytes. */
 void report_bar(const struct cox_band_report *bands, uint32_t count, uint32_t width, char *text);
 char report_bar_mark(uint32_t device);
 

@@ -89,6 +89,28 @@ enum video_read video_input_read(struct video_input *input, void *const planes[C
 /* Pass over `frames` frames; ends early at the end of the stream. Files are sought in, pipes read. */
 enum video_read video_input_skip(struct video_input *input, uint64_t frames, struct picture_error *error);
 
+/* Whether the frames that were read (not those passed over) do not follow each other in equal times. Only containers
+ * give times. From any thread. */
+bool video_input_rate_varies(const struct video_input *input);
+
+/* What makes the frames. */
+enum video_maker_kind {
+    VIDEO_MAKER_UNKNOWN = 0, /* a pipe of which that is not known */
+    VIDEO_MAKER_FILE,        /* nothing does: they are read as they are */
+    VIDEO_MAKER_DECODER,     /* threads of this process */
+    VIDEO_MAKER_PROCESS,     /* the program that writes to the pipe */
+};
+enum { VIDEO_NAME_BYTES = 32 };
+struct video_maker {
+    enum video_maker_kind kind;
+    char name[VIDEO_NAME_BYTES]; /* of the decoder ("hevc") or the program ("ffmpeg") */
+    uint64_t cpu_ns; /* processor time since the first call: of the decoder's own threads (the reading one not counted),
+                        of the program up to the last call before its end */
+};
+
+/* From one thread at a time; frames may be read on another meanwhile. The first call looks for the program. */
+void video_input_maker(struct video_input *input, struct video_maker *maker);
+
 /* From now on reads return VIDEO_READ_CANCELLED, one that waits for a pipe included. Async-signal-safe. */
 void video_input_cancel(struct video_input *input);
 

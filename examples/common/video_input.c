@@ -251,6 +251,11 @@ enum video_read video_input_skip(struct video_input *input, uint64_t frames, str
     return result;
 }
 
+bool video_input_rate_varies(const struct video_input *input)
+{
+    return atomic_load(&input->rate_varies);
+}
+
 void video_input_cancel(struct video_input *input)
 {
     int before = errno;

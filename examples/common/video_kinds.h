@@ -7,7 +7,9 @@
 #include "video.h"
 
 #include <stdatomic.h>
+#include <sys/types.h>
 #include <sys/uio.h>
+#include <time.h>
 
 /* --- Rows of planes as pieces for readv and writev ---------------------------------------------------------------- */
 
@@ -76,6 +78,38 @@ uint64_t video_source_bytes(const struct video_source *source);
 /* A hint, after every `bytes` read: those after the next `bytes` are wanted soon. */
 void video_source_ahead(const struct video_source *source, uint64_t bytes);
 
+/* --- What makes the frames (video_maker.c) ------------------------------------------------------------------------ */
+
+enum { VIDEO_THREADS_MAX = 256, VIDEO_WRITERS_MAX = 8 };
+
+struct video_threads {
+    uint32_t count;
+    pid_t ids[VIDEO_THREADS_MAX];
+};
+
+/* All of this process. */
+void video_threads_list(struct video_threads *threads);
+
+/* Takes `others` out of `threads`. */
+void video_threads_without(struct video_threads *threads, const struct video_threads *others);
+
+/* Processor time that they took so far; 0 for one that has ended. */
+uint64_t video_threads_cpu_ns(const struct video_threads *threads);
+
+/* A process that has the input's pipe open for writing. */
+struct video_writer {
+    clockid_t clock;
+    uint64_t first_ns, last_ns; /* on its clock: when it was found, and when it was last looked at */
+    bool gone;
+    char name[VIDEO_NAME_BYTES];
+};
+
+struct video_writers {
+    bool sought;
+    uint32_t count;
+    struct video_writer writers[VIDEO_WRITERS_MAX];
+};
+
 /* --- Kinds -------------------------------------------------------------------------------------------------------- */
 
 struct video_reader {
@@ -85,6 +119,8 @@ struct video_reader {
     enum video_read (*read)(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
                             struct picture_error *error);
     void (*close)(struct video_input *input); /* NULL = nothing to do */
+    /* What makes the frames; NULL = nothing, or what writes to the source. */
+    void (*maker)(struct video_input *input, struct video_maker *maker);
 };
 
 struct video_input {
@@ -94,6 +130,8 @@ struct video_input {
     struct video_planes planes;
     struct video_source source; /* not used by containers, but for cancelling */
     uint64_t next_frame;
+    struct video_writers writers; /* of video_input_maker alone */
+    atomic_bool rate_varies;
     bool failed; /* every further read fails the same way */
     struct picture_error error;
     void *state; /* the kind's own */

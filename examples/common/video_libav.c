@@ -39,7 +39,10 @@ struct libav {
     AVPacket *packet;
     AVFrame *frame;
     int stream;
-    int64_t position; /* in the file, of the last packet; -1 = unknown */
+    enum AVPixelFormat samples; /* of the first frame */
+    int64_t position;           /* in the file, of the last packet; -1 = unknown */
+    int64_t time;               /* of the frame before, in ticks of the stream's time base; AV_NOPTS_VALUE = unknown */
+    int64_t shortest_ticks, longest_ticks; /* from one frame to the next; 0 = not known yet */
     char cut[64];     /* what to say of a file that is shorter than the container says; "" = it is not */
     uint32_t damaged; /* times that something could not be decoded before the first frame, or after a fault */
     bool begun;       /* a frame has been decoded */
@@ -47,6 +50,9 @@ struct libav {
     /* What ended the stream too early. Said when the frames that the decoder still holds are out. */
     const char *fault; /* NULL = nothing */
     int fault_code;
+    struct video_threads threads; /* the decoder's own */
+    uint64_t threads_first_ns;    /* their processor time at the first call of libav_maker, if `asked` */
+    bool asked;
 };
 
 /* --- The libraries ------------------------------------------------------------------------------------------------ */
@@ -326,6 +332,44 @@ static enum video_read decode(struct video_input *input, struct picture_error *e
     return VIDEO_READ_FRAME;
 }
 
+/* Whether a frame is of the first one's size and samples; else `what` says what changes. */
+static bool same_picture(const struct video_input *input, const AVFrame *frame, char *what, size_t bytes)
+{
+    const struct libav *libav = input->state;
+    const struct video_format *format = &input->format;
+    struct cox_video_format pixel;
+    if (frame->width != (int)format->width || frame->height != (int)format->height) {
+        snprintf(what, bytes, "the picture's size changes from %u x %u to %d x %d", format->width, format->height,
+                 frame->width, frame->height);
+        return false;
+    }
+    if (find_samples(frame->format, &pixel) && pixel.depth == format->pixel.depth &&
+        pixel.layout == format->pixel.layout && pixel.chroma_x_log2 == format->pixel.chroma_x_log2 &&
+        pixel.chroma_y_log2 == format->pixel.chroma_y_log2)
+        return true;
+    snprintf(what, bytes, "the picture's samples change from %s to %s",
+             name_or(lib.av_get_pix_fmt_name(libav->samples)), name_or(lib.av_get_pix_fmt_name(frame->format)));
+    return false;
+}
+
+/* Times are whole ticks, so equal ones differ by up to one; two in a hundred is what cameras' clocks waver by. */
+static void note_time(struct video_input *input, int64_t time)
+{
+    struct libav *libav = input->state;
+    const int64_t before = libav->time;
+    libav->time = time;
+    if (time == AV_NOPTS_VALUE || before == AV_NOPTS_VALUE || time <= before)
+        return;
+    const int64_t ticks = time - before;
+    if (!libav->shortest_ticks || ticks < libav->shortest_ticks)
+        libav->shortest_ticks = ticks;
+    if (ticks > libav->longest_ticks)
+        libav->longest_ticks = ticks;
+    const int64_t differ = libav->longest_ticks - libav->shortest_ticks;
+    if (differ > 1 && differ > libav->shortest_ticks / 50)
+        atomic_store(&input->rate_varies, true);
+}
+
 static enum video_read libav_read(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
                                   struct picture_error *error)
 {
@@ -335,12 +379,10 @@ static enum video_read libav_read(struct video_input *input, void *const memory[
         return result;
     libav->waiting = false;
     const AVFrame *frame = libav->frame;
-    struct cox_video_format pixel;
-    if (frame->width != (int)input->format.width || frame->height != (int)input->format.height ||
-        !find_samples(frame->format, &pixel) || pixel.depth != input->format.pixel.depth ||
-        pixel.layout != input->format.pixel.layout || pixel.chroma_x_log2 != input->format.pixel.chroma_x_log2 ||
-        pixel.chroma_y_log2 != input->format.pixel.chroma_y_log2)
-        return fail_frame(input, "its size or samples differ from the first frame's", 0, error);
+    char what[128];
+    if (!same_picture(input, frame, what, sizeof what))
+        return fail_frame(input, what, 0, error);
+    note_time(input, memory ? frame->best_effort_timestamp : AV_NOPTS_VALUE);
     for (uint32_t p = 0; memory && p < input->planes.count; p++)
         for (uint32_t row = 0; row < input->planes.plane[p].rows; row++)
             memcpy((uint8_t *)memory[p] + row * pitch_bytes[p], frame->data[p] + (ptrdiff_t)row * frame->linesize[p],
@@ -475,7 +517,7 @@ static struct video_rational rational(AVRational r)
 
 static bool describe(struct video_input *input, struct picture_error *error)
 {
-    const struct libav *libav = input->state;
+    struct libav *libav = input->state;
     const AVFrame *frame = libav->frame;
     AVStream *stream = libav->container->streams[libav->stream];
     struct video_format *format = &input->format;
@@ -492,6 +534,7 @@ static bool describe(struct video_input *input, struct picture_error *error)
     if (!video_planes_of(&input->planes, &format->pixel, (uint64_t)frame->width, (uint64_t)frame->height, error) ||
         !take_colours(format, stream->codecpar, frame, &transfer, error))
         return false;
+    libav->samples = frame->format;
     format->width = (uint32_t)frame->width;
     format->height = (uint32_t)frame->height;
     format->interlacing = 'p';
@@ -595,8 +638,12 @@ static bool open_decoder(struct libav *libav, struct picture_error *error)
     int code = lib.avcodec_parameters_to_context(libav->decoder, libav->container->streams[stream]->codecpar);
     libav->decoder->thread_count = 0; /* as many as there are cores */
     libav->decoder->max_pixels = (int64_t)VIDEO_PIXELS_MAX;
+    struct video_threads before;
+    video_threads_list(&before);
     if (code >= 0)
         code = lib.avcodec_open2(libav->decoder, codec, NULL);
+    video_threads_list(&libav->threads);
+    video_threads_without(&libav->threads, &before);
     return code < 0 ? fail_open("its video cannot be decoded", code, error) : true;
 }
 
@@ -629,6 +676,7 @@ static bool libav_open(struct video_input *input, struct picture_error *error)
         return picture_fail(error, "out of memory");
     input->state = libav;
     libav->position = -1;
+    libav->time = AV_NOPTS_VALUE;
     uint64_t missing = missing_bytes(input->path);
     if (missing)
         snprintf(libav->cut, sizeof libav->cut, "the file is cut off, %" PRIu64 " bytes are missing", missing);
@@ -657,6 +705,20 @@ fail:
     return false;
 }
 
-const struct video_reader video_reader_libav = {libav_open, libav_read, libav_close};
+/* The decoder's threads are those that opening it started. */
+static void libav_maker(struct video_input *input, struct video_maker *maker)
+{
+    struct libav *libav = input->state;
+    const uint64_t ns = video_threads_cpu_ns(&libav->threads);
+    if (!libav->asked)
+        libav->threads_first_ns = ns;
+    libav->asked = true;
+    maker->kind = VIDEO_MAKER_DECODER;
+    maker->cpu_ns = ns > libav->threads_first_ns ? ns - libav->threads_first_ns : 0;
+    snprintf(maker->name, sizeof maker->name, "%s", lib.avcodec_get_name(libav->decoder->codec_id));
+}
+
+const struct video_reader video_reader_libav = {
+    .open = libav_open, .read = libav_read, .close = libav_close, .maker = libav_maker};
 
 #endif

@@ -234,6 +234,41 @@ static enum video_read fail_marker(const struct video_input *input, uint64_t beg
     return VIDEO_READ_ERROR;
 }
 
+/* A side in a y4m header's line, behind " W" or " H"; 0 = there is none that is sane. */
+static uint64_t side_in(const char *line, const char *tag)
+{
+    const char *at = strstr(line, tag);
+    uint64_t side = 0;
+    if (at)
+        at += strlen(tag);
+    return at && read_number(&at, VIDEO_SIDE_MAX, &side) ? side : 0;
+}
+
+/* In the place of a frame another stream's header begins, whose first bytes have been read: two files one after the
+ * other. */
+static enum video_read fail_header(struct video_input *input, uint64_t begin, struct picture_error *error)
+{
+    char rest[HEADER_MAX];
+    size_t length = 0;
+    enum video_read result = read_line(&input->source, rest, sizeof rest, &length, error);
+    if (result == VIDEO_READ_CANCELLED)
+        return result;
+    rest[length < sizeof rest ? length : sizeof rest - 1] = 0;
+    const uint64_t width = side_in(rest, " W"), height = side_in(rest, " H");
+    if (strncmp(rest, magic + MARKER_BYTES + 1, MAGIC_BYTES - MARKER_BYTES - 1))
+        return fail_marker(input, begin, error);
+    if (width && height && (width != input->format.width || height != input->format.height))
+        picture_fail(error,
+                     "frame %" PRIu64 " (the first is 0), byte %" PRIu64
+                     ": the picture's size changes from %u x %u to %" PRIu64 " x %" PRIu64,
+                     input->next_frame, begin, input->format.width, input->format.height, width, height);
+    else
+        picture_fail(error,
+                     "frame %" PRIu64 " (the first is 0), byte %" PRIu64 ": another y4m header, of a second stream",
+                     input->next_frame, begin);
+    return VIDEO_READ_ERROR;
+}
+
 /* The line before a frame. Its parameters say nothing about progressive video. */
 static enum video_read read_marker(struct video_input *input, uint64_t begin, struct picture_error *error)
 {
@@ -245,6 +280,8 @@ static enum video_read read_marker(struct video_input *input, uint64_t begin, st
         return VIDEO_READ_END;
     if (result != VIDEO_READ_FRAME && result != VIDEO_READ_END)
         return result;
+    if (result == VIDEO_READ_FRAME && !memcmp(line, magic, MARKER_BYTES + 1))
+        return fail_header(input, begin, error);
     if (memcmp(line, marker, got < MARKER_BYTES ? (size_t)got : MARKER_BYTES))
         return fail_marker(input, begin, error);
     if (result == VIDEO_READ_END)
@@ -270,4 +307,4 @@ static enum video_read y4m_read(struct video_input *input, void *const memory[],
     return video_read_samples(input, begin, memory, pitch_bytes, error);
 }
 
-const struct video_reader video_reader_y4m = {y4m_open, y4m_read, NULL};
+const struct video_reader video_reader_y4m = {.open = y4m_open, .read = y4m_read};

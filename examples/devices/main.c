@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/json.h"
+#include "measure.h"
 #include "missing.h"
 
 #include <coxswain/coxswain.h>
@@ -16,7 +17,7 @@
 enum { EXIT_BAD = 1, EXIT_USAGE = 2, NOTES_MAX = 16 };
 
 static const char usage_text[] =
-    "Usage: cox-devices [--json] [--devices LIST] [--reserve WHICH]\n"
+    "Usage: cox-devices [--json] [--devices LIST] [--reserve WHICH] [--measure]\n"
     "\n"
     "Lists the OpenCL platforms and devices of this machine, how each device would share memory with the others, the\n"
     "processor's cores, the core that would be reserved for feeding the devices, and what is missing.\n"
@@ -25,12 +26,14 @@ static const char usage_text[] =
     "      --devices LIST    cpu, gpu, all, PLATFORM.DEVICE, part of a name; :NxC for N sub-devices of C compute\n"
     "                        units; =shared, =mapped or =staged; comma-separated (default: every device)\n"
     "      --reserve WHICH   auto (default), on, off or the number of a CPU\n"
+    "      --measure         run frames on each device: how soon is it known that one has ended, is its\n"
+    "                        memory copied?\n"
     "      --pci DIR         look for GPUs in DIR instead of /sys/bus/pci/devices\n"
     "  -h, --help            this text\n"
     "      --version         the version\n";
 
 struct options {
-    bool json;
+    bool json, measure;
     const char *devices;
     const char *pci_dir;
     enum cox_reserve reserve;
@@ -44,6 +47,7 @@ struct found {
     struct cox_platform_info *platforms;
     uint32_t device_count;
     struct cox_device_info *devices;
+    struct measured *measured; /* of each device; NULL = not asked for */
     struct missing missing;
 };
 
@@ -177,6 +181,40 @@ static void print_devices(const struct found *found)
     }
 }
 
+static void print_ends(const struct found *found)
+{
+    printf(
+        "\nEnds of frames of 64 KiB, by the device's clock\n  NO          NOTICED AFTER  99 OF 100 WITHIN  CLOCK RIGHT TO\n");
+    for (uint32_t i = 0; i < found->device_count; i++) {
+        const struct measured_ends *measured = &found->measured[i].ends;
+        char number[32];
+        selector(&found->devices[i], number, sizeof number);
+        if (measured->status)
+            printf("  %-10s  not measured: %s\n", number, cox_status_text(measured->status));
+        else if (!measured->told)
+            printf("  %-10s  its clock tells none: an end is when the host learns of it\n", number);
+        else
+            printf("  %-10s  %10.1f us  %13.1f us  %11.1f us\n", number, measured->p50_us, measured->p99_us,
+                   measured->clock_error_us);
+    }
+}
+
+static void print_memory(const struct found *found)
+{
+    printf("\nFrames of 64 MiB there and back, against 64 KiB\n  NO          TAKES MORE BY\n");
+    for (uint32_t i = 0; i < found->device_count; i++) {
+        const struct measured_memory *measured = &found->measured[i].memory;
+        char number[32];
+        selector(&found->devices[i], number, sizeof number);
+        if (measured->status)
+            printf("  %-10s  not measured: %s\n", number, cox_status_text(measured->status));
+        else if (measured->wrapped)
+            printf("  %-10s  %10.1f us  wrapped: nothing is copied\n", number, measured->extra_us);
+        else
+            printf("  %-10s  %10.1f us  copied, at %.1f GB/s\n", number, measured->extra_us, measured->gb_per_s);
+    }
+}
+
 static void print_lines(const char *title, const char *lines, size_t stride, uint32_t count)
 {
     if (count > 0)
@@ -190,6 +228,10 @@ static void print_text(const struct found *found)
     print_host(&found->host);
     print_platforms(found);
     print_devices(found);
+    if (found->measured) {
+        print_ends(found);
+        print_memory(found);
+    }
     print_lines("Missing", found->missing.text[0], sizeof found->missing.text[0], found->missing.count);
     print_lines("Notes", said.note[0], sizeof said.note[0], said.note_count);
 }
@@ -249,7 +291,40 @@ static void put_host(struct json *json, const struct cox_host_info *host)
     json_close_object(json);
 }
 
-static void put_device(struct json *json, const struct cox_device_info *device)
+static void put_memory(struct json *json, const struct measured_memory *measured)
+{
+    json_key(json, "frame_memory");
+    if (measured->status) {
+        json_null(json);
+        return;
+    }
+    json_open_object(json, true);
+    put_bool(json, "wrapped", measured->wrapped);
+    json_key(json, "extra_us");
+    json_number(json, measured->extra_us);
+    json_key(json, "gb_per_s");
+    json_number(json, measured->gb_per_s);
+    json_close_object(json);
+}
+
+static void put_ends(struct json *json, const struct measured_ends *measured)
+{
+    json_key(json, "noticed_after");
+    if (!measured->told) {
+        json_null(json);
+        return;
+    }
+    json_open_object(json, true);
+    json_key(json, "p50_us");
+    json_number(json, measured->p50_us);
+    json_key(json, "p99_us");
+    json_number(json, measured->p99_us);
+    json_key(json, "clock_error_us");
+    json_number(json, measured->clock_error_us);
+    json_close_object(json);
+}
+
+static void put_device(struct json *json, const struct cox_device_info *device, const struct measured *measured)
 {
     char number[32];
     selector(device, number, sizeof number);
@@ -273,6 +348,10 @@ static void put_device(struct json *json, const struct cox_device_info *device)
     put_number(json, "global_bytes", device->global_bytes);
     put_number(json, "max_alloc_bytes", device->max_alloc_bytes);
     put_bool(json, "unified", device->unified);
+    if (measured) {
+        put_ends(json, &measured->ends);
+        put_memory(json, &measured->memory);
+    }
     json_close_object(json);
 }
 
@@ -299,7 +378,7 @@ static void print_json(const struct found *found)
     json_key(&json, "devices");
     json_open_array(&json, false);
     for (uint32_t i = 0; i < found->device_count; i++)
-        put_device(&json, &found->devices[i]);
+        put_device(&json, &found->devices[i], found->measured ? &found->measured[i] : NULL);
     json_close_array(&json);
     put_lines(&json, "missing", found->missing.text[0], sizeof found->missing.text[0], found->missing.count);
     put_lines(&json, "notes", said.note[0], sizeof said.note[0], said.note_count);
@@ -343,10 +422,11 @@ static int parse_reserve(const char *text, struct options *options)
 /* -1 to go on, or the exit status. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
-    enum { OPT_JSON = 256, OPT_DEVICES, OPT_RESERVE, OPT_PCI, OPT_VERSION };
+    enum { OPT_JSON = 256, OPT_DEVICES, OPT_RESERVE, OPT_MEASURE, OPT_PCI, OPT_VERSION };
     static const struct option longs[] = {{"json", no_argument, NULL, OPT_JSON},
                                           {"devices", required_argument, NULL, OPT_DEVICES},
                                           {"reserve", required_argument, NULL, OPT_RESERVE},
+                                          {"measure", no_argument, NULL, OPT_MEASURE},
                                           {"pci", required_argument, NULL, OPT_PCI},
                                           {"help", no_argument, NULL, 'h'},
                                           {"version", no_argument, NULL, OPT_VERSION},
@@ -363,6 +443,9 @@ static int parse_options(int argc, char **argv, struct options *options)
             break;
         case OPT_RESERVE:
             status = parse_reserve(optarg, options);
+            break;
+        case OPT_MEASURE:
+            options->measure = true;
             break;
         case OPT_PCI:
             options->pci_dir = optarg;
@@ -400,6 +483,14 @@ static bool collect(const cox_runtime *runtime, struct found *found)
     for (uint32_t i = 0; i < found->device_count; i++)
         cox_runtime_device_info(runtime, i, &found->devices[i], sizeof found->devices[i]);
     return true;
+}
+
+static bool measure_all(cox_runtime *runtime, struct found *found)
+{
+    found->measured = calloc(found->device_count + 1, sizeof *found->measured);
+    for (uint32_t i = 0; found->measured && i < found->device_count; i++)
+        measure_device(runtime, i, &found->measured[i]);
+    return found->measured != NULL;
 }
 
 static void find_missing(struct found *found, const struct options *options, cox_status status)
@@ -453,6 +544,10 @@ int main(int argc, char **argv)
         goto done;
     }
     find_missing(&found, &options, status);
+    if (options.measure && !measure_all(runtime, &found)) {
+        result = complain(cox_status_text(COX_E_NOMEM));
+        goto done;
+    }
     if (options.json)
         print_json(&found);
     else
@@ -461,6 +556,7 @@ int main(int argc, char **argv)
         result = complain("the output cannot be written");
 
 done:
+    free(found.measured);
     free(found.devices);
     free(found.platforms);
     cox_runtime_destroy(&runtime);

@@ -12,7 +12,11 @@ enum { LAB_OK = 0, LAB_BAD = 1, LAB_USAGE = 2, LAB_MISSED = 3, LAB_INTERRUPTED =
 int lab_sim_main(int argc, char **argv);
 int lab_run_main(int argc, char **argv);
 int lab_replay_main(int argc, char **argv);
+int lab_fit_main(int argc, char **argv);
 int lab_report_main(int argc, char **argv);
+int lab_export_main(int argc, char **argv);
+int lab_laptop_main(int argc, char **argv);
+int lab_telemetry_main(int argc, char **argv);
 
 /* "cox-lab: " and a line on stderr. Returns false. */
 __attribute__((format(printf, 1, 2))) bool lab_fail(const char *format, ...);

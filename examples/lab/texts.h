@@ -11,4 +11,7 @@ struct lab_text {
 /* In the order of the names. */
 extern const struct lab_text lab_texts[];
 
+/* The text of that name, "" if there is none. */
+const char *lab_text(const char *name);
+
 #endif

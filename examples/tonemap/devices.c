@@ -98,6 +98,7 @@ void devices_choose(const struct options *options, struct cox_session_params *pa
     params->policy_options = &options->policy_options;
     params->in_flight = options->in_flight;
     params->verify = options->verify_share;
+    params->profile = options->trace != NULL;
 }
 
 bool devices_memory(const char *what, uint32_t width, uint32_t height, double bytes)
@@ -139,13 +140,14 @@ void devices_print_frame(const struct report_frame *frame, const struct cox_band
     report_bar(bands, frame->band_count, BAR_WIDTH, bar);
     say("frame %5" PRIu64 "  %s %8.2f ms ", frame->index, bar, (double)(frame->end_ns - frame->start_ns) / 1e6);
     for (uint32_t b = 0; b < frame->band_count; b++)
-        say(" %c %u rows %.2f ms%s", report_bar_mark(bands[b].device), bands[b].rows, (double)bands[b].wall_ns / 1e6,
-            bands[b].status == COX_E_TIMEOUT    ? " (timeout)"
-            : bands[b].status == COX_E_MISMATCH ? " (wrong)"
-            : bands[b].status != COX_OK         ? " (failed)"
-            : bands[b].attempt                  ? " (again)"
-            : b + 1 < frame->band_count         ? ","
-                                                : "");
+        say("%s %c %u rows %.2f ms%s", report_begins_pass(bands, b) ? " |" : "", report_bar_mark(bands[b].device),
+            bands[b].rows, (double)bands[b].wall_ns / 1e6,
+            bands[b].status == COX_E_TIMEOUT                                 ? " (timeout)"
+            : bands[b].status == COX_E_MISMATCH                              ? " (wrong)"
+            : bands[b].status != COX_OK                                      ? " (failed)"
+            : bands[b].attempt                                               ? " (again)"
+            : b + 1 < frame->band_count && !report_begins_pass(bands, b + 1) ? ","
+                                                                             : "");
     say("  %s\n", cox_reason_text(frame->reason));
 }
 
@@ -172,6 +174,18 @@ void devices_add_trouble(struct cox_session_info *session, const struct cox_sess
         if (other->devices[d].state > device->state)
             device->state = other->devices[d].state;
     }
+}
+
+void devices_print_late(const struct options *options, struct report *report)
+{
+    uint64_t frames, worst_ns;
+    if (!options->policy_options.deadline_ns)
+        return;
+    report_late(report, &frames, &worst_ns);
+    say("late      %llu of %llu frames", (unsigned long long)frames, (unsigned long long)report_frame_count(report));
+    if (frames)
+        say(", by %.2f ms at most", (double)worst_ns / 1e6);
+    say(" (deadline %g ms)\n", (double)options->policy_options.deadline_ns / 1e6);
 }
 
 static void say_times(const char *what, uint32_t times)

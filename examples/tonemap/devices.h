@@ -46,6 +46,9 @@ void devices_print_trouble(const struct devices *devices, const struct cox_sessi
 /* The warm-up's line: what each device needed alone. Nothing if none was measured. */
 void devices_print_warmup(const struct cox_session_info *session);
 
+/* With --deadline: how many frames missed it. */
+void devices_print_late(const struct options *options, struct report *report);
+
 /* Whether the machine has so much memory at all; false after saying that `what` needs it. */
 bool devices_memory(const char *what, uint32_t width, uint32_t height, double bytes);
 

@@ -102,7 +102,10 @@ static void *read_frames(void *user)
         pthread_cond_signal(&film->main_wake);
         pthread_mutex_unlock(&film->lock);
     }
+    struct timespec cpu = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
     pthread_mutex_lock(&film->lock);
+    film->reader_cpu_ns = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
     film->read_ended = true;
     film->read_failed = result == VIDEO_READ_ERROR;
     film->read_error = error;
@@ -223,16 +226,23 @@ static void steer(struct film *film, uint64_t frame, const cox_buffer *histogram
     cox_video_read_scene(&plan->shape, &plan->settings, cox_buffer_data(histogram), &scene);
     bool cut = cox_video_steer(&film->steer, &plan->steering.options, &plan->shape, cox_buffer_data(histogram),
                                &film->settings);
-    if (!frame || scene.peak_nits < film->least_peak_nits)
-        film->least_peak_nits = scene.peak_nits;
-    if (!frame || scene.peak_nits > film->most_peak_nits)
-        film->most_peak_nits = scene.peak_nits;
     struct report_scene *kept = scene_of(film, frame);
     if (kept) {
         kept->peak_nits = scene.peak_nits;
         kept->average_nits = scene.average_nits;
         kept->cut = cut;
     }
+}
+
+/* A frame is mapped with this peak. The rehearsal's is that of no frame. */
+static void note_peak(struct film *film, float peak_nits)
+{
+    if (!film->rehearsed && !film->plan.steering.lookahead)
+        return;
+    if (film->least_peak_nits <= 0 || peak_nits < film->least_peak_nits)
+        film->least_peak_nits = peak_nits;
+    if (peak_nits > film->most_peak_nits)
+        film->most_peak_nits = peak_nits;
 }
 
 /* The parameters of a frame from the settings as they stand. */
@@ -243,6 +253,7 @@ static cox_status prepare(struct film *film, uint64_t frame, struct cox_video_pa
         const float gain = (float)film->plan.steering.gain;
         settings.gain = (settings.gain > 0 ? settings.gain : 1.0f) * gain;
         settings.peak_nits *= gain;
+        note_peak(film, settings.peak_nits);
         struct report_scene *kept = scene_of(film, frame);
         if (kept) {
             kept->curve_peak_nits = settings.peak_nits;
@@ -328,7 +339,7 @@ static bool map_one(struct film *film)
     const uint64_t n = film->submitted;
     if (!n && !start_writer(film))
         return false;
-    cox_buffer *buffers[2 * COX_VIDEO_PLANES_MAX + 1], **out;
+    cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL}, **out;
     struct cox_video_params params;
     cox_status status = use_slot(&film->out, film->plan.runtime, n, &out);
     if (status != COX_OK)
@@ -340,12 +351,12 @@ static bool map_one(struct film *film)
     if (steering->lookahead)
         steer(film, n, film->histograms[n % 2]);
     else if (steering->on)
-        buffers[count++] = film->histograms[0];
+        buffers[count] = film->histograms[0];
     status = prepare(film, n, &params);
     if (status != COX_OK)
         return fail(film, "cannot prepare the operator", status, n);
 
-    const struct cox_frame frame = {.buffers = buffers, .buffer_count = count, .params = &params};
+    const struct cox_frame frame = {.buffers = buffers, .buffer_count = film->mapping_bindings, .params = &params};
     pthread_mutex_lock(&film->lock);
     film->submitted++;
     pthread_mutex_unlock(&film->lock);
@@ -514,6 +525,7 @@ static cox_status make_sessions(struct film *film)
         status = cox_buffer_create(plan->runtime, COX_VIDEO_HISTOGRAM_BYTES, &film->histograms[i]);
     if (status == COX_OK)
         status = cox_video_mapping(&plan->shape, steering->on && !steering->lookahead, &storage, &params);
+    film->mapping_bindings = params.binding_count;
     if (params.report) {
         params.report = on_report;
         params.report_user = film;

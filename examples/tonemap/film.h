@@ -68,6 +68,7 @@ struct film {
     struct film_plan plan;
     struct film_side in, out;
     cox_session *mapping, *analysis;
+    uint32_t mapping_bindings; /* of the mapping: planes, a histogram, and what it has for itself */
     cox_buffer *histograms[2];
 
     struct cox_video_steer steer;
@@ -75,7 +76,7 @@ struct film {
     bool rehearsing, rehearsed;         /* the first frame is, or was, mapped for its histogram alone */
     struct report_scene *scenes;
     uint64_t scene_count, scene_capacity;
-    float least_peak_nits, most_peak_nits; /* of the frames, where steering is on */
+    float least_peak_nits, most_peak_nits; /* that frames were mapped with, where steering is on; 0 = none was */
 
     pthread_mutex_t lock; /* around what follows, down to the threads */
     pthread_cond_t reader_wake, main_wake, writer_wake;
@@ -91,6 +92,7 @@ struct film {
 
     pthread_t reader, writer;
     bool reader_runs, writer_runs;
+    uint64_t reader_cpu_ns; /* that the reader's thread took in all; set at its end */
     uint64_t waited_ns[FILM_WAITS];
     uint64_t began_ns, ended_ns; /* the first frame went to the devices; the last one was written */
 };

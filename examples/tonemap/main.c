@@ -5,7 +5,10 @@
 #include "jobs.h"
 #include "words.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { EXIT_BAD = 1, EXIT_USAGE = 2 };
 
@@ -24,9 +27,15 @@ static int answer(enum options_parsed what)
     return words_finish() ? 0 : EXIT_BAD;
 }
 
-static bool to_standard_output(const char *path)
+static bool is_standard(const char *path)
 {
     return path && path[0] == '-' && !path[1];
+}
+
+/* What the other options mean depends on the input, so this is said before anything about them. */
+static bool can_be_read(const char *input)
+{
+    return is_standard(input) || !access(input, R_OK) || complain("%s: cannot be opened: %s", input, strerror(errno));
 }
 
 /* Video by its content, or because the options say that it is raw frames. What is neither video nor a picture has it
@@ -47,13 +56,14 @@ int main(int argc, char **argv)
     enum options_parsed parsed = options_parse(&options, argc, argv, &wrong);
     if (parsed != OPTIONS_RUN && parsed != OPTIONS_WRONG)
         return answer(parsed);
+    if (parsed == OPTIONS_RUN && !can_be_read(options.input))
+        return EXIT_BAD;
     enum options_job job = parsed == OPTIONS_RUN ? job_of(&options) : OPTIONS_PICTURE;
     if (parsed == OPTIONS_WRONG || !options_suit(&options, job, &wrong)) {
         complain("%s", wrong.text);
         return EXIT_USAGE;
     }
-    bool data = to_standard_output(options.output) || to_standard_output(options.stats) ||
-                to_standard_output(options.trace);
+    bool data = is_standard(options.output) || is_standard(options.stats) || is_standard(options.trace);
     words_begin(options.quiet ? NULL
                 : data        ? stderr
                               : stdout,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "options.h"
+#include "common/option_name.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -12,61 +13,82 @@
 
 enum { REPEAT_MAX = 1000000 };
 
-const char options_usage[] =
-    "Usage: cox-tonemap INPUT -o OUTPUT [options]\n"
-    "\n"
-    "Tone-maps HDR video or an HDR picture to SDR, on all OpenCL devices of this machine together.\n"
-    "\n"
-    "  INPUT                   video: y4m, raw frames, and what libavformat reads where it is built in;\n"
-    "                          picture: OpenEXR, Radiance .hdr, PFM. Told by content; - is standard input\n"
-    "  -o, --output FILE       video: .y4m, .nv12, .p010, or .png for one frame; null: for nothing;\n"
-    "                          picture: .png. - is standard output\n"
-    "      --to KIND           y4m, nv12, p010, png or null, whatever the output's name is\n"
-    "\n"
-    "How the result looks:\n"
-    "      --operator NAME     hable (default), reinhard, mobius, bt2390, aces, linear, clip, exposure (pictures)\n"
-    "      --peak NITS|auto    the brightest light that keeps its gradation, in cd/m2; auto (default): from the\n"
-    "                          picture, or from scene to scene\n"
-    "      --exposure STOPS    brighten (> 0) or darken (< 0); added to what --peak auto finds\n"
-    "      --desat STRENGTH    how much colours brighter than white fade to white, 0 to 1 (default 0.75)\n"
-    "      --depth BITS        PNG: 8 or 16; y4m: 8 or 10 (default 8)\n"
-    "      --alpha             pictures: keep an alpha channel (default: transparent parts lie over black)\n"
-    "      --sdr-white NITS    video: the light that becomes SDR white (default 203)\n"
-    "      --dither WHICH      video: none (default) or ordered\n"
-    "\n"
-    "What the video is, where it does not say so itself:\n"
-    "      --transfer CURVE    pq (default), hlg or linear\n"
-    "      --primaries WHICH   bt2020 (default) or bt709\n"
-    "      --range WHICH       limited (default) or full\n"
-    "      --size WxH          the input is raw frames of this size\n"
-    "      --format NAME       their format: yuv420p10, p010, nv12, rgba16f, ...; default: by the name's ending\n"
-    "      --rate FPS          frames per second: 25, 23.976 or 24000/1001\n"
-    "\n"
-    "Which frames of the video:\n"
-    "      --start N           begin with frame N, counted from 0\n"
-    "      --frames N          end after N frames\n"
-    "      --frame N           only frame N, as a PNG\n"
-    "      --lookahead 0|1     with --peak auto: 1 looks at each frame before it is mapped (default 0)\n"
-    "\n"
-    "The devices and the split:\n"
-    "      --devices LIST      cpu, gpu, all, PLATFORM.DEVICE, part of a name; :NxC for N sub-devices of C compute\n"
-    "                          units; =shared, =mapped or =staged; comma-separated (default: every device)\n"
-    "      --policy NAME       how rows are shared out; --policy help lists the names\n"
-    "      --split A,B,...     fixed shares of the rows, one for each device, summing to 1\n"
-    "      --reserve WHICH     keep a core for feeding devices: auto (default), on, off or a CPU's number\n"
-    "      --in-flight N       frames under way at once, 1 to 16 (default 2)\n"
-    "      --no-cache          compile the kernels and measure the devices anew\n"
-    "      --verify SHARE      have that share of the bands done by two devices and compared, 0 to 1 (default 0)\n"
-    "\n"
-    "Measuring:\n"
-    "      --repeat N          do the picture N times (default 1)\n"
-    "      --stats FILE        write what each frame cost, as JSON\n"
-    "      --trace FILE        write a trace for Perfetto or chrome://tracing\n"
-    "      --verify            without a share: do the picture on each device alone too and compare every bit\n"
-    "      --hash              print a hash of the output's pixels\n"
-    "  -v, --verbose           say more;  -q, --quiet  say nothing but errors\n"
-    "  -h, --help              this text\n"
-    "      --version           versions\n";
+const char options_usage[] = "Usage: cox-tonemap INPUT -o OUTPUT [options]\n"
+                             "\n"
+                             "Tone-maps HDR video or an HDR picture to SDR, on all OpenCL devices together.\n"
+                             "\n"
+                             "  cox-tonemap movie.mkv -o movie.y4m\n"
+                             "  cox-tonemap movie.mkv -o still.png --frame 1000 --operator bt2390\n"
+                             "  cox-tonemap room.exr -o room.png --peak 4000 --devices gpu,cpu\n"
+                             "\n"
+                             "  INPUT               video: y4m, raw frames, and what libavformat reads where\n"
+                             "                      it is built in; picture: OpenEXR, Radiance .hdr, PFM.\n"
+                             "                      Told by content; - is standard input\n"
+                             "  -o, --output FILE   video: .y4m, .nv12, .p010, or .png for one frame; null:\n"
+                             "                      for nothing; picture: .png. - is standard output\n"
+                             "  --to KIND           video: y4m, nv12, p010, png or null, whatever the\n"
+                             "                      output's name\n"
+                             "\n"
+                             "How the result looks:\n"
+                             "  --operator NAME     hable (default), reinhard, mobius, bt2390, aces, linear,\n"
+                             "                      clip, local, exposure (pictures)\n"
+                             "  --peak NITS|auto    the brightest light that keeps its gradation, in cd/m2;\n"
+                             "                      auto (default): from the picture, or from scene to scene\n"
+                             "  --exposure STOPS    brighten (> 0) or darken (< 0); added to what --peak auto\n"
+                             "                      finds\n"
+                             "  --desat STRENGTH    how much colours brighter than white fade to white, 0 to\n"
+                             "                      1 (default 0.75)\n"
+                             "  --detail FACTOR     --operator local: factor on the contrast of the detail,\n"
+                             "                      0.25 to 4; 1 (default): as in the light\n"
+                             "  --depth BITS        PNG: 8 or 16; y4m: 8 or 10 (default 8)\n"
+                             "  --alpha             pictures: keep an alpha channel (default: transparent\n"
+                             "                      parts lie over black)\n"
+                             "  --sdr-white NITS    video: the light that becomes SDR white (default 203)\n"
+                             "  --dither WHICH      video: none (default) or ordered\n"
+                             "\n"
+                             "What the video is, where it does not say so itself:\n"
+                             "  --transfer CURVE    pq (default of more than 8 bits), hlg or linear\n"
+                             "  --primaries WHICH   bt2020 (default) or bt709\n"
+                             "  --range WHICH       limited (default) or full\n"
+                             "  --size WxH          the input is raw frames of this size\n"
+                             "  --format NAME       their format: yuv420p10, p010, nv12, rgba16f, ...;\n"
+                             "                      default: by the name's ending\n"
+                             "  --rate FPS          frames per second: 25, 23.976 or 24000/1001\n"
+                             "\n"
+                             "Which frames of the video:\n"
+                             "  --start N           begin with frame N, counted from 0\n"
+                             "  --frames N          end after N frames\n"
+                             "  --frame N           only frame N, as a PNG\n"
+                             "  --lookahead 0|1     with --peak auto: 1 looks at each frame before it is\n"
+                             "                      mapped (default 0)\n"
+                             "\n"
+                             "The devices and the split:\n"
+                             "  --devices LIST      cpu, gpu, all, PLATFORM.DEVICE, part of a name; :NxC for\n"
+                             "                      N sub-devices of C compute units; =shared, =mapped or\n"
+                             "                      =staged; comma-separated (default: every device)\n"
+                             "  --policy NAME       how rows are shared out; --policy help lists the names\n"
+                             "  --split A,B,...     fixed shares of the rows, one for each device, summing\n"
+                             "                      to 1\n"
+                             "  --reserve WHICH     keep a core for feeding devices: auto (default), on, off\n"
+                             "                      or a CPU's number\n"
+                             "  --in-flight N       frames under way at once, 1 to 16 (default 2)\n"
+                             "  --deadline MS       count the frames that take longer from when the devices\n"
+                             "                      are given them to when they are done\n"
+                             "  --no-cache          compile the kernels and measure the devices anew\n"
+                             "  --verify SHARE      have that share of the bands done by two devices and\n"
+                             "                      compared, 0 to 1 (default 0)\n"
+                             "\n"
+                             "Measuring:\n"
+                             "  --repeat N          do the picture N times (default 1)\n"
+                             "  --stats FILE        write what each frame cost, as JSON\n"
+                             "  --trace FILE        write a trace for Perfetto or chrome://tracing\n"
+                             "  --verify            without a share: do the picture on each device alone too\n"
+                             "                      and compare every bit\n"
+                             "  --hash              print a hash of the output's pixels\n"
+                             "  -v, --verbose       say more\n"
+                             "  -q, --quiet         say nothing but errors\n"
+                             "  -h, --help          this text\n"
+                             "  --version           versions\n";
 
 /* Values of getopt_long; bit `value - OPTION_FIRST` of options.given. */
 enum {
@@ -76,6 +98,7 @@ enum {
     OPTION_EXPOSURE,
     OPTION_PEAK,
     OPTION_DESAT,
+    OPTION_DETAIL,
     OPTION_DEPTH,
     OPTION_ALPHA,
     OPTION_SDR_WHITE,
@@ -95,6 +118,7 @@ enum {
     OPTION_SPLIT,
     OPTION_RESERVE,
     OPTION_IN_FLIGHT,
+    OPTION_DEADLINE,
     OPTION_NO_CACHE,
     OPTION_REPEAT,
     OPTION_STATS,
@@ -111,6 +135,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"exposure", required_argument, NULL, OPTION_EXPOSURE},
                                              {"peak", required_argument, NULL, OPTION_PEAK},
                                              {"desat", required_argument, NULL, OPTION_DESAT},
+                                             {"detail", required_argument, NULL, OPTION_DETAIL},
                                              {"depth", required_argument, NULL, OPTION_DEPTH},
                                              {"alpha", no_argument, NULL, OPTION_ALPHA},
                                              {"sdr-white", required_argument, NULL, OPTION_SDR_WHITE},
@@ -130,6 +155,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"split", required_argument, NULL, OPTION_SPLIT},
                                              {"reserve", required_argument, NULL, OPTION_RESERVE},
                                              {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
+                                             {"deadline", required_argument, NULL, OPTION_DEADLINE},
                                              {"no-cache", no_argument, NULL, OPTION_NO_CACHE},
                                              {"repeat", required_argument, NULL, OPTION_REPEAT},
                                              {"stats", required_argument, NULL, OPTION_STATS},
@@ -208,8 +234,8 @@ static bool parse_split(struct options *options, const char *text, struct option
 {
     double sum = 0;
     const char *at = text;
-    options->policy_options = (struct cox_policy_options)COX_SIZED(struct cox_policy_options);
     options->policy_options.ratios = options->ratios;
+    options->policy_options.ratio_count = 0;
     for (;;) {
         char *end;
         double ratio = strtod(at, &end);
@@ -317,6 +343,10 @@ static bool parse_look(struct options *options, int which, const char *text, str
             return wrong(error, "--desat %s: not a strength between 0 and 1", text);
         options->desaturate = number > 0 ? (float)number : -1.0f; /* the library's 0 means its default */
         return true;
+    case OPTION_DETAIL:
+        options->detail = parse_number(text, &number) ? (float)number : 0;
+        return (options->detail >= 0.25f && options->detail <= 4) ||
+               wrong(error, "--detail %s: not a factor between 0.25 and 4", text);
     case OPTION_DITHER:
         word = parse_word(text, dithers);
         options->dither = word > 0 ? COX_DITHER_ORDERED : COX_DITHER_NONE;
@@ -395,6 +425,15 @@ static bool parse_verify(struct options *options, const char *text, struct optio
     return true;
 }
 
+static bool parse_deadline(struct options *options, const char *text, struct options_error *error)
+{
+    double ms;
+    if (!parse_number(text, &ms) || !(ms >= 0.001 && ms <= 1e6))
+        return wrong(error, "--deadline %s: not a number of milliseconds between 0.001 and 1000000", text);
+    options->policy_options.deadline_ns = (uint64_t)(ms * 1e6 + 0.5);
+    return true;
+}
+
 /* The devices and the split. */
 static bool parse_work(struct options *options, int which, const char *text, struct options_error *error)
 {
@@ -417,6 +456,8 @@ static bool parse_work(struct options *options, int which, const char *text, str
             return wrong(error, "--in-flight %s: not a number of frames between 1 and %d", text, COX_IN_FLIGHT_MAX);
         options->in_flight = (uint32_t)count;
         return true;
+    case OPTION_DEADLINE:
+        return parse_deadline(options, text, error);
     default:
         return parse_count(text, 1, REPEAT_MAX, &options->repeat) ||
                wrong(error, "--repeat %s: not a number between 1 and %d", text, REPEAT_MAX);
@@ -459,6 +500,7 @@ static bool parse_one(struct options *options, int which, const char *text, stru
     case OPTION_EXPOSURE:
     case OPTION_PEAK:
     case OPTION_DESAT:
+    case OPTION_DETAIL:
     case OPTION_DEPTH:
     case OPTION_SDR_WHITE:
     case OPTION_DITHER:
@@ -480,6 +522,7 @@ static bool parse_one(struct options *options, int which, const char *text, stru
     case OPTION_SPLIT:
     case OPTION_RESERVE:
     case OPTION_IN_FLIGHT:
+    case OPTION_DEADLINE:
     case OPTION_REPEAT:
         return parse_work(options, which, text, error);
     default:
@@ -523,6 +566,8 @@ static bool check_options(struct options *options, struct options_error *error)
         return wrong(error, "no input: give a video or a picture (cox-tonemap --help tells more)");
     if (!options->output)
         return wrong(error, "no output: give one with -o (cox-tonemap --help tells more)");
+    if (options->given & GIVEN(OPTION_DETAIL) && options->op != COX_OPERATOR_LOCAL)
+        return wrong(error, "--detail is about --operator local; the operator is %s", cox_operator_name(options->op));
     if (options->policy_options.ratio_count && options->policy && strcmp(options->policy, "static"))
         return wrong(error, "--split fixes the shares, which --policy %s would change", options->policy);
     if (options->policy_options.ratio_count)
@@ -635,6 +680,20 @@ bool options_suit(struct options *options, enum options_job job, struct options_
 
 /* --- The command line --------------------------------------------------------------------------------------------- */
 
+/* A long option that there is none of, or that is short for several. */
+static bool complain_unknown(const char *written, struct options_error *error)
+{
+    char name[64], several[256];
+    const char *begin = written + strspn(written, "-"), *nearest;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(begin, "="), begin);
+    if (option_name_list(long_options, name, several, sizeof several) > 1)
+        return wrong(error, "the option '--%s' is short for several: %s", name, several);
+    nearest = option_name_nearest(long_options, name);
+    if (nearest)
+        return wrong(error, "unknown option '--%s'; did you mean '--%s'?", name, nearest);
+    return wrong(error, "unknown option '--%s' (cox-tonemap --help lists them)", name);
+}
+
 /* The option that getopt stumbled over, as it was written. */
 static bool complain_option(bool lacks_value, char **argv, struct options_error *error)
 {
@@ -645,7 +704,9 @@ static bool complain_option(bool lacks_value, char **argv, struct options_error 
         return wrong(error, "the option %s needs a value", written);
     if (optopt && !is_letter)
         return wrong(error, "the option %s takes no value", written);
-    return wrong(error, "there is no option %s (cox-tonemap --help lists them)", written);
+    if (is_letter)
+        return wrong(error, "unknown option '%s' (cox-tonemap --help lists them)", written);
+    return complain_unknown(written, error);
 }
 
 static enum options_parsed parse_all(struct options *options, int argc, char **argv, struct options_error *error)
@@ -697,7 +758,11 @@ static enum options_parsed parse_all(struct options *options, int argc, char **a
 
 enum options_parsed options_parse(struct options *options, int argc, char **argv, struct options_error *error)
 {
-    *options = (struct options){.op = COX_OPERATOR_HABLE, .peak_auto = true, .in_flight = 2, .repeat = 1};
+    *options = (struct options){.op = COX_OPERATOR_HABLE,
+                                .peak_auto = true,
+                                .in_flight = 2,
+                                .repeat = 1,
+                                .policy_options = COX_SIZED(struct cox_policy_options)};
     error->text[0] = 0;
     opterr = 0;
     optind = 0; /* from the beginning, also in the middle of what was read before */

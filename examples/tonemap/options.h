@@ -27,6 +27,7 @@ struct options {
     double peak_nits; /* unless peak_auto */
     double sdr_white_nits;
     float desaturate; /* as in the library's settings */
+    float detail;     /* the same */
     enum cox_operator op;
     enum cox_dither dither;
     enum output_kind to;

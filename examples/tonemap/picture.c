@@ -40,6 +40,7 @@ struct job {
     cox_buffer *in[COX_IN_FLIGHT_MAX];
     cox_buffer *out[COX_IN_FLIGHT_MAX];
     cox_session *session;
+    uint32_t binding_count; /* of the session: input, output and what it has for itself */
     struct cox_session_info info;
     struct report *report;
     struct flight flight;
@@ -82,8 +83,11 @@ static size_t out_pixel_bytes(const struct job *job)
 static bool load_picture(struct job *job)
 {
     const struct picture_format *format = job->format;
-    job->shape = (struct cox_tonemap_shape){
-        .width = format->width, .height = format->height, .in = format->pixel, .out = out_pixel(job->options)};
+    job->shape = (struct cox_tonemap_shape){.width = format->width,
+                                            .height = format->height,
+                                            .in = format->pixel,
+                                            .out = out_pixel(job->options),
+                                            .local = job->options->op == COX_OPERATOR_LOCAL};
     job->shape.in_pitch_bytes = cox_runtime_pitch_bytes(job->devices.runtime, format->width * in_pixel_bytes(job));
     job->shape.out_pitch_bytes = cox_runtime_pitch_bytes(job->devices.runtime, format->width * out_pixel_bytes(job));
     job->slot_count = job->options->in_flight;
@@ -145,8 +149,10 @@ static bool analyse(struct job *job, struct cox_tonemap_settings *settings)
 static bool choose_settings(struct job *job)
 {
     const struct options *options = job->options;
-    struct cox_tonemap_settings settings = {
-        .op = options->op, .exposure_stops = (float)options->exposure_stops, .desaturate = options->desaturate};
+    struct cox_tonemap_settings settings = {.op = options->op,
+                                            .exposure_stops = (float)options->exposure_stops,
+                                            .desaturate = options->desaturate,
+                                            .detail = options->detail};
     if (options->peak_auto) {
         if (!analyse(job, &settings))
             return false;
@@ -168,6 +174,7 @@ static cox_status create_session(struct job *job, int64_t device, cox_session **
     cox_status status = cox_tonemap_mapping(&job->shape, &storage, &params);
     if (status != COX_OK)
         return status;
+    job->binding_count = params.binding_count;
     if (device >= 0) {
         params.devices = &only;
         params.device_count = 1;
@@ -185,7 +192,17 @@ static bool start_session(struct job *job)
     job->report = report_create(job->devices.count, job->options->repeat);
     if (!job->report)
         return complain("out of memory");
-    cox_status status = create_session(job, -1, &job->session);
+    const cox_status status = create_session(job, -1, &job->session);
+    if (status != COX_OK)
+        return complain_status("cannot build the pipeline", status);
+    cox_session_info(job->session, &job->info, sizeof job->info);
+    return true;
+}
+
+/* With the frames' own parameters: frame times are not those of the compiler, and how the devices compare is known. */
+static bool warm_session(struct job *job)
+{
+    const cox_status status = cox_session_warm(job->session, &job->params, NULL, NULL);
     if (status != COX_OK)
         return complain_status("cannot build the pipeline", status);
     cox_session_info(job->session, &job->info, sizeof job->info);
@@ -235,10 +252,10 @@ static void show(struct job *job, bool last)
         return;
     struct report_frame frame;
     struct cox_band_report bands[COX_BANDS_MAX];
-    char bar[BAR_WIDTH + 3] = "";
-    if (count && report_frame(job->report, count - 1, &frame, bands, COX_BANDS_MAX))
-        report_bar(bands, frame.band_count, BAR_WIDTH, bar);
-    progress_update(&job->progress, count, bar, now_ns());
+    char split[PROGRESS_SPLIT_WIDTH + 3] = "";
+    if (job->info.device_count > 1 && count && report_frame(job->report, count - 1, &frame, bands, COX_BANDS_MAX))
+        report_bar(bands, frame.band_count, PROGRESS_SPLIT_WIDTH, split);
+    progress_update(&job->progress, count, split, now_ns());
 }
 
 /* Wait until so many frames came back, or one failed, or the user had enough. */
@@ -273,8 +290,8 @@ static bool run_frames(struct job *job)
         if (!wait_for(job, i >= job->slot_count ? i - job->slot_count + 1 : 0))
             break;
         uint32_t slot = (uint32_t)(i % job->slot_count);
-        cox_buffer *const buffers[2] = {job->in[slot], job->out[slot]};
-        const struct cox_frame frame = {.buffers = buffers, .buffer_count = 2, .params = &job->params};
+        cox_buffer *const buffers[COX_BINDINGS_MAX] = {job->in[slot], job->out[slot]};
+        const struct cox_frame frame = {.buffers = buffers, .buffer_count = job->binding_count, .params = &job->params};
         status = cox_session_submit(job->session, &frame, on_done, flight);
     }
     if (status == COX_OK)
@@ -328,10 +345,11 @@ static bool verify(struct job *job, uint64_t expected)
         uint32_t d = job->info.devices[i].device;
         status = create_session(job, d, &session);
         if (status == COX_OK) {
-            cox_buffer *const buffers[2] = {job->in[0], result};
+            cox_buffer *const buffers[COX_BINDINGS_MAX] = {job->in[0], result};
             memset(cox_buffer_data(result), 0, job->shape.out_pitch_bytes * job->shape.height);
-            status = cox_session_run(session, &(const struct cox_frame){
-                                                  .buffers = buffers, .buffer_count = 2, .params = &job->params});
+            status = cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+                                                                        .buffer_count = job->binding_count,
+                                                                        .params = &job->params});
         }
         cox_session_destroy(&session);
         if (status != COX_OK) {
@@ -362,6 +380,7 @@ static void print_summary(struct job *job, const uint64_t *solo_ns)
         say(", efficiency unknown\n");
     else
         say(", efficiency %.3f\n", summary.efficiency);
+    devices_print_late(job->options, job->report);
 }
 
 static bool deliver(struct job *job)
@@ -399,7 +418,7 @@ static bool run(struct job *job)
         return false;
     say("picture   %s: %u x %u, %s\n", job->options->input, job->format->width, job->format->height, job->format->text);
     devices_print(&job->devices, &job->info, job->options->verbose);
-    if (!choose_settings(job))
+    if (!choose_settings(job) || !warm_session(job))
         return false;
     if (interrupted())
         return complain("interrupted");

@@ -1,6 +1,7 @@
 /* Video: what is read, how it is to look, what is written; the frames' way between is in film.c.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "common/bound.h"
 #include "common/progress.h"
 #include "devices.h"
 #include "files.h"
@@ -11,6 +12,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 struct job {
     const struct options *options;
@@ -21,6 +23,7 @@ struct job {
     struct video_format target;
     double known_peak_nits; /* from the stream's metadata; 0 = none */
     const char *known_peak; /* which that is */
+    bool assumed;           /* nothing says that the transfer curve is PQ */
     struct video_output *output;
     struct picture_output *picture;
     struct report *report;
@@ -28,10 +31,13 @@ struct job {
     struct film film;
     struct cox_session_info info;
     struct progress progress;
+    struct video_maker maker;         /* of the frames, as it was when last looked at */
+    uint64_t looked_ns, cpu_began_ns; /* when that was; this process's processor time before the film */
     uint64_t started_ns;
     uint64_t hash;
     uint64_t lines_printed;
     bool output_failed; /* and it was said */
+    bool rate_warned;   /* that the input's rate varies */
 };
 
 /* --- Before any device works -------------------------------------------------------------------------------------- */
@@ -78,6 +84,22 @@ static struct cox_video_format target_pixel(const struct options *options, const
     return out;
 }
 
+/* Whether an Y'CbCr stream that names no transfer curve may be taken for PQ: HDR has more than 8 bits and other
+ * primaries than BT.709. False after saying how it is taken for HDR all the same. */
+static bool may_be_pq(const struct job *job)
+{
+    const struct video_format *format = job->format;
+    const bool narrow = format->has_primaries && format->primaries == COX_PRIMARIES_BT709;
+    if (format->other_transfer)
+        return complain("%s: it is no HDR video (%s); --transfer pq or hlg takes it for one", job->options->input,
+                        format->text);
+    if (format->pixel.depth > 8 && !narrow)
+        return true;
+    return complain(
+        "%s: it names no transfer curve, and %s is SDR as a rule (%s); --transfer pq or hlg takes it for HDR",
+        job->options->input, narrow ? "video with BT.709's primaries" : "video of 8 bits", format->text);
+}
+
 /* What the options say comes first, then what the stream says, then what most HDR video is. */
 static bool choose_shape(struct job *job)
 {
@@ -93,9 +115,9 @@ static bool choose_shape(struct job *job)
                                       .op = options->op,
                                       .fade = options->desaturate >= 0,
                                       .dither = options->dither};
-    if (format->other_transfer && !options->has_transfer)
-        return complain("%s: it is no HDR video (%s); --transfer pq or hlg takes it for one", options->input,
-                        format->text);
+    job->assumed = !rgba && !options->has_transfer && !format->has_transfer;
+    if (job->assumed && !may_be_pq(job))
+        return false;
     if (options->has_transfer || format->has_transfer)
         shape->transfer = options->has_transfer ? options->transfer : format->transfer;
     if (options->has_primaries || format->has_primaries)
@@ -128,8 +150,8 @@ static void choose_light(struct job *job)
         job->known_peak_nits = format->max_cll_nits;
         job->known_peak = "that of the film's brightest pixel";
     }
-    plan->settings = (struct cox_video_settings){.sdr_white_nits = (float)options->sdr_white_nits,
-                                                 .desaturate = options->desaturate};
+    plan->settings = (struct cox_video_settings){
+        .sdr_white_nits = (float)options->sdr_white_nits, .desaturate = options->desaturate, .detail = options->detail};
     if (options->peak_auto) {
         plan->steering.on = true;
         plan->steering.lookahead = options->lookahead || options->to == OUTPUT_PNG;
@@ -201,14 +223,54 @@ static bool close_output(struct job *job, bool good)
 
 /* --- While it runs ------------------------------------------------------------------------------------------------ */
 
+/* Ten times a second at most: a program before a pipe may end long before the film does, and takes its clock along. */
+static void look_at_maker(struct job *job)
+{
+    const uint64_t here_ns = now_ns();
+    if (!say_wanted() || here_ns - job->looked_ns < 100000000)
+        return;
+    job->looked_ns = here_ns;
+    video_input_maker(job->input, &job->maker);
+}
+
+static uint64_t process_cpu_ns(void)
+{
+    struct timespec cpu = {0};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    return (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
+}
+
+/* Once, as soon as the input's times say so: none of the outputs that have a rate can say more than one. */
+static void warn_of_rate(struct job *job)
+{
+    const struct options *options = job->options;
+    const struct video_rational rate = job->target.rate;
+    if (job->rate_warned || options->rate.num || options->to == OUTPUT_PNG || options->to == OUTPUT_NULL ||
+        !video_input_rate_varies(job->input))
+        return;
+    job->rate_warned = true;
+    progress_clear(&job->progress);
+    if (options->to == OUTPUT_Y4M && rate.num)
+        warn(
+            "%s: its frame rate varies, and y4m holds one only: %.6g frames/s throughout, so the frames' times are not "
+            "kept (--rate FPS says another, ffmpeg -vf fps=FPS before makes it constant)",
+            options->input, (double)rate.num / rate.den);
+    else
+        warn("%s: its frame rate varies, and the output holds none: the frames' times are not kept (ffmpeg -vf fps=FPS "
+             "before makes it constant)",
+             options->input);
+}
+
 /* A film_plan's show: every frame with --verbose, and the live line. */
 static void show(void *user, uint64_t mapped)
 {
     struct job *job = user;
     struct report_frame frame;
     struct cox_band_report bands[COX_BANDS_MAX];
-    char bar[BAR_WIDTH + 3] = "";
+    char split[PROGRESS_SPLIT_WIDTH + 3] = "";
     uint64_t count = report_frame_count(job->report);
+    warn_of_rate(job);
+    look_at_maker(job);
     for (; job->options->verbose && job->lines_printed < count; job->lines_printed++) {
         progress_clear(&job->progress);
         if (report_frame(job->report, job->lines_printed, &frame, bands, COX_BANDS_MAX))
@@ -216,9 +278,9 @@ static void show(void *user, uint64_t mapped)
     }
     if (job->options->quiet || !job->progress.stream)
         return;
-    if (count && report_frame(job->report, count - 1, &frame, bands, COX_BANDS_MAX))
-        report_bar(bands, frame.band_count, BAR_WIDTH, bar);
-    progress_update(&job->progress, mapped, bar, now_ns());
+    if (job->info.device_count > 1 && count && report_frame(job->report, count - 1, &frame, bands, COX_BANDS_MAX))
+        report_bar(bands, frame.band_count, PROGRESS_SPLIT_WIDTH, split);
+    progress_update(&job->progress, mapped, split, now_ns());
 }
 
 /* A film_plan's enough. */
@@ -240,8 +302,9 @@ static void print_input(const struct job *job)
         snprintf(frames, sizeof frames, ", %" PRIu64 " frame%s", format->frames, format->frames == 1 ? "" : "s");
     if (job->target.rate.num && job->target.rate.den)
         snprintf(rate, sizeof rate, ", %.6g frames/s", (double)job->target.rate.num / job->target.rate.den);
-    say("video     %s: %u x %u, %s; %s, %s%s%s%s\n", job->options->input, format->width, format->height, format->text,
-        transfers[shape->transfer], shape->primaries == COX_PRIMARIES_BT2020 ? "BT.2020" : "BT.709",
+    say("video     %s: %u x %u, %s; %s%s, %s%s%s%s\n", job->options->input, format->width, format->height, format->text,
+        transfers[shape->transfer], job->assumed ? " (assumed)" : "",
+        shape->primaries == COX_PRIMARIES_BT2020 ? "BT.2020" : "BT.709",
         shape->in.layout == COX_VIDEO_RGBA     ? ""
         : shape->in.range == COX_RANGE_LIMITED ? ", limited range"
                                                : ", full range",
@@ -255,17 +318,15 @@ static void print_light(const struct job *job)
     char peak[128];
     if (!options->peak_auto)
         snprintf(peak, sizeof peak, "peak %g cd/m2", options->peak_nits);
-    else if (job->known_peak)
-        snprintf(peak, sizeof peak, "peak from the %s, at most %g cd/m2, %s",
-                 job->plan.steering.lookahead ? "frame" : "frame before", job->known_peak_nits, job->known_peak);
     else
         snprintf(peak, sizeof peak, "peak from the %s", job->plan.steering.lookahead ? "frame" : "frame before");
     say("light     %s, SDR white %g cd/m2, %s", cox_operator_name(options->op), white_nits, peak);
     if (options->exposure_stops != 0)
         say(", %+g stops", options->exposure_stops);
     say("\n");
-    if (!options->peak_auto && job->known_peak)
-        say("          the stream names a peak of %g cd/m2, %s\n", job->known_peak_nits, job->known_peak);
+    if (job->known_peak)
+        say("          the stream names a peak of %g cd/m2, %s%s\n", job->known_peak_nits, job->known_peak,
+            options->peak_auto ? ", and no brighter light is expected" : "");
 }
 
 static bool start_film(struct job *job)
@@ -327,8 +388,30 @@ static void describe_film(const struct job *job, struct report_film *about)
     about->bound = film->waited_ns[most] ? film_wait_name(most) : NULL;
 }
 
-static void print_summary(const struct job *job, const struct report_film *about)
+/* What the summary says it was bound by: as `about` does, or by its name what makes the frames. */
+static void name_bound(struct job *job, const struct report_film *about, char *text, size_t bytes)
 {
+    struct bound_facts facts = {
+        .input_ns = about->input_ns, .devices_ns = about->devices_ns, .output_ns = about->output_ns};
+    const uint64_t own_ns = process_cpu_ns() - job->cpu_began_ns;
+    job->looked_ns = 0;
+    look_at_maker(job);
+    facts.maker = job->maker;
+    facts.own_ns = own_ns;
+    if (facts.maker.kind ==
+        VIDEO_MAKER_DECODER) { /* the reading thread works for it, and it is a part of the process */
+        facts.maker.cpu_ns += job->film.reader_cpu_ns;
+        facts.own_ns = own_ns > facts.maker.cpu_ns ? own_ns - facts.maker.cpu_ns : 0;
+    }
+    for (uint32_t d = 0; d < job->info.device_count; d++)
+        facts.on_cpu |= job->devices.info[job->info.devices[d].device].type == COX_DEVICE_CPU;
+    bound_text(&facts, text, bytes);
+}
+
+static void print_summary(struct job *job, const struct report_film *about)
+{
+    char bound[128];
+    name_bound(job, about, bound, sizeof bound);
     const struct film *film = &job->film;
     const double work_ns = (double)(about->total_ns - about->start_ns), percent = work_ns > 0 ? 100 / work_ns : 0;
     devices_print_warmup(&job->info);
@@ -337,10 +420,11 @@ static void print_summary(const struct job *job, const struct report_film *about
         (double)about->start_ns / 1e9);
     say("waited    for input %.0f %%, for devices %.0f %%, for output %.0f %% of the time%s%s\n",
         (double)about->input_ns * percent, (double)about->devices_ns * percent, (double)about->output_ns * percent,
-        about->bound ? ": bound by " : "", about->bound ? about->bound : "");
-    if (job->plan.steering.on && film->steer.frames)
+        *bound ? ": bound by " : "", bound);
+    if (job->plan.steering.on && film->least_peak_nits > 0)
         say("scenes    peak %.0f to %.0f cd/m2, %" PRIu64 " cut%s\n", (double)film->least_peak_nits,
             (double)film->most_peak_nits, film->steer.cuts, film->steer.cuts == 1 ? "" : "s");
+    devices_print_late(job->options, job->report);
     if (job->options->hash)
         say("hash      %016" PRIx64 "\n", job->hash);
 }
@@ -394,6 +478,7 @@ static bool deliver(struct job *job)
     struct report_about about;
     struct report_film film;
     progress_clear(&job->progress);
+    warn_of_rate(job);
     bool good = film_good(job);
     if (good)
         words_warn();
@@ -439,6 +524,8 @@ static bool run(struct job *job)
     if (job->format->frames && (!total || total > job->format->frames - job->plan.start))
         total = job->format->frames - job->plan.start;
     progress_begin(&job->progress, stderr, total, now_ns());
+    look_at_maker(job);
+    job->cpu_began_ns = process_cpu_ns();
     film_run(&job->film);
     return deliver(job);
 }

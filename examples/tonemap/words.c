@@ -67,6 +67,17 @@ bool complain(const char *format, ...)
     return false;
 }
 
+void warn(const char *format, ...)
+{
+    char line[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (logbook.shown >= COX_LOG_WARN)
+        fprintf(stderr, "cox-tonemap: warning: %s\n", line);
+}
+
 bool complain_about(const char *path, const struct picture_error *error)
 {
     return complain("%s: %s", !strcmp(path, "-") ? "standard stream" : *path ? path : "''", error->text);
@@ -159,14 +170,23 @@ bool complain_reasons(const char *what)
 
 /* --- Interruption ------------------------------------------------------------------------------------------------- */
 
+enum { TOGETHER_NS = 500000000 }; /* signals that come so soon after the first one are one wish of the user */
+
 static volatile sig_atomic_t signal_number;
+static _Atomic uint64_t first_signal_ns; /* 0 = none came */
 static _Atomic(struct video_input *) cancelled_input;
 static atomic_int handling; /* handlers that may hold the input, on any thread */
 
+/* A terminal that closes, a process group that is told by several, and timeout(1) send two signals at once; a user who
+ * wants the program to end now does so after having seen that it goes on. */
 static void on_signal(int number)
 {
-    if (signal_number) { /* the second time, without waiting for a driver that hangs */
-        outfile_remove_all();
+    uint64_t first_ns = 0, here_ns = now_ns();
+    if (!atomic_compare_exchange_strong(&first_signal_ns, &first_ns, here_ns)) {
+        /* Another thread's handler may have come first with a later time. */
+        if (here_ns < first_ns || here_ns - first_ns < TOGETHER_NS)
+            return;
+        outfile_remove_all(); /* at once, without waiting for a driver that hangs */
         _exit(128 + number);
     }
     int kept = errno;

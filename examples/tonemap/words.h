@@ -26,6 +26,9 @@ bool say_wanted(void); /* results go somewhere */
 /* One line on standard error. Returns false, so that a step can `return complain(...)`. */
 bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* One line on standard error about what does not end the program; nothing with --quiet. */
+void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* A file cannot be used: `path` and why. */
 bool complain_about(const char *path, const struct picture_error *error);
 
@@ -45,8 +48,8 @@ void words_warn(void);
 
 /* --- Interruption --- */
 
-/* From now on SIGINT, SIGTERM and SIGHUP are only noted, the second one ends the program at once; files that are not
- * whole are removed however the program ends. */
+/* From now on SIGINT, SIGTERM and SIGHUP are only noted. One that comes half a second or more after the first ends the
+ * program at once; sooner, it counts as the first. Files that are not whole are removed however the program ends. */
 void catch_signals(void);
 
 /* The number of the signal that came; 0 = none. */

@@ -3,6 +3,7 @@
 #ifndef COXSWAIN_COXSWAIN_H
 #define COXSWAIN_COXSWAIN_H
 
+#include <coxswain/filter.h>
 #include <coxswain/runtime.h>
 #include <coxswain/sched.h>
 #include <coxswain/session.h>

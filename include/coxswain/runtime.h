@@ -62,13 +62,19 @@ struct cox_runtime_params {
  * run; where another library was first, reservation goes on without and says so in the log.
  *
  * Blocks: for the drivers' start-up (0.1 to 2 s).
- * Errors: COX_E_NO_PLATFORM, COX_E_NO_DEVICE (platforms are there, devices are not), COX_E_NOT_FOUND (an entry
- * selects nothing), COX_E_INVALID (syntax of `devices`, no such CPU), COX_E_UNSUPPORTED (a field that this library does
- * not know), COX_E_NOMEM, COX_E_SYSTEM. */
+ * Errors, each with a line in the log that says which argument and why:
+ *   COX_E_INVALID      `out` is NULL; the syntax of `devices`, more sub-devices than the device has compute units for,
+ *                      more than 32 devices; `reserve` is no cox_reserve; `reserve_cpu` is none of this process's CPUs
+ *   COX_E_NOT_FOUND    an entry of `devices` selects nothing
+ *   COX_E_UNSUPPORTED  a field that this library does not know; a device that cannot be cut as `devices` says
+ *   COX_E_NO_PLATFORM, COX_E_NO_DEVICE (platforms are there, devices are not), COX_E_NOMEM, COX_E_SYSTEM (no thread can
+ *   be had) */
 COX_API COX_MUST_CHECK cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params *params);
 
-/* Destroy and set to NULL; NULL is accepted. Sessions and buffers of the runtime must be destroyed before.
- * Blocks until the scheduler thread has ended. */
+/* Destroy and set to NULL; NULL is accepted. Blocks until the scheduler thread has ended.
+ *
+ * Does nothing but a line in the log, and leaves *runtime, while sessions or buffers of it are there, from a callback,
+ * and in a child process after fork. */
 COX_API void cox_runtime_destroy(cox_runtime **runtime);
 
 enum cox_device_type { COX_DEVICE_CPU = 1, COX_DEVICE_GPU = 2, COX_DEVICE_ACCELERATOR = 3, COX_DEVICE_OTHER = 4 };
@@ -109,9 +115,10 @@ struct cox_device_info {
     bool unified; /* works on host memory */
 };
 
+/* 0 if `runtime` is NULL. */
 COX_API uint32_t cox_runtime_device_count(const cox_runtime *runtime);
 
-/* Errors: COX_E_NOT_FOUND (index past the end; *info is untouched). */
+/* Errors: COX_E_NOT_FOUND (index past the end), COX_E_INVALID (`runtime` or `info` is NULL); *info is untouched. */
 COX_API cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index, struct cox_device_info *info,
                                            size_t info_bytes);
 
@@ -130,6 +137,7 @@ struct cox_host_info {
     char reserve_reason[160];                /* one sentence: why this core, or why none */
 };
 
+/* Zeros if `runtime` is NULL. */
 COX_API void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info, size_t info_bytes);
 
 /* Every OpenCL platform of the machine, usable or not; for diagnosis. */
@@ -140,8 +148,10 @@ struct cox_platform_info {
     uint32_t devices; /* 0 is normal for a platform without hardware */
 };
 
-/* Errors: COX_E_NOT_FOUND (index past the end; *info is untouched). */
+/* 0 if `runtime` is NULL. */
 COX_API uint32_t cox_runtime_platform_count(const cox_runtime *runtime);
+
+/* Errors: COX_E_NOT_FOUND (index past the end), COX_E_INVALID (`runtime` or `info` is NULL); *info is untouched. */
 COX_API cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_t index, struct cox_platform_info *info,
                                              size_t info_bytes);
 
@@ -150,15 +160,29 @@ COX_API cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_
  * Thread-safety: as for cox_runtime. */
 typedef struct cox_buffer cox_buffer;
 
-/* Errors: COX_E_INVALID (0 bytes), COX_E_NOMEM. */
+/* Errors, each with a line in the log: COX_E_INVALID (`runtime`, which has the log, or `out` is NULL; `bytes` is 0 or
+ * more than SIZE_MAX / 2; a child process after fork), COX_E_NOMEM. */
 COX_API COX_MUST_CHECK cox_status cox_buffer_create(cox_runtime *runtime, size_t bytes, cox_buffer **out);
 
-/* Use the application's memory, which it keeps owning and must keep alive until the buffer is destroyed. Zero-copy
- * where `data` is aligned to 4096 bytes; staged devices copy from pageable memory, which is slower.
- * cox_buffer_info says what happens. Errors: COX_E_INVALID (NULL, 0 bytes, not aligned to 16), COX_E_NOMEM. */
-COX_API COX_MUST_CHECK cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes, cox_buffer **out);
+/* A wrapped buffer was destroyed, and no device touches its memory any more: the application may free it. Runs once, on
+ * a thread of the library or inside cox_runtime_destroy, beside other callbacks. May make and destroy buffers. */
+typedef void cox_released_fn(void *user);
 
-/* Destroy and set to NULL; NULL is accepted. No frame using it may be under way. */
+/* Use the application's memory, which it keeps owning and must keep alive until the buffer is destroyed and `released`
+ * has run, or, without that (NULL), until cox_buffer_destroy has returned. Zero-copy where `data` is aligned to 4096
+ * bytes; staged devices copy from pageable memory, which is slower. cox_buffer_info says what happens.
+ * Errors, each with a line in the log: COX_E_INVALID (`runtime`, which has the log, or `out` is NULL; `data` is NULL or
+ * not aligned to 16; `bytes` is 0 or more than SIZE_MAX / 2; a child process after fork), COX_E_NOMEM. */
+COX_API COX_MUST_CHECK cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes,
+                                                  cox_released_fn *released, void *user, cox_buffer **out);
+
+/* Destroy and set to NULL; NULL is accepted. The library's own memory, and wrapped memory with a `released` function,
+ * go when no frame and no device uses them any more; this does not block. Other wrapped memory is waited for: blocks
+ * while frames with it are under way, and for what the devices have to do.
+ *
+ * Does nothing but a line in the log, and leaves *buffer, in a child process after fork; and, where it would wait, from
+ * a callback: other frames under way than the one whose `done` calls it use the buffer.
+ * Thread-safety: safe from any thread. */
 COX_API void cox_buffer_destroy(cox_buffer **buffer);
 
 struct cox_buffer_info {
@@ -168,13 +192,18 @@ struct cox_buffer_info {
     bool zero_copy; /* devices that work on host memory need no copy */
 };
 
+/* Zeros if `buffer` is NULL. */
 COX_API void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info, size_t info_bytes);
 
-/* The memory. Belongs to the application except between cox_session_submit and the frame's callback. */
+/* The memory. Belongs to the application except between cox_session_submit and the frame's callback. Where a device
+ * hung, and was given up, a frame ends in fresh memory: ask again after each callback. Wrapped memory stays where it
+ * is. NULL if `buffer` is NULL. */
 COX_API void *cox_buffer_data(const cox_buffer *buffer);
 
 /* The least row pitch >= row_bytes that keeps band boundaries free: a multiple of every device's sub-buffer
- * alignment, which makes the granule as small as the kernel allows. Returns 0 if row_bytes is 0 or overflows. */
+ * alignment, which makes the granule as small as the kernel allows. A session with a granule above an eighth of
+ * its rows is told so in the log when it is created, with the pitches that would mend it. Returns 0 if row_bytes is 0
+ * or overflows, or `runtime` is NULL. */
 COX_API size_t cox_runtime_pitch_bytes(const cox_runtime *runtime, size_t row_bytes);
 
 #ifdef __cplusplus

@@ -48,7 +48,7 @@ struct cox_band {
     X(COX_REASON_CHANGED, 13, "moved at once: a device or the content has changed")                \
     X(COX_REASON_DITHER, 14, "moved a little to learn")                                            \
     X(COX_REASON_SUBSET, 15, "fewer devices: together they slow each other down")                  \
-    X(COX_REASON_TRIAL, 16, "trial of another set of devices")                                     \
+    X(COX_REASON_TRIAL, 16, "trial of another way to split")                                       \
     X(COX_REASON_ENERGY, 17, "least energy within the deadline")                                   \
     X(COX_REASON_ON_DEMAND, 18, "handed out on demand")
 
@@ -112,6 +112,11 @@ struct cox_sched_view {
     uint32_t in_flight; /* frames that may be split before the first of them is observed; 0 = unknown */
     bool pool;          /* a split may leave rows to `next` */
     bool shadow;        /* a split may ask for a shadow */
+
+    /* In `split` and `next`: when the frame is to be delivered, from its submission, 0 = at no time; and how long ago
+     * it was submitted. */
+    uint64_t deadline_ns;
+    uint64_t waited_ns;
 };
 
 /* What a device is doing while a frame runs. */
@@ -154,9 +159,9 @@ struct cox_measurement {
     uint32_t device;
     uint32_t first_row;
     uint32_t rows;
-    uint64_t wall_ns;   /* from when the device could start this band to observed completion */
-    uint64_t queue_ns;  /* before that: wait behind earlier bands in the device's own queue */
-    uint64_t kernel_ns; /* the device's own profile of the kernels; 0 = absent or implausible */
+    uint64_t wall_ns;   /* from when the device could start this band to its end, by the device's clock if known */
+    uint64_t queue_ns;  /* before that, since the frame began or it was handed out: behind the device's earlier bands */
+    uint64_t kernel_ns; /* the device's own profile of the kernels; 0 = absent, implausible or not asked for */
     uint32_t flags;     /* of COX_MEASURED_... */
 };
 
@@ -170,9 +175,11 @@ enum {
 struct cox_frame_measurement {
     size_t struct_size;
     uint64_t frame;
-    uint64_t wall_ns;   /* from its start to its last band's end */
-    uint64_t period_ns; /* the part of it that no earlier frame was under way: what a stream of such frames pays */
-    double joules;      /* used by the machine during the period; negative = unknown */
+    uint64_t wall_ns;     /* from its start to its last band's end */
+    uint64_t period_ns;   /* the part of it that no earlier frame was under way: what a stream of such frames pays */
+    double joules;        /* used by the machine during the period; negative = unknown */
+    uint64_t latency_ns;  /* from its submission to its delivery */
+    uint64_t deadline_ns; /* for that; 0 = none */
 };
 
 /* What a session measured of a device, kept for the next session of the same kind. */
@@ -187,10 +194,11 @@ struct cox_device_profile {
 
 /* What the policy minimises. */
 enum cox_objective {
-    COX_OBJECTIVE_TIME = 0, /* the frame's time */
-    /* Joules a frame, as long as the frame's time stays within `deadline_ns`. Needs a meter (cox_session_params.meter);
-     * without readings it is COX_OBJECTIVE_TIME. */
+    COX_OBJECTIVE_THROUGHPUT = 0, /* the time between deliveries */
+    /* Joules a frame, as long as frames are delivered within their deadline; where they have several, within the
+     * shortest of late. Needs a meter (cox_session_params.meter); without readings it is COX_OBJECTIVE_THROUGHPUT. */
     COX_OBJECTIVE_ENERGY = 1,
+    COX_OBJECTIVE_LATENCY = 2, /* the time of each frame from its submission to its callback */
 };
 
 /* Options that a policy may read; fields it does not use are ignored. */
@@ -202,8 +210,11 @@ struct cox_policy_options {
     uint32_t ratio_count;         /* devices that `ratios` covers; must equal device_count */
     uint32_t device;              /* `single`: 1 + index of the device; 0 = the fastest one measured */
     enum cox_objective objective; /* `adaptive` */
-    uint64_t deadline_ns;         /* `adaptive` with COX_OBJECTIVE_ENERGY: bound on the frame time; 0 = none */
-    uint32_t chunk_rows;          /* `chunks`: 0 = a 32nd of the frame */
+
+    /* When each frame is to be delivered, from its submission; 0 = at no time. A frame may have its own
+     * (cox_frame.deadline_ns). Frames that are late are delivered as well, and counted (cox_session_info). */
+    uint64_t deadline_ns;
+    uint32_t chunk_rows; /* `chunks`: 0 = a 32nd of the frame */
 };
 #define COX_POLICY_OPTIONS(...) COX_LITERAL(struct cox_policy_options, __VA_ARGS__)
 
@@ -247,7 +258,7 @@ struct cox_policy {
 };
 
 /* The built-in policies, in display order: "adaptive" (the default), "ewma", "chunks",
- * "hguided", "last-frame", "mean10", "static", "single".
+ * "hguided", "last-frame", "mean10", "static", "single", "inter-frame".
  * `cox_policy_at` returns NULL past the end, `cox_policy_find` NULL for an unknown name (NULL name = default). */
 COX_API const struct cox_policy *cox_policy_at(uint32_t index);
 COX_API const struct cox_policy *cox_policy_find(const char *name);

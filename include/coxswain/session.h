@@ -11,12 +11,13 @@ extern "C" {
 #endif
 
 enum { COX_BINDINGS_MAX = 12, COX_STAGES_MAX = 8, COX_ARGS_MAX = 24, COX_PARAMS_MAX = 1024, COX_IN_FLIGHT_MAX = 16 };
+enum { COX_PASSES_MAX = 8 };
 
-/* How a stage touches a buffer with respect to its band. */
+/* How a pass touches a buffer with respect to its band. */
 enum cox_contract {
-    COX_ROWS = 0,   /* row r of the band touches row r of the buffer */
-    COX_HALO = 1,   /* reads rows r - halo_rows .. r + halo_rows, clipped at the frame's edge; never written */
-    COX_WHOLE = 2,  /* every device reads all of it; never written */
+    COX_ROWS = 0,  /* row r of the band touches row r of the buffer */
+    COX_HALO = 1,  /* reads rows r - halo_rows .. r + halo_rows, clipped at the frame's edge; see cox_binding.scratch */
+    COX_WHOLE = 2, /* every device reads all of it; not written in this pass */
     COX_REDUCE = 3, /* every band writes its own partial, zeroed before; the host merges them in row order */
 };
 
@@ -28,26 +29,37 @@ enum cox_access { COX_READ = 0, COX_WRITE = 1, COX_READ_WRITE = 2 };
  * maximum). */
 typedef void cox_merge_fn(void *into, const void *partial, size_t bytes, void *user);
 
-/* One buffer of the frame as the pipeline sees it. This struct, cox_arg, cox_variant and cox_stage come in arrays:
- * beside each count stands the size of one element in the application, a `..._stride` (0 = as in version 0.1). */
+/* One buffer of the frame as the pipeline sees it. A kernel should take a COX_READ one as a pointer to const, since a
+ * write to it would change what other devices read; the log warns of a kernel that does not, where the driver tells.
+ *
+ * This struct, cox_arg, cox_variant, cox_stage, cox_use and cox_pass come in arrays: beside each count stands the size
+ * of one element in the application, a `..._stride` (0 = as in version 0.1). */
 struct cox_binding {
     const char *name; /* for messages; may be NULL. Copied. */
     enum cox_contract contract;
-    enum cox_access access; /* ROWS: any; HALO, WHOLE: COX_READ; REDUCE: COX_WRITE */
-    size_t pitch_bytes;     /* ROWS, HALO: bytes from one buffer row to the next */
-    uint32_t row_divisor;   /* ROWS, HALO: frame rows per buffer row, e.g. 2 for 4:2:0 chroma; 0 = 1 */
-    uint32_t halo_rows;     /* HALO: in buffer rows */
-    size_t bytes;           /* WHOLE, REDUCE: size */
-    cox_merge_fn *merge;    /* REDUCE */
+
+    /* ROWS: any; WHOLE: COX_READ; HALO: COX_READ, or COX_READ_WRITE for scratch that is each band's own; REDUCE:
+     * COX_WRITE. */
+    enum cox_access access;
+    size_t pitch_bytes;   /* ROWS, HALO: bytes from one buffer row to the next */
+    uint32_t row_divisor; /* ROWS, HALO: frame rows per buffer row, e.g. 2 for 4:2:0 chroma; 0 = 1 */
+    uint32_t halo_rows;   /* HALO: in buffer rows */
+    size_t bytes;         /* WHOLE, REDUCE: size */
+    cox_merge_fn *merge;  /* REDUCE */
     void *merge_user;
+
+    /* Memory of the library's: the frame gives NULL for it. What a pass writes there by rows, or reduces to it, later
+     * passes read. With HALO and READ_WRITE it is each band's own instead: a stage writes it, later stages of the same
+     * pass read it, and what the band needs beyond its own rows it computes itself (see cox_stage). */
+    bool scratch;
 };
 
 enum cox_arg_kind {
     COX_ARG_KIND_BUFFER = 0, /* __global T *: the first row in memory of binding `index` for this band */
     COX_ARG_KIND_PARAMS = 1, /* T by value: `bytes` of the frame's parameters from `offset` */
-    COX_ARG_KIND_FIRST = 2,  /* int: the band's first frame row */
-    COX_ARG_KIND_ROWS = 3,   /* int: the band's number of frame rows */
-    COX_ARG_KIND_FRAME = 4,  /* int: the frame's number of rows */
+    COX_ARG_KIND_FIRST = 2,  /* int: the band's first row, of the frame or of a pass with rows of its own */
+    COX_ARG_KIND_ROWS = 3,   /* int: the band's number of such rows */
+    COX_ARG_KIND_FRAME = 4,  /* int: all such rows */
 
     /* int: the buffer row at which binding `index`'s memory begins; for HALO, whose memory begins before the band. */
     COX_ARG_KIND_ORIGIN = 5,
@@ -118,7 +130,12 @@ struct cox_variant {
 };
 
 /* One kernel launch over the band: dimension 0 runs over columns, dimension 1 over the band's rows. Stages run in
- * order on each band. A stage must not read through HALO or WHOLE what an earlier one wrote. */
+ * order on each band.
+ *
+ * A stage may read through HALO what an earlier one of the same pass wrote, if that is a scratch binding with HALO and
+ * READ_WRITE: the earlier stage then runs over as many more rows on both sides as are read, clipped at the frame's
+ * edge, and its FIRST and ROWS say so. It may write no other binding, and reads through HALO (0 rows will do) or WHOLE,
+ * since it needs more rows of its input too. Anything else that needs rows of other bands is a pass of its own. */
 struct cox_stage {
     const char *kernel; /* copied */
     uint32_t columns;   /* 0 = 1 */
@@ -130,6 +147,58 @@ struct cox_stage {
     const struct cox_arg *args;
 };
 
+/* How a pass touches one of the session's bindings. What that one says of access, row_divisor and halo_rows does not
+ * count then. Passes that use a binding by rows agree on its bytes. Scratch is written before it is read. What the
+ * session has as REDUCE is used as REDUCE, by one pass, or as WHOLE, and nothing else as REDUCE. */
+struct cox_use {
+    uint32_t binding; /* index in cox_session_params.bindings */
+    enum cox_contract contract;
+    enum cox_access access; /* as in cox_binding; WHOLE, HALO: of what earlier passes wrote, too */
+    uint32_t row_divisor;   /* ROWS, HALO: rows of the pass per buffer row; 0 = 1 */
+    uint32_t halo_rows;     /* HALO: in buffer rows */
+};
+
+/* What a pass's function may look at and change. Valid during the call only. */
+struct cox_pass_end {
+    size_t struct_size; /* the library's */
+    uint64_t frame;
+    uint32_t pass;
+    uint32_t buffer_count;
+    void *const
+        *buffers; /* per binding: the frame's memory; to be read: what the pass reduced; NULL for a band's own */
+    void *params; /* the frame's parameter block, as later passes will get it: may be changed */
+};
+
+/* When every row of a pass is there, the last one's too, and its REDUCE results are merged: a histogram becomes a
+ * curve. On the scheduler thread or on one inside cox_session_run, one call at a time; for frames that have
+ * not failed. It may be called again for the same frame, with the parameters as they were before the pass, where a
+ * device that was lost, or computed wrongly, makes the frame begin anew: the same input must give the same result. Must
+ * be quick and must not call the session. */
+typedef void cox_pass_done_fn(void *user, const struct cox_pass_end *end);
+
+/* One pass over the frame: bands of rows, each running all stages. A frame's passes run one after the other, each split
+ * for itself, by its own history; in between, every row is there for all devices. Passes of several frames in flight
+ * overlap. */
+struct cox_pass {
+    const char *name; /* for messages; may be NULL. Copied. */
+    uint32_t rows;    /* of the pass, as of a frame; 0 = the session's */
+    uint32_t use_count;
+    uint32_t use_stride;
+    const struct cox_use *uses; /* the bindings that its stages touch; none: all, as cox_binding has them */
+    uint32_t stage_count;
+    uint32_t stage_stride;
+    const struct cox_stage *stages;
+
+    /* Devices of the session that do it, by their index in the runtime, as long as one of them is active; then the
+     * others do it. 0 = all. */
+    uint32_t device_count;
+    const uint32_t *devices;
+
+    const char *policy;     /* NULL = the session's */
+    cox_pass_done_fn *done; /* NULL = none */
+    void *done_user;
+};
+
 /* What one band cost. Times in nanoseconds of the runtime's monotonic clock. Keeps its size: what is new about a band
  * will stand in a further array of the report. */
 struct cox_band_report {
@@ -139,18 +208,37 @@ struct cox_band_report {
     uint32_t attempt; /* 0 = first; > 0 = run again, since a device failed, exceeded its timeout or gave wrong rows */
 
     /* Not COX_OK: the band's rows do not count, and a later attempt at them follows. COX_E_TIMEOUT: the device
-     * exceeded its timeout; COX_E_MISMATCH: the rows were wrong. */
+     * exceeded its timeout; COX_E_MISMATCH: the rows were wrong, or made of what an earlier pass had wrong. */
     cox_status status;
 
     bool on_demand;     /* handed out while the frame ran */
     uint64_t submit_ns; /* when the scheduler began to enqueue it */
-    uint64_t end_ns;    /* observed completion */
+    uint64_t end_ns;    /* its end, by the device's clock or as observed; see cox_band_notice */
     uint64_t wall_ns;   /* as in cox_measurement */
     uint64_t queue_ns;
-    uint64_t kernel_ns;
-    uint64_t copy_in_ns; /* staged: the device's own profile of the copies; else 0 */
+    uint64_t kernel_ns;  /* as in cox_measurement; staged: of sessions with `profile` */
+    uint64_t copy_in_ns; /* staged: the device's own profile of the copies; else 0. In: of sessions with `profile` */
     uint64_t copy_out_ns;
     uint64_t predicted_ns; /* what the policy expected wall_ns to be; 0 = it did not say */
+};
+
+/* How the end of a band was learnt. Keeps its size, as above. */
+struct cox_band_notice {
+    uint64_t noticed_ns; /* when the library knew that the band had ended: end_ns or later */
+
+    /* end_ns is the device's own time, told on the runtime's clock, right to so many nanoseconds. UINT64_MAX: end_ns is
+     * when the host learnt of it, by the driver's callback or a poll. */
+    uint64_t clock_error_ns;
+};
+
+/* What one pass of a frame was. Keeps its size, as above. */
+struct cox_pass_report {
+    uint64_t start_ns; /* it was split */
+    uint64_t end_ns;   /* its last band was in */
+    enum cox_reason reason;
+    uint64_t predicted_ns;
+    uint64_t alternative_ns; /* as in cox_split */
+    uint32_t pool_rows;      /* handed out while the pass ran */
 };
 
 /* What one frame cost. Valid during the call only. */
@@ -167,8 +255,12 @@ struct cox_frame_report {
     uint64_t submit_ns; /* cox_session_submit took the frame */
     uint64_t start_ns;  /* the scheduler took it */
     uint64_t end_ns;    /* its last band was in */
-    enum cox_reason reason;
-    uint64_t predicted_ns;
+
+    /* Its callback comes now: once all frames before it have had theirs. Of no frame of the application's: end_ns. */
+    uint64_t delivered_ns;
+    uint64_t deadline_ns;    /* for that, from submit_ns; 0 = none */
+    enum cox_reason reason;  /* of the first pass, or of a later one if something was done again there */
+    uint64_t predicted_ns;   /* of the passes together, as the next two */
     uint64_t alternative_ns; /* as in cox_split */
     uint32_t pool_rows;      /* handed out while the frame ran */
 
@@ -176,7 +268,11 @@ struct cox_frame_report {
     double joules;
 
     uint32_t band_count;
-    const struct cox_band_report *bands; /* in row order; re-runs after what they replace */
+    const struct cox_band_report *bands;   /* in row order; re-runs after what they replace */
+    const struct cox_band_notice *notices; /* parallel to bands */
+    const uint32_t *band_passes;           /* parallel to bands: the pass of each; bands are in order of passes first */
+    uint32_t pass_count;                   /* up to the last one that began */
+    const struct cox_pass_report *passes;
 };
 
 /* Called before the frame's `done`, for every frame, warm-up run and shadow (that may be after its frame's): on the
@@ -208,7 +304,7 @@ struct cox_session_params {
     uint32_t device_count;                           /* devices of the runtime that take part; 0 = all */
     const uint32_t *devices;
     bool allow_in_place; /* a ROWS binding may be COX_READ_WRITE; a band that fails is then not re-run */
-    bool no_warmup;      /* skip the warm-up runs; the first frames then pay for compilation */
+    bool no_warmup; /* no warm-up runs before the first frame, which then pays for compilation; see cox_session_warm */
 
     /* Neither load the device profiles that an earlier session saved nor save any; see cox_runtime_params.cache_dir. */
     bool no_profile;
@@ -219,13 +315,28 @@ struct cox_session_params {
 
     /* A device that has not ended a band after so much more than expected (ten times the expected time, if that is
      * more) is given up, and its rows are done again by another one. 0 = follows the device: ten times the longest of
-     * its bands, between 1 s and 10 s. First launches, which may compile, are given 20 s more. */
+     * its bands, between 1 s and 10 s; first launches, which may compile, are given 20 s more, and the only active
+     * device all of that ten times. Time in which the process could not run is added, up to nine of these limits. */
     uint64_t device_timeout_ns;
 
     cox_meter_fn *meter; /* NULL = energy is not known */
     void *meter_user;
     cox_report_fn *report; /* NULL = no reports */
     void *report_user;
+
+    /* Staged devices: time the kernels and the copies in too, for the reports. Every command then costs more: 7 us each
+     * on an NVIDIA H200. */
+    bool profile;
+
+    /* The passes of a frame. 0: one, of `stages`; else `stages` has none. */
+    uint32_t pass_count;
+    uint32_t pass_stride;
+    const struct cox_pass *passes;
+
+    /* Staged devices keep what several passes touch, for each frame in flight and one more, if they have room for it,
+     * and only what another device reads is copied. Else all that a pass writes is copied out, and what the next one
+     * reads in. Off unless asked for: it has not been measured on a GPU yet. */
+    bool keep_rows;
 };
 #define COX_SESSION_PARAMS(...) COX_LITERAL(struct cox_session_params, __VA_ARGS__)
 
@@ -234,53 +345,97 @@ struct cox_session_params {
 typedef struct cox_session cox_session;
 
 /* Build the kernels on every device, check the contracts, prepare frame slots. `*out` is NULL unless COX_OK.
- * A device on which a kernel does not build leaves the session with a log line that holds the compiler's output.
+ * A device on which a kernel does not build leaves the session with a log line that holds the compiler's output. The
+ * log warns where bands can begin only at few rows, and says which pitch mends it; and, once for each binding, of a
+ * kernel that could write what it only reads (see cox_binding).
  *
  * Blocks: for compilation.
- * Errors: COX_E_INVALID (shape, contract or argument that does not hold together; the log says which),
- * COX_E_UNSUPPORTED (a field that this library does not know), COX_E_NOT_FOUND (policy), COX_E_BUILD (a kernel builds
+ * Errors: COX_E_INVALID (NULL; a shape, contract or argument that does not hold together, or a kernel that takes
+ * others; from a callback, or in a child process after fork: the log says which), COX_E_UNSUPPORTED (a field that this
+ * library does not know, or a kernel that fits no device), COX_E_NOT_FOUND (policy), COX_E_BUILD (a kernel builds
  * on no device), COX_E_DEVICE_MEMORY, COX_E_NOMEM. */
 COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params,
                                                      cox_session **out);
 
-/* Wait for everything under way, then destroy and set to NULL; NULL is accepted. Not from a callback. */
+/* How far cox_session_warm is: `done` of `total` devices are warm. On the calling thread of cox_session_warm; must not
+ * destroy the session. */
+typedef void cox_warm_fn(void *user, uint32_t done, uint32_t total);
+
+/* Have every device do a frame now, on memory of the library's, so that the session's first frame costs no more than
+ * the others: first to compile, which some drivers do at the first launch, then, with several devices, to be timed.
+ * Without this the first frame waits for it, unless there is one device alone or `no_warmup` is set; a session that has
+ * had a frame is warm. The buffers are all zeros. `params`: the parameter block as in a frame, since how long kernels
+ * take may depend on it; NULL = zeros. `progress` may be NULL.
+ *
+ * Blocks: for compilation, and some ten milliseconds for each device.
+ * Errors: COX_E_INVALID (NULL; from a callback, or in a child process after fork: the log says which), COX_E_NOMEM,
+ * COX_E_NO_DEVICE (every device is quarantined). Thread-safety: safe from any thread, callbacks aside. */
+COX_API COX_MUST_CHECK cox_status cox_session_warm(cox_session *session, const void *params, cox_warm_fn *progress,
+                                                   void *user);
+
+/* Wait for everything under way, then destroy and set to NULL; NULL is accepted. Quick after cox_session_cancel.
+ *
+ * Does nothing but a line in the log, and leaves *session, from a callback, while a thread is inside
+ * cox_session_warm, and in a child process after fork. */
 COX_API void cox_session_destroy(cox_session **session);
 
-/* One frame: a buffer for each binding, in binding order, and the parameter block. Copied by submit. */
+/* One frame: a buffer for each binding, in binding order (NULL for scratch), and the parameter block. Copied by
+ * submit. */
 struct cox_frame {
     size_t struct_size;
     cox_buffer *const *buffers;
     uint32_t buffer_count;
     const void *params; /* params_bytes; NULL = zeros */
     bool nowait;        /* COX_E_BUSY instead of blocking */
+
+    /* When it is to be delivered, from its submission; 0 = cox_policy_options.deadline_ns, UINT64_MAX = at no time. */
+    uint64_t deadline_ns;
 };
 #define COX_FRAME(...) COX_LITERAL(struct cox_frame, __VA_ARGS__)
 
-/* The frame is done: `status` is COX_OK and every row is written, or an error and the outputs are undefined. Runs
- * exactly once per submitted frame, on the scheduler thread, frames in submission order. May submit (never
- * blocks there: COX_E_BUSY), must not destroy, must not wait for a thread that is inside cox_session_run.
+/* The frame is done: `status` is COX_OK and every row is written, or an error and the outputs are undefined:
+ * COX_E_DEVICE_LOST, COX_E_MISMATCH, COX_E_TAINTED, COX_E_CANCELLED, COX_E_DEVICE_MEMORY, COX_E_NOMEM. Runs
+ * exactly once per submitted frame, on the scheduler thread, frames in submission order. May submit one frame to the
+ * same session, which has a place for it; more, or to other sessions, may be COX_E_BUSY, since nothing blocks there.
+ * May cancel, and destroy buffers; must not wait for a thread that is inside cox_session_run.
  *
- * No device reads the frame's inputs or writes its outputs any more, with one exception: a device that hung for longer
- * than cox_session_params.device_timeout_ns and was given up may still do so if it wakes. */
+ * What was delivered is final: no device writes the frame's outputs any more, and what one still read of its inputs
+ * would change nothing. A device that hangs for longer than cox_session_params.device_timeout_ns is given up, though it
+ * may wake and write: its frame then ends in fresh memory (cox_buffer_data), or, if an output is wrapped memory, with
+ * COX_E_TAINTED, as do all later frames with that buffer. Destroy it then; cox_released_fn says when its memory may be
+ * used again. */
 typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
 
-/* Submit one frame. Returns at once; the buffers belong to the session until `done` has run. A buffer that is only read
- * may be in several frames under way, one that is written in one.
+/* Submit one frame. Returns at once; the buffers belong to the session until `done` has run, and may be destroyed at
+ * any time (cox_buffer_destroy).
+ *
+ * A buffer may be in several frames under way, of any sessions of the runtime. A frame that writes it begins when all
+ * that were submitted before with it are delivered; one that reads it, when all are that write it. Where such a one
+ * failed, a frame that reads what it was to write ends with the same status.
  *
  * Blocks only while `in_flight` frames are under way and `frame->nowait` is unset.
- * Errors: COX_E_INVALID (count, or a buffer shorter than the session's rows need; the log says which),
- * COX_E_UNSUPPORTED (a field that this library does not know), COX_E_BUSY, COX_E_NO_DEVICE (every device is
+ * Errors: COX_E_INVALID (NULL; the number of buffers; one that is shorter than the session's rows need, or of another
+ * runtime, or written and given twice; in a child process after fork: the log says which), COX_E_UNSUPPORTED (a field
+ * that this library does not know), COX_E_BUSY, COX_E_NO_DEVICE (every device is
  * quarantined). On an error `done` does not run. Thread-safety: safe from any thread, callbacks included. */
 COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
                                                      cox_done_fn *done, void *user);
 
 /* Submit one frame and wait for it: the frame's status, or submit's. Quicker than waiting by hand: the caller
- * gives the frame to the devices and takes their answer itself. Policies may run on it. Not from a callback. A driver
- * that does not return keeps the caller, though its frame is finished by others. */
+ * gives the frame to the devices and takes their answer itself. Policies may run on it. A driver that does not return
+ * keeps the caller, though its frame is finished by others. Errors: COX_E_INVALID too from a callback, and in a child
+ * process after fork. */
 COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session, const struct cox_frame *frame);
 
-/* Wait until no frame and no shadow is under way. Not from a callback. */
-COX_API void cox_session_wait(cox_session *session);
+/* Wait until no frame and no shadow is under way. Errors: COX_E_INVALID (NULL; from a callback, or in a child process
+ * after fork: the log says which). */
+COX_API cox_status cox_session_wait(cox_session *session);
+
+/* End the frames that were submitted until now soon: what has not begun on a device is not done any more. Each one's
+ * callback comes, in order, with COX_E_CANCELLED or an earlier error; only where it was about to come with COX_OK. Does
+ * not block; frames may be submitted at once.
+ * Errors: COX_E_INVALID (NULL, a child process after fork). Thread-safety: safe from any thread, callbacks included. */
+COX_API cox_status cox_session_cancel(cox_session *session);
 
 /* Whether a device takes part in a session. Values are ABI: append, never renumber. */
 enum cox_device_state {
@@ -311,11 +466,14 @@ struct cox_session_info {
     uint32_t in_flight;
     char policy[32];
     uint64_t frames_done;
+    uint64_t frames_late;   /* of them: delivered after their deadline, with COX_OK */
+    uint64_t worst_late_ns; /* the most of these, after it */
     uint32_t device_count;
     struct cox_session_device devices[COX_DEVICES_MAX];
 };
 
-/* Never waits for a device. Thread-safety: safe from any thread. */
+/* Never waits for a device. All zeros for NULL, and in a child process after fork. Thread-safety: safe from any
+ * thread. */
 COX_API void cox_session_info(cox_session *session, struct cox_session_info *info, size_t info_bytes);
 
 #ifdef __cplusplus

@@ -21,7 +21,9 @@
     X(COX_E_POLICY, -11, "the policy returned a split that is not one") \
     X(COX_E_SYSTEM, -12, "the operating system refused a resource")     \
     X(COX_E_TIMEOUT, -13, "a device exceeded its timeout")              \
-    X(COX_E_MISMATCH, -14, "devices disagree about the same rows")
+    X(COX_E_MISMATCH, -14, "devices disagree about the same rows")      \
+    X(COX_E_CANCELLED, -15, "the session's frames were cancelled")      \
+    X(COX_E_TAINTED, -16, "a device that hangs may still write to the frame's memory")
 
 #ifdef __cplusplus
 extern "C" {

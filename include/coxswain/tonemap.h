@@ -22,7 +22,8 @@ extern "C" {
     X(COX_OPERATOR_EXPOSURE, 4, "exposure") \
     X(COX_OPERATOR_LINEAR, 5, "linear")     \
     X(COX_OPERATOR_BT2390, 6, "bt2390")     \
-    X(COX_OPERATOR_CLIP, 7, "clip")
+    X(COX_OPERATOR_CLIP, 7, "clip")         \
+    X(COX_OPERATOR_LOCAL, 8, "local")
 
 /* clang-format off */
 enum cox_operator {
@@ -32,6 +33,10 @@ enum cox_operator {
     COX_OPERATOR_COUNT
 };
 /* clang-format on */
+
+/* All but one are curves, which map a pixel by itself. COX_OPERATOR_LOCAL looks at its surroundings: it takes the
+ * picture apart into a base (an edge-preserving mean of log luminance) and the detail about it, compresses the base,
+ * lifts its shadows, and leaves the detail as it is or raises it. Formulas and sources: docs/internals/kernels.md. */
 
 /* "hable" …; NULL for any other value. */
 COX_API const char *cox_operator_name(enum cox_operator op);
@@ -52,6 +57,8 @@ struct cox_tonemap_shape {
     enum cox_pixel_out out;
     size_t in_pitch_bytes;
     size_t out_pitch_bytes;
+    uint32_t local;    /* 1: the session is for COX_OPERATOR_LOCAL and for it alone; 0: for all other operators */
+    uint32_t reserved; /* 0 */
 };
 
 /* What to do with each picture. Zero means the default. */
@@ -66,9 +73,14 @@ struct cox_tonemap_settings {
     /* How fast light above diffuse white loses its colour, 0 .. 1, so that hot spots end white; negative = not at all;
      * 0 = the default, 0.75. It starts at the luminance that the operator maps to 0.5, but not below 1. */
     float desaturate;
+
+    /* COX_OPERATOR_LOCAL: factor on the contrast (the logarithm) of the detail, 0.25 .. 4; 1 = as in the light, less
+     * flattens, more sharpens; 0 = 1. */
+    float detail;
+    uint32_t reserved; /* 0 */
 };
 
-/* What the analysis pass found. */
+/* What the analysis found. */
 struct cox_tonemap_analysis {
     float log_average; /* exp(mean ln luminance) over the non-black pixels; 0 for a black picture */
     float peak;        /* the luminance that 99.995 % of the pixels do not exceed */
@@ -87,16 +99,24 @@ enum { COX_TONEMAP_HISTOGRAM_BINS = 1024, COX_TONEMAP_HISTOGRAM_BYTES = 4 * (COX
 
 /* What a session's pipeline points to, filled by cox_tonemap_mapping or cox_tonemap_analysis, opaque. */
 struct cox_tonemap_storage {
-    uint64_t word[512];
+    uint64_t word[2048];
 };
 
-/* Fill a session's pipeline (rows, bindings, stages, params_bytes; the other fields are left alone). What it points to
- * lives in `storage`, which must stay where it is until cox_session_create has returned.
+/* Fill a session's pipeline (rows, bindings, stages or passes, params_bytes; the other fields are left alone). What it
+ * points to lives in `storage`, which must stay where it is until cox_session_create has returned. The mapping with
+ * `local` is four passes, with three bindings of scratch after those below, for which a frame gives NULL:
+ * session->binding_count buffers in all. Its settings have `op` COX_OPERATOR_LOCAL.
  *
  * mapping:  binding 0 = input picture (ROWS, READ), binding 1 = output picture (ROWS, WRITE)
  * analysis: binding 0 = input picture (ROWS, READ), binding 1 = histogram (REDUCE)
- * Errors: COX_E_INVALID (size 0 or over 65536, a pitch too small, misaligned or over 2^31 - 1; for the analysis also
- * 2^32 pixels), COX_E_UNSUPPORTED (a field that this library does not know). Thread-safety: safe from any thread. */
+ * There is no log here. Errors:
+ *   COX_E_UNSUPPORTED  a field of `shape` that this library does not know
+ *   COX_E_INVALID      an argument is NULL, or a field of `shape` is not one of these:
+ *     width, height                    1 .. 65536; for the analysis fewer than 2^32 pixels
+ *     in, out                          an enumerator
+ *     local, reserved                  0 or 1, 0
+ *     in_pitch_bytes, out_pitch_bytes  a multiple of one pixel, from a row's bytes to 2^31 - 1
+ * Thread-safety: safe from any thread. */
 COX_API COX_MUST_CHECK cox_status cox_tonemap_mapping(const struct cox_tonemap_shape *shape,
                                                       struct cox_tonemap_storage *storage,
                                                       struct cox_session_params *session);
@@ -106,8 +126,12 @@ COX_API COX_MUST_CHECK cox_status cox_tonemap_analysis(const struct cox_tonemap_
 
 /* Compute the mapping pipeline's parameter block for one frame (curve constants in double precision, rounded once).
  * The analysis pipeline takes none.
- * Errors: COX_E_INVALID (NaN, negative peak, exposure beyond +-64 stops), COX_E_UNSUPPORTED (a field that this library
- * does not know). Thread-safety: safe from any thread. */
+ * There is no log here. Errors:
+ *   COX_E_UNSUPPORTED  a field of `shape` or `settings` that this library does not know
+ *   COX_E_INVALID      an argument is NULL, `shape` is none (cox_tonemap_mapping), settings->op is no operator
+ *                      or not one that shape->local says, exposure_stops is not in -64 .. 64, peak is negative or NaN,
+ *                      desaturate is NaN, detail is not 0 or 0.25 .. 4, reserved is not 0
+ * Thread-safety: safe from any thread. */
 COX_API COX_MUST_CHECK cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
                                                       const struct cox_tonemap_settings *settings,
                                                       struct cox_tonemap_params *params);

@@ -1,5 +1,5 @@
 /* Tone mapping of video: HDR frames (PQ or HLG, BT.2020 or BT.709) to SDR frames (BT.709 with BT.1886), in one pass per
- * frame; and scene analysis, which steers the curve from frame to frame.
+ * frame (four with COX_OPERATOR_LOCAL); and scene analysis, which steers the curve from frame to frame.
  *
  * A frame is one to three planes, each a buffer of the session (`cox_video_planes` says which). Samples of more than 8
  * bits are little-endian 16-bit words, right-aligned unless `high_bits`. Every device gives the same bits, wherever
@@ -95,6 +95,7 @@ struct cox_video_settings {
     float hlg_peak_nits;  /* HLG: nominal peak of the display the OOTF is for; 0 = 1000 */
     float gain;           /* light is multiplied by this first; peak_nits counts after it; 0 = 1 */
     float desaturate;     /* with `fade`, as in cox_tonemap_settings: 0 = 0.75, negative = not at all */
+    float detail;         /* COX_OPERATOR_LOCAL, as in cox_tonemap_settings: 0.25 .. 4; 0 = 1 */
 };
 
 /* Per-frame parameters of both pipelines, opaque; `cox_frame.params` points to one, made by cox_video_prepare for the
@@ -109,16 +110,27 @@ enum { COX_VIDEO_BINS = 512, COX_VIDEO_HISTOGRAM_BYTES = 4 * COX_VIDEO_BINS };
 
 /* What a session's pipeline points to, filled by cox_video_mapping or cox_video_analysis, opaque. */
 struct cox_video_storage {
-    uint64_t word[512];
+    uint64_t word[2048];
 };
 
-/* Fill a session's pipeline (rows, bindings, stages, params_bytes; the other fields are left alone, so zero them
- * first). What it points to lives in `storage`, which must stay where it is until cox_session_create has returned.
+/* Fill a session's pipeline (rows, bindings, stages or passes, params_bytes; the other fields are left alone, so zero
+ * them first). What it points to lives in `storage`, which must stay where it is until cox_session_create has returned.
  *
- * mapping:  input planes (READ), output planes (ROWS, WRITE), and with `analyse` the histogram of the input (REDUCE)
+ * mapping:  input planes (READ), output planes (ROWS, WRITE), and with `analyse` the histogram of the input (REDUCE);
+ *           with COX_OPERATOR_LOCAL three bindings of scratch after these, for which a frame gives NULL:
+ *           session->binding_count buffers in all
  * analysis: input planes, histogram: for a look ahead
- * Errors: COX_E_INVALID (size, format, pitch or combination that does not work), COX_E_UNSUPPORTED (a field that this
- * library does not know). */
+ * There is no log here. Errors:
+ *   COX_E_UNSUPPORTED  a field of `shape` that this library does not know
+ *   COX_E_INVALID      an argument is NULL, or a field of `shape` is not one of these:
+ *     width, height                    1 .. 65536, and fewer than 2^32 pixels
+ *     in, out                          layout, site, range: an enumerator; depth 8 .. 16; high_bits with 9 .. 15 bits
+ *                                      only; chroma 4:2:0, 4:2:2 or 4:4:4, semi-planar 4:2:0, RGBA 4:4:4; RGBA of 8 or
+ *                                      16 bits, in of 16; reserved 0; out's chroma is subsampled no less than in's,
+ *                                      unless in or out is RGBA
+ *     in_pitch_bytes, out_pitch_bytes  of each plane: a multiple of 4, from row_bytes to 2^31 - 1
+ *     transfer, primaries, dither      an enumerator; COX_TRANSFER_LINEAR with RGBA in only
+ *     op                               any operator but COX_OPERATOR_EXPOSURE */
 COX_API COX_MUST_CHECK cox_status cox_video_mapping(const struct cox_video_shape *shape, bool analyse,
                                                     struct cox_video_storage *storage,
                                                     struct cox_session_params *session);
@@ -127,8 +139,11 @@ COX_API COX_MUST_CHECK cox_status cox_video_analysis(const struct cox_video_shap
                                                      struct cox_session_params *session);
 
 /* The parameter block of one frame, for either pipeline (constants in double precision, rounded once).
- * Errors: COX_E_INVALID (NaN, negative or absurd settings; a shape that does not work), COX_E_UNSUPPORTED (a field that
- * this library does not know). */
+ * There is no log here. Errors:
+ *   COX_E_UNSUPPORTED  a field of `shape` or `settings` that this library does not know
+ *   COX_E_INVALID      an argument is NULL; `shape` is none (cox_video_mapping); of `settings`, sdr_white_nits is not 0
+ *                      or 1 .. 10 000, peak_nits not 0 or 1 .. 10^6, hlg_peak_nits not 0 or 100 .. 10 000, gain not 0
+ *                      or 2^-32 .. 2^32; desaturate is NaN; detail not 0 or 0.25 .. 4 */
 COX_API COX_MUST_CHECK cox_status cox_video_prepare(const struct cox_video_shape *shape,
                                                     const struct cox_video_settings *settings,
                                                     struct cox_video_params *params);

@@ -120,6 +120,31 @@ static double bt2390_at(const struct cox__curve *c, double x)
     return cox__pq_light(mapped * c->source) / c->white;
 }
 
+/* The base of the operator local: the response of Naka and Rushton, which Reinhard and Devlin use for pictures (2005),
+ * scaled so that the peak becomes white, and middle grey stays. Its power is the slope of the shadows in stops: a
+ * third of the way from 1 to that of the straight line, in stops, from grey to the peak. */
+static struct cox__curve curve_local(double peak)
+{
+    const double grey = 0.18, share = 1.0 / 3;
+    if (peak < 1.001) /* nothing to compress */
+        return curve_clip();
+    const double above = log2(peak), below = -log2(grey);
+    const double power = 1 - share * above / (above + below);
+    const double part = pow(grey, power);
+    return (struct cox__curve){.kind = COX__CURVE_LOCAL,
+                               .power = power,
+                               .half = part * (1 - grey) / (grey - pow(grey / peak, power)),
+                               .peak = peak};
+}
+
+static const double local_floor = 0x1p-8;
+
+static double local_at(const struct cox__curve *c, double x)
+{
+    const double within = fmin(fmax(x, local_floor), c->peak), part = pow(within, c->power);
+    return x / within * part * (1 + c->half * pow(c->peak, -c->power)) / (part + c->half);
+}
+
 struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_nits)
 {
     peak = fmin(fmax(peak, 0x1p-10), 0x1p24); /* the kernel limits light to 2^24 */
@@ -138,6 +163,8 @@ struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_
         return curve_linear(peak);
     case COX_OPERATOR_BT2390:
         return curve_bt2390(peak, white_nits);
+    case COX_OPERATOR_LOCAL:
+        return curve_local(peak);
     case COX_OPERATOR_CLIP:
     case COX_OPERATOR_COUNT:
         break;
@@ -151,6 +178,8 @@ double cox__curve_at(const struct cox__curve *c, double x)
         return x < c->start ? x * c->slope : c->start_out + c->outer * log2((x - c->start) * c->inner + 1);
     if (c->kind == COX__CURVE_BT2390)
         return bt2390_at(c, x);
+    if (c->kind == COX__CURVE_LOCAL)
+        return local_at(c, x);
     return x < c->knee ? x : ((c->a2 * x + c->a1) * x + c->a0) / ((c->b2 * x + c->b1) * x + c->b0);
 }
 
@@ -166,6 +195,27 @@ double cox__curve_inverse(const struct cox__curve *c, double y, double lo, doubl
     return hi;
 }
 
+enum { POWERS_MAX = 11 };
+
+/* The polynomial in powers of t through `value` at the places t, of which there are `count`. */
+static void interpolate(const double *t, const double *value, int count, double *powers)
+{
+    double newton[POWERS_MAX]; /* divided differences */
+    memcpy(newton, value, (size_t)count * sizeof(*newton));
+    for (int order = 1; order < count; order++)
+        for (int i = count - 1; i >= order; i--)
+            newton[i] = (newton[i] - newton[i - 1]) / (t[i] - t[i - order]);
+    for (int i = 0; i < count; i++)
+        powers[i] = 0;
+    for (int i = count - 1; i >= 0; i--) { /* Horner's scheme over the differences */
+        for (int j = count - 1; j > 0; j--)
+            powers[j] = powers[j - 1] - t[i] * powers[j];
+        powers[0] = newton[i] - t[i] * powers[0];
+    }
+}
+
+static const double pi = 3.14159265358979323846;
+
 /* q of pq.clh, by interpolation. Between the zeros of a Chebyshev polynomial that is within a hair of the best fit; the
  * square before q stands for the two zeros next to the knee. */
 void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out)
@@ -174,24 +224,35 @@ void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out)
     memset(out, 0, sizeof(*out));
     if (c->kind != COX__CURVE_BT2390)
         return;
-    const double pi = 3.14159265358979323846;
     const double low = log2(cox__pq_light(c->spline * c->source) / c->white), high = log2(c->peak);
-    double t[COUNT], newton[COUNT]; /* divided differences */
+    double t[COUNT], value[COUNT], powers[COUNT];
     for (int i = 0; i < COUNT; i++) {
         t[i] = cos(pi * (i + 0.5) / (COUNT + 2));
         const double at = low + (high - low) * (t[i] + 1) / 2;
-        newton[i] = (log2(bt2390_at(c, exp2(at))) - at) / ((t[i] + 1) * (t[i] + 1));
+        value[i] = (log2(bt2390_at(c, exp2(at))) - at) / ((t[i] + 1) * (t[i] + 1));
     }
-    for (int order = 1; order < COUNT; order++)
-        for (int i = COUNT - 1; i >= order; i--)
-            newton[i] = (newton[i] - newton[i - 1]) / (t[i] - t[i - order]);
-    double powers[COUNT] = {0}; /* of t: Horner's scheme over the differences */
-    for (int i = COUNT - 1; i >= 0; i--) {
-        for (int j = COUNT - 1; j > 0; j--)
-            powers[j] = powers[j - 1] - t[i] * powers[j];
-        powers[0] = newton[i] - t[i] * powers[0];
-    }
+    interpolate(t, value, COUNT, powers);
     out->peak = (float)c->peak;
+    out->scale = (float)(2 / (high - low));
+    out->offset = (float)(-2 * low / (high - low) - 1);
+    for (int i = 0; i < COUNT; i++)
+        out->q[i] = (float)powers[i];
+}
+
+void cox__curve_local(const struct cox__curve *c, struct cox__local_curve *out)
+{
+    enum { COUNT = sizeof(out->q) / sizeof(out->q[0]) };
+    memset(out, 0, sizeof(*out));
+    if (c->kind != COX__CURVE_LOCAL)
+        return;
+    const double low = log2(local_floor), high = log2(c->peak);
+    double t[COUNT], value[COUNT], powers[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        t[i] = cos(pi * (i + 0.5) / COUNT);
+        const double at = low + (high - low) * (t[i] + 1) / 2;
+        value[i] = log2(local_at(c, exp2(at))) - at;
+    }
+    interpolate(t, value, COUNT, powers);
     out->scale = (float)(2 / (high - low));
     out->offset = (float)(-2 * low / (high - low) - 1);
     for (int i = 0; i < COUNT; i++)

@@ -7,7 +7,7 @@
 
 #include <coxswain/tonemap.h>
 
-enum cox__curve_kind { COX__CURVE_RATIONAL = 0, COX__CURVE_EXPOSURE = 1, COX__CURVE_BT2390 = 2 };
+enum cox__curve_kind { COX__CURVE_RATIONAL = 0, COX__CURVE_EXPOSURE = 1, COX__CURVE_BT2390 = 2, COX__CURVE_LOCAL = 3 };
 
 struct cox__curve {
     enum cox__curve_kind kind; /* which part below is in use */
@@ -18,12 +18,21 @@ struct cox__curve {
     /* bt2390: the PQ signal `source` of the peak and, where that counts as 1, `most` of SDR white and `spline` of the
      * knee; `white`, the light of SDR white over 10 000 cd/m2; the peak as light, in multiples of SDR white. */
     double source, most, spline, white, peak;
+    /* local: x^power (1 + half peak^-power) / (x^power + half) from 2^-8 to the peak, with the ratio to x kept
+     * beyond. */
+    double power, half;
 };
 
 /* The constants of bt2390 for kernels: struct bt2390_params of pq.clh. */
 struct cox__bt2390 {
     float peak, scale, offset;
     float q[7];
+};
+
+/* The base of the operator local for kernels, in struct local_params of local.clh. */
+struct cox__local_curve {
+    float scale, offset;
+    float q[11];
 };
 
 /* `peak` is limited to 2^-10 .. 2^24. `white_nits`, the light of SDR white, matters to bt2390 alone, whose peak is also
@@ -38,6 +47,9 @@ double cox__curve_inverse(const struct cox__curve *c, double y, double lo, doubl
 
 /* For the kernels; all zeros unless the curve is of kind COX__CURVE_BT2390. */
 void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out);
+
+/* The same for COX__CURVE_LOCAL. */
+void cox__curve_local(const struct cox__curve *c, struct cox__local_curve *out);
 
 /* PQ (SMPTE ST 2084): light 0 .. 1, where 1 is 10 000 cd/m2, to signal, and back. */
 double cox__pq_signal(double light);

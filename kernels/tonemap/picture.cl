@@ -10,6 +10,7 @@
  *     exposure operator, kind 1, each channel for itself:
  *         c = c * slope below `start`, else log2((c - start) * inner + 1) * outer + start_out
  *     bt2390, kind 2: f(m) as in pq.clh;  c = c * f(m)/m
+ *     local, with COX_LOCAL 1 and no other operator: c = c * the ratio of local.clh
  *     code = round(scale * sRGB(min(c, 1)));   alpha = round(scale * min(max(a, 0), 1)), NaN = 1
  * The constants come from kernels/tonemap/pipeline.c, computed in double precision and rounded once.
  *
@@ -18,24 +19,14 @@
  * no byte outside the row's pixels is touched.
  *
  * Build defines: COX_WIDTH (detmath.clh), COX_ITEM columns per work-item (a multiple of COX_WIDTH), COX_COLUMNS,
- * COX_IN_PITCH, COX_OUT_PITCH (bytes), COX_IN_FLOAT and COX_OUT_16 (0 or 1).
- * Access: `in` ROWS read, `out` ROWS write; both begin at the band's first row.
+ * COX_IN_PITCH, COX_OUT_PITCH (bytes), COX_IN_FLOAT, COX_OUT_16 and COX_LOCAL (0 or 1).
+ * Access: `in` ROWS read, `out` ROWS write; both begin at the band's first row. With COX_LOCAL `base` HALO(1) read, a
+ * row for each row of blocks, from row `base_origin` on.
  * Numerics: see detmath.clh. Every result depends on its own pixel only, so neither the cut nor COX_WIDTH matters.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "math/detmath.clh"
-#include "math/pq.clh"
+#include "tonemap/params.clh"
 #include "tonemap/pixels.clh"
-
-struct picture_params {
-    int kind;
-    float gain;
-    float a0, a1, a2;
-    float b0, b1, b2;
-    float knee;
-    float fade, fade_speed;
-    float slope, start, start_out, inner, outer;
-    struct bt2390_params eetf;
-};
 
 #if COX_OUT_16
 #define COX_SCALE 65535.0f
@@ -69,14 +60,30 @@ static inline uns encode(real c)
     return det_quantise(ENCODE_SRGB(det_min(c, REAL(1.0f))), COX_SCALE, COX_MASK);
 }
 
-static inline struct codes map_pixels(struct pixels px, const struct picture_params *k)
+/* What a pixel needs beside itself. */
+#if COX_LOCAL
+#define MODEL_TYPE struct local_model
+#define MODEL_AT(x) local_model_at(&model_rows, x)
+#else
+#define MODEL_TYPE int
+#define MODEL_AT(x) 0
+#endif
+
+static inline struct codes map_pixels(struct pixels px, MODEL_TYPE model, const struct picture_params *k)
 {
-    real r = det_min(px.r * REAL(k->gain), REAL(0x1p24f));
-    real g = det_min(px.g * REAL(k->gain), REAL(0x1p24f));
-    real b = det_min(px.b * REAL(k->gain), REAL(0x1p24f));
+    real r = det_min(px.r * REAL(k->gain), REAL(MOST_LIGHT));
+    real g = det_min(px.g * REAL(k->gain), REAL(MOST_LIGHT));
+    real b = det_min(px.b * REAL(k->gain), REAL(MOST_LIGHT));
     real m = det_max(r, det_max(g, b));
     real over = det_max(det_luminance(r, g, b) - REAL(k->fade), REAL(0.0f)) * REAL(k->fade_speed);
     real whiten = over + REAL(3.0f);
+#if COX_LOCAL
+    real w = over * det_rcp(whiten);
+    real ratio = local_ratio(m, model, &k->surround);
+    r = MULADD(m - r, w, r) * ratio;
+    g = MULADD(m - g, w, g) * ratio;
+    b = MULADD(m - b, w, b) * ratio;
+#else
     if (k->kind == 0) {
         real p = MULADD(MULADD(m, REAL(k->a2), REAL(k->a1)), m, REAL(k->a0));
         real q = MULADD(MULADD(m, REAL(k->b2), REAL(k->b1)), m, REAL(k->b0)) * det_max(m, REAL(0x1p-40f));
@@ -100,6 +107,7 @@ static inline struct codes map_pixels(struct pixels px, const struct picture_par
         g = exposure_curve(MULADD(m - g, w, g), k);
         b = exposure_curve(MULADD(m - b, w, b), k);
     }
+#endif
     struct codes out;
     out.r = encode(r);
     out.g = encode(g);
@@ -108,13 +116,20 @@ static inline struct codes map_pixels(struct pixels px, const struct picture_par
     return out;
 }
 
-__kernel void picture(__global const uchar *in, __global uchar *out, struct picture_params k, int rows)
+__kernel void picture(__global const uchar *in, __global uchar *out,
+#if COX_LOCAL
+                      __global const uchar *base, int base_origin, int first,
+#endif
+                      struct picture_params k, int rows)
 {
     const struct picture_params p = k; /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const int y = (int)get_global_id(1);
     int x = (int)get_global_id(0) * COX_ITEM;
     if (y >= rows || x >= COX_COLUMNS)
         return;
+#if COX_LOCAL
+    const struct local_rows model_rows = local_rows_at(base, first + y, base_origin, &p.surround);
+#endif
     __global const uint *src = (__global const uint *)(in + (size_t)y * COX_IN_PITCH);
     __global uint *dst = (__global uint *)(out + (size_t)y * COX_OUT_PITCH);
     struct pixels px;
@@ -124,7 +139,7 @@ __kernel void picture(__global const uchar *in, __global uchar *out, struct pict
         LOAD(src + x * COX_IN_WORDS);
         UNPACK_COLOUR(px);
         UNPACK_ALPHA(px);
-        const struct codes c = map_pixels(px, &p);
+        const struct codes c = map_pixels(px, MODEL_AT(x), &p);
         PACK(dst + x * COX_OUT_WORDS, c);
     }
 #else
@@ -133,7 +148,7 @@ __kernel void picture(__global const uchar *in, __global uchar *out, struct pict
         LOAD(src + x * COX_IN_WORDS);
         UNPACK_COLOUR(px);
         UNPACK_ALPHA(px);
-        const struct codes c = map_pixels(px, &p);
+        const struct codes c = map_pixels(px, MODEL_AT(x), &p);
         PACK(dst + x * COX_OUT_WORDS, c);
     }
     if (x < item_end) {
@@ -144,7 +159,7 @@ __kernel void picture(__global const uchar *in, __global uchar *out, struct pict
         LOAD(words);
         UNPACK_COLOUR(px);
         UNPACK_ALPHA(px);
-        const struct codes c = map_pixels(px, &p);
+        const struct codes c = map_pixels(px, MODEL_AT(x), &p);
         uint packed[COX_WIDTH * COX_OUT_WORDS];
         PACK(packed, c);
         for (int i = 0; i < rest * COX_OUT_WORDS; i++)

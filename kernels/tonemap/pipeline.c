@@ -2,11 +2,12 @@
  *
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "math/curve.h"
+#include "local.h"
 #include "sized.h"
 #include "sources.h"
 #include <coxswain/tonemap.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 /* The kernel's parameter block; struct picture_params of picture.cl. */
@@ -19,6 +20,7 @@ struct picture_params {
     float fade, fade_speed;
     float slope, start, start_out, inner, outer;
     struct cox__bt2390 eetf;
+    struct cox__local surround; /* of COX_OPERATOR_LOCAL alone */
 };
 
 /* Work-item shapes. The CPU's were measured on PoCL (docs/internals/kernels.md); a GPU takes one pixel per
@@ -34,7 +36,7 @@ enum {
     HISTOGRAM_ROWS = 8,
 };
 
-_Static_assert(sizeof(struct picture_params) == 104, "26 words, no padding");
+_Static_assert(sizeof(struct picture_params) == 200, "50 words, no padding");
 _Static_assert(sizeof(struct picture_params) <= sizeof(struct cox_tonemap_params), "fits in the public block");
 
 const char *cox_operator_name(enum cox_operator op)
@@ -75,13 +77,14 @@ struct storage {
     char options[2][160];
 };
 _Static_assert(sizeof(struct storage) <= sizeof(struct cox_tonemap_storage), "fits");
+_Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox_tonemap_storage), "fits");
 
 static bool shape_ok(const struct cox_tonemap_shape *s)
 {
     if (s->width == 0 || s->height == 0 || s->width > SIZE_MAX_PIXELS || s->height > SIZE_MAX_PIXELS)
         return false;
     if ((s->in != COX_PIXEL_RGBA_HALF && s->in != COX_PIXEL_RGBA_FLOAT) ||
-        (s->out != COX_PIXEL_RGBA8 && s->out != COX_PIXEL_RGBA16))
+        (s->out != COX_PIXEL_RGBA8 && s->out != COX_PIXEL_RGBA16) || s->local > 1 || s->reserved)
         return false;
     const size_t in_pixel = s->in == COX_PIXEL_RGBA_FLOAT ? 16 : 8;
     const size_t out_pixel = s->out == COX_PIXEL_RGBA16 ? 8 : 4;
@@ -118,17 +121,25 @@ static char *add_define(char *at, const char *name, size_t value)
 }
 
 /* The longest line: every value at its largest. */
-#define LONGEST_OPTIONS                                                                             \
-    " -DCOX_WIDTH=16 -DCOX_COLUMNS=65536 -DCOX_IN_FLOAT=1 -DCOX_IN_PITCH=2147483647 -DCOX_OUT_16=1" \
-    " -DCOX_OUT_PITCH=2147483647 -DCOX_ITEM=65536"
+#define LONGEST_OPTIONS                                                                               \
+    "-w -DCOX_WIDTH=16 -DCOX_COLUMNS=65536 -DCOX_IN_FLOAT=1 -DCOX_IN_PITCH=2147483647 -DCOX_OUT_16=1" \
+    " -DCOX_OUT_PITCH=2147483647 -DCOX_ITEM=65536 -DCOX_LOCAL=1"
 _Static_assert(sizeof(LONGEST_OPTIONS) <= sizeof(((struct storage *)0)->options[0]), "options fit");
 
-static char *input_options(char *at, const struct cox_tonemap_shape *shape, size_t width)
+static char *shape_options(char *at, const struct cox_tonemap_shape *shape)
 {
-    at = add_define(at, "COX_WIDTH", width);
     at = add_define(at, "COX_COLUMNS", shape->width);
     at = add_define(at, "COX_IN_FLOAT", shape->in == COX_PIXEL_RGBA_FLOAT);
     return add_define(at, "COX_IN_PITCH", shape->in_pitch_bytes);
+}
+
+/* Without warnings (-w): PoCL's compiler writes on standard error, past every log, that it has some. */
+static char *input_options(char *at, const struct cox_tonemap_shape *shape, size_t width)
+{
+    *at++ = '-';
+    *at++ = 'w';
+    at = add_define(at, "COX_WIDTH", width);
+    return shape_options(at, shape);
 }
 
 static void mapping_options(char *at, const struct cox_tonemap_shape *shape, size_t width, size_t item)
@@ -136,6 +147,7 @@ static void mapping_options(char *at, const struct cox_tonemap_shape *shape, siz
     at = input_options(at, shape, width);
     at = add_define(at, "COX_OUT_16", shape->out == COX_PIXEL_RGBA16);
     at = add_define(at, "COX_OUT_PITCH", shape->out_pitch_bytes);
+    at = add_define(at, "COX_LOCAL", shape->local);
     add_define(at, "COX_ITEM", item);
 }
 
@@ -167,41 +179,103 @@ static void fill_session(struct storage *storage, uint32_t height, uint32_t arg_
     session->params_bytes = params_bytes;
 }
 
-cox_status cox_tonemap_mapping(const struct cox_tonemap_shape *given, struct cox_tonemap_storage *room,
-                               struct cox_session_params *session)
+/* The variants of the kernel that maps. */
+static void mapping_variants(const struct cox_tonemap_shape *shape, struct cox_variant variants[2], char *cpu_options,
+                             char *gpu_options)
 {
-    struct cox_tonemap_shape copy;
-    const struct cox_tonemap_shape *shape = &copy;
-    struct storage *storage = (struct storage *)room;
-    const cox_status status = read_shape(&copy, given);
-    if (status || !storage || !session)
-        return status ? status : COX_E_INVALID;
+    mapping_options(cpu_options, shape, CPU_WIDTH, CPU_ITEM);
+    mapping_options(gpu_options, shape, 1, 1);
+    variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
+                                       .source = cox__source_tonemap_picture,
+                                       .options = cpu_options,
+                                       .local_columns = CPU_LOCAL,
+                                       .local_rows = 1,
+                                       .item_columns = CPU_ITEM,
+                                       .item_rows = 1};
+    variants[1] = (struct cox_variant){.source = cox__source_tonemap_picture,
+                                       .options = gpu_options,
+                                       .local_columns = GPU_LOCAL,
+                                       .local_rows = 1,
+                                       .item_columns = 1,
+                                       .item_rows = 1};
+}
+
+static void map_in_one_pass(const struct cox_tonemap_shape *shape, struct storage *storage,
+                            struct cox_session_params *session)
+{
     memset(storage, 0, sizeof(*storage));
     storage->bindings[0] = (struct cox_binding){
         .name = "input", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = shape->in_pitch_bytes};
     storage->bindings[1] = (struct cox_binding){
         .name = "output", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = shape->out_pitch_bytes};
-    mapping_options(storage->options[0], shape, CPU_WIDTH, CPU_ITEM);
-    mapping_options(storage->options[1], shape, 1, 1);
-    storage->variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
-                                                .source = cox__source_tonemap_picture,
-                                                .options = storage->options[0],
-                                                .local_columns = CPU_LOCAL,
-                                                .local_rows = 1,
-                                                .item_columns = CPU_ITEM,
-                                                .item_rows = 1};
-    storage->variants[1] = (struct cox_variant){.source = cox__source_tonemap_picture,
-                                                .options = storage->options[1],
-                                                .local_columns = GPU_LOCAL,
-                                                .local_rows = 1,
-                                                .item_columns = 1,
-                                                .item_rows = 1};
+    mapping_variants(shape, storage->variants, storage->options[0], storage->options[1]);
     storage->args[0] = (struct cox_arg)COX_ARG_BUFFER(0);
     storage->args[1] = (struct cox_arg)COX_ARG_BUFFER(1);
-    storage->args[2] = (struct cox_arg)COX_ARG_PARAMS(struct picture_params);
+    storage->args[2] = (struct cox_arg){COX_ARG_KIND_PARAMS, 0, 0, offsetof(struct picture_params, surround)};
     storage->args[3] = (struct cox_arg)COX_ARG_ROWS;
     storage->stage = (struct cox_stage){.kernel = "picture", .columns = shape->width};
     fill_session(storage, shape->height, 4, sizeof(struct cox_tonemap_params), session);
+}
+
+/* The stage that takes the picture to blocks. */
+static void add_blocks(struct cox__plan *plan, const struct cox_tonemap_shape *shape, const struct cox__local *local,
+                       uint32_t in, uint32_t moments)
+{
+    char options[2][160];
+    const uint32_t side = 1u << local->block_log2;
+    for (size_t i = 0; i < 2; i++)
+        add_define(add_define(shape_options(options[i], shape), "COX_LOCAL", 1), "COX_ITEM", i);
+    const struct cox__form cpu = {
+        .vector = CPU_WIDTH, .item_columns = (uint32_t)local->width, .item_rows = side, .options = options[0]};
+    const struct cox__form gpu = {
+        .vector = 1, .local_columns = HISTOGRAM_GROUP, .item_rows = side, .options = options[1]};
+    cox__plan_stage(plan, "blocks", cox__source_tonemap_blocks, (uint32_t)local->width, (const uint32_t[]){in, moments},
+                    2, 0, sizeof(struct picture_params), &cpu, &gpu);
+}
+
+static void map_in_passes(const struct cox_tonemap_shape *shape, struct cox__plan *plan,
+                          struct cox_session_params *session)
+{
+    const struct cox__local local = cox__local_of(shape->width, shape->height, 0);
+    const uint32_t side = 1u << local.block_log2;
+    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape->in_pitch_bytes, shape->height, false);
+    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape->out_pitch_bytes, shape->height, false);
+    const struct cox__local_scratch scratch = cox__local_bindings(plan, &local);
+    cox__plan_pass(plan, "blocks", shape->height);
+    cox__plan_use(plan, in, COX_ROWS, COX_READ, 0);
+    cox__plan_use(plan, scratch.moments, COX_ROWS, COX_WRITE, 0);
+    cox__plan_divide(plan, side);
+    add_blocks(plan, shape, &local, in, scratch.moments);
+    cox__local_passes(plan, &local, scratch, offsetof(struct picture_params, surround));
+    cox__plan_pass(plan, "map", shape->height);
+    cox__plan_use(plan, in, COX_ROWS, COX_READ, 0);
+    cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, scratch.base, COX_HALO, COX_READ, 1);
+    cox__plan_divide(plan, side);
+    const uint32_t s = cox__plan_add_stage(plan, "picture", shape->width, 7);
+    const struct cox_arg args[] = {COX_ARG_BUFFER(in),
+                                   COX_ARG_BUFFER(out),
+                                   COX_ARG_BUFFER(scratch.base),
+                                   COX_ARG_ORIGIN(scratch.base),
+                                   COX_ARG_FIRST_ROW,
+                                   COX_ARG_PARAMS(struct picture_params),
+                                   COX_ARG_ROWS};
+    memcpy(plan->args[s], args, sizeof args);
+    mapping_variants(shape, plan->variants[s], plan->options[s][0], plan->options[s][1]);
+    cox__plan_end(plan, sizeof(struct cox_tonemap_params), session);
+}
+
+cox_status cox_tonemap_mapping(const struct cox_tonemap_shape *given, struct cox_tonemap_storage *room,
+                               struct cox_session_params *session)
+{
+    struct cox_tonemap_shape shape;
+    const cox_status status = read_shape(&shape, given);
+    if (status || !room || !session)
+        return status ? status : COX_E_INVALID;
+    if (shape.local)
+        map_in_passes(&shape, cox__plan_begin(room, session, shape.height), session);
+    else
+        map_in_one_pass(&shape, (struct storage *)room, session);
     return COX_OK;
 }
 
@@ -276,10 +350,11 @@ cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape, const stru
         status = given && params ? COX__SIZED_READ(&copy, given) : COX_E_INVALID;
     if (status)
         return status;
-    if (!cox_operator_name(settings->op))
+    if (!cox_operator_name(settings->op) || checked.local != (settings->op == COX_OPERATOR_LOCAL) || settings->reserved)
         return COX_E_INVALID;
     /* Written so that a NaN fails. */
-    if (!(fabsf(settings->exposure_stops) <= 64.0f) || !(settings->peak >= 0.0f) || isnan(settings->desaturate))
+    if (!(fabsf(settings->exposure_stops) <= 64.0f) || !(settings->peak >= 0.0f) || isnan(settings->desaturate) ||
+        !cox__local_detail_ok(settings->detail))
         return COX_E_INVALID;
 
     const struct cox__curve c =
@@ -304,6 +379,10 @@ cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape, const stru
                                .inner = (float)c.inner,
                                .outer = (float)c.outer};
     cox__curve_bt2390(&c, &p.eetf);
+    if (checked.local) {
+        p.surround = cox__local_of(checked.width, checked.height, 0);
+        cox__local_settings(&p.surround, &c, settings->detail);
+    }
     memset(params, 0, sizeof(*params));
     memcpy(params, &p, sizeof(p));
     return COX_OK;

@@ -6,7 +6,8 @@
  *     light    L = EOTF(signal), in multiples of SDR white; PQ, HLG with its OOTF, or half floats of light
  *     c        = M L, to BT.709 primaries
  *     m        = max(c); with COX_FADE as in picture.cl: c + (m - c) over / (over + 3)
- *     c        = c f(m)/m, limited to -1 .. 1;  f as in picture.cl, or BT.2390's (pq.clh)
+ *     c        = c f(m)/m, limited to -1 .. 1;  f as in picture.cl, or BT.2390's (pq.clh),
+ *                or the ratio of local.clh in the place of f(m)/m
  *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0: light outside the gamut keeps its sign
  *                until after the average of the chroma, so that noise about black stays about black; straight below
  *                |c| = 2^-18, where the power is steeper than single precision can follow
@@ -29,16 +30,15 @@
  *     COX_IN_SITE, COX_OUT_SITE        0 left, 1 centre, 2 top left
  *     COX_TRANSFER                     0 PQ, 1 HLG, 2 light
  *     COX_FADE                         0 or 1
- *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee, 3 BT.2390
+ *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee, 3 BT.2390, 4 local
  *     COX_DITHER                       0 or 1
  * Sizes, pitches and constants are parameters, so that a compiled kernel serves every film of its kind.
  * Access: luma and RGBA ROWS read, chroma of 4:2:0 HALO(1) read, from buffer row `origin`, other chroma ROWS; outputs
- * ROWS write; histogram REDUCE, zeroed before.
+ * ROWS write; histogram REDUCE, zeroed before; with COX_CURVE 4 `base` HALO(1) read, a row for each row of blocks.
  * Numerics: see detmath.clh. Every result depends on the frame's samples only, not on the cut or COX_WIDTH: sums are
  * taken in one order. EOTF and its kin are minimax fits, weighted for codes of 10 bits (docs/guide/video.md).
  * SPDX-License-Identifier: Apache-2.0 */
-#include "math/detmath.clh"
-#include "math/pq.clh"
+#include "video/signal.clh"
 
 #define COX_BINS 512
 #define IN_PLANES (3 - COX_IN_LAYOUT)
@@ -67,28 +67,6 @@
 #define IN_RGBA (COX_IN_LAYOUT == 2)
 #define OUT_RGBA (COX_OUT_LAYOUT == 2)
 #define STEP (2 * COX_WIDTH)
-
-struct video_params {
-    int width, height;
-    int chroma_width, chroma_height; /* of the input's chroma planes */
-    int in_pitch[3], out_pitch[3];   /* bytes */
-    /* signal = code * luma_scale + sums of chroma codes * these + offsets */
-    float luma_scale;
-    float red_v, green_u, green_v, blue_u;
-    float red_0, green_0, blue_0;
-    float matrix[9];              /* light of the EOTF to BT.709 in multiples of SDR white */
-    float hlg_y[3], hlg_exponent; /* OOTF: luminance weights, gamma - 1 */
-    float a0, a1, a2, b0, b1, b2, knee;
-    float fade, fade_speed;
-    struct bt2390_params bt2390;
-    float out_luma_scale, out_luma_0; /* codes of R', G', B' for RGBA */
-    float out_cb_scale, out_cr_scale, out_chroma_0;
-    float out_max;
-};
-
-#ifndef INLINE /* Oclgrind cannot run what clang makes of it: -DINLINE=static */
-#define INLINE __attribute__((always_inline)) static inline
-#endif
 
 /* --- Vectors of samples ------------------------------------------------------------------------------------------- */
 
@@ -251,72 +229,11 @@ static inline sums past_end(int x, int columns)
 #endif
 #endif
 
-/* --- Signal and light --------------------------------------------------------------------------------------------- */
+/* --- The operator ------------------------------------------------------------------------------------------------- */
 
 /* A step is a block of two rows, twelve vectors: red, green and blue of the upper row's even columns, of its odd ones,
  * then of the lower row. They go through the arithmetic side by side, for each chain of operations alone waits for its
- * own results most of the time. A lower row that is missing is the upper one again.
- *
- * The same for i = 0, 1, .... Not a loop: not every compiler unrolls those in time to keep what they index in
- * registers. */
-#define ONCE(n, ...)    \
-    {                   \
-        enum { i = n }; \
-        __VA_ARGS__;    \
-    }
-#define FOUR(...) ONCE(0, __VA_ARGS__) ONCE(1, __VA_ARGS__) ONCE(2, __VA_ARGS__) ONCE(3, __VA_ARGS__)
-#define SIX(...) FOUR(__VA_ARGS__) ONCE(4, __VA_ARGS__) ONCE(5, __VA_ARGS__)
-
-#if COX_TRANSFER == 0
-#define SIGNAL_LOW (-1.0f)
-#else
-#define SIGNAL_LOW 0.0f
-#endif
-
-static inline real limited(real x)
-{
-    return det_min(det_max(x, REAL(SIGNAL_LOW)), REAL(1.0f));
-}
-
-#if COX_TRANSFER == 0
-/* The EOTF of ST 2084, 1 = 10 000 cd/m2, of the signal x = 2 E - 1: the square of a minimax polynomial for its root.
- * The error is 1.5e-6 of the light above 50 cd/m2 and 7e-5 cd/m2 below. */
-INLINE void eotf(real *x, const struct video_params *k)
-{
-    real p[6];
-    SIX(p[i] = MULADD(x[i], REAL(1.243774908e-3f), REAL(1.357238057e-3f)))
-    SIX(p[i] = MULADD(x[i], p[i], REAL(9.409501488e-4f)))
-    SIX(p[i] = MULADD(x[i], p[i], REAL(5.486727531e-3f)))
-    SIX(p[i] = MULADD(x[i], p[i], REAL(1.387723386e-2f)))
-    SIX(p[i] = MULADD(x[i], p[i], REAL(2.810250988e-2f)))
-    SIX(p[i] = MULADD(x[i], p[i], REAL(5.730446068e-2f)))
-    SIX(p[i] = MULADD(x[i], p[i], REAL(1.099779192e-1f)))
-    SIX(p[i] = MULADD(x[i], p[i], REAL(1.860275862e-1f)))
-    SIX(p[i] = MULADD(x[i], p[i], REAL(2.590623737e-1f)))
-    SIX(p[i] = MULADD(x[i], p[i], REAL(2.405752897e-1f)))
-    SIX(p[i] = MULADD(x[i], p[i], REAL(9.604460104e-2f)))
-    SIX(x[i] = p[i] * p[i])
-}
-#elif COX_TRANSFER == 1
-/* The inverse OETF of HLG, then its OOTF: display light, 1 = the nominal peak. */
-INLINE void eotf(real *x, const struct video_params *k)
-{
-    SIX(
-        const real high = det_exp2(MULADD(x[i], REAL(8.067285660f), REAL(-8.101922300f))) + REAL(0.02372241f);
-        x[i] = PICK(x[i] <= REAL(0.5f), x[i] * x[i] * REAL(0.3333333333f), high))
-    real y[2];
-    for (int i = 0; i < 2; i++) {
-        y[i] = MULADD(x[3 * i], REAL(k->hlg_y[0]),
-                      MULADD(x[3 * i + 1], REAL(k->hlg_y[1]), x[3 * i + 2] * REAL(k->hlg_y[2])));
-        y[i] = det_exp2(det_log2(det_max(y[i], REAL(0x1p-40f))) * REAL(k->hlg_exponent));
-    }
-    SIX(x[i] = x[i] * y[i / 3])
-}
-#else
-INLINE void eotf(real *x, const struct video_params *k)
-{
-}
-#endif
+ * own results most of the time. A lower row that is missing is the upper one again. */
 
 /* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would be infinitely
  * steep. Relative error 1.1e-4. */
@@ -356,20 +273,22 @@ INLINE void reciprocals(real *x)
     FOUR(x[i] = MULADD(y[i], e[i], y[i]))
 }
 
-/* Light to BT.709 primaries, in multiples of SDR white. */
-INLINE void primaries(real *x, const struct video_params *k)
-{
-    real c[6];
-    SIX(c[i] = MULADD(x[i / 3 * 3], REAL(k->matrix[i % 3 * 3]),
-                      MULADD(x[i / 3 * 3 + 1], REAL(k->matrix[i % 3 * 3 + 1]),
-                             x[i / 3 * 3 + 2] * REAL(k->matrix[i % 3 * 3 + 2]))))
-    SIX(x[i] = c[i])
-}
+/* What a block of four pixels needs beside itself. */
+#define LOCAL (COX_MAP && COX_CURVE == 4)
+#if LOCAL
+#define MODEL_TYPE struct local_model
+#define MODEL_AT(x) local_model_at(&model_rows, (x) / 2)
+#else
+#define MODEL_TYPE int
+#define MODEL_AT(x) 0
+#endif
 
 /* What the operator multiplies pixels of the largest colours m by. */
-INLINE void ratios(const real *m, real *ratio, const struct video_params *k)
+INLINE void ratios(const real *m, real *ratio, MODEL_TYPE model, const struct video_params *k)
 {
-#if COX_CURVE == 1
+#if LOCAL
+    FOUR(ratio[i] = local_ratio(m[i], model, &k->surround))
+#elif COX_CURVE == 1
     FOUR(ratio[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)))
     reciprocals(ratio);
     FOUR(ratio[i] = MULADD(m[i], REAL(k->a2), REAL(k->a1)) * ratio[i])
@@ -386,7 +305,7 @@ INLINE void ratios(const real *m, real *ratio, const struct video_params *k)
 }
 
 /* The input's signal to the output's. */
-INLINE void map_block(real *x, const struct video_params *k)
+INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
 {
     eotf(x, k);
     eotf(x + 6, k);
@@ -406,7 +325,7 @@ INLINE void map_block(real *x, const struct video_params *k)
 #endif
 #if COX_CURVE != 0
     real ratio[4];
-    ratios(m, ratio, k);
+    ratios(m, ratio, model, k);
     SIX(x[i] = x[i] * ratio[i / 3])
     SIX(x[i + 6] = x[i + 6] * ratio[i / 3 + 2])
 #endif
@@ -426,17 +345,6 @@ struct source_row {
 };
 
 #if IN_RGBA
-static inline real from_half(sint h)
-{
-#if COX_TRANSFER == 0
-    return limited(MULADD(det_colour_half(h), REAL(2.0f), REAL(-1.0f)));
-#elif COX_TRANSFER == 1
-    return limited(det_colour_half(h));
-#else
-    return det_colour_half(h);
-#endif
-}
-
 static inline void rgba_samples(__global const uchar *row, int x, int columns, real *c)
 {
     int r[COX_WIDTH], g[COX_WIDTH], b[COX_WIDTH];
@@ -459,11 +367,7 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
 #else
 static inline void to_rgb(uns luma, sums u, sums v, const struct video_params *k, real *s)
 {
-    const real y = TO_REAL(AS_SINT(luma)) * REAL(k->luma_scale);
-    const real cb = SUMS_TO_REAL(u), cr = SUMS_TO_REAL(v);
-    s[0] = limited(MULADD(cr, REAL(k->red_v), REAL(k->red_0)) + y);
-    s[1] = limited(MULADD(cb, REAL(k->green_u), MULADD(cr, REAL(k->green_v), REAL(k->green_0))) + y);
-    s[2] = limited(MULADD(cb, REAL(k->blue_u), REAL(k->blue_0)) + y);
+    rgb_signal(TO_REAL(AS_SINT(luma)) * REAL(k->luma_scale), SUMS_TO_REAL(u), SUMS_TO_REAL(v), k, s);
 }
 
 INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
@@ -790,6 +694,9 @@ video(__global const uchar *in_0,
 #if COX_ANALYSE
       __global uint *histogram,
 #endif
+#if LOCAL
+      __global const uchar *base, int base_origin,
+#endif
       struct video_params params, int first, int rows, int origin)
 {
     const struct video_params p = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
@@ -817,6 +724,9 @@ video(__global const uchar *in_0,
 #if COX_MAP
         const struct target_row upper_out = target_at(out_0, OUT_1, OUT_2, y, k);
         const struct target_row lower_out = target_at(out_0, OUT_1, OUT_2, y + lower, k);
+#if LOCAL
+        const struct local_rows model_rows = local_rows_at(base, first + y, base_origin, &k->surround);
+#endif
 #if COX_OUT_SUB_X
         struct before before = {0.0f, 0.0f};
 #if !COX_OUT_SUB_Y
@@ -827,7 +737,7 @@ video(__global const uchar *in_0,
             real s[12];
             read_row(&upper_in, begin_x - STEP, true, k, s);
             read_row(&lower_in, begin_x - STEP, true, k, s + 6);
-            map_block(s, k);
+            map_block(s, MODEL_AT(begin_x - STEP), k);
             const struct columns c = columns_of(s);
             before.cb = LAST_LANE(c.odd_cb);
             before.cr = LAST_LANE(c.odd_cr);
@@ -849,7 +759,7 @@ video(__global const uchar *in_0,
             const real most = det_max(brightest(s), brightest(s + 6));
 #endif
 #if COX_MAP
-            map_block(s, k);
+            map_block(s, MODEL_AT(x), k);
             store_row(&upper_out, x, first + y, s, edge, k);
             if (lower)
                 store_row(&lower_out, x, first + y + 1, s + 6, edge, k);

@@ -2,10 +2,10 @@
  *
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "math/curve.h"
 #include "sized.h"
 #include "sources.h"
 #include "scene.h"
+#include "tonemap/local.h"
 #include <coxswain/video.h>
 #include <math.h>
 #include <stddef.h>
@@ -28,26 +28,21 @@ struct video_params {
     float out_luma_scale, out_luma_0;
     float out_cb_scale, out_cr_scale, out_chroma_0;
     float out_max;
+    struct cox__local surround; /* of COX_OPERATOR_LOCAL alone */
 };
 
 _Static_assert(sizeof(struct video_params) <= sizeof(struct cox_video_params), "fits in the public block");
 _Static_assert(sizeof(struct cox_video_params) <= COX_PARAMS_MAX, "fits in a frame");
 
 /* What `struct cox_video_storage` holds. */
-struct storage {
-    struct cox_binding bindings[2 * COX_VIDEO_PLANES_MAX + 1];
-    struct cox_stage stage;
-    struct cox_variant variants[2];
-    struct cox_arg args[2 * COX_VIDEO_PLANES_MAX + 5];
-    char options[2][512];
-};
-_Static_assert(sizeof(struct storage) <= sizeof(struct cox_video_storage), "fits");
+_Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox_video_storage), "fits");
 
 enum {
     SIZE_MAX_PIXELS = 65536,
     CPU_WIDTH = 16,
     GPU_COLUMNS = 8, /* of a work-item */
     GPU_LOCAL = 32,
+    COLUMN_LOG2 = 1,   /* pixels in pairs share a column of the operator local's base */
     ANALYSE_ROWS = 16, /* of a work-item that counts, which pays for each table once */
 };
 
@@ -141,9 +136,19 @@ static int curve_code(enum cox_operator op)
         return 2;
     case COX_OPERATOR_BT2390:
         return 3;
+    case COX_OPERATOR_LOCAL:
+        return 4;
     default:
         return 1;
     }
+}
+
+/* How many samples' codes the kernel adds up for one chroma value. */
+static double chroma_scale(const struct cox_video_format *f)
+{
+    const double across = f->chroma_x_log2 == 0 ? 1 : f->site == COX_SITE_CENTRE ? 4 : 2;
+    const double down = f->chroma_y_log2 == 0 ? 1 : f->site == COX_SITE_TOP_LEFT ? 2 : 4;
+    return across * down;
 }
 
 struct work {
@@ -151,11 +156,12 @@ struct work {
     int width, item_columns, item_rows, group;
 };
 
-static void build_options(char options[512], const struct cox_video_shape *s, const struct work *work)
+/* Without warnings (-w): PoCL's compiler writes on standard error, past every log, that it has some. */
+static void build_options(char options[COX__PLAN_OPTIONS], const struct cox_video_shape *s, const struct work *work)
 {
     const struct cox_video_format *in = &s->in, *out = &s->out;
-    snprintf(options, 512,
-             "-DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_ITEM_ROWS=%d -DCOX_GROUP=%d -DCOX_MAP=%d -DCOX_ANALYSE=%d "
+    snprintf(options, COX__PLAN_OPTIONS,
+             "-w -DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_ITEM_ROWS=%d -DCOX_GROUP=%d -DCOX_MAP=%d -DCOX_ANALYSE=%d "
              "-DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%d -DCOX_IN_SHIFT=%u -DCOX_IN_DEPTH=%u -DCOX_IN_SUB_X=%u "
              "-DCOX_IN_SUB_Y=%u -DCOX_IN_SITE=%d -DCOX_OUT_LAYOUT=%d -DCOX_OUT_BYTES=%d -DCOX_OUT_SHIFT=%u "
              "-DCOX_OUT_SUB_X=%u -DCOX_OUT_SUB_Y=%u -DCOX_OUT_SITE=%d -DCOX_TRANSFER=%d -DCOX_CURVE=%d -DCOX_FADE=%d "
@@ -178,22 +184,24 @@ static void merge_histogram(void *into, const void *partial, size_t bytes, void 
         total[i] += part[i];
 }
 
-static void fill_variants(const struct cox_video_shape *s, bool map, bool analyse, struct storage *storage)
+/* The variants of stage `s`, which maps or analyses. */
+static void fill_variants(const struct cox_video_shape *shape, bool map, bool analyse, struct cox__plan *plan,
+                          uint32_t s)
 {
     const int rows = analyse ? ANALYSE_ROWS : 2;
     const struct work cpu = {map, analyse, CPU_WIDTH, 0, rows, 1};
     const struct work gpu = {map, analyse, 1, GPU_COLUMNS, rows, GPU_LOCAL};
-    build_options(storage->options[0], s, &cpu);
-    build_options(storage->options[1], s, &gpu);
-    storage->variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
+    build_options(plan->options[s][0], shape, &cpu);
+    build_options(plan->options[s][1], shape, &gpu);
+    plan->variants[s][0] = (struct cox_variant){.type = COX_DEVICE_CPU,
                                                 .source = cox__source_video_frame,
-                                                .options = storage->options[0],
+                                                .options = plan->options[s][0],
                                                 .local_columns = 1,
                                                 .local_rows = 1,
-                                                .item_columns = s->width,
+                                                .item_columns = shape->width,
                                                 .item_rows = (uint32_t)rows};
-    storage->variants[1] = (struct cox_variant){.source = cox__source_video_frame,
-                                                .options = storage->options[1],
+    plan->variants[s][1] = (struct cox_variant){.source = cox__source_video_frame,
+                                                .options = plan->options[s][1],
                                                 .local_columns = GPU_LOCAL,
                                                 .local_rows = 1,
                                                 .item_columns = GPU_COLUMNS,
@@ -220,51 +228,135 @@ static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_
     return count;
 }
 
+/* The operator's part of the parameters. */
+static size_t params_bytes(const struct cox_video_shape *shape)
+{
+    return shape->op == COX_OPERATOR_LOCAL ? sizeof(struct video_params) : offsetof(struct video_params, surround);
+}
+
+/* The stage that maps or analyses: all bindings that are not scratch, and `base` where that is given. */
+static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape *shape, bool map, bool analyse,
+                            uint32_t bindings, uint32_t chroma, const uint32_t *base)
+{
+    const uint32_t s = cox__plan_add_stage(plan, "video", shape->width, 0);
+    struct cox_arg *args = plan->args[s];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < bindings; i++)
+        args[count++] = (struct cox_arg)COX_ARG_BUFFER(i);
+    if (base) {
+        args[count++] = (struct cox_arg)COX_ARG_BUFFER(*base);
+        args[count++] = (struct cox_arg)COX_ARG_ORIGIN(*base);
+    }
+    args[count++] = (struct cox_arg){COX_ARG_KIND_PARAMS, 0, 0, params_bytes(shape)};
+    args[count++] = (struct cox_arg)COX_ARG_FIRST_ROW;
+    args[count++] = (struct cox_arg)COX_ARG_ROWS;
+    args[count++] = (struct cox_arg)COX_ARG_ORIGIN(chroma);
+    plan->stages[s].arg_count = count;
+    fill_variants(shape, map, analyse, plan, s);
+}
+
+/* The stage that takes the frame to blocks. */
+static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *shape, const struct cox__local *local,
+                       uint32_t planes, uint32_t moments)
+{
+    const struct cox_video_format *in = &shape->in;
+    const uint32_t side = 1u << local->block_log2, pairs = ((uint32_t)local->width + 1) / 2;
+    const uint32_t s = cox__plan_add_stage(plan, "blocks", pairs, 0);
+    struct cox_arg *args = plan->args[s];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < planes; i++)
+        args[count++] = (struct cox_arg)COX_ARG_BUFFER(i);
+    args[count++] = (struct cox_arg)COX_ARG_BUFFER(moments);
+    args[count++] = (struct cox_arg)COX_ARG_ORIGIN(moments);
+    args[count++] = (struct cox_arg)COX_ARG_PARAMS(struct video_params);
+    args[count++] = (struct cox_arg)COX_ARG_FIRST_ROW;
+    args[count++] = (struct cox_arg)COX_ARG_ROWS;
+    plan->stages[s].arg_count = count;
+    for (int item = 0; item < 2; item++) {
+        snprintf(
+            plan->options[s][item], COX__PLAN_OPTIONS,
+            "-w -DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_BLOCK_LOG2=%d -DCOX_CHROMA_UNIT=%d -DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%d "
+            "-DCOX_IN_SHIFT=%u -DCOX_IN_SUB_X=%u -DCOX_IN_SUB_Y=%u -DCOX_TRANSFER=%d -DCOX_CURVE=%d",
+            item ? 1 : CPU_WIDTH, item, local->block_log2, (int)chroma_scale(in), (int)in->layout,
+            in->depth > 8 ? 2 : 1, in->high_bits ? 16 - in->depth : 0, in->chroma_x_log2, in->chroma_y_log2,
+            (int)shape->transfer, curve_code(shape->op));
+        plan->variants[s][item] = (struct cox_variant){.type = item ? 0 : COX_DEVICE_CPU,
+                                                       .source = cox__source_video_blocks,
+                                                       .options = plan->options[s][item],
+                                                       .local_columns = item ? GPU_LOCAL : 1,
+                                                       .item_columns = item ? 1 : pairs,
+                                                       .item_rows = side};
+    }
+}
+
+/* One pass's use of what the application gives, as the session has it. */
+static void use_bindings(struct cox__plan *plan, uint32_t begin, uint32_t end)
+{
+    for (uint32_t i = begin; i < end; i++) {
+        const struct cox_binding *b = &plan->bindings[i];
+        cox__plan_use(plan, i, b->contract, b->access, b->halo_rows);
+        cox__plan_divide(plan, b->row_divisor);
+    }
+}
+
+/* The operator local: blocks, their base, and the frame as it is mapped. */
+static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *shape, bool analyse, uint32_t planes)
+{
+    const uint32_t bindings = plan->binding_count;
+    const struct cox__local local = cox__local_of(shape->width, shape->height, COLUMN_LOG2);
+    const uint32_t side = 1u << local.block_log2;
+    const struct cox__local_scratch scratch = cox__local_bindings(plan, &local);
+    cox__plan_pass(plan, "blocks", shape->height);
+    for (uint32_t i = 0; i < planes; i++) {
+        cox__plan_use(plan, i, COX_ROWS, COX_READ, 0);
+        cox__plan_divide(plan, plan->bindings[i].row_divisor);
+    }
+    cox__plan_use(plan, scratch.moments, COX_ROWS, COX_WRITE, 0);
+    cox__plan_divide(plan, side);
+    add_blocks(plan, shape, &local, planes, scratch.moments);
+    cox__local_passes(plan, &local, scratch, offsetof(struct video_params, surround));
+    cox__plan_pass(plan, "map", shape->height);
+    use_bindings(plan, 0, bindings);
+    cox__plan_use(plan, scratch.base, COX_HALO, COX_READ, 1);
+    cox__plan_divide(plan, side);
+    add_frame_stage(plan, shape, true, analyse, bindings, planes - 1, &scratch.base);
+}
+
 static cox_status fill_session(const struct cox_video_shape *given, bool map, bool analyse,
                                struct cox_video_storage *room, struct cox_session_params *session)
 {
     struct cox_video_shape copy;
     const struct cox_video_shape *shape = &copy;
-    struct storage *storage = (struct storage *)room;
     const cox_status status = read_shape(&copy, given);
-    if (status || !storage || !session)
+    struct cox__plan *plan = status ? NULL : cox__plan_begin(room, session, copy.height);
+    if (!plan)
         return status ? status : COX_E_INVALID;
-    memset(storage, 0, sizeof(*storage));
-    uint32_t bindings = add_planes(storage->bindings, &shape->in, shape->width, shape->height, shape->in_pitch_bytes,
+    uint32_t bindings = add_planes(plan->bindings, &shape->in, shape->width, shape->height, shape->in_pitch_bytes,
                                    COX_READ);
-    const uint32_t chroma = bindings - 1;
+    const uint32_t planes = bindings;
     if (map)
-        bindings += add_planes(storage->bindings + bindings, &shape->out, shape->width, shape->height,
+        bindings += add_planes(plan->bindings + bindings, &shape->out, shape->width, shape->height,
                                shape->out_pitch_bytes, COX_WRITE);
     if (analyse)
-        storage->bindings[bindings++] = (struct cox_binding){.name = "histogram",
-                                                             .contract = COX_REDUCE,
-                                                             .access = COX_WRITE,
-                                                             .bytes = COX_VIDEO_HISTOGRAM_BYTES,
-                                                             .merge = merge_histogram};
-    fill_variants(shape, map, analyse, storage);
-    uint32_t args = 0;
-    for (uint32_t i = 0; i < bindings; i++)
-        storage->args[args++] = (struct cox_arg)COX_ARG_BUFFER(i);
-    storage->args[args++] = (struct cox_arg)COX_ARG_PARAMS(struct video_params);
-    storage->args[args++] = (struct cox_arg)COX_ARG_FIRST_ROW;
-    storage->args[args++] = (struct cox_arg)COX_ARG_ROWS;
-    storage->args[args++] = (struct cox_arg)COX_ARG_ORIGIN(chroma);
-    storage->stage = (struct cox_stage){.kernel = "video",
-                                        .columns = shape->width,
-                                        .variants = storage->variants,
-                                        .variant_count = 2,
-                                        .variant_stride = sizeof storage->variants[0],
-                                        .args = storage->args,
-                                        .arg_count = args,
-                                        .arg_stride = sizeof storage->args[0]};
+        plan->bindings[bindings++] = (struct cox_binding){.name = "histogram",
+                                                          .contract = COX_REDUCE,
+                                                          .access = COX_WRITE,
+                                                          .bytes = COX_VIDEO_HISTOGRAM_BYTES,
+                                                          .merge = merge_histogram};
+    plan->binding_count = bindings;
+    if (map && shape->op == COX_OPERATOR_LOCAL) {
+        map_in_passes(plan, shape, analyse, planes);
+        cox__plan_end(plan, sizeof(struct cox_video_params), session);
+        return COX_OK;
+    }
+    add_frame_stage(plan, shape, map, analyse, bindings, planes - 1, NULL);
     session->rows = shape->height;
-    session->bindings = storage->bindings;
+    session->bindings = plan->bindings;
     session->binding_count = bindings;
-    session->binding_stride = sizeof storage->bindings[0];
-    session->stages = &storage->stage;
+    session->binding_stride = sizeof plan->bindings[0];
+    session->stages = plan->stages;
     session->stage_count = 1;
-    session->stage_stride = sizeof storage->stage;
+    session->stage_stride = sizeof plan->stages[0];
     session->params_bytes = sizeof(struct cox_video_params);
     return COX_OK;
 }
@@ -302,14 +394,6 @@ static const double weights[2][3] = {{0.2627, 0.6780, 0.0593}, {0.2126, 0.7152, 
 static const double to_bt709[2][9] = {
     {1.66049100, -0.58764114, -0.07284986, -0.12455047, 1.13289990, -0.00834942, -0.01815076, -0.10057890, 1.11872966},
     {1, 0, 0, 0, 1, 0, 0, 0, 1}};
-
-/* How many samples' codes the kernel adds up for one chroma value. */
-static double chroma_scale(const struct cox_video_format *f)
-{
-    const double across = f->chroma_x_log2 == 0 ? 1 : f->site == COX_SITE_CENTRE ? 4 : 2;
-    const double down = f->chroma_y_log2 == 0 ? 1 : f->site == COX_SITE_TOP_LEFT ? 2 : 4;
-    return across * down;
-}
 
 static void set_input(const struct cox_video_shape *s, struct video_params *p)
 {
@@ -365,6 +449,10 @@ static void set_curve(const struct cox_video_shape *s, const struct cox_video_se
     const double strength = settings->desaturate == 0.0f ? 0.75 : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
     /* As for pictures: from where the curve has left the middle of its range, but never below SDR white. */
     const double fade = cox__curve_inverse(&c, 0.5, 1.0, 0x1p24);
+    if (s->op == COX_OPERATOR_LOCAL) {
+        p->surround = cox__local_of(s->width, s->height, COLUMN_LOG2);
+        cox__local_settings(&p->surround, &c, settings->detail);
+    }
     p->fade = (float)(fade * scale);
     p->fade_speed = (float)(strength / (fade * scale));
 }
@@ -389,7 +477,7 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape, const st
         return status;
     if (!in_bounds(settings->sdr_white_nits, 1, 10000) || !in_bounds(settings->peak_nits, 1, 1e6f) ||
         !in_bounds(settings->hlg_peak_nits, 100, 10000) || !in_bounds(settings->gain, 0x1p-32f, 0x1p32f) ||
-        isnan(settings->desaturate))
+        isnan(settings->desaturate) || !cox__local_detail_ok(settings->detail))
         return COX_E_INVALID;
     const double white = cox__given(settings->sdr_white_nits, COX__SDR_WHITE_NITS);
     const double gain = cox__given(settings->gain, 1);

@@ -1,60 +1,122 @@
 /* The memory that frames are made of.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/engine.h"
+#include "misuse.h"
 #include "sized.h"
 
 #include <stdlib.h>
 
 static cox_status make_buffer(cox_runtime *runtime, void *data, size_t bytes, cox_buffer **out)
 {
+    struct cox__mem *mem;
     cox_buffer *buffer = calloc(1, sizeof *buffer);
-    if (!buffer)
-        return COX_E_NOMEM;
-    buffer->runtime = runtime;
-    cox_status status = runtime->backend->ops->mem_create(runtime->backend, data, bytes, &buffer->mem);
+    const cox_status status = buffer ? runtime->backend->ops->mem_create(runtime->backend, data, bytes, &mem)
+                                     : COX_E_NOMEM;
     if (status) {
+        cox__log(&runtime->log, COX_LOG_ERROR, "%s: %zu bytes: %s", data ? "cox_buffer_wrap" : "cox_buffer_create",
+                 bytes, cox_status_text(status));
         free(buffer);
         return status;
     }
+    buffer->runtime = runtime;
+    buffer->bytes = bytes;
+    buffer->wrapped = data != NULL;
+    atomic_init(&buffer->refs, 1);
+    atomic_init(&buffer->mem, mem);
+    atomic_fetch_add(&runtime->buffer_count, 1);
     *out = buffer;
     return COX_OK;
 }
 
+/* Whether `function` can make a buffer here; *out is NULL until it has. */
+static bool can_make(const cox_runtime *runtime, cox_buffer **out, const char *function)
+{
+    if (out)
+        *out = NULL;
+    return runtime && !cox__misuse_null(runtime, out, function, "out") && !cox__misuse_forked(runtime, function);
+}
+
 cox_status cox_buffer_create(cox_runtime *runtime, size_t bytes, cox_buffer **out)
 {
-    if (!out)
+    if (!can_make(runtime, out, "cox_buffer_create"))
         return COX_E_INVALID;
-    *out = NULL;
-    return !runtime || !bytes || bytes > SIZE_MAX / 2 ? COX_E_INVALID : make_buffer(runtime, NULL, bytes, out);
+    if (!bytes || bytes > SIZE_MAX / 2) {
+        cox__log(&runtime->log, COX_LOG_ERROR, "cox_buffer_create: %zu bytes; 1 to %zu are possible", bytes,
+                 SIZE_MAX / 2);
+        return COX_E_INVALID;
+    }
+    return make_buffer(runtime, NULL, bytes, out);
 }
 
-cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes, cox_buffer **out)
+cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes, cox_released_fn *released, void *user,
+                           cox_buffer **out)
 {
-    if (!out)
+    if (!can_make(runtime, out, "cox_buffer_wrap"))
         return COX_E_INVALID;
-    *out = NULL;
-    if (!runtime || !data || !bytes || bytes > SIZE_MAX / 2 || (uintptr_t)data % 16)
+    if (!data || !bytes || bytes > SIZE_MAX / 2 || (uintptr_t)data % 16) {
+        cox__log(&runtime->log, COX_LOG_ERROR,
+                 "cox_buffer_wrap: %zu bytes at %p; 1 to %zu are possible, at a multiple of 16 that is not NULL", bytes,
+                 data, SIZE_MAX / 2);
         return COX_E_INVALID;
-    return make_buffer(runtime, data, bytes, out);
+    }
+    const cox_status status = make_buffer(runtime, data, bytes, out);
+    if (status == COX_OK) {
+        struct cox__mem_link *link = runtime->backend->ops->mem_link((*out)->mem);
+        link->released = released;
+        link->user = user;
+    }
+    return status;
 }
 
-void cox_buffer_destroy(cox_buffer **buffer)
+/* Whether frames use the buffer; inside a callback, others than the one whose callback it is. */
+static bool is_in_use(const cox_buffer *buffer, bool in_callback)
 {
-    if (!buffer || !*buffer)
+    return atomic_load(&buffer->refs) > 1 + (in_callback ? atomic_load(&buffer->leaving) : 0);
+}
+
+/* The application's memory, which is its own again once this returns. False: not here. */
+static bool take_back(cox_buffer *buffer)
+{
+    cox_runtime *runtime = buffer->runtime;
+    const bool in_callback = cox__watchdog_is_held_here(runtime->watchdog);
+    if (is_in_use(buffer, in_callback) &&
+        cox__misuse_in_callback(runtime, "cox_buffer_destroy, of wrapped memory in use"))
+        return false;
+    pthread_mutex_lock(&runtime->release_lock);
+    while (is_in_use(buffer, in_callback))
+        pthread_cond_wait(&runtime->released, &runtime->release_lock);
+    pthread_mutex_unlock(&runtime->release_lock);
+    if (!cox__engine_drop_mem(runtime, atomic_exchange(&buffer->mem, NULL)))
+        cox__log(&runtime->log, COX_LOG_ERROR,
+                 "a device that hangs may still touch %zu bytes of the application's memory", buffer->bytes);
+    return true;
+}
+
+void cox_buffer_destroy(cox_buffer **out)
+{
+    if (!out || !*out)
         return;
-    cox__engine_drop_mem((*buffer)->runtime, (*buffer)->mem);
-    free(*buffer);
-    *buffer = NULL;
+    cox_buffer *buffer = *out;
+    cox_runtime *runtime = buffer->runtime;
+    if (cox__misuse_forked(runtime, "cox_buffer_destroy"))
+        return;
+    if (buffer->wrapped && !runtime->backend->ops->mem_link(buffer->mem)->released && !take_back(buffer))
+        return;
+    *out = NULL;
+    cox__engine_unref_buffer(buffer);
+    atomic_fetch_sub(&runtime->buffer_count, 1); /* the runtime may go from here on */
 }
 
 void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info, size_t info_bytes)
 {
     struct cox_buffer_info found = {0};
-    buffer->runtime->backend->ops->mem_info(buffer->mem, &found);
+    if (!info)
+        return;
+    if (buffer)
+        buffer->runtime->backend->ops->mem_info(buffer->mem, &found);
     cox__sized_write(info, info_bytes, &found, sizeof found);
 }
 
 void *cox_buffer_data(const cox_buffer *buffer)
 {
-    return buffer->runtime->backend->ops->mem_data(buffer->mem);
+    return buffer ? buffer->runtime->backend->ops->mem_data(buffer->mem) : NULL;
 }

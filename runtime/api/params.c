@@ -32,7 +32,7 @@ static cox_status read_array(void *to, size_t bytes, const struct array *from, c
     return COX_OK;
 }
 
-static cox_status read_stage(struct cox__session_params *to, uint32_t index, const struct cox__log *log)
+static cox_status read_stage(struct cox__stages_read *to, uint32_t index, const struct cox__log *log)
 {
     struct cox_stage *stage = &to->stages[index];
     const struct array variants = {"variants", stage->variants, stage->variant_count, stage->variant_stride,
@@ -44,6 +44,29 @@ static cox_status read_stage(struct cox__session_params *to, uint32_t index, con
     stage->variants = to->variants[index];
     stage->args = to->args[index];
     stage->variant_stride = stage->arg_stride = 0;
+    return status;
+}
+
+static cox_status read_stages(struct cox__stages_read *to, const struct array *stages, const struct cox__log *log)
+{
+    cox_status status = read_array(to->stages, sizeof *to->stages, stages, log);
+    for (uint32_t i = 0; i < stages->count && status == COX_OK; i++)
+        status = read_stage(to, i, log);
+    return status;
+}
+
+static cox_status read_pass(struct cox__session_params *to, uint32_t index, const struct cox__log *log)
+{
+    struct cox_pass *pass = &to->passes[index];
+    struct cox__stages_read *into = &to->of_pass[index];
+    const struct array uses = {"uses", pass->uses, pass->use_count, pass->use_stride, 0, COX_BINDINGS_MAX};
+    const struct array stages = {"stages", pass->stages, pass->stage_count, pass->stage_stride, 1, COX_STAGES_MAX};
+    cox_status status = read_array(into->uses, sizeof *into->uses, &uses, log);
+    if (status == COX_OK)
+        status = read_stages(into, &stages, log);
+    pass->uses = into->uses;
+    pass->stages = into->stages;
+    pass->use_stride = pass->stage_stride = 0;
     return status;
 }
 
@@ -60,18 +83,27 @@ cox_status cox__session_params_read(struct cox__session_params *to, const struct
         status = cox__params_told(COX__SIZED_READ(&to->policy, params->custom_policy), "cox_policy", log);
     const struct array bindings = {"bindings", params->bindings, params->binding_count, params->binding_stride,
                                    1,          COX_BINDINGS_MAX};
-    const struct array stages = {"stages", params->stages, params->stage_count, params->stage_stride,
-                                 1,        COX_STAGES_MAX};
+    const bool has_passes = params->pass_count > 0;
+    const struct array stages = {"stages",
+                                 params->stages,
+                                 params->stage_count,
+                                 params->stage_stride,
+                                 has_passes ? 0 : 1,
+                                 has_passes ? 0 : COX_STAGES_MAX};
+    const struct array passes = {"passes", params->passes, params->pass_count, params->pass_stride, 0, COX_PASSES_MAX};
     if (status == COX_OK)
         status = read_array(to->bindings, sizeof *params->bindings, &bindings, log);
     if (status == COX_OK)
-        status = read_array(to->stages, sizeof *params->stages, &stages, log);
-    for (uint32_t i = 0; i < params->stage_count && status == COX_OK; i++)
-        status = read_stage(to, i, log);
+        status = read_stages(&to->of_pass[0], &stages, log);
+    if (status == COX_OK)
+        status = read_array(to->passes, sizeof *params->passes, &passes, log);
+    for (uint32_t i = 0; i < params->pass_count && status == COX_OK; i++)
+        status = read_pass(to, i, log);
     params->policy_options = &to->policy_options;
     params->custom_policy = params->custom_policy ? &to->policy : NULL;
     params->bindings = to->bindings;
-    params->stages = to->stages;
-    params->binding_stride = params->stage_stride = 0;
+    params->stages = to->of_pass[0].stages;
+    params->passes = to->passes;
+    params->binding_stride = params->stage_stride = params->pass_stride = 0;
     return status;
 }

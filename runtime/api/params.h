@@ -13,9 +13,13 @@ struct cox__session_params {
     struct cox_policy policy;
     struct cox_policy_options policy_options;
     struct cox_binding bindings[COX_BINDINGS_MAX];
-    struct cox_stage stages[COX_STAGES_MAX];
-    struct cox_variant variants[COX_STAGES_MAX][COX_DEVICES_MAX];
-    struct cox_arg args[COX_STAGES_MAX][COX_ARGS_MAX];
+    struct cox_pass passes[COX_PASSES_MAX];
+    struct cox__stages_read {
+        struct cox_use uses[COX_BINDINGS_MAX];
+        struct cox_stage stages[COX_STAGES_MAX];
+        struct cox_variant variants[COX_STAGES_MAX][COX_DEVICES_MAX];
+        struct cox_arg args[COX_STAGES_MAX][COX_ARGS_MAX];
+    } of_pass[COX_PASSES_MAX]; /* the first one: the session's own, if it has no passes */
 };
 
 /* Errors: COX_E_INVALID (an array is missing or too long), COX_E_UNSUPPORTED (a field that is not known here is not

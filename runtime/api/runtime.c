@@ -1,16 +1,20 @@
 /* The runtime object, and what it tells of the machine.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "opencl/backend.h"
+#include "misuse.h"
 #include "params.h"
-#include "engine/buffer_use.h"
-#include "engine/engine.h"
+#include "host/clock.h"
 #include "host/leak.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-/* How long the runtime's destruction waits for background tasks. */
-#define WORKER_TIMEOUT_NS 1000000000ull
+/* How long the runtime's destruction waits for background tasks: where a driver is known to hang; and where none is,
+ * so that tasks that are late have not had a processor. */
+#define HANGING_NS 1000000000ull
+#define BUSY_NS 20000000000ull
 
 static void on_start(void *ctx)
 {
@@ -19,22 +23,29 @@ static void on_start(void *ctx)
         cox__topology_bind_scheduler(runtime->topology);
 }
 
+static struct cox__log log_of(const struct cox_runtime_params *params)
+{
+    return (struct cox__log){
+        .fn = params->log, .user = params->log_user, .level = params->log_level ? params->log_level : COX_LOG_WARN};
+}
+
 static cox_runtime *new_runtime(const struct cox_runtime_params *params)
 {
     cox_runtime *runtime = calloc(1, sizeof *runtime);
     const struct cox__watchdog_handler handler = {
         .revoked = cox__engine_revoked, .after = cox__engine_after_revoked, .ctx = runtime};
     if (runtime) {
+        runtime->pid = getpid();
         sem_init(&runtime->inline_poller_wake, 0, 0);
+        pthread_mutex_init(&runtime->release_lock, NULL);
+        pthread_cond_init(&runtime->released, NULL);
         atomic_init(&runtime->next_step_ns, UINT64_MAX);
         atomic_init(&runtime->inline_due_ns, UINT64_MAX);
     }
     if (runtime && cox__watchdog_create(&runtime->watchdog, &handler))
         cox_runtime_destroy(&runtime);
     if (runtime && params) {
-        runtime->log.fn = params->log;
-        runtime->log.user = params->log_user;
-        runtime->log.level = params->log_level ? params->log_level : COX_LOG_WARN;
+        runtime->log = log_of(params);
         runtime->cache_dir = params->cache_dir ? strdup(params->cache_dir) : NULL;
         if (params->cache_dir && !runtime->cache_dir)
             cox_runtime_destroy(&runtime);
@@ -96,17 +107,20 @@ static void choose_polling(cox_runtime *runtime)
 cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params *params)
 {
     struct cox_runtime_params copy = COX_SIZED(struct cox_runtime_params);
-    if (!out)
-        return COX_E_INVALID;
-    *out = NULL;
     cox_status status = params ? COX__SIZED_READ(&copy, params) : COX_OK;
     params = &copy;
-    cox_runtime *runtime = new_runtime(params);
-    if (!runtime)
-        return COX_E_NOMEM;
-    status = cox__params_told(status, "cox_runtime_params", &runtime->log);
-    if (status)
+    const struct cox__log log = log_of(params);
+    if (!out) {
+        cox__log(&log, COX_LOG_ERROR, "cox_runtime_create: out is NULL");
+        return COX_E_INVALID;
+    }
+    *out = NULL;
+    status = cox__params_told(status, "cox_runtime_params", &log);
+    cox_runtime *runtime = status ? NULL : new_runtime(params);
+    if (!runtime) {
+        status = status ? status : COX_E_NOMEM;
         goto fail;
+    }
     status = cox__topology_create(&runtime->topology, params->reserve, params->reserve_cpu, &runtime->log);
     if (status)
         goto fail;
@@ -135,8 +149,45 @@ cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params
     return COX_OK;
 
 fail:
+    if (status == COX_E_NOMEM || status == COX_E_SYSTEM)
+        cox__log(&log, COX_LOG_ERROR, "cox_runtime_create: %s", cox_status_text(status));
     cox_runtime_destroy(&runtime);
     return status;
+}
+
+static bool is_in_use(cox_runtime *runtime)
+{
+    const uint32_t sessions = atomic_load(&runtime->session_count), buffers = atomic_load(&runtime->buffer_count);
+    if (cox__misuse_forked(runtime, "cox_runtime_destroy") ||
+        (runtime->watchdog && cox__misuse_in_callback(runtime, "cox_runtime_destroy")))
+        return true;
+    if (cox__engine_is_in_released(runtime)) {
+        cox__log(&runtime->log, COX_LOG_ERROR, "cox_runtime_destroy: not from a buffer's `released` function");
+        return true;
+    }
+    if (sessions || buffers)
+        cox__log(&runtime->log, COX_LOG_ERROR,
+                 "cox_runtime_destroy: %u sessions and %u buffers are to be destroyed before", sessions, buffers);
+    return sessions || buffers;
+}
+
+/* A thread that comes back within this time need not cost the runtime's memory. */
+static void wait_for_stuck(cox_runtime *runtime)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    const uint64_t until_ns = cox__clock_ns() + HANGING_NS;
+    while (runtime->loop && cox__engine_any_stuck(runtime) && cox__clock_ns() < until_ns)
+        nanosleep(&pause, NULL);
+}
+
+/* From here on there is no worker thread for it. */
+static void stop_engine(cox_runtime *runtime)
+{
+    if (!runtime->watchdog)
+        return;
+    cox__watchdog_lock(runtime->watchdog);
+    runtime->closing = true;
+    cox__watchdog_unlock(runtime->watchdog);
 }
 
 void cox_runtime_destroy(cox_runtime **out)
@@ -144,19 +195,29 @@ void cox_runtime_destroy(cox_runtime **out)
     if (!out || !*out)
         return;
     cox_runtime *runtime = *out;
+    if (is_in_use(runtime))
+        return;
     *out = NULL;
+    wait_for_stuck(runtime);
+    stop_engine(runtime);
     /* Both before the loop: tasks and the watchdog's thread wake it. */
     const bool none_stuck = cox__watchdog_stop(runtime->watchdog);
-    if (!cox__worker_destroy(&runtime->worker, WORKER_TIMEOUT_NS) || !none_stuck) {
+    const uint64_t timeout_ns = runtime->stray || runtime->left_session ? HANGING_NS : BUSY_NS;
+    if (!cox__worker_destroy(&runtime->worker, timeout_ns) || !none_stuck) {
         cox__log(&runtime->log, COX_LOG_ERROR, "the runtime's memory is leaked: a driver does not return from a call");
         cox__leak(runtime);
         return;
     }
     cox__loop_destroy(&runtime->loop);
     cox__watchdog_destroy(&runtime->watchdog);
-    if (runtime->backend)
+    if (runtime->backend) {
+        cox__engine_reap_gone(runtime);
+        cox__engine_forget_memory(runtime);
         runtime->backend->ops->destroy(runtime->backend);
-    cox__buffer_forget_taints(runtime);
+        cox__engine_forget_stray(runtime);
+    }
+    pthread_mutex_destroy(&runtime->release_lock);
+    pthread_cond_destroy(&runtime->released);
     cox__topology_destroy(&runtime->topology);
     sem_destroy(&runtime->inline_poller_wake);
     free(runtime->cache_dir);
@@ -165,13 +226,15 @@ void cox_runtime_destroy(cox_runtime **out)
 
 uint32_t cox_runtime_device_count(const cox_runtime *runtime)
 {
-    return runtime->backend->ops->device_count(runtime->backend);
+    return runtime ? runtime->backend->ops->device_count(runtime->backend) : 0;
 }
 
 cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index, struct cox_device_info *info,
                                    size_t info_bytes)
 {
     struct cox_device_info found;
+    if (!runtime || !info)
+        return COX_E_INVALID;
     if (index >= cox_runtime_device_count(runtime))
         return COX_E_NOT_FOUND;
     runtime->backend->ops->device_info(runtime->backend, index, &found);
@@ -182,20 +245,24 @@ cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index, s
 void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info, size_t info_bytes)
 {
     struct cox_host_info found = {0};
-    if (runtime->topology)
+    if (!info)
+        return;
+    if (runtime && runtime->topology)
         cox__topology_host_info(runtime->topology, &found);
     cox__sized_write(info, info_bytes, &found, sizeof found);
 }
 
 uint32_t cox_runtime_platform_count(const cox_runtime *runtime)
 {
-    return runtime->topology ? cox__cl_platform_count(runtime->backend) : 0;
+    return runtime && runtime->topology ? cox__cl_platform_count(runtime->backend) : 0;
 }
 
 cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_t index, struct cox_platform_info *info,
                                      size_t info_bytes)
 {
     struct cox_platform_info found;
+    if (!runtime || !info)
+        return COX_E_INVALID;
     if (index >= cox_runtime_platform_count(runtime))
         return COX_E_NOT_FOUND;
     cox__cl_platform_info(runtime->backend, index, &found);
@@ -206,6 +273,8 @@ cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_t index,
 size_t cox_runtime_pitch_bytes(const cox_runtime *runtime, size_t row_bytes)
 {
     size_t align = 64;
+    if (!runtime)
+        return 0;
     for (uint32_t i = 0; i < cox_runtime_device_count(runtime); i++) {
         struct cox_device_info info;
         runtime->backend->ops->device_info(runtime->backend, i, &info);

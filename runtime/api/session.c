@@ -2,7 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device_state.h"
 #include "engine/engine.h"
+#include "engine/frame.h"
+#include "engine/residency.h"
+#include "engine/transitions.h"
 #include "host/leak.h"
+#include "misuse.h"
 #include "params.h"
 #include "store/device_profile.h"
 
@@ -16,67 +20,112 @@ static cox_status choose_devices(cox_runtime *runtime, const struct cox_session_
     uint32_t all = runtime->backend->ops->device_count(runtime->backend);
     *count = params->device_count ? params->device_count : all;
     if (*count > COX_DEVICES_MAX || (params->device_count && !params->devices)) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "a session of %u devices does not work", *count);
+        cox__log(&runtime->log, COX_LOG_ERROR, "devices: %u are given%s; a list of 1 to %d is possible", *count,
+                 params->devices ? "" : ", as NULL", COX_DEVICES_MAX);
         return COX_E_INVALID;
     }
     for (uint32_t i = 0; i < *count; i++) {
         devices[i] = params->device_count ? params->devices[i] : i;
         for (uint32_t j = 0; j < i; j++)
             if (devices[i] == devices[j]) {
-                cox__log(&runtime->log, COX_LOG_ERROR, "device %u is listed twice", devices[i]);
+                cox__log(&runtime->log, COX_LOG_ERROR, "devices: device %u is listed twice", devices[i]);
                 return COX_E_INVALID;
             }
         if (devices[i] >= all) {
-            cox__log(&runtime->log, COX_LOG_ERROR, "there is no device %u", devices[i]);
+            cox__log(&runtime->log, COX_LOG_ERROR, "devices: there is no device %u; the runtime has %u", devices[i],
+                     all);
             return COX_E_INVALID;
         }
     }
     return COX_OK;
 }
 
-static void set_granule(cox_runtime *runtime, struct cox__pipeline *pipeline, const uint32_t *devices, uint32_t count)
+/* Every band boundary but the frame's end is a multiple of it on each of the devices. */
+static uint32_t granule_of(const cox_runtime *runtime, const struct cox__pass *pass, const uint32_t *devices,
+                           uint32_t count)
 {
     uint64_t granule = 1;
     for (uint32_t i = 0; i < count; i++) {
         struct cox_device_info info;
         runtime->backend->ops->device_info(runtime->backend, devices[i], &info);
-        granule = cox__lcm_bounded(granule, cox__pipeline_granule(pipeline, devices[i], &info), pipeline->rows);
+        granule = cox__lcm_bounded(granule, cox__pass_granule(pass, devices[i], &info), pass->rows);
     }
-    pipeline->granule = (uint32_t)granule;
-    if (granule == pipeline->rows && granule > 1 && count > 1)
-        cox__log(&runtime->log, COX_LOG_WARN,
-                 "rows cannot be split: with these pitches every band boundary is misaligned "
-                 "(see cox_runtime_pitch_bytes)");
+    return (uint32_t)granule;
+}
+
+/* A frame of fewer granules cannot be shared out as the devices' speeds ask for. */
+enum { GRANULES_MIN = 8 };
+
+/* Say that few splits are possible, and which pitches would mend that where the pitches are why. */
+static void tell_granule(const cox_runtime *runtime, const struct cox__pass *pass, const uint32_t *devices,
+                         uint32_t count)
+{
+    struct cox__pass other = *pass;
+    for (uint32_t i = 0; i < other.binding_count; i++)
+        if (cox__by_rows(&other.bindings[i]))
+            other.bindings[i].pitch_bytes = cox_runtime_pitch_bytes(runtime, other.bindings[i].pitch_bytes);
+    const uint32_t granule = granule_of(runtime, &other, devices, count);
+    cox__log(&runtime->log, COX_LOG_WARN, "%s: the granule is %u of %u rows%s",
+             pass->granule == pass->rows ? "rows cannot be split" : "few splits are possible", pass->granule,
+             pass->rows,
+             granule < pass->granule ? "" : ", by row divisors or the rows of work-groups, and no pitch mends that");
+    for (uint32_t i = 0; i < other.binding_count && granule < pass->granule; i++) {
+        const size_t pitch_bytes = other.bindings[i].pitch_bytes;
+        other.bindings[i].pitch_bytes = pass->bindings[i].pitch_bytes;
+        if (granule_of(runtime, &other, devices, count) > granule)
+            cox__log(&runtime->log, COX_LOG_WARN,
+                     "binding %u (%s): a pitch of %zu bytes in place of %zu lets the granule be %u "
+                     "(cox_runtime_pitch_bytes)",
+                     i, other.bindings[i].name, pitch_bytes, pass->bindings[i].pitch_bytes, granule);
+        other.bindings[i].pitch_bytes = pitch_bytes;
+    }
+}
+
+static void set_granule(cox_runtime *runtime, struct cox__pass *pass, const uint32_t *devices, uint32_t count)
+{
+    pass->granule = granule_of(runtime, pass, devices, count);
+    if (count > 1 && pass->granule > 1 && pass->granule > pass->rows / GRANULES_MIN)
+        tell_granule(runtime, pass, devices, count);
 }
 
 /* Outputs go to the devices as well, so that the bytes that no kernel writes are everywhere what they were and rows can
  * be compared as a whole. Nothing is in place for that: a band can be done again. */
-static void keep_outputs(struct cox__pipeline *pipeline)
+static void keep_outputs(struct cox__pass *pass)
 {
-    for (uint32_t i = 0; i < pipeline->binding_count; i++)
-        if (pipeline->bindings[i].contract == COX_ROWS && pipeline->bindings[i].access == COX_WRITE)
-            pipeline->bindings[i].access = COX_READ_WRITE;
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (pass->bindings[i].contract == COX_ROWS && pass->bindings[i].access == COX_WRITE)
+            pass->bindings[i].access = COX_READ_WRITE;
+}
+
+/* Bands that a device has at once: as many as keep it busy, one for each of a staged device's copies in, kernels and
+ * copies out. What waits behind them can still be cancelled, or given to another device. */
+static uint32_t slots_of(const cox_session *session, const struct cox_device_info *info)
+{
+    return info->mode == COX_MODE_STAGED && session->in_flight > 2 ? 3 : 2;
 }
 
 static cox_status create_devices(cox_session *session, const uint32_t *devices, uint32_t count)
 {
     struct cox__backend *backend = session->runtime->backend;
     cox_status first_error = COX_OK;
+    uint32_t told = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct cox__device *device = &session->devices[session->device_count];
         struct cox__instance *instance;
-        uint32_t max_rows;
+        uint32_t max_rows[COX_PASSES_MAX];
         backend->ops->device_info(backend, devices[i], &device->info);
-        cox_status status = backend->ops->instance_create(backend, devices[i], &session->pipeline, session->slot_count,
-                                                          false, &instance, &max_rows);
+        device->slot_count = slots_of(session, &device->info);
+        cox_status status = backend->ops->instance_create(backend, devices[i], &session->pipeline, device->slot_count,
+                                                          false, &instance, max_rows);
         if (status == COX_OK && (status = cox__device_attach(session, session->device_count, instance, max_rows)))
-            backend->ops->instance_destroy(backend, instance);
+            backend->ops->instance_destroy(backend, instance, NULL, NULL);
         if (status) {
             cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not take part: %s", device->info.name,
                      cox_status_text(status));
             first_error = first_error ? first_error : status;
             continue;
         }
+        cox__pipeline_tell_writable(&session->pipeline, backend, instance, &told, &session->runtime->log);
         session->device_count++;
         device->device = devices[i];
         device->state = COX_DEVICE_ACTIVE;
@@ -85,44 +134,145 @@ static cox_status create_devices(cox_session *session, const uint32_t *devices, 
     return session->device_count ? COX_OK : first_error;
 }
 
-static cox_status start_policy(cox_session *session, const struct cox_session_params *params)
+static bool names_device(const struct cox__pass *pass, uint32_t device)
 {
-    const struct cox_policy *policy = params->custom_policy ? params->custom_policy : cox_policy_find(params->policy);
+    bool names = !pass->device_count;
+    for (uint32_t i = 0; i < pass->device_count; i++)
+        names |= pass->devices[i] == device;
+    return names;
+}
+
+static cox_status check_pass_devices(const cox_session *session, const uint32_t *devices, uint32_t count)
+{
+    for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
+        const struct cox__pass *pass = &session->pipeline.passes[p];
+        bool any = false;
+        for (uint32_t i = 0; i < count; i++)
+            any |= names_device(pass, devices[i]);
+        if (any)
+            continue;
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "pass %u (%s): none of its %u devices takes part in the session", p, pass->name, pass->device_count);
+        return COX_E_INVALID;
+    }
+    return COX_OK;
+}
+
+/* The devices of a pass, a bit for each of the session's. All, where none of its own could be had. */
+static uint32_t list_devices(const cox_session *session, uint32_t number)
+{
+    uint32_t list = 0;
+    for (uint32_t d = 0; d < session->device_count; d++)
+        if (names_device(&session->pipeline.passes[number], session->devices[d].device))
+            list |= UINT32_C(1) << d;
+    return list ? list : UINT32_MAX;
+}
+
+static cox_status start_policy(cox_session *session, uint32_t number, const struct cox_session_params *params)
+{
+    struct cox__sharing *sharing = &session->sharing[number];
+    const char *name = session->pipeline.passes[number].policy ? session->pipeline.passes[number].policy
+                                                               : params->policy;
+    const bool custom = params->custom_policy && !session->pipeline.passes[number].policy;
+    const struct cox_policy *policy = custom ? params->custom_policy : cox_policy_find(name);
     if (!policy) {
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "there is no policy '%s'", params->policy);
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "there is no policy '%s'", name);
         return COX_E_NOT_FOUND;
     }
     if (!policy->name || !policy->state_bytes || !policy->init || !policy->split) {
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "the custom policy lacks a name or a function");
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "custom policy %s lacks %s", policy->name ? policy->name : "",
+                 !policy->name          ? "a name"
+                 : !policy->state_bytes ? "its function state_bytes"
+                 : !policy->init        ? "its function init"
+                                        : "its function split");
         return COX_E_INVALID;
     }
-    session->policy = *policy;
+    sharing->devices = list_devices(session, number);
+    sharing->policy = *policy;
     size_t bytes = policy->state_bytes(session->device_count);
-    session->policy_state = calloc(1, bytes ? bytes : 1);
-    if (!session->policy_state)
+    sharing->state = calloc(1, bytes ? bytes : 1);
+    if (!sharing->state) {
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "policy %s: no memory for %zu bytes of state", policy->name,
+                 bytes);
         return COX_E_NOMEM;
+    }
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_sched_view view;
-    cox__engine_view(session, 0, devices, &view);
-    cox_status status = policy->init(session->policy_state, &view, params->policy_options);
+    cox__engine_view(session, number, 0, devices, &view);
+    const cox_status status = policy->init(sharing->state, &view, params->policy_options);
     if (status)
         cox__log(&session->runtime->log, COX_LOG_ERROR, "policy %s refuses its options for %u devices: %s",
                  policy->name, session->device_count, cox_status_text(status));
     return status;
 }
 
+/* Bindings of which each frame slot has memory of its own, a bit for each. */
+static uint32_t scratch_bindings(const cox_session *session)
+{
+    uint32_t bindings = 0;
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
+        bindings |= (uint32_t)session->pipeline.bindings[i].scratch << i;
+    return bindings;
+}
+
+static cox_status make_scratch(cox_session *session, struct cox__frame *frame)
+{
+    uint32_t failed;
+    const uint32_t bindings = scratch_bindings(session);
+    const cox_status status = bindings ? cox__engine_make_mems(session, bindings, frame->scratch, &failed) : COX_OK;
+    if (status)
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "%zu bytes for scratch binding %u (%s): %s",
+                 session->pipeline.bytes[failed], failed, session->pipeline.bindings[failed].name,
+                 cox_status_text(status));
+    return status;
+}
+
+static bool allocate_frame(const cox_session *session, struct cox__frame *frame)
+{
+    return cox__frame_allocate(session, frame) && cox__residency_allocate(session, frame);
+}
+
+static void free_frame(struct cox__frame *frame)
+{
+    cox__frame_free(frame);
+    cox__residency_free(frame);
+}
+
 static cox_status create_frames(cox_session *session)
 {
-    session->frames = calloc(session->in_flight, sizeof *session->frames);
+    session->frames = calloc(session->in_flight + 1, sizeof *session->frames);
     session->warmup.frame = calloc(1, sizeof *session->warmup.frame);
-    if (!session->frames || !session->warmup.frame)
+    bool made = session->frames && session->warmup.frame && allocate_frame(session, session->warmup.frame);
+    for (uint32_t i = 0; made && i <= session->in_flight; i++) {
+        session->frames[i].set = i;
+        made = allocate_frame(session, &session->frames[i]);
+    }
+    if (made) {
+        const uint32_t bands = session->frames[0].band_max;
+        session->sorted = calloc(bands, sizeof *session->sorted);
+        session->sorted_notices = calloc(bands, sizeof *session->sorted_notices);
+        session->sorted_passes = calloc(bands, sizeof *session->sorted_passes);
+        made = session->sorted && session->sorted_notices && session->sorted_passes;
+    }
+    if (!made) {
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "no memory for %u frames in flight of %zu bytes each",
+                 session->in_flight, sizeof *session->frames);
         return COX_E_NOMEM;
-    for (uint32_t i = 0; i < session->in_flight; i++) {
+    }
+    for (uint32_t i = 0; i <= session->in_flight; i++) {
+        const cox_status status = make_scratch(session, &session->frames[i]);
+        if (status)
+            return status;
+    }
+    for (uint32_t i = 0; i <= session->in_flight; i++) {
         session->frames[i].request.session = session;
         session->frames[i].request.frame = &session->frames[i];
+    }
+    for (uint32_t i = 0; i < session->in_flight; i++) {
         session->frames[i].next_free = session->free_frames;
         session->free_frames = &session->frames[i];
     }
+    session->chain_frame = &session->frames[session->in_flight];
     return COX_OK;
 }
 
@@ -131,13 +281,21 @@ static void free_session(cox_session *session)
 {
     for (uint32_t d = 0; d < session->device_count; d++)
         cox__queue_free(session->devices[d].queue);
-    for (uint32_t i = 0; session->frames && i < session->in_flight; i++)
-        for (uint32_t b = 0; b < COX__FRAME_BANDS_MAX; b++)
-            free(session->frames[i].bands[b].partials);
+    for (uint32_t i = 0; session->frames && i <= session->in_flight; i++)
+        free_frame(&session->frames[i]);
     free(session->frames);
+    if (session->warmup.frame)
+        free_frame(session->warmup.frame);
     free(session->warmup.frame);
+    if (session->shadow.frame)
+        cox__frame_free(session->shadow.frame);
     free(session->shadow.frame);
-    free(session->policy_state);
+    for (uint32_t p = 0; p < COX_PASSES_MAX; p++)
+        free(session->sharing[p].state);
+    free(session->sorted);
+    free(session->sorted_notices);
+    free(session->sorted_passes);
+    cox__residency_free_history(session);
     cox__pipeline_clear(&session->pipeline);
     pthread_cond_destroy(&session->slot_free);
     pthread_cond_destroy(&session->delivered);
@@ -145,23 +303,33 @@ static void free_session(cox_session *session)
     free(session);
 }
 
+/* The instances are gone, and the engine does not know the session (any more). */
+static void drop_frame_scratch(cox_session *session)
+{
+    for (uint32_t i = 0; session->frames && i <= session->in_flight; i++)
+        for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
+            if (session->frames[i].scratch[b])
+                cox__engine_drop_mem(session->runtime, session->frames[i].scratch[b]);
+}
+
 static void destroy_instances(cox_session *session)
 {
     struct cox__backend *backend = session->runtime->backend;
     for (uint32_t d = 0; d < session->device_count; d++)
         if (session->devices[d].queue)
-            backend->ops->instance_destroy(backend, session->devices[d].queue->instance);
+            backend->ops->instance_destroy(backend, session->devices[d].queue->instance, NULL, NULL);
 }
 
 static cox_status create(cox_runtime *runtime, const struct cox_session_params *params, cox_session **out)
 {
     if (params->in_flight > COX_IN_FLIGHT_MAX) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "%u frames in flight are more than %d", params->in_flight,
+        cox__log(&runtime->log, COX_LOG_ERROR, "%u frames in flight; 0 to %d are possible", params->in_flight,
                  COX_IN_FLIGHT_MAX);
         return COX_E_INVALID;
     }
     if (!(params->verify >= 0 && params->verify <= 1)) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "the share of bands to verify is not in 0 .. 1");
+        cox__log(&runtime->log, COX_LOG_ERROR, "verify: a share of %g of the bands; 0 to 1 is possible",
+                 params->verify);
         return COX_E_INVALID;
     }
     uint32_t devices[COX_DEVICES_MAX], count;
@@ -169,34 +337,42 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
     if (status)
         return status;
     cox_session *session = calloc(1, sizeof *session);
-    if (!session)
+    if (!session) {
+        cox__log(&runtime->log, COX_LOG_ERROR, "no memory for a session of %zu bytes", sizeof *session);
         return COX_E_NOMEM;
+    }
     session->runtime = runtime;
     session->in_flight = params->in_flight ? params->in_flight : 2;
-    session->slot_count = session->in_flight > 2 ? session->in_flight : 2;
     session->min_band_rows = params->min_band_rows;
     session->report = params->report;
     session->report_user = params->report_user;
     session->meter = params->meter;
     session->meter_user = params->meter_user;
-    session->warmup.finished = params->no_warmup;
     session->verify = params->verify;
+    session->deadline_ns = params->policy_options->deadline_ns;
     session->device_timeout_ns = params->device_timeout_ns;
-    session->polls_closely = runtime->polls_closely &&
-                             (!params->policy_options || params->policy_options->objective != COX_OBJECTIVE_ENERGY);
+    session->polls_closely = runtime->polls_closely && params->policy_options->objective != COX_OBJECTIVE_ENERGY;
     pthread_mutex_init(&session->lock, NULL);
     pthread_cond_init(&session->slot_free, NULL);
     pthread_cond_init(&session->delivered, NULL);
 
     status = cox__pipeline_init(&session->pipeline, params, &runtime->log);
+    if (status == COX_OK)
+        status = check_pass_devices(session, devices, count);
     if (status)
         goto fail;
-    if (params->verify > 0)
-        keep_outputs(&session->pipeline);
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
-        if (session->pipeline.bindings[i].contract == COX_REDUCE)
-            session->partial_bytes += session->pipeline.bindings[i].bytes;
-    set_granule(runtime, &session->pipeline, devices, count);
+    for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
+        struct cox__pass *pass = &session->pipeline.passes[p];
+        if (params->verify > 0)
+            keep_outputs(pass);
+        if (pass->partial_bytes > session->partial_bytes)
+            session->partial_bytes = pass->partial_bytes;
+        set_granule(runtime, pass, devices, count);
+    }
+    /* To verify, another device does the rows of a pass that is over, from the host's memory. */
+    if (params->verify > 0 || !params->keep_rows)
+        session->pipeline.resident = 0;
+    session->pipeline.sets = session->in_flight + 1;
     if (runtime->topology)
         cox__topology_enter(runtime->topology);
     status = create_devices(session, devices, count);
@@ -204,32 +380,139 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
         cox__topology_leave(runtime->topology);
     if (status)
         goto fail;
-    status = start_policy(session, params);
-    if (status)
-        goto fail;
+    for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
+        status = start_policy(session, p, params);
+        if (status)
+            goto fail;
+    }
     cox__device_profile_load(session, params);
+    if (params->no_warmup || session->device_count == 1) {
+        session->warmth = COX__SESSION_NOTHING_TO_WARM;
+        session->warmup.state = COX__WARMUP_FINISHED;
+    }
     status = create_frames(session);
     if (status)
         goto fail;
+    atomic_fetch_add(&runtime->session_count, 1);
     *out = session;
     return COX_OK;
 
 fail:
     destroy_instances(session);
+    drop_frame_scratch(session);
     free_session(session);
     return status;
 }
 
 cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params, cox_session **out)
 {
-    struct cox__session_params copy;
-    if (!out)
+    if (out)
+        *out = NULL;
+    if (!runtime || cox__misuse_null(runtime, out, "cox_session_create", "out") ||
+        cox__misuse_null(runtime, params, "cox_session_create", "params") || cox__misuse(runtime, "cox_session_create"))
         return COX_E_INVALID;
-    *out = NULL;
-    if (!runtime || !params)
+    struct cox__session_params *copy = calloc(1, sizeof *copy);
+    if (!copy) {
+        cox__log(&runtime->log, COX_LOG_ERROR, "no memory for a copy of a session's parameters");
+        return COX_E_NOMEM;
+    }
+    cox_status status = cox__session_params_read(copy, params, &runtime->log);
+    if (status == COX_OK)
+        status = create(runtime, &copy->params, out);
+    free(copy);
+    return status;
+}
+
+/* ---- warming up ---- */
+
+/* Memory of the warm-up's own, in the place of a first frame's buffers. */
+static cox_status make_warmup_mems(cox_session *session)
+{
+    uint32_t i = 0;
+    const cox_status status = cox__engine_make_mems(session, UINT32_MAX, session->warmup.given, &i);
+    if (status)
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "cox_session_warm: %zu bytes for binding %u (%s): %s",
+                 session->pipeline.bytes[i], i, session->pipeline.bindings[i].name, cox_status_text(status));
+    return status;
+}
+
+/* Wait until the warm-up is over. Called with the lock held, which is not held while `progress` runs. */
+static cox_status await_warm(cox_session *session, cox_warm_fn *progress, void *user)
+{
+    uint32_t told = UINT32_MAX;
+    while (session->warmth == COX__SESSION_WARMING && !session->no_device) {
+        const uint32_t done = session->warm_devices;
+        if (!progress || done == told) {
+            pthread_cond_wait(&session->delivered, &session->lock);
+            continue;
+        }
+        told = done;
+        pthread_mutex_unlock(&session->lock);
+        progress(user, done, session->device_count);
+        pthread_mutex_lock(&session->lock);
+    }
+    if (session->warmth == COX__SESSION_WARM || session->warmth == COX__SESSION_NOTHING_TO_WARM)
+        return COX_OK;
+    if (session->warmth == COX__SESSION_WARM_IN_VAIN || session->no_device)
+        return COX_E_NO_DEVICE;
+    cox__log(&session->runtime->log, COX_LOG_ERROR, "cox_session_warm: another thread that began it has no memory");
+    return COX_E_NOMEM;
+}
+
+cox_status cox_session_warm(cox_session *session, const void *params, cox_warm_fn *progress, void *user)
+{
+    if (!session || cox__misuse(session->runtime, "cox_session_warm"))
         return COX_E_INVALID;
-    const cox_status status = cox__session_params_read(&copy, params, &runtime->log);
-    return status ? status : create(runtime, &copy.params, out);
+    pthread_mutex_lock(&session->lock);
+    const enum cox__session_warmth before = session->warmth;
+    const bool begins = before == COX__SESSION_COLD || (before == COX__SESSION_NOTHING_TO_WARM && !session->next_index);
+    session->warmers++;
+    if (begins)
+        cox__session_set_warmth(session, COX__SESSION_WARMING);
+    pthread_mutex_unlock(&session->lock);
+    cox_status status = begins ? make_warmup_mems(session) : COX_OK;
+    if (begins && status == COX_OK) {
+        if (params)
+            memcpy(session->warmup.params, params, session->pipeline.params_bytes);
+        session->warmup.request = (struct cox__request){.kind = COX__REQUEST_WARM, .session = session};
+        if (cox__engine_request(session->runtime, &session->warmup.request))
+            cox__loop_wake(session->runtime->loop);
+    }
+    pthread_mutex_lock(&session->lock);
+    if (status == COX_OK) {
+        status = await_warm(session, progress, user);
+    } else {
+        if (session->warmth == COX__SESSION_WARMING) /* the first frame has not done it meanwhile */
+            cox__session_set_warmth(session, before);
+        pthread_cond_broadcast(&session->delivered);
+    }
+    pthread_mutex_unlock(&session->lock);
+    if (status == COX_OK && progress)
+        progress(user, session->device_count, session->device_count);
+    pthread_mutex_lock(&session->lock);
+    session->warmers--;
+    pthread_mutex_unlock(&session->lock);
+    return status;
+}
+
+/* ---- the end ---- */
+
+static void wait_for_frames(cox_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    while (session->under_way)
+        pthread_cond_wait(&session->delivered, &session->lock);
+    pthread_mutex_unlock(&session->lock);
+}
+
+static bool is_warming_up(cox_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    const bool inside = session->warmers > 0;
+    pthread_mutex_unlock(&session->lock);
+    if (inside)
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "cox_session_destroy: a thread is inside cox_session_warm");
+    return inside;
 }
 
 void cox_session_destroy(cox_session **out)
@@ -237,14 +520,17 @@ void cox_session_destroy(cox_session **out)
     if (!out || !*out)
         return;
     cox_session *session = *out;
+    cox_runtime *runtime = session->runtime;
+    if (cox__misuse(runtime, "cox_session_destroy") || is_warming_up(session))
+        return;
     *out = NULL;
-    cox_session_wait(session);
+    wait_for_frames(session);
     cox__device_profile_save(session);
     const bool quiet = cox__engine_close(session);
     /* No job is under way; a late callback of one may still post it, which instance_destroy waits for. The engine takes
      * all such posts before it lets go of the session. */
     destroy_instances(session);
-    struct cox__request request = {.session = session, .frame = NULL};
+    struct cox__request request = {.kind = COX__REQUEST_DETACH, .session = session};
     if (cox__engine_request(session->runtime, &request))
         cox__loop_wake(session->runtime->loop);
     pthread_mutex_lock(&session->lock);
@@ -255,11 +541,15 @@ void cox_session_destroy(cox_session **out)
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "a session's memory is leaked: a driver does not return from letting go of its device");
         cox__leak(session);
+        runtime->left_session = true;
+        atomic_fetch_sub(&runtime->session_count, 1);
         return;
     }
     cox__engine_drop_warmup(session);
-    cox__engine_drop_scratch(session);
+    cox__engine_drop_spare(session);
+    drop_frame_scratch(session);
     free_session(session);
+    atomic_fetch_sub(&runtime->session_count, 1);
 }
 
 static cox_status check_frame(const cox_session *session, const struct cox_frame *frame)
@@ -267,22 +557,27 @@ static cox_status check_frame(const cox_session *session, const struct cox_frame
     const struct cox__pipeline *pipeline = &session->pipeline;
     const struct cox__log *log = &session->runtime->log;
     if (!frame->buffers || frame->buffer_count != pipeline->binding_count) {
-        cox__log(log, COX_LOG_ERROR, "a frame of this session has %u buffers", pipeline->binding_count);
+        cox__log(log, COX_LOG_ERROR, "a frame of this session has %u buffers; %u are given%s", pipeline->binding_count,
+                 frame->buffer_count, frame->buffers ? "" : ", as NULL");
         return COX_E_INVALID;
     }
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const cox_buffer *buffer = frame->buffers[i];
-        struct cox_buffer_info info = {0};
-        if (buffer && buffer->runtime == session->runtime)
-            session->runtime->backend->ops->mem_info(buffer->mem, &info);
-        size_t need = cox__binding_bytes(pipeline, i);
-        if (info.bytes < need) {
+        const size_t bytes = buffer && buffer->runtime == session->runtime ? buffer->bytes : 0;
+        const size_t need = pipeline->bytes[i];
+        if (pipeline->bindings[i].scratch) {
+            if (!buffer)
+                continue;
+            cox__log(log, COX_LOG_ERROR, "buffer %u (%s): NULL is given for scratch", i, pipeline->bindings[i].name);
+            return COX_E_INVALID;
+        }
+        if (bytes < need) {
             cox__log(log, COX_LOG_ERROR, "buffer %u (%s): %s; %zu bytes are needed, %zu are there", i,
                      pipeline->bindings[i].name,
                      !buffer                               ? "NULL"
                      : buffer->runtime != session->runtime ? "belongs to another runtime"
                                                            : "too short",
-                     need, info.bytes);
+                     need, bytes);
             return COX_E_INVALID;
         }
         for (uint32_t j = 0; j < i; j++)
@@ -301,15 +596,26 @@ static void fill_frame(struct cox__frame *slot, const cox_session *session, cons
                        cox_done_fn *done, void *user)
 {
     for (uint32_t i = 0; i < frame->buffer_count; i++) {
-        slot->mems[i] = frame->buffers[i]->mem;
+        slot->buffers[i] = frame->buffers[i];
+        if (slot->buffers[i])
+            atomic_fetch_add(&frame->buffers[i]->refs, 1);
     }
     if (frame->params)
         memcpy(slot->params, frame->params, session->pipeline.params_bytes);
     else
         memset(slot->params, 0, session->pipeline.params_bytes);
+    if (session->pipeline.pass_count > 1)
+        memcpy(slot->given_params, slot->params, session->pipeline.params_bytes);
     slot->done = done;
     slot->awaited = done == run_done;
     slot->user = user;
+}
+
+/* The frame's, else the session's; 0 = none. */
+static uint64_t deadline_of(const struct cox_session *session, const struct cox_frame *frame)
+{
+    const uint64_t deadline_ns = frame->deadline_ns ? frame->deadline_ns : session->deadline_ns;
+    return deadline_ns == UINT64_MAX ? 0 : deadline_ns;
 }
 
 /* `*wake`: the scheduler thread has to be woken for the frame. */
@@ -318,28 +624,35 @@ static cox_status submit(cox_session *session, const struct cox_frame *from, cox
     struct cox_frame copy = {0};
     const struct cox_frame *frame = &copy;
     *wake = false;
-    if (!session)
+    if (!session || cox__misuse_forked(session->runtime, "cox_session_submit"))
         return COX_E_INVALID;
     cox_status status = from ? COX__SIZED_READ(&copy, from) : COX_OK;
     status = status ? cox__params_told(status, "cox_frame", &session->runtime->log) : check_frame(session, frame);
     if (status)
         return status;
     struct cox__backend *backend = session->runtime->backend;
-    bool nowait = frame->nowait || cox__loop_inside(session->runtime->loop);
+    const bool chained = cox__watchdog_is_held_here(session->runtime->watchdog);
+    const bool nowait = frame->nowait || chained;
     pthread_mutex_lock(&session->lock);
     while (!session->free_frames && !session->no_device && !nowait)
         pthread_cond_wait(&session->slot_free, &session->lock);
-    struct cox__frame *slot = session->free_frames;
+    const bool takes_chain = chained && session->chain_frame;
+    struct cox__frame *slot = takes_chain ? session->chain_frame : session->free_frames;
     if (session->no_device || !slot) {
         *wake = session->no_device; /* so that the devices are tried again in any case */
         status = session->no_device ? COX_E_NO_DEVICE : COX_E_BUSY;
         pthread_mutex_unlock(&session->lock);
         return status;
     }
-    session->free_frames = slot->next_free;
+    if (takes_chain)
+        session->chain_frame = NULL;
+    else
+        session->free_frames = slot->next_free;
     fill_frame(slot, session, frame, done, user);
     slot->index = session->next_index++;
+    slot->number = atomic_fetch_add(&session->runtime->frames_submitted, 1);
     slot->submit_ns = backend->ops->now_ns(backend);
+    slot->deadline_ns = deadline_of(session, frame);
     session->under_way++;
     /* Under the lock, so that requests queue up in the order of their indices. */
     *wake = cox__engine_request(session->runtime, &slot->request);
@@ -351,17 +664,30 @@ cox_status cox_session_submit(cox_session *session, const struct cox_frame *fram
 {
     bool wake;
     cox_status status = submit(session, frame, done, user, &wake);
-    if (wake)
+    if (wake && status == COX_OK)
+        cox__engine_wake(session->runtime);
+    else if (wake) /* no device is left: to try them again */
         cox__loop_wake(session->runtime->loop);
     return status;
 }
 
-void cox_session_wait(cox_session *session)
+cox_status cox_session_wait(cox_session *session)
 {
+    if (!session || cox__misuse(session->runtime, "cox_session_wait"))
+        return COX_E_INVALID;
+    wait_for_frames(session);
+    return COX_OK;
+}
+
+cox_status cox_session_cancel(cox_session *session)
+{
+    if (!session || cox__misuse_forked(session->runtime, "cox_session_cancel"))
+        return COX_E_INVALID;
     pthread_mutex_lock(&session->lock);
-    while (session->under_way)
-        pthread_cond_wait(&session->delivered, &session->lock);
+    atomic_store(&session->cancel_before, session->next_index);
     pthread_mutex_unlock(&session->lock);
+    cox__loop_wake(session->runtime->loop);
+    return COX_OK;
 }
 
 struct run_wait {
@@ -384,6 +710,8 @@ cox_status cox_session_run(cox_session *session, const struct cox_frame *frame)
 {
     struct run_wait wait = {.session = session};
     bool wake;
+    if (!session || cox__misuse(session->runtime, "cox_session_run"))
+        return COX_E_INVALID;
     cox_status status = submit(session, frame, run_done, &wait, &wake);
     if (status) {
         if (wake)
@@ -401,13 +729,21 @@ cox_status cox_session_run(cox_session *session, const struct cox_frame *frame)
 
 void cox_session_info(cox_session *session, struct cox_session_info *info, size_t info_bytes)
 {
-    struct cox_session_info found = {.granule = session->pipeline.granule,
+    if (!info)
+        return;
+    if (!session || cox__misuse_forked(session->runtime, "cox_session_info")) {
+        memset(info, 0, info_bytes);
+        return;
+    }
+    struct cox_session_info found = {.granule = session->pipeline.passes[0].granule,
                                      .in_flight = session->in_flight,
                                      .profile_loaded = session->profile.is_loaded,
                                      .device_count = session->device_count};
-    strncpy(found.policy, session->policy.name, sizeof found.policy - 1);
+    strncpy(found.policy, session->sharing[0].policy.name, sizeof found.policy - 1);
     pthread_mutex_lock(&session->lock);
     found.frames_done = session->frames_done;
+    found.frames_late = session->frames_late;
+    found.worst_late_ns = session->worst_late_ns;
     for (uint32_t d = 0; d < session->device_count; d++) {
         const struct cox__device *device = &session->devices[d];
         found.devices[d] = (struct cox_session_device){.device = device->device,
@@ -415,8 +751,8 @@ void cox_session_info(cox_session *session, struct cox_session_info *info, size_
                                                        .state = device->state,
                                                        .lost = device->lost,
                                                        .returned = device->returned,
-                                                       .solo_ns = device->solo_ns,
-                                                       .max_rows = device->max_rows};
+                                                       .solo_ns = cox__device_solo_ns(session, d),
+                                                       .max_rows = device->passes[0].max_rows};
     }
     pthread_mutex_unlock(&session->lock);
     cox__sized_write(info, info_bytes, &found, sizeof found);

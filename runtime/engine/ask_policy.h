@@ -5,10 +5,10 @@
 
 #include "state.h"
 
-/* Ask for the split of a frame that has just been started, and add its bands. */
+/* Ask for the split of a pass that has just begun, and add its bands. */
 void cox__policy_split(struct cox_session *session, struct cox__frame *frame);
 
-/* Offer the frame's pool to the devices that have nothing of the frame to do and are not in `reserved` (a bit each),
+/* Offer the pass's pool to the devices that have nothing of the frame to do and are not in `reserved` (a bit each),
  * either those whose enqueue call returns at once or the others. Returns whether anything came of it. */
 bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, uint32_t reserved, bool blocking);
 
@@ -19,8 +19,8 @@ uint32_t cox__policy_reserves(const struct cox_session *session, const struct co
 /* A band has ended: it is DONE, or FAILED after it ran. */
 void cox__policy_observe(struct cox_session *session, const struct cox__frame *frame, uint32_t band);
 
-/* A frame is complete, and all before it are delivered. */
-void cox__policy_observe_frame(struct cox_session *session, struct cox__frame *frame);
+/* A pass of a frame is done; if it is the last one, the frame is about to be delivered. */
+void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *frame);
 
 /* A frame begins while none before it is under way. */
 void cox__policy_begin_period(struct cox_session *session);

@@ -24,31 +24,70 @@ struct cox__mem;      /* one host allocation, and the memory objects that device
 struct cox__instance; /* device instance: one device's part of one session */
 struct cox__log;
 
-/* A session's pipeline, validated and copied; immutable after creation, shared by all device instances of the
- * session. */
-struct cox__pipeline {
+/* The contract of a binding that a pass does not touch. */
+#define COX__UNUSED ((enum cox_contract)(COX_REDUCE + 1))
+
+/* One pass over the frame, validated and copied. */
+struct cox__pass {
+    const char *name;
     uint32_t rows;
-    uint32_t granule; /* filled in by the engine from cox__pipeline_granule() */
+    uint32_t granule; /* filled in by the engine from cox__pass_granule() */
     uint32_t binding_count;
-    struct cox_binding bindings[COX_BINDINGS_MAX]; /* row_divisor >= 1 */
+    struct cox_binding bindings[COX_BINDINGS_MAX]; /* as the pass touches them; row_divisor >= 1 */
     uint32_t stage_count;
     struct cox_stage stages[COX_STAGES_MAX]; /* 0-defaults resolved in the variants: local and item sizes >= 1 */
-    size_t params_bytes;
-    bool in_place; /* some binding is read and written */
+    uint32_t extents[COX_STAGES_MAX];        /* per stage: rows that it does beyond the band's, above and below */
+    size_t partial_bytes;                    /* of all REDUCE bindings */
+    uint32_t written;                        /* a bit for each binding that devices write in the frame's memory */
+    bool in_place;                           /* some binding is read and written */
+    uint32_t device_count;                   /* of the runtime that do it; 0 = all of the session's */
+    uint32_t devices[COX_DEVICES_MAX];
+    const char *policy; /* NULL = the session's */
+    cox_pass_done_fn *done;
+    void *done_user;
 };
 
-/* Least number of frame rows such that every band offset suits the device's alignment, its variants and the chroma
- * subsampling. At most the frame's rows: then the frame cannot be split. */
-uint32_t cox__pipeline_granule(const struct cox__pipeline *pipeline, uint32_t device,
-                               const struct cox_device_info *info);
+/* What a session does with each frame; immutable after creation, shared by all device instances of the session. */
+struct cox__pipeline {
+    uint32_t binding_count;
+    struct cox_binding bindings[COX_BINDINGS_MAX]; /* access: as the frame sees it, all passes taken together */
+    size_t bytes[COX_BINDINGS_MAX];                /* that the memory must have; 0 = each band has its own */
+    uint32_t pass_count;
+    struct cox__pass passes[COX_PASSES_MAX];
+    size_t params_bytes;
+    bool profile; /* staged devices: time all commands */
+    /* Bindings of which a staged device may keep rows from pass to pass, a bit for each: memory of whole frames by
+     * rows, that several passes touch and none changes in place. */
+    uint32_t resident;
+    uint32_t sets; /* frame slots: of each resident binding a device has memory for as many frames */
+};
+
+/* Least number of rows such that every band offset suits the device's alignment, its variants and the chroma
+ * subsampling. At most the pass's rows: then it cannot be split. */
+uint32_t cox__pass_granule(const struct cox__pass *pass, uint32_t device, const struct cox_device_info *info);
 
 /* The variant of a stage for the runtime's device `device` of that type, or NULL. */
 const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint32_t device, enum cox_device_type type);
 
 /* Buffer rows of a ROWS or HALO binding that a band touches: [*first, *first + *count). For HALO the first row is
  * rounded down to the granule. */
-void cox__binding_rows(const struct cox__pipeline *pipeline, uint32_t binding, uint32_t first_row, uint32_t rows,
+void cox__binding_rows(const struct cox__pass *pass, uint32_t binding, uint32_t first_row, uint32_t rows,
                        uint32_t *first, uint32_t *count);
+
+/* The engine's part of an allocation (memory.c); zeroed when it is made. */
+struct cox__mem_link {
+    struct cox__mem *next;
+    cox_released_fn *released; /* called when the memory is destroyed; NULL = nothing */
+    void *user;
+};
+
+/* Buffer rows of a binding. */
+struct cox__job_range {
+    uint32_t binding;
+    uint32_t first;
+    uint32_t count;
+};
+enum { COX__JOB_RANGES_MAX = 2 * COX_BANDS_MAX, COX__JOB_BACK_MAX = 16 };
 
 enum cox__job_state { COX__JOB_RUNNING = 0, COX__JOB_DONE = 1, COX__JOB_FAILED = 2 };
 
@@ -62,6 +101,7 @@ struct cox__job {
     void *frame;   /* the engine's */
     uint32_t band; /* the engine's: index of the band in the frame */
     uint32_t slot; /* index of the queue slot of the instance that the band occupies */
+    uint32_t pass; /* of the pipeline */
 
     struct cox__instance *instance;
     uint32_t first_row;
@@ -70,12 +110,25 @@ struct cox__job {
     const void *params;
     bool preserve; /* outputs are inputs too: bytes that no kernel writes keep their value */
     bool alone;    /* no other band is under way on the instance: what overlaps must be of this band */
+    bool polled;   /* it is polled closely: no post of its end is needed */
+
+    /* On an instance that keeps rows (instance_resident): */
+    uint32_t resident;    /* bindings for which its memory of the frame is used, a bit for each; 0 = none */
+    uint32_t set;         /* the number of that memory */
+    uint32_t range_count; /* of these bindings, copied in before the kernels; for a fetch: copied out */
+    struct cox__job_range ranges[COX__JOB_RANGES_MAX];
+    uint32_t out;        /* bindings of which all that the kernels write is copied out; of the others of `resident` */
+    uint32_t back_count; /* these rows are, of those that the kernels write */
+    struct cox__job_range back[COX__JOB_BACK_MAX];
+    bool fetch; /* runs no kernel: ranges[0] is copied out */
 
     /* Filled in by the backend. */
     bool failing; /* job_poll says RUNNING, but one command of the job has failed; others may still run */
-    /* When the completion was observed, on the backend's clock; set by the time that job_poll says DONE. */
+    /* When it ended, by the device's clock or as observed, on the backend's clock; set by the time that job_poll says
+     * DONE. */
     _Atomic uint64_t end_ns;
-    uint64_t kernel_ns; /* profile sums; 0 = absent or implausible */
+    uint64_t clock_error_ns; /* end_ns is the device's, right to this; UINT64_MAX = it is the host's */
+    uint64_t kernel_ns;      /* profile sums; 0 = absent or implausible */
     uint64_t copy_in_ns;
     uint64_t copy_out_ns;
 };
@@ -88,10 +141,16 @@ struct cox__post {
     struct cox__watchdog *watchdog; /* brackets the driver calls in job_submit, instance_flush and job_poll */
 };
 
+/* A destroyed instance touches nothing any more. Does not block; any thread. */
+typedef void cox__ended_fn(void *ctx);
+
 struct cox__backend_ops {
     void (*destroy)(struct cox__backend *backend);
     uint32_t (*device_count)(struct cox__backend *backend);
     void (*device_info)(struct cox__backend *backend, uint32_t index, struct cox_device_info *info);
+
+    /* Whether a driver's calls must not come from two threads at a time. NULL = never. */
+    bool (*one_thread)(const struct cox__backend *backend);
 
     /* host = NULL: allocate. */
     cox_status (*mem_create)(struct cox__backend *backend, void *host, size_t bytes, struct cox__mem **out);
@@ -99,18 +158,27 @@ struct cox__backend_ops {
     void (*mem_destroy)(struct cox__backend *backend, struct cox__mem *mem);
     /* The same where an abandoned instance may still write to the memory, which is leaked then. */
     void (*mem_abandon)(struct cox__backend *backend, struct cox__mem *mem);
+    struct cox__mem_link *(*mem_link)(struct cox__mem *mem);
     void *(*mem_data)(struct cox__mem *mem);
     void (*mem_info)(struct cox__mem *mem, struct cox_buffer_info *info);
 
     /* Build the pipeline on a device, with `slots` queue slots: so many bands under way at once. COX_E_BUILD,
-     * COX_E_DEVICE_MEMORY, … mean that the device cannot take part. `*max_rows` = most rows in one band.
-     * pipeline->granule is final. `fresh`: on a new context of the instance's own, since the device was lost on the one
-     * it had. */
+     * COX_E_DEVICE_MEMORY, … mean that the device cannot take part. max_rows[COX_PASSES_MAX]: most rows in one band
+     * of each pass. The passes' granules are final. `fresh`: on a new context of the instance's own, since the
+     * device was lost on the one it had. */
     cox_status (*instance_create)(struct cox__backend *backend, uint32_t device, const struct cox__pipeline *pipeline,
                                   uint32_t slots, bool fresh, struct cox__instance **out, uint32_t *max_rows);
+    /* The bindings of which the instance keeps rows: all of pipeline->resident, or none. */
+    uint32_t (*instance_resident)(struct cox__backend *backend, const struct cox__instance *instance);
+    /* Whether a stage's kernel takes its argument `arg` as a pointer to global memory that is not const: the argument's
+     * name, "" if that is not known, which lives as long as the instance; NULL if not, or if the driver does not
+     * tell. */
+    const char *(*instance_may_write)(struct cox__backend *backend, const struct cox__instance *instance, uint32_t pass,
+                                      uint32_t stage, uint32_t arg);
     /* No job may be under way, unless the instance was abandoned; then it may block for as long as the driver
      * pleases. */
-    void (*instance_destroy)(struct cox__backend *backend, struct cox__instance *instance);
+    void (*instance_destroy)(struct cox__backend *backend, struct cox__instance *instance, cox__ended_fn *ended,
+                             void *ctx);
     /* A driver call of the instance does not return: no other thread may wait for its device from now on. Called while
      * that driver call is going on. */
     void (*instance_isolate)(struct cox__backend *backend, struct cox__instance *instance);

@@ -1,17 +1,24 @@
-/* Memory that outlives its use, since a device that was given up may still write to it. Level 1 of the engine.
+/* The turns that frames have with their buffers. Level 1 of the engine.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_BUFFER_USE_H
 #define COX_ENGINE_BUFFER_USE_H
 
 #include "state.h"
 
-/* Note that a device which was given up may still write to this memory. */
-void cox__buffer_taint(struct cox_runtime *runtime, struct cox__mem *mem);
+/* A frame has arrived: it has its buffers after those that arrived before it. */
+void cox__buffers_queue(const struct cox_session *session, struct cox__frame *frame);
 
-/* Take the notes about this memory off the list. False: there are none. */
-bool cox__buffer_take_taint(struct cox_runtime *runtime, const struct cox__mem *mem);
+/* Whether the frame may have its buffers now. It then has the memory that they are in. */
+bool cox__buffers_take(const struct cox_session *session, struct cox__frame *frame);
 
-/* Free the list. The runtime is going. */
-void cox__buffer_forget_taints(struct cox_runtime *runtime);
+/* What the frame's buffers allow: COX_OK, COX_E_TAINTED, or the status of a frame that failed, and was to write one of
+ * the inputs. */
+cox_status cox__buffers_status(const struct cox_session *session, const struct cox__frame *frame);
+
+/* The frame's callback is to run: frames that are submitted from then on know what became of it. */
+void cox__buffers_leave(const struct cox_session *session, const struct cox__frame *frame);
+
+/* A frame's callback has run: others may have its buffers, and those go that the application has destroyed. */
+void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const *buffers);
 
 #endif

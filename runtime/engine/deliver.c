@@ -1,22 +1,26 @@
-/* Frames go back in submission order, each once all its bands have ended: no device reads its inputs or writes its
- * outputs any more, except one that was given up.
+/* Frames go back in submission order, each once all its bands have ended and no device that was given up can write to
+ * its memory any more.
  *
  * Owns the head of `order`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "deliver.h"
-#include "ask_policy.h"
+#include "buffer_use.h"
 #include "frame.h"
 #include "invariant.h"
+#include "passes.h"
 #include "probation.h"
+#include "relocate.h"
 #include "verify.h"
 
-static struct cox__frame *complete_head(const struct cox_session *session)
+#include <string.h>
+
+static struct cox__frame *complete_head(struct cox_session *session)
 {
     struct cox__frame *frame = session->order_count ? cox__session_frame(session, 0) : NULL;
-    return frame && cox__frame_is_complete(frame) ? frame : NULL;
+    return frame && cox__frame_is_complete(session, frame) && !cox__relocate_holds(session, frame) ? frame : NULL;
 }
 
-bool cox__deliver_is_due(const struct cox_session *session)
+bool cox__deliver_is_due(struct cox_session *session)
 {
     return complete_head(session) != NULL;
 }
@@ -24,32 +28,49 @@ bool cox__deliver_is_due(const struct cox_session *session)
 /* What is left to be done with a complete frame before its callback. */
 static void conclude(struct cox_session *session, struct cox__frame *frame)
 {
-    if (session->attention && frame->status == COX_OK)
+    if (session->attention)
         cox__probation_begin(session, frame);
-    if (frame->status == COX_OK && session->partial_bytes)
-        cox__frame_merge_partials(session, frame);
-    cox__policy_observe_frame(session, frame);
+    frame->delivered_ns = cox__engine_now(session);
+    cox__passes_conclude(session, frame);
     cox__frame_report(session, frame);
 }
 
-/* Free the frame's slot and call the application back, in this order: the callback may submit the next frame. */
+/* Called with the session's lock held. */
+static void count(struct cox_session *session, const struct cox__frame *frame)
+{
+    const uint64_t late_ns = frame->status == COX_OK ? cox__frame_late_ns(frame) : 0;
+    session->frames_done++;
+    session->frames_late += late_ns > 0;
+    session->worst_late_ns = late_ns > session->worst_late_ns ? late_ns : session->worst_late_ns;
+}
+
+/* Free the frame's slot and call the application back, in this order: the callback may submit the next frame, and
+ * always finds a slot for it. */
 static void hand_back(struct cox_session *session, struct cox__frame *frame)
 {
     cox_done_fn *done = frame->done;
     void *user = frame->user;
+    cox_buffer *buffers[COX_BINDINGS_MAX];
     const uint64_t index = frame->index;
     const cox_status status = frame->status;
-    session->order_first = (session->order_first + 1) % COX_IN_FLIGHT_MAX;
+    memcpy(buffers, frame->buffers, sizeof buffers);
+    cox__buffers_leave(session, frame);
+    session->order_first = (session->order_first + 1) % COX__ORDER_MAX;
     session->order_count--;
     pthread_mutex_lock(&session->lock);
     frame->started = false;
-    frame->next_free = session->free_frames;
-    session->free_frames = frame;
-    session->frames_done++;
-    pthread_cond_signal(&session->slot_free);
+    count(session, frame);
+    if (!session->chain_frame) {
+        session->chain_frame = frame;
+    } else {
+        frame->next_free = session->free_frames;
+        session->free_frames = frame;
+        pthread_cond_signal(&session->slot_free);
+    }
     pthread_mutex_unlock(&session->lock);
     if (done)
         done(user, index, status);
+    cox__buffers_give_back(session, buffers);
     pthread_mutex_lock(&session->lock);
     session->under_way--;
     pthread_cond_broadcast(&session->delivered);
@@ -62,6 +83,7 @@ bool cox__deliver(struct cox_session *session, bool awaited_only)
     for (struct cox__frame *frame; (frame = complete_head(session)) && (frame->awaited || !awaited_only);) {
         if (session->event_count) /* a band that has failed is to be done again */
             return true;
+        cox__frame_note_cancel(session, frame); /* the callback before may have cancelled it */
         if (session->verify > 0 && cox__verify_frame(session, frame))
             return progress || frame->unfinished;
         conclude(session, frame);

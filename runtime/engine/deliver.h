@@ -10,6 +10,6 @@
 bool cox__deliver(struct cox_session *session, bool awaited_only);
 
 /* Whether the frame at the head of the order is complete. */
-bool cox__deliver_is_due(const struct cox_session *session);
+bool cox__deliver_is_due(struct cox_session *session);
 
 #endif

@@ -22,14 +22,23 @@ bool cox__device_any_active(const struct cox_session *session)
     return false;
 }
 
-uint32_t cox__device_best(const struct cox_session *session, uint32_t except)
+uint32_t cox__device_doing(const struct cox_session *session, uint32_t pass)
 {
+    uint32_t active = 0;
+    for (uint32_t d = 0; d < session->device_count; d++)
+        active |= (uint32_t)cox__device_is_active(&session->devices[d]) << d;
+    const uint32_t listed = active & session->sharing[pass].devices;
+    return listed ? listed : active;
+}
+
+uint32_t cox__device_best(const struct cox_session *session, uint32_t pass, uint32_t except)
+{
+    const uint32_t doing = cox__device_doing(session, pass);
     uint32_t best = session->device_count;
     uint64_t best_ns = 0;
     for (uint32_t d = 0; d < session->device_count; d++) {
-        uint64_t ns = session->devices[d].solo_ns ? session->devices[d].solo_ns : UINT64_MAX;
-        if (cox__device_is_active(&session->devices[d]) && !(except >> d & 1) &&
-            (best == session->device_count || ns < best_ns)) {
+        const uint64_t solo_ns = session->devices[d].passes[pass].solo_ns, ns = solo_ns ? solo_ns : UINT64_MAX;
+        if (doing >> d & 1 && !(except >> d & 1) && (best == session->device_count || ns < best_ns)) {
             best = d;
             best_ns = ns;
         }
@@ -37,16 +46,16 @@ uint32_t cox__device_best(const struct cox_session *session, uint32_t except)
     return best;
 }
 
-uint32_t cox__device_fallback(const struct cox_session *session, uint32_t device)
+uint32_t cox__device_fallback(const struct cox_session *session, uint32_t pass, uint32_t device)
 {
-    const uint32_t best = cox__device_best(session, 0);
+    const uint32_t best = cox__device_best(session, pass, 0);
     return best == session->device_count && !session->no_device ? device : best;
 }
 
 bool cox__device_has_free_slot(const struct cox_session *session, uint32_t device)
 {
     const struct cox__queue *queue = session->devices[device].queue;
-    for (uint32_t i = 0; queue && i < session->slot_count; i++)
+    for (uint32_t i = 0; queue && i < queue->slot_count; i++)
         if (queue->slots[i].state == COX__SLOT_FREE)
             return true;
     return false;
@@ -98,16 +107,18 @@ static struct cox__queue *new_queue(struct cox_session *session, uint32_t device
     struct cox__queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return NULL;
-    queue->slots = calloc(session->slot_count, sizeof *queue->slots);
+    queue->slot_count = session->devices[device].slot_count;
+    queue->slots = calloc(queue->slot_count, sizeof *queue->slots);
     if (!queue->slots) {
         free(queue);
         return NULL;
     }
     atomic_init(&queue->state, COX__QUEUE_LIVE);
+    queue->runtime = session->runtime;
     queue->session = session;
     queue->device = device;
     queue->instance = instance;
-    for (uint32_t i = 0; i < session->slot_count; i++) {
+    for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         slot->queue = queue;
         slot->job.session = session;
@@ -120,18 +131,25 @@ static struct cox__queue *new_queue(struct cox_session *session, uint32_t device
 }
 
 cox_status cox__device_attach(struct cox_session *session, uint32_t device, struct cox__instance *instance,
-                              uint32_t max_rows)
+                              const uint32_t *max_rows)
 {
     struct cox__device *of = &session->devices[device];
-    if (max_rows < session->pipeline.rows) /* longer bands are cut at multiples of it, which must be band boundaries */
-        max_rows -= max_rows % session->pipeline.granule;
-    if ((uint64_t)max_rows * (COX_BANDS_MAX / 2) < session->pipeline.rows)
-        return COX_E_DEVICE_MEMORY;
+    uint32_t most[COX_PASSES_MAX] = {0};
+    for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
+        const struct cox__pass *pass = &session->pipeline.passes[p];
+        most[p] = max_rows[p];
+        if (most[p] < pass->rows) /* longer bands are cut at multiples of it, which must be band boundaries */
+            most[p] -= most[p] % pass->granule;
+        if ((uint64_t)most[p] * (COX_BANDS_MAX / 2) < pass->rows)
+            return COX_E_DEVICE_MEMORY;
+    }
     of->queue = new_queue(session, device, instance);
     if (!of->queue)
         return COX_E_NOMEM;
+    of->resident = session->runtime->backend->ops->instance_resident(session->runtime->backend, instance);
     pthread_mutex_lock(&session->lock);
-    of->max_rows = max_rows;
+    for (uint32_t p = 0; p < session->pipeline.pass_count; p++)
+        of->passes[p].max_rows = most[p];
     pthread_mutex_unlock(&session->lock);
     return COX_OK;
 }

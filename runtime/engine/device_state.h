@@ -14,13 +14,16 @@ static inline uint64_t cox__later(uint64_t now_ns, uint64_t ns)
 /* Whether any device is active. */
 bool cox__device_any_active(const struct cox_session *session);
 
-/* The active device that should do the whole frame soonest, not one of `except` (a bit each); device_count if there
- * is none. */
-uint32_t cox__device_best(const struct cox_session *session, uint32_t except);
+/* The active devices that do a pass, a bit each: those that it is for, or, if none of them is active, all. */
+uint32_t cox__device_doing(const struct cox_session *session, uint32_t pass);
 
-/* The device that takes over rows of a device that is out: the best active one; the same device while one is waited
- * for; or device_count: no device will. */
-uint32_t cox__device_fallback(const struct cox_session *session, uint32_t device);
+/* Of these the one that should do the whole pass soonest, not one of `except` (a bit each); device_count if there is
+ * none. */
+uint32_t cox__device_best(const struct cox_session *session, uint32_t pass, uint32_t except);
+
+/* The device that takes over rows of a pass from a device that is out: the best active one; the same device while
+ * one is waited for; or device_count: no device will. */
+uint32_t cox__device_fallback(const struct cox_session *session, uint32_t pass, uint32_t device);
 
 /* Whether the device can take one more band. */
 bool cox__device_has_free_slot(const struct cox_session *session, uint32_t device);
@@ -40,11 +43,11 @@ void cox__device_worked(struct cox_session *session);
 /* The device takes part again. */
 void cox__device_return(struct cox_session *session, uint32_t device);
 
-/* Give a device an instance and a queue for it. Errors: COX_E_DEVICE_MEMORY (its bands would be too many), COX_E_NOMEM;
- * then the device has no queue, and `instance` stays the caller's. While no other thread knows the session, or by
- * the engine. */
+/* Give a device an instance and a queue for it. max_rows: of each pass. Errors: COX_E_DEVICE_MEMORY (its bands would
+ * be too many), COX_E_NOMEM; then the device has no queue, and `instance` stays the caller's. While no other thread
+ * knows the session, or by the engine. */
 cox_status cox__device_attach(struct cox_session *session, uint32_t device, struct cox__instance *instance,
-                              uint32_t max_rows);
+                              const uint32_t *max_rows);
 
 /* Free a queue. Its instance is gone. NULL is accepted. */
 void cox__queue_free(struct cox__queue *queue);

@@ -6,11 +6,12 @@
  *   7  threads       the threads that take the turns
  *   6  step          one turn: takes what has arrived, drains events, starts frames, submits bands, polls, delivers
  *   5  deliver       callbacks in order
- *   4  recover       rows that will not come: another device does them
+ *   4  passes        from a pass of a frame to the next one
+ *      recover       rows that will not come: another device does them
  *   3  ask_policy, verify, probation, warmup
- *   2  queue, scratch, reaper
- *   1  frame, timing, device_state, buffer_use
- *   0  state.h (the data), transitions, event.h, pipeline, backend.h (what devices must do)
+ *   2  queue, spare, reaper, relocate
+ *   1  frame, timing, device_state, buffer_use, residency (over frame)
+ *   0  state.h (the data), transitions, memory, event.h, pipeline (over contracts), backend.h (what devices must do)
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_ENGINE_H
@@ -43,6 +44,9 @@ void cox__engine_post(void *runtime, struct cox__job *job);
 /* Hand a request to the scheduler thread. Returns whether that thread must be woken for it. */
 bool cox__engine_request(struct cox_runtime *runtime, struct cox__request *request);
 
+/* Wake the scheduler thread for a request, unless it is awake and looks for requests without a pause. */
+void cox__engine_wake(struct cox_runtime *runtime);
+
 /* Do what the scheduler thread would do with the requests that are queued, up to submitting bands, and wake it if there
  * is more to do than to wait for them. Spares a caller that waits anyway a change of threads. Not from the scheduler
  * thread. */
@@ -56,33 +60,61 @@ bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done);
 /* Some thread's `*done` has been set. */
 void cox__engine_awaited(struct cox_runtime *runtime);
 
-/* Have nothing begun any more, and wait until nothing of the session is under way on a device or on the worker thread.
- * False: some driver call does not return; what the session owns must stay. Not from the scheduler thread. */
+/* Have nothing begun any more, and wait until nothing of the session is under way on the worker thread, or on a device
+ * that has not been given up. False: some driver call does not return; what the session owns must stay. Not from the
+ * scheduler thread. */
 bool cox__engine_close(struct cox_session *session);
+
+/* Whether a thread is still inside a driver call of a session that was destroyed. */
+bool cox__engine_any_stuck(struct cox_runtime *runtime);
+
+/* The runtime is going, and its backend is gone: free what is left of sessions that were destroyed. */
+void cox__engine_forget_stray(struct cox_runtime *runtime);
 
 /* ---- while no other thread knows the session, or nothing is under way ---- */
 
-/* What the policy sees. Fills `devices` (COX_DEVICES_MAX) and points `view` to it. ask_policy.c */
-void cox__engine_view(const struct cox_session *session, uint64_t frame, struct cox_sched_device *devices,
-                      struct cox_sched_view *view);
+/* What the policy of a pass sees. Fills `devices` (COX_DEVICES_MAX) and points `view` to it. ask_policy.c */
+void cox__engine_view(const struct cox_session *session, uint32_t pass, uint64_t frame,
+                      struct cox_sched_device *devices, struct cox_sched_view *view);
 
-/* Give the policy the profiles that an earlier session saved, one for each device: after its init, before the first
- * frame. False: it takes none. ask_policy.c */
-bool cox__engine_load_profile(struct cox_session *session, const struct cox_device_profile *profiles);
+/* Give the policy of a pass the profiles that an earlier session saved, one for each device: after its init, before
+ * the first frame. False: it takes none. ask_policy.c */
+bool cox__engine_load_profile(struct cox_session *session, uint32_t pass, const struct cox_device_profile *profiles);
 
-/* Ask the policy what it knows, a profile for each device. False: it tells nothing. ask_policy.c */
-bool cox__engine_save_profile(const struct cox_session *session, struct cox_device_profile *profiles);
+/* Ask the policy of a pass what it knows, a profile for each device. False: it tells nothing. ask_policy.c */
+bool cox__engine_save_profile(const struct cox_session *session, uint32_t pass, struct cox_device_profile *profiles);
 
-/* Free the scratch buffers: the instances are gone and the engine does not know the session any more. scratch.c */
-void cox__engine_drop_scratch(struct cox_session *session);
+/* Free the spare buffers: the instances are gone and the engine does not know the session any more. spare.c */
+void cox__engine_drop_spare(struct cox_session *session);
 
 /* The same for what the warm-up allocated and could not free. warmup.c */
 void cox__engine_drop_warmup(struct cox_session *session);
 
-/* ---- memory: buffer_use.c ---- */
+/* ---- memory: memory.c, buffer_use.c, spare.c; no lock held ---- */
 
-/* Destroy memory that no frame uses, or leave it for good where a device that was given up may still write to it. Not
- * from the scheduler thread. */
-void cox__engine_drop_mem(struct cox_runtime *runtime, struct cox__mem *mem);
+/* Allocate memory for some of the session's bindings, a bit for each, and NULL for the others; on an error none is
+ * left, and *failed is the binding for which there was none. Takes as long as the driver pleases. Not from the
+ * scheduler thread. */
+cox_status cox__engine_make_mems(const struct cox_session *session, uint32_t bindings, struct cox__mem **mems,
+                                 uint32_t *failed);
+
+/* Destroy memory that no frame uses, or, where a device that was given up may still touch it, once that has ended.
+ * False: that is so. Not from the scheduler thread. */
+bool cox__engine_drop_mem(struct cox_runtime *runtime, struct cox__mem *mem);
+
+/* The same in the background. Does not block; callbacks may call it. */
+void cox__engine_let_go(struct cox_runtime *runtime, struct cox__mem *mem);
+
+/* The runtime is going: there are no threads any more. Free the lost queues whose instances are gone by now. */
+void cox__engine_reap_gone(struct cox_runtime *runtime);
+
+/* After that. Memory that is still kept is leaked. */
+void cox__engine_forget_memory(struct cox_runtime *runtime);
+
+/* Whether the caller is inside a buffer's `released` function. */
+bool cox__engine_is_in_released(struct cox_runtime *runtime);
+
+/* A reference of the application's to a buffer is given back. Callbacks may call it. */
+void cox__engine_unref_buffer(cox_buffer *buffer);
 
 #endif

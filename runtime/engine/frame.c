@@ -20,7 +20,7 @@ static bool counts_agree(const struct cox__frame *frame)
     bool agree = true;
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (is_at_work(&frame->bands[b])) {
-            at_work[frame->reports[b].device]++;
+            at_work[frame->reports[b].device] += frame->bands[b].kind != COX__BAND_FETCH;
             sum++;
         }
     for (uint32_t d = 0; d < COX_DEVICES_MAX; d++)
@@ -28,39 +28,91 @@ static bool counts_agree(const struct cox__frame *frame)
     return agree && sum == frame->unfinished;
 }
 
+/* ---- the table ---- */
+
+bool cox__frame_allocate(const struct cox_session *session, struct cox__frame *frame)
+{
+    frame->band_max = COX__PASS_BANDS_MAX * session->pipeline.pass_count;
+    frame->bands = calloc(frame->band_max, sizeof *frame->bands);
+    frame->reports = calloc(frame->band_max, sizeof *frame->reports);
+    frame->notices = calloc(frame->band_max, sizeof *frame->notices);
+    return frame->bands && frame->reports && frame->notices;
+}
+
+void cox__frame_free(struct cox__frame *frame)
+{
+    for (uint32_t b = 0; frame->bands && b < frame->band_max; b++)
+        free(frame->bands[b].partials);
+    free(frame->bands);
+    free(frame->reports);
+    free(frame->notices);
+}
+
+/* ---- bands ---- */
+
+void cox__frame_begin_pass(const struct cox_session *session, struct cox__frame *frame, uint32_t pass)
+{
+    COX_INVARIANT(pass < session->pipeline.pass_count && !frame->unfinished);
+    frame->pass = pass;
+    frame->first_band = frame->band_count;
+    frame->again = false;
+    frame->passes[pass] = (struct cox_pass_report){.start_ns = cox__engine_now(session), .reason = COX_REASON_NONE};
+    frame->pool_left = frame->pool_first_row = 0;
+    frame->declined = frame->served = 0;
+    frame->shadow.rows = 0;
+    frame->sampled = false;
+    frame->vote.state = COX__VOTE_NONE;
+}
+
+void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame *frame, cox_status why)
+{
+    for (uint32_t b = 0; b < frame->band_count; b++) {
+        const uint32_t attempt = frame->reports[b].attempt;
+        if (!cox__band_is_of_split(&frame->bands[b]))
+            continue;
+        if (frame->bands[b].state == COX__BAND_DONE)
+            cox__frame_revoke_band(frame, b, why);
+        frame->attempt = attempt >= frame->attempt ? attempt + 1 : frame->attempt;
+    }
+    cox__frame_begin_pass(session, frame, 0);
+}
+
 void cox__frame_start(const struct cox_session *session, struct cox__frame *frame, enum cox__frame_kind kind)
 {
     frame->started = true;
     frame->kind = kind;
     frame->status = COX_OK;
+    frame->keeps = false;
     frame->start_ns = frame->end_ns = cox__engine_now(session);
-    frame->reason = COX_REASON_NONE;
-    frame->predicted_ns = frame->alternative_ns = 0;
     frame->joules = -1;
-    frame->pool_rows = frame->pool_left = frame->pool_first_row = 0;
-    frame->declined = frame->served = 0;
-    frame->shadow.rows = 0;
     memset(frame->at_work, 0, sizeof frame->at_work);
     frame->unfinished = 0;
     frame->band_count = 0;
-    frame->sampled = false;
-    frame->vote.state = COX__VOTE_NONE;
+    frame->attempt = 0;
+    cox__frame_begin_pass(session, frame, 0);
 }
 
-bool cox__frame_is_complete(const struct cox__frame *frame)
+bool cox__frame_pass_is_done(const struct cox__frame *frame)
 {
     return frame->started && !frame->unfinished && !frame->pool_left;
 }
 
+bool cox__frame_is_complete(const struct cox_session *session, const struct cox__frame *frame)
+{
+    return cox__frame_pass_is_done(frame) &&
+           (frame->status || (cox__frame_is_in_last_pass(session, frame) && !frame->again));
+}
+
 static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_row, uint32_t rows, uint32_t attempt)
 {
-    if (frame->band_count == COX__FRAME_BANDS_MAX)
+    if (frame->band_count == frame->band_max)
         return false;
     uint32_t index = frame->band_count++;
     struct cox__band *band = &frame->bands[index];
     frame->reports[index] = (struct cox_band_report){
         .device = device, .first_row = first_row, .rows = rows, .attempt = attempt, .status = COX_OK};
-    *band = (struct cox__band){.state = COX__BAND_PLANNED, .partials = band->partials};
+    frame->notices[index] = (struct cox_band_notice){.clock_error_ns = UINT64_MAX};
+    *band = (struct cox__band){.state = COX__BAND_PLANNED, .pass = frame->pass, .partials = band->partials};
     frame->at_work[device]++;
     frame->served |= UINT32_C(1) << device;
     frame->unfinished++;
@@ -70,8 +122,8 @@ static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_r
 bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame, uint32_t device, uint32_t first_row,
                     uint32_t rows, uint32_t attempt)
 {
-    uint32_t most = session->devices[device].max_rows;
-    COX_INVARIANT(frame->started && rows && first_row + rows <= session->pipeline.rows);
+    uint32_t most = session->devices[device].passes[frame->pass].max_rows;
+    COX_INVARIANT(frame->started && rows && first_row + rows <= cox__frame_pass(session, frame)->rows);
     for (uint32_t done = 0; done < rows;) {
         uint32_t part = rows - done < most ? rows - done : most;
         if (!add_band(frame, device, first_row + done, part, attempt))
@@ -82,11 +134,30 @@ bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame,
     return true;
 }
 
+/* A fetch has no rows of the pass. Its record says rows 0 .. n - 1, so that its time limit is about right. */
+bool cox__frame_add_fetch(const struct cox_session *session, struct cox__frame *frame, uint32_t device,
+                          uint32_t binding, uint32_t first, uint32_t end)
+{
+    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const uint32_t served = frame->served, rows = end - first;
+    if (!add_band(frame, device, 0, rows < pass->rows ? rows : pass->rows, 0))
+        return false;
+    struct cox__band *band = &frame->bands[frame->band_count - 1];
+    frame->served = served; /* the pool goes by what does rows */
+    frame->at_work[device]--;
+    band->kind = COX__BAND_FETCH;
+    band->origin = binding;
+    band->fetch_first = first;
+    band->fetch_count = rows;
+    COX_INVARIANT(counts_agree(frame));
+    return true;
+}
+
 void cox__frame_end_band(struct cox__frame *frame, uint32_t band, cox_status status)
 {
     cox__band_set_state(&frame->bands[band], status == COX_OK ? COX__BAND_DONE : COX__BAND_FAILED);
     frame->reports[band].status = status;
-    frame->at_work[frame->reports[band].device]--;
+    frame->at_work[frame->reports[band].device] -= frame->bands[band].kind != COX__BAND_FETCH;
     frame->unfinished--;
     COX_INVARIANT(counts_agree(frame));
 }
@@ -104,24 +175,25 @@ bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *fr
                               struct cox__job *job)
 {
     struct cox__backend *backend = session->runtime->backend;
-    if (!session->partial_bytes || frame->kind != COX__FRAME_OF_APPLICATION)
+    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    if (!pass->partial_bytes || frame->kind != COX__FRAME_OF_APPLICATION)
         return true;
     if (!frame->bands[band].partials && !(frame->bands[band].partials = malloc(session->partial_bytes)))
         return false;
     char *to = frame->bands[band].partials;
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
-        if (session->pipeline.bindings[i].contract == COX_REDUCE) {
-            memcpy(to, backend->ops->job_partial(backend, job, i), session->pipeline.bindings[i].bytes);
-            to += session->pipeline.bindings[i].bytes;
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (pass->bindings[i].contract == COX_REDUCE) {
+            memcpy(to, backend->ops->job_partial(backend, job, i), pass->bindings[i].bytes);
+            to += pass->bindings[i].bytes;
         }
     return true;
 }
 
-/* The band that did the rows from `first_row`. */
+/* The band of the pass that did the rows from `first_row`. */
 static uint32_t band_from(const struct cox__frame *frame, uint32_t first_row)
 {
-    uint32_t band = 0;
-    while (frame->bands[band].state != COX__BAND_DONE || frame->bands[band].kind == COX__BAND_CHECK ||
+    uint32_t band = frame->first_band;
+    while (frame->bands[band].state != COX__BAND_DONE || !cox__band_is_of_split(&frame->bands[band]) ||
            frame->reports[band].first_row != first_row)
         band++;
     COX_INVARIANT(band < frame->band_count);
@@ -130,16 +202,16 @@ static uint32_t band_from(const struct cox__frame *frame, uint32_t first_row)
 
 void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *frame)
 {
-    const struct cox__pipeline *pipeline = &session->pipeline;
+    const struct cox__pass *pass = cox__frame_pass(session, frame);
     struct cox__backend *backend = session->runtime->backend;
     size_t offset = 0;
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &pipeline->bindings[i];
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
         if (binding->contract != COX_REDUCE)
             continue;
         void *into = backend->ops->mem_data(frame->mems[i]);
         memset(into, 0, binding->bytes);
-        for (uint32_t next = 0; next < pipeline->rows;) {
+        for (uint32_t next = 0; next < pass->rows;) {
             const uint32_t band = band_from(frame, next);
             binding->merge(into, (char *)frame->bands[band].partials + offset, binding->bytes, binding->merge_user);
             next += frame->reports[band].rows;
@@ -150,30 +222,62 @@ void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *f
 
 /* ---- the report ---- */
 
-/* Sort by first row, then attempt; few bands, nearly sorted. Checks are left out. Returns how many bands there are. */
+static bool comes_before(const struct cox_band_report *one, uint32_t pass_of_one, const struct cox_band_report *other,
+                         uint32_t pass_of_other)
+{
+    if (pass_of_one != pass_of_other)
+        return pass_of_one < pass_of_other;
+    return one->first_row != other->first_row ? one->first_row < other->first_row : one->attempt < other->attempt;
+}
+
+/* Sort by pass, then first row, then attempt; few bands, nearly sorted. Checks and fetches are left out. Returns how
+ * many bands there are. */
 static uint32_t sort_reports(struct cox_session *session, const struct cox__frame *frame)
 {
     struct cox_band_report *sorted = session->sorted;
+    struct cox_band_notice *notices = session->sorted_notices;
+    uint32_t *passes = session->sorted_passes;
     uint32_t count = 0;
     for (uint32_t i = 0; i < frame->band_count; i++) {
         const struct cox_band_report *report = &frame->reports[i];
-        if (frame->bands[i].kind == COX__BAND_CHECK)
+        if (!cox__band_is_of_split(&frame->bands[i]))
             continue;
         uint32_t at = count++;
-        while (at && (sorted[at - 1].first_row > report->first_row ||
-                      (sorted[at - 1].first_row == report->first_row && sorted[at - 1].attempt > report->attempt))) {
+        while (at && comes_before(report, frame->bands[i].pass, &sorted[at - 1], passes[at - 1])) {
             sorted[at] = sorted[at - 1];
+            notices[at] = notices[at - 1];
+            passes[at] = passes[at - 1];
             at--;
         }
         sorted[at] = *report;
+        notices[at] = frame->notices[i];
+        passes[at] = frame->bands[i].pass;
     }
     return count;
 }
 
-void cox__frame_report(struct cox_session *session, const struct cox__frame *frame)
+/* What the passes say together. */
+static struct cox_pass_report sum_passes(const struct cox__frame *frame)
 {
+    struct cox_pass_report sum = frame->passes[0];
+    for (uint32_t p = 1; p <= frame->pass; p++) {
+        const struct cox_pass_report *pass = &frame->passes[p];
+        sum.reason = pass->reason == COX_REASON_RERUN ? pass->reason : sum.reason;
+        sum.predicted_ns = sum.predicted_ns && pass->predicted_ns ? sum.predicted_ns + pass->predicted_ns : 0;
+        sum.alternative_ns = sum.alternative_ns && pass->alternative_ns ? sum.alternative_ns + pass->alternative_ns : 0;
+        sum.pool_rows += pass->pool_rows;
+    }
+    return sum;
+}
+
+void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
+{
+    const bool internal = frame->kind != COX__FRAME_OF_APPLICATION;
     if (!session->report)
         return;
+    frame->passes[frame->pass].end_ns = frame->end_ns;
+    const uint32_t first = internal ? frame->pass : 0; /* runs of the engine's own are of one pass */
+    const struct cox_pass_report all = internal ? frame->passes[first] : sum_passes(frame);
     const struct cox_frame_report report = {.struct_size = sizeof report,
                                             .index = frame->index,
                                             .warmup = frame->kind == COX__FRAME_WARMUP,
@@ -182,12 +286,18 @@ void cox__frame_report(struct cox_session *session, const struct cox__frame *fra
                                             .submit_ns = frame->submit_ns,
                                             .start_ns = frame->start_ns,
                                             .end_ns = frame->end_ns,
-                                            .reason = frame->reason,
-                                            .predicted_ns = frame->predicted_ns,
-                                            .alternative_ns = frame->alternative_ns,
-                                            .pool_rows = frame->pool_rows,
+                                            .delivered_ns = internal ? frame->end_ns : frame->delivered_ns,
+                                            .deadline_ns = frame->deadline_ns,
+                                            .reason = all.reason,
+                                            .predicted_ns = all.predicted_ns,
+                                            .alternative_ns = all.alternative_ns,
+                                            .pool_rows = all.pool_rows,
                                             .joules = frame->joules,
                                             .band_count = sort_reports(session, frame),
-                                            .bands = session->sorted};
+                                            .bands = session->sorted,
+                                            .notices = session->sorted_notices,
+                                            .band_passes = session->sorted_passes,
+                                            .pass_count = frame->pass + 1 - first,
+                                            .passes = &frame->passes[first]};
     session->report(session->report_user, &report);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "contracts.h"
 #include "pipeline.h"
 
 #include <stdlib.h>
@@ -20,18 +21,6 @@ uint64_t cox__lcm_bounded(uint64_t a, uint64_t b, uint64_t bound)
     return a > bound / step ? bound : a * step;
 }
 
-static uint32_t buffer_rows(uint32_t frame_rows, uint32_t divisor)
-{
-    return frame_rows / divisor + (frame_rows % divisor != 0);
-}
-
-size_t cox__binding_bytes(const struct cox__pipeline *pipeline, uint32_t index)
-{
-    const struct cox_binding *binding = &pipeline->bindings[index];
-    return cox__by_rows(binding) ? binding->pitch_bytes * buffer_rows(pipeline->rows, binding->row_divisor)
-                                 : binding->bytes;
-}
-
 const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint32_t device, enum cox_device_type type)
 {
     const struct cox_variant *found = NULL;
@@ -49,36 +38,35 @@ const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint
     return found;
 }
 
-uint32_t cox__pipeline_granule(const struct cox__pipeline *pipeline, uint32_t device,
-                               const struct cox_device_info *info)
+uint32_t cox__pass_granule(const struct cox__pass *pass, uint32_t device, const struct cox_device_info *info)
 {
-    uint64_t granule = 1, bound = pipeline->rows;
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &pipeline->bindings[i];
-        if (!cox__by_rows(binding))
+    uint64_t granule = 1, bound = pass->rows;
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
+        if (!cox__by_rows(binding) || cox__is_own(binding))
             continue;
         uint64_t align = info->base_align_bytes ? info->base_align_bytes : 1;
         uint64_t aligned_rows = align / gcd(binding->pitch_bytes, align);
         granule = cox__lcm_bounded(granule, aligned_rows * binding->row_divisor, bound);
     }
-    for (uint32_t i = 0; i < pipeline->stage_count; i++) {
-        const struct cox_variant *variant = cox__stage_variant(&pipeline->stages[i], device, info->type);
+    for (uint32_t i = 0; i < pass->stage_count; i++) {
+        const struct cox_variant *variant = cox__stage_variant(&pass->stages[i], device, info->type);
         if (variant)
             granule = cox__lcm_bounded(granule, (uint64_t)variant->local_rows * variant->item_rows, bound);
     }
     return (uint32_t)granule;
 }
 
-void cox__binding_rows(const struct cox__pipeline *pipeline, uint32_t index, uint32_t first_row, uint32_t rows,
-                       uint32_t *first, uint32_t *count)
+void cox__binding_rows(const struct cox__pass *pass, uint32_t index, uint32_t first_row, uint32_t rows, uint32_t *first,
+                       uint32_t *count)
 {
-    const struct cox_binding *binding = &pipeline->bindings[index];
+    const struct cox_binding *binding = &pass->bindings[index];
     uint32_t divisor = binding->row_divisor;
-    uint32_t all = buffer_rows(pipeline->rows, divisor);
+    uint32_t all = cox__buffer_rows(pass->rows, divisor);
     uint32_t begin = first_row / divisor;
-    uint64_t end = buffer_rows(first_row + rows, divisor);
+    uint64_t end = cox__buffer_rows(first_row + rows, divisor);
     if (binding->contract == COX_HALO) {
-        uint32_t step = pipeline->granule / divisor ? pipeline->granule / divisor : 1;
+        uint32_t step = pass->granule / divisor ? pass->granule / divisor : 1;
         begin = begin > binding->halo_rows ? begin - binding->halo_rows : 0;
         begin -= begin % step;
         end += binding->halo_rows;
@@ -87,128 +75,34 @@ void cox__binding_rows(const struct cox__pipeline *pipeline, uint32_t index, uin
     *count = (uint32_t)((end < all ? end : all) - begin);
 }
 
-/* ---- checking ---- */
+/* ---- what kernels could write ---- */
 
-static const char *name_of(const struct cox_binding *binding)
+static void tell_stage(const struct cox__pass *pass, uint32_t number, uint32_t s, struct cox__backend *backend,
+                       const struct cox__instance *instance, uint32_t *told, const struct cox__log *log)
 {
-    return binding->name ? binding->name : "unnamed";
-}
-
-#define REFUSE(log, ...) (cox__log(log, COX_LOG_ERROR, __VA_ARGS__), COX_E_INVALID)
-
-static cox_status check_binding(const struct cox_binding *binding, uint32_t index, uint32_t rows, bool allow_in_place,
-                                const struct cox__log *log)
-{
-    const char *name = name_of(binding);
-    if ((unsigned)binding->contract > COX_REDUCE || (unsigned)binding->access > COX_READ_WRITE)
-        return REFUSE(log, "binding %u (%s): unknown contract or access", index, name);
-    if (cox__by_rows(binding)) {
-        uint32_t divisor = binding->row_divisor ? binding->row_divisor : 1;
-        if (!binding->pitch_bytes || binding->pitch_bytes > SIZE_MAX / 2 / buffer_rows(rows, divisor))
-            return REFUSE(log, "binding %u (%s): a pitch of %zu bytes does not work", index, name,
-                          binding->pitch_bytes);
-        if (binding->contract == COX_HALO && binding->access != COX_READ)
-            return REFUSE(log, "binding %u (%s): a HALO binding is never written", index, name);
-        if (binding->contract == COX_HALO && binding->halo_rows > INT32_MAX)
-            return REFUSE(log, "binding %u (%s): a halo of %u rows does not work", index, name, binding->halo_rows);
-        if (binding->access == COX_READ_WRITE && !allow_in_place)
-            return REFUSE(log, "binding %u (%s): read and written, but allow_in_place is unset", index, name);
-        return COX_OK;
-    }
-    if (!binding->bytes || binding->bytes > SIZE_MAX / 2)
-        return REFUSE(log, "binding %u (%s): a size of %zu bytes does not work", index, name, binding->bytes);
-    if (binding->contract == COX_WHOLE && binding->access != COX_READ)
-        return REFUSE(log, "binding %u (%s): a WHOLE binding is never written", index, name);
-    if (binding->contract == COX_REDUCE && (binding->access != COX_WRITE || !binding->merge))
-        return REFUSE(log, "binding %u (%s): a REDUCE binding is written and needs a merge function", index, name);
-    return COX_OK;
-}
-
-/* Sums over bindings are made in several places; one that wraps would be a buffer too short. */
-static cox_status check_sum(const struct cox_session_params *params, const struct cox__log *log)
-{
-    size_t left = SIZE_MAX / 2;
-    for (uint32_t i = 0; i < params->binding_count; i++) {
-        const struct cox_binding *binding = &params->bindings[i];
-        uint32_t divisor = binding->row_divisor ? binding->row_divisor : 1;
-        size_t bytes = cox__by_rows(binding) ? binding->pitch_bytes * buffer_rows(params->rows, divisor)
-                                             : binding->bytes;
-        if (bytes > left)
-            return REFUSE(log, "the bindings together are larger than any memory");
-        left -= bytes;
-    }
-    return COX_OK;
-}
-
-static cox_status check_arg(const struct cox_arg *arg, uint32_t stage, uint32_t index,
-                            const struct cox_session_params *params, const struct cox__log *log)
-{
-    switch (arg->kind) {
-    case COX_ARG_KIND_BUFFER:
-    case COX_ARG_KIND_ORIGIN:
-        if (arg->index >= params->binding_count)
-            return REFUSE(log, "stage %u, argument %u: there is no binding %u", stage, index, arg->index);
-        return COX_OK;
-    case COX_ARG_KIND_PARAMS:
-        if (!arg->bytes || arg->offset > params->params_bytes || arg->bytes > params->params_bytes - arg->offset)
-            return REFUSE(log, "stage %u, argument %u: outside the %zu bytes of parameters", stage, index,
-                          params->params_bytes);
-        return COX_OK;
-    case COX_ARG_KIND_LOCAL:
-        if (!arg->bytes)
-            return REFUSE(log, "stage %u, argument %u: local memory of 0 bytes", stage, index);
-        return COX_OK;
-    case COX_ARG_KIND_FIRST:
-    case COX_ARG_KIND_ROWS:
-    case COX_ARG_KIND_FRAME:
-    case COX_ARG_KIND_COLUMNS:
-        return COX_OK;
-    }
-    return REFUSE(log, "stage %u, argument %u: unknown kind %d", stage, index, (int)arg->kind);
-}
-
-static cox_status check_stage(const struct cox_stage *stage, uint32_t index, const struct cox_session_params *params,
-                              const struct cox__log *log)
-{
-    if (!stage->kernel || !*stage->kernel)
-        return REFUSE(log, "stage %u has no kernel name", index);
-    if (stage->columns > INT32_MAX)
-        return REFUSE(log, "stage %u (%s) has %u columns", index, stage->kernel, stage->columns);
-    for (uint32_t v = 0; v < stage->variant_count; v++) {
-        const struct cox_variant *variant = &stage->variants[v];
-        if (!variant->source || variant->local_columns > 65536 || variant->local_rows > 65536 ||
-            variant->item_columns > 65536 || variant->item_rows > 65536)
-            return REFUSE(log, "stage %u (%s), variant %u: no source, or an absurd local or item size", index,
-                          stage->kernel, v);
-    }
+    const struct cox_stage *stage = &pass->stages[s];
     for (uint32_t a = 0; a < stage->arg_count; a++) {
-        cox_status status = check_arg(&stage->args[a], index, a, params, log);
-        if (status)
-            return status;
+        const uint32_t index = stage->args[a].index;
+        if (stage->args[a].kind != COX_ARG_KIND_BUFFER || pass->bindings[index].access != COX_READ ||
+            *told & UINT32_C(1) << index)
+            continue;
+        const char *name = backend->ops->instance_may_write(backend, instance, number, s, a);
+        if (!name)
+            continue;
+        *told |= UINT32_C(1) << index;
+        cox__log(log, COX_LOG_WARN,
+                 "kernel %s, argument %u (%s): binding %u (%s) is only read, but the kernel could write it, and so "
+                 "what other devices read; declare the pointer const",
+                 stage->kernel, a, *name ? name : "unnamed", index, pass->bindings[index].name);
     }
-    return COX_OK;
 }
 
-static cox_status check(const struct cox_session_params *params, const struct cox__log *log)
+void cox__pipeline_tell_writable(const struct cox__pipeline *pipeline, struct cox__backend *backend,
+                                 const struct cox__instance *instance, uint32_t *told, const struct cox__log *log)
 {
-    if (!params->rows || params->rows > INT32_MAX)
-        return REFUSE(log, "a frame of %u rows does not work", params->rows);
-    if (params->params_bytes > COX_PARAMS_MAX)
-        return REFUSE(log, "%zu bytes of parameters are more than %d", params->params_bytes, COX_PARAMS_MAX);
-    for (uint32_t i = 0; i < params->binding_count; i++) {
-        cox_status status = check_binding(&params->bindings[i], i, params->rows, params->allow_in_place, log);
-        if (status)
-            return status;
-    }
-    cox_status status = check_sum(params, log);
-    if (status)
-        return status;
-    for (uint32_t i = 0; i < params->stage_count; i++) {
-        status = check_stage(&params->stages[i], i, params, log);
-        if (status)
-            return status;
-    }
-    return COX_OK;
+    for (uint32_t p = 0; p < pipeline->pass_count; p++)
+        for (uint32_t s = 0; s < pipeline->passes[p].stage_count; s++)
+            tell_stage(&pipeline->passes[p], p, s, backend, instance, told, log);
 }
 
 /* ---- copying ---- */
@@ -248,45 +142,187 @@ static bool copy_stage(struct cox_stage *to, const struct cox_stage *from)
     return to->kernel && args && copy_variants(to, from);
 }
 
-cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox_session_params *params,
-                              const struct cox__log *log)
+/* A pass's bindings: those that its uses name, as they say; without uses all, as the session has them. */
+static void copy_bindings(struct cox__pass *to, const struct cox__pipeline *pipeline, const struct cox_pass *from)
 {
-    memset(out, 0, sizeof *out);
-    cox_status status = check(params, log);
-    if (status)
-        return status;
-    out->rows = params->rows;
-    out->granule = 1;
-    out->params_bytes = params->params_bytes;
+    to->binding_count = pipeline->binding_count;
+    for (uint32_t i = 0; i < to->binding_count; i++) {
+        to->bindings[i] = pipeline->bindings[i];
+        if (from->use_count)
+            to->bindings[i].contract = COX__UNUSED;
+    }
+    for (uint32_t u = 0; u < from->use_count; u++) {
+        const struct cox_use *use = &from->uses[u];
+        struct cox_binding *binding = &to->bindings[use->binding];
+        binding->contract = use->contract;
+        binding->access = use->access;
+        binding->row_divisor = use->row_divisor ? use->row_divisor : 1;
+        binding->halo_rows = use->halo_rows;
+    }
+    for (uint32_t i = 0; i < to->binding_count; i++) {
+        to->written |= (uint32_t)cox__written_by_rows(&to->bindings[i]) << i;
+        to->in_place |= to->bindings[i].contract == COX_ROWS && to->bindings[i].access == COX_READ_WRITE;
+        to->partial_bytes += to->bindings[i].contract == COX_REDUCE ? to->bindings[i].bytes : 0;
+    }
+}
+
+/* The first stage that takes a band's own binding writes it, the later ones read it. */
+static bool writes_own(const struct cox__pass *pass, uint32_t stage, uint32_t binding)
+{
+    for (uint32_t s = 0; s < stage; s++)
+        if (cox__stage_takes(&pass->stages[s], binding))
+            return false;
+    return cox__stage_takes(&pass->stages[stage], binding);
+}
+
+/* How many rows more each stage does so that the ones after it find what they read; and so much more of what it reads
+ * itself. From the last stage to the first. */
+static void extend(struct cox__pass *pass)
+{
+    for (uint32_t s = pass->stage_count; s-- > 0;)
+        for (uint32_t i = 0; i < pass->binding_count; i++) {
+            if (!cox__is_own(&pass->bindings[i]) || !writes_own(pass, s, i))
+                continue;
+            for (uint32_t reader = s + 1; reader < pass->stage_count; reader++) {
+                const uint64_t rows = (uint64_t)pass->extents[reader] + pass->bindings[i].halo_rows;
+                if (cox__stage_takes(&pass->stages[reader], i) && rows > pass->extents[s])
+                    pass->extents[s] = rows < pass->rows ? (uint32_t)rows : pass->rows; /* it has no more */
+            }
+        }
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        struct cox_binding *binding = &pass->bindings[i];
+        uint32_t most = 0;
+        for (uint32_t s = 0; s < pass->stage_count; s++)
+            if (cox__stage_takes(&pass->stages[s], i) && pass->extents[s] > most)
+                most = pass->extents[s];
+        if (binding->contract == COX_HALO)
+            binding->halo_rows = (cox__is_own(binding) ? 0 : binding->halo_rows) +
+                                 cox__buffer_rows(most, binding->row_divisor);
+    }
+}
+
+static bool copy_pass(struct cox__pass *to, const struct cox__pipeline *pipeline, const struct cox_pass *from)
+{
+    to->rows = from->rows;
+    to->granule = 1;
+    to->done = from->done;
+    to->done_user = from->done_user;
+    to->device_count = from->device_count;
+    if (from->device_count)
+        memcpy(to->devices, from->devices, from->device_count * sizeof *to->devices);
+    copy_bindings(to, pipeline, from);
+    to->name = strdup(from->name ? from->name : "unnamed");
+    to->policy = from->policy ? strdup(from->policy) : NULL;
+    if (!to->name || (from->policy && !to->policy))
+        return false;
+    for (uint32_t i = 0; i < from->stage_count; i++) {
+        to->stage_count++;
+        if (!copy_stage(&to->stages[i], &from->stages[i]))
+            return false;
+    }
+    extend(to);
+    return true;
+}
+
+static bool copy_session_bindings(struct cox__pipeline *out, const struct cox_session_params *params)
+{
     for (uint32_t i = 0; i < params->binding_count; i++) {
         struct cox_binding *binding = &out->bindings[i];
         *binding = params->bindings[i];
         out->binding_count++;
         if (!binding->row_divisor)
             binding->row_divisor = 1;
-        out->in_place |= binding->access == COX_READ_WRITE;
-        binding->name = strdup(name_of(&params->bindings[i]));
+        binding->name = strdup(cox__binding_name(&params->bindings[i]));
         if (!binding->name)
-            goto fail;
+            return false;
     }
-    for (uint32_t i = 0; i < params->stage_count; i++) {
-        out->stage_count++;
-        if (!copy_stage(&out->stages[i], &params->stages[i]))
-            goto fail;
-    }
-    return COX_OK;
+    return true;
+}
 
-fail:
+/* What all passes together make of each binding: how large its memory must be, and whether what is in it before the
+ * frame is read. */
+static void take_together(struct cox__pipeline *pipeline, const struct cox_session_params *params)
+{
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        struct cox_binding *binding = &pipeline->bindings[i];
+        bool reads = false, writes = false;
+        for (uint32_t p = 0; p < pipeline->pass_count; p++) {
+            const struct cox__pass *pass = &pipeline->passes[p];
+            const struct cox_binding *of = &pass->bindings[i];
+            if (!cox__is_shared(of))
+                continue;
+            if (cox__by_rows(of))
+                pipeline->bytes[i] = cox__pass_bytes(pass, i);
+            else if (!pipeline->bytes[i])
+                pipeline->bytes[i] = cox__session_bytes(params, i);
+            reads |= of->access != COX_WRITE && !writes;
+            writes |= of->access != COX_READ;
+        }
+        binding->access = !writes ? COX_READ : reads ? COX_READ_WRITE : COX_WRITE;
+        for (uint32_t p = 0; p < pipeline->pass_count; p++)
+            if (pipeline->passes[p].bindings[i].contract == COX_WHOLE)
+                pipeline->passes[p].bindings[i].bytes = pipeline->bytes[i];
+    }
+}
+
+/* See struct cox__pipeline. What is changed in place, and what a pass reads of the application's that one overwrites,
+ * cannot be made again: then nothing is kept, since a frame could not begin anew. */
+static uint32_t find_resident(const struct cox__pipeline *pipeline)
+{
+    uint32_t resident = 0;
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        const struct cox_binding *binding = &pipeline->bindings[i];
+        uint32_t touching = 0;
+        bool fits = binding->pitch_bytes && cox__by_rows(binding);
+        for (uint32_t p = 0; p < pipeline->pass_count; p++) {
+            const struct cox_binding *of = &pipeline->passes[p].bindings[i];
+            touching += of->contract != COX__UNUSED;
+            fits &= of->contract == COX__UNUSED || (!cox__is_own(of) && of->contract != COX_REDUCE);
+        }
+        if (binding->access == COX_READ_WRITE)
+            return 0;
+        for (uint32_t p = 0; p < pipeline->pass_count; p++)
+            if (pipeline->passes[p].in_place)
+                return 0;
+        if (fits && touching > 1)
+            resident |= UINT32_C(1) << i;
+    }
+    return resident;
+}
+
+cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox_session_params *params,
+                              const struct cox__log *log)
+{
+    const struct cox_pass only = {.rows = params->rows, .stage_count = params->stage_count, .stages = params->stages};
+    const struct cox_pass *passes = params->pass_count ? params->passes : &only;
+    const uint32_t count = params->pass_count ? params->pass_count : 1;
+    memset(out, 0, sizeof *out);
+    cox_status status = cox__contracts_check(params, passes, count, log);
+    if (status)
+        return status;
+    out->params_bytes = params->params_bytes;
+    out->profile = params->profile;
+    bool copied = copy_session_bindings(out, params);
+    for (uint32_t p = 0; copied && p < count; p++) {
+        struct cox_pass pass = passes[p];
+        pass.rows = pass.rows ? pass.rows : params->rows;
+        out->pass_count++;
+        copied = copy_pass(&out->passes[p], out, &pass);
+    }
+    if (copied) {
+        take_together(out, params);
+        out->resident = find_resident(out);
+        return COX_OK;
+    }
+    cox__log(log, COX_LOG_ERROR, "no memory for a copy of %u bindings and %u passes", params->binding_count, count);
     cox__pipeline_clear(out);
     return COX_E_NOMEM;
 }
 
-void cox__pipeline_clear(struct cox__pipeline *pipeline)
+static void clear_pass(struct cox__pass *pass)
 {
-    for (uint32_t i = 0; i < pipeline->binding_count; i++)
-        free((char *)pipeline->bindings[i].name);
-    for (uint32_t i = 0; i < pipeline->stage_count; i++) {
-        struct cox_stage *stage = &pipeline->stages[i];
+    for (uint32_t i = 0; i < pass->stage_count; i++) {
+        struct cox_stage *stage = &pass->stages[i];
         for (uint32_t v = 0; v < stage->variant_count; v++) {
             free((char *)stage->variants[v].source);
             free((char *)stage->variants[v].options);
@@ -295,5 +331,15 @@ void cox__pipeline_clear(struct cox__pipeline *pipeline)
         free((struct cox_arg *)stage->args);
         free((char *)stage->kernel);
     }
+    free((char *)pass->name);
+    free((char *)pass->policy);
+}
+
+void cox__pipeline_clear(struct cox__pipeline *pipeline)
+{
+    for (uint32_t i = 0; i < pipeline->binding_count; i++)
+        free((char *)pipeline->bindings[i].name);
+    for (uint32_t p = 0; p < pipeline->pass_count; p++)
+        clear_pass(&pipeline->passes[p]);
     memset(pipeline, 0, sizeof *pipeline);
 }

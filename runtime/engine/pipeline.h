@@ -3,8 +3,8 @@
 #ifndef COX_RUNTIME_PIPELINE_H
 #define COX_RUNTIME_PIPELINE_H
 
-#include "backend.h"
 #include "api/log.h"
+#include "binding.h"
 
 /* Check the contracts of a session's parameters, as cox__session_params_read gives them, and copy them, defaults filled
  * in. On failure *out holds nothing.
@@ -13,14 +13,10 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox_sessio
                               const struct cox__log *log);
 void cox__pipeline_clear(struct cox__pipeline *pipeline);
 
-/* Whether a band has its own rows of the binding, as opposed to the whole buffer. */
-static inline bool cox__by_rows(const struct cox_binding *binding)
-{
-    return binding->contract == COX_ROWS || binding->contract == COX_HALO;
-}
-
-/* Bytes that a buffer must have for a binding; SIZE_MAX never occurs (checked at init). */
-size_t cox__binding_bytes(const struct cox__pipeline *pipeline, uint32_t binding);
+/* Warn of each binding that is only read, but which a kernel of the instance takes as a pointer to what is not const.
+ * `*told` has a bit for each binding that was warned of already: 0 before the session's first instance. */
+void cox__pipeline_tell_writable(const struct cox__pipeline *pipeline, struct cox__backend *backend,
+                                 const struct cox__instance *instance, uint32_t *told, const struct cox__log *log);
 
 /* Least common multiple of two granules >= 1, or `bound` if it is larger: a granule beyond the frame means "cannot be
  * split". */

@@ -1,4 +1,4 @@
-/* A shadow run is one band on the scratch buffers. Either the policy wishes for it, to measure a device that gets no
+/* A shadow run is one band on the spare buffers. Either the policy wishes for it, to measure a device that gets no
  * rows, or a device that was lost and rebuilt is on probation: it does some rows of a frame, to show that it works.
  *
  * What the band reads is copied when the run begins, after every band of the frames under way has been submitted. So
@@ -11,7 +11,7 @@
 #include "event.h"
 #include "frame.h"
 #include "queue.h"
-#include "scratch.h"
+#include "spare.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,35 +19,49 @@
 /* Bytes that a run on probation touches, about: they are compared on the scheduler thread. */
 enum { PROBATION_BYTES = 256 << 10 };
 
+/* False: no memory. */
+static bool make_frame(struct cox_session *session)
+{
+    struct cox__frame *frame = calloc(1, sizeof *frame);
+    if (frame && !cox__frame_allocate(session, frame)) {
+        cox__frame_free(frame);
+        free(frame);
+        frame = NULL;
+    }
+    session->shadow.frame = frame;
+    return frame != NULL;
+}
+
 /* Begin a shadow run, if that can be done now. */
 static void begin(struct cox_session *session, const struct cox__frame *of, const struct cox_band *band, bool probation)
 {
     struct cox__shadow *shadow = &session->shadow;
-    if (shadow->busy || session->closing || session->pipeline.in_place ||
+    if (shadow->busy || session->closing || cox__frame_pass(session, of)->in_place ||
         !cox__device_has_free_slot(session, band->device))
         return;
-    if (!shadow->frame && !(shadow->frame = calloc(1, sizeof *shadow->frame)))
+    if (!shadow->frame && !make_frame(session))
         return;
     struct cox__frame *frame = shadow->frame;
     frame->index = of->index;
-    if (session->scratch.users || !cox__scratch_take(session, frame))
+    if (session->spare.users || !cox__spare_take(session, frame))
         return;
     frame->submit_ns = of->submit_ns;
     memcpy(frame->params, of->params, session->pipeline.params_bytes);
     /* Devices are writing the outputs of a frame that a run is beside; only a run on probation is compared. */
-    cox__scratch_fill(session, of, band->first_row, band->rows, probation);
-    cox__scratch_use(session);
+    cox__spare_fill(session, of, band->first_row, band->rows, probation);
+    cox__spare_use(session);
     shadow->busy = true;
     shadow->device = band->device;
     shadow->probation = probation;
     shadow->compare = probation && session->verify > 0;
     if (shadow->compare)
-        cox__scratch_digest(session, of->mems, NULL, band->first_row, band->rows, shadow->digest);
+        cox__spare_digest(session, of->pass, of->mems, NULL, band->first_row, band->rows, shadow->digest);
     pthread_mutex_lock(&session->lock);
     session->under_way++;
     pthread_mutex_unlock(&session->lock);
     cox__frame_start(session, frame, COX__FRAME_SHADOW);
-    frame->reason = COX_REASON_PROBE;
+    cox__frame_begin_pass(session, frame, of->pass);
+    frame->passes[frame->pass].reason = COX_REASON_PROBE;
     if (!cox__frame_add(session, frame, band->device, band->first_row, band->rows, 0))
         frame->status = COX_E_DEVICE_MEMORY;
     cox__queue_submit(session, frame, 0);
@@ -61,40 +75,34 @@ void cox__shadow_begin(struct cox_session *session, struct cox__frame *frame, ui
     /* A device that computes inside the enqueue call would hold up this thread, and with it every frame. */
     if (frame->status || !cox__device_is_active(device) || device->blocks_in_submit || reserved >> wish.device & 1)
         return;
-    wish.rows = wish.rows < device->max_rows ? wish.rows : device->max_rows;
+    const uint32_t most = device->passes[frame->pass].max_rows;
+    wish.rows = wish.rows < most ? wish.rows : most;
     begin(session, frame, &wish, false);
 }
 
 /* ---- probation ---- */
 
 /* Rows of a run on probation: few, and as few as one band of the device may have. */
-static uint32_t probation_rows(const struct cox_session *session, const struct cox__device *device)
+static uint32_t probation_rows(const struct cox_session *session, const struct cox__frame *frame,
+                               const struct cox__device *device)
 {
-    const struct cox__pipeline *pipeline = &session->pipeline;
+    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const uint32_t most = device->passes[frame->pass].max_rows;
     size_t per_row = 1;
-    for (uint32_t i = 0; i < pipeline->binding_count; i++)
-        if (cox__by_rows(&pipeline->bindings[i]))
-            per_row += pipeline->bindings[i].pitch_bytes / pipeline->bindings[i].row_divisor;
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (cox__by_rows(&pass->bindings[i]))
+            per_row += pass->bindings[i].pitch_bytes / pass->bindings[i].row_divisor;
     uint64_t rows = PROBATION_BYTES / per_row + 1;
-    rows = (rows + pipeline->granule - 1) / pipeline->granule * pipeline->granule;
-    rows = rows < device->max_rows ? rows : device->max_rows;
-    return rows < pipeline->rows ? (uint32_t)rows : pipeline->rows;
+    rows = (rows + pass->granule - 1) / pass->granule * pass->granule;
+    rows = rows < most ? rows : most;
+    return rows < pass->rows ? (uint32_t)rows : pass->rows;
 }
 
-void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
+static bool cannot_be_beside(const struct cox_session *session, const struct cox__frame *frame,
+                             const struct cox__device *device)
 {
-    for (uint32_t d = 0; d < session->device_count; d++) {
-        const struct cox__device *device = &session->devices[d];
-        const struct cox_band band = {.device = d, .rows = probation_rows(session, device)};
-        if (device->state == COX_DEVICE_PROBATION && !device->blocks_in_submit)
-            begin(session, frame, &band, true);
-    }
-}
-
-static bool cannot_be_beside(const struct cox_session *session, const struct cox__device *device)
-{
-    return session->pipeline.in_place || atomic_load(&session->scratch.state) == COX__SCRATCH_UNAVAILABLE ||
-           device->blocks_in_submit || !cox__device_any_active(session);
+    return cox__frame_pass(session, frame)->in_place || atomic_load(&session->spare.state) == COX__SPARE_UNAVAILABLE ||
+           device->blocks_in_submit;
 }
 
 static void emit_result(struct cox_session *session, uint32_t device, cox_status status)
@@ -103,11 +111,25 @@ static void emit_result(struct cox_session *session, uint32_t device, cox_status
                     (struct cox__event){.kind = COX__EVENT_PROBATION_RESULT, .device = device, .status = status});
 }
 
+void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
+{
+    for (uint32_t d = 0; d < session->device_count && !session->shadow.busy && !frame->keeps; d++) {
+        const struct cox__device *device = &session->devices[d];
+        const struct cox_band band = {.device = d, .rows = probation_rows(session, frame, device)};
+        if (device->state != COX_DEVICE_PROBATION)
+            continue;
+        if (cannot_be_beside(session, frame, device))
+            emit_result(session, d, COX_OK);
+        else if (frame->status == COX_OK)
+            begin(session, frame, &band, true);
+    }
+}
+
 bool cox__probation_skip(struct cox_session *session)
 {
     bool any = false;
-    for (uint32_t d = 0; d < session->device_count && !session->shadow.busy; d++)
-        if (session->devices[d].state == COX_DEVICE_PROBATION && cannot_be_beside(session, &session->devices[d])) {
+    for (uint32_t d = 0; d < session->device_count && !session->shadow.busy && !cox__device_any_active(session); d++)
+        if (session->devices[d].state == COX_DEVICE_PROBATION) {
             emit_result(session, d, COX_OK);
             any = true;
         }
@@ -125,13 +147,13 @@ bool cox__shadow_end(struct cox_session *session)
     unsigned char digest[32];
     if (frame->status == COX_OK && shadow->compare) {
         const struct cox_band_report *report = &frame->reports[0];
-        cox__scratch_digest(session, session->scratch.mems, NULL, report->first_row, report->rows, digest);
+        cox__spare_digest(session, frame->pass, session->spare.mems, NULL, report->first_row, report->rows, digest);
         if (memcmp(digest, shadow->digest, sizeof digest) != 0)
             frame->status = COX_E_MISMATCH;
     }
     cox__frame_report(session, frame);
     shadow->busy = false;
-    cox__scratch_release(session);
+    cox__spare_release(session);
     if (shadow->probation)
         emit_result(session, shadow->device, frame->status);
     pthread_mutex_lock(&session->lock);

@@ -1,4 +1,4 @@
-/* Shadow runs: bands on the scratch buffers that no frame waits for. Level 3 of the engine.
+/* Shadow runs: bands on the spare buffers that no frame waits for. Level 3 of the engine.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_PROBATION_H
 #define COX_ENGINE_PROBATION_H
@@ -9,10 +9,11 @@
  * devices in `reserved` (a bit each). */
 void cox__shadow_begin(struct cox_session *session, struct cox__frame *frame, uint32_t reserved);
 
-/* Have a device on probation do some rows of a finished frame. */
+/* A frame is finished: have a device on probation do some rows of it. One that cannot do rows beside a frame is tried
+ * with the next. */
 void cox__probation_begin(struct cox_session *session, struct cox__frame *frame);
 
-/* End the probation of devices that cannot do rows beside a frame: they are tried with one. True: there was one. */
+/* End the probation of all devices if none is active: they are tried with the frames that wait. True: there was one. */
 bool cox__probation_skip(struct cox_session *session);
 
 /* Report a shadow run that is over; a PROBATION_RESULT event says how a device on probation did. Returns whether

@@ -10,6 +10,7 @@
 #include "device_state.h"
 #include "event.h"
 #include "frame.h"
+#include "residency.h"
 #include "timing.h"
 #include "transitions.h"
 
@@ -24,43 +25,64 @@ static void expect_calls(struct cox_session *session, const struct cox__queue *q
 
 /* ---- submit ---- */
 
-static struct cox__queue_slot *free_slot(const struct cox_session *session, const struct cox__queue *queue)
+static struct cox__queue_slot *free_slot(const struct cox__queue *queue)
 {
-    for (uint32_t i = 0; i < session->slot_count; i++)
+    for (uint32_t i = 0; i < queue->slot_count; i++)
         if (queue->slots[i].state == COX__SLOT_FREE)
             return &queue->slots[i];
     return NULL;
 }
 
-static bool is_empty(const struct cox_session *session, const struct cox__queue *queue)
+static bool is_empty(const struct cox__queue *queue)
 {
     uint32_t busy = 0;
-    for (uint32_t i = 0; i < session->slot_count; i++)
+    for (uint32_t i = 0; i < queue->slot_count; i++)
         busy += queue->slots[i].state != COX__SLOT_FREE;
     return busy == 0;
 }
 
-static void fill_slot(struct cox_session *session, struct cox__queue_slot *slot, struct cox__frame *frame,
+/* What the slot's job does in host memory. */
+static void fill_memory(struct cox_session *session, struct cox__queue_slot *slot, const struct cox__frame *frame)
+{
+    const struct cox__job *job = &slot->job;
+    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        slot->mems[i] = job->fetch                            ? (i == job->ranges[0].binding ? frame->mems[i] : NULL)
+                        : !cox__is_shared(&pass->bindings[i]) ? NULL
+                        : slot->on_spare                      ? session->spare.mems[i]
+                                                              : frame->mems[i];
+    slot->written = job->fetch ? UINT32_C(1) << job->ranges[0].binding : pass->written & ~(job->resident & ~job->out);
+    for (uint32_t b = 0; b < job->back_count; b++)
+        slot->written |= UINT32_C(1) << job->back[b].binding;
+}
+
+/* False: the frame begins anew. */
+static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot, struct cox__frame *frame,
                       uint32_t band)
 {
     const bool check = frame->bands[band].kind == COX__BAND_CHECK;
     struct cox__job *job = &slot->job;
-    slot->on_scratch = check || frame->kind == COX__FRAME_SHADOW;
-    memcpy(slot->mems, slot->on_scratch ? session->scratch.mems : frame->mems,
-           session->pipeline.binding_count * sizeof *slot->mems);
+    slot->on_spare = check || frame->kind == COX__FRAME_SHADOW;
     memcpy(slot->params, frame->params, session->pipeline.params_bytes);
     slot->deadline_ns = UINT64_MAX;
     slot->frame_index = frame->index;
     job->frame = frame;
+    job->pass = frame->pass;
     job->band = band;
     job->first_row = frame->reports[band].first_row;
     job->rows = frame->reports[band].rows;
     job->preserve = check; /* the rows are compared with all that is in them */
-    job->alone = is_empty(session, slot->queue);
+    job->alone = is_empty(slot->queue);
+    job->polled = session->polls_closely && session->devices[slot->queue->device].polled;
     job->failing = false;
     slot->posted_early = false;
     job->kernel_ns = job->copy_in_ns = job->copy_out_ns = 0;
+    job->clock_error_ns = UINT64_MAX;
     atomic_store(&job->end_ns, 0);
+    if (!cox__residency_fill(session, frame, job))
+        return false;
+    fill_memory(session, slot, frame);
+    return true;
 }
 
 /* False: the device's queue is full. */
@@ -70,10 +92,11 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
     struct cox__device *device = &session->devices[report->device];
     struct cox__backend *backend = session->runtime->backend;
     struct cox__queue *queue = device->queue;
-    struct cox__queue_slot *slot = free_slot(session, queue);
+    struct cox__queue_slot *slot = free_slot(queue);
     if (!slot)
         return false;
-    fill_slot(session, slot, frame, band);
+    if (!fill_slot(session, slot, frame, band))
+        return true;
     slot->submit_ns = report->submit_ns = cox__engine_now(session);
     cox__slot_set_state(slot, COX__SLOT_BUSY);
     cox__band_set_state(&frame->bands[band], COX__BAND_QUEUED);
@@ -98,7 +121,8 @@ static bool may_submit(const struct cox_session *session, const struct cox__fram
     const struct cox__device *device = &session->devices[d];
     const bool probation = device->state == COX_DEVICE_PROBATION && frame->kind == COX__FRAME_SHADOW;
     return frame->bands[band].state == COX__BAND_PLANNED && device->blocks_in_submit == blocking &&
-           !(reserved >> d & 1) && (cox__device_is_active(device) || probation);
+           !(reserved >> d & 1) && (cox__device_is_active(device) || probation) &&
+           cox__residency_is_ready(session, frame, band);
 }
 
 bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, uint32_t reserved)
@@ -151,15 +175,23 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     const uint64_t end = atomic_load(&job->end_ns);
     const bool plausible = end >= slot->submit_ns && end <= now;
     cox__slot_note_end(session, slot, report, plausible ? end : now);
-    cox__device_learn(device, report);
+    if (!job->fetch)
+        cox__device_learn(device, job->pass, report);
     device->last_done_ns = now;
     report->kernel_ns = job->kernel_ns <= report->end_ns - slot->submit_ns ? job->kernel_ns : 0;
     report->copy_in_ns = job->copy_in_ns;
     report->copy_out_ns = job->copy_out_ns;
+    frame->notices[job->band] = (struct cox_band_notice){.noticed_ns = now > report->end_ns ? now : report->end_ns,
+                                                         .clock_error_ns = report->end_ns == end ? job->clock_error_ns
+                                                                                                 : UINT64_MAX};
     cox__queue_advance_deadlines(slot->queue, report->end_ns);
     cox__queue_plan_polls(session, slot->queue, report->end_ns);
-    if (!cox__frame_save_partials(session, frame, job->band, job))
+    cox__residency_note_done(session, frame, job, slot->queue->device);
+    if (!job->fetch && !cox__frame_save_partials(session, frame, job->band, job)) {
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "frame %llu: no memory for what a band has reduced",
+                 (unsigned long long)frame->index);
         frame->status = COX_E_NOMEM;
+    }
     if (frame->bands[job->band].kind != COX__BAND_CHECK && report->end_ns > frame->end_ns)
         frame->end_ns = report->end_ns;
     cox__frame_end_band(frame, job->band, COX_OK);
@@ -170,6 +202,7 @@ static void band_failed(struct cox_session *session, struct cox__queue_slot *slo
 {
     struct cox__frame *frame = slot->job.frame;
     cox__slot_note_end(session, slot, &frame->reports[slot->job.band], cox__engine_now(session));
+    frame->notices[slot->job.band].noticed_ns = frame->reports[slot->job.band].end_ns;
     cox__queue_plan_polls(session, slot->queue, frame->reports[slot->job.band].end_ns);
     cox__frame_end_band(frame, slot->job.band, status);
     cox__event_emit(session,
@@ -197,7 +230,10 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
         if (state == COX__JOB_DONE)
             cox__device_worked(session);
     }
-    if (state == COX__JOB_DONE && !queue->convicted) {
+    /* The band may have read rows on the lost device that were never copied there: the band before it, with which
+     * they were to be copied, may have failed. */
+    const bool lost = !live && slot->job.resident;
+    if (state == COX__JOB_DONE && !queue->convicted && !lost) {
         band_ended_well(session, slot);
         return true;
     }
@@ -208,13 +244,17 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
     return true;
 }
 
-bool cox__queue_check_deadline(struct cox_session *session, const struct cox__queue_slot *slot, uint64_t now_ns)
+bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_slot *slot, uint64_t now_ns)
 {
     if (now_ns < slot->deadline_ns)
         return false;
-    session->attention = true;
-    if (slot->state == COX__SLOT_ORPHANED) /* reaper.c abandons it */
+    if (slot->state == COX__SLOT_ORPHANED) { /* reaper.c abandons it */
+        session->attention = true;
         return false;
+    }
+    if (!cox__slot_is_overdue(session, slot, now_ns))
+        return false;
+    session->attention = true;
     const struct cox__job *job = &slot->job;
     cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not end rows %u..%u of frame %llu",
              session->devices[slot->queue->device].info.name, job->first_row, job->first_row + job->rows - 1,

@@ -20,6 +20,6 @@ void cox__queue_flush(struct cox_session *session);
 bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, bool posted);
 
 /* Fail the device if the slot's band has missed its deadline. True: it has. */
-bool cox__queue_check_deadline(struct cox_session *session, const struct cox__queue_slot *slot, uint64_t now_ns);
+bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_slot *slot, uint64_t now_ns);
 
 #endif

@@ -1,7 +1,7 @@
 /* A device that fails loses its queue: a device instance with queue slots, some of which may still hold bands. The
  * queue drains: bands that end before their deadline count. What has not ended by then is abandoned, and the memory
- * that the device may still write to is tainted. Then the worker thread destroys the instance, since a driver may not
- * return from that.
+ * that the device may still touch is tainted until the instance is gone. The worker thread destroys the instance, since
+ * a driver may not return from that. It may outlive its session: then the queue is the runtime's.
  *
  * The device is tried again after a pause: the worker thread creates a new instance on a context of its own. It is on
  * probation (probation.c) until it has done some rows.
@@ -9,10 +9,11 @@
  * Owns the session's lost queues and the devices' `rebuild`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "reaper.h"
-#include "buffer_use.h"
 #include "device_state.h"
+#include "engine.h"
 #include "event.h"
 #include "frame.h"
+#include "memory.h"
 #include "timing.h"
 #include "transitions.h"
 
@@ -21,12 +22,15 @@
 /* For so long a device gets no second instance beside a lost one: drivers keep megabytes for each context. */
 #define BESIDE_NS 500000000ull
 
+/* How often a queue without a session is looked after whose driver keeps a thread. */
+#define LOOK_AGAIN_NS 200000000ull
+
 /* ---- losing an instance ---- */
 
 static void orphan_slots(struct cox_session *session, struct cox__queue *queue)
 {
     const uint64_t drain_ns = cox__later(cox__engine_now(session), cox__session_timeout_ns(session));
-    for (uint32_t i = 0; i < session->slot_count; i++) {
+    for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         if (slot->state == COX__SLOT_FREE)
             continue;
@@ -44,8 +48,10 @@ void cox__reaper_take(struct cox_session *session, uint32_t device, cox_status s
         return;
     COX_INVARIANT(of->state == COX_DEVICE_DRAINING);
     of->queue = NULL;
-    of->timing = (struct cox__timing){0};
-    of->ended = 0;
+    for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
+        of->passes[p].timing = (struct cox__timing){0};
+        of->passes[p].ended = 0;
+    }
     cox__queue_set_state(queue, COX__QUEUE_DRAINING);
     orphan_slots(session, queue);
     queue->convicted = status == COX_E_MISMATCH;
@@ -63,17 +69,16 @@ static void abandon(struct cox_session *session, struct cox__queue *queue)
 {
     struct cox__backend *backend = session->runtime->backend;
     cox__queue_set_state(queue, COX__QUEUE_ABANDONED);
+    atomic_fetch_add(&session->runtime->abandoned_queues, 1);
     backend->ops->instance_abandon(backend, queue->instance);
-    for (uint32_t i = 0; i < session->slot_count; i++) {
+    for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         const struct cox__job *job = &slot->job;
         if (slot->state == COX__SLOT_FREE)
             continue;
-        cox__slot_set_state(slot, COX__SLOT_FREE);
-        if (slot->on_scratch) /* in use, so the worker thread is not at it */
-            cox__scratch_set_state(&session->scratch, COX__SCRATCH_TAINTED);
-        for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
-            cox__buffer_taint(session->runtime, slot->mems[b]);
+        cox__slot_set_state(slot, COX__SLOT_ABANDONED); /* `mems` is tainted */
+        if (slot->on_spare)                             /* in use, so the worker thread is not at it */
+            cox__spare_set_state(&session->spare, COX__SPARE_TAINTED);
         cox__log(&session->runtime->log, COX_LOG_WARN, "%s: rows %u..%u of frame %llu are abandoned",
                  session->devices[queue->device].info.name, job->first_row, job->first_row + job->rows - 1,
                  (unsigned long long)slot->frame_index);
@@ -85,34 +90,49 @@ static void abandon(struct cox_session *session, struct cox__queue *queue)
     }
 }
 
-static void destroy_task(void *ctx)
+static void has_ended(void *ctx)
 {
     struct cox__queue *queue = ctx;
-    struct cox_runtime *runtime = queue->session->runtime;
-    struct cox__loop *loop = runtime->loop;
-    runtime->backend->ops->instance_destroy(runtime->backend, queue->instance);
+    struct cox__loop *loop = queue->runtime->loop;
     cox__queue_set_state(queue, COX__QUEUE_GONE); /* the engine may free it from here on */
     cox__loop_wake(loop);
 }
 
-/* The thread that was kept in the driver is back: the instance may be polled again, and destroyed. */
-static void release_stuck(struct cox_session *session, struct cox__queue *queue, uint64_t now_ns)
+static void destroy_task(void *ctx)
 {
-    cox__watchdog_release(session->runtime->watchdog, queue->stuck);
+    struct cox__queue *queue = ctx;
+    struct cox__backend *backend = queue->runtime->backend;
+    backend->ops->instance_destroy(backend, queue->instance, has_ended, queue);
+}
+
+/* Once the thread that was kept in the driver is back, the instance may be polled again, and destroyed. */
+static bool release_stuck(struct cox__queue *queue, uint64_t now_ns)
+{
+    if (!queue->stuck || !atomic_load(&queue->stuck->returned))
+        return false;
+    cox__watchdog_release(queue->runtime->watchdog, queue->stuck);
     queue->stuck = NULL;
     queue->unflushed = true;
-    for (uint32_t i = 0; i < session->slot_count; i++)
+    for (uint32_t i = 0; i < queue->slot_count; i++)
         queue->slots[i].poll_ns = now_ns;
+    return true;
+}
+
+/* The queue holds no band. */
+static void begin_destruction(struct cox__queue *queue)
+{
+    cox__queue_set_state(queue, COX__QUEUE_DESTROYING);
+    if (!cox__worker_run(queue->runtime->worker, destroy_task, queue))
+        cox__queue_set_state(queue, COX__QUEUE_ABANDONED); /* no thread for it: tried again in the next step */
 }
 
 /* Whether the queue holds bands; *expired: one has missed its deadline. */
-static bool holds_bands(const struct cox_session *session, const struct cox__queue *queue, uint64_t now_ns,
-                        bool *expired, uint64_t *next_ns)
+static bool holds_bands(const struct cox__queue *queue, uint64_t now_ns, bool *expired, uint64_t *next_ns)
 {
     bool any = false;
-    for (uint32_t i = 0; i < session->slot_count; i++) {
+    for (uint32_t i = 0; i < queue->slot_count; i++) {
         const struct cox__queue_slot *slot = &queue->slots[i];
-        if (slot->state == COX__SLOT_FREE)
+        if (slot->state != COX__SLOT_ORPHANED)
             continue;
         any = true;
         *expired |= now_ns >= slot->deadline_ns;
@@ -123,21 +143,15 @@ static bool holds_bands(const struct cox_session *session, const struct cox__que
 
 static bool reap(struct cox_session *session, struct cox__queue *queue, uint64_t now_ns, uint64_t *next_ns)
 {
-    bool expired = false, progress = false;
-    if (queue->stuck && atomic_load(&queue->stuck->returned)) {
-        release_stuck(session, queue, now_ns);
-        progress = true;
-    }
-    const bool holds = holds_bands(session, queue, now_ns, &expired, next_ns);
+    bool expired = false, progress = release_stuck(queue, now_ns);
+    const bool holds = holds_bands(queue, now_ns, &expired, next_ns);
     if (expired) {
         abandon(session, queue);
         progress = true;
     }
     if ((holds && !expired) || queue->stuck)
         return progress;
-    cox__queue_set_state(queue, COX__QUEUE_DESTROYING);
-    if (!cox__worker_run(session->runtime->worker, destroy_task, queue))
-        cox__queue_set_state(queue, COX__QUEUE_ABANDONED); /* no thread for it: tried again in the next step */
+    begin_destruction(queue);
     return progress;
 }
 
@@ -152,25 +166,103 @@ bool cox__reaper_step(struct cox_session *session, uint64_t now_ns, uint64_t *ne
     return progress;
 }
 
-bool cox__reaper_has_gone(const struct cox_session *session)
+bool cox__reaper_collect(struct cox_runtime *runtime, struct cox__queue **list)
 {
-    for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
-        if (atomic_load(&queue->state) == COX__QUEUE_GONE)
-            return true;
-    return false;
-}
-
-void cox__reaper_free(struct cox_session *session)
-{
-    for (struct cox__queue **link = &session->lost_queues; *link;) {
+    for (struct cox__queue **link = list; *link;) {
         struct cox__queue *queue = *link;
         if (atomic_load(&queue->state) != COX__QUEUE_GONE) {
             link = &queue->next;
             continue;
         }
         *link = queue->next;
+        queue->next = runtime->gone;
+        runtime->gone = queue;
+    }
+    return runtime->gone != NULL;
+}
+
+/* Whether its device may still be at something that is not waited for any more. */
+static bool was_abandoned(const struct cox__queue *queue)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < queue->slot_count; i++)
+        any |= queue->slots[i].state == COX__SLOT_ABANDONED;
+    return any;
+}
+
+void cox__reaper_free(struct cox_runtime *runtime)
+{
+    bool released = false;
+    for (struct cox__queue *queue; (queue = runtime->gone);) {
+        runtime->gone = queue->next;
+        released |= was_abandoned(queue);
+        atomic_fetch_sub(&runtime->abandoned_queues, was_abandoned(queue));
         cox__queue_free(queue);
     }
+    if (released)
+        cox__memory_release_kept(runtime);
+}
+
+/* ---- beyond the session's end ---- */
+
+bool cox__reaper_may_be_left(const struct cox__queue *queue)
+{
+    return queue->stuck || was_abandoned(queue);
+}
+
+/* Its destruction has not begun, or could not be. */
+static bool is_waiting(const struct cox__queue *queue)
+{
+    const enum cox__queue_state state = atomic_load(&queue->state);
+    return state == COX__QUEUE_DRAINING || state == COX__QUEUE_ABANDONED;
+}
+
+void cox__reaper_leave(struct cox_session *session)
+{
+    for (struct cox__queue *queue; (queue = session->lost_queues);) {
+        session->lost_queues = queue->next;
+        queue->session = NULL;
+        queue->next = session->runtime->stray;
+        session->runtime->stray = queue;
+    }
+}
+
+void cox__reaper_step_stray(struct cox_runtime *runtime, uint64_t *next_ns)
+{
+    for (struct cox__queue *queue = runtime->stray; queue; queue = queue->next) {
+        const uint64_t now_ns = runtime->backend->ops->now_ns(runtime->backend);
+        release_stuck(queue, now_ns);
+        if (is_waiting(queue) && !queue->stuck)
+            begin_destruction(queue);
+        if (is_waiting(queue) && now_ns + LOOK_AGAIN_NS < *next_ns)
+            *next_ns = now_ns + LOOK_AGAIN_NS;
+    }
+}
+
+void cox__engine_reap_gone(struct cox_runtime *runtime)
+{
+    cox__reaper_collect(runtime, &runtime->stray);
+    cox__reaper_free(runtime);
+}
+
+void cox__engine_forget_stray(struct cox_runtime *runtime)
+{
+    for (struct cox__queue *queue; (queue = runtime->stray);) {
+        runtime->stray = queue->next;
+        cox__queue_free(queue);
+    }
+}
+
+bool cox__engine_any_stuck(struct cox_runtime *runtime)
+{
+    bool any = false;
+    uint64_t next_ns = UINT64_MAX;
+    cox__watchdog_lock(runtime->watchdog);
+    cox__reaper_step_stray(runtime, &next_ns);
+    for (const struct cox__queue *queue = runtime->stray; queue; queue = queue->next)
+        any |= queue->stuck != NULL;
+    cox__watchdog_unlock(runtime->watchdog);
+    return any;
 }
 
 /* ---- rebuilding ---- */
@@ -181,8 +273,8 @@ static void rebuild_task(void *ctx)
     struct cox_session *session = rebuild->session;
     struct cox__backend *backend = session->runtime->backend;
     struct cox__loop *loop = session->runtime->loop;
-    rebuild->status = backend->ops->instance_create(backend, rebuild->device, &session->pipeline, session->slot_count,
-                                                    true, &rebuild->instance, &rebuild->max_rows);
+    rebuild->status = backend->ops->instance_create(backend, rebuild->device, &session->pipeline, rebuild->slot_count,
+                                                    true, &rebuild->instance, rebuild->max_rows);
     atomic_store(&rebuild->done, true); /* the engine may free it from here on */
     cox__loop_wake(loop);
 }
@@ -208,6 +300,7 @@ static void begin_rebuild(struct cox_session *session, uint32_t device)
     if (of->rebuild) {
         of->rebuild->session = session;
         of->rebuild->device = of->device;
+        of->rebuild->slot_count = of->slot_count;
         if (cox__worker_run(session->runtime->worker, rebuild_task, of->rebuild))
             return;
         free(of->rebuild);
@@ -226,7 +319,7 @@ static void end_rebuild(struct cox_session *session, uint32_t device)
     cox_status status = rebuild->status;
     of->rebuild = NULL;
     if (status == COX_OK && (status = cox__device_attach(session, device, rebuild->instance, rebuild->max_rows)))
-        backend->ops->instance_destroy(backend, rebuild->instance);
+        backend->ops->instance_destroy(backend, rebuild->instance, NULL, NULL);
     free(rebuild);
     if (status) {
         cox__device_set_state(session, device, COX_DEVICE_QUARANTINED);

@@ -12,6 +12,9 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
 /* Give the PLANNED bands of devices that are out to others. */
 void cox__recover_planned(struct cox_session *session);
 
+/* The frame ends with an error: what has not begun of it is not done any more. */
+void cox__recover_drop(struct cox_session *session, struct cox__frame *frame);
+
 /* A device computes wrongly: what it has done of frames that are not delivered is done again. */
 void cox__recover_convicted(struct cox_session *session, uint32_t device);
 

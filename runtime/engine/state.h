@@ -20,14 +20,16 @@
 #include "host/watchdog.h"
 #include "host/worker.h"
 #include "pipeline.h"
+#include "row_set.h"
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/types.h>
 
 /* ---- bands ---- */
 
-/* The bands of a frame's split, those run again after a failure, and those that check others. */
-enum { COX__FRAME_BANDS_MAX = 4 * COX_BANDS_MAX };
+/* The bands of a pass's split, those run again after a failure, and those that check others. */
+enum { COX__PASS_BANDS_MAX = 4 * COX_BANDS_MAX };
 
 /*            submitted            flushed
  *   PLANNED ---------> QUEUED ---------> RUNNING ----> DONE
@@ -48,27 +50,34 @@ enum cox__band_state {
 enum cox__band_kind {
     COX__BAND_ROWS,  /* rows of the frame */
     COX__BAND_CHUNK, /* the same, handed out by the policy's `next` to a device that already had a band of this frame */
-    COX__BAND_CHECK  /* the rows of `origin` once more, on the scratch buffers, only to be compared */
+    COX__BAND_CHECK, /* the rows of `origin` once more, on the spare buffers, only to be compared */
+    COX__BAND_FETCH  /* no rows of the frame's: its device copies out what it keeps; see residency.h */
 };
 
 /* What the engine knows of a band; what it reports of it stands in the parallel struct cox_band_report. */
 struct cox__band {
     enum cox__band_state state;
     enum cox__band_kind kind;
-    uint32_t origin; /* COX__BAND_CHECK: the band whose rows, or part of them, are done again */
-    bool checked;    /* has been compared, or is not to be */
-    void *partials;  /* REDUCE results, all bindings one after the other; kept for later frames */
+    uint32_t pass;
+    uint32_t
+        origin; /* COX__BAND_CHECK: the band whose rows, or part of them, are done again; COX__BAND_FETCH: binding */
+    uint32_t fetch_first, fetch_count; /* buffer rows of that binding */
+    bool checked;                      /* has been compared, or is not to be */
+    void *partials;                    /* REDUCE results, all bindings one after the other; kept for later frames */
 };
 
 /* ---- frames ---- */
 
 struct cox__frame;
 
+enum cox__request_kind { COX__REQUEST_FRAME, COX__REQUEST_WARM, COX__REQUEST_DETACH };
+
 /* What an application's thread hands to the scheduler thread. */
 struct cox__request {
     struct cox__mpsc_node node;
+    enum cox__request_kind kind;
     struct cox_session *session;
-    struct cox__frame *frame; /* NULL = detach the session */
+    struct cox__frame *frame; /* COX__REQUEST_FRAME */
 };
 
 /* What a frame slot's bands are for. */
@@ -95,6 +104,8 @@ struct cox__vote {
     unsigned char of_peer[32];
 };
 
+struct cox__relocation;
+
 /* A frame slot: one frame from cox_session_submit to its callback. */
 struct cox__frame {
     struct cox__request request;
@@ -102,36 +113,53 @@ struct cox__frame {
 
     uint64_t index;
     uint64_t submit_ns;
-    struct cox__mem *mems[COX_BINDINGS_MAX];
+    uint64_t deadline_ns;                       /* for its delivery, from submit_ns; 0 = none */
+    uint64_t number;                            /* in the order of submission to the runtime */
+    cox_buffer *buffers[COX_BINDINGS_MAX];      /* of a frame of the application's */
+    uint64_t turns[COX_BINDINGS_MAX];           /* when the frame may have them, see cox_buffer; set when it arrives */
+    struct cox__relocation *relocation;         /* in the making; NULL = none */
+    struct cox__mem *mems[COX_BINDINGS_MAX];    /* the buffers' as of the start of the frame, or of its relocation */
+    struct cox__mem *scratch[COX_BINDINGS_MAX]; /* the frame slot's own, for scratch bindings */
     unsigned char params[COX_PARAMS_MAX];
+    unsigned char given_params[COX_PARAMS_MAX]; /* as the application gave them; of sessions with several passes */
     cox_done_fn *done;
     void *user;
     bool awaited; /* by a thread in cox_session_run: there is no callback of the application's */
+
+    uint32_t set;              /* number of the frame slot: devices keep separate memory for each */
+    bool keeps;                /* devices keep rows of the frame from pass to pass */
+    struct cox__row_set *held; /* which rows are where, per binding and place; NULL = the session keeps none */
+    uint32_t held_count;
 
     enum cox__frame_kind kind;
     bool started;
     cox_status status;
     uint64_t start_ns;
     uint64_t end_ns;
-    enum cox_reason reason;
-    uint64_t predicted_ns;
-    uint64_t alternative_ns;
+    uint64_t delivered_ns;
     double joules;
 
-    uint32_t pool_rows;      /* rows that the split left to be handed out */
+    uint32_t pass;       /* the one that is under way */
+    uint32_t first_band; /* of that pass */
+    uint32_t attempt;    /* of the bands of a split: more than those before had, if the frame has begun anew */
+    bool again; /* what an earlier pass wrote is wrong or gone: the frame begins anew when its bands have ended */
+    struct cox_pass_report passes[COX_PASSES_MAX]; /* up to the one that is under way */
+
     uint32_t pool_first_row; /* the first row that is still in the pool */
     uint32_t pool_left;      /* rows that are still in the pool */
     uint32_t declined;       /* a bit for each device: takes nothing more of the pool */
     uint32_t served;         /* a bit for each device: has had a band */
     struct cox_band shadow;  /* the shadow run that the split wishes for; rows 0 = none, or begun */
 
-    uint32_t at_work[COX_DEVICES_MAX]; /* bands that are PLANNED, QUEUED or RUNNING, by device */
-    uint32_t unfinished;               /* their sum */
+    uint32_t at_work[COX_DEVICES_MAX]; /* bands that are PLANNED, QUEUED or RUNNING, by device; fetches aside */
+    uint32_t unfinished;               /* their sum, and fetches */
     bool sampled;                      /* the bands to be checked have been drawn */
     struct cox__vote vote;
-    uint32_t band_count;
-    struct cox__band bands[COX__FRAME_BANDS_MAX];
-    struct cox_band_report reports[COX__FRAME_BANDS_MAX]; /* parallel to bands */
+    uint32_t band_count; /* of all passes so far, the earlier ones first */
+    uint32_t band_max;
+    struct cox__band *bands;
+    struct cox_band_report *reports; /* parallel to bands */
+    struct cox_band_notice *notices; /* parallel to bands */
 };
 
 /* ---- queues ---- */
@@ -139,11 +167,14 @@ struct cox__frame {
 struct cox__queue;
 
 /*   FREE -> BUSY -> FREE
- *             '--> ORPHANED -> FREE (the command ended after all, or was abandoned) */
+ *             '--> ORPHANED -> FREE (the command ended after all)
+ *                     '------> ABANDONED, until the queue is gone */
 enum cox__slot_state {
     COX__SLOT_FREE,
-    COX__SLOT_BUSY,    /* holds a band of a device that takes part */
-    COX__SLOT_ORPHANED /* holds a band whose device was lost meanwhile; the band counts if it ends in time */
+    COX__SLOT_BUSY, /* holds a band of a device that takes part */
+    /* Holds a band whose device was lost meanwhile; it counts if it ends in time, and used nothing kept. */
+    COX__SLOT_ORPHANED,
+    COX__SLOT_ABANDONED /* holds no band any more, but the device may still touch `mems` */
 };
 
 /* One band at a time on a device. */
@@ -151,7 +182,7 @@ struct cox__queue_slot {
     struct cox__job job;
     struct cox__queue *queue;
     enum cox__slot_state state;
-    bool on_scratch;
+    bool on_spare;
     uint64_t frame_index;
     uint64_t submit_ns;
     uint64_t poll_ns;  /* when to poll even though the device posted nothing */
@@ -159,8 +190,12 @@ struct cox__queue_slot {
     uint64_t end_ns;   /* when the band should end */
     uint64_t limit_ns; /* time limit, from when the band can begin */
     uint64_t deadline_ns;
+    uint64_t starved_ns; /* what the watchdog had counted when the deadline was set last */
+    uint64_t excused_ns; /* by so much the deadline was moved */
+    bool spared;         /* it was moved since the device is the only one */
     /* Copies, so that a thread that a driver keeps reads nothing of a frame that has moved on. */
-    struct cox__mem *mems[COX_BINDINGS_MAX];
+    struct cox__mem *mems[COX_BINDINGS_MAX]; /* NULL = the band's pass does not touch the binding */
+    uint32_t written;                        /* those that the band writes, a bit for each */
     unsigned char params[COX_PARAMS_MAX];
 };
 
@@ -178,10 +213,12 @@ enum cox__queue_state {
 
 /* A device instance (the backend's part of one device in one session) and its queue slots. */
 struct cox__queue {
-    _Atomic enum cox__queue_state state; /* DESTROYING to GONE by the worker thread */
-    struct cox__queue *next;             /* on the session's list of lost queues */
-    struct cox_session *session;
-    uint32_t device; /* of the session */
+    _Atomic enum cox__queue_state state; /* DESTROYING to GONE by the worker thread, or a device's */
+    struct cox__queue *next;             /* on the session's list of lost queues, later perhaps on the runtime's */
+    struct cox_runtime *runtime;
+    struct cox_session *session; /* NULL = it was destroyed meanwhile */
+    uint32_t device;             /* of the session */
+    uint32_t slot_count;
     struct cox__instance *instance;
     struct cox__queue_slot *slots;
     bool unflushed;
@@ -204,12 +241,22 @@ struct cox__timing {
     double least_ns;
 };
 
+/* What is known of a device in one of the passes. */
+struct cox__device_pass {
+    struct cox__timing timing;
+    uint32_t ended; /* bands since the device's instance was made */
+    /* Guarded by the session's lock: */
+    uint32_t max_rows;
+    uint64_t solo_ns;
+};
+
 /* A new instance of a lost device in the making, on the worker thread. */
 struct cox__rebuild {
     struct cox_session *session;
-    uint32_t device;                /* of the runtime */
+    uint32_t device; /* of the runtime */
+    uint32_t slot_count;
     struct cox__instance *instance; /* results, once `done` */
-    uint32_t max_rows;
+    uint32_t max_rows[COX_PASSES_MAX];
     cox_status status;
     atomic_bool done;
 };
@@ -222,19 +269,18 @@ struct cox__rebuild {
 struct cox__device {
     struct cox__queue *queue; /* NULL = it is lost */
     uint32_t device;          /* index in the runtime */
+    uint32_t slot_count;      /* of its queues */
     /* Guarded by the session's lock: */
     struct cox_device_info info;
-    uint32_t max_rows;
-    uint64_t solo_ns;
     enum cox_device_state state;
     uint32_t lost;
     uint32_t returned;
 
     bool blocks_in_submit; /* runs kernels inside the enqueue call: its bands are submitted last */
+    uint32_t resident;     /* bindings of which its instance keeps rows, a bit for each */
     bool polled;           /* its driver's callbacks come late, 20 ms with NVIDIA's: nothing is posted in time */
-    struct cox__timing timing;
+    struct cox__device_pass passes[COX_PASSES_MAX];
     uint64_t longest_ns; /* the longest band of the device in this session, first launches aside */
-    uint32_t ended;      /* bands since its instance was made */
     uint64_t last_end_ns;
     uint64_t last_done_ns;
     struct cox__rebuild *rebuild;
@@ -267,31 +313,67 @@ enum { COX__EVENTS_MAX = (COX_DEVICES_MAX + 1) * COX_IN_FLIGHT_MAX + 2 * COX_DEV
 
 /* ---- the session's features ---- */
 
-/* Warm-up runs: for each device a first run that compiles, then timed ones. */
+/*   WAITING <--> BORROWED ------> FINISHED
+ *      |             v              ^ | (cox_session_warm asks before the first frame)
+ *      |      BORROWED_ASKED -------' |
+ *      v             v                |
+ *    ASKED <---------'----------------'
+ *      '--> OWN --> FINISHED
+ *
+ * Back from BORROWED and BORROWED_ASKED: the first frame is cancelled. */
+enum cox__warmup_state {
+    COX__WARMUP_WAITING,        /* for the first frame */
+    COX__WARMUP_BORROWED,       /* runs on the buffers of the first frame */
+    COX__WARMUP_BORROWED_ASKED, /* the same, and cox_session_warm has asked meanwhile: `given` is not needed yet */
+    COX__WARMUP_ASKED,          /* by cox_session_warm: the runs begin, or go on, on `given` and wait for no frame */
+    COX__WARMUP_OWN,            /* runs on what was `given` */
+    COX__WARMUP_FINISHED        /* or there is none */
+};
+
+/* Warm-up runs: for each device a first run that compiles, then timed ones if there are several devices. */
 struct cox__warmup {
-    bool finished;
+    enum cox__warmup_state state;
+    struct cox__request request;              /* cox_session_warm's */
+    struct cox__mem *given[COX_BINDINGS_MAX]; /* with it, to run on, */
+    unsigned char params[COX_PARAMS_MAX];     /* and with these parameters */
     uint32_t device;
+    uint32_t pass;
     uint32_t run;
-    uint64_t spent_ns;  /* in timed runs of this device */
+    uint64_t spent_ns;  /* in timed runs of this pass on this device */
     uint64_t submit_ns; /* how long submitting the run under way took */
     struct cox__frame *frame;
-    bool owns_mem[COX_BINDINGS_MAX]; /* the runs work on a private copy of this binding */
+    bool owns_mem[COX_BINDINGS_MAX]; /* the frame's memory of this binding is not borrowed */
+};
+
+/* What threads in cox_session_warm go by.
+ *
+ *   COLD --------------------------------> WARM, WARM_IN_VAIN    with the first frame
+ *   COLD, NOTHING_TO_WARM <--> WARMING --> WARM, WARM_IN_VAIN    with cox_session_warm; back where it has no memory
+ *
+ * From one of the last two to the other: cox_session_warm asked, but the first frame was quicker; the end is told
+ * twice. */
+enum cox__session_warmth {
+    COX__SESSION_COLD,
+    COX__SESSION_NOTHING_TO_WARM, /* there is one device, or the application wants no warm-up with the first frame */
+    COX__SESSION_WARMING,         /* cox_session_warm asks, or asked and left because no device is active */
+    COX__SESSION_WARM,
+    COX__SESSION_WARM_IN_VAIN /* no device was left */
 };
 
 /*   NONE -> ALLOCATING -> READY -> TAINTED -> ALLOCATING
  *                 '--> UNAVAILABLE <--'         (too often) */
-enum cox__scratch_state {
-    COX__SCRATCH_NONE,
-    COX__SCRATCH_ALLOCATING, /* by the worker thread, which owns `mems` meanwhile */
-    COX__SCRATCH_READY,
-    COX__SCRATCH_TAINTED, /* a device that was given up may still write to them */
-    COX__SCRATCH_UNAVAILABLE
+enum cox__spare_state {
+    COX__SPARE_NONE,
+    COX__SPARE_ALLOCATING, /* by the worker thread, which owns `mems` meanwhile */
+    COX__SPARE_READY,
+    COX__SPARE_TAINTED, /* a device that was given up may still write to them */
+    COX__SPARE_UNAVAILABLE
 };
 
 /* A second set of frame buffers, made at the first use, on which devices can do rows beside the frame's. It serves one
- * frame, or one shadow run, at a time. scratch.c is the only editor of `users`. */
-struct cox__scratch {
-    _Atomic enum cox__scratch_state state;
+ * frame, or one shadow run, at a time. spare.c is the only editor of `users`. */
+struct cox__spare {
+    _Atomic enum cox__spare_state state;
     struct cox__mem *mems[COX_BINDINGS_MAX];
     const struct cox__frame *owner; /* while `users` is not 0: the frame slot that it serves */
     uint64_t frame_index;           /* the number of the frame in that slot */
@@ -301,7 +383,7 @@ struct cox__scratch {
     uint64_t wait_ns;               /* ALLOCATING: until when frames wait for it */
 };
 
-/* A band on the scratch buffers that no frame waits for. */
+/* A band on the spare buffers that no frame waits for. */
 struct cox__shadow {
     struct cox__frame *frame; /* NULL = none yet */
     uint32_t device;
@@ -316,17 +398,40 @@ struct cox__profile {
     bool save;      /* what the session measures is to be saved */
     bool is_loaded; /* it began with what an earlier one measured */
     uint32_t order[COX_DEVICES_MAX];
-    struct cox_device_profile loaded[COX_DEVICES_MAX];
+    struct cox_device_profile loaded[COX_PASSES_MAX][COX_DEVICES_MAX];
     unsigned char key[32];
+};
+
+/* How the rows of one of the session's passes are shared out. */
+struct cox__sharing {
+    struct cox_policy policy;
+    void *state;      /* the policy's */
+    uint32_t devices; /* those that do the pass while one of them is active, a bit for each of the session's */
+    bool has_last_split;
+    struct cox_split last_split;
+    uint64_t refused_splits;
+    uint64_t refused_grants;
+    uint64_t last_end_ns; /* latest end of the pass */
+};
+
+/* Which rows of scratch a device has lately taken from the host: those are copied out by the band that writes them, so
+ * that no band waits for a fetch. In two generations; the older one is forgotten when a new one begins.
+ * residency.c's. */
+struct cox__handed_over {
+    uint32_t newest; /* generation */
+    uint64_t frames; /* since it began */
+    struct cox__row_set rows[2][COX_BINDINGS_MAX];
 };
 
 /* ---- session and runtime ---- */
 
+/* Frames under way, and one that a callback has submitted. */
+enum { COX__ORDER_MAX = COX_IN_FLIGHT_MAX + 1 };
+
 struct cox_session {
     struct cox_runtime *runtime;
     struct cox__pipeline pipeline;
-    struct cox_policy policy;
-    void *policy_state;
+    struct cox__sharing sharing[COX_PASSES_MAX];
     uint32_t min_band_rows;
     uint32_t in_flight;
     cox_report_fn *report;
@@ -334,11 +439,11 @@ struct cox_session {
     cox_meter_fn *meter;
     void *meter_user;
     double verify;
+    uint64_t deadline_ns;       /* of frames without their own; 0 = none */
     uint64_t device_timeout_ns; /* 0 = by each device's own history */
     bool polls_closely;         /* the runtime's, unless time does not matter */
-    size_t partial_bytes;       /* of all REDUCE bindings */
+    size_t partial_bytes;       /* of all REDUCE bindings of a pass, at most */
     uint32_t device_count;
-    uint32_t slot_count; /* of each queue */
     struct cox__device devices[COX_DEVICES_MAX];
     struct cox__profile profile;
 
@@ -350,13 +455,19 @@ struct cox_session {
     uint64_t next_index;
     uint32_t under_way; /* submitted frames whose callback has not returned, and a shadow run that is not reported */
     uint64_t frames_done;
+    uint64_t frames_late; /* of them, by their deadlines */
+    uint64_t worst_late_ns;
     bool no_device; /* no device has been active for as long as one is waited for */
     bool detached;
+    uint32_t warmers; /* threads inside cox_session_warm */
+    enum cox__session_warmth warmth;
+    uint32_t warm_devices;          /* the warm-up is over for so many devices */
+    struct cox__frame *chain_frame; /* for a frame that a callback submits; NULL = it has been taken */
+    _Atomic uint64_t cancel_before; /* frames with a lower index are cancelled */
 
     /* engine only */
     bool attached;
-    bool any_blocks; /* some device runs kernels inside the enqueue call */
-    bool has_last_split;
+    bool any_blocks;     /* some device runs kernels inside the enqueue call */
     bool closing;        /* nothing is begun any more */
     bool attention;      /* some device is not active, or there are lost queues: step.c looks after them */
     bool verify_refused; /* the log says that a band cannot be checked */
@@ -364,25 +475,19 @@ struct cox_session {
     uint32_t order_count;
     struct cox_session *next_active;
     struct cox__warmup warmup;
-    struct cox__frame *order[COX_IN_FLIGHT_MAX]; /* ring of frames in submission order */
-    struct cox_split last_split;
-    uint64_t refused_splits;
-    uint64_t refused_grants;
-    uint64_t delivered_end_ns; /* latest end of a delivered frame */
-    double meter_joules;       /* the meter's reading when the period of the oldest frame under way began */
-    struct cox__scratch scratch;
+    struct cox__frame *order[COX__ORDER_MAX]; /* ring of frames in submission order */
+    double meter_joules; /* the meter's reading when the period of the oldest frame under way began */
+    struct cox__spare spare;
     struct cox__shadow shadow;
+    struct cox__handed_over handed_over;
+    bool keeps_nothing; /* the rows of a frame were in too many pieces */
     struct cox__queue *lost_queues;
     uint64_t no_device_since_ns; /* when the last active device was lost; 0 = a band has been done since */
     uint32_t event_count;
     struct cox__event events[COX__EVENTS_MAX];
-    struct cox_band_report sorted[COX__FRAME_BANDS_MAX];
-};
-
-/* Memory that a device which was given up may still write to. */
-struct cox__tainted {
-    struct cox__tainted *next;
-    struct cox__mem *mem;
+    struct cox_band_report *sorted; /* for reports: of as many bands as a frame may have */
+    struct cox_band_notice *sorted_notices;
+    uint32_t *sorted_passes;
 };
 
 struct cox_runtime {
@@ -398,6 +503,7 @@ struct cox_runtime {
     bool polls_closely;            /* there is a core for it: devices are polled without a pause */
     bool polls_inline;             /* the inline poller polls; else the scheduler thread alone does */
     _Atomic uint64_t next_step_ns; /* when the scheduler thread looks again without being woken; UINT64_MAX = never */
+    atomic_bool spins;             /* the scheduler thread looks for requests without a pause */
 
     /* One of the threads in cox_session_run may take the devices' posts itself, the inline poller. */
     atomic_bool inline_poller;      /* there is one */
@@ -407,15 +513,48 @@ struct cox_runtime {
     /* engine only */
     struct cox__mpsc_node *posts; /* jobs and requests that were taken off their queues and not handled yet */
     struct cox__mpsc_node *arrivals;
-    bool interrupted;           /* the lock was revoked: queues may not have been flushed */
-    struct cox_session *active; /* sessions that have had a frame, linked by next_active */
-    struct cox__tainted *tainted;
-    atomic_uint tainted_count; /* read without the lock */
+    bool closing;                 /* no turn is taken any more */
+    bool interrupted;             /* the lock was revoked: queues may not have been flushed */
+    struct cox_session *active;   /* sessions that have had a frame, linked by next_active */
+    struct cox__queue *gone;      /* lost queues to be freed; reaper.c's */
+    struct cox__queue *stray;     /* lost queues of sessions that were destroyed meanwhile */
+    atomic_uint abandoned_queues; /* lost queues with ABANDONED slots; read without the lock */
+    struct cox__mem *kept;        /* let go, but a device that was given up may still touch it; see memory.c */
+
+    _Atomic uint64_t frames_submitted; /* to all sessions */
+    atomic_uint session_count;         /* alive */
+    atomic_uint buffer_count;          /* alive, for the application */
+    bool left_session;                 /* one was leaked, since a driver did not return */
+    pid_t pid;
+
+    pthread_mutex_t release_lock; /* a leaf; guards what follows */
+    pthread_cond_t released;
+    struct cox__mem *releasing; /* to be destroyed by the worker thread */
+    bool release_task;          /* is under way, */
+    bool in_released;           /* and inside an application's function */
+    pthread_t release_thread;   /* on this thread */
 };
 
+/* What frames are made of. A frame has each of its buffers in turn: one that writes a buffer after all frames before it
+ * that use it, one that reads it after all before it that write it. A use lasts from the frame's arrival until it is
+ * delivered.
+ *
+ * The counts tell whose turn it is. None that came later ends before a frame that writes does, so that frame's turn has
+ * come when as many uses have ended as there were when it arrived; and so with the writes for one that reads. */
 struct cox_buffer {
     struct cox_runtime *runtime;
-    struct cox__mem *mem;
+    size_t bytes;
+    bool wrapped;
+    atomic_uint refs;               /* the application's, and one for each frame that has been submitted with it, */
+    atomic_uint leaving;            /* so many of them whose callback runs */
+    _Atomic(struct cox__mem *) mem; /* changed by relocate.c alone; NULL = the application has it back */
+
+    /* engine only */
+    uint64_t uses, uses_ended;
+    uint64_t writes, writes_ended;
+    bool unsafe;            /* for good: a device that was given up could write to it, and it could not be relocated */
+    uint64_t failed_before; /* frames submitted before this one expect in it what a frame that failed did not write */
+    cox_status failed;
 };
 
 /* ---- small readers ---- */
@@ -425,15 +564,64 @@ static inline uint64_t cox__engine_now(const struct cox_session *session)
     return session->runtime->backend->ops->now_ns(session->runtime->backend);
 }
 
+/* By how much a frame that is delivered misses its deadline. */
+static inline uint64_t cox__frame_late_ns(const struct cox__frame *frame)
+{
+    const uint64_t latency_ns = frame->delivered_ns - frame->submit_ns;
+    return frame->deadline_ns && latency_ns > frame->deadline_ns ? latency_ns - frame->deadline_ns : 0;
+}
+
 /* The frame that is i-th in submission order of those under way. */
 static inline struct cox__frame *cox__session_frame(const struct cox_session *session, uint32_t i)
 {
-    return session->order[(session->order_first + i) % COX_IN_FLIGHT_MAX];
+    return session->order[(session->order_first + i) % COX__ORDER_MAX];
+}
+
+static inline bool cox__frame_is_cancelled(const struct cox_session *session, const struct cox__frame *frame)
+{
+    return frame->index < atomic_load(&session->cancel_before);
+}
+
+/* A frame that was cancelled since it began has that status, unless it has failed. */
+static inline void cox__frame_note_cancel(const struct cox_session *session, struct cox__frame *frame)
+{
+    if (frame->status == COX_OK && cox__frame_is_cancelled(session, frame))
+        frame->status = COX_E_CANCELLED;
+}
+
+/* The pass of the frame that is under way. */
+static inline const struct cox__pass *cox__frame_pass(const struct cox_session *session, const struct cox__frame *frame)
+{
+    return &session->pipeline.passes[frame->pass];
+}
+
+static inline bool cox__frame_is_in_last_pass(const struct cox_session *session, const struct cox__frame *frame)
+{
+    return frame->pass + 1 == session->pipeline.pass_count;
+}
+
+/* A whole frame on this device alone; 0 = not measured. */
+static inline uint64_t cox__device_solo_ns(const struct cox_session *session, uint32_t device)
+{
+    uint64_t sum = 0;
+    for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
+        const uint64_t solo_ns = session->devices[device].passes[p].solo_ns;
+        if (!solo_ns)
+            return 0;
+        sum += solo_ns;
+    }
+    return sum;
 }
 
 static inline bool cox__device_is_active(const struct cox__device *device)
 {
     return device->state == COX_DEVICE_ACTIVE;
+}
+
+/* Whether a band does rows of its frame's pass. */
+static inline bool cox__band_is_of_split(const struct cox__band *band)
+{
+    return band->kind == COX__BAND_ROWS || band->kind == COX__BAND_CHUNK;
 }
 
 /* A walk over the session's queues: those of its devices, then the lost ones. A queue that is lost on the way may be
@@ -455,7 +643,7 @@ static inline bool cox__queue_next(const struct cox_session *session, struct cox
 /* Whether the device may be asked about the slot's band. */
 static inline bool cox__slot_can_be_polled(const struct cox__queue_slot *slot)
 {
-    return slot->state != COX__SLOT_FREE && !slot->queue->stuck;
+    return (slot->state == COX__SLOT_BUSY || slot->state == COX__SLOT_ORPHANED) && !slot->queue->stuck;
 }
 
 #endif

@@ -5,15 +5,19 @@
  * taken off a queue stays in the runtime until it is handled.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ask_policy.h"
+#include "buffer_use.h"
 #include "deliver.h"
 #include "device_state.h"
 #include "engine.h"
 #include "event.h"
 #include "frame.h"
+#include "passes.h"
 #include "probation.h"
 #include "queue.h"
 #include "reaper.h"
 #include "recover.h"
+#include "relocate.h"
+#include "residency.h"
 #include "step.h"
 #include "timing.h"
 #include "verify.h"
@@ -40,18 +44,20 @@ static void handle(struct cox_session *session, const struct cox__event *event)
     switch (event->kind) {
     case COX__EVENT_DEVICE_FAILED:
         cox__reaper_take(session, event->device, event->status);
+        cox__residency_forget(session, event->device);
         cox__recover_planned(session);
         if (event->status == COX_E_MISMATCH)
             cox__recover_convicted(session, event->device);
         break;
     case COX__EVENT_BAND_FAILED:
-        cox__policy_observe(session, event->frame, event->band);
+        if (event->frame->bands[event->band].kind != COX__BAND_FETCH)
+            cox__policy_observe(session, event->frame, event->band);
         cox__recover_band(session, event->frame, event->band, true);
         break;
     case COX__EVENT_BAND_DONE:
         if (event->frame->bands[event->band].kind == COX__BAND_CHECK)
             cox__verify_done(session, event->frame, event->band);
-        else
+        else if (event->frame->bands[event->band].kind != COX__BAND_FETCH)
             cox__policy_observe(session, event->frame, event->band);
         break;
     case COX__EVENT_PROBATION_RESULT:
@@ -84,10 +90,22 @@ static void start_frame(struct cox_session *session, struct cox__frame *frame, b
     cox__frame_start(session, frame, COX__FRAME_OF_APPLICATION);
     if (alone)
         cox__policy_begin_period(session);
+    frame->status = cox__buffers_status(session, frame);
     if (session->no_device)
         frame->status = COX_E_DEVICE_LOST;
-    else
+    cox__residency_start(session, frame);
+    if (frame->status == COX_OK)
         cox__policy_split(session, frame);
+}
+
+/* Whether bands of the frame may be submitted now. */
+static bool may_submit(struct cox_session *session, struct cox__frame *frame)
+{
+    cox__frame_note_cancel(session, frame);
+    const bool held = cox__relocate_holds(session, frame);
+    if (frame->status && (frame->unfinished || frame->pool_left))
+        cox__recover_drop(session, frame);
+    return !held;
 }
 
 /* Submit one band to a device that computes inside the enqueue call. */
@@ -98,6 +116,8 @@ static bool dispatch_blocking(struct cox_session *session)
         struct cox__frame *frame = cox__session_frame(session, i);
         if (!frame->started)
             break;
+        if (!may_submit(session, frame))
+            continue;
         const bool offered = frame->pool_left && cox__policy_offer(session, frame, reserved, true);
         if (cox__queue_submit_blocking(session, frame, reserved) || offered)
             return true;
@@ -106,25 +126,40 @@ static bool dispatch_blocking(struct cox_session *session)
     return false;
 }
 
-/* Settle every wish for a shadow run; at most one is begun. */
-static void begin_shadows(struct cox_session *session)
+/* Settle every wish for a shadow run whose rows are in the host's memory; at most one is begun. Returns whether one was
+ * settled. */
+static bool begin_shadows(struct cox_session *session)
 {
     uint32_t reserved = 0;
+    bool any = false;
     for (uint32_t i = 0; i < session->order_count; i++) {
         struct cox__frame *frame = cox__session_frame(session, i);
         if (!frame->started)
             break;
-        if (frame->shadow.rows)
+        if (frame->shadow.rows &&
+            cox__residency_is_on_host(session, frame, frame->shadow.first_row, frame->shadow.rows)) {
             cox__shadow_begin(session, frame, reserved);
+            any = true;
+        }
         reserved |= reserved_by(session, frame);
     }
+    return any;
 }
 
-/* Start a frame. False: it has to wait, for the warm-up or for a device. */
+/* Start a frame. False: it has to wait, for its buffers, for the warm-up or for a device. */
 static bool try_start(struct cox_session *session, uint32_t index, bool *progress)
 {
     struct cox__frame *frame = cox__session_frame(session, index);
-    if (!session->warmup.finished) {
+    if (!cox__buffers_take(session, frame))
+        return false;
+    if (cox__frame_is_cancelled(session, frame)) {
+        if (!cox__warmup_pause(session))
+            return false;
+        cox__frame_start(session, frame, COX__FRAME_OF_APPLICATION);
+        *progress = true;
+        return true;
+    }
+    if (session->warmup.state != COX__WARMUP_FINISHED) {
         *progress |= cox__warmup_step(session, frame);
         return false;
     }
@@ -133,6 +168,12 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
     start_frame(session, frame, index == 0);
     *progress = true;
     return true;
+}
+
+/* The warm-up that cox_session_warm asked for, while no frame is there that waits for it. */
+static bool warm_up(struct cox_session *session)
+{
+    return cox__warmup_is_asked(session) && !session->order_count && cox__warmup_step(session, NULL);
 }
 
 /* Start frames and submit bands. Devices whose enqueue call returns at once are given all that they may have, of every
@@ -146,8 +187,12 @@ static bool dispatch(struct cox_session *session)
         struct cox__frame *frame = cox__session_frame(session, i);
         if (!frame->started && !try_start(session, i, &progress))
             break;
+        if (!may_submit(session, frame))
+            continue;
+        progress |= cox__passes_advance(session, frame);
         if (frame->pool_left)
             progress |= cox__policy_offer(session, frame, reserved, false);
+        progress |= cox__residency_plan(session, frame);
         if (frame->unfinished)
             progress |= cox__queue_submit(session, frame, reserved);
         progress |= cox__step_drain(session);
@@ -156,7 +201,7 @@ static bool dispatch(struct cox_session *session)
     }
     progress |= cox__step_drain(session);
     if (wished) /* comes last: it may take a moment, and every device has its bands by now */
-        begin_shadows(session);
+        progress |= begin_shadows(session);
     progress |= cox__step_drain(session);
     if (session->any_blocks && dispatch_blocking(session)) {
         cox__step_drain(session);
@@ -212,6 +257,7 @@ static void detach(struct cox_runtime *runtime, struct cox_session *session)
         link = &(*link)->next_active;
     if (*link)
         *link = session->next_active;
+    cox__reaper_leave(session);
     pthread_mutex_lock(&session->lock);
     session->detached = true;
     pthread_cond_broadcast(&session->delivered);
@@ -226,15 +272,21 @@ static bool handle_requests(struct cox_runtime *runtime)
         struct cox_session *session = request->session;
         /* A late callback may have posted a band of a session since posts were taken last: afterwards it is freed
          * memory. */
-        if (!request->frame)
+        if (request->kind == COX__REQUEST_DETACH)
             take_posts(runtime);
         runtime->arrivals = node->next;
         cox__mpsc_open(node);
-        if (!request->frame) {
+        if (request->kind == COX__REQUEST_DETACH) {
             detach(runtime, session);
             continue;
         }
-        session->order[(session->order_first + session->order_count++) % COX_IN_FLIGHT_MAX] = request->frame;
+        if (request->kind == COX__REQUEST_WARM) {
+            cox__warmup_request(session);
+            attach(runtime, session);
+            continue;
+        }
+        session->order[(session->order_first + session->order_count++) % COX__ORDER_MAX] = request->frame;
+        cox__buffers_queue(session, request->frame);
         attach(runtime, session);
     }
     return any;
@@ -273,7 +325,7 @@ static bool poll_session(struct cox_session *session, bool lost)
 {
     bool progress = false;
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
-        for (uint32_t i = 0; i < session->slot_count && (lost || is_live(walk.queue)); i++)
+        for (uint32_t i = 0; i < walk.queue->slot_count && (lost || is_live(walk.queue)); i++)
             if (poll_slot(session, &walk.queue->slots[i])) {
                 cox__step_drain(session);
                 progress = true;
@@ -285,7 +337,7 @@ static bool poll_session(struct cox_session *session, bool lost)
 static void plan_next(const struct cox_session *session, bool lost, uint64_t *next_ns)
 {
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
-        for (uint32_t i = 0; i < session->slot_count && (lost || is_live(walk.queue)); i++) {
+        for (uint32_t i = 0; i < walk.queue->slot_count && (lost || is_live(walk.queue)); i++) {
             const struct cox__queue_slot *slot = &walk.queue->slots[i];
             if (cox__slot_can_be_polled(slot) && cox__slot_due_ns(slot) < *next_ns)
                 *next_ns = cox__slot_due_ns(slot);
@@ -296,7 +348,9 @@ static void plan_next(const struct cox_session *session, bool lost, uint64_t *ne
 
 static bool needs_attention(const struct cox_session *session)
 {
-    bool out = session->lost_queues || atomic_load(&session->scratch.state) == COX__SCRATCH_ALLOCATING;
+    bool out = session->lost_queues || atomic_load(&session->spare.state) == COX__SPARE_ALLOCATING;
+    for (uint32_t i = 0; i < session->order_count; i++)
+        out = out || cox__session_frame(session, i)->relocation;
     for (uint32_t d = 0; d < session->device_count; d++)
         out = out || !cox__device_is_active(&session->devices[d]);
     return out;
@@ -307,7 +361,7 @@ static bool poll_expired(struct cox_session *session, uint64_t now_ns)
 {
     bool progress = false;
     for (struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
-        for (uint32_t i = 0; i < session->slot_count; i++) {
+        for (uint32_t i = 0; i < queue->slot_count; i++) {
             struct cox__queue_slot *slot = &queue->slots[i];
             if (cox__slot_can_be_polled(slot) && now_ns >= slot->deadline_ns && cox__queue_poll(session, slot, false)) {
                 cox__step_drain(session);
@@ -317,6 +371,17 @@ static bool poll_expired(struct cox_session *session, uint64_t now_ns)
     return progress;
 }
 
+/* A late callback may have posted a band of a queue before its instance was gone. Taking the posts may take a moment,
+ * in which others go: those are for the next time. */
+static bool free_gone(struct cox_runtime *runtime, struct cox__queue **list)
+{
+    if (!cox__reaper_collect(runtime, list))
+        return false;
+    take_posts(runtime);
+    cox__reaper_free(runtime);
+    return true;
+}
+
 /* Look after devices that are out. True: something has changed. Sets *next_ns to when something is due. */
 static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
 {
@@ -324,19 +389,15 @@ static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
     cox__queue_flush(session);
     bool progress = poll_expired(session, now);
     progress |= cox__reaper_step(session, now, next_ns);
-    if (cox__reaper_has_gone(session)) {
-        take_posts(session->runtime);
-        cox__reaper_free(session);
-        progress = true;
-    }
+    progress |= free_gone(session->runtime, &session->lost_queues);
     progress |= cox__reaper_rebuild_step(session, now, next_ns);
     progress |= cox__probation_skip(session);
     progress |= cox__recover_no_device(session, now, next_ns);
     progress |= cox__step_drain(session);
-    const struct cox__scratch *scratch = &session->scratch;
-    if (atomic_load(&scratch->state) == COX__SCRATCH_ALLOCATING && now < scratch->wait_ns &&
-        scratch->wait_ns < *next_ns)
-        *next_ns = scratch->wait_ns;
+    cox__relocate_due(session, next_ns);
+    const struct cox__spare *spare = &session->spare;
+    if (atomic_load(&spare->state) == COX__SPARE_ALLOCATING && now < spare->wait_ns && spare->wait_ns < *next_ns)
+        *next_ns = spare->wait_ns;
     session->attention = needs_attention(session);
     return progress;
 }
@@ -348,7 +409,8 @@ static bool is_idle(const struct cox_runtime *runtime)
 {
     bool idle = true;
     for (const struct cox_session *session = runtime->active; session; session = session->next_active)
-        idle = idle && !session->order_count && !session->shadow.busy && !session->closing;
+        idle = idle && !session->order_count && !session->shadow.busy && !session->closing &&
+               !cox__warmup_is_asked(session);
     return idle;
 }
 
@@ -367,9 +429,12 @@ static bool turn(struct cox_runtime *runtime, uint64_t *next_ns)
 {
     bool progress = take_posts(runtime);
     progress |= take_requests(runtime);
+    cox__reaper_step_stray(runtime, next_ns);
+    progress |= free_gone(runtime, &runtime->stray);
     for (struct cox_session *session = runtime->active; session; session = session->next_active) {
         if (session->attention)
             progress |= look_after_devices(session, next_ns);
+        progress |= warm_up(session);
         progress |= dispatch(session);
         progress |= cox__deliver(session, false);
         progress |= cox__step_drain(session);
@@ -380,6 +445,8 @@ static bool turn(struct cox_runtime *runtime, uint64_t *next_ns)
 uint64_t cox__step_all(struct cox_runtime *runtime)
 {
     struct cox__backend *backend = runtime->backend;
+    if (runtime->closing)
+        return UINT64_MAX;
     if (runtime->interrupted)
         resume(runtime);
     for (;;) {
@@ -406,13 +473,13 @@ uint64_t cox__step_all(struct cox_runtime *runtime)
 
 bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
 {
-    bool more = false;
+    bool more = false, delivered = false;
     if (runtime->interrupted)
         resume(runtime);
     bool any = take_posts(runtime);
     any |= take_requests(runtime);
     for (struct cox_session *session = runtime->active; session; session = session->next_active) {
-        if (!session->warmup.finished) {
+        if (session->warmup.state != COX__WARMUP_FINISHED) {
             more = true;
             continue;
         }
@@ -420,7 +487,9 @@ bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
         bool again; /* a device that refuses leaves its rows to another */
         do {
             again = dispatch(session);
-            again |= cox__deliver(session, true);
+            const bool handed_back = cox__deliver(session, true);
+            delivered |= handed_back;
+            again |= handed_back;
             again |= cox__step_drain(session);
             if (session->any_blocks &&
                 take_posts(runtime)) /* others were done while one computed in the enqueue call */
@@ -432,5 +501,6 @@ bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
         more |= (session->attention && (any || !attention)) || cox__deliver_is_due(session);
         plan_next(session, false, next_ns);
     }
-    return more;
+    /* A frame of another session may have waited for the buffers. */
+    return more || (delivered && runtime->active && runtime->active->next_active);
 }

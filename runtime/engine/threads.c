@@ -14,6 +14,7 @@
 #include "device_state.h"
 #include "engine.h"
 #include "host/clock.h"
+#include "reaper.h"
 #include "step.h"
 #include "timing.h"
 
@@ -23,6 +24,9 @@
 #define CLOSE_NS 5000u
 /* While the inline poller polls what is due first, the scheduler thread looks again after this. */
 #define RELIEF_NS 1000000u
+/* So long after its last poll without a pause the scheduler thread does not sleep either: a frame that follows finds it
+ * awake. About what two changes of threads cost. */
+#define LINGER_NS 200000u
 /* Between two polls the engine lock is free for at least this long. */
 #define PAUSE_NS 1000u
 
@@ -58,16 +62,23 @@ static void take_step(void *ctx)
     atomic_store(&runtime->next_step_ns, step->due);
 }
 
+/* Adding a request is: push, then read `spins`. Going to sleep is: clear `spins`, then look at the requests. */
 uint64_t cox__engine_step(void *ctx)
 {
     struct cox_runtime *runtime = ctx;
     struct step step = {.runtime = runtime, .due = UINT64_MAX};
-    for (;;) {
+    for (uint64_t awake_ns = 0;;) {
         if (cox__watchdog_run_locked(runtime->watchdog, true, COX__ROLE_SCHEDULER, take_step, &step) != COX__LOCK_DONE)
             return UINT64_MAX;
-        if (!is_close(runtime, step.due, step.now))
+        const bool close = is_close(runtime, step.due, step.now);
+        awake_ns = close && step.due <= step.now ? step.now + LINGER_NS : awake_ns; /* polled without a pause */
+        const bool relieved = runtime->polls_inline && atomic_load(&runtime->inline_poller);
+        if (close || (step.now < awake_ns && !relieved)) {
+            atomic_store(&runtime->spins, true);
+            pause_briefly();
+        } else if (!atomic_exchange(&runtime->spins, false) || !atomic_load(&runtime->requests.head)) {
             return step.due == UINT64_MAX ? UINT64_MAX : step.due > step.now ? step.due - step.now : 0;
-        pause_briefly();
+        }
     }
 }
 
@@ -166,6 +177,12 @@ void cox__engine_post(void *ctx, struct cox__job *job)
         cox__loop_wake(runtime->loop);
 }
 
+void cox__engine_wake(struct cox_runtime *runtime)
+{
+    if (!atomic_load(&runtime->spins))
+        cox__loop_wake(runtime->loop);
+}
+
 bool cox__engine_request(struct cox_runtime *runtime, struct cox__request *request)
 {
     return cox__mpsc_push(&runtime->requests, &request->node);
@@ -201,6 +218,8 @@ void cox__engine_revoked(void *ctx, void *of, void *instance, int role, struct c
         atomic_store(&runtime->inline_due_ns, UINT64_MAX);
         atomic_store(&runtime->inline_poller, false);
     }
+    if (role == COX__ROLE_SCHEDULER)
+        atomic_store(&runtime->spins, false);
     while (role == COX__ROLE_SCHEDULER && cox__loop_replace(runtime->loop))
         nanosleep(&pause, NULL);
     cox__loop_wake(runtime->loop);
@@ -216,7 +235,9 @@ void cox__engine_after_revoked(void *ctx)
 
 static bool is_quiet(const struct cox_session *session)
 {
-    bool quiet = !session->lost_queues && atomic_load(&session->scratch.state) != COX__SCRATCH_ALLOCATING;
+    bool quiet = atomic_load(&session->spare.state) != COX__SPARE_ALLOCATING;
+    for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
+        quiet = quiet && cox__reaper_may_be_left(queue);
     for (uint32_t d = 0; d < session->device_count; d++)
         quiet = quiet && !session->devices[d].rebuild;
     return quiet;

@@ -35,6 +35,10 @@
 #define COMPILE_NS 20e9
 /* What is added instead where the application set a limit, or the device was lost before. */
 #define FRESH_NS 250e6
+/* From this share of a band's limit on, and for so long after its next poll, it is counted how long the process cannot
+ * run. */
+#define LATE_SHARE 8
+#define COUNT_NS 1000000000ull
 /* How long a session waits for devices where no band's deadline says it. */
 #define DEFAULT_TIMEOUT_NS 2000000000ull
 
@@ -51,12 +55,12 @@ static double predict(const struct cox__timing *timing, double rows)
     return timing->ns + slope * (rows - timing->rows);
 }
 
-/* Time that a band of so many rows should take on a device; 0 = nothing is known. */
-static double expected_ns(const struct cox_session *session, uint32_t device, uint32_t rows)
+/* Time that a band of so many rows of a pass should take on a device; 0 = nothing is known. */
+static double expected_ns(const struct cox_session *session, uint32_t device, uint32_t pass, uint32_t rows)
 {
-    const struct cox__device *of = &session->devices[device];
+    const struct cox__device_pass *of = &session->devices[device].passes[pass];
     double expected = predict(&of->timing, rows);
-    return expected > 0 ? expected : (double)of->solo_ns * rows / session->pipeline.rows;
+    return expected > 0 ? expected : (double)of->solo_ns * rows / session->pipeline.passes[pass].rows;
 }
 
 static void learn(struct cox__timing *timing, double rows, double ns)
@@ -84,12 +88,13 @@ static double least_ns(const struct cox__timing *timing, double rows)
     return rows < timing->least_rows ? timing->least_ns / timing->least_rows * rows : timing->least_ns;
 }
 
-void cox__device_learn(struct cox__device *device, const struct cox_band_report *report)
+void cox__device_learn(struct cox__device *device, uint32_t pass, const struct cox_band_report *report)
 {
-    learn(&device->timing, report->rows, (double)report->wall_ns);
-    if (device->ended >= FRESH_BANDS && report->wall_ns > device->longest_ns)
+    struct cox__device_pass *of = &device->passes[pass];
+    learn(&of->timing, report->rows, (double)report->wall_ns);
+    if (of->ended >= FRESH_BANDS && report->wall_ns > device->longest_ns)
         device->longest_ns = report->wall_ns;
-    device->ended++;
+    of->ended++;
 }
 
 /* A band begins when it was enqueued and the one before it in its queue had ended. */
@@ -109,10 +114,10 @@ void cox__slot_note_end(struct cox_session *session, const struct cox__queue_slo
 /* ---- polls ---- */
 
 /* Whether an earlier band of the same queue is still under way: it ends first. */
-static bool is_behind(const struct cox_session *session, const struct cox__queue_slot *slot)
+static bool is_behind(const struct cox__queue_slot *slot)
 {
     bool behind = false;
-    for (uint32_t i = 0; i < session->slot_count; i++) {
+    for (uint32_t i = 0; i < slot->queue->slot_count; i++) {
         const struct cox__queue_slot *other = &slot->queue->slots[i];
         behind = behind || (other->state != COX__SLOT_FREE && other->submit_ns < slot->submit_ns);
     }
@@ -122,23 +127,23 @@ static bool is_behind(const struct cox_session *session, const struct cox__queue
 /* When a band that the device is at from `begin_ns` on may be over. */
 static uint64_t first_poll_ns(const struct cox__device *device, const struct cox__queue_slot *slot, uint64_t begin_ns)
 {
-    const double wait_ns = POLL_AT * least_ns(&device->timing, slot->job.rows);
+    const double wait_ns = POLL_AT * least_ns(&device->passes[slot->job.pass].timing, slot->job.rows);
     return begin_ns + (wait_ns < COX__POLL_FIRST_NS ? (uint64_t)wait_ns : COX__POLL_FIRST_NS);
 }
 
 void cox__slot_plan_poll(struct cox_session *session, struct cox__queue_slot *slot)
 {
     const struct cox__device *device = &session->devices[slot->queue->device];
-    slot->poll_ns = device->polled && !is_behind(session, slot) ? first_poll_ns(device, slot, slot->submit_ns)
-                                                                : cox__engine_now(session) + COX__POLL_FIRST_NS;
+    slot->poll_ns = device->polled && !is_behind(slot) ? first_poll_ns(device, slot, slot->submit_ns)
+                                                       : cox__engine_now(session) + COX__POLL_FIRST_NS;
 }
 
 void cox__queue_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns)
 {
     const struct cox__device *device = &session->devices[queue->device];
-    for (uint32_t i = 0; i < session->slot_count && device->polled; i++) {
+    for (uint32_t i = 0; i < queue->slot_count && device->polled; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
-        if (slot->state != COX__SLOT_FREE && !is_behind(session, slot))
+        if (slot->state != COX__SLOT_FREE && !is_behind(slot))
             slot->poll_ns = first_poll_ns(device, slot, end_ns > slot->submit_ns ? end_ns : slot->submit_ns);
     }
 }
@@ -155,6 +160,8 @@ void cox__slot_plan_next_poll(const struct cox_session *session, struct cox__que
     else
         pause_ns = elapsed_ns / POLL_SHARE > POLL_LEAST_NS ? elapsed_ns / POLL_SHARE : POLL_LEAST_NS;
     slot->poll_ns = now_ns + pause_ns;
+    if (elapsed_ns > slot->limit_ns / LATE_SHARE) /* in case it misses its deadline */
+        cox__watchdog_count_starvation(session->runtime->watchdog, slot->poll_ns + COUNT_NS);
 }
 
 uint64_t cox__slot_due_ns(const struct cox__queue_slot *slot)
@@ -169,10 +176,12 @@ uint64_t cox__session_timeout_ns(const struct cox_session *session)
     return session->device_timeout_ns ? session->device_timeout_ns : DEFAULT_TIMEOUT_NS;
 }
 
-/* Time limit in ns for what should take `expected` ns on the device; the device is given up after it. */
-static uint64_t time_limit_ns(const struct cox_session *session, const struct cox__device *device, double expected)
+/* Time limit in ns for what should take `expected` ns on the device; the device is given up after it. `ended`: so many
+ * bands of the kind it has done. */
+static uint64_t time_limit_ns(const struct cox_session *session, const struct cox__device *device, uint32_t ended,
+                              double expected)
 {
-    const bool fresh = device->ended < FRESH_BANDS;
+    const bool fresh = ended < FRESH_BANDS;
     double limit = TIMEOUT_TIMES * (double)device->longest_ns;
     limit = limit < TIMEOUT_MIN_NS ? TIMEOUT_MIN_NS : limit > TIMEOUT_MAX_NS ? TIMEOUT_MAX_NS : limit;
     if (session->device_timeout_ns)
@@ -182,23 +191,66 @@ static uint64_t time_limit_ns(const struct cox_session *session, const struct co
     limit += expected + (fresh ? FRESH_NS : 0);
     /* Of a session's first band on a device nothing is known, not even whether the compiler is at work, whatever a
      * device profile says. */
-    const bool compiles = fresh && !device->lost && (!device->ended || !session->device_timeout_ns);
+    const bool compiles = fresh && !device->lost && (!ended || !session->device_timeout_ns);
     if (compiles || expected <= 0)
         limit += COMPILE_NS;
-    return limit < (double)(UINT64_MAX / 4) ? (uint64_t)limit : UINT64_MAX / 4;
+    return limit < (double)(UINT64_MAX / 64) ? (uint64_t)limit : UINT64_MAX / 64;
 }
 
 uint64_t cox__device_call_limit_ns(const struct cox_session *session, uint32_t device)
 {
     /* A device that computes inside the enqueue call may do all that its queue holds inside of one. */
-    const double expected = expected_ns(session, device, session->pipeline.rows) * session->slot_count;
-    return time_limit_ns(session, &session->devices[device], expected);
+    const struct cox__device *of = &session->devices[device];
+    double longest = 0, unknown = 0;
+    uint32_t ended = UINT32_MAX;
+    for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
+        const double expected = expected_ns(session, device, p, session->pipeline.passes[p].rows);
+        longest = expected > longest ? expected : longest;
+        unknown += expected <= 0;
+        ended = of->passes[p].ended < ended ? of->passes[p].ended : ended;
+    }
+    return time_limit_ns(session, of, ended, unknown > 0 ? 0 : longest * of->slot_count);
 }
 
-static void set_deadline(struct cox__queue_slot *slot, uint64_t begin_ns, uint64_t expected_ns)
+/* A virtual clock stands still while the process cannot run. */
+static uint64_t starved_ns(const struct cox_session *session)
+{
+    const struct cox_runtime *runtime = session->runtime;
+    return runtime->backend->ops->advance ? 0 : cox__watchdog_starved_ns(runtime->watchdog);
+}
+
+static void set_deadline(const struct cox_session *session, struct cox__queue_slot *slot, uint64_t begin_ns,
+                         uint64_t expected_ns)
 {
     slot->end_ns = begin_ns + expected_ns;
     slot->deadline_ns = begin_ns + slot->limit_ns;
+    slot->starved_ns = starved_ns(session);
+    slot->excused_ns = 0;
+    slot->spared = false;
+}
+
+static bool is_only_device(const struct cox_session *session, uint32_t device)
+{
+    bool only = cox__device_is_active(&session->devices[device]);
+    for (uint32_t d = 0; d < session->device_count; d++)
+        only = only && (d == device || !cox__device_is_active(&session->devices[d]));
+    return only;
+}
+
+bool cox__slot_is_overdue(struct cox_session *session, struct cox__queue_slot *slot, uint64_t now_ns)
+{
+    if (now_ns < slot->deadline_ns)
+        return false;
+    const uint64_t starved = starved_ns(session), left_ns = COX__EXCUSE_TIMES * slot->limit_ns - slot->excused_ns;
+    uint64_t excuse_ns = starved - slot->starved_ns < left_ns ? starved - slot->starved_ns : left_ns;
+    slot->starved_ns = starved;
+    slot->excused_ns += excuse_ns;
+    if (!slot->spared && !session->device_timeout_ns && is_only_device(session, slot->queue->device)) {
+        slot->spared = true;
+        excuse_ns += COX__EXCUSE_TIMES * slot->limit_ns;
+    }
+    slot->deadline_ns += excuse_ns;
+    return now_ns >= slot->deadline_ns;
 }
 
 static struct cox__band *band_of(const struct cox__queue_slot *slot)
@@ -213,10 +265,10 @@ static bool has_deadline(const struct cox__queue_slot *slot)
 }
 
 /* The slot whose band was enqueued first of those that are not flushed. */
-static struct cox__queue_slot *first_queued(const struct cox_session *session, const struct cox__queue *queue)
+static struct cox__queue_slot *first_queued(const struct cox__queue *queue)
 {
     struct cox__queue_slot *first = NULL;
-    for (uint32_t i = 0; i < session->slot_count; i++) {
+    for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         if (slot->state != COX__SLOT_FREE && band_of(slot)->state == COX__BAND_QUEUED &&
             (!first || slot->submit_ns < first->submit_ns))
@@ -229,13 +281,14 @@ void cox__queue_plan_deadlines(struct cox_session *session, struct cox__queue *q
 {
     uint64_t begin = cox__engine_now(session);
     COX_INVARIANT(atomic_load(&queue->state) == COX__QUEUE_LIVE);
-    for (uint32_t i = 0; i < session->slot_count; i++) /* behind the bands that are under way */
+    for (uint32_t i = 0; i < queue->slot_count; i++) /* behind the bands that are under way */
         if (has_deadline(&queue->slots[i]) && queue->slots[i].end_ns > begin)
             begin = queue->slots[i].end_ns;
-    for (struct cox__queue_slot *slot; (slot = first_queued(session, queue)); begin = slot->end_ns) {
-        const double expected = expected_ns(session, queue->device, slot->job.rows);
-        slot->limit_ns = time_limit_ns(session, &session->devices[queue->device], expected);
-        set_deadline(slot, begin, (uint64_t)expected);
+    for (struct cox__queue_slot *slot; (slot = first_queued(queue)); begin = slot->end_ns) {
+        const struct cox__device *device = &session->devices[queue->device];
+        const double expected = expected_ns(session, queue->device, slot->job.pass, slot->job.rows);
+        slot->limit_ns = time_limit_ns(session, device, device->passes[slot->job.pass].ended, expected);
+        set_deadline(session, slot, begin, (uint64_t)expected);
         cox__band_set_state(band_of(slot), COX__BAND_RUNNING);
     }
 }
@@ -244,9 +297,9 @@ void cox__queue_advance_deadlines(struct cox__queue *queue, uint64_t end_ns)
 {
     if (atomic_load(&queue->state) != COX__QUEUE_LIVE) /* a lost queue drains until a time that stands */
         return;
-    for (uint32_t i = 0; i < queue->session->slot_count; i++) {
+    for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         if (has_deadline(slot) && slot->deadline_ns < end_ns + slot->limit_ns)
-            set_deadline(slot, end_ns, slot->end_ns > end_ns ? slot->end_ns - end_ns : 0);
+            set_deadline(queue->session, slot, end_ns, slot->end_ns > end_ns ? slot->end_ns - end_ns : 0);
     }
 }

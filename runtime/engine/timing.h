@@ -32,6 +32,10 @@ uint64_t cox__slot_due_ns(const struct cox__queue_slot *slot);
 /* The queue was flushed: its QUEUED bands become RUNNING and get deadlines. */
 void cox__queue_plan_deadlines(struct cox_session *session, struct cox__queue *queue);
 
+/* Whether a band has missed its deadline. It moves by as long as the process could not run meanwhile; and once if no
+ * other device is active, since then nothing is won by giving this one up. */
+bool cox__slot_is_overdue(struct cox_session *session, struct cox__queue_slot *slot, uint64_t now_ns);
+
 /* A band of the queue ended: those behind it begin now. */
 void cox__queue_advance_deadlines(struct cox__queue *queue, uint64_t end_ns);
 
@@ -40,6 +44,6 @@ void cox__slot_note_end(struct cox_session *session, const struct cox__queue_slo
                         uint64_t end_ns);
 
 /* Learn from a band that ended well. */
-void cox__device_learn(struct cox__device *device, const struct cox_band_report *report);
+void cox__device_learn(struct cox__device *device, uint32_t pass, const struct cox_band_report *report);
 
 #endif

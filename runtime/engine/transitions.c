@@ -34,7 +34,9 @@ static bool slot_may_become(enum cox__slot_state from, enum cox__slot_state to)
     case COX__SLOT_BUSY:
         return to == COX__SLOT_FREE || to == COX__SLOT_ORPHANED;
     case COX__SLOT_ORPHANED:
-        return to == COX__SLOT_FREE;
+        return to == COX__SLOT_FREE || to == COX__SLOT_ABANDONED;
+    case COX__SLOT_ABANDONED:
+        return false;
     }
     return false;
 }
@@ -68,27 +70,75 @@ void cox__queue_set_state(struct cox__queue *queue, enum cox__queue_state to)
     atomic_store(&queue->state, to);
 }
 
-static bool scratch_may_become(enum cox__scratch_state from, enum cox__scratch_state to)
+static bool spare_may_become(enum cox__spare_state from, enum cox__spare_state to)
 {
     switch (from) {
-    case COX__SCRATCH_NONE:
-        return to == COX__SCRATCH_ALLOCATING;
-    case COX__SCRATCH_ALLOCATING:
-        return to == COX__SCRATCH_READY || to == COX__SCRATCH_UNAVAILABLE;
-    case COX__SCRATCH_READY:
-        return to == COX__SCRATCH_TAINTED;
-    case COX__SCRATCH_TAINTED:
-        return to == COX__SCRATCH_ALLOCATING || to == COX__SCRATCH_TAINTED || to == COX__SCRATCH_UNAVAILABLE;
-    case COX__SCRATCH_UNAVAILABLE:
+    case COX__SPARE_NONE:
+        return to == COX__SPARE_ALLOCATING;
+    case COX__SPARE_ALLOCATING:
+        return to == COX__SPARE_READY || to == COX__SPARE_UNAVAILABLE;
+    case COX__SPARE_READY:
+        return to == COX__SPARE_TAINTED;
+    case COX__SPARE_TAINTED:
+        return to == COX__SPARE_ALLOCATING || to == COX__SPARE_TAINTED || to == COX__SPARE_UNAVAILABLE;
+    case COX__SPARE_UNAVAILABLE:
         return false;
     }
     return false;
 }
 
-void cox__scratch_set_state(struct cox__scratch *scratch, enum cox__scratch_state to)
+void cox__spare_set_state(struct cox__spare *spare, enum cox__spare_state to)
 {
-    COX_INVARIANT(scratch_may_become(atomic_load(&scratch->state), to));
-    atomic_store(&scratch->state, to);
+    COX_INVARIANT(spare_may_become(atomic_load(&spare->state), to));
+    atomic_store(&spare->state, to);
+}
+
+static bool warmup_may_become(enum cox__warmup_state from, enum cox__warmup_state to)
+{
+    switch (from) {
+    case COX__WARMUP_WAITING:
+        return to == COX__WARMUP_BORROWED || to == COX__WARMUP_ASKED;
+    case COX__WARMUP_BORROWED:
+        return to == COX__WARMUP_WAITING || to == COX__WARMUP_BORROWED_ASKED || to == COX__WARMUP_FINISHED;
+    case COX__WARMUP_BORROWED_ASKED:
+        return to == COX__WARMUP_ASKED || to == COX__WARMUP_FINISHED;
+    case COX__WARMUP_ASKED:
+        return to == COX__WARMUP_OWN;
+    case COX__WARMUP_OWN:
+        return to == COX__WARMUP_FINISHED;
+    case COX__WARMUP_FINISHED:
+        return to == COX__WARMUP_ASKED;
+    }
+    return false;
+}
+
+void cox__warmup_set_state(struct cox__warmup *warmup, enum cox__warmup_state to)
+{
+    COX_INVARIANT(warmup_may_become(warmup->state, to));
+    warmup->state = to;
+}
+
+static bool session_may_become(enum cox__session_warmth from, enum cox__session_warmth to)
+{
+    const bool over = to == COX__SESSION_WARM || to == COX__SESSION_WARM_IN_VAIN;
+    switch (from) {
+    case COX__SESSION_COLD:
+        return over || to == COX__SESSION_WARMING;
+    case COX__SESSION_NOTHING_TO_WARM:
+        return to == COX__SESSION_WARMING;
+    case COX__SESSION_WARMING:
+        return over || to == COX__SESSION_COLD || to == COX__SESSION_NOTHING_TO_WARM;
+    case COX__SESSION_WARM:
+    case COX__SESSION_WARM_IN_VAIN:
+        return over;
+    }
+    return false;
+}
+
+void cox__session_set_warmth(struct cox_session *session, enum cox__session_warmth to)
+{
+    COX_INVARIANT(session_may_become(session->warmth, to));
+    session->warmth = to;
 }
 
 static bool device_may_become(enum cox_device_state from, enum cox_device_state to)

@@ -10,7 +10,7 @@
 #include "verify.h"
 #include "device_state.h"
 #include "frame.h"
-#include "scratch.h"
+#include "spare.h"
 
 #include <string.h>
 
@@ -37,7 +37,8 @@ static uint32_t choose_peer(const struct cox_session *session, const struct cox_
         if (d == owner || !cox__device_is_active(device))
             continue;
         if (best == session->device_count || frame->at_work[d] < frame->at_work[best] ||
-            (frame->at_work[d] == frame->at_work[best] && device->solo_ns < session->devices[best].solo_ns))
+            (frame->at_work[d] == frame->at_work[best] &&
+             device->passes[frame->pass].solo_ns < session->devices[best].passes[frame->pass].solo_ns))
             best = d;
     }
     return best;
@@ -68,14 +69,15 @@ static void log_unverified(struct cox_session *session, const struct cox__frame 
     session->verify_refused = true;
 }
 
-/* The scratch buffers do not serve the frame. Returns whether the frame waits for them. */
-static bool wait_for_scratch(struct cox_session *session, const struct cox__frame *frame)
+/* The spare buffers do not serve the frame. Returns whether the frame waits for them. */
+static bool wait_for_spare(struct cox_session *session, const struct cox__frame *frame)
 {
-    const enum cox__scratch_state state = atomic_load(&session->scratch.state);
-    const bool late = state == COX__SCRATCH_ALLOCATING && cox__engine_now(session) >= session->scratch.wait_ns;
+    const enum cox__spare_state state = atomic_load(&session->spare.state);
+    const bool late = state == COX__SPARE_ALLOCATING && cox__engine_now(session) >= session->spare.wait_ns;
     if (late)
-        log_unverified(session, frame, 0, session->pipeline.rows, "a driver does not return from making copies");
-    return state != COX__SCRATCH_UNAVAILABLE && !late;
+        log_unverified(session, frame, 0, cox__frame_pass(session, frame)->rows,
+                       "a driver does not return from making copies");
+    return state != COX__SPARE_UNAVAILABLE && !late;
 }
 
 /* Begin to check one band. False: the frame has too many bands. */
@@ -92,22 +94,22 @@ static bool check_band(struct cox_session *session, struct cox__frame *frame, ui
                        alone ? "there is one device only" : "no device is done with them");
         return true;
     }
-    cox__scratch_fill(session, frame, report.first_row, report.rows, true);
-    return cox__scratch_add_check(session, frame, peer, report.first_row, report.rows, band);
+    cox__spare_fill(session, frame, report.first_row, report.rows, true);
+    return cox__spare_add_check(session, frame, peer, report.first_row, report.rows, band);
 }
 
 bool cox__verify_frame(struct cox_session *session, struct cox__frame *frame)
 {
     bool any = false;
-    if (frame->sampled || frame->status || session->pipeline.in_place)
+    if (frame->sampled || frame->status || cox__frame_pass(session, frame)->in_place)
         return false;
-    for (uint32_t b = 0; b < frame->band_count; b++)
+    for (uint32_t b = frame->first_band; b < frame->band_count; b++)
         any |= is_candidate(session, frame, b);
-    if (any && !cox__scratch_take(session, frame))
-        return wait_for_scratch(session, frame);
+    if (any && !cox__spare_take(session, frame))
+        return wait_for_spare(session, frame);
     frame->sampled = true;
     const uint32_t count = any ? frame->band_count : 0;
-    for (uint32_t b = 0; b < count; b++)
+    for (uint32_t b = frame->first_band; b < count; b++)
         if (is_candidate(session, frame, b) && !check_band(session, frame, b))
             break;
     return frame->unfinished > 0;
@@ -118,7 +120,7 @@ static const void *partials_of(const struct cox_session *session, const struct c
                                const struct cox_band_report *whole)
 {
     const bool same = frame->reports[band].rows == whole->rows;
-    return session->partial_bytes && same ? frame->bands[band].partials : NULL;
+    return cox__frame_pass(session, frame)->partial_bytes && same ? frame->bands[band].partials : NULL;
 }
 
 /* ---- the vote ---- */
@@ -135,7 +137,7 @@ static void ask_voter(struct cox_session *session, struct cox__frame *frame, uin
     struct cox__vote *vote = &frame->vote;
     vote->state = state;
     if (cox__device_is_active(&session->devices[device]) &&
-        cox__scratch_add_check(session, frame, device, vote->first_row, vote->rows, vote->band))
+        cox__spare_add_check(session, frame, device, vote->first_row, vote->rows, vote->band))
         return;
     vote->state = COX__VOTE_NONE;
     frame->status = COX_E_MISMATCH;
@@ -147,15 +149,16 @@ static void open_vote(struct cox_session *session, struct cox__frame *frame, uin
     const struct cox_band_report *report = &frame->reports[check];
     const uint32_t band = frame->bands[check].origin;
     const uint32_t owner = frame->reports[band].device;
-    const uint32_t third = cox__device_best(session, UINT32_C(1) << owner | UINT32_C(1) << report->device);
+    const uint32_t third = cox__device_best(session, frame->pass, UINT32_C(1) << owner | UINT32_C(1) << report->device);
     vote->band = band;
     vote->first_row = report->first_row;
     vote->rows = report->rows;
     vote->peer = report->device;
-    cox__scratch_digest(session, frame->mems, partials_of(session, frame, band, report), report->first_row,
-                        report->rows, vote->of_owner);
-    cox__scratch_digest(session, session->scratch.mems, partials_of(session, frame, check, &frame->reports[band]),
-                        report->first_row, report->rows, vote->of_peer);
+    cox__spare_digest(session, frame->pass, frame->mems, partials_of(session, frame, band, report), report->first_row,
+                      report->rows, vote->of_owner);
+    cox__spare_digest(session, frame->pass, session->spare.mems,
+                      partials_of(session, frame, check, &frame->reports[band]), report->first_row, report->rows,
+                      vote->of_peer);
     cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: %s and %s disagree about rows %u..%u",
              (unsigned long long)frame->index, name_of(session, owner), name_of(session, vote->peer), report->first_row,
              report->first_row + report->rows - 1);
@@ -213,21 +216,22 @@ static bool agrees(const struct cox_session *session, const struct cox__frame *f
     const struct cox_band_report *report = &frame->reports[check];
     const void *mine = partials_of(session, frame, check, &frame->reports[origin]);
     const void *theirs = partials_of(session, frame, origin, report);
-    return cox__scratch_equals(session, frame, report->first_row, report->rows) &&
-           (!mine || !theirs || memcmp(mine, theirs, session->partial_bytes) == 0);
+    return cox__spare_equals(session, frame, report->first_row, report->rows) &&
+           (!mine || !theirs || memcmp(mine, theirs, cox__frame_pass(session, frame)->partial_bytes) == 0);
 }
 
 void cox__verify_done(struct cox_session *session, struct cox__frame *frame, uint32_t check)
 {
     const struct cox_band_report report = frame->reports[check];
     const uint32_t origin = frame->bands[check].origin;
-    cox__scratch_release(session);
+    cox__spare_release(session);
     if (frame->status)
         return;
     if (is_vote(frame, check)) {
         unsigned char digest[32];
-        cox__scratch_digest(session, session->scratch.mems, partials_of(session, frame, check, &frame->reports[origin]),
-                            report.first_row, report.rows, digest);
+        cox__spare_digest(session, frame->pass, session->spare.mems,
+                          partials_of(session, frame, check, &frame->reports[origin]), report.first_row, report.rows,
+                          digest);
         count_vote(session, frame, digest);
         return;
     }

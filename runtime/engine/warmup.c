@@ -1,11 +1,16 @@
-/* Before a session's first frame every device does all of it alone, first to compile, then to be timed.
+/* Every device does a frame alone, first to compile, then to be timed: before a session's first frame, with its
+ * buffers, or when cox_session_warm asks for it, with buffers of their own.
  *
  * Owns struct cox__warmup, and the devices' `solo_ns` and `blocks_in_submit`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "warmup.h"
+#include "device_state.h"
 #include "engine.h"
 #include "frame.h"
+#include "memory.h"
 #include "queue.h"
+#include "residency.h"
+#include "transitions.h"
 
 #include <string.h>
 
@@ -16,24 +21,53 @@
 /* A device that takes this long to submit to, and most of the band's time, computes inside the enqueue call. */
 #define BLOCKING_NS 100000ull
 
-static void finish(struct cox_session *session)
+static void give_back_buffers(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
-    struct cox__backend *backend = session->runtime->backend;
-    for (uint32_t i = 0; i < session->pipeline.binding_count && !atomic_load(&session->runtime->tainted_count); i++)
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
         if (warmup->owns_mem[i]) {
-            backend->ops->mem_destroy(backend, warmup->frame->mems[i]);
+            cox__memory_let_go(session->runtime, warmup->frame->mems[i]);
             warmup->owns_mem[i] = false;
         }
-    warmup->finished = true; /* a copy that a device which was given up may still write to goes with the session */
+}
+
+static void tell(struct cox_session *session, bool over)
+{
+    pthread_mutex_lock(&session->lock);
+    session->warm_devices = session->warmup.device;
+    if (over)
+        cox__session_set_warmth(session,
+                                cox__device_any_active(session) ? COX__SESSION_WARM : COX__SESSION_WARM_IN_VAIN);
+    pthread_cond_broadcast(&session->delivered);
+    pthread_mutex_unlock(&session->lock);
+}
+
+static void drop_given(struct cox_session *session)
+{
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
+        if (session->warmup.given[i])
+            cox__memory_let_go(session->runtime, session->warmup.given[i]);
+}
+
+static void finish(struct cox_session *session)
+{
+    give_back_buffers(session);
+    if (session->warmup.state == COX__WARMUP_BORROWED_ASKED)
+        drop_given(session);
+    cox__warmup_set_state(&session->warmup, COX__WARMUP_FINISHED);
+    tell(session, true);
 }
 
 void cox__engine_drop_warmup(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
+    const bool has_given = warmup->state == COX__WARMUP_ASKED || warmup->state == COX__WARMUP_BORROWED_ASKED;
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         if (warmup->owns_mem[i])
             cox__engine_drop_mem(session->runtime, warmup->frame->mems[i]);
+        if (has_given && warmup->given[i])
+            cox__engine_drop_mem(session->runtime, warmup->given[i]);
+    }
 }
 
 /* The first frame's own buffers serve, since its bands write the same rows again; a binding that is read and written
@@ -46,10 +80,11 @@ static cox_status borrow_buffers(struct cox_session *session, const struct cox__
     memcpy(warmup->frame->params, frame->params, sizeof frame->params);
     warmup->frame->index = frame->index;
     warmup->frame->submit_ns = frame->submit_ns;
+    cox__warmup_set_state(warmup, COX__WARMUP_BORROWED);
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         if (session->pipeline.bindings[i].access != COX_READ_WRITE)
             continue;
-        size_t bytes = cox__binding_bytes(&session->pipeline, i);
+        size_t bytes = session->pipeline.bytes[i];
         cox_status status = backend->ops->mem_create(backend, NULL, bytes, &warmup->frame->mems[i]);
         if (status)
             return status;
@@ -59,42 +94,95 @@ static cox_status borrow_buffers(struct cox_session *session, const struct cox__
     return COX_OK;
 }
 
+/* The runs begin, or go on, with memory of their own. */
+static void take_given(struct cox_session *session)
+{
+    struct cox__warmup *warmup = &session->warmup;
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
+        warmup->frame->mems[i] = warmup->given[i];
+        warmup->owns_mem[i] = warmup->given[i] != NULL;
+    }
+    memcpy(warmup->frame->params, warmup->params, session->pipeline.params_bytes);
+    cox__warmup_set_state(warmup, COX__WARMUP_OWN);
+}
+
+bool cox__warmup_is_asked(const struct cox_session *session)
+{
+    const enum cox__warmup_state state = session->warmup.state;
+    return state == COX__WARMUP_ASKED || state == COX__WARMUP_BORROWED_ASKED || state == COX__WARMUP_OWN;
+}
+
+void cox__warmup_request(struct cox_session *session)
+{
+    struct cox__warmup *warmup = &session->warmup;
+    if (warmup->state == COX__WARMUP_FINISHED && session->attached) { /* by a frame that was quicker */
+        drop_given(session);
+        tell(session, true);
+        return;
+    }
+    cox__warmup_set_state(warmup,
+                          warmup->state == COX__WARMUP_BORROWED ? COX__WARMUP_BORROWED_ASKED : COX__WARMUP_ASKED);
+}
+
 /* Note what the finished run showed and move on to the next run or device. */
 static void learn_from_run(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
     struct cox__frame *frame = warmup->frame;
     struct cox__device *device = &session->devices[warmup->device];
+    struct cox__device_pass *of_pass = &device->passes[warmup->pass];
     cox__frame_report(session, frame);
     frame->started = false;
     uint64_t wall = frame->end_ns - frame->start_ns;
     bool blocks = warmup->submit_ns > BLOCKING_NS && warmup->submit_ns > wall / 2;
     if (frame->status == COX_OK && warmup->run > 0) {
-        device->blocks_in_submit = blocks;
+        device->blocks_in_submit = blocks || (device->blocks_in_submit && warmup->pass > 0);
         session->any_blocks |= device->blocks_in_submit;
         pthread_mutex_lock(&session->lock);
         /* What an earlier session measured may hold no longer. */
-        if (!device->solo_ns || wall < device->solo_ns || (warmup->run == 1 && wall / 2 > device->solo_ns))
-            device->solo_ns = wall ? wall : 1;
+        if (!of_pass->solo_ns || wall < of_pass->solo_ns || (warmup->run == 1 && wall / 2 > of_pass->solo_ns))
+            of_pass->solo_ns = wall ? wall : 1;
         pthread_mutex_unlock(&session->lock);
     }
     warmup->spent_ns = warmup->run == 0 ? 0 : warmup->spent_ns + wall;
     /* What an earlier session measured spares the timed runs; where the first one kept the thread busy, one of them
      * tells whether that was the compiler. */
-    uint32_t runs = !session->profile.is_loaded || !device->solo_ns ? SOLO_RUNS : blocks ? 1 : 0;
+    uint32_t runs = !session->profile.is_loaded || !of_pass->solo_ns ? SOLO_RUNS : blocks ? 1 : 0;
+    if (session->device_count == 1)
+        runs = 0;
     bool again = warmup->run < runs && warmup->spent_ns < SOLO_NS;
     if (frame->status == COX_OK && again) {
         warmup->run++;
-    } else {
-        warmup->device++;
-        warmup->run = 0;
+        return;
     }
+    warmup->run = 0;
+    if (frame->status == COX_OK && ++warmup->pass < session->pipeline.pass_count)
+        return;
+    warmup->pass = 0;
+    warmup->device++;
+    tell(session, false);
 }
 
 static bool submit_run(struct cox_session *session, struct cox__frame *frame)
 {
     bool progress = cox__queue_submit(session, frame, 0);
     return cox__queue_submit_blocking(session, frame, 0) || progress;
+}
+
+bool cox__warmup_pause(struct cox_session *session)
+{
+    const bool asked = session->warmup.state == COX__WARMUP_BORROWED_ASKED;
+    if (session->warmup.state != COX__WARMUP_BORROWED && !asked)
+        return true;
+    if (session->warmup.frame->started) {
+        submit_run(session, session->warmup.frame);
+        if (session->warmup.frame->unfinished)
+            return false;
+        learn_from_run(session);
+    }
+    give_back_buffers(session);
+    cox__warmup_set_state(&session->warmup, asked ? COX__WARMUP_ASKED : COX__WARMUP_WAITING);
+    return true;
 }
 
 bool cox__warmup_step(struct cox_session *session, const struct cox__frame *first)
@@ -106,7 +194,9 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
         if (frame->unfinished)
             return progress;
         learn_from_run(session);
-    } else if (warmup->device == 0 && warmup->run == 0) {
+    } else if (warmup->state == COX__WARMUP_ASKED) {
+        take_given(session);
+    } else if (warmup->state == COX__WARMUP_WAITING) {
         cox_status status = borrow_buffers(session, first);
         if (status) {
             cox__log(&session->runtime->log, COX_LOG_WARN, "no warm-up: %s", cox_status_text(status));
@@ -114,15 +204,19 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
             return true;
         }
     }
-    while (warmup->device < session->device_count && !cox__device_is_active(&session->devices[warmup->device]))
+    while (warmup->device < session->device_count && !cox__device_is_active(&session->devices[warmup->device])) {
         warmup->device++;
+        warmup->pass = warmup->run = 0;
+    }
     if (warmup->device == session->device_count) {
         finish(session);
         return true;
     }
     cox__frame_start(session, frame, COX__FRAME_WARMUP);
-    frame->reason = COX_REASON_WARMUP;
-    if (!cox__frame_add(session, frame, warmup->device, 0, session->pipeline.rows, 0))
+    cox__frame_begin_pass(session, frame, warmup->pass);
+    frame->passes[warmup->pass].reason = COX_REASON_WARMUP;
+    cox__residency_start_warmup(session, frame, warmup->device);
+    if (!cox__frame_add(session, frame, warmup->device, 0, session->pipeline.passes[warmup->pass].rows, 0))
         frame->status = COX_E_DEVICE_MEMORY;
     submit_run(session, frame);
     warmup->submit_ns = cox__engine_now(session) - frame->start_ns;

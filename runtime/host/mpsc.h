@@ -22,7 +22,8 @@ struct cox__mpsc {
     _Atomic(struct cox__mpsc_node *) head;
 };
 
-/* Returns true if the queue was empty: the consumer needs a wake-up. Any thread. */
+/* Returns true if the queue was empty: the consumer needs a wake-up. Sequentially consistent, for a caller that looks
+ * afterwards whether the consumer is awake. Any thread. */
 static inline bool cox__mpsc_push(struct cox__mpsc *queue, struct cox__mpsc_node *node)
 {
     if (atomic_exchange_explicit(&node->queued, true, memory_order_acq_rel))
@@ -30,7 +31,7 @@ static inline bool cox__mpsc_push(struct cox__mpsc *queue, struct cox__mpsc_node
     struct cox__mpsc_node *head = atomic_load_explicit(&queue->head, memory_order_relaxed);
     do
         node->next = head;
-    while (!atomic_compare_exchange_weak_explicit(&queue->head, &head, node, memory_order_release,
+    while (!atomic_compare_exchange_weak_explicit(&queue->head, &head, node, memory_order_seq_cst,
                                                   memory_order_relaxed));
     return head == NULL;
 }

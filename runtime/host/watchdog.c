@@ -10,6 +10,7 @@
 #endif
 #include "watchdog.h"
 #include "clock.h"
+#include "starvation.h"
 #include "thread.h"
 
 #include <pthread.h>
@@ -20,6 +21,8 @@
 #define LOOK_NS 50000000ull
 /* After so many looks without a driver call in between the thread sleeps until the next call. */
 #define IDLE_LOOKS 40
+/* A look that is late by more than this counts as starvation. */
+#define LATE_NS 20000000ull
 /* For so many looks after a revocation the handler's `after` is called. */
 #define AFTER_LOOKS 20
 
@@ -32,6 +35,12 @@ struct cox__watchdog {
     _Atomic uint64_t limit_looks;
     atomic_bool asleep;      /* the watchdog's thread sleeps until the next driver call */
     atomic_uint stuck_count; /* stuck threads that were not released */
+
+    _Atomic uint64_t count_until_ns; /* what the threads wait is counted until then */
+
+    /* Of the watchdog's thread. */
+    struct cox__starvation *starvation; /* NULL: nothing is counted, or there is no memory */
+    uint64_t base_ns, waited_ns;        /* when counting began, and what was counted since */
     /* For the next call that exceeds its limit, made in time. NULL: there is no memory, and no lock is revoked. */
     _Atomic(struct cox__stuck_thread *) stuck;
 
@@ -44,7 +53,11 @@ struct cox__watchdog {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t freed; /* `held` is false */
     pthread_cond_t wake;  /* for the watchdog's thread */
-    bool held;            /* the engine lock is */
+    bool held;            /* the engine lock is, */
+    pthread_t holder;     /* by this thread */
+    uint64_t starved_ns;
+    uint64_t told_ns; /* the most that was told of it */
+    uint64_t look_ns; /* when the watchdog's thread looked last; 0 = it sleeps */
     uint32_t waiting;
     bool stop;
 };
@@ -60,6 +73,8 @@ static bool take(struct cox__watchdog *watchdog, bool wait)
     watchdog->waiting--;
     const bool taken = !watchdog->held;
     watchdog->held = true;
+    if (taken)
+        watchdog->holder = pthread_self();
     pthread_mutex_unlock(&watchdog->lock);
     return taken;
 }
@@ -78,6 +93,14 @@ void cox__watchdog_unlock(struct cox__watchdog *watchdog)
     pthread_mutex_unlock(&watchdog->lock);
 }
 
+bool cox__watchdog_is_held_here(struct cox__watchdog *watchdog)
+{
+    pthread_mutex_lock(&watchdog->lock);
+    const bool here = watchdog->held && pthread_equal(watchdog->holder, pthread_self());
+    pthread_mutex_unlock(&watchdog->lock);
+    return here;
+}
+
 enum cox__lock_result cox__watchdog_run_locked(struct cox__watchdog *watchdog, bool wait, int role,
                                                void (*work)(void *ctx), void *ctx)
 {
@@ -94,6 +117,13 @@ enum cox__lock_result cox__watchdog_run_locked(struct cox__watchdog *watchdog, b
 }
 
 /* ---- driver calls ---- */
+
+static void wake_thread(struct cox__watchdog *watchdog)
+{
+    pthread_mutex_lock(&watchdog->lock);
+    pthread_cond_signal(&watchdog->wake);
+    pthread_mutex_unlock(&watchdog->lock);
+}
 
 void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *instance, uint64_t limit_ns)
 {
@@ -115,11 +145,8 @@ struct cox__driver_call cox__driver_call_begin(struct cox__watchdog *watchdog)
     /* The store to `call` comes before the load of `asleep`; the watchdog's thread stores `asleep` before it loads
      * `call`. So either this thread sees that the other sleeps, or the other sees the call. */
     atomic_store(&watchdog->call, call.number);
-    if (atomic_load(&watchdog->asleep)) {
-        pthread_mutex_lock(&watchdog->lock);
-        pthread_cond_signal(&watchdog->wake);
-        pthread_mutex_unlock(&watchdog->lock);
-    }
+    if (atomic_load(&watchdog->asleep))
+        wake_thread(watchdog);
     return call;
 }
 
@@ -135,6 +162,68 @@ void cox__driver_call_abandon(const struct cox__driver_call *call)
     longjmp(*call->home, 1);
 }
 
+/* ---- starvation ---- */
+
+/* As with `call`: the store comes before the load of `asleep`. */
+void cox__watchdog_count_starvation(struct cox__watchdog *watchdog, uint64_t until_ns)
+{
+    uint64_t before_ns = atomic_load(&watchdog->count_until_ns);
+    while (before_ns < until_ns && !atomic_compare_exchange_weak(&watchdog->count_until_ns, &before_ns, until_ns))
+        continue;
+    if (atomic_load(&watchdog->asleep))
+        wake_thread(watchdog);
+}
+
+static uint64_t late_ns(uint64_t passed_ns)
+{
+    return passed_ns > LOOK_NS + LATE_NS ? passed_ns - LOOK_NS : 0;
+}
+
+/* What the next look will count is part of it: after a stop the caller may run before the watchdog's thread does. */
+uint64_t cox__watchdog_starved_ns(struct cox__watchdog *watchdog)
+{
+    pthread_mutex_lock(&watchdog->lock);
+    const uint64_t pending_ns = watchdog->look_ns ? late_ns(cox__clock_ns() - watchdog->look_ns) : 0;
+    const uint64_t ns = watchdog->starved_ns + pending_ns;
+    watchdog->told_ns = ns > watchdog->told_ns ? ns : watchdog->told_ns; /* it never falls */
+    const uint64_t told_ns = watchdog->told_ns;
+    pthread_mutex_unlock(&watchdog->lock);
+    return told_ns;
+}
+
+/* What the threads have waited since the look before, if that is counted now. A wait is told when it is over, so it may
+ * be longer than the time since then; but all of them together are no longer than the time since counting began. */
+static uint64_t waited_ns(struct cox__watchdog *watchdog, bool in_call, uint64_t now_ns)
+{
+    if (now_ns >= atomic_load(&watchdog->count_until_ns) && !in_call) {
+        cox__starvation_destroy(watchdog->starvation);
+        watchdog->starvation = NULL;
+        return 0;
+    }
+    if (!watchdog->starvation) { /* what is counted begins now */
+        watchdog->starvation = cox__starvation_create();
+        watchdog->base_ns = now_ns;
+        watchdog->waited_ns = 0;
+    }
+    const uint64_t ns = watchdog->starvation ? cox__starvation_look(watchdog->starvation) : 0;
+    const uint64_t most_ns = now_ns - watchdog->base_ns - watchdog->waited_ns;
+    watchdog->waited_ns += ns < most_ns ? ns : most_ns;
+    return ns < most_ns ? ns : most_ns;
+}
+
+/* How long the process could not run since the look before. `in_call`: a driver call has been under way since then. */
+static uint64_t count_starved(struct cox__watchdog *watchdog, bool in_call)
+{
+    const uint64_t waited = waited_ns(watchdog, in_call, cox__clock_ns());
+    pthread_mutex_lock(&watchdog->lock);
+    const uint64_t now_ns = cox__clock_ns(), late = late_ns(now_ns - watchdog->look_ns);
+    const uint64_t ns = waited > late ? waited : late;
+    watchdog->starved_ns += ns;
+    watchdog->look_ns = now_ns;
+    pthread_mutex_unlock(&watchdog->lock);
+    return ns;
+}
+
 /* ---- the watchdog's thread ---- */
 
 /* Revoke the engine lock of the thread that has been inside this driver call for too long. False: the call has
@@ -146,24 +235,35 @@ static bool revoke_lock(struct cox__watchdog *watchdog, uint64_t call)
         return false;
     atomic_store(&watchdog->stuck, NULL);
     atomic_fetch_add(&watchdog->stuck_count, 1);
+    pthread_mutex_lock(&watchdog->lock);
+    watchdog->holder = pthread_self();
+    pthread_mutex_unlock(&watchdog->lock);
     watchdog->handler.revoked(watchdog->handler.ctx, watchdog->session, watchdog->instance, watchdog->role, stuck);
     cox__watchdog_unlock(watchdog);
     return true;
 }
 
-/* Wait for the next look; with `idle`, for a driver call after number `seen` before that. False: the thread is to
- * end. */
+/* Whether the thread may sleep: `call` is the last driver call, and has ended. */
+static bool is_idle(const struct cox__watchdog *watchdog, uint64_t call)
+{
+    return atomic_load(&watchdog->call) == call && cox__clock_ns() >= atomic_load(&watchdog->count_until_ns);
+}
+
+/* Wait for the next look; with `idle`, for a driver call after number `seen`, or for something to count, before that.
+ * False: the thread is to end. */
 static bool next_look(struct cox__watchdog *watchdog, bool idle, uint64_t seen)
 {
     pthread_mutex_lock(&watchdog->lock);
     if (idle) {
         atomic_store(&watchdog->asleep, true);
-        while (!watchdog->stop && atomic_load(&watchdog->call) == seen)
+        watchdog->look_ns = 0;
+        while (!watchdog->stop && is_idle(watchdog, seen))
             pthread_cond_wait(&watchdog->wake, &watchdog->lock);
         atomic_store(&watchdog->asleep, false);
     }
-    const uint64_t ns = cox__clock_ns() + LOOK_NS;
+    const uint64_t now_ns = cox__clock_ns(), ns = now_ns + LOOK_NS;
     const struct timespec when = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    watchdog->look_ns = watchdog->look_ns ? watchdog->look_ns : now_ns;
     while (!watchdog->stop && cox__clock_ns() < ns)
         pthread_cond_timedwait(&watchdog->wake, &watchdog->lock, &when);
     const bool go_on = !watchdog->stop;
@@ -171,19 +271,28 @@ static bool next_look(struct cox__watchdog *watchdog, bool idle, uint64_t seen)
     return go_on;
 }
 
+/* Whether a call has exceeded its limit after so many looks. The process could not run for `starved_ns` of them. */
+static bool is_over(const struct cox__watchdog *watchdog, uint64_t looks, uint64_t starved_ns)
+{
+    const uint64_t limit = atomic_load(&watchdog->limit_looks), excused = starved_ns / LOOK_NS;
+    return looks >= limit + (excused < COX__EXCUSE_TIMES * limit ? excused : COX__EXCUSE_TIMES * limit);
+}
+
 static void *watch(void *arg)
 {
     struct cox__watchdog *watchdog = arg;
-    uint64_t seen = atomic_load(&watchdog->call), same = 0, after = 0;
-    while (next_look(watchdog, !(seen % 2) && same > IDLE_LOOKS && !after, seen)) {
+    uint64_t seen = atomic_load(&watchdog->call), same = 0, after = 0, starved = 0;
+    while (next_look(watchdog, !(seen % 2) && same > IDLE_LOOKS && !after && is_idle(watchdog, seen), seen)) {
+        const uint64_t ns = count_starved(watchdog, seen % 2 && same > 0);
         if (after) {
             after--;
             watchdog->handler.after(watchdog->handler.ctx);
         }
         const uint64_t call = atomic_load(&watchdog->call);
         same = call == seen ? same + 1 : 0;
+        starved = call == seen ? starved + (ns < LOOK_NS ? ns : LOOK_NS) : 0; /* a late look is one look all the same */
         seen = call;
-        if (seen % 2 && same >= atomic_load(&watchdog->limit_looks) && revoke_lock(watchdog, seen))
+        if (seen % 2 && is_over(watchdog, same, starved) && revoke_lock(watchdog, seen))
             after = AFTER_LOOKS;
     }
     return NULL;
@@ -241,6 +350,7 @@ void cox__watchdog_destroy(struct cox__watchdog **address)
     if (!watchdog)
         return;
     free(atomic_load(&watchdog->stuck));
+    cox__starvation_destroy(watchdog->starvation);
     pthread_mutex_destroy(&watchdog->lock);
     pthread_cond_destroy(&watchdog->freed);
     pthread_cond_destroy(&watchdog->wake);

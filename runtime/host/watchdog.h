@@ -48,12 +48,27 @@ bool cox__watchdog_stop(struct cox__watchdog *watchdog);
 /* After cox__watchdog_stop. Sets to NULL; NULL is accepted. */
 void cox__watchdog_destroy(struct cox__watchdog **watchdog);
 
+/* What takes longer than its limit is excused for as long as the process could not run, for so many limits at most: a
+ * process may have a thread that never runs. */
+enum { COX__EXCUSE_TIMES = 9 };
+
+/* Something takes longer than it should: until `until_ns` (cox__clock_ns) the watchdog's thread counts how long this
+ * process cannot run. Any thread. */
+void cox__watchdog_count_starvation(struct cox__watchdog *watchdog, uint64_t until_ns);
+
+/* So long the process could not run while it was counted (starvation.h), and while the watchdog's thread was late for a
+ * look. Only differences count. Any thread. */
+uint64_t cox__watchdog_starved_ns(struct cox__watchdog *watchdog);
+
 /* Free the record of a stuck thread that has returned. */
 void cox__watchdog_release(struct cox__watchdog *watchdog, struct cox__stuck_thread *stuck);
 
 /* Take and give back the engine lock, for a thread that makes no bracketed driver call in between. */
 void cox__watchdog_lock(struct cox__watchdog *watchdog);
 void cox__watchdog_unlock(struct cox__watchdog *watchdog);
+
+/* Whether the calling thread holds it. */
+bool cox__watchdog_is_held_here(struct cox__watchdog *watchdog);
 
 enum cox__lock_result {
     COX__LOCK_DONE,

@@ -1,8 +1,8 @@
 /* One thread per background task, and whose turn it is.
  *
- * Tasks run one after the other, in the order given: two at once could need the memory of two instances of one device,
- * and drivers keep what two contexts took (docs/results/README.md). A stuck task loses its turn after a second: it must
- * not keep other devices out.
+ * Tasks with a turn run one after the other, in the order given: two at once could need the memory of two instances of
+ * one device, and drivers keep what two contexts took (docs/results/README.md). A stuck task loses its turn after a
+ * second: it must not keep other devices out.
  *
  * A thread that ends joins the one that ended before it; cox__worker_destroy joins the last.
  *
@@ -23,21 +23,23 @@
 
 struct task {
     struct cox__worker *worker;
-    uint64_t number; /* in the order given */
+    bool in_turn;
+    uint64_t number; /* in the order given, of those with a turn */
     void (*run)(void *ctx);
     void *ctx;
 };
 
 struct cox__worker {
-    struct cox__cpu_mask mask; /* of the thread that created the worker; its threads run there */
+    struct cox__cpu_mask mask; /* of the thread that created the worker, off the reserved core; its threads run there */
     bool has_mask;
     struct cox__topology *topology;
     bool inline_tasks;
     pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* a task has begun or ended, or the worker is abandoned */
     uint64_t given;         /* tasks so far */
-    uint64_t begun;         /* so many of them: the number of the task that begins next */
     uint64_t ended;
+    uint64_t queued;       /* so many of them with a turn */
+    uint64_t begun;        /* so many of those: the number of the one that begins next */
     uint64_t turn_ends_ns; /* of the task that began last; 0 = it has ended */
     pthread_t last;        /* the thread that ended last; only with `ended` above 0 */
     bool abandoned;        /* a task is stuck at the end: no other begins, and threads are not joined */
@@ -56,6 +58,21 @@ static void run_bracketed(struct cox__worker *worker, void (*run)(void *ctx), vo
     cox__topology_leave(worker->topology);
 }
 
+/* Called with the lock held. */
+static void await_turn(const struct task *task)
+{
+    struct cox__worker *worker = task->worker;
+    while (!worker->abandoned && worker->begun < task->number)
+        pthread_cond_wait(&worker->changed, &worker->lock);
+    while (!worker->abandoned && cox__clock_ns() < worker->turn_ends_ns)
+        wait_until(worker, worker->turn_ends_ns);
+    if (worker->abandoned)
+        return;
+    worker->begun++;
+    worker->turn_ends_ns = cox__clock_ns() + TURN_NS;
+    pthread_cond_broadcast(&worker->changed);
+}
+
 static void *work(void *arg)
 {
     struct task *task = arg;
@@ -63,18 +80,13 @@ static void *work(void *arg)
     if (worker->has_mask) /* not that of the scheduler thread, which is bound to the reserved core */
         cox__cpu_mask_set(0, &worker->mask);
     pthread_mutex_lock(&worker->lock);
-    while (!worker->abandoned && worker->begun < task->number)
-        pthread_cond_wait(&worker->changed, &worker->lock);
-    while (!worker->abandoned && cox__clock_ns() < worker->turn_ends_ns)
-        wait_until(worker, worker->turn_ends_ns);
+    if (task->in_turn)
+        await_turn(task);
     if (!worker->abandoned) {
-        worker->begun++;
-        worker->turn_ends_ns = cox__clock_ns() + TURN_NS;
-        pthread_cond_broadcast(&worker->changed);
         pthread_mutex_unlock(&worker->lock);
         run_bracketed(worker, task->run, task->ctx);
         pthread_mutex_lock(&worker->lock);
-        if (worker->begun == task->number + 1)
+        if (task->in_turn && worker->begun == task->number + 1)
             worker->turn_ends_ns = 0;
     }
     if (worker->abandoned)
@@ -96,7 +108,9 @@ cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *to
         return COX_E_NOMEM;
     worker->topology = topology;
     worker->inline_tasks = inline_tasks;
+    cox__topology_enter(topology); /* its threads stay off the reserved core before and after their tasks, too */
     worker->has_mask = cox__cpu_mask_get(0, &worker->mask);
+    cox__topology_leave(topology);
     if (!cox__cond_init_monotonic(&worker->changed)) {
         free(worker);
         return COX_E_NOMEM;
@@ -106,7 +120,7 @@ cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *to
     return COX_OK;
 }
 
-bool cox__worker_run(struct cox__worker *worker, void (*run)(void *ctx), void *ctx)
+static bool begin(struct cox__worker *worker, bool in_turn, void (*run)(void *ctx), void *ctx)
 {
     if (worker->inline_tasks) {
         run_bracketed(worker, run, ctx);
@@ -117,13 +131,24 @@ bool cox__worker_run(struct cox__worker *worker, void (*run)(void *ctx), void *c
     if (!task)
         return false;
     pthread_mutex_lock(&worker->lock);
-    *task = (struct task){.worker = worker, .number = worker->given, .run = run, .ctx = ctx};
+    *task = (struct task){.worker = worker, .in_turn = in_turn, .number = worker->queued, .run = run, .ctx = ctx};
     const bool started = cox__thread_start(&thread, "cox-worker", work, task);
     worker->given += started;
+    worker->queued += started && in_turn;
     pthread_mutex_unlock(&worker->lock);
     if (!started)
         free(task);
     return started;
+}
+
+bool cox__worker_run(struct cox__worker *worker, void (*run)(void *ctx), void *ctx)
+{
+    return begin(worker, true, run, ctx);
+}
+
+bool cox__worker_run_now(struct cox__worker *worker, void (*run)(void *ctx), void *ctx)
+{
+    return begin(worker, false, run, ctx);
 }
 
 bool cox__worker_destroy(struct cox__worker **address, uint64_t timeout_ns)

@@ -1,5 +1,5 @@
 /* Background tasks of the engine that may block for as long as a driver pleases: destroy a device instance, create one
- * anew, allocate the scratch buffers. They are rare, so each task gets a thread of its own.
+ * anew, allocate and destroy memory. They are rare, so each task gets a thread of its own.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_HOST_WORKER_H
 #define COX_HOST_WORKER_H
@@ -21,6 +21,9 @@ cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *to
  * other. False: there is no memory or no thread, and the task does not run. Does not block on tasks.
  * Thread-safety: safe from any thread. */
 bool cox__worker_run(struct cox__worker *worker, void (*run)(void *ctx), void *ctx);
+
+/* The same without waiting for other tasks. */
+bool cox__worker_run_now(struct cox__worker *worker, void (*run)(void *ctx), void *ctx);
 
 /* Wait for all tasks, for at most `timeout_ns`, then destroy and set to NULL; NULL is accepted. False: a task is
  * stuck; the worker's memory is leaked, what the task works on must stay, the topology too, and tasks that have not

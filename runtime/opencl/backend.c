@@ -36,6 +36,19 @@ static void device_info(struct cox__backend *base, uint32_t index, struct cox_de
     *info = ((struct cox__cl_backend *)base)->devices[index].info;
 }
 
+/* PoCL's device "basic" computes inside whichever call finds a command ready, on the calling thread. Where another
+ * thread unmaps memory at that moment, version 3.1 locks an event that it has locked already, and the call never
+ * returns. */
+static bool one_thread(const struct cox__backend *base)
+{
+    const struct cox__cl_backend *backend = (const struct cox__cl_backend *)base;
+    for (uint32_t d = 0; d < backend->device_count; d++)
+        if (strcmp(backend->devices[d].info.platform, "Portable Computing Language") == 0 &&
+            strncmp(backend->devices[d].info.name, "basic", strlen("basic")) == 0)
+            return true;
+    return false;
+}
+
 static uint64_t now_ns(struct cox__backend *base)
 {
     (void)base;
@@ -46,13 +59,17 @@ static const struct cox__backend_ops ops = {
     .destroy = destroy,
     .device_count = device_count,
     .device_info = device_info,
+    .one_thread = one_thread,
     .mem_create = cox__cl_mem_create,
     .mem_destroy = cox__cl_mem_destroy,
     .mem_abandon = cox__cl_mem_abandon,
+    .mem_link = cox__cl_mem_link,
     .mem_data = cox__cl_mem_data,
     .mem_info = cox__cl_mem_info,
     .instance_create = cox__cl_instance_create,
     .instance_destroy = cox__cl_instance_destroy,
+    .instance_resident = cox__cl_instance_resident,
+    .instance_may_write = cox__cl_instance_may_write,
     .instance_isolate = cox__cl_instance_isolate,
     .instance_abandon = cox__cl_instance_abandon,
     .job_submit = cox__cl_job_submit,

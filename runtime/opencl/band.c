@@ -6,7 +6,8 @@
  * Staged mode: three in-order queues on the device's own memory, for copying in, computing, copying out. The kernels
  * wait for the copies in and the copies out for the kernels. A band that is alone on its device is cut into pieces, so
  * that the copies of one overlap the kernels of another; else the bands overlap each other, and each is one piece:
- * every command costs the scheduler thread 6 to 15 us on an NVIDIA H200. The wait lists stay within one device.
+ * every command costs the scheduler thread 6 to 15 us on an NVIDIA H200. The wait lists stay within one device. Of what
+ * stays on the device from pass to pass (frame_set.c) the engine says what is to be copied.
  *
  * REDUCE bindings live in a small device buffer per queue slot in every mode: filled with zeros before, read
  * afterwards.
@@ -16,11 +17,12 @@
 #include "instance_parts.h"
 #include "band_object.h"
 
-static cox_status clear_partials(struct cox__instance *instance, struct cox__cl_slot *slot, cl_mem *mems)
+static cox_status clear_partials(struct cox__instance *instance, const struct cox__pass *pass,
+                                 struct cox__cl_slot *slot, cl_mem *mems)
 {
     const cl_uchar zero = 0;
-    for (uint32_t i = 0; i < instance->pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &instance->pipeline->bindings[i];
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
         if (binding->contract != COX_REDUCE)
             continue;
         mems[i] = slot->mems[i];
@@ -36,12 +38,13 @@ static cox_status clear_partials(struct cox__instance *instance, struct cox__cl_
     return COX_OK;
 }
 
-static cox_status read_partials(struct cox__instance *instance, struct cox__cl_slot *slot, cl_command_queue queue)
+static cox_status read_partials(struct cox__instance *instance, const struct cox__pass *pass, struct cox__cl_slot *slot,
+                                cl_command_queue queue)
 {
     bool across = queue != instance->queues[COX__CL_QUEUE_COMPUTE];
     cl_event after = cox__cl_slot_newest(slot);
-    for (uint32_t i = 0; i < instance->pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &instance->pipeline->bindings[i];
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
         if (binding->contract != COX_REDUCE)
             continue;
         cl_event event;
@@ -67,14 +70,19 @@ static size_t row_offset(const struct cox_binding *binding, uint32_t row)
 static cox_status unmap_objects(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
                                 cl_mem *mems, uint32_t *origins)
 {
-    const struct cox__pipeline *pipeline = instance->pipeline;
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &pipeline->bindings[i];
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
         uint32_t first = 0, count = 0;
-        if (binding->contract == COX_REDUCE)
+        if (binding->contract == COX_REDUCE || binding->contract == COX__UNUSED)
             continue;
         if (cox__by_rows(binding))
-            cox__binding_rows(pipeline, i, job->first_row, job->rows, &first, &count);
+            cox__binding_rows(pass, i, job->first_row, job->rows, &first, &count);
+        if (cox__is_own(binding)) {
+            mems[i] = slot->mems[i];
+            origins[i] = first;
+            continue;
+        }
         size_t bytes = cox__by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
         const enum cox_access access = job->preserve && binding->access == COX_WRITE ? COX_READ_WRITE : binding->access;
         struct cox__cl_object *object = cox__cl_object_get(instance->backend, job->mems[i], instance->device_index,
@@ -91,7 +99,7 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
 
 static cox_status map_objects(struct cox__instance *instance, struct cox__cl_slot *slot)
 {
-    for (uint32_t i = 0; i < instance->pipeline->binding_count; i++) {
+    for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++) {
         struct cox__cl_object *object = slot->objects[i];
         if (!object)
             continue;
@@ -116,34 +124,50 @@ static cox_status enqueue_direct(struct cox__instance *instance, struct cox__job
         .job = job, .slot = slot, .first_row = job->first_row, .rows = job->rows, .mems = mems, .origins = origins};
     cox_status status = unmap_objects(instance, job, slot, mems, origins);
     if (status == COX_OK)
-        status = clear_partials(instance, slot, mems);
+        status = clear_partials(instance, cox__cl_pass(instance, job), slot, mems);
     if (status == COX_OK)
         status = cox__cl_stages_run(instance, &launch, NULL);
     if (status == COX_OK)
         status = map_objects(instance, slot);
     if (status == COX_OK)
-        status = read_partials(instance, slot, instance->queues[COX__CL_QUEUE_COMPUTE]);
+        status = read_partials(instance, cox__cl_pass(instance, job), slot, instance->queues[COX__CL_QUEUE_COMPUTE]);
     return status;
 }
 
 /* ---- staged mode ---- */
 
-/* Rows of a binding's host memory to or from the slot's device memory, which begins at buffer row `origin`. */
+/* Bytes of a binding's host memory, from `offset` on, to or from device memory, there from `there` on. */
 static cox_status copy(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot, uint32_t index,
-                       bool in, uint32_t origin, uint32_t first, uint32_t count, cl_event after)
+                       bool in, cl_mem mem, size_t there, size_t offset, size_t bytes, cl_event after)
 {
-    const struct cox_binding *binding = &instance->pipeline->bindings[index];
-    size_t bytes = cox__by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
-    size_t there = row_offset(binding, first - origin);
-    char *here = (char *)job->mems[index]->data + row_offset(binding, first);
+    char *here = (char *)job->mems[index]->data + offset;
     cl_event event;
     const struct cox__driver_call call = cox__cl_call(instance);
-    cl_int code = in ? clEnqueueWriteBuffer(instance->queues[COX__CL_QUEUE_IN], slot->mems[index], CL_FALSE, there,
-                                            bytes, here, 0, NULL, &event)
-                     : clEnqueueReadBuffer(instance->queues[COX__CL_QUEUE_OUT], slot->mems[index], CL_FALSE, there,
-                                           bytes, here, after ? 1 : 0, after ? &after : NULL, &event);
+    cl_int code = in ? clEnqueueWriteBuffer(instance->queues[COX__CL_QUEUE_IN], mem, CL_FALSE, there, bytes, here, 0,
+                                            NULL, &event)
+                     : clEnqueueReadBuffer(instance->queues[COX__CL_QUEUE_OUT], mem, CL_FALSE, there, bytes, here,
+                                           after ? 1 : 0, after ? &after : NULL, &event);
     return cox__cl_slot_enqueued(instance, slot, in ? COX__CL_COPY_IN : COX__CL_COPY_OUT, &call, code, event,
                                  in ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer");
+}
+
+/* Rows of a binding to or from the slot's device memory, which begins at buffer row `origin`. */
+static cox_status copy_of_slot(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
+                               uint32_t index, bool in, uint32_t origin, uint32_t first, uint32_t count, cl_event after)
+{
+    const struct cox_binding *binding = &cox__cl_pass(instance, job)->bindings[index];
+    const size_t bytes = cox__by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
+    return copy(instance, job, slot, index, in, slot->mems[index], row_offset(binding, first - origin),
+                row_offset(binding, first), bytes, after);
+}
+
+/* Rows of a binding to or from what the device keeps of the frame. */
+static cox_status copy_of_set(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
+                              uint32_t index, bool in, uint32_t first, uint32_t count, cl_event after)
+{
+    const size_t pitch = instance->pipeline->bindings[index].pitch_bytes;
+    return copy(instance, job, slot, index, in, instance->sets[job->set].mems[index], first * pitch, first * pitch,
+                count * pitch, after);
 }
 
 /* Where a band's memory lies while it is enqueued piece by piece. */
@@ -155,25 +179,67 @@ struct staging {
     bool cut;                                /* into pieces */
 };
 
+/* Of a binding that the device keeps, copy those of the ranges that lie in rows first .. end - 1. */
+static cox_status copy_ranges(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
+                              uint32_t index, bool in, uint32_t first, uint32_t end, cl_event after)
+{
+    const uint32_t count = in ? job->range_count : job->back_count;
+    for (uint32_t r = 0; r < count; r++) {
+        const struct cox__job_range *range = in ? &job->ranges[r] : &job->back[r];
+        const uint32_t from = range->first > first ? range->first : first;
+        const uint32_t to = range->first + range->count < end ? range->first + range->count : end;
+        if (range->binding != index || from >= to)
+            continue;
+        const cox_status status = copy_of_set(instance, job, slot, index, in, from, to - from, after);
+        if (status)
+            return status;
+    }
+    return COX_OK;
+}
+
+/* The piece's memory of a binding that the device keeps. */
+static cox_status take_set(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
+                           struct staging *state, uint32_t index, uint32_t first, uint32_t count, uint32_t piece,
+                           bool cut)
+{
+    const bool whole = !cox__by_rows(&cox__cl_pass(instance, job)->bindings[index]);
+    state->origins[index] = first;
+    if (whole)
+        state->mems[index] = instance->sets[job->set].mems[index];
+    else {
+        const cox_status status = cox__cl_set_part(instance, job, index, cut ? piece : job->slot % COX__CL_PIECES_MAX,
+                                                   first, count, &state->mems[index]);
+        if (status)
+            return status;
+    }
+    if (!cut && piece > 0)
+        return COX_OK;
+    return copy_ranges(instance, job, slot, index, true, first, whole ? UINT32_MAX : first + count, NULL);
+}
+
 /* Copy in what a piece needs: its own rows; with the first piece also the buffers that are not cut into pieces (HALO,
  * WHOLE), since a kernel reads them as a whole. */
 static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
                                 struct staging *state, uint32_t first_row, uint32_t rows, uint32_t piece)
 {
-    const struct cox__pipeline *pipeline = instance->pipeline;
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &pipeline->bindings[i];
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
         uint32_t first = state->band_origins[i], count = state->band_counts[i];
         bool cut = state->cut && binding->contract == COX_ROWS;
-        if (binding->contract == COX_REDUCE)
+        cox_status status = COX_OK;
+        if (binding->contract == COX_REDUCE || binding->contract == COX__UNUSED)
             continue;
         if (cut)
-            cox__binding_rows(pipeline, i, first_row, rows, &first, &count);
-        state->mems[i] = cut ? slot->pieces[i][piece] : slot->mems[i];
-        state->origins[i] = first;
-        if ((binding->access == COX_WRITE && !job->preserve) || (!cut && piece > 0))
-            continue;
-        cox_status status = copy(instance, job, slot, i, true, state->band_origins[i], first, count, NULL);
+            cox__binding_rows(pass, i, first_row, rows, &first, &count);
+        if (cox__cl_keeps(job, i)) {
+            status = take_set(instance, job, slot, state, i, first, count, piece, cut);
+        } else {
+            state->mems[i] = cut ? slot->pieces[job->pass][i][piece] : slot->mems[i];
+            state->origins[i] = first;
+            if (!cox__is_own(binding) && (binding->access != COX_WRITE || job->preserve) && (cut || piece == 0))
+                status = copy_of_slot(instance, job, slot, i, true, state->band_origins[i], first, count, NULL);
+        }
         if (status)
             return status;
     }
@@ -183,14 +249,22 @@ static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job 
 static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
                                  const struct staging *state, uint32_t first_row, uint32_t rows)
 {
-    const struct cox__pipeline *pipeline = instance->pipeline;
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    const bool last = first_row + rows == job->first_row + job->rows;
     cl_event after = cox__cl_slot_newest(slot);
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        if (pipeline->bindings[i].contract != COX_ROWS || pipeline->bindings[i].access == COX_READ)
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const bool kept = cox__cl_keeps(job, i);
+        cox_status status = COX_OK;
+        if (!cox__written_by_rows(&pass->bindings[i]))
             continue;
         uint32_t first, count;
-        cox__binding_rows(pipeline, i, first_row, rows, &first, &count);
-        cox_status status = copy(instance, job, slot, i, false, state->band_origins[i], first, count, after);
+        cox__binding_rows(pass, i, first_row, rows, &first, &count);
+        if (!kept)
+            status = copy_of_slot(instance, job, slot, i, false, state->band_origins[i], first, count, after);
+        else if (job->out >> i & 1)
+            status = copy_of_set(instance, job, slot, i, false, first, count, after);
+        else if (last) /* all that it gives back: a copy out ends the band */
+            status = copy_ranges(instance, job, slot, i, false, 0, UINT32_MAX, after);
         if (status)
             return status;
     }
@@ -199,13 +273,13 @@ static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job
 
 static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot)
 {
-    const uint32_t piece_rows = job->alone ? instance->piece_rows : job->rows;
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    const uint32_t piece_rows = job->alone ? instance->piece_rows[job->pass] : job->rows;
     struct staging state = {.cut = piece_rows < job->rows};
-    for (uint32_t i = 0; i < instance->pipeline->binding_count; i++)
-        if (cox__by_rows(&instance->pipeline->bindings[i]))
-            cox__binding_rows(instance->pipeline, i, job->first_row, job->rows, &state.band_origins[i],
-                              &state.band_counts[i]);
-    cox_status status = clear_partials(instance, slot, state.mems);
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (cox__by_rows(&pass->bindings[i]))
+            cox__binding_rows(pass, i, job->first_row, job->rows, &state.band_origins[i], &state.band_counts[i]);
+    cox_status status = clear_partials(instance, pass, slot, state.mems);
     for (uint32_t done = 0, piece = 0; status == COX_OK && done < job->rows; piece++) {
         uint32_t rows = job->rows - done < piece_rows ? job->rows - done : piece_rows;
         const struct cox__cl_launch launch = {.job = job,
@@ -223,10 +297,13 @@ static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job
             status = copy_piece_out(instance, job, slot, &state, launch.first_row, rows);
         done += rows;
     }
-    return status == COX_OK ? read_partials(instance, slot, instance->queues[COX__CL_QUEUE_OUT]) : status;
+    return status == COX_OK ? read_partials(instance, pass, slot, instance->queues[COX__CL_QUEUE_OUT]) : status;
 }
 
 cox_status cox__cl_band_enqueue(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot)
 {
+    if (job->fetch) /* the pass that wrote it is over */
+        return copy_of_set(instance, job, slot, job->ranges[0].binding, false, job->ranges[0].first,
+                           job->ranges[0].count, NULL);
     return instance->staged ? enqueue_staged(instance, job, slot) : enqueue_direct(instance, job, slot);
 }

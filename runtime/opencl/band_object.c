@@ -71,18 +71,55 @@ static cl_mem make_subbuffer(const struct cox__cl_backend *backend, struct cox__
     return made;
 }
 
-/* A place for a new object: at the end, or that of the least recently used object. NULL if all are busy. */
-static struct cox__cl_object *object_place(struct cox__cl_backend *backend, struct cox__mem *mem)
+/* Out of use for so long that it may go for a new object. What an abandoned queue may still work on may not
+ * (overlaps_abandoned). */
+static bool out_of_use(const struct cox__mem *mem, const struct cox__cl_object *object)
 {
-    if (mem->object_count < COX__CL_OBJECTS_MAX)
-        return &mem->objects[mem->object_count++];
-    struct cox__cl_object *oldest = NULL;
-    for (uint32_t i = 0; i < COX__CL_OBJECTS_MAX; i++)
-        if (!mem->objects[i].busy && (!oldest || mem->objects[i].used < oldest->used))
-            oldest = &mem->objects[i];
-    if (oldest)
-        release_object(backend, mem, oldest);
-    return oldest;
+    return mem->uses - object->used > COX__CL_OBJECT_USES && usable(object);
+}
+
+/* Which of two goes first: one that is out of use; of those, one of a device that has failed, since it keeps an old
+ * context; then the less recently used. */
+static bool goes_before(const struct cox__mem *mem, const struct cox__cl_object *one,
+                        const struct cox__cl_object *other)
+{
+    const bool old_one = out_of_use(mem, one), old_other = out_of_use(mem, other);
+    const bool sound_one = cox__cl_queue_state(one->queue) == COX__CL_SOUND;
+    const bool sound_other = cox__cl_queue_state(other->queue) == COX__CL_SOUND;
+    if (old_one != old_other)
+        return old_one;
+    if (old_one && sound_one != sound_other)
+        return sound_other;
+    return one->used < other->used;
+}
+
+/* A place for a new object: that of one out of use; else one at the end; if there is none, that of the least recently
+ * used. NULL if all are busy. */
+static struct cox__cl_object *object_place(struct cox__mem *mem)
+{
+    struct cox__cl_object *first = NULL;
+    for (uint32_t i = 0; i < mem->object_count; i++)
+        if (!mem->objects[i].busy && (!first || goes_before(mem, &mem->objects[i], first)))
+            first = &mem->objects[i];
+    const bool full = mem->object_count == COX__CL_OBJECTS_MAX;
+    return full || (first && out_of_use(mem, first)) ? first : &mem->objects[mem->object_count];
+}
+
+/* Put a new object there. What had the place is released after that: should a call on it not return, the memory's
+ * objects are in order. */
+static void place_object(struct cox__cl_backend *backend, struct cox__mem *mem, struct cox__cl_object *place,
+                         const struct cox__cl_object *fresh)
+{
+    const bool taken = place < mem->objects + mem->object_count;
+    struct cox__cl_object old = *place;
+    *place = *fresh;
+    if (!taken) {
+        mem->object_count++;
+        return;
+    }
+    const struct cox__driver_call call = cox__driver_call_begin(backend->post.watchdog);
+    release_object(backend, mem, &old);
+    cox__cl_returned(&call);
 }
 
 /* No two sub-buffers of one parent that overlap stay mapped. The unmapping goes to the queue of the mapping, which may
@@ -163,7 +200,7 @@ struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struc
                         : make_wrapper(backend, mem, &fresh, &code);
         if (cox__cl_check(backend->log, code, sub ? "clCreateSubBuffer" : "clCreateBuffer", owner->info.name))
             return NULL;
-        object = object_place(backend, mem);
+        object = object_place(mem);
         if (!object) {
             cox__log(backend->log, COX_LOG_WARN, "more than %d bands work on one buffer", COX__CL_OBJECTS_MAX);
             clReleaseMemObject(fresh.mem);
@@ -171,7 +208,7 @@ struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struc
         }
         cox__cl_queue_ref(queue);
         fresh.stale = sub; /* the parent may have been made before the application wrote */
-        *object = fresh;
+        place_object(backend, mem, object, &fresh);
     }
     object->used = ++mem->uses;
     code = open_object(backend, mem, object);

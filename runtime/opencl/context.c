@@ -76,7 +76,7 @@ static bool test_band_make(struct cox__cl_backend *backend, struct test_band *ba
     const cl_buffer_region region = {.origin = (size_t)index * TEST_WORDS * 4, .size = TEST_WORDS * 4};
     band->device = device;
     cl_context context = backend->groups[backend->devices[device].group].context;
-    if (cox__cl_build(backend, device, context, test_source, "", &band->program))
+    if (cox__cl_build(backend, device, context, test_source, "", &band->program, NULL))
         return false;
     band->kernel = clCreateKernel(band->program, "cox_test", &code);
     if (code)

@@ -12,19 +12,20 @@
 #include "memory.h"
 
 enum { COX__CL_QUEUE_IN, COX__CL_QUEUE_COMPUTE, COX__CL_QUEUE_OUT, COX__CL_QUEUE_COUNT };
-enum { COX__CL_PIECES_MAX = 8 };
+enum { COX__CL_PIECES_MAX = 4 };
 
 /* What kind of command an event of a band stands for. */
 enum cox__cl_command { COX__CL_COPY_IN, COX__CL_KERNEL, COX__CL_COPY_OUT, COX__CL_CLEAR };
 
 /* A queue slot: carries one band at a time and owns all that the band needs, so that nothing is created per frame. */
 struct cox__cl_slot {
-    cl_mem mems[COX_BINDINGS_MAX];                       /* staged: the band; REDUCE: the partial */
-    cl_mem pieces[COX_BINDINGS_MAX][COX__CL_PIECES_MAX]; /* staged, ROWS: sub-buffers of mems, one per piece */
-    void *partials[COX_BINDINGS_MAX];                    /* REDUCE: where the partial is read to */
-    struct cox__cl_object *objects[COX_BINDINGS_MAX];    /* borrowed for the band under way; NULL = none */
-    cl_event *events;                                    /* of the band's commands, in the order enqueued */
-    unsigned char *kinds;                                /* parallel to events: enum cox__cl_command */
+    cl_mem mems[COX_BINDINGS_MAX]; /* staged: the band; REDUCE: the partial; a band's own binding */
+    /* Staged, ROWS: sub-buffers of mems, one per piece. */
+    cl_mem pieces[COX_PASSES_MAX][COX_BINDINGS_MAX][COX__CL_PIECES_MAX];
+    void *partials[COX_BINDINGS_MAX];                 /* REDUCE: where the partial is read to */
+    struct cox__cl_object *objects[COX_BINDINGS_MAX]; /* borrowed for the band under way; NULL = none */
+    cl_event *events;                                 /* of the band's commands, in the order enqueued */
+    unsigned char *kinds;                             /* parallel to events: enum cox__cl_command */
     uint32_t event_count;
     uint64_t submit_ns;
     uint64_t enqueued_ns[2];           /* when the calls that enqueued the last two commands had returned */
@@ -32,6 +33,20 @@ struct cox__cl_slot {
     uint64_t running_ns;               /* when a poll last began that found the newest command running; 0 = none did */
     bool failed;                       /* a command of the band under way has failed */
     struct cox__cl_callback *callback; /* of the band under way; NULL = no band, or a band without one */
+};
+
+/* Part of a resident binding's memory as a kernel gets it. */
+struct cox__cl_part {
+    cl_mem mem; /* NULL = none yet */
+    size_t origin;
+    size_t bytes;
+};
+
+/* Staged: the device's memory of one frame's resident bindings (engine/backend.h), the whole frame's. */
+struct cox__cl_set {
+    cl_mem mems[COX_BINDINGS_MAX];
+    /* The sub-buffers that were used last, per piece of a band, or queue slot. */
+    struct cox__cl_part parts[COX_PASSES_MAX][COX_BINDINGS_MAX][COX__CL_PIECES_MAX];
 };
 
 /* The last value of a kernel argument: setting it again is not free. */
@@ -51,6 +66,7 @@ struct cox__cl_stage {
     const struct cox_stage *stage;
     const struct cox_variant *variant;
     cl_program program;
+    char *writable; /* the list of the program's writable arguments; NULL = not known */
     size_t local[2];
     uint32_t kernel_count;
     struct cox__cl_kernel *kernels;
@@ -61,19 +77,34 @@ struct cox__instance {
     struct cox__cl_device *device;
     uint32_t device_index;
     const struct cox__pipeline *pipeline;
+    uint32_t pass_count;
     cl_context context; /* the group's, or its own */
     bool own_context;
     bool staged;
     bool hangs;     /* the device did not answer while the instance was made */
     bool abandoned; /* or isolated */
-    uint32_t piece_rows;
+    uint32_t piece_rows[COX_PASSES_MAX];
     uint32_t slot_count;
     uint32_t event_max;
     cl_command_queue queues[COX__CL_QUEUE_COUNT];
     struct cox__cl_queue *shared; /* owns the compute queue, together with the band objects */
-    struct cox__cl_stage stages[COX_STAGES_MAX];
+    struct cox__cl_stage stages[COX_PASSES_MAX][COX_STAGES_MAX];
     struct cox__cl_slot *slots;
+    uint32_t resident; /* the pipeline's, or 0 */
+    uint32_t set_count;
+    struct cox__cl_set *sets;
 };
+
+/* Whether the job's device keeps rows of the binding. */
+static inline bool cox__cl_keeps(const struct cox__job *job, uint32_t binding)
+{
+    return job->resident >> binding & 1;
+}
+
+static inline const struct cox__pass *cox__cl_pass(const struct cox__instance *instance, const struct cox__job *job)
+{
+    return &instance->pipeline->passes[job->pass];
+}
 
 /* Before a driver call in a job_* function or instance_flush; after it comes cox__cl_returned or
  * cox__cl_slot_enqueued. */
@@ -91,7 +122,8 @@ static inline cox_status cox__cl_instance_check(const struct cox__instance *inst
 
 cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,
                                    uint32_t slots, bool fresh, struct cox__instance **out, uint32_t *max_rows);
-void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *instance);
+void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *instance, cox__ended_fn *ended,
+                              void *ctx);
 void cox__cl_instance_isolate(struct cox__backend *base, struct cox__instance *instance);
 void cox__cl_instance_abandon(struct cox__backend *base, struct cox__instance *instance);
 void cox__cl_instance_flush(struct cox__backend *base, struct cox__instance *instance);
@@ -103,6 +135,10 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
 const void *cox__cl_job_partial(struct cox__backend *base, struct cox__job *job, uint32_t binding);
 
 /* ---- kernel.c ---- */
+
+/* The backend's operation of this name. */
+const char *cox__cl_instance_may_write(struct cox__backend *base, const struct cox__instance *instance, uint32_t pass,
+                                       uint32_t stage, uint32_t arg);
 
 /* Build the kernel of `made->stage`, and refuse a kernel that does not fit its stage. Errors (logged): E_UNSUPPORTED,
  * E_BUILD, E_INVALID, … */
@@ -122,12 +158,27 @@ struct cox__cl_launch {
 /* Enqueue every stage over the launch's rows; the first waits for `after` (may be NULL). */
 cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch, cl_event after);
 
+/* ---- frame_set.c ---- */
+
+/* The backend's operation of this name. */
+uint32_t cox__cl_instance_resident(struct cox__backend *base, const struct cox__instance *instance);
+
+/* Device memory for what is resident; without enough of it the instance keeps nothing. E_DEVICE_LOST with
+ * `instance->hangs` set. */
+cox_status cox__cl_sets_allocate(struct cox__instance *instance);
+void cox__cl_sets_free(struct cox__instance *instance);
+
+/* Rows of a resident binding as a kernel gets them; `number`: the piece's number if the binding is cut, else the queue
+ * slot's, so that bands under way do not take each other's. Errors (logged): E_DEVICE_MEMORY, … */
+cox_status cox__cl_set_part(struct cox__instance *instance, const struct cox__job *job, uint32_t binding,
+                            uint32_t number, uint32_t first, uint32_t count, cl_mem *mem);
+
 /* ---- queue_slot.c ---- */
 
 cox_status cox__cl_slot_make(struct cox__instance *instance, struct cox__cl_slot *slot);
 void cox__cl_slot_clear(struct cox__cl_slot *slot); /* half-made is accepted, and zeros */
 
-/* Device memory of all slots, for bands of as many rows as fit: `*max_rows`. Errors (logged): E_DEVICE_MEMORY,
+/* Device memory of all slots, for bands of as many rows as fit: max_rows[pass]. Errors (logged): E_DEVICE_MEMORY,
  * E_DEVICE_LOST with `instance->hangs` set. */
 cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_rows);
 

@@ -89,8 +89,21 @@ void cox__cl_drop_contexts(struct cox__cl_backend *backend);
 /* ---- program.c ---- */
 
 /* Build a program for one device, through the cache of binaries. The compiler's log goes to the logger. The caller
- * releases `*out`. Errors: COX_E_BUILD, COX_E_NOMEM, … */
+ * releases `*out`, and frees `*writable`, the list of its writable arguments (NULL if there was no memory for it);
+ * `writable` NULL: not wanted. Errors: COX_E_BUILD, COX_E_NOMEM, … */
 cox_status cox__cl_build(struct cox__cl_backend *backend, uint32_t device, cl_context context, const char *source,
-                         const char *options, cl_program *out);
+                         const char *options, cl_program *out, char **writable);
+
+/* ---- writable.c ---- */
+
+/* The arguments of all kernels of a program made from source that are pointers to global memory that is not const: a
+ * malloc'd list of `*bytes` bytes that the caller frees; NULL without memory. */
+char *cox__cl_writable_list(cl_program program, size_t *bytes);
+
+/* The length of a list at the beginning of a block of memory; 0 where it has no end there. */
+size_t cox__cl_writable_bytes(const char *data, size_t bytes);
+
+/* The name of the kernel's argument, "" if it is not known, or NULL where the argument is not in the list. */
+const char *cox__cl_writable_find(const char *list, const char *kernel, uint32_t arg);
 
 #endif

@@ -12,16 +12,19 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
     job->failing = false;
     slot->submit_ns = slot->enqueued_ns[1] = slot->looked_ns = cox__clock_ns();
     slot->running_ns = 0;
+    slot->failed = true; /* for a thread that does not come back: what it has enqueued is a part of the band */
     cox_status status = cox__cl_band_enqueue(instance, job, slot);
     if (status == COX_OK) {
-        slot->callback = cox__cl_callback_arm(instance->backend, cox__cl_slot_newest(slot), job,
-                                              instance->device->info.name);
+        slot->failed = false;
+        if (!job->polled)
+            slot->callback = cox__cl_callback_arm(instance->backend, cox__cl_slot_newest(slot), job,
+                                                  instance->device->info.name);
         return COX_OK;
     }
     cox__cl_queue_failed(instance->shared);
     cox__cl_instance_flush(base, instance);
     if (slot->event_count) { /* commands were enqueued and run: a band that fails, once they have ended */
-        slot->failed = job->failing = true;
+        job->failing = true;
         return COX_OK;
     }
     cox__cl_slot_end(instance, slot);
@@ -135,6 +138,22 @@ static bool ended(struct cox__instance *instance, struct cox__cl_slot *slot, boo
     return all;
 }
 
+/* Whether a band that was enqueued before has failed. What that was given of rows that stay on the device this one may
+ * have read. */
+static bool older_failed(struct cox__instance *instance, const struct cox__cl_slot *slot)
+{
+    bool failed = false;
+    for (uint32_t l = 0; l < instance->slot_count; l++) {
+        struct cox__cl_slot *other = &instance->slots[l];
+        if (other == slot || other->submit_ns > slot->submit_ns)
+            continue;
+        for (uint32_t e = 0; e < other->event_count; e++)
+            command_ended(instance, other, e);
+        failed |= other->event_count && other->failed;
+    }
+    return failed;
+}
+
 enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job *job)
 {
     (void)base;
@@ -142,12 +161,18 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
     struct cox__cl_slot *slot = &instance->slots[job->slot];
     const uint64_t told_ns = cox__cl_callback_end_ns(slot->callback); /* read before the device is polled */
     bool newest_ended;
+    if (!slot->event_count) { /* a thread did not come back from the first call */
+        job->failing = true;
+        cox__cl_slot_end(instance, slot);
+        return COX__JOB_FAILED;
+    }
     if (!ended(instance, slot, &newest_ended)) {
         if (told_ns)
             cox__cl_callback_was_early(slot->callback, told_ns, !newest_ended);
         job->failing = slot->failed;
         return COX__JOB_RUNNING;
     }
+    slot->failed = slot->failed || (job->resident && older_failed(instance, slot));
     if (slot->failed) {
         job->failing = true;
         cox__cl_slot_end(instance, slot);
@@ -156,8 +181,10 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
     const uint64_t now = cox__clock_ns(), most_ns = now - slot->submit_ns;
     const uint64_t end_ns = device_end_ns(instance, slot, told_ns, now); /* before the profile: it sets the clock */
     job->end_ns = end_ns ? end_ns : told_ns ? told_ns : now;
-    job->kernel_ns = profile(instance, slot, COX__CL_KERNEL, most_ns);
-    job->copy_in_ns = instance->staged ? profile(instance, slot, COX__CL_COPY_IN, most_ns) : 0;
+    job->clock_error_ns = end_ns ? cox__device_clock_error_ns(&instance->device->clock) : UINT64_MAX;
+    const bool all = !instance->staged || instance->pipeline->profile;
+    job->kernel_ns = all ? profile(instance, slot, COX__CL_KERNEL, most_ns) : 0;
+    job->copy_in_ns = all && instance->staged ? profile(instance, slot, COX__CL_COPY_IN, most_ns) : 0;
     job->copy_out_ns = instance->staged ? profile(instance, slot, COX__CL_COPY_OUT, most_ns) : 0;
     cox__cl_slot_end(instance, slot);
     return COX__JOB_DONE;

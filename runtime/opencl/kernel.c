@@ -121,7 +121,7 @@ cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_sta
         return COX_E_UNSUPPORTED;
     }
     cox_status status = cox__cl_build(instance->backend, instance->device_index, instance->context,
-                                      made->variant->source, made->variant->options, &made->program);
+                                      made->variant->source, made->variant->options, &made->program, &made->writable);
     if (status == COX_OK)
         status = make_kernels(instance, made);
     if (status)
@@ -137,6 +137,14 @@ cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_sta
     return status ? status : choose_local(instance, made);
 }
 
+const char *cox__cl_instance_may_write(struct cox__backend *base, const struct cox__instance *instance, uint32_t pass,
+                                       uint32_t stage, uint32_t arg)
+{
+    (void)base;
+    const struct cox__cl_stage *made = &instance->stages[pass][stage];
+    return made->writable ? cox__cl_writable_find(made->writable, made->stage->kernel, arg) : NULL;
+}
+
 void cox__cl_stage_clear(struct cox__cl_stage *stage)
 {
     for (uint32_t k = 0; k < stage->kernel_count; k++) {
@@ -146,6 +154,7 @@ void cox__cl_stage_clear(struct cox__cl_stage *stage)
     if (stage->program)
         clReleaseProgram(stage->program);
     free(stage->kernels);
+    free(stage->writable);
 }
 
 /* `value` NULL: local memory. */
@@ -161,11 +170,15 @@ static cl_int set_arg(struct cox__cl_kernel *kernel, cl_uint index, size_t bytes
     return code;
 }
 
-/* Band objects come and go, and a new one may have the address of a released one: they are set each time. */
-static cl_int set_buffer(const struct cox__instance *instance, struct cox__cl_kernel *kernel, cl_uint index, cl_mem mem)
+/* Band objects and parts of what is kept come and go, and a new one may have the address of a released one: they are
+ * set each time. */
+static cl_int set_buffer(const struct cox__instance *instance, struct cox__cl_kernel *kernel, cl_uint index, cl_mem mem,
+                         bool kept)
 {
-    return instance->staged ? set_arg(kernel, index, sizeof mem, &mem)
-                            : clSetKernelArg(kernel->id, index, sizeof mem, &mem);
+    if (instance->staged && !kept)
+        return set_arg(kernel, index, sizeof mem, &mem);
+    kernel->memos[index].bytes = 0;
+    return clSetKernelArg(kernel->id, index, sizeof mem, &mem);
 }
 
 static cl_int set_args(const struct cox__instance *instance, const struct cox__cl_stage *stage,
@@ -176,7 +189,7 @@ static cl_int set_args(const struct cox__instance *instance, const struct cox__c
         cl_int number = 0, code;
         switch (arg->kind) {
         case COX_ARG_KIND_BUFFER:
-            code = set_buffer(instance, kernel, a, launch->mems[arg->index]);
+            code = set_buffer(instance, kernel, a, launch->mems[arg->index], cox__cl_keeps(launch->job, arg->index));
             break;
         case COX_ARG_KIND_PARAMS:
             code = set_arg(kernel, a, arg->bytes, (const char *)launch->job->params + arg->offset);
@@ -187,7 +200,7 @@ static cl_int set_args(const struct cox__instance *instance, const struct cox__c
         default:
             number = (cl_int)(arg->kind == COX_ARG_KIND_FIRST    ? launch->first_row
                               : arg->kind == COX_ARG_KIND_ROWS   ? launch->rows
-                              : arg->kind == COX_ARG_KIND_FRAME  ? instance->pipeline->rows
+                              : arg->kind == COX_ARG_KIND_FRAME  ? cox__cl_pass(instance, launch->job)->rows
                               : arg->kind == COX_ARG_KIND_ORIGIN ? launch->origins[arg->index]
                                                                  : stage->stage->columns);
             code = set_arg(kernel, a, sizeof number, &number);
@@ -204,17 +217,28 @@ static size_t padded(uint32_t count, uint32_t per_item, size_t local)
     return (items + local - 1) / local * local;
 }
 
+/* The rows of a stage: those of the launch, and those beyond that later stages need. */
+static void extend(struct cox__cl_launch *launch, const struct cox__pass *pass, uint32_t stage)
+{
+    const uint32_t extent = pass->extents[stage], first = launch->first_row, end = first + launch->rows;
+    launch->first_row = first > extent ? first - extent : 0;
+    launch->rows = (pass->rows - end > extent ? end + extent : pass->rows) - launch->first_row;
+}
+
 cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch, cl_event after)
 {
-    for (uint32_t s = 0; s < instance->pipeline->stage_count; s++) {
-        const struct cox__cl_stage *stage = &instance->stages[s];
+    const struct cox__pass *pass = cox__cl_pass(instance, launch->job);
+    for (uint32_t s = 0; s < pass->stage_count; s++) {
+        const struct cox__cl_stage *stage = &instance->stages[launch->job->pass][s];
+        struct cox__cl_launch extended = *launch;
+        extend(&extended, pass, s);
         struct cox__cl_kernel *kernel = &stage->kernels[launch->job->slot % stage->kernel_count];
         const struct cox_variant *variant = stage->variant;
         const size_t *local = stage->local;
         const size_t global[2] = {padded(stage->stage->columns, variant->item_columns, local[0]),
-                                  padded(launch->rows, variant->item_rows, local[1])};
+                                  padded(extended.rows, variant->item_rows, local[1])};
         struct cox__driver_call call = cox__cl_call(instance);
-        cl_int code = set_args(instance, stage, kernel, launch);
+        cl_int code = set_args(instance, stage, kernel, &extended);
         cox__cl_returned(&call);
         if (code)
             return cox__cl_instance_check(instance, code, "clSetKernelArg");

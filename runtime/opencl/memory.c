@@ -84,6 +84,11 @@ no_memory:
     return COX_E_NOMEM;
 }
 
+struct cox__mem_link *cox__cl_mem_link(struct cox__mem *mem)
+{
+    return &mem->link;
+}
+
 void *cox__cl_mem_data(struct cox__mem *mem)
 {
     return mem->data;

@@ -22,10 +22,15 @@ struct cox__cl_object {
     uint64_t used; /* when, on the memory's own count; the least recently used object is released first */
 };
 
-/* More than the bands of a steady split need on every device; old ones are released beyond it. */
-enum { COX__CL_OBJECTS_MAX = 256 };
+enum {
+    COX__CL_OBJECTS_MAX = 256, /* more than the bands of a steady split need on every device */
+    /* An object that had none of so many uses of its memory gives its place to the next new one: its split has moved
+     * on, or its device was made anew, and it keeps the old context. */
+    COX__CL_OBJECT_USES = 4 * COX__CL_OBJECTS_MAX,
+};
 
 struct cox__mem {
+    struct cox__mem_link link;
     void *data;
     size_t bytes;
     size_t padded_bytes;
@@ -44,6 +49,7 @@ struct cox__mem {
 cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t bytes, struct cox__mem **out);
 void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem);
 void cox__cl_mem_abandon(struct cox__backend *base, struct cox__mem *mem);
+struct cox__mem_link *cox__cl_mem_link(struct cox__mem *mem);
 void *cox__cl_mem_data(struct cox__mem *mem);
 void cox__cl_mem_info(struct cox__mem *mem, struct cox_buffer_info *info);
 

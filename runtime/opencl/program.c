@@ -1,10 +1,12 @@
-/* Programs: built for one device, or loaded from the cache of binaries.
+/* Programs: built for one device, or loaded from the cache of binaries. An entry of the cache is the list of the
+ * program's writable arguments, and the binary behind it.
  *
  * Runs on the thread that makes the kernels: an application's or a worker thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "store/cache.h"
 #include "internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +30,7 @@ static void make_key(const struct cox__cl_device *device, const char *source, co
     /* A sub-device compiles to the same code as its parent, yet may be told apart by a driver's binary. */
     const char *const texts[] = {COX_VERSION_STRING, device->platform_version, device->info.id, device->info.driver};
     cox__sha256_begin(&sha);
+    cox__cache_feed(&sha, cox__cache_kernels.magic, sizeof cox__cache_kernels.magic);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         cox__cache_feed(&sha, texts[i], strlen(texts[i]));
     cox__cache_feed(&sha, &device->info.compute_units, sizeof device->info.compute_units);
@@ -36,65 +39,92 @@ static void make_key(const struct cox__cl_device *device, const char *source, co
     cox__sha256_end(&sha, key);
 }
 
+/* With what tells of the kernels' arguments, which changes no code. Drivers older than OpenCL 1.2 do not know it. */
+static cl_int build(cl_program program, const struct cox__cl_device *device, const char *options)
+{
+    char *all_options;
+    if (asprintf(&all_options, "%s -cl-kernel-arg-info", options) < 0)
+        return CL_OUT_OF_HOST_MEMORY;
+    cl_int code = clBuildProgram(program, 1, &device->id, all_options, NULL, NULL);
+    free(all_options);
+    if (code == CL_INVALID_BUILD_OPTIONS)
+        code = clBuildProgram(program, 1, &device->id, options, NULL, NULL);
+    return code;
+}
+
+/* `*list`: the program's writable arguments; the caller frees it. */
 static cl_program load(struct cox__cl_backend *backend, const struct cox__cl_device *device, cl_context context,
-                       const char *options, const unsigned char key[32])
+                       const char *options, const unsigned char key[32], char **list)
 {
     size_t bytes;
-    unsigned char *binary = cox__cache_load(backend->cache_dir, &cox__cache_kernels, key, &bytes, backend->log);
-    if (!binary)
+    char *entry = cox__cache_load(backend->cache_dir, &cox__cache_kernels, key, &bytes, backend->log);
+    if (!entry)
         return NULL;
-    cl_int status = CL_SUCCESS, code;
-    cl_program program = clCreateProgramWithBinary(context, 1, &device->id, &bytes, (const unsigned char **)&binary,
-                                                   &status, &code);
-    free(binary);
-    if (code == CL_SUCCESS && status == CL_SUCCESS &&
-        clBuildProgram(program, 1, &device->id, options, NULL, NULL) == CL_SUCCESS)
+    const size_t list_bytes = cox__cl_writable_bytes(entry, bytes), binary_bytes = bytes - list_bytes;
+    const unsigned char *binary = (unsigned char *)entry + list_bytes;
+    cl_int status = CL_SUCCESS, code = CL_INVALID_BINARY;
+    cl_program program = NULL;
+    if (list_bytes)
+        program = clCreateProgramWithBinary(context, 1, &device->id, &binary_bytes, &binary, &status, &code);
+    if (code)
+        program = NULL;
+    /* What a binary is built with must be what it was made with. */
+    if (program && status == CL_SUCCESS && build(program, device, options) == CL_SUCCESS) {
+        *list = malloc(list_bytes);
+        if (*list)
+            memcpy(*list, entry, list_bytes);
+        free(entry);
         return program;
+    }
     cox__log(backend->log, COX_LOG_INFO, "%s does not take a cached binary; building from source", device->info.name);
-    if (code == CL_SUCCESS)
+    if (program)
         clReleaseProgram(program);
+    free(entry);
     return NULL;
 }
 
+/* PoCL names a sub-device's parent as what its program is for. */
+static bool is_or_holds(cl_device_id id, const struct cox__cl_device *device)
+{
+    cl_device_id parent = NULL;
+    clGetDeviceInfo(device->id, CL_DEVICE_PARENT_DEVICE, sizeof parent, &parent, NULL);
+    return id == device->id || (parent && id == parent);
+}
+
 static void store(struct cox__cl_backend *backend, const struct cox__cl_device *device, cl_program program,
-                  const unsigned char key[32])
+                  const unsigned char key[32], const char *list, size_t list_bytes)
 {
     cl_device_id ids[COX_DEVICES_MAX];
     size_t sizes[COX_DEVICES_MAX] = {0}, got = 0;
-    unsigned char *binaries[COX_DEVICES_MAX] = {0};
+    unsigned char *binaries[COX_DEVICES_MAX] = {0}, *entry;
     if (clGetProgramInfo(program, CL_PROGRAM_DEVICES, sizeof ids, ids, &got) ||
         clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL))
         return;
     size_t count = got / sizeof *ids;
     for (size_t i = 0; i < count; i++) {
-        if (ids[i] != device->id || !sizes[i])
+        if (!is_or_holds(ids[i], device) || !sizes[i])
             continue;
-        /* NULL for the other devices: theirs are not wanted. */
-        binaries[i] = malloc(sizes[i]);
-        if (binaries[i] &&
-            clGetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries, NULL) == CL_SUCCESS)
-            cox__cache_store(backend->cache_dir, &cox__cache_kernels, key, binaries[i], sizes[i], backend->log);
-        free(binaries[i]);
+        entry = malloc(list_bytes + sizes[i]);
+        if (!entry)
+            return;
+        memcpy(entry, list, list_bytes);
+        binaries[i] = entry + list_bytes; /* NULL for the other devices: theirs are not wanted */
+        if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries, NULL) == CL_SUCCESS)
+            cox__cache_store(backend->cache_dir, &cox__cache_kernels, key, entry, list_bytes + sizes[i], backend->log);
+        free(entry);
         return;
     }
 }
 
-cox_status cox__cl_build(struct cox__cl_backend *backend, uint32_t index, cl_context context, const char *source,
-                         const char *options, cl_program *out)
+/* Errors (logged): E_BUILD, … */
+static cox_status compile(const struct cox__cl_backend *backend, const struct cox__cl_device *device,
+                          cl_context context, const char *source, const char *options, cl_program *out)
 {
-    const struct cox__cl_device *device = &backend->devices[index];
-    unsigned char key[32];
-    if (backend->cache_dir) {
-        make_key(device, source, options, key);
-        *out = load(backend, device, context, options, key);
-        if (*out)
-            return COX_OK;
-    }
     cl_int code;
     *out = clCreateProgramWithSource(context, 1, &source, NULL, &code);
     if (code)
         return cox__cl_check(backend->log, code, "clCreateProgramWithSource", device->info.name);
-    code = clBuildProgram(*out, 1, &device->id, options, NULL, NULL);
+    code = build(*out, device, options);
     if (code) {
         cox__cl_check(backend->log, code, "clBuildProgram", device->info.name);
         log_build(backend, device, *out, COX_LOG_ERROR);
@@ -103,7 +133,32 @@ cox_status cox__cl_build(struct cox__cl_backend *backend, uint32_t index, cl_con
         return COX_E_BUILD;
     }
     log_build(backend, device, *out, COX_LOG_DEBUG);
-    if (backend->cache_dir)
-        store(backend, device, *out, key);
+    return COX_OK;
+}
+
+cox_status cox__cl_build(struct cox__cl_backend *backend, uint32_t index, cl_context context, const char *source,
+                         const char *options, cl_program *out, char **writable)
+{
+    const struct cox__cl_device *device = &backend->devices[index];
+    unsigned char key[32];
+    char *list = NULL;
+    size_t list_bytes;
+    *out = NULL;
+    if (backend->cache_dir) {
+        make_key(device, source, options, key);
+        *out = load(backend, device, context, options, key, &list);
+    }
+    if (!*out) {
+        const cox_status status = compile(backend, device, context, source, options, out);
+        if (status)
+            return status;
+        list = cox__cl_writable_list(*out, &list_bytes);
+        if (backend->cache_dir && list)
+            store(backend, device, *out, key, list, list_bytes);
+    }
+    if (writable)
+        *writable = list;
+    else
+        free(list);
     return COX_OK;
 }

@@ -12,45 +12,46 @@
  * copy. */
 #define PIECE_BYTES_MIN (8u << 20)
 
-/* Most rows of one band that the device can hold in single allocations. */
-static uint32_t rows_bound(const struct cox__instance *instance)
+/* Most rows of one band of a pass that the device can hold in single allocations. */
+static uint32_t rows_bound(const struct cox__instance *instance, const struct cox__pass *pass)
 {
-    const struct cox__pipeline *pipeline = instance->pipeline;
-    uint64_t most = instance->device->info.max_alloc_bytes, bound = pipeline->rows;
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &pipeline->bindings[i];
-        if (cox__binding_bytes(pipeline, i) <= most)
+    uint64_t most = instance->device->info.max_alloc_bytes, bound = pass->rows;
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
+        if (binding->contract == COX__UNUSED || cox__pass_bytes(pass, i) <= most)
             continue;
         if (!cox__by_rows(binding))
             return 0;
         uint64_t fit = most / binding->pitch_bytes;
-        uint64_t extra = binding->contract == COX_HALO ? 2ull * binding->halo_rows + pipeline->granule : 0;
+        uint64_t extra = binding->contract == COX_HALO ? 2ull * binding->halo_rows + pass->granule : 0;
         uint64_t rows = fit > extra ? (fit - extra) * binding->row_divisor : 0;
         bound = rows < bound ? rows : bound;
     }
-    return bound == pipeline->rows ? (uint32_t)bound : (uint32_t)(bound - bound % pipeline->granule);
+    return bound == pass->rows ? (uint32_t)bound : (uint32_t)(bound - bound % pass->granule);
 }
 
-static size_t staged_bytes(const struct cox__pipeline *pipeline, uint32_t index, uint32_t rows)
+/* Bytes of a binding for a band of so many rows. */
+static size_t band_bytes(const struct cox__pass *pass, uint32_t index, uint32_t rows)
 {
-    const struct cox_binding *binding = &pipeline->bindings[index];
+    const struct cox_binding *binding = &pass->bindings[index];
     if (!cox__by_rows(binding))
         return binding->bytes;
-    size_t count = rows / binding->row_divisor + (rows % binding->row_divisor != 0);
+    size_t count = cox__buffer_rows(rows, binding->row_divisor);
     if (binding->contract == COX_HALO)
-        count += 2 * (size_t)binding->halo_rows + pipeline->granule;
-    size_t all = cox__binding_bytes(pipeline, index);
+        count += 2 * (size_t)binding->halo_rows + pass->granule;
+    size_t all = cox__pass_bytes(pass, index);
     return count < all / binding->pitch_bytes ? count * binding->pitch_bytes : all;
 }
 
 static void free_slot_mems(struct cox__cl_slot *slot)
 {
     for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++) {
-        for (uint32_t p = 0; p < COX__CL_PIECES_MAX; p++)
-            if (slot->pieces[i][p]) {
-                clReleaseMemObject(slot->pieces[i][p]);
-                slot->pieces[i][p] = NULL;
-            }
+        for (uint32_t n = 0; n < COX_PASSES_MAX * COX__CL_PIECES_MAX; n++) {
+            cl_mem *piece = &slot->pieces[n / COX__CL_PIECES_MAX][i][n % COX__CL_PIECES_MAX];
+            if (*piece)
+                clReleaseMemObject(*piece);
+            *piece = NULL;
+        }
         if (slot->mems[i]) {
             clReleaseMemObject(slot->mems[i]);
             slot->mems[i] = NULL;
@@ -58,78 +59,110 @@ static void free_slot_mems(struct cox__cl_slot *slot)
     }
 }
 
-static cl_int make_pieces(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t index, uint32_t max_rows)
+static cl_int make_pieces(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t number, uint32_t index,
+                          uint32_t max_rows)
 {
-    const struct cox_binding *binding = &instance->pipeline->bindings[index];
-    size_t all = staged_bytes(instance->pipeline, index, max_rows);
-    uint32_t divisor = binding->row_divisor;
-    size_t step = ((size_t)instance->piece_rows + divisor - 1) / divisor * binding->pitch_bytes;
+    const struct cox__pass *pass = &instance->pipeline->passes[number];
+    const struct cox_binding *binding = &pass->bindings[index];
+    size_t all = band_bytes(pass, index, max_rows);
+    size_t step = cox__buffer_rows(instance->piece_rows[number], binding->row_divisor) * binding->pitch_bytes;
     cl_int code = CL_SUCCESS;
     for (uint32_t p = 0; p < COX__CL_PIECES_MAX && code == CL_SUCCESS && p * step < all; p++) {
         const cl_buffer_region region = {.origin = p * step, .size = all - p * step < step ? all - p * step : step};
-        slot->pieces[index][p] = clCreateSubBuffer(slot->mems[index], 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+        slot->pieces[number][index][p] = clCreateSubBuffer(slot->mems[index], 0, CL_BUFFER_CREATE_TYPE_REGION, &region,
+                                                           &code);
     }
     return code;
 }
 
-/* Device memory of one slot, written once: some drivers allocate at first use, and a frame under way is the wrong time
- * to find out that the memory does not fit. */
-static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t max_rows)
+/* What a slot needs device memory for: in shared and mapped mode for what is the band's own only. */
+static bool needs_mem(const struct cox__instance *instance, const struct cox_binding *binding)
+{
+    return binding->contract != COX__UNUSED &&
+           (instance->staged || binding->contract == COX_REDUCE || cox__is_own(binding));
+}
+
+/* Device memory of a binding, as much as the pass takes that needs most, written once: some drivers allocate at first
+ * use, and a frame under way is the wrong time to find out that the memory does not fit. */
+static cl_int make_mem(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t index,
+                       const uint32_t *max_rows)
+{
+    const cl_uint zero = 0;
+    cl_mem_flags flags = CL_MEM_READ_ONLY;
+    size_t bytes = 0;
+    for (uint32_t p = 0; p < instance->pass_count; p++) {
+        const struct cox__pass *pass = &instance->pipeline->passes[p];
+        const size_t need = needs_mem(instance, &pass->bindings[index]) ? band_bytes(pass, index, max_rows[p]) : 0;
+        bytes = need > bytes ? need : bytes;
+        if (need && pass->bindings[index].access != COX_READ)
+            flags = CL_MEM_READ_WRITE;
+    }
+    if (!bytes)
+        return CL_SUCCESS;
+    cl_int code;
+    cl_mem made = clCreateBuffer(instance->context, flags, (bytes + 3) / 4 * 4, NULL, &code);
+    slot->mems[index] = code ? NULL : made;
+    return code ? code
+                : clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], slot->mems[index], &zero, sizeof zero, 0,
+                                      sizeof zero, 0, NULL, NULL);
+}
+
+static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot *slot, const uint32_t *max_rows)
 {
     const struct cox__pipeline *pipeline = instance->pipeline;
-    const cl_uint zero = 0;
     cl_int code = CL_SUCCESS;
     for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++) {
-        const struct cox_binding *binding = &pipeline->bindings[i];
-        if (!instance->staged && binding->contract != COX_REDUCE)
-            continue;
-        cl_mem_flags flags = binding->access == COX_READ ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
-        size_t bytes = (staged_bytes(pipeline, i, max_rows) + 3) / 4 * 4;
-        slot->mems[i] = clCreateBuffer(instance->context, flags, bytes, NULL, &code);
-        if (code)
-            slot->mems[i] = NULL;
-        else
-            code = clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], slot->mems[i], &zero, sizeof zero, 0,
-                                       sizeof zero, 0, NULL, NULL);
-        if (code == CL_SUCCESS && instance->staged && binding->contract == COX_ROWS)
-            code = make_pieces(instance, slot, i, max_rows);
+        code = make_mem(instance, slot, i, max_rows);
+        for (uint32_t p = 0; instance->staged && p < pipeline->pass_count && code == CL_SUCCESS; p++)
+            if (pipeline->passes[p].bindings[i].contract == COX_ROWS)
+                code = make_pieces(instance, slot, p, i, max_rows[p]);
     }
     /* The fill commands end before their buffers are released. */
     const cl_int end = cox__cl_drain(instance->queues[COX__CL_QUEUE_COMPUTE], instance->shared, COX__CL_TIMEOUT_NS);
     return code == CL_SUCCESS || end == COX__CL_NOT_IN_TIME ? end : code;
 }
 
-static size_t frame_bytes(const struct cox__pipeline *pipeline)
+static size_t bytes_by_rows(const struct cox__pass *pass)
 {
     size_t bytes = 0;
-    for (uint32_t i = 0; i < pipeline->binding_count; i++)
-        bytes += cox__by_rows(&pipeline->bindings[i]) ? cox__binding_bytes(pipeline, i) : 0;
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        bytes += cox__by_rows(&pass->bindings[i]) ? cox__pass_bytes(pass, i) : 0;
     return bytes;
 }
 
 /* Rows of a piece: COX__CL_PIECES_MAX pieces for the largest band, unless they would be too small. */
-static uint32_t choose_piece_rows(const struct cox__pipeline *pipeline, uint32_t max_rows)
+static uint32_t choose_piece_rows(const struct cox__pass *pass, uint32_t max_rows)
 {
     uint64_t rows = (max_rows + COX__CL_PIECES_MAX - 1) / COX__CL_PIECES_MAX;
-    size_t per_row = frame_bytes(pipeline) / pipeline->rows + 1;
+    size_t per_row = bytes_by_rows(pass) / pass->rows + 1;
     if (rows * per_row < PIECE_BYTES_MIN)
         rows = PIECE_BYTES_MIN / per_row + 1;
-    rows = (rows + pipeline->granule - 1) / pipeline->granule * pipeline->granule;
+    rows = (rows + pass->granule - 1) / pass->granule * pass->granule;
     return rows < max_rows ? (uint32_t)rows : max_rows;
+}
+
+/* So many rows of each pass as the shift leaves of what single allocations allow. False: of some pass none. */
+static bool choose_rows(struct cox__instance *instance, uint32_t shift, uint32_t *max_rows)
+{
+    for (uint32_t p = 0; p < instance->pass_count; p++) {
+        const struct cox__pass *pass = &instance->pipeline->passes[p];
+        const uint32_t bound = rows_bound(instance, pass);
+        max_rows[p] = shift ? (bound >> shift) / pass->granule * pass->granule : bound;
+        if (!max_rows[p] || (max_rows[p] < pass->granule && max_rows[p] < pass->rows))
+            return false;
+        instance->piece_rows[p] = instance->staged ? choose_piece_rows(pass, max_rows[p]) : max_rows[p];
+    }
+    return true;
 }
 
 cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_rows)
 {
-    uint32_t granule = instance->pipeline->granule;
-    for (uint32_t rows = rows_bound(instance); rows >= granule || rows == instance->pipeline->rows;) {
-        instance->piece_rows = instance->staged ? choose_piece_rows(instance->pipeline, rows) : rows;
+    for (uint32_t shift = 0; choose_rows(instance, shift, max_rows); shift++) {
         cl_int code = CL_SUCCESS;
         for (uint32_t l = 0; l < instance->slot_count && code == CL_SUCCESS; l++)
-            code = make_slot_mems(instance, &instance->slots[l], rows);
-        if (code == CL_SUCCESS) {
-            *max_rows = rows;
+            code = make_slot_mems(instance, &instance->slots[l], max_rows);
+        if (code == CL_SUCCESS)
             return COX_OK;
-        }
         if (code == COX__CL_NOT_IN_TIME) {
             cox__log(instance->backend->log, COX_LOG_WARN, "%s does not answer", instance->device->info.name);
             instance->hangs = true;
@@ -140,14 +173,19 @@ cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_
         if (!instance->staged)
             return cox__cl_instance_check(instance, code, "clCreateBuffer");
         cox__log(instance->backend->log, COX_LOG_INFO, "%s: bands of %u rows do not fit (%s); trying half",
-                 instance->device->info.name, rows, cox__cl_error_name(code));
-        rows = rows / 2 / granule * granule;
-        if (!rows)
-            break;
+                 instance->device->info.name, max_rows[0], cox__cl_error_name(code));
     }
     cox__log(instance->backend->log, COX_LOG_WARN, "%s: too little memory for this frame's shape",
              instance->device->info.name);
     return COX_E_DEVICE_MEMORY;
+}
+
+static bool is_reduced(const struct cox__pipeline *pipeline, uint32_t binding)
+{
+    bool reduced = false;
+    for (uint32_t p = 0; p < pipeline->pass_count; p++)
+        reduced |= pipeline->passes[p].bindings[binding].contract == COX_REDUCE;
+    return reduced;
 }
 
 cox_status cox__cl_slot_make(struct cox__instance *instance, struct cox__cl_slot *slot)
@@ -157,8 +195,7 @@ cox_status cox__cl_slot_make(struct cox__instance *instance, struct cox__cl_slot
     if (!slot->events || !slot->kinds)
         return COX_E_NOMEM;
     for (uint32_t i = 0; i < instance->pipeline->binding_count; i++)
-        if (instance->pipeline->bindings[i].contract == COX_REDUCE &&
-            !(slot->partials[i] = calloc(1, instance->pipeline->bindings[i].bytes)))
+        if (is_reduced(instance->pipeline, i) && !(slot->partials[i] = calloc(1, instance->pipeline->bytes[i])))
             return COX_E_NOMEM;
     return COX_OK;
 }

@@ -1,6 +1,6 @@
-/* The content of a file is an array of struct cox_device_profile, as it lies in memory, in the order of the devices'
- * identities. The key has the format's number and the machine's byte order in it.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The content of a file is an array of struct cox_device_profile, as it lies in memory: the passes in turn, and for
+ * each the devices in the order of their identities. The key has the format's number and the machine's byte order in
+ * it. SPDX-License-Identifier: Apache-2.0 */
 #include "device_profile.h"
 #include "cache.h"
 
@@ -10,7 +10,7 @@
 enum { FRAMES_LEAST = 8 }; /* a session of fewer says little */
 
 /* Counted up when what is measured means something else than before, or the struct changes. */
-static const uint32_t key_version = 2;
+static const uint32_t key_version = 3;
 
 /* ---- the key ---- */
 
@@ -22,14 +22,18 @@ static void feed_text(struct cox__sha256 *sha, const char *text)
 #define FEED_NUMBERS(sha, ...) \
     cox__cache_feed((sha), (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}))
 
-static void feed_device(struct cox__sha256 *sha, const struct cox__pipeline *pipeline, const struct cox__device *device)
+static void feed_device(struct cox__sha256 *sha, const struct cox__device *device)
 {
     const struct cox_device_info *info = &device->info;
     feed_text(sha, info->id);
     feed_text(sha, info->driver);
     FEED_NUMBERS(sha, info->type, info->mode, info->compute_units, info->subdevice);
-    for (uint32_t s = 0; s < pipeline->stage_count; s++) {
-        const struct cox_variant *variant = cox__stage_variant(&pipeline->stages[s], device->device, info->type);
+}
+
+static void feed_variants(struct cox__sha256 *sha, const struct cox__pass *pass, const struct cox__device *device)
+{
+    for (uint32_t s = 0; s < pass->stage_count; s++) {
+        const struct cox_variant *variant = cox__stage_variant(&pass->stages[s], device->device, device->info.type);
         if (!variant)
             continue;
         feed_text(sha, variant->source);
@@ -38,17 +42,17 @@ static void feed_device(struct cox__sha256 *sha, const struct cox__pipeline *pip
     }
 }
 
-static void feed_pipeline(struct cox__sha256 *sha, const struct cox__pipeline *pipeline)
+static void feed_pass(struct cox__sha256 *sha, const struct cox__pass *pass, const struct cox__sharing *sharing)
 {
-    FEED_NUMBERS(sha, pipeline->rows, pipeline->granule, pipeline->binding_count, pipeline->stage_count,
-                 pipeline->params_bytes);
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &pipeline->bindings[i];
+    feed_text(sha, sharing->policy.name);
+    FEED_NUMBERS(sha, pass->rows, pass->granule, pass->binding_count, pass->stage_count, sharing->devices);
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
         FEED_NUMBERS(sha, binding->contract, binding->access, binding->pitch_bytes, binding->row_divisor,
                      binding->halo_rows, binding->bytes);
     }
-    for (uint32_t s = 0; s < pipeline->stage_count; s++) {
-        const struct cox_stage *stage = &pipeline->stages[s];
+    for (uint32_t s = 0; s < pass->stage_count; s++) {
+        const struct cox_stage *stage = &pass->stages[s];
         feed_text(sha, stage->kernel);
         FEED_NUMBERS(sha, stage->columns, stage->arg_count);
         for (uint32_t a = 0; a < stage->arg_count; a++)
@@ -79,11 +83,14 @@ static void make_key(cox_session *session, const struct cox_session_params *para
     struct cox__sha256 sha;
     cox__sha256_begin(&sha);
     FEED_NUMBERS(&sha, key_version, session->device_count, session->min_band_rows, params->policy_options->objective,
-                 params->policy_options->deadline_ns);
-    feed_text(&sha, session->policy.name);
-    feed_pipeline(&sha, &session->pipeline);
+                 params->policy_options->deadline_ns, session->pipeline.params_bytes, session->pipeline.pass_count);
     for (uint32_t i = 0; i < session->device_count; i++)
-        feed_device(&sha, &session->pipeline, &session->devices[session->profile.order[i]]);
+        feed_device(&sha, &session->devices[session->profile.order[i]]);
+    for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
+        feed_pass(&sha, &session->pipeline.passes[p], &session->sharing[p]);
+        for (uint32_t i = 0; i < session->device_count; i++)
+            feed_variants(&sha, &session->pipeline.passes[p], &session->devices[session->profile.order[i]]);
+    }
     cox__sha256_end(&sha, session->profile.key);
 }
 
@@ -119,57 +126,81 @@ static bool read_file(cox_session *session)
     size_t bytes;
     struct cox_device_profile *sorted = cox__cache_load(session->runtime->cache_dir, &cox__cache_profiles,
                                                         session->profile.key, &bytes, log);
-    bool good = sorted && bytes == session->device_count * sizeof *sorted &&
-                cox__device_profiles_plausible(sorted, session->device_count);
+    const uint32_t passes = session->pipeline.pass_count, devices = session->device_count;
+    bool good = sorted && bytes == (size_t)passes * devices * sizeof *sorted;
+    for (uint32_t p = 0; good && p < passes; p++)
+        good = cox__device_profiles_plausible(&sorted[p * devices], devices);
     if (sorted && !good)
         cox__log(log, COX_LOG_INFO, "device profiles: a file holds no usable figures and is ignored");
-    for (uint32_t i = 0; good && i < session->device_count; i++)
-        session->profile.loaded[session->profile.order[i]] = sorted[i];
+    for (uint32_t p = 0; good && p < passes; p++)
+        for (uint32_t i = 0; i < devices; i++)
+            session->profile.loaded[p][session->profile.order[i]] = sorted[p * devices + i];
     free(sorted);
     return good;
 }
 
+static bool policies_take_profiles(const cox_session *session)
+{
+    bool take = true;
+    for (uint32_t p = 0; p < session->pipeline.pass_count; p++)
+        take = take && session->sharing[p].policy.load_profile && session->sharing[p].policy.save_profile;
+    return take;
+}
+
 void cox__device_profile_load(cox_session *session, const struct cox_session_params *params)
 {
-    if (!session->runtime->cache_dir || params->no_profile || !session->policy.load_profile ||
-        !session->policy.save_profile)
+    if (!session->runtime->cache_dir || params->no_profile || !policies_take_profiles(session))
         return;
     sort_devices(session);
     make_key(session, params);
     session->profile.save = true;
-    if (!read_file(session) || !cox__engine_load_profile(session, session->profile.loaded))
+    if (!read_file(session))
         return;
-    for (uint32_t u = 0; u < session->device_count; u++)
-        session->devices[u].solo_ns = (uint64_t)session->profile.loaded[u].solo_ns;
+    for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
+        cox__engine_load_profile(session, p, session->profile.loaded[p]);
+        for (uint32_t u = 0; u < session->device_count; u++)
+            session->devices[u].passes[p].solo_ns = (uint64_t)session->profile.loaded[p][u].solo_ns;
+    }
     session->profile.is_loaded = true;
     cox__log(&session->runtime->log, COX_LOG_INFO, "the session begins with what an earlier one measured");
 }
 
-void cox__device_profile_save(cox_session *session)
+/* What the session learnt of a pass, in the order of the file. False: nothing worth saving. */
+static bool collect(const cox_session *session, uint32_t pass, struct cox_device_profile *sorted)
 {
-    struct cox_device_profile profiles[COX_DEVICES_MAX], sorted[COX_DEVICES_MAX];
-    if (!session->profile.save || session->no_device || session->frames_done < FRAMES_LEAST)
-        return;
-    /* The others have learnt to do without a device that left. */
-    for (uint32_t u = 0; u < session->device_count; u++)
-        if (!cox__device_is_active(&session->devices[u]))
-            return;
-    if (!cox__engine_save_profile(session, profiles))
-        return;
+    struct cox_device_profile profiles[COX_DEVICES_MAX];
+    if (!cox__engine_save_profile(session, pass, profiles))
+        return false;
     for (uint32_t i = 0; i < session->device_count; i++) {
         uint32_t u = session->profile.order[i];
         sorted[i] = profiles[u];
         /* What was known of a device that this session never used stays; unless a profile was loaded, that is all
          * zero. */
         if (sorted[i].frames == 0)
-            sorted[i] = session->profile.loaded[u];
+            sorted[i] = session->profile.loaded[pass][u];
         sorted[i].share = profiles[u].share;
         if (sorted[i].solo_ns == 0)
-            sorted[i].solo_ns = (double)session->devices[u].solo_ns;
+            sorted[i].solo_ns = (double)session->devices[u].passes[pass].solo_ns;
     }
-    if (cox__device_profiles_plausible(sorted, session->device_count))
+    return cox__device_profiles_plausible(sorted, session->device_count);
+}
+
+void cox__device_profile_save(cox_session *session)
+{
+    struct cox_device_profile sorted[COX_PASSES_MAX * COX_DEVICES_MAX];
+    if (!session->profile.save || session->no_device || session->frames_done < FRAMES_LEAST)
+        return;
+    /* The others have learnt to do without a device that left. */
+    for (uint32_t u = 0; u < session->device_count; u++)
+        if (!cox__device_is_active(&session->devices[u]))
+            return;
+    bool worth = true;
+    for (uint32_t p = 0; worth && p < session->pipeline.pass_count; p++)
+        worth = collect(session, p, &sorted[p * session->device_count]);
+    if (worth)
         cox__cache_store(session->runtime->cache_dir, &cox__cache_profiles, session->profile.key, sorted,
-                         session->device_count * sizeof *sorted, &session->runtime->log);
+                         (size_t)session->pipeline.pass_count * session->device_count * sizeof *sorted,
+                         &session->runtime->log);
     else
         cox__log(&session->runtime->log, COX_LOG_DEBUG, "device profiles: nothing worth saving was measured");
 }

@@ -6,10 +6,12 @@
  * (one device less or more, one of them with the rest), single devices, and all devices with one of them with the rest;
  * step by step the search can reach every set.
  *
- * Deadline. A candidate is tried if its predicted frame time is within the deadline by MARGIN standard deviations, and
- * kept as long as its predicted time is within the deadline at all. Each recent miss adds MISS_MARGIN deviations to the
- * distance that filled devices keep from the deadline. After a miss the caller's own split is used for OWN_FRAMES
- * frames, twice as many after each further miss.
+ * Deadline. It is one of latencies, and what a split determines is the frame time, which is a frame's period; frames in
+ * flight wait for each other. So the bound on the frame time is the deadline over what latencies were of periods of
+ * late. Where frames have several deadlines, the shortest of late counts for all. A candidate is tried if its predicted
+ * frame time is within the bound by MARGIN standard deviations, and kept as long as its predicted time is within it at
+ * all. Each recent miss adds MISS_MARGIN deviations to the distance that filled devices keep from the bound. After a
+ * miss the caller's own split is used for OWN_FRAMES frames, twice as many after each further miss.
  *
  * Measuring. A meter counts in ticks, so the reading of one frame may hold the energy of several ticks or of none.
  * Means are taken over blocks of at least BLOCK_FRAMES frames and BLOCK_TICKS ticks. The frames of one candidate in a
@@ -43,6 +45,7 @@ static const double EARLY_LOSS = 0.25; /* so much worse ends a trial before its 
 static const double GAIN = 0.01;
 static const double CHANGE = 0.15;
 static const double PASS = 8;
+static const double LATENCY_GAIN = 1.0 / 32;
 static const double SILENT_NS = 1e9;
 static const double READING_MOST = 1e9; /* joules a frame; larger values are not readings */
 static const double MOVE_GAIN = 0.01;   /* of the frame time: least gain that moves a candidate in balance */
@@ -59,9 +62,10 @@ enum {
     PAUSE_MAX = 1024,
     OWN_FRAMES = 4,
     MISSES_MAX = 6,
-    CLEAN_FRAMES = 64, /* within the deadline, for one miss to be forgotten */
-    LOOKS = 4,         /* candidates looked at in one frame */
-    EXHAUSTIVE = 3,    /* devices up to which every candidate is tried */
+    DEADLINE_FRAMES = 32, /* for a deadline to be forgotten, at least */
+    CLEAN_FRAMES = 64,    /* within the deadline, for one miss to be forgotten */
+    LOOKS = 4,            /* candidates looked at in one frame */
+    EXHAUSTIVE = 3,       /* devices up to which every candidate is tried */
 };
 
 static bool same(struct cox__energy_candidate a, struct cox__energy_candidate b)
@@ -140,7 +144,7 @@ static bool fill(const struct cox__energy *energy, const struct cox_sched_view *
         rows[d] = 0;
         if (d == rest || !(candidate.devices >> d & 1))
             continue;
-        double ns = energy->deadline_ns / (1 + fill_margins(energy) * noise_of(costs, d)) - table[d].fixed_ns;
+        double ns = energy->bound_ns / (1 + fill_margins(energy) * noise_of(costs, d)) - table[d].fixed_ns;
         double fit = ns / table[d].ns_per_row;
         if (!is_cost(&table[d]) || !(fit >= least) || fit >= left)
             return false;
@@ -254,7 +258,7 @@ static bool worth_trying(const struct cox__energy *energy, const struct cox_sche
         if ((candidate.devices >> d & 1) && rows[d] == 0)
             return false; /* it equals the candidate of fewer devices */
     return energy->deadline_ns == 0 ||
-           predict(view, costs, table_of(costs, candidate), rows, MARGIN) <= energy->deadline_ns;
+           predict(view, costs, table_of(costs, candidate), rows, MARGIN) <= energy->bound_ns;
 }
 
 /* --- measuring --- */
@@ -286,7 +290,8 @@ static bool has_blocks(const struct cox__energy *energy, const struct cox__energ
            (sums->ns >= BLOCK_TICKS * energy->tick_ns * blocks || sums->frames >= BLOCK_FRAMES_MOST * blocks);
 }
 
-bool cox__energy_metered(const struct cox__energy *energy)
+/* Whether the meter gives readings. While it does not, every choice is the caller's own split. */
+static bool is_metered(const struct cox__energy *energy)
 {
     return energy->read_frames >= READ_FRAMES;
 }
@@ -417,7 +422,7 @@ static bool rows_now(const struct cox__energy *energy, const struct cox_sched_vi
     if (!candidate_rows(energy, view, costs, candidate, out->rows))
         return false;
     out->predicted_ns = predict(view, costs, table, out->rows, 0);
-    if (energy->deadline_ns > 0 && out->predicted_ns > energy->deadline_ns)
+    if (energy->deadline_ns > 0 && out->predicted_ns > energy->bound_ns)
         return false;
     if (!energy->has_rows || !same(energy->turn, candidate))
         return true;
@@ -429,11 +434,11 @@ static bool rows_now(const struct cox__energy *energy, const struct cox_sched_vi
         double ns = device_ns(&table[d], before) * (1 + fill_margins(energy) * noise_of(costs, d));
         sum += before;
         near = near && (double)(before > now ? before - now : now - before) <= MOVE_ROWS * view->rows;
-        late = late || ns > energy->deadline_ns;
+        late = late || ns > energy->bound_ns;
     }
     double ns_before = predict(view, costs, table, energy->rows, 0);
     if (sum == view->rows && (candidate.rest ? near && !late : ns_before <= (1 + MOVE_GAIN) * out->predicted_ns) &&
-        (energy->deadline_ns == 0 || ns_before <= energy->deadline_ns)) {
+        (energy->deadline_ns == 0 || ns_before <= energy->bound_ns)) {
         memcpy(out->rows, energy->rows, sizeof out->rows);
         out->predicted_ns = ns_before;
     }
@@ -471,9 +476,28 @@ static void note_devices(struct cox__energy *energy, const struct cox_sched_view
     energy->usable = usable;
 }
 
-void cox__energy_init(struct cox__energy *energy, uint64_t deadline_ns)
+static double shorter(double a_ns, double b_ns)
 {
-    *energy = (struct cox__energy){.deadline_ns = (double)deadline_ns, .tick_ns = TICK_NS};
+    return a_ns == 0 ? b_ns : b_ns == 0 ? a_ns : fmin(a_ns, b_ns);
+}
+
+/* The shortest deadline of the last frames, DEADLINE_FRAMES to twice as many: a search for each of several deadlines
+ * would learn from too few frames. */
+static double least_deadline(struct cox__energy *energy, double deadline_ns)
+{
+    if (energy->deadline_frames == DEADLINE_FRAMES) {
+        energy->before_ns = energy->since_ns;
+        energy->since_ns = 0;
+        energy->deadline_frames = 0;
+    }
+    energy->deadline_frames++;
+    energy->since_ns = shorter(energy->since_ns, deadline_ns);
+    return shorter(energy->before_ns, energy->since_ns);
+}
+
+void cox__energy_init(struct cox__energy *energy)
+{
+    *energy = (struct cox__energy){.share = 1, .tick_ns = TICK_NS};
 }
 
 void cox__energy_choose(struct cox__energy *energy, const struct cox_sched_view *view,
@@ -481,8 +505,10 @@ void cox__energy_choose(struct cox__energy *energy, const struct cox_sched_view 
 {
     static const struct cox__energy_candidate own = {0};
     *out = (struct cox__energy_choice){.own = true, .predicted_ns = costs->own_ns};
+    energy->deadline_ns = least_deadline(energy, (double)view->deadline_ns);
+    energy->bound_ns = energy->deadline_ns * energy->share;
     note_devices(energy, view);
-    if (!cox__energy_metered(energy) || energy->own_frames > 0) {
+    if (!is_metered(energy) || energy->own_frames > 0) {
         if (energy->own_frames > 0)
             energy->own_frames--;
         energy->trial = false;
@@ -546,9 +572,20 @@ static bool read_meter(struct cox__energy *energy, double joules, double ns)
     return reading;
 }
 
+/* Learn how long frames wait for each other. Not from a session's first frames, which wait for the warm-up. */
+static void learn_share(struct cox__energy *energy, const struct cox_frame_measurement *frame)
+{
+    if (!is_metered(energy))
+        return;
+    energy->latency_ns += LATENCY_GAIN * ((double)frame->latency_ns - energy->latency_ns);
+    energy->period_ns += LATENCY_GAIN * ((double)frame->period_ns - energy->period_ns);
+    energy->share = energy->latency_ns > energy->period_ns ? energy->period_ns / energy->latency_ns : 1;
+}
+
 void cox__energy_observe(struct cox__energy *energy, const struct cox_frame_measurement *frame)
 {
     double ns = (double)frame->period_ns;
+    learn_share(energy, frame);
     bool reading = read_meter(energy, frame->joules, ns);
     uint32_t at = (uint32_t)(frame->frame % COX__ENERGY_RING);
     if (energy->ring[at].frame_plus_1 != frame->frame + 1 || energy->ring[at].serial != energy->serial)
@@ -558,7 +595,7 @@ void cox__energy_observe(struct cox__energy *energy, const struct cox_frame_meas
 
     bool tried = energy->trial && same(energy->turn, energy->tried);
     bool kept = !energy->trial && same(energy->turn, energy->kept);
-    if (energy->deadline_ns > 0 && ns > energy->deadline_ns) {
+    if (frame->deadline_ns > 0 && frame->latency_ns > frame->deadline_ns) {
         energy->clean = 0;
         if (tried) {
             end_trial(energy);

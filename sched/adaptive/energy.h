@@ -32,7 +32,12 @@ struct cox__energy_sums {
 
 /* Zeroed, then cox__energy_init. */
 struct cox__energy {
-    double deadline_ns; /* 0 = none */
+    double deadline_ns;           /* the shortest of late, from a frame's submission to its delivery; 0 = none */
+    double bound_ns;              /* on the frame time, for that */
+    double before_ns, since_ns;   /* shortest deadline of some frames, and of those since; 0 = none */
+    uint32_t deadline_frames;     /* those since */
+    double latency_ns, period_ns; /* means of late; 0 = not known */
+    double share;                 /* what periods are of latencies; at most 1 */
 
     struct cox__energy_candidate kept, tried;
     bool trial; /* `tried` is being run */
@@ -87,14 +92,10 @@ struct cox__energy_choice {
     bool own; /* use the caller's own split, whatever the role; `rows` is all zero */
     /* Summing to view->rows, fit for cox__layout_bands; rows of equal cost are assumed. */
     uint32_t rows[COX_DEVICES_MAX];
-    double predicted_ns; /* frame time; 0 = unknown (own) */
+    double predicted_ns; /* frame time, which is a frame's period; 0 = unknown (own) */
 };
 
-/* `deadline_ns`: bound on the frame time, which is a frame's period (cox_frame_measurement.period_ns); 0 = none. */
-void cox__energy_init(struct cox__energy *energy, uint64_t deadline_ns);
-
-/* Whether the meter gives readings. While it does not, every choice is the caller's own split. */
-bool cox__energy_metered(const struct cox__energy *energy);
+void cox__energy_init(struct cox__energy *energy);
 
 /* Decide for frame view->frame. Called once for each frame, in order. Cost: at most five water-fillings. */
 void cox__energy_choose(struct cox__energy *energy, const struct cox_sched_view *view,

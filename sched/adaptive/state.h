@@ -1,115 +1,94 @@
-/* The state of `adaptive`, and the functions that its files call in each other.
- *
- * Calls go one way: policy.c calls learn.c, trials.c and next.c; these call state.c and the parts (estimator,
- * row_profile, fluid, tail_reserve, device_set, energy), which know nothing of each other.
+/* The state of `adaptive`, which policy.c and learn.c change. policy.c's table names the functions of learn.c, and
+ * neither calls the other. Both call the parts (speed, trials, energy), which know nothing of each other.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ADAPTIVE_STATE_H
 #define COX_ADAPTIVE_STATE_H
 
-#include "device_set.h"
 #include "energy.h"
-#include "estimator.h"
-#include "fluid.h"
-#include "row_profile.h"
-#include "tail_reserve.h"
+#include "speed.h"
+#include "trials.h"
 
 #include <coxswain/sched.h>
 
-enum { COX__FRAME_SLOTS = 16 }; /* frames in flight that are told apart; a power of two, at least COX_IN_FLIGHT_MAX */
+/* Frames in flight that are told apart: a power of two, at least COX_IN_FLIGHT_MAX. */
+enum { COX__ADAPTIVE_SLOTS = 16 };
+
+/* How a frame is shared out. */
+enum cox__adaptive_mode {
+    COX__MODE_BANDS,        /* a band for every device */
+    COX__MODE_WHOLE_FRAMES, /* all of it to one device; with several frames in flight */
+};
 
 /* What is known of one device. */
 struct cox__adaptive_device {
-    struct cox__estimate estimate;
-    bool usable;         /* at the last split */
-    bool timed;          /* the estimate is in nanoseconds, not in guesses from hints */
-    bool measured;       /* the estimate has learned from a band */
-    double solo_ns;      /* a whole frame on this device alone, as the view last told it; 0 = not known */
-    double alone;        /* a whole frame alone over what the estimate says of it; 0 = not known */
-    double lag_ns;       /* mean of what its further launches took longer than predicted */
-    uint32_t out_frames; /* frames since the device was left out or probed */
-    uint32_t pause;      /* frames until the next probe */
+    struct cox__speed speed;
+    struct cox__speed tried; /* in frames of the plan that is being tried; `speed` does not learn from them */
+    bool usable;             /* at the last split */
+    bool timed;              /* the speed is in nanoseconds, not a guess from hints */
+    bool measured;           /* the speed has learned from a band */
+    bool asked;              /* a shadow was asked for and has not been measured yet */
+    double solo_ns;          /* a whole frame on this device alone, as the view last told it; 0 = not known */
+    double alone;            /* a whole frame alone over what the speed says of it; 0 = not known */
+    double lead_ns;          /* by how much it finished before the frame that was learned from last */
+    uint32_t out_frames;     /* frames since the device was left out or probed */
+    uint32_t pause;          /* frames until the next probe */
 };
 
-/* Bands and pool of one split, by device. */
-struct cox__adaptive_split {
-    bool valid;
-    uint32_t rows, granule, least; /* the frame's rows, granule and least band that the split was made for */
-    uint32_t devices;              /* devices that may take part, a bit each */
-    uint32_t pool_first_row, pool_rows;
-    uint32_t first_row[COX_DEVICES_MAX];
-    uint32_t count[COX_DEVICES_MAX]; /* rows of the device's band; 0 = no band */
+/* What a device does for a frame. */
+struct cox__adaptive_part {
+    double expected_ns;    /* how long it should work for it */
+    struct cox__busy busy; /* what it did */
+    double end_ns;         /* when the last of it was done, from the frame's start */
 };
 
-/* How a frame in flight was split, kept until the frame is observed. */
-struct cox__frame_slot {
+/* A frame in flight, from its split until it is learned from. */
+struct cox__adaptive_slot {
     uint64_t frame;
     bool used;
-    bool trial;      /* the frame tries another device set */
-    bool replayable; /* every band was planned with the same tail reserve: the frame teaches how large it should be */
-    double tail_reserve; /* share of the frame's time that its bands were planned to end before the frame */
-    uint32_t rows;
-    uint32_t devices;                    /* that may take rows, a bit each */
-    uint32_t launched;                   /* that have had rows of this frame */
-    uint32_t declined;                   /* that have declined an offer */
-    uint32_t cleared;                    /* suspected devices that were back in time: they have not become slow */
-    double expected_ns[COX_DEVICES_MAX]; /* how long each device's band under way should take */
-};
-
-/* One launch of the frame that is being observed. */
-struct cox__launch {
-    uint32_t device, first_row, rows;
-    uint32_t flags;
-    double ns;
+    struct cox__trial_plan plan;
+    uint32_t trial; /* the serial of the trial whose other plan this is; 0 = it was the plan in use */
+    struct cox__adaptive_part parts[COX_DEVICES_MAX];
 };
 
 struct cox__adaptive {
     uint32_t device_count;
-    uint32_t rows; /* of the last frame */
+    uint32_t rows, in_flight; /* of the last frame */
     bool profile_loaded;
     uint32_t loaded_devices; /* in use when the device profiles were saved, a bit each; 0 = none were loaded */
-    bool energy;             /* the objective is energy */
-    uint32_t changed;        /* devices that have changed since the last split, a bit each */
-    struct cox__adaptive_split current;
-    struct cox__frame_slot frame_slots[COX__FRAME_SLOTS];
-    struct cox__row_profile row_profile;
-    struct cox__tail_reserve tail_reserve;
-    struct cox__device_sets device_sets;
+    bool energy, latency;    /* the objective; else throughput */
+    double usual_ns;         /* mean time of late of the frames, those of trials among them */
+    uint64_t over;           /* frames before this one have been learned from */
+    double periods[COX__ADAPTIVE_SLOTS]; /* of the last frames, at frame % COX__ADAPTIVE_SLOTS */
+    uint32_t current[COX_DEVICES_MAX];   /* rows of each device's band, in the split in use */
+    uint32_t current_rows;               /* of the frame it was made for; 0 = none */
+    struct cox__adaptive_slot frame_slots[COX__ADAPTIVE_SLOTS];
+    struct cox__trials trials;
     struct cox__energy chooser;
-    uint64_t observed; /* the frame of `launches` */
-    uint64_t over;     /* frames before this one are over */
-    uint32_t launch_count;
-    struct cox__launch launches[COX_BANDS_MAX];
     struct cox__adaptive_device devices[];
 };
 
-/* --- state.c --- */
-
 /* The slot of a frame in flight; NULL = the frame is not known. */
-struct cox__frame_slot *cox__adaptive_frame_slot(struct cox__adaptive *state, uint64_t frame);
+static inline struct cox__adaptive_slot *cox__adaptive_frame_slot(struct cox__adaptive *state, uint64_t frame)
+{
+    struct cox__adaptive_slot *slot = &state->frame_slots[frame % COX__ADAPTIVE_SLOTS];
+    return slot->used && slot->frame == frame ? slot : NULL;
+}
 
-/* The time of a whole frame on the device, by its estimate. */
-double cox__adaptive_frame_ns(const struct cox__adaptive_device *device, uint32_t rows);
+/* The speed that frames of the plan in use, or of the one that is tried, go by. */
+static inline struct cox__speed *cox__adaptive_speed(struct cox__adaptive_device *device, bool trial)
+{
+    return trial ? &device->tried : &device->speed;
+}
+
+/* Whether a plan of the trial under way hands out whole frames, which are delivered in bunches. */
+static inline bool cox__adaptive_bunches(const struct cox__trials *trials)
+{
+    return trials->tried.mode == COX__MODE_WHOLE_FRAMES || trials->in_use.mode == COX__MODE_WHOLE_FRAMES;
+}
 
 /* --- learn.c --- */
 
 void cox__adaptive_observe(void *memory, const struct cox_measurement *measurement);
 void cox__adaptive_observe_frame(void *memory, const struct cox_frame_measurement *frame);
-
-/* Learn from the launches observed since the last call. */
-void cox__adaptive_digest(struct cox__adaptive *state);
-
-/* --- trials.c --- */
-
-/* The device set for this frame: `state->device_sets.in_use`, unless the frame is a trial of another one. */
-uint32_t cox__adaptive_device_set(struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t usable,
-                                  bool changed, bool timed);
-
-/* The factor by which each device is slower in the device set `devices` than its estimate says. */
-void cox__adaptive_factors(const struct cox__adaptive *state, uint32_t devices, double *factors);
-
-/* --- next.c --- */
-
-void cox__adaptive_next(void *memory, const struct cox_sched_view *view, const struct cox_offer *offer,
-                        struct cox_grant *out);
 
 #endif

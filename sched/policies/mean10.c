@@ -4,9 +4,9 @@
  *     r' = t2 r / (t1 (1 - r) + t2 r),
  *
  * the split uses the mean of the last ten r', and rows are floored to 16. For more devices: share_d in proportion to
- * r_d / t_d, which is the same for two. Only kernel times count (wall times for a device without a profile), so
- * launches and transfers are not balanced: the policy is kept as it was, to compare with. The sample had no probes of
- * devices that are left out.
+ * r_d / t_d, which is the same for two. Only kernel times count (wall times for a device without a profile, and for a
+ * staged one in a session without `profile`), so launches and transfers are not balanced: the policy is kept as it was,
+ * to compare with. The sample had no probes of devices that are left out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "history.h"
 #include "policies.h"

@@ -13,5 +13,6 @@ extern const struct cox_policy cox__policy_mean10;
 extern const struct cox_policy cox__policy_ewma;
 extern const struct cox_policy cox__policy_chunks;
 extern const struct cox_policy cox__policy_hguided;
+extern const struct cox_policy cox__policy_inter_frame;
 
 #endif

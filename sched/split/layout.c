@@ -4,6 +4,7 @@
 #include "strict_fp.h"
 
 #include <math.h>
+#include <string.h>
 
 uint32_t cox__usable_count(const struct cox_sched_view *view, uint32_t *last)
 {
@@ -38,6 +39,23 @@ void cox__layout_bands(const struct cox_sched_view *view, const uint32_t *rows, 
             append(out, d, &next, rows[d]);
     if (holder < view->device_count)
         append(out, holder, &next, rows[holder]);
+}
+
+bool cox__layout_take_band(struct cox_split *out, uint32_t device, uint32_t rows)
+{
+    uint32_t largest = 0;
+    for (uint32_t i = 1; i < out->band_count; i++)
+        if (out->bands[i].rows > out->bands[largest].rows)
+            largest = i;
+    if (out->band_count == 0 || out->band_count >= COX_BANDS_MAX || out->bands[largest].rows < 2 * (uint64_t)rows)
+        return false;
+    struct cox_band *band = &out->bands[largest];
+    memmove(band + 1, band, (out->band_count - largest) * sizeof *band);
+    out->band_count++;
+    *band = (struct cox_band){device, band[1].first_row, rows};
+    band[1].first_row += rows;
+    band[1].rows -= rows;
+    return true;
 }
 
 double cox__layout_sane(double ns_per_row)

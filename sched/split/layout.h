@@ -12,6 +12,10 @@ uint32_t cox__usable_count(const struct cox_sched_view *view, uint32_t *last);
  * takes the rows beyond the last full granule holds the frame's end. `rows` must sum to view->rows. */
 void cox__layout_bands(const struct cox_sched_view *view, const uint32_t *rows, struct cox_split *out);
 
+/* Give a device a band of `rows`, the first ones of the largest band, to measure it. False: that band has not twice as
+ * many, or there are COX_BANDS_MAX bands. */
+bool cox__layout_take_band(struct cox_split *out, uint32_t device, uint32_t rows);
+
 /* The rows with which devices of the given nanoseconds per row finish together. Only usable devices are read; their
  * values are clipped by cox__layout_sane. Returns the frame time; negative if no device is usable. */
 double cox__layout_balance(const struct cox_sched_view *view, const double *ns_per_row, uint32_t *rows);

@@ -36,6 +36,8 @@
     X(COPY_BESIDE_KERNEL, "copy_beside_kernel",                                                                    \
       "a copy from or to a part of what an unordered kernel of the same device may use")                           \
     X(MAPPED_IN_USE, "mapped_in_use", "a command on a region that the host has mapped")                            \
+    X(MISSING_HAND_OVER, "missing_hand_over",                                                                      \
+      "a command on host memory that a kernel wrote through another buffer, which was not mapped since")           \
     X(CROSS_DEVICE_WAIT, "cross_device_wait", "a wait list with an event of another device")                       \
     X(USER_EVENT, "user_event", "a user event while frames run")                                                   \
     X(CREATED_IN_STEADY, "created_in_steady", "an object created or a program built in the steady state")          \

@@ -227,6 +227,13 @@ struct mapping {
     struct access access;
 };
 
+/* Host memory that a kernel wrote through a buffer. Until that is mapped, only the buffer has what it wrote. */
+struct written {
+    struct written *next;
+    uintptr_t from, to;
+    unsigned root;
+};
+
 enum { BUCKETS = 4096 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -235,6 +242,7 @@ static struct queue *live_queues;
 static unsigned queue_numbers, root_numbers;
 static struct command *oldest, *newest;
 static struct mapping *mappings;
+static struct written *written;
 static uint64_t marks;
 
 static size_t hash(const void *handle)
@@ -382,7 +390,8 @@ static bool maybe_apart(const struct command *a, const struct access *x, const s
     return kernel->from < copy->from || kernel->to > copy->to;
 }
 
-static void check_overlap(struct command *command)
+/* Whether there is nothing to say. */
+static bool check_overlap(struct command *command)
 {
     marks++;
     command->mark = marks;
@@ -395,8 +404,9 @@ static void check_overlap(struct command *command)
                 "%s on queue %u %s bytes %zu to %zu of %s, where %s on queue %u is in flight", command->call,
                 command->queue->number, range->write ? "writes" : "reads", (size_t)range->from, (size_t)range->to,
                 range->space ? "a buffer" : "host memory", c->call, c->queue->number);
-        return;
+        return false;
     }
+    return true;
 }
 
 static void check_mapped(const struct command *command)
@@ -412,6 +422,72 @@ static void check_mapped(const struct command *command)
                 return;
             }
         }
+}
+
+/* ---- what kernels have written in host memory ---- */
+
+static void add_written(uintptr_t from, uintptr_t to, unsigned root)
+{
+    struct written *range = must_alloc(1, sizeof *range);
+    *range = (struct written){.next = written, .from = from, .to = to, .root = root};
+    written = range;
+}
+
+/* These bytes are in host memory, or others have been written there: of a root, 0 = of all. */
+static void forget_written(uintptr_t from, uintptr_t to, unsigned root)
+{
+    struct written *rest = written;
+    written = NULL;
+    while (rest) {
+        struct written *range = rest;
+        rest = range->next;
+        if (range->to <= from || to <= range->from || (root && range->root != root)) {
+            range->next = written;
+            written = range;
+            continue;
+        }
+        if (range->from < from)
+            add_written(range->from, from, range->root);
+        if (range->to > to)
+            add_written(to, range->to, range->root);
+        free(range);
+    }
+}
+
+static bool reads_host_memory(const struct access *access)
+{
+    return !access->space && !access->write;
+}
+
+/* A mapping is what makes it good; what an unmapping takes to the buffer is seen with the kernel that reads it. */
+static void check_hand_over(const struct command *command)
+{
+    if (command->call == call_name[CALL_clEnqueueMapBuffer] || command->call == call_name[CALL_clEnqueueUnmapMemObject])
+        return;
+    for (unsigned i = 0; i < command->access_count; i++)
+        for (const struct written *range = written; range && reads_host_memory(&command->access[i]);
+             range = range->next) {
+            const struct access *x = &command->access[i];
+            if (range->root != x->root && range->from < x->to && x->from < range->to) {
+                violate(AUDIT_RULE_MISSING_HAND_OVER,
+                        "%s on queue %u reads bytes %zu to %zu of host memory, of which "
+                        "a kernel wrote some through a buffer that is not mapped since",
+                        command->call, command->queue->number, (size_t)x->from, (size_t)x->to);
+                return;
+            }
+        }
+}
+
+static void note_written(const struct command *command)
+{
+    for (unsigned i = 0; i < command->access_count; i++) {
+        const struct access *x = &command->access[i];
+        if (x->space || !x->write)
+            continue;
+        forget_written(x->from, x->to, 0);
+        if (is_kernel(command))
+            add_written(x->from, x->to, x->root);
+    }
 }
 
 /* Before this thread waits or polls: it must have flushed what it enqueued. `except` is flushed by the call
@@ -457,6 +533,8 @@ static void forget(struct object **place)
         object->queue->flushed = object->queue->last; /* a release flushes */
         queue_put(object->queue);
     }
+    if (object->type == AUDIT_TYPE_BUFFER && object->host)
+        forget_written(0, UINTPTR_MAX, object->root); /* nobody can map it any more */
     command_put(object->command);
     free(object);
 }
@@ -1070,8 +1148,10 @@ static void command_submit(struct command *command)
         command->number = ++queue->last;
         queue->thread = pthread_self();
         if (command->access_count > 0) {
-            check_overlap(command);
+            if (check_overlap(command))
+                check_hand_over(command);
             check_mapped(command);
+            note_written(command);
         }
         command->prev = newest;
         *(newest ? &newest->next : &oldest) = command;
@@ -1268,6 +1348,8 @@ static void *CL_API_CALL audit_clEnqueueMapBuffer(cl_command_queue queue, cl_mem
     checked.write = in_host && !(flags & CL_MAP_WRITE_INVALIDATE_REGION) && !(object->flags & CL_MEM_READ_ONLY);
     checked.root = 0; /* mapping what is mapped is allowed */
     add_access(command, checked);
+    if (command && in_host && !(flags & CL_MAP_WRITE_INVALIDATE_REGION))
+        forget_written(access.from, access.to, access.root);
     command_submit(command);
     void *pointer = next.clEnqueueMapBuffer(queue, mem, blocking, flags, offset, bytes, wait_count, wait, event,
                                             &answer);

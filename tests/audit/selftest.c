@@ -361,6 +361,82 @@ static void disjoint_wrappers(void)
     two_wrappers(HALF);
 }
 
+/* A kernel writes host memory through one wrapper; another one, or a transfer, reads there through its own. */
+static void hand_over(bool map, bool transfer)
+{
+    cl_int error;
+    cl_event b;
+    size_t items = HALF / 4, local = 64;
+    cl_mem p = new_buffer(CL_MEM_USE_HOST_PTR | CL_MEM_READ_WRITE, HALF, host);
+    cl_mem q = new_buffer(CL_MEM_USE_HOST_PTR | CL_MEM_READ_ONLY, HALF, host);
+    void *mapped = NULL;
+    cl_event a = launch_fill(0, 0, p, HALF / 4, NULL);
+    flush_both();
+    see_end(a);
+    if (map) {
+        mapped = clEnqueueMapBuffer(queue[0], p, CL_FALSE, CL_MAP_READ, 0, HALF, 0, NULL, &b, &error);
+        NEED(error);
+        flush_both();
+        see_end(b);
+    }
+    if (transfer) {
+        NEED(clEnqueueWriteBuffer(queue[1], buffer[1], CL_FALSE, 0, HALF / 2, host + HALF / 4, 0, NULL, &b));
+    } else {
+        NEED(clSetKernelArg(copy, 0, sizeof q, &q));
+        NEED(clSetKernelArg(copy, 1, sizeof buffer[1], &buffer[1]));
+        NEED(clEnqueueNDRangeKernel(queue[1], copy, 1, NULL, &items, &local, 0, NULL, &b));
+    }
+    flush_both();
+    see_end(b);
+    if (map) {
+        NEED(clEnqueueUnmapMemObject(queue[0], p, mapped, 0, NULL, &b));
+        flush_both();
+        see_end(b);
+    }
+    free_mem(p);
+    free_mem(q);
+}
+
+static void hand_over_without_a_mapping(void)
+{
+    hand_over(false, false);
+}
+
+static void transfer_without_a_mapping(void)
+{
+    hand_over(false, true);
+}
+
+static void hand_over_by_a_mapping(void)
+{
+    hand_over(true, false);
+    hand_over(true, true);
+}
+
+/* What is written anew has no need of the mapping. */
+static void written_twice(void)
+{
+    cl_event b;
+    size_t items = HALF / 4, local = 64;
+    cl_mem p = new_buffer(CL_MEM_USE_HOST_PTR | CL_MEM_READ_WRITE, HALF, host);
+    cl_mem q = new_buffer(CL_MEM_USE_HOST_PTR | CL_MEM_READ_ONLY, HALF, host + HALF);
+    cl_mem r = new_buffer(CL_MEM_USE_HOST_PTR | CL_MEM_READ_WRITE, BYTES, host);
+    cl_event a = launch_fill(0, 0, r, ITEMS, NULL);
+    flush_both();
+    see_end(a);
+    a = launch_fill(0, 0, p, HALF / 4, NULL);
+    flush_both();
+    see_end(a);
+    free_mem(r); /* and so what is left of it */
+    NEED(clSetKernelArg(copy, 0, sizeof q, &q));
+    NEED(clSetKernelArg(copy, 1, sizeof buffer[1], &buffer[1]));
+    NEED(clEnqueueNDRangeKernel(queue[1], copy, 1, NULL, &items, &local, 0, NULL, &b));
+    flush_both();
+    see_end(b);
+    free_mem(p);
+    free_mem(q);
+}
+
 static void transfer_into_a_wrapper(void)
 {
     cl_event b;
@@ -873,6 +949,13 @@ int main(int argc, char **argv)
     expect("wrappers of disjoint host memory are clean", AUDIT_PHASE_ADAPTING, CLEAN, disjoint_wrappers);
     expect("a transfer into host memory that a kernel uses", AUDIT_PHASE_ADAPTING, AUDIT_RULE_OVERLAP, 1,
            transfer_into_a_wrapper);
+    expect("a kernel reads what another wrote and nobody mapped", AUDIT_PHASE_ADAPTING, AUDIT_RULE_MISSING_HAND_OVER, 1,
+           hand_over_without_a_mapping);
+    expect("a transfer reads what a kernel wrote and nobody mapped", AUDIT_PHASE_ADAPTING, AUDIT_RULE_MISSING_HAND_OVER,
+           1, transfer_without_a_mapping);
+    expect("a mapping in between is clean", AUDIT_PHASE_ADAPTING, CLEAN, hand_over_by_a_mapping);
+    expect("beside what was written, and after the buffer has gone, is clean", AUDIT_PHASE_ADAPTING, CLEAN,
+           written_twice);
     expect("two kernels that read one buffer are clean", AUDIT_PHASE_ADAPTING, CLEAN, readers_of_one_buffer);
     expect("one kernel after the other, by poll, is clean", AUDIT_PHASE_ADAPTING, CLEAN, one_after_the_other_by_poll);
     expect("one kernel after the other, by the queue's order, is clean", AUDIT_PHASE_ADAPTING, CLEAN,

@@ -3,7 +3,9 @@
  *   audit_session DEVICES POLICY PIPELINE FRAMES [LAYER]
  *
  * DEVICES as for cox_runtime_create, "-" = all. PIPELINE: `rows` (one kernel on rows), `contracts` (two kernels, with a
- * halo, a table and a reduction), `tonemap` (the library's own). Every frame's result is checked too.
+ * halo, a table and a reduction), `passes` (three passes: rows of neighbours, which the first hands over and the second
+ * does more rows for, then the whole picture, turned), `tonemap` (the library's own). Every frame's result is checked
+ * too.
  * Policy `static` divides evenly, `chunks` gives a single device the same chunks in every frame: from frame ADAPTING on
  * nothing may be created. With others the bands move for ever, and what is created after frame 100 is told.
  * Exit status: 0 clean, 1 a violation or a wrong result, 77 no such device.
@@ -17,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { IN_FLIGHT = 3, SETS = IN_FLIGHT + 1, ADAPTING = 40, MARK = 100, BINDINGS_MAX = 4 };
+enum { IN_FLIGHT = 3, SETS = IN_FLIGHT + 1, ADAPTING = 40, MARK = 100, BINDINGS_MAX = 6 };
 enum { COLUMNS = 300, ROWS = 601, TABLE = 256, BINS = 16, WIDTH = 640, HEIGHT = 401 };
 
 static const char rows_source[] =
@@ -38,6 +40,24 @@ static const char contracts_source[] =
     "kernel void count(global const uint *out, global uint *bins, int columns, int rows, int pitch) {\n"
     "    int x = get_global_id(0), y = get_global_id(1);\n"
     "    if (x < columns && y < rows) atomic_inc(&bins[out[y * pitch + x] >> 28]);\n"
+    "}\n";
+
+static const char passes_source[] =
+    "kernel void blur(global const uint *in, global uint *out, int columns, int rows, int first, int frame,\n"
+    "                 int origin, int out_origin, int pitch) {\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x >= columns || y >= rows) return;\n"
+    "    int r = first + y, above = max(r - 1, 0) - origin, below = min(r + 1, frame - 1) - origin;\n"
+    "    out[(r - out_origin) * pitch + x] =\n"
+    "        in[above * pitch + x] + 3u * in[(r - origin) * pitch + x] + 5u * in[below * pitch + x];\n"
+    "}\n"
+    "kernel void turn(global const uint *in, global uint *out, global uint *bins, int columns, int rows, int first,\n"
+    "                 int frame, int pitch) {\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x >= columns || y >= rows) return;\n"
+    "    uint value = in[(frame - 1 - first - y) * pitch + columns - 1 - x];\n"
+    "    out[y * pitch + x] = value;\n"
+    "    atomic_inc(&bins[value >> 28]);\n"
     "}\n";
 
 static struct audit audit;
@@ -102,6 +122,21 @@ static bool right_uints(uint64_t frame, int out_binding, uint32_t (*expected)(ui
     return true;
 }
 
+/* What the input is after so many blurs. */
+static uint32_t blurred_at(uint64_t frame, uint32_t row, uint32_t column, uint32_t times)
+{
+    const uint32_t above = row > 0 ? row - 1 : 0, below = row + 1 < ROWS ? row + 1 : row;
+    if (times == 0)
+        return input_at(frame, row, column);
+    return blurred_at(frame, above, column, times - 1) + 3 * blurred_at(frame, row, column, times - 1) +
+           5 * blurred_at(frame, below, column, times - 1);
+}
+
+static uint32_t turned_at(uint64_t frame, uint32_t row, uint32_t column)
+{
+    return blurred_at(frame, ROWS - 1 - row, COLUMNS - 1 - column, 3);
+}
+
 static uint32_t scrambled_at(uint64_t frame, uint32_t row, uint32_t column)
 {
     return input_at(frame, row, column) * 2654435761u + 1;
@@ -112,13 +147,23 @@ static bool right_rows(uint64_t frame)
     return right_uints(frame, 1, scrambled_at);
 }
 
-static bool right_contracts(uint64_t frame)
+static bool right_bins(uint64_t frame, int binding)
 {
-    const uint32_t *bins = cox_buffer_data(buffers[frame % SETS][3]);
+    const uint32_t *bins = cox_buffer_data(buffers[frame % SETS][binding]);
     uint64_t sum = 0;
     for (int i = 0; i < BINS; i++)
         sum += bins[i];
-    return sum == (uint64_t)ROWS * COLUMNS && right_uints(frame, 2, smooth_at);
+    return sum == (uint64_t)ROWS * COLUMNS;
+}
+
+static bool right_contracts(uint64_t frame)
+{
+    return right_bins(frame, 3) && right_uints(frame, 2, smooth_at);
+}
+
+static bool right_passes(uint64_t frame)
+{
+    return right_bins(frame, 5) && right_uints(frame, 4, turned_at);
 }
 
 static bool right_picture(uint64_t frame)
@@ -135,14 +180,15 @@ struct pipeline {
     const char *name;
     cox_status (*create)(struct cox_session_params *params);
     bool (*right)(uint64_t frame);
-    size_t bytes[BINDINGS_MAX]; /* of each binding's buffer; filled in by create */
-    uint32_t bindings;
+    size_t bytes[BINDINGS_MAX]; /* of each binding's buffer, 0 for scratch; filled in by create */
     const void *frame_params;
+    uint32_t bindings;
     bool fill;
 };
 
 static cox_status create_rows(struct cox_session_params *params);
 static cox_status create_contracts(struct cox_session_params *params);
+static cox_status create_passes(struct cox_session_params *params);
 static cox_status create_tonemap(struct cox_session_params *params);
 
 static int pitch_param;
@@ -154,6 +200,7 @@ static struct pipeline pipelines[] = {
      .right = right_contracts,
      .frame_params = &pitch_param,
      .fill = true},
+    {.name = "passes", .create = create_passes, .right = right_passes, .frame_params = &pitch_param, .fill = true},
     {.name = "tonemap", .create = create_tonemap, .right = right_picture, .frame_params = &tonemap_params},
 };
 static struct pipeline *pipeline;
@@ -222,6 +269,59 @@ static cox_status create_contracts(struct cox_session_params *params)
     return cox_session_create(runtime, params, &session);
 }
 
+static cox_status create_passes(struct cox_session_params *params)
+{
+    const struct cox_binding scratch = {.name = "between", .pitch_bytes = pitch_bytes, .scratch = true};
+    const struct cox_binding bindings[] = {{.name = "in", .pitch_bytes = pitch_bytes},
+                                           scratch,
+                                           scratch,
+                                           scratch,
+                                           {.name = "out", .access = COX_WRITE, .pitch_bytes = pitch_bytes},
+                                           {.name = "bins",
+                                            .contract = COX_REDUCE,
+                                            .access = COX_WRITE,
+                                            .bytes = BINS * sizeof(uint32_t),
+                                            .merge = add_bins}};
+    const struct cox_variant variant = {.source = passes_source, .local_columns = 64};
+#define BLUR_ARGS(from, to)                                                                         \
+    {                                                                                               \
+        COX_ARG_BUFFER(from), COX_ARG_BUFFER(to), COX_ARG_COLUMNS, COX_ARG_ROWS, COX_ARG_FIRST_ROW, \
+            COX_ARG_FRAME_ROWS, COX_ARG_ORIGIN(from), COX_ARG_ORIGIN(to), COX_ARG_PARAMS(int)       \
+    }
+    const struct cox_arg args[][9] = {BLUR_ARGS(0, 1), BLUR_ARGS(1, 2), BLUR_ARGS(2, 3)};
+    const struct cox_arg turn_args[] = {COX_ARG_BUFFER(3), COX_ARG_BUFFER(4), COX_ARG_BUFFER(5),  COX_ARG_COLUMNS,
+                                        COX_ARG_ROWS,      COX_ARG_FIRST_ROW, COX_ARG_FRAME_ROWS, COX_ARG_PARAMS(int)};
+    struct cox_stage stages[4];
+    for (uint32_t s = 0; s < 4; s++)
+        stages[s] = (struct cox_stage){.kernel = s < 3 ? "blur" : "turn",
+                                       .columns = COLUMNS,
+                                       .variant_count = 1,
+                                       .variants = &variant,
+                                       .arg_count = s < 3 ? 9 : 8,
+                                       .args = s < 3 ? args[s] : turn_args};
+    const struct cox_use first[] = {{.binding = 0, .contract = COX_HALO, .halo_rows = 1},
+                                    {.binding = 1, .access = COX_WRITE}};
+    const struct cox_use second[] = {{.binding = 1, .contract = COX_HALO, .halo_rows = 1},
+                                     {.binding = 2, .contract = COX_HALO, .access = COX_READ_WRITE, .halo_rows = 1},
+                                     {.binding = 3, .access = COX_WRITE}};
+    const struct cox_use third[] = {{.binding = 3, .contract = COX_WHOLE},
+                                    {.binding = 4, .access = COX_WRITE},
+                                    {.binding = 5, .contract = COX_REDUCE, .access = COX_WRITE}};
+    const struct cox_pass passes[] = {
+        {.name = "exchange", .use_count = 2, .uses = first, .stage_count = 1, .stages = &stages[0]},
+        {.name = "overlap", .use_count = 3, .uses = second, .stage_count = 2, .stages = &stages[1]},
+        {.name = "turn", .use_count = 3, .uses = third, .stage_count = 1, .stages = &stages[3]}};
+    params->rows = ROWS;
+    params->binding_count = pipeline->bindings = 6;
+    params->bindings = bindings;
+    params->pass_count = 3;
+    params->passes = passes;
+    params->params_bytes = sizeof(int);
+    pipeline->bytes[0] = pipeline->bytes[4] = ROWS * pitch_bytes;
+    pipeline->bytes[5] = BINS * sizeof(uint32_t);
+    return cox_session_create(runtime, params, &session);
+}
+
 static cox_status create_tonemap(struct cox_session_params *params)
 {
     const struct cox_tonemap_shape shape = {.width = WIDTH,
@@ -248,6 +348,8 @@ static cox_status make_buffers(void)
 {
     for (int set = 0; set < SETS; set++)
         for (uint32_t b = 0; b < pipeline->bindings; b++) {
+            if (!pipeline->bytes[b])
+                continue;
             cox_status status = cox_buffer_create(runtime, pipeline->bytes[b], &buffers[set][b]);
             if (status)
                 return status;

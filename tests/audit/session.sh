@@ -20,9 +20,10 @@ audit()
     devices=$2
     [ -z "${COX_SHORT:-}" ] || [ $ran -eq 0 ] || return 0
     shift 2
-    for pipeline in rows contracts tonemap; do
+    for pipeline in rows contracts passes tonemap; do
         case $pipeline in
         rows) policies="static ewma chunks" ;;
+        passes) policies="static ewma" ;;
         contracts) policies="static ewma adaptive" ;;
         *) policies="static ewma" ;;
         esac

@@ -34,6 +34,7 @@ struct thread {
     long id;
     bool scheduler;
     bool watchdog; /* does next to nothing */
+    bool task;     /* one of the library's, which comes with its creator's mask, leaves the core, and is soon gone */
     bool caller;
     char allowed[256]; /* "0-1,4" */
     long cpu;          /* where it ran last */
@@ -77,6 +78,8 @@ static bool read_thread(const char *id, struct thread *thread)
             thread->scheduler = true;
         if (strcmp(line, "Name:\tcox-watchdog\n") == 0)
             thread->watchdog = true;
+        else if (strcmp(line, "Name:\tcox-worker\n") == 0)
+            thread->task = true;
         if (strncmp(line, "Cpus_allowed_list:\t", 19) == 0)
             snprintf(thread->allowed, sizeof thread->allowed, "%.*s", (int)strcspn(line + 19, "\n"), line + 19);
     }
@@ -166,7 +169,7 @@ static size_t work_and_watch(cox_runtime *runtime, uint32_t cpu, bool kept_off)
             for (size_t i = 0; i < count && kept_off && failures < 10; i++) { /* ten say enough */
                 if (threads[i].scheduler)
                     CHECK(threads[i].cpu == (long)cpu, "the scheduler ran on CPU %ld", threads[i].cpu);
-                else if (!threads[i].caller)
+                else if (!threads[i].caller && !threads[i].task)
                     CHECK(threads[i].cpu != (long)cpu, "worker %ld ran on the reserved core", threads[i].id);
             }
             samples++;
@@ -241,12 +244,25 @@ static size_t read_threads_with(size_t schedulers)
     return count;
 }
 
+/* Whether another thread than the scheduler and the caller may run on the core. */
+static bool may_run_on(uint32_t cpu, size_t count)
+{
+    bool any = false;
+    for (size_t i = 0; i < count; i++)
+        any |= !threads[i].caller && !threads[i].scheduler && !threads[i].task && list_has(threads[i].allowed, cpu);
+    return any;
+}
+
 /* The caller's mask is as it was, the schedulers are bound to the core, everybody else stays off it. */
 static void check_kept_off(cox_runtime *runtime, uint32_t cpu, size_t expected_schedulers)
 {
     struct cox_host_info host;
     cox_runtime_host_info(runtime, &host, sizeof host);
     size_t count = read_threads_with(expected_schedulers), schedulers = 0, workers = 0;
+    for (int tries = 0; tries < 500 && may_run_on(cpu, count); tries++) { /* a task's thread has no name yet */
+        usleep(10000);
+        count = read_threads_with(expected_schedulers);
+    }
     for (size_t i = 0; i < count; i++) {
         const struct thread *thread = &threads[i];
         if (thread->caller) {
@@ -258,7 +274,7 @@ static void check_kept_off(cox_runtime *runtime, uint32_t cpu, size_t expected_s
             CHECK(list_count(thread->allowed) <= host.cpus / host.cores + 1 &&
                       list_count(thread->allowed) < list_count(caller_before),
                   "the scheduler may run on %s", thread->allowed);
-        } else {
+        } else if (!thread->task) {
             workers += !thread->watchdog;
             CHECK(!list_has(thread->allowed, cpu), "worker %ld may run on %s", thread->id, thread->allowed);
         }
@@ -323,8 +339,8 @@ static void scenario_foreign(void)
     work_and_watch(runtime, host.reserved_cpu, false);
     size_t threads_seen = read_threads();
     for (size_t i = 0; i < threads_seen; i++)
-        CHECK(threads[i].watchdog || strcmp(threads[i].allowed, caller_before) == 0, "thread %ld may run on %s",
-              threads[i].id, threads[i].allowed);
+        CHECK(threads[i].watchdog || threads[i].task || strcmp(threads[i].allowed, caller_before) == 0,
+              "thread %ld may run on %s", threads[i].id, threads[i].allowed);
     cox_runtime_destroy(&runtime);
 }
 

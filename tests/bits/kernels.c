@@ -15,9 +15,9 @@
  * Prints a line "bits KERNEL NUMBER SIZE HASH RUNS equal" (or DIFFERENT) for each variant, and "N passed, N failed".
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/pipeline.h"
+#include "support/bits_device.h"
 #include "support/random_splits.h"
 
-#include <CL/cl.h>
 #include <coxswain/tonemap.h>
 #include <coxswain/video.h>
 #include <inttypes.h>
@@ -28,20 +28,10 @@
 enum { BANDS_MAX = 3, FORMS = 2 };
 
 static struct {
-    cl_device_id device;
-    cl_context context;
-    cl_command_queue queue;
+    struct bits_device device;
     uint32_t passed, failed;
     int first_form, last_form; /* 0 = vectors, 1 = scalars */
 } here = {.last_form = FORMS - 1};
-
-static void need(cl_int code, const char *what)
-{
-    if (code == CL_SUCCESS)
-        return;
-    fprintf(stderr, "%s: error %d\n", what, (int)code);
-    exit(1);
-}
 
 static void *memory(size_t bytes)
 {
@@ -51,26 +41,6 @@ static void *memory(size_t bytes)
         exit(1);
     }
     return block;
-}
-
-static void open_device(void)
-{
-    cl_platform_id platform;
-    cl_int code = clGetPlatformIDs(1, &platform, NULL);
-    if (code || clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &here.device, NULL)) {
-        fprintf(stderr, "skipped, because there is no OpenCL device\n");
-        exit(77);
-    }
-    here.context = clCreateContext(NULL, 1, &here.device, NULL, NULL, &code);
-    need(code, "clCreateContext");
-    here.queue = clCreateCommandQueue(here.context, here.device, 0, &code);
-    need(code, "clCreateCommandQueue");
-}
-
-static void close_device(void)
-{
-    clReleaseCommandQueue(here.queue);
-    clReleaseContext(here.context);
 }
 
 /* --- One kernel --------------------------------------------------------------------------------------------------- */
@@ -94,11 +64,11 @@ static void frame_open(struct frame *frame, const struct cox_session_params *ses
 {
     static const struct cox__log silent = {.level = COX_LOG_ERROR};
     *frame = (struct frame){.params = params};
-    need(cox__pipeline_init(&frame->pipeline, session, &silent), "cox__pipeline_init");
+    bits_need(cox__pipeline_init(&frame->pipeline, session, &silent), "cox__pipeline_init");
     for (uint32_t i = 0; i < frame->pipeline.binding_count; i++) {
-        size_t bytes = cox__binding_bytes(&frame->pipeline, i);
+        size_t bytes = frame->pipeline.bytes[i];
         frame->planes[i] = memory(bytes);
-        if (is_input(&frame->pipeline.bindings[i]))
+        if (is_input(&frame->pipeline.passes[0].bindings[i]))
             fill(frame->planes[i], bytes, &seed);
     }
 }
@@ -110,33 +80,10 @@ static void frame_close(struct frame *frame)
     cox__pipeline_clear(&frame->pipeline);
 }
 
-static cl_kernel build(const struct cox_stage *stage, const struct cox_variant *variant, cl_program *program)
-{
-    cl_int code;
-    *program = clCreateProgramWithSource(here.context, 1, (const char **)&variant->source, NULL, &code);
-    need(code, "clCreateProgramWithSource");
-    code = clBuildProgram(*program, 1, &here.device, variant->options, NULL, NULL);
-    if (code) {
-        static char log[1 << 16];
-        clGetProgramBuildInfo(*program, here.device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
-        fprintf(stderr, "%s %s\n%s\n", stage->kernel, variant->options, log);
-    }
-    need(code, "clBuildProgram");
-    cl_kernel kernel = clCreateKernel(*program, stage->kernel, &code);
-    need(code, "clCreateKernel");
-    return kernel;
-}
-
-static size_t padded(uint32_t count, uint32_t item, uint32_t local)
-{
-    size_t items = (count + item - 1) / item;
-    return (items + local - 1) / local * local;
-}
-
 static void set_args(const struct frame *frame, cl_kernel kernel, uint32_t first_row, uint32_t rows, const cl_mem *mems,
                      const uint32_t *origins)
 {
-    const struct cox_stage *stage = &frame->pipeline.stages[0];
+    const struct cox_stage *stage = &frame->pipeline.passes[0].stages[0];
     for (uint32_t a = 0; a < stage->arg_count; a++) {
         const struct cox_arg *arg = &stage->args[a];
         cl_int number = 0;
@@ -164,7 +111,7 @@ static void set_args(const struct frame *frame, cl_kernel kernel, uint32_t first
             fprintf(stderr, "argument %u is of a kind that no kernel had\n", a);
             exit(1);
         }
-        need(clSetKernelArg(kernel, a, bytes, value), "clSetKernelArg");
+        bits_need(clSetKernelArg(kernel, a, bytes, value), "clSetKernelArg");
     }
 }
 
@@ -172,7 +119,7 @@ static void set_args(const struct frame *frame, cl_kernel kernel, uint32_t first
 static void run_band(struct frame *frame, const struct cox_variant *variant, cl_kernel kernel, uint32_t first_row,
                      uint32_t rows)
 {
-    const struct cox__pipeline *pipeline = &frame->pipeline;
+    const struct cox__pass *pipeline = &frame->pipeline.passes[0];
     cl_mem mems[COX_BINDINGS_MAX];
     uint32_t origins[COX_BINDINGS_MAX] = {0};
     size_t at[COX_BINDINGS_MAX] = {0}, bytes[COX_BINDINGS_MAX];
@@ -186,27 +133,28 @@ static void run_band(struct frame *frame, const struct cox_variant *variant, cl_
             bytes[i] = count * binding->pitch_bytes;
         }
         cl_int code;
-        mems[i] = clCreateBuffer(here.context, is_input(binding) ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE, bytes[i], NULL,
-                                 &code);
-        need(code, "clCreateBuffer");
+        mems[i] = clCreateBuffer(here.device.context, is_input(binding) ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE,
+                                 bytes[i], NULL, &code);
+        bits_need(code, "clCreateBuffer");
         /* What is written by rows stays uninitialised: reading it would be told. */
         if (is_input(binding) || binding->contract == COX_REDUCE)
-            need(clEnqueueWriteBuffer(here.queue, mems[i], CL_TRUE, 0, bytes[i], frame->planes[i] + at[i], 0, NULL,
-                                      NULL),
-                 "clEnqueueWriteBuffer");
+            bits_need(clEnqueueWriteBuffer(here.device.queue, mems[i], CL_TRUE, 0, bytes[i], frame->planes[i] + at[i],
+                                           0, NULL, NULL),
+                      "clEnqueueWriteBuffer");
     }
     set_args(frame, kernel, first_row, rows, mems, origins);
     const size_t local[2] = {variant->local_columns, variant->local_rows};
     const size_t global[2] = {
-        padded(pipeline->stages[0].columns, variant->item_columns, variant->local_columns),
-        padded(rows, variant->item_rows, variant->local_rows),
+        bits_global_size(pipeline->stages[0].columns, variant->item_columns, variant->local_columns),
+        bits_global_size(rows, variant->item_rows, variant->local_rows),
     };
-    need(clEnqueueNDRangeKernel(here.queue, kernel, 2, NULL, global, local, 0, NULL, NULL), "clEnqueueNDRangeKernel");
+    bits_need(clEnqueueNDRangeKernel(here.device.queue, kernel, 2, NULL, global, local, 0, NULL, NULL),
+              "clEnqueueNDRangeKernel");
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         if (!is_input(&pipeline->bindings[i]))
-            need(clEnqueueReadBuffer(here.queue, mems[i], CL_TRUE, 0, bytes[i], frame->planes[i] + at[i], 0, NULL,
-                                     NULL),
-                 "clEnqueueReadBuffer");
+            bits_need(clEnqueueReadBuffer(here.device.queue, mems[i], CL_TRUE, 0, bytes[i], frame->planes[i] + at[i], 0,
+                                          NULL, NULL),
+                      "clEnqueueReadBuffer");
         clReleaseMemObject(mems[i]);
     }
 }
@@ -216,8 +164,8 @@ static uint64_t take_hash(struct frame *frame)
 {
     uint64_t hash = UINT64_C(0xCBF29CE484222325);
     for (uint32_t i = 0; i < frame->pipeline.binding_count; i++) {
-        const struct cox_binding *binding = &frame->pipeline.bindings[i];
-        size_t bytes = cox__binding_bytes(&frame->pipeline, i);
+        const struct cox_binding *binding = &frame->pipeline.passes[0].bindings[i];
+        size_t bytes = frame->pipeline.bytes[i];
         size_t pitch = cox__by_rows(binding) ? binding->pitch_bytes : bytes;
         size_t used = cox__by_rows(binding) ? frame->row_bytes[i] : bytes;
         if (is_input(binding))
@@ -233,19 +181,18 @@ static uint64_t take_hash(struct frame *frame)
 /* Both forms of the pipeline's kernel, whole and in bands; `*hash` is the first one's. */
 static bool run_forms(struct frame *frame, uint64_t *hash, uint32_t *runs)
 {
-    const struct cox_stage *stage = &frame->pipeline.stages[0];
+    const struct cox_stage *stage = &frame->pipeline.passes[0].stages[0];
     bool equal = true;
     *runs = 0;
     for (int form = here.first_form; form <= here.last_form; form++) {
         const struct cox_variant *variant = &stage->variants[form];
         const struct cox_device_info info = {.type = form == 0 ? COX_DEVICE_CPU : COX_DEVICE_GPU,
                                              .base_align_bytes = 1};
-        uint32_t rows = frame->pipeline.rows;
-        frame->pipeline.granule = cox__pipeline_granule(&frame->pipeline, 0, &info);
-        cl_program program;
-        cl_kernel kernel = build(stage, variant, &program);
+        uint32_t rows = frame->pipeline.passes[0].rows;
+        frame->pipeline.passes[0].granule = cox__pass_granule(&frame->pipeline.passes[0], 0, &info);
+        cl_kernel kernel = bits_device_build(&here.device, stage, variant);
         for (uint32_t bands = 1; bands <= BANDS_MAX; bands += 2) {
-            uint32_t step = rows / bands / frame->pipeline.granule * frame->pipeline.granule;
+            uint32_t step = rows / bands / frame->pipeline.passes[0].granule * frame->pipeline.passes[0].granule;
             for (uint32_t first = 0; first < rows;) {
                 uint32_t left = rows - first;
                 uint32_t count = step && left >= 2 * step ? step : left;
@@ -258,7 +205,6 @@ static bool run_forms(struct frame *frame, uint64_t *hash, uint32_t *runs)
             equal &= found == *hash;
         }
         clReleaseKernel(kernel);
-        clReleaseProgram(program);
     }
     return equal;
 }
@@ -301,9 +247,10 @@ static void run_picture(bool histogram, uint32_t *number, const struct cox_tonem
     struct frame frame;
     uint64_t hash = 0;
     uint32_t runs;
-    need(histogram ? cox_tonemap_analysis(shape, &storage, &session) : cox_tonemap_mapping(shape, &storage, &session),
-         "the pipeline");
-    need(cox_tonemap_prepare(shape, &settings, &params), "cox_tonemap_prepare");
+    bits_need(histogram ? cox_tonemap_analysis(shape, &storage, &session)
+                        : cox_tonemap_mapping(shape, &storage, &session),
+              "the pipeline");
+    bits_need(cox_tonemap_prepare(shape, &settings, &params), "cox_tonemap_prepare");
     frame_open(&frame, &session, &params, shape->in == COX_PIXEL_RGBA_FLOAT ? fill_floats : fill_halves, 1 + *number);
     frame.row_bytes[1] = shape->width * (shape->out == COX_PIXEL_RGBA16 ? 8 : 4);
     bool equal = run_forms(&frame, &hash, &runs);
@@ -317,7 +264,7 @@ static void run_pictures(bool histogram)
     for (int in = 0; in < 2; in++)
         for (int out = 0; out < (histogram ? 1 : 2); out++)
             for (size_t s = 0; s < SIZES; s++)
-                for (int op = 0; op < (histogram || s + 1 < SIZES ? 1 : COX_OPERATOR_COUNT); op++) {
+                for (int op = 0; op < (histogram || s + 1 < SIZES ? 1 : COX_OPERATOR_LOCAL); op++) {
                     struct cox_tonemap_shape shape = {.width = sizes[s][0],
                                                       .height = sizes[s][1],
                                                       .in = (enum cox_pixel_in)in,
@@ -483,10 +430,10 @@ static void run_film(const struct variant *variant, uint32_t number, uint32_t wi
         fprintf(stderr, "variant %u cannot be made\n", number);
         exit(1);
     }
-    need(work == 2 ? cox_video_analysis(&shape, &storage, &session)
-                   : cox_video_mapping(&shape, work == 1, &storage, &session),
-         "the pipeline");
-    need(cox_video_prepare(&shape, &(const struct cox_video_settings){0}, &params), "cox_video_prepare");
+    bits_need(work == 2 ? cox_video_analysis(&shape, &storage, &session)
+                        : cox_video_mapping(&shape, work == 1, &storage, &session),
+              "the pipeline");
+    bits_need(cox_video_prepare(&shape, &(const struct cox_video_settings){0}, &params), "cox_video_prepare");
     frame_open(&frame, &session, &params, fill_codes, 1 + number);
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     uint32_t ins = cox_video_planes(&shape.in, width, height, planes);
@@ -527,14 +474,14 @@ int main(int argc, char **argv)
     }
     if (!picture && !histogram && !video)
         picture = histogram = video = true;
-    open_device();
+    bits_device_open(&here.device);
     if (picture)
         run_pictures(false);
     if (histogram)
         run_pictures(true);
     if (video)
         run_films();
-    close_device();
+    bits_device_close(&here.device);
     printf("%u passed, %u failed\n", here.passed, here.failed);
     return here.failed || !here.passed;
 }

@@ -1,14 +1,17 @@
 #!/bin/sh
-# Every kernel in every variant (kernels.c) on Oclgrind, which looks at each access: none is out of bounds, no two race;
-# in the scalar form also: nothing uninitialised is used. The vector form must give the scalar form's bits.
+# Every kernel in every variant (kernels.c, filter_kernels.c) on Oclgrind, which looks at each access: none is out of bounds, no
+# two race; in the scalar form of the mapping kernels also: nothing uninitialised is used. The vector form must give the scalar
+# form's bits.
 #
-# Of vectors of 16 Oclgrind 21.10 does not know what is initialised: it reports constants, and crashes.
+# Of vectors of 16 Oclgrind 21.10 does not know what is initialised: it reports constants, and crashes. The filters' scalar form
+# has vectors too, of 8 samples loaded from an array, of which it says the same.
 #
 #   sh kernels.sh BIN_DIR SOURCE_DIR
 #
 # SPDX-License-Identifier: Apache-2.0
 set -u
 program="${COX_TEST_DIR:-$1/../tests}/bits_kernels"
+filters="${COX_TEST_DIR:-$1/../tests}/bits_filter_kernels"
 if ! command -v oclgrind >/dev/null; then
     echo "skipped, because oclgrind is missing (Debian: oclgrind)"
     exit 77
@@ -41,8 +44,10 @@ check() { # NAME OPTIONS...
 
 check vectors --data-races "$program" --vectors
 check scalars --data-races --uninitialized "$program" --scalars
-grep '^bits ' "$work/vectors" >"$work/a"
-grep '^bits ' "$work/scalars" >"$work/b"
+check filter-vectors --data-races "$filters" --vectors
+check filter-scalars --data-races "$filters" --scalars
+grep -h '^bits ' "$work/vectors" "$work/filter-vectors" >"$work/a"
+grep -h '^bits ' "$work/scalars" "$work/filter-scalars" >"$work/b"
 if ! cmp -s "$work/a" "$work/b"; then
     echo "FAILED: the forms differ"
     diff "$work/a" "$work/b"

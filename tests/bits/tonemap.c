@@ -20,19 +20,19 @@
  * failed, 77 without OpenCL devices. tonemap.sh compares the hashes of several set-ups.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/picture.h"
+#include "support/bits_suite.h"
 #include "support/random_splits.h"
 #include "support/ref_tonemap.h"
 #include <coxswain/coxswain.h>
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { LANES = 2, THREADS_MAX = 8, COMPLAINTS_MAX = 20, HISTOGRAM_WORDS = COX_TONEMAP_HISTOGRAM_BINS + 2 };
+enum { LANES = 2, THREADS_MAX = 8, HISTOGRAM_WORDS = COX_TONEMAP_HISTOGRAM_BINS + 2 };
 enum { SYNTHETIC_COUNT = 3, FILE_COUNT = 4, PICTURE_COUNT = SYNTHETIC_COUNT + FILE_COUNT };
 
 static const struct synthetic {
@@ -74,14 +74,8 @@ struct error {
 };
 
 struct suite {
-    cox_runtime *runtime;
-    uint32_t device_count;
-    uint32_t splits;
-    const char *cache_dir;
-    bool reference;
-    bool verbose;
-    uint32_t passed, failed, complaints;
-    struct random_tally tally;
+    struct bits_suite base;
+    const char *directory;                 /* of the pictures */
     struct error errors[MAPPING_COUNT][2]; /* [0] of the files, [1] of the made-up pictures */
 };
 
@@ -111,92 +105,22 @@ struct lane {
     bool done;
 };
 
-__attribute__((format(printf, 2, 3))) static bool complain(struct suite *suite, const char *format, ...)
-{
-    va_list args;
-    if (suite->complaints++ >= COMPLAINTS_MAX)
-        return false;
-    fputs("FAILED ", stderr);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputs(suite->complaints == COMPLAINTS_MAX ? "\nFAILED … and so on\n" : "\n", stderr);
-    return false;
-}
-
 /* ---- sessions ---- */
-
-struct session {
-    struct suite *suite;
-    cox_session *session;
-    char how[32]; /* for messages */
-    uint32_t rows, granule, devices;
-    struct random_tally tally; /* of the scheduler thread while frames are under way */
-};
-
-static void on_report(void *user, const struct cox_frame_report *report)
-{
-    struct session *session = user;
-    random_tally_report(&session->tally, report, session->rows, session->granule, session->devices);
-}
 
 /* Where the cuts of the next session of all devices are drawn; 0 = on its own granule. */
 static uint32_t split_granule;
 
-enum { ALL_DEVICES = UINT32_MAX };
-
-/* One device with whole frames, or all of them under the splits from number `split_first` on. */
 static bool open_session(struct suite *suite, const struct picture *picture, bool analysis, uint32_t device,
-                         uint32_t split_first, struct session *out)
+                         uint32_t split_first, struct bits_session *out)
 {
     struct cox_tonemap_storage storage;
-    struct cox_session_params params = {
-        .no_warmup = true, .in_flight = LANES, .device_timeout_ns = 60000000000 /* a busy machine */};
-    *out = (struct session){.suite = suite, .rows = picture->shape.height};
-    cox_status status = analysis ? cox_tonemap_analysis(&picture->shape, &storage, &params)
-                                 : cox_tonemap_mapping(&picture->shape, &storage, &params);
-    if (device == ALL_DEVICES) {
-        snprintf(out->how, sizeof out->how, "random splits");
-        params.custom_policy = &random_splits_policy;
-        params.report = on_report;
-        params.report_user = out;
-        random_splits_begin(split_first, split_granule);
-    } else {
-        snprintf(out->how, sizeof out->how, "device %u alone", device);
-        params.policy = "single";
-        params.devices = &device;
-        params.device_count = 1;
-    }
-    if (status == COX_OK)
-        status = cox_session_create(suite->runtime, &params, &out->session);
+    struct cox_session_params params = {.in_flight = LANES};
+    *out = (struct bits_session){.suite = &suite->base};
+    const cox_status status = analysis ? cox_tonemap_analysis(&picture->shape, &storage, &params)
+                                       : cox_tonemap_mapping(&picture->shape, &storage, &params);
     if (status != COX_OK)
-        return complain(suite, "%s: no session: %s", picture->name, cox_status_text(status));
-    struct cox_session_info info;
-    cox_session_info(out->session, &info, sizeof info);
-    out->granule = info.granule;
-    out->devices = info.device_count;
-    if (info.device_count != (device == ALL_DEVICES ? suite->device_count : 1))
-        return complain(suite, "%s: %u devices take part", picture->name, info.device_count);
-    return true;
-}
-
-static bool close_session(struct session *session)
-{
-    struct suite *suite = session->suite;
-    bool good = true;
-    if (!session->session)
-        return true;
-    struct cox_session_info info;
-    cox_session_wait(session->session);
-    cox_session_info(session->session, &info, sizeof info);
-    for (uint32_t d = 0; d < info.device_count; d++)
-        if (info.devices[d].lost)
-            good = complain(suite, "device %u left the session", info.devices[d].device);
-    cox_session_destroy(&session->session);
-    if (session->tally.wrong > 0)
-        good = complain(suite, "%" PRIu64 " frames were not split as drawn", session->tally.wrong);
-    random_tally_add(&suite->tally, &session->tally);
-    return good;
+        return bits_complain(&suite->base, "%s: no pipeline: %s", picture->name, cox_status_text(status));
+    return bits_session_open(&suite->base, picture->name, &params, device, split_first, split_granule, out);
 }
 
 static void on_done(void *user, uint64_t frame, cox_status status)
@@ -208,15 +132,6 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 }
 
 /* ---- results ---- */
-
-/* The FNV-1a of 64 bits that cox-tonemap --hash prints. */
-static uint64_t hash_of(const struct result *result)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0, bytes = result->row_bytes * result->rows; i < bytes; i++)
-        hash = (hash ^ result->bytes[i]) * 0x100000001b3u;
-    return hash;
-}
 
 /* Nothing of what is expected. */
 static void spoil(const struct result *result, cox_buffer *out, size_t pitch)
@@ -234,7 +149,7 @@ static void spoil(const struct result *result, cox_buffer *out, size_t pitch)
 }
 
 /* The first result is the one that the others must equal. False if there is none. */
-static bool take(struct suite *suite, const struct picture *picture, struct result *result, const cox_buffer *out,
+static bool take(struct bits_suite *suite, const struct picture *picture, struct result *result, const cox_buffer *out,
                  size_t pitch, const char *how)
 {
     const uint8_t *data = cox_buffer_data(out);
@@ -242,7 +157,7 @@ static bool take(struct suite *suite, const struct picture *picture, struct resu
     if (!result->bytes) {
         result->bytes = malloc(result->row_bytes * result->rows);
         if (!result->bytes)
-            return complain(suite, "no memory");
+            return bits_complain(suite, "no memory");
         for (uint32_t r = 0; r < result->rows; r++)
             memcpy(result->bytes + r * result->row_bytes, data + r * pitch, result->row_bytes);
         return true;
@@ -255,18 +170,18 @@ static bool take(struct suite *suite, const struct picture *picture, struct resu
         while (want[at] == got[at])
             at++;
         result->wrong++;
-        complain(suite, "%s, %s, %s: row %u, byte %zu is %u instead of %u", picture->name, result->name, how, r, at,
-                 got[at], want[at]);
+        bits_complain(suite, "%s, %s, %s: row %u, byte %zu is %u instead of %u", picture->name, result->name, how, r,
+                      at, got[at], want[at]);
         break;
     }
     return true;
 }
 
 /* So many frames, two at a time, each compared. The histogram has no parameters. */
-static bool run_frames(struct session *session, const struct picture *picture, struct result *result,
+static bool run_frames(struct bits_session *session, const struct picture *picture, struct result *result,
                        const struct cox_tonemap_params *params, struct lane *lanes, size_t pitch, uint32_t count)
 {
-    struct suite *suite = session->suite;
+    struct bits_suite *suite = session->suite;
     const char *how = session->how;
     bool good = true;
     for (uint32_t next = 0; next < count && good;) {
@@ -279,13 +194,14 @@ static bool run_frames(struct session *session, const struct picture *picture, s
             lanes[i].done = false;
             const cox_status status = cox_session_submit(session->session, &frame, on_done, &lanes[i]);
             if (status != COX_OK)
-                good = complain(suite, "%s, %s, %s: %s", picture->name, result->name, how, cox_status_text(status));
+                good = bits_complain(suite, "%s, %s, %s: %s", picture->name, result->name, how,
+                                     cox_status_text(status));
         }
         cox_session_wait(session->session);
         for (uint32_t i = 0; i < now && good; i++) {
             if (!lanes[i].done || lanes[i].status != COX_OK)
-                good = complain(suite, "%s, %s, %s: %s", picture->name, result->name, how,
-                                cox_status_text(lanes[i].status));
+                good = bits_complain(suite, "%s, %s, %s: %s", picture->name, result->name, how,
+                                     cox_status_text(lanes[i].status));
             else
                 good = take(suite, picture, result, lanes[i].out, pitch, how);
         }
@@ -430,18 +346,20 @@ static bool make_buffers(struct suite *suite, struct picture *picture, struct la
 {
     struct cox_tonemap_shape *shape = &picture->shape;
     cox_status status = COX_OK;
-    shape->in_pitch_bytes = cox_runtime_pitch_bytes(suite->runtime, (size_t)shape->width * pixel_bytes_in[shape->in]);
+    shape->in_pitch_bytes = cox_runtime_pitch_bytes(suite->base.runtime,
+                                                    (size_t)shape->width * pixel_bytes_in[shape->in]);
     for (int depth = COX_PIXEL_RGBA8; depth <= COX_PIXEL_RGBA16; depth++)
-        picture->pitch_out[depth] = cox_runtime_pitch_bytes(suite->runtime,
+        picture->pitch_out[depth] = cox_runtime_pitch_bytes(suite->base.runtime,
                                                             (size_t)shape->width * pixel_bytes_out[depth]);
     shape->out_pitch_bytes = picture->pitch_out[shape->out];
-    status = cox_buffer_create(suite->runtime, shape->in_pitch_bytes * shape->height, &picture->in);
+    status = cox_buffer_create(suite->base.runtime, shape->in_pitch_bytes * shape->height, &picture->in);
     for (int i = 0; i < LANES && status == COX_OK; i++) {
-        status = cox_buffer_create(suite->runtime, picture->pitch_out[COX_PIXEL_RGBA16] * shape->height, &lanes[i].out);
+        status = cox_buffer_create(suite->base.runtime, picture->pitch_out[COX_PIXEL_RGBA16] * shape->height,
+                                   &lanes[i].out);
         if (status == COX_OK)
-            status = cox_buffer_create(suite->runtime, COX_TONEMAP_HISTOGRAM_BYTES, &histograms[i].out);
+            status = cox_buffer_create(suite->base.runtime, COX_TONEMAP_HISTOGRAM_BYTES, &histograms[i].out);
     }
-    return status == COX_OK || complain(suite, "%s: %s", picture->name, cox_status_text(status));
+    return status == COX_OK || bits_complain(&suite->base, "%s: %s", picture->name, cox_status_text(status));
 }
 
 static bool load_picture(struct suite *suite, struct picture *picture, const char *directory, uint32_t index,
@@ -465,13 +383,13 @@ static bool load_picture(struct suite *suite, struct picture *picture, const cha
     picture->name = files[index - SYNTHETIC_COUNT];
     snprintf(path, sizeof path, "%s/%s.exr", directory, picture->name);
     if (!picture_input_open(&input, path, PICTURE_ALPHA_BLACK, &error))
-        return complain(suite, "%s: %s", path, error.text);
+        return bits_complain(&suite->base, "%s: %s", path, error.text);
     const struct picture_format *format = picture_input_format(input);
     picture->shape = (struct cox_tonemap_shape){.width = format->width, .height = format->height, .in = format->pixel};
     good = make_buffers(suite, picture, lanes, histograms);
     if (good && picture_input_read(input, cox_buffer_data(picture->in), picture->shape.in_pitch_bytes, &error) !=
                     PICTURE_READ_FRAME)
-        good = complain(suite, "%s: %s", path, error.text);
+        good = bits_complain(&suite->base, "%s: %s", path, error.text);
     picture_input_close(&input);
     return good;
 }
@@ -486,11 +404,11 @@ static void set_depth(struct picture *picture, enum cox_pixel_out depth)
 
 static bool analyse_alone(struct suite *suite, struct picture *picture, struct result *result, struct lane *lanes)
 {
-    for (uint32_t d = 0; d < suite->device_count; d++) {
-        struct session session;
+    for (uint32_t d = 0; d < suite->base.device_count; d++) {
+        struct bits_session session;
         bool good = open_session(suite, picture, true, d, 0, &session) &&
                     run_frames(&session, picture, result, NULL, lanes, result->row_bytes, 1);
-        good &= close_session(&session);
+        good &= bits_session_close(&session);
         if (!good || !result->bytes)
             return false;
     }
@@ -503,23 +421,24 @@ static bool map_all(struct suite *suite, struct picture *picture, struct result 
                     const struct cox_tonemap_params *params, uint32_t begin, uint32_t end, uint32_t device,
                     struct lane *lanes)
 {
-    struct session session;
+    struct bits_session session;
     bool good = open_session(suite, picture, false, device, results[begin].split_first, &session);
     for (uint32_t m = begin; m < end && good; m++)
         good = run_frames(&session, picture, &results[m], &params[m], lanes, picture->shape.out_pitch_bytes,
-                          device == ALL_DEVICES ? results[m].split_count : 1);
-    if (device == ALL_DEVICES)
+                          device == BITS_ALL_DEVICES ? results[m].split_count : 1);
+    if (device == BITS_ALL_DEVICES)
         split_granule = session.granule;
-    return close_session(&session) && good;
+    return bits_session_close(&session) && good;
 }
 
 static void print_result(struct suite *suite, const struct picture *picture, const struct result *result, bool good)
 {
     const bool equal = good && result->bytes && result->wrong == 0;
     printf("bits %s %ux%u %s %016" PRIx64 " %u %s\n", picture->name, picture->shape.width, picture->shape.height,
-           result->name, result->bytes ? hash_of(result) : 0, result->runs, equal ? "equal" : "DIFFERENT");
-    suite->passed += equal;
-    suite->failed += !equal;
+           result->name, result->bytes ? bits_hash(result->bytes, result->row_bytes * result->rows) : 0, result->runs,
+           equal ? "equal" : "DIFFERENT");
+    suite->base.passed += equal;
+    suite->base.failed += !equal;
 }
 
 static void choose_settings(const struct picture *picture, enum cox_operator op, struct cox_tonemap_settings *settings)
@@ -539,7 +458,7 @@ static void run_picture(struct suite *suite, const char *directory, uint32_t ind
     struct cox_tonemap_settings settings[MAPPING_COUNT];
     struct cox_tonemap_params params[MAPPING_COUNT];
     struct result counts = {
-        .name = "histogram", .row_bytes = COX_TONEMAP_HISTOGRAM_BYTES, .rows = 1, .split_count = suite->splits};
+        .name = "histogram", .row_bytes = COX_TONEMAP_HISTOGRAM_BYTES, .rows = 1, .split_count = suite->base.splits};
     struct result results[MAPPING_COUNT] = {{.runs = 0}};
     bool good = load_picture(suite, &picture, directory, index, lanes, histograms) &&
                 analyse_alone(suite, &picture, &counts, histograms);
@@ -551,32 +470,32 @@ static void run_picture(struct suite *suite, const char *directory, uint32_t ind
         result->row_bytes = (size_t)picture.shape.width * pixel_bytes_out[mappings[m].depth];
         result->rows = picture.shape.height;
         result->split_first = split;
-        result->split_count = suite->splits / MAPPING_COUNT + (m < suite->splits % MAPPING_COUNT);
+        result->split_count = suite->base.splits / MAPPING_COUNT + (m < suite->base.splits % MAPPING_COUNT);
         split += result->split_count;
         if (good) {
             choose_settings(&picture, mappings[m].op, &settings[m]);
             if (cox_tonemap_prepare(&picture.shape, &settings[m], &params[m]) != COX_OK)
-                good = complain(suite, "%s, %s: no parameters", picture.name, result->name);
+                good = bits_complain(&suite->base, "%s, %s: no parameters", picture.name, result->name);
         }
     }
     for (uint32_t begin = 0, end = 0; good && begin < MAPPING_COUNT; begin = end) {
         while (end < MAPPING_COUNT && mappings[end].depth == mappings[begin].depth)
             end++;
         set_depth(&picture, mappings[begin].depth);
-        for (uint32_t d = 0; d < suite->device_count && good; d++)
+        for (uint32_t d = 0; d < suite->base.device_count && good; d++)
             good = map_all(suite, &picture, results, params, begin, end, d, lanes);
         split_granule = 0;
-        good = good && map_all(suite, &picture, results, params, begin, end, ALL_DEVICES, lanes);
+        good = good && map_all(suite, &picture, results, params, begin, end, BITS_ALL_DEVICES, lanes);
     }
     if (good) { /* with the mapping's granule still in `split_granule` */
-        struct session session;
-        good = open_session(suite, &picture, true, ALL_DEVICES, 0, &session) &&
+        struct bits_session session;
+        good = open_session(suite, &picture, true, BITS_ALL_DEVICES, 0, &session) &&
                run_frames(&session, &picture, &counts, NULL, histograms, counts.row_bytes, counts.split_count);
-        good &= close_session(&session);
+        good &= bits_session_close(&session);
     }
     for (uint32_t m = 0; m < MAPPING_COUNT; m++) {
         print_result(suite, &picture, &results[m], good);
-        if (suite->reference && good)
+        if (suite->base.reference && good)
             judge(&picture, &results[m], mappings[m].depth, &settings[m], &suite->errors[m][picture.synthetic]);
         free(results[m].bytes);
     }
@@ -606,80 +525,41 @@ static void print_errors(struct suite *suite)
             printf(" %.3f %u %.4f%%", error[i].codes, error[i].steps,
                    100.0 * (double)error[i].off / fmax((double)error[i].pixels, 1));
         printf(" %s\n", good ? "within" : "BEYOND");
-        suite->passed += good;
-        suite->failed += !good;
+        suite->base.passed += good;
+        suite->base.failed += !good;
     }
 }
 
 static void print_splits(struct suite *suite)
 {
-    const uint32_t without = random_tally_print(&suite->tally, suite->device_count);
+    const uint32_t without = random_tally_print(&suite->base.tally, suite->base.device_count);
     if (without > 0) {
-        complain(suite, "%u devices got no rows", without);
-        suite->failed++;
+        bits_complain(&suite->base, "%u devices got no rows", without);
+        suite->base.failed++;
     }
 }
 
-static void on_log(void *user, enum cox_log_level level, const char *line)
+static int read_option(void *user, const char *option, const char *value)
 {
-    const struct suite *suite = user;
-    if (suite->verbose || level == COX_LOG_ERROR)
-        fprintf(stderr, "%s\n", line);
+    struct suite *suite = user;
+    if (strcmp(option, "--pictures") != 0 || !value)
+        return 0;
+    suite->directory = value;
+    return 2;
 }
 
 int main(int argc, char **argv)
 {
-    static struct suite suite = {.splits = 100};
-    struct cox_runtime_params params = {.log = on_log, .log_user = &suite, .log_level = COX_LOG_INFO};
-    const char *directory = COX_TEST_SOURCE_DIR "/examples/data";
-    uint32_t expected = 0;
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    for (int a = 1; a < argc; a++) {
-        const char *value = a + 1 < argc ? argv[a + 1] : NULL;
-        if (!strcmp(argv[a], "--devices") && value)
-            params.devices = argv[++a];
-        else if (!strcmp(argv[a], "--cache") && value)
-            params.cache_dir = argv[++a];
-        else if (!strcmp(argv[a], "--expect") && value)
-            expected = (uint32_t)atoi(argv[++a]);
-        else if (!strcmp(argv[a], "--splits") && value && atoi(value) > 0)
-            suite.splits = (uint32_t)atoi(argv[++a]);
-        else if (!strcmp(argv[a], "--pictures") && value)
-            directory = argv[++a];
-        else if (!strcmp(argv[a], "--reference"))
-            suite.reference = true;
-        else if (!strcmp(argv[a], "--verbose"))
-            suite.verbose = true;
-        else {
-            fprintf(stderr, "bits_tonemap: unknown argument %s\n", argv[a]);
-            return 2;
-        }
-    }
-    const cox_status status = cox_runtime_create(&suite.runtime, &params);
-    if (status) {
-        fprintf(stderr, "bits_tonemap: %s\n", cox_status_text(status));
-        return status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE ? 77 : 1;
-    }
-    suite.device_count = cox_runtime_device_count(suite.runtime);
-    if (expected && suite.device_count != expected) {
-        complain(&suite, "%u devices instead of %u", suite.device_count, expected);
-        suite.failed++;
-    }
-    for (uint32_t d = 0; d < suite.device_count; d++) {
-        struct cox_device_info info;
-        if (cox_runtime_device_info(suite.runtime, d, &info, sizeof info) != COX_OK)
-            return 1;
-        printf("device %u: %s (%s), %s, %s, %u units\n", d, info.name, info.platform, cox_device_type_name(info.type),
-               cox_memory_mode_name(info.mode), info.compute_units);
-    }
+    static struct suite suite = {.base.splits = 100, .directory = COX_TEST_SOURCE_DIR "/examples/data"};
+    const int status = bits_suite_begin(&suite.base, argc, argv, read_option, &suite);
+    if (status >= 0)
+        return status;
     for (uint32_t h = 0; h < 65536; h++)
         half_values[h] = ref_half((uint16_t)h);
     for (uint32_t i = 0; i < PICTURE_COUNT; i++)
-        run_picture(&suite, directory, i);
-    if (suite.reference)
+        run_picture(&suite, suite.directory, i);
+    if (suite.base.reference)
         print_errors(&suite);
     print_splits(&suite);
-    cox_runtime_destroy(&suite.runtime);
-    printf("%u passed, %u failed\n", suite.passed, suite.failed);
-    return suite.failed != 0;
+    return bits_suite_end(&suite.base);
 }

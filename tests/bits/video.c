@@ -19,17 +19,17 @@
  * What is printed is said in support/bits.sh, which compares the hashes of several set-ups. The exit status is 0 if
  * nothing failed, 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "support/bits_suite.h"
 #include "support/random_splits.h"
 #include "support/ref_video.h"
 #include <coxswain/coxswain.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 2, COMPLAINTS_MAX = 20, STEERED_FRAMES = 24, STEERED_CUT = 11, ALL_DEVICES = UINT32_MAX };
+enum { LANES = 2, STEERED_FRAMES = 24, STEERED_CUT = 11 };
 
 #define PLANAR(bits, x, y, where, what)                                                               \
     {                                                                                                 \
@@ -116,12 +116,8 @@ static const struct kind {
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
 struct suite {
-    cox_runtime *runtime;
-    uint32_t device_count;
-    uint32_t splits;
-    bool reference, small, scalars, verbose;
-    uint32_t passed, failed, complaints;
-    struct random_tally tally;
+    struct bits_suite base;
+    bool scalars;
 };
 
 /* Where a frame's output goes. */
@@ -150,19 +146,6 @@ struct result {
     uint8_t *first; /* the first device's, without padding; NULL = none yet */
     uint32_t runs, wrong;
 };
-
-__attribute__((format(printf, 2, 3))) static bool complain(struct suite *suite, const char *format, ...)
-{
-    va_list args;
-    if (suite->complaints++ >= COMPLAINTS_MAX)
-        return false;
-    fputs("FAILED ", stderr);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputs(suite->complaints == COMPLAINTS_MAX ? "\nFAILED … and so on\n" : "\n", stderr);
-    return false;
-}
 
 /* ---- what the films show ---- */
 
@@ -208,7 +191,7 @@ static bool open_film(struct suite *suite, const struct kind *kind, struct film 
 {
     *film = (struct film){.kind = kind, .shape = kind->shape};
     struct cox_video_shape *shape = &film->shape;
-    if (suite->small) {
+    if (suite->base.small) {
         shape->width = shape->width < 71 ? shape->width : 71;
         shape->height = shape->height < 37 ? shape->height : 37;
     }
@@ -216,18 +199,19 @@ static bool open_film(struct suite *suite, const struct kind *kind, struct film 
     film->out_count = cox_video_planes(&shape->out, shape->width, shape->height, film->out_planes);
     cox_status status = film->in_count && film->out_count ? COX_OK : COX_E_INVALID;
     for (uint32_t p = 0; p < film->in_count && status == COX_OK; p++) {
-        shape->in_pitch_bytes[p] = cox_runtime_pitch_bytes(suite->runtime, film->in_planes[p].row_bytes);
-        status = cox_buffer_create(suite->runtime, shape->in_pitch_bytes[p] * film->in_planes[p].rows, &film->in[p]);
+        shape->in_pitch_bytes[p] = cox_runtime_pitch_bytes(suite->base.runtime, film->in_planes[p].row_bytes);
+        status = cox_buffer_create(suite->base.runtime, shape->in_pitch_bytes[p] * film->in_planes[p].rows,
+                                   &film->in[p]);
     }
     for (uint32_t p = 0; p < film->out_count && status == COX_OK; p++) {
-        shape->out_pitch_bytes[p] = cox_runtime_pitch_bytes(suite->runtime, film->out_planes[p].row_bytes);
+        shape->out_pitch_bytes[p] = cox_runtime_pitch_bytes(suite->base.runtime, film->out_planes[p].row_bytes);
         for (uint32_t i = 0; i < LANES && status == COX_OK; i++)
-            status = cox_buffer_create(suite->runtime, shape->out_pitch_bytes[p] * film->out_planes[p].rows,
+            status = cox_buffer_create(suite->base.runtime, shape->out_pitch_bytes[p] * film->out_planes[p].rows,
                                        &film->lanes[i].out[p]);
     }
     for (uint32_t i = 0; i < LANES && status == COX_OK; i++)
-        status = cox_buffer_create(suite->runtime, COX_VIDEO_HISTOGRAM_BYTES, &film->lanes[i].histogram);
-    return status == COX_OK || complain(suite, "%s: %s", kind->name, cox_status_text(status));
+        status = cox_buffer_create(suite->base.runtime, COX_VIDEO_HISTOGRAM_BYTES, &film->lanes[i].histogram);
+    return status == COX_OK || bits_complain(&suite->base, "%s: %s", kind->name, cox_status_text(status));
 }
 
 static void close_film(struct film *film)
@@ -244,79 +228,27 @@ static void close_film(struct film *film)
 /* ---- sessions ---- */
 
 struct session {
-    struct suite *suite;
+    struct bits_session base;
     struct film *film;
-    cox_session *session;
-    char how[32]; /* for messages */
-    uint32_t rows, granule, devices;
-    struct random_tally tally; /* of the scheduler thread while frames are under way */
 };
 
-static void on_report(void *user, const struct cox_frame_report *report)
-{
-    struct session *session = user;
-    random_tally_report(&session->tally, report, session->rows, session->granule, session->devices);
-}
-
-/* One device with whole frames, or all of them under the splits from number `split_first` on. */
 static bool open_session(struct suite *suite, struct film *film, const struct result *result, uint32_t device,
                          uint32_t split_first, struct session *out)
 {
     struct cox_video_storage storage;
-    struct cox_session_params params = {
-        .no_warmup = true, .in_flight = LANES, .device_timeout_ns = 60000000000 /* a busy machine */};
-    *out = (struct session){.suite = suite, .film = film, .rows = film->shape.height};
-    cox_status status = result->planes ? cox_video_mapping(&film->shape, result->histogram, &storage, &params)
-                                       : cox_video_analysis(&film->shape, &storage, &params);
-    struct cox_stage scalar;
-    if (suite->scalars && status == COX_OK) {
-        scalar = params.stages[0];
+    struct cox_session_params params = {.in_flight = LANES};
+    *out = (struct session){.base.suite = &suite->base, .film = film};
+    const cox_status status = result->planes ? cox_video_mapping(&film->shape, result->histogram, &storage, &params)
+                                             : cox_video_analysis(&film->shape, &storage, &params);
+    if (status != COX_OK)
+        return bits_complain(&suite->base, "%s: no pipeline: %s", film->kind->name, cox_status_text(status));
+    struct cox_stage scalar = params.stages[0];
+    if (suite->scalars) {
         scalar.variants++;
         scalar.variant_count = 1;
         params.stages = &scalar;
     }
-    if (device == ALL_DEVICES) {
-        snprintf(out->how, sizeof out->how, "random splits");
-        params.custom_policy = &random_splits_policy;
-        params.report = on_report;
-        params.report_user = out;
-        random_splits_begin(split_first, 0);
-    } else {
-        snprintf(out->how, sizeof out->how, "device %u alone", device);
-        params.policy = "single";
-        params.devices = &device;
-        params.device_count = 1;
-    }
-    if (status == COX_OK)
-        status = cox_session_create(suite->runtime, &params, &out->session);
-    if (status != COX_OK)
-        return complain(suite, "%s: no session: %s", film->kind->name, cox_status_text(status));
-    struct cox_session_info info;
-    cox_session_info(out->session, &info, sizeof info);
-    out->granule = info.granule;
-    out->devices = info.device_count;
-    if (info.device_count != (device == ALL_DEVICES ? suite->device_count : 1))
-        return complain(suite, "%s: %u devices take part", film->kind->name, info.device_count);
-    return true;
-}
-
-static bool close_session(struct session *session)
-{
-    struct suite *suite = session->suite;
-    bool good = true;
-    if (!session->session)
-        return true;
-    struct cox_session_info info;
-    cox_session_wait(session->session);
-    cox_session_info(session->session, &info, sizeof info);
-    for (uint32_t d = 0; d < info.device_count; d++)
-        if (info.devices[d].lost)
-            good = complain(suite, "device %u left the session", info.devices[d].device);
-    cox_session_destroy(&session->session);
-    if (session->tally.wrong > 0)
-        good = complain(suite, "%" PRIu64 " frames were not split as drawn", session->tally.wrong);
-    random_tally_add(&suite->tally, &session->tally);
-    return good;
+    return bits_session_open(&suite->base, film->kind->name, &params, device, split_first, 0, &out->base);
 }
 
 static void on_done(void *user, uint64_t frame, cox_status status)
@@ -341,20 +273,12 @@ static bool submit(struct session *session, const struct result *result, struct 
         buffers[count++] = lane->histogram;
     const struct cox_frame frame = {.buffers = buffers, .buffer_count = count, .params = params};
     lane->done = false;
-    const cox_status status = cox_session_submit(session->session, &frame, on_done, lane);
-    return status == COX_OK || complain(session->suite, "%s, %s, %s: %s", film->kind->name, result->name, session->how,
-                                        cox_status_text(status));
+    const cox_status status = cox_session_submit(session->base.session, &frame, on_done, lane);
+    return status == COX_OK || bits_complain(session->base.suite, "%s, %s, %s: %s", film->kind->name, result->name,
+                                             session->base.how, cox_status_text(status));
 }
 
 /* ---- results ---- */
-
-static uint64_t hash_of(const uint8_t *data, size_t bytes)
-{
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ data[i]) * 0x100000001b3u;
-    return hash;
-}
 
 /* Call `row` for each row of what a result holds of a lane, in order. */
 typedef void row_fn(uint8_t *row, size_t bytes, size_t offset, void *user);
@@ -419,14 +343,14 @@ static bool take(struct session *session, struct result *result, const struct la
 {
     const struct film *film = session->film;
     if (!lane->done || lane->status != COX_OK)
-        return complain(session->suite, "%s, %s, %s: %s", film->kind->name, result->name, session->how,
-                        cox_status_text(lane->status));
+        return bits_complain(session->base.suite, "%s, %s, %s: %s", film->kind->name, result->name, session->base.how,
+                             cox_status_text(lane->status));
     result->runs++;
     if (!result->first) {
         result->bytes = each_row(film, result, lane, count_row, NULL);
         result->first = malloc(result->bytes);
         if (!result->first)
-            return complain(session->suite, "no memory");
+            return bits_complain(session->base.suite, "no memory");
         each_row(film, result, lane, keep_row, result->first);
         return true;
     }
@@ -434,8 +358,8 @@ static bool take(struct session *session, struct result *result, const struct la
     each_row(film, result, lane, compare_row, &comparison);
     if (comparison.differs) {
         result->wrong++;
-        complain(session->suite, "%s, %s, %s, run %u: byte %zu of %zu differs", film->kind->name, result->name,
-                 session->how, result->runs, comparison.at, result->bytes);
+        bits_complain(session->base.suite, "%s, %s, %s, run %u: byte %zu of %zu differs", film->kind->name,
+                      result->name, session->base.how, result->runs, comparison.at, result->bytes);
     }
     return true;
 }
@@ -447,14 +371,14 @@ static bool run_frames(struct session *session, struct result *result, uint32_t 
     const struct cox_video_settings settings = {.peak_nits = 1200};
     struct cox_video_params params;
     bool good = cox_video_prepare(&film->shape, &settings, &params) == COX_OK ||
-                complain(session->suite, "%s: no parameters", film->kind->name);
+                bits_complain(session->base.suite, "%s: no parameters", film->kind->name);
     for (uint32_t next = 0; next < count && good; next += LANES) {
         const uint32_t now = count - next < LANES ? count - next : LANES;
         for (uint32_t i = 0; i < now; i++)
             each_row(film, result, &film->lanes[i], spoil_row, result);
         for (uint32_t i = 0; i < now && good; i++)
             good = submit(session, result, &film->lanes[i], &params);
-        cox_session_wait(session->session);
+        cox_session_wait(session->base.session);
         for (uint32_t i = 0; i < now && good; i++)
             good = take(session, result, &film->lanes[i]);
     }
@@ -465,7 +389,7 @@ static void hash_row(uint8_t *row, size_t bytes, size_t offset, void *user)
 {
     (void)offset;
     uint64_t *hash = user;
-    *hash = *hash * 31 + hash_of(row, bytes);
+    *hash = *hash * 31 + bits_hash(row, bytes);
 }
 
 /* Two scenes, each frame mapped as the histograms before it say. The result is a hash for each frame. */
@@ -480,12 +404,13 @@ static bool run_steered(struct session *session, struct result *result)
         struct lane *lane = &film->lanes[i % LANES];
         fill_frame(film, i);
         if (cox_video_prepare(&film->shape, &settings, &params) != COX_OK)
-            return complain(session->suite, "%s, frame %u: no parameters", film->kind->name, i);
+            return bits_complain(session->base.suite, "%s, frame %u: no parameters", film->kind->name, i);
         if (!submit(session, result, lane, &params))
             return false;
-        cox_session_wait(session->session);
+        cox_session_wait(session->base.session);
         if (!lane->done || lane->status != COX_OK)
-            return complain(session->suite, "%s, frame %u: %s", film->kind->name, i, cox_status_text(lane->status));
+            return bits_complain(session->base.suite, "%s, frame %u: %s", film->kind->name, i,
+                                 cox_status_text(lane->status));
         each_row(film, result, lane, hash_row, &hashes[i]);
         cox_video_steer(&steer, &(struct cox_video_steer_options){0}, &film->shape, cox_buffer_data(lane->histogram),
                         &settings);
@@ -497,19 +422,20 @@ static bool run_steered(struct session *session, struct result *result)
         result->bytes = sizeof hashes;
         result->first = malloc(sizeof hashes);
         if (!result->first)
-            return complain(session->suite, "no memory");
+            return bits_complain(session->base.suite, "no memory");
         memcpy(result->first, hashes, sizeof hashes);
     } else if (memcmp(result->first, hashes, sizeof hashes) != 0) {
         result->wrong++;
-        complain(session->suite, "%s, steered, %s: frames differ", film->kind->name, session->how);
+        bits_complain(session->base.suite, "%s, steered, %s: frames differ", film->kind->name, session->base.how);
     }
     if (film->shape.height < 100) /* its histogram is too much chance */
         return true;
     if (steer.cuts != 1)
-        return complain(session->suite, "%s, steered: %" PRIu64 " cuts instead of one", film->kind->name, steer.cuts);
+        return bits_complain(session->base.suite, "%s, steered: %" PRIu64 " cuts instead of one", film->kind->name,
+                             steer.cuts);
     if (settings.peak_nits == before.peak_nits && settings.gain == before.gain)
-        return complain(session->suite, "%s, steered: both scenes at %g cd/m2, gain %g", film->kind->name,
-                        (double)settings.peak_nits, (double)settings.gain);
+        return bits_complain(session->base.suite, "%s, steered: both scenes at %g cd/m2, gain %g", film->kind->name,
+                             (double)settings.peak_nits, (double)settings.gain);
     return true;
 }
 
@@ -518,15 +444,15 @@ static bool run_steered(struct session *session, struct result *result)
 static bool run_everywhere(struct suite *suite, struct film *film, struct result *result, bool steered)
 {
     bool good = true;
-    for (uint32_t d = 0; d <= suite->device_count && good; d++) {
-        const uint32_t device = d < suite->device_count ? d : ALL_DEVICES;
+    for (uint32_t d = 0; d <= suite->base.device_count && good; d++) {
+        const uint32_t device = d < suite->base.device_count ? d : BITS_ALL_DEVICES;
         struct session session;
         good = open_session(suite, film, result, device, steered ? 1000 : 0, &session);
         if (good && steered)
             good = run_steered(&session, result);
         else if (good)
-            good = run_frames(&session, result, device == ALL_DEVICES ? suite->splits : 1);
-        good &= close_session(&session);
+            good = run_frames(&session, result, device == BITS_ALL_DEVICES ? suite->base.splits : 1);
+        good &= bits_session_close(&session.base);
     }
     return good;
 }
@@ -535,10 +461,10 @@ static void print_result(struct suite *suite, const struct film *film, struct re
 {
     const bool equal = good && result->first && result->wrong == 0;
     printf("bits %s %ux%u %s %016" PRIx64 " %u %s\n", film->kind->name, film->shape.width, film->shape.height,
-           result->name, result->first ? hash_of(result->first, result->bytes) : 0, result->runs,
+           result->name, result->first ? bits_hash(result->first, result->bytes) : 0, result->runs,
            equal ? "equal" : "DIFFERENT");
-    suite->passed += equal;
-    suite->failed += !equal;
+    suite->base.passed += equal;
+    suite->base.failed += !equal;
 }
 
 /* ---- the reference ---- */
@@ -556,7 +482,7 @@ static bool judge(struct suite *suite, const struct film *film, const struct res
     for (uint32_t p = 0; p < film->in_count; p++)
         in[p] = cox_buffer_data(film->in[p]);
     if (!ref_video_map(&ref, in, real))
-        return complain(suite, "no memory");
+        return bits_complain(&suite->base, "no memory");
     const uint8_t *at = result->first;
     for (uint32_t p = 0; p < film->out_count; p++) {
         const struct ref_plane plane = ref_video_plane(&film->shape.out, film->shape.width, film->shape.height, p);
@@ -579,8 +505,8 @@ static bool judge(struct suite *suite, const struct film *film, const struct res
     const bool good = steps <= (film->shape.out.depth == 8 ? 1 : 2) && counted;
     printf("error %s %.3f %u %.4f%% %s %s\n", film->kind->name, codes, steps, 100.0 * (double)off / (double)samples,
            counted ? "counted" : "MISCOUNTED", good ? "within" : "BEYOND");
-    suite->passed += good;
-    suite->failed += !good;
+    suite->base.passed += good;
+    suite->base.failed += !good;
     return true;
 }
 
@@ -601,10 +527,10 @@ static void run_kind(struct suite *suite, const struct kind *kind)
     print_result(suite, &film, &counted, good);
     if (good && memcmp(mapped.first + mapped.bytes - COX_VIDEO_HISTOGRAM_BYTES, counted.first,
                        COX_VIDEO_HISTOGRAM_BYTES) != 0) {
-        complain(suite, "%s: the mapping counts otherwise than the analysis", kind->name);
-        suite->failed++;
+        bits_complain(&suite->base, "%s: the mapping counts otherwise than the analysis", kind->name);
+        suite->base.failed++;
     }
-    if (good && suite->reference)
+    if (good && suite->base.reference)
         judge(suite, &film, &mapped);
     if (kind->steered) {
         good = good && run_everywhere(suite, &film, &steered, true);
@@ -618,80 +544,29 @@ static void run_kind(struct suite *suite, const struct kind *kind)
 
 /* ---- main ---- */
 
-static void on_log(void *user, enum cox_log_level level, const char *line)
+static int read_option(void *user, const char *option, const char *value)
 {
-    const struct suite *suite = user;
-    if (suite->verbose || level == COX_LOG_ERROR)
-        fprintf(stderr, "%s\n", line);
-}
-
-static bool print_devices(const struct suite *suite)
-{
-    for (uint32_t d = 0; d < suite->device_count; d++) {
-        struct cox_device_info info;
-        if (cox_runtime_device_info(suite->runtime, d, &info, sizeof info) != COX_OK)
-            return false;
-        printf("device %u: %s (%s), %s, %s, %u units\n", d, info.name, info.platform, cox_device_type_name(info.type),
-               cox_memory_mode_name(info.mode), info.compute_units);
-    }
-    return true;
+    struct suite *suite = user;
+    (void)value;
+    return !strcmp(option, "--scalars") && (suite->scalars = true);
 }
 
 int main(int argc, char **argv)
 {
-    static struct suite suite = {.splits = 50};
-    struct cox_runtime_params params = {.log = on_log, .log_user = &suite, .log_level = COX_LOG_INFO};
-    uint32_t expected = 0;
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    for (int a = 1; a < argc; a++) {
-        const char *value = a + 1 < argc ? argv[a + 1] : NULL;
-        if (!strcmp(argv[a], "--devices") && value)
-            params.devices = argv[++a];
-        else if (!strcmp(argv[a], "--cache") && value)
-            params.cache_dir = argv[++a];
-        else if (!strcmp(argv[a], "--expect") && value)
-            expected = (uint32_t)atoi(argv[++a]);
-        else if (!strcmp(argv[a], "--splits") && value && atoi(value) > 0)
-            suite.splits = (uint32_t)atoi(argv[++a]);
-        else if (!strcmp(argv[a], "--reference"))
-            suite.reference = true;
-        else if (!strcmp(argv[a], "--small"))
-            suite.small = true;
-        else if (!strcmp(argv[a], "--scalars"))
-            suite.scalars = true;
-        else if (!strcmp(argv[a], "--verbose"))
-            suite.verbose = true;
-        else {
-            fprintf(stderr, "bits_video: unknown argument %s\n", argv[a]);
-            return 2;
-        }
-    }
-    if (suite.small && suite.splits > 4)
-        suite.splits = 4;
-    const cox_status status = cox_runtime_create(&suite.runtime, &params);
-    if (status) {
-        fprintf(stderr, "bits_video: %s\n", cox_status_text(status));
-        return status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE ? 77 : 1;
-    }
-    suite.device_count = cox_runtime_device_count(suite.runtime);
-    if (expected && suite.device_count != expected) {
-        complain(&suite, "%u devices instead of %u", suite.device_count, expected);
-        suite.failed++;
-    }
-    if (!print_devices(&suite))
-        return 1;
-    if (suite.reference)
+    static struct suite suite = {.base.splits = 50};
+    const int status = bits_suite_begin(&suite.base, argc, argv, read_option, &suite);
+    if (status >= 0)
+        return status;
+    if (suite.base.reference)
         printf(
             "heading Against the double-precision reference, in codes: the largest distance from its real number, the "
             "largest\nheading from its code, how many samples have another code, and the histogram.\n");
     for (int i = 0; i < KIND_COUNT; i++)
         run_kind(&suite, &kinds[i]);
-    const uint32_t without = random_tally_print(&suite.tally, suite.device_count);
+    const uint32_t without = random_tally_print(&suite.base.tally, suite.base.device_count);
     if (without > 0) {
-        complain(&suite, "%u devices got no rows", without);
-        suite.failed++;
+        bits_complain(&suite.base, "%u devices got no rows", without);
+        suite.base.failed++;
     }
-    cox_runtime_destroy(&suite.runtime);
-    printf("%u passed, %u failed\n", suite.passed, suite.failed);
-    return suite.failed != 0;
+    return bits_suite_end(&suite.base);
 }

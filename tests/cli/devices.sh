@@ -171,8 +171,22 @@ if command -v jq >/dev/null; then
     fi
 fi
 
+# --- Frames that are measured ----------------------------------------------------------------------------------------
+run 0 'measured frames' --measure
+has out '^Ends of frames of 64 KiB' 'measured frames'
+count=$(grep -Ec '^  [0-9]+\.[0-9]+(#[0-9]+)? +(its clock tells none|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)' "$work/out")
+if [ "$count" -eq "$(grep -c '"number":' "$work/plain.json")" ]; then pass; else fail "measured frames: $count devices"; fi
+count=$(grep -Ec '^  [0-9]+\.[0-9]+(#[0-9]+)? +[0-9.]+ us  (wrapped: nothing is copied|copied, at [0-9.]+ GB/s)$' "$work/out")
+if [ "$count" -eq "$(grep -c '"number":' "$work/plain.json")" ]; then pass; else fail "measured memory: $count devices"; fi
+run 0 'measured frames as JSON' --measure --json
+has out '"frame_memory": \{"wrapped": (true|false), "extra_us": [0-9.]+, "gb_per_s": [0-9.e+]+\}' 'measured frames as JSON'
+has out '"noticed_after": (null|\{"p50_us": [0-9.]+, "p99_us": [0-9.]+, "clock_error_us": [0-9.]+\})' 'measured frames as JSON'
+
 # --- Benches that this machine can have ------------------------------------------------------------------------------
 if grep -q '"type": "cpu"' "$work/plain.json" && grep -Eq '"parent_units": ([2-9]|[1-9][0-9])' "$work/plain.json"; then
+    # No machine of today copies 128 MiB in and out as fast as it hands them over.
+    run 0 'a staged device copies' --devices cpu=staged --measure
+    has out '^  [0-9.]+ +[0-9.]+ us  copied, at ' 'a staged device copies'
     run 0 'sub-devices' --devices cpu:2x1
     has out '#1 +cpu +.* 1/[0-9]+ ' 'sub-devices'
     has out '#2 +cpu +.* 1/[0-9]+ ' 'sub-devices'
@@ -189,8 +203,9 @@ if grep -q '"name": "rusticl"' "$work/plain.json"; then
     has out 'rusticl .* none, which is normal \(.*RUSTICL_ENABLE\)' 'rusticl without drivers'
     RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
     export RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
-    run 0 'llvmpipe as a GPU'
+    run 0 'llvmpipe as a GPU' --measure
     has out ' gpu .* llvmpipe' 'llvmpipe as a GPU'
+    has out '^  [0-9.]+ +(its clock tells none|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)' 'llvmpipe measured'
     unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
 else
     echo "skipped llvmpipe, because rusticl is not installed"

@@ -24,19 +24,21 @@ unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE POCL_DEVICES
 export XDG_CACHE_HOME
 passed=0
 failed=0
+pale=colorchannelmixer=.7:.2:.1:0:.1:.8:.1:0:.1:.2:.7:0,lutrgb=r=24+val*0.85:g=24+val*0.85:b=24+val*0.85
 die() {
     echo "FAILED: $1"
     sed 's/^/    /' "$work/err"
     exit 1
 }
 
-# film NAME PICTURE SIZE: a PQ film of one frame, of an SDR rendition with white at 800 cd/m2.
+# film NAME PICTURE SIZE: a PQ film of one frame, of an SDR rendition with white at 800 cd/m2. Paler and with lifted blacks: where
+# rounding takes a dark colour out of the gamut, what ffmpeg makes of the negative light depends on the processor (5 codes of Y).
 film() {
     "$tonemap" "$data/$2" -o "$work/sdr.png" -q 2>"$work/err" || {
         grep -q 'no OpenCL' "$work/err" && skip "this machine has no OpenCL device"
         die "$2 cannot be made a PNG"
     }
-    ffmpeg -v error -y -i "$work/sdr.png" -strict -1 -vf "setparams=color_primaries=bt709:color_trc=iec61966-2-1:\
+    ffmpeg -v error -y -i "$work/sdr.png" -strict -1 -vf "$pale,setparams=color_primaries=bt709:color_trc=iec61966-2-1:\
 colorspace=gbr:range=pc,zscale=w=${3%x*}:h=${3#*x}:f=bicubic:pin=bt709:tin=iec61966-2-1:min=gbr:rin=full:t=smpte2084:\
 p=bt2020:m=bt2020nc:r=limited:npl=800,format=yuv420p10le,setsar=1" "$work/$1.y4m" 2>"$work/err" ||
         die "$1 cannot be made"

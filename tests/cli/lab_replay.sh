@@ -15,7 +15,7 @@ shows err "no policy 'fastest'"
 run 2 "no policy at all" replay --policy , a.db
 for number in 0 -1 x 1x ''; do
     run 2 "run '$number'" replay --run "$number" a.db
-    shows err "must be the number of a run"
+    shows err "run must be a number from 1 to 2147483647, not '$number'"
 done
 run 0 "help" replay --help
 shows out "--decisions"
@@ -121,6 +121,24 @@ sqlite3 "$work/steers.db" "UPDATE call SET frame = -1"
 run 1 "a tape of a frame below none" replay --run 1 "$work/steers.db"
 if grep -q ifnull "$work/err"; then fail "SQL in a message"; else pass; fi
 
+# What cannot be replayed is named, and the rest is replayed.
+cp "$db" "$work/holes.db"
+sqlite3 "$work/holes.db" "DELETE FROM frame WHERE frame BETWEEN 1 AND 398 AND session IN (SELECT session FROM session WHERE run = 1
+    AND policy = 'last-frame'); DELETE FROM frame WHERE session IN (SELECT session FROM session WHERE run = 1 AND policy = 'hguided')"
+run 0 "a session of few frames and one of none" replay --run 1 "$work/holes.db"
+shows out "^run 1, step-2: what 1 session of all policies met"
+shows out "^adaptive( +[0-9.]+){7}"
+shows err "holes.db: session [0-9]+, last-frame, is left out: it has 2 frames, of which the last is frame 399"
+shows err "holes.db: session [0-9]+, hguided, is left out: it has no frame"
+what="one line for each"
+if [ "$(wc -l <"$work/err")" -eq 2 ]; then pass; else fail "$(wc -l <"$work/err") lines"; fi
+run 0 "what is left out, as CSV" replay --run 1 --csv "$work/holes.db"
+lacks out "left out"
+run 0 "decisions of what is left out" replay --run 1 --decisions "$work/holes.db"
+shows out "last-frame: 400 splits, 0 grants: all the same"
+run 1 "nothing but what is left out" replay --run 1 --base last-frame "$work/holes.db"
+shows err "run 1 has no session of policy 'last-frame' to be replayed"
+
 # A changed measurement changes decisions, and is told.
 cp "$db" "$work/changed.db"
 sqlite3 "$work/changed.db" "UPDATE call SET wall_ns = wall_ns * 3 WHERE kind = 'observe' AND frame = 50 AND device = 0"
@@ -129,9 +147,9 @@ shows out "different, first in frame 51"
 shows out "recorded: why="
 sqlite3 "$work/changed.db" "PRAGMA user_version = 7"
 run 1 "another version" replay "$work/changed.db"
-shows err "version 7, this program knows version 2"
+shows err "version 7, this program knows version 5"
 run 1 "recording into another version" sim --scenario constant-2 --seeds 1 --frames 5 --record "$work/changed.db"
-shows err "version 7, this program knows version 2"
+shows err "version 7, this program knows version 5"
 sqlite3 "$work/other.db" "CREATE TABLE t(x)"
 run 1 "another program's database" sim --scenario constant-2 --seeds 1 --frames 5 --record "$work/other.db"
 shows err "another program"

@@ -219,7 +219,7 @@ refused "no database" 'text.db' text.db
 sqlite3 foreign.db 'CREATE TABLE run(run INTEGER)'
 refused "another program's database" 'foreign.db' foreign.db
 cp session.db version.db
-sqlite3 version.db 'PRAGMA user_version = 3' >version.out
+sqlite3 version.db 'PRAGMA user_version = 6' >version.out
 refused "another version" 'version' version.db
 refused "a folder" 'refused' refused
 sqlite3 new.db <"$source/examples/lab/store/schema.sql" >new.out
@@ -288,7 +288,7 @@ shows hostile.html 'Artificial disturbance|bands name a device'
 cp session.db two.db
 sqlite3 two.db "INSERT INTO run SELECT 2, source, started_at, version, host, system, command, kernel, columns, rows, granule,
     in_flight, frames, objective, deadline_ns, meter, NULL, NULL, 0 FROM run; INSERT INTO session VALUES (1000, 2, 'policy', 'mine', NULL,
-    NULL, 0); INSERT INTO frame SELECT 1000, frame, 0, rows, start_ns, wall_ns, period_ns, 0, 0, 0, 0, 0, 0.25 FROM frame
+    NULL, 0); INSERT INTO frame SELECT 1000, frame, 0, rows, start_ns, wall_ns, period_ns, 0, 0, 0, 0, 0, 0, 0, 0.25 FROM frame
     WHERE session = (SELECT min(session) FROM session WHERE kind = 'policy') AND frame < 3"
 run 0 "two runs, the second interrupted in its third frame, without devices, phases and references" two.db
 well_formed two.html
@@ -302,6 +302,19 @@ count second.html '<article ' 1
 shows second.html 'No oracle was measured'
 lacks second.html 'Regret over time'
 well_formed second.html
+
+cp session.db passes.db
+sqlite3 passes.db "UPDATE pass SET name = 'a<b'; INSERT INTO pass SELECT run, 1, NULL, rows, 1 FROM pass;
+    UPDATE band SET pass = 1 WHERE band = 1; INSERT INTO frame_pass SELECT session, frame, 1, 0, 2500000, 4, 7, 0, 0 FROM frame_pass;
+    INSERT INTO pass SELECT run, 70, 'seventy', 1, 1 FROM pass"
+run 0 "two passes" passes.db
+well_formed passes.html
+shows passes.html 'granule [0-9]+ rows; its passes: a&lt;b, pass 1</dd>'
+shows passes.html 'Rows of each device in a&lt;b, per cent; it takes [0-9.]+ ms</text>'
+shows passes.html 'Rows of each device in pass 1, per cent; it takes 2.500 ms</text>'
+count passes.html '<path class="area d0"' 24
+lacks session.html 'Rows of each device in|its passes'
+lacks passes.html 'seventy'
 
 cp session.db failed.db
 sqlite3 failed.db "UPDATE frame SET status = -5; DELETE FROM phase; DELETE FROM device; DELETE FROM reason"
@@ -352,7 +365,7 @@ sqlite3 large.db <<'SQL'
 PRAGMA synchronous = OFF;
 BEGIN;
 INSERT INTO run VALUES (1, 'devices', '2026-01-01T00:00:00Z', '0', 'host', 'system', 'command', 'work', 100, 1024, 8, 2, 10000,
-    'time', 0, NULL, 1.25, 1, 1);
+    'throughput', 0, NULL, 1.25, 1, 1);
 INSERT INTO device VALUES (1, 0, 'first', 'p', 'd', 'cpu', 'shared'), (1, 1, 'second', 'p', 'd', 'gpu', 'staged'),
     (1, 2, 'third', 'p', 'd', 'gpu', 'staged');
 INSERT INTO phase VALUES (1, 0, 0, 10000, 'all of it');
@@ -362,7 +375,7 @@ INSERT INTO session WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM
     SELECT i, 1, 'policy', 'policy ' || i, NULL, NULL, 0 FROM n;
 INSERT INTO frame WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
     SELECT session, i, 0, 1024, i * 1500000, 1200000 + (i * 7919 + session * 104729) % 700001, 1200000 + (i * 7919 + session * 104729) % 700001,
-        1200000 + (i * 104729) % 600007, 1300000, (i * 31 + session) % 19, 0, 0, NULL FROM session, n;
+        1200000 + (i * 104729) % 600007, 1300000, (i * 31 + session) % 19, 0, 0, 1500000, 0, NULL FROM session, n;
 INSERT INTO band SELECT f.session, f.frame, d.device, d.device, 256 * d.device, 256 + 8 * ((f.frame * 13 + d.device) % 9), 0,
     f.wall_ns - d.device * 1000 * (f.frame % 97), f.wall_ns, 0, 0, 0, 0, 0, 0 FROM frame f, device d;
 COMMIT;
@@ -375,6 +388,75 @@ shows large.html '<p class="busy"><strong>The machine was busy: other programs u
 shows large.html 'Other programs</dt><dd>used 1.25 processors'
 lacks session.html 'machine was busy'
 shows large.html '<th scope="colgroup" colspan="2">T ÷ T<sub>oracle'
+
+# --- Telemetry -------------------------------------------------------------------------------------------------------
+cp session.db telemetry.db
+cat >telemetry.sql <<'SQL'
+BEGIN;
+INSERT INTO telemetry_session SELECT session, 1000000 * session FROM session;
+INSERT INTO telemetry_source VALUES (1, 0, 'clock of the P cores', 'clock', 'P cores', 'MHz', 'cpu0 and 5 more'),
+    (1, 1, 'clock of the E cores', 'clock', 'E cores', 'MHz', 'cpu12'), (1, 2, 'clock of GPU card1', 'clock', 'GPU card1', 'MHz', 'card1'),
+    (1, 3, 'temperature of the package', 'temperature', 'package', '°C', 'zone'), (1, 4, 'power of package-0', 'power', 'package-0', 'W', 'rapl'),
+    (1, 5, 'power from BAT0', 'power', 'BAT0', 'W', 'battery'), (1, 6, 'governor of the P cores', 'setting', 'P cores', '', 'governor'),
+    (1, 7, 'power of nothing', 'power', 'nothing', 'W', 'none'), (1, 8, 'throttling of the package', 'throttling', 'package', 'events', 'count');
+CREATE TEMP TABLE n AS WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999) SELECT i FROM n;
+INSERT INTO telemetry SELECT 1, 0, i * 1000000, 4200 - i * 0.09 + i * 7919 % 101 FROM n;
+INSERT INTO telemetry SELECT 1, 1, i * 20000000, 2800 - i + i * 7919 % 61 FROM n WHERE i < 500;
+INSERT INTO telemetry SELECT 1, 2, i * 20000000, 1500 + i * 31 % 400 FROM n WHERE i < 500;
+INSERT INTO telemetry SELECT 1, 3, i * 1000000, 55 + i * 0.0035 FROM n;
+INSERT INTO telemetry SELECT 1, 4, i * 1000000, 28 + i * 7919 % 13 FROM n;
+INSERT INTO telemetry SELECT 1, 5, i * 1000000000, 35.5 FROM n WHERE i < 10;
+INSERT INTO telemetry SELECT 1, 8, i * 20000000, i / 100 FROM n WHERE i < 500;
+INSERT INTO telemetry VALUES (1, 6, 0, 'powersave'), (1, 6, 500000000, 'perform<b>ance');
+COMMIT;
+SQL
+sqlite3 telemetry.db <telemetry.sql
+run 0 "telemetry" telemetry.db
+well_formed telemetry.html
+alone telemetry.html
+lacks telemetry.html '(>|[^a-z-])(nan|inf)([^a-z]|$)'
+# One drawing more for each policy, and one by the split.
+count telemetry.html '<svg [^>]*class="wide" role="img"' 16
+count telemetry.html '<svg [^>]*class="narrow" role="img"' 16
+count telemetry.html '<svg [^>]*><title>[^<]+</title><desc>[^<]+</desc>' 32
+count telemetry.html '<h2 class="part">Clocks, temperatures, power</h2>' 1
+shows telemetry.html '<td colspan="5" class="text">powersave, perform&lt;b&gt;ance</td>'
+shows telemetry.html 'power from BAT0</th><td>10</td><td>35.5</td><td>35.5</td><td>35.5</td><td class="text">W</td>'
+shows telemetry.html 'throttling of the package</th><td>500</td><td>0.0</td><td>2.0</td><td>4.0</td><td class="text">events'
+shows telemetry.html 'power of nothing</th><td>0</td><td>–</td>'
+lacks session.html 'Clocks, temperatures'
+# The means over a session's frames, and over those of a device alone: a reading counts where it lies in a frame.
+what="means of telemetry"
+for source in "0 clock of the P cores" "3 temperature of the package" "4 power of package-0"; do
+    mean=$(sqlite3 -readonly telemetry.db "SELECT avg(m) FROM (SELECT avg(v.value) AS m FROM session s JOIN telemetry_session o USING (session)
+        JOIN frame f USING (session) JOIN telemetry v ON v.run = 1 AND v.source = ${source%% *} AND v.at_ns BETWEEN o.start_ns + f.start_ns
+        AND o.start_ns + f.start_ns + f.wall_ns WHERE s.policy = 'hguided' GROUP BY f.frame)")
+    page=$(sed -n "s/.*while hguided ran<\/title><desc>Means: [^<]*${source#* } \([0-9.]*\) .*/\1/p" telemetry.html | head -n 1)
+    echo "$mean ${page:-none}" | awk '{ exit !($2 + 0 > 0 && ($1 - $2) ^ 2 <= ($2 < 1000 ? 0.06 : 0.6) ^ 2) }' && pass ||
+        fail "${source#* }: $page on the page, $mean by SQL"
+done
+# What is not to be believed.
+cp telemetry.db strange.db
+sqlite3 strange.db "UPDATE telemetry_source SET kind = 'clock', name = x'ff', part = '</svg><script>' WHERE source = 5; UPDATE telemetry_source SET
+    unit = x'41', origin = x'00' WHERE source = 1; UPDATE telemetry SET value = 9e999 WHERE source = 1; UPDATE telemetry SET value = 'text' WHERE
+    source = 2; UPDATE telemetry SET value = 9e15 WHERE source = 3 AND at_ns < 50000000; UPDATE telemetry SET at_ns = at_ns - 9000000000000000 WHERE
+    source = 4; UPDATE telemetry_session SET start_ns = -9e18 WHERE session = 3; DELETE FROM telemetry_session WHERE session = 4;
+    UPDATE telemetry_source SET source = -3 WHERE source = 8; INSERT INTO telemetry_source SELECT 1, 100 + i, 'n' || i, 'power', 'p', 'W', 'o'
+    FROM (WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99) SELECT i FROM n)"
+run 0 "strange telemetry" strange.db
+well_formed strange.html
+alone strange.html
+lacks strange.html '(>|[^a-z-])(nan|inf)([^a-z]|$)'
+lacks strange.html '<script'
+cp telemetry.db older.db
+sqlite3 older.db <"$2/examples/lab/store/schema_4.sql" >older.out
+sqlite3 older.db "ATTACH 'telemetry.db' AS today; INSERT INTO run SELECT run, source, started_at, version, host, system, command, kernel,
+    columns, rows, granule, in_flight, frames, replace(objective, 'throughput', 'time'), deadline_ns, meter, foreign_load, busy, finished
+    FROM today.run; INSERT INTO frame SELECT session, frame, phase, rows, start_ns, wall_ns, period_ns, predicted_ns, alternative_ns,
+    reason, pool_rows, status, joules FROM today.frame; DETACH today; DROP TABLE telemetry_session; DROP TABLE telemetry; DROP TABLE telemetry_source; PRAGMA user_version = 3;
+    CREATE VIEW telemetry AS WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n" >older.out
+run 0 "a database without telemetry, and an endless view of that name" older.db
+lacks older.html 'Clocks, temperatures'
 
 # --- In a browser ----------------------------------------------------------------------------------------------------
 chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
@@ -467,6 +549,10 @@ for page in session names; do
     laid_out $page.html 400 dark 9 narrow 10
 done
 laid_out large.html 1280 light 13 wide 12
+laid_out telemetry.html 1280 light 16 wide 12
+laid_out telemetry.html 1280 dark 16 wide 12
+laid_out telemetry.html 400 light 16 narrow 10
+laid_out telemetry.html 400 dark 16 narrow 10
 
 # As it is, with its policy: nothing is refused by it, and it can be drawn.
 what="a screenshot"

@@ -7,19 +7,14 @@ set -u
 . "$(dirname "$0")/../support/lab.sh"
 verb=run
 unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE POCL_DEVICES POCL_AFFINITY
-# Where a single vendor file is named instead of a folder, no other platform is wanted.
-only=
-if [ -f "${OCL_ICD_VENDORS:-}" ]; then
-    only=$OCL_ICD_VENDORS
-    unset OCL_ICD_VENDORS
-fi
 # shellcheck source=tests/support/setups.sh
 . "$2/tests/support/setups.sh"
 
-# holds QUERY RESULT: what the database says
+# holds QUERY RESULT: what the database says, $db
+db=$work/s.db
 holds() {
     command -v sqlite3 >/dev/null || return 0
-    found=$(sqlite3 "$work/s.db" "$1" 2>&1)
+    found=$(sqlite3 "$db" "$1" 2>&1)
     if [ "$found" = "$2" ]; then pass; else fail "$1: '$found' instead of '$2'"; fi
 }
 
@@ -30,7 +25,7 @@ run 2 "an argument too many" session.db
 shows err "session.db"
 run 2 "unknown option" --fast
 run 2 "unknown kernel" --kernel sobel
-shows err "tonemap, video and work"
+shows err "tonemap, video, work and blur"
 run 2 "unknown policy" --policy adaptive,fastest
 shows err "'fastest'"
 shows err "mean10"
@@ -49,8 +44,20 @@ run 2 "a size of nothing" --size 0x0
 run 2 "a huge size" --size 99999x99999
 shows err "16384"
 run 2 "a size without a height" --size 640
+run 2 "an empty size in a list" --size 640x480,
+run 2 "too many sizes" --size "$(seq -s , 64 80 | sed 's/[0-9]*/&x64/g')"
+shows err "more than 16"
 run 2 "ratio of another kernel" --kernel tonemap --ratio 2
 run 2 "ratio out of range" --kernel work --ratio 0
+run 2 "a ratio out of range in a list" --kernel work --ratio 1,65
+run 2 "no repeats" --repeats 0
+run 2 "too many frames in all" --repeats 1000 --frames 400000
+shows err "1000000 frames"
+run 2 "a reserve that is none" --reserve maybe
+shows err "auto, off, on or both"
+run 2 "bindings of a kernel of this program" --bindings b.json
+run 1 "a kernel that is not there" --kernel "$work/gone.cl"
+shows err "gone.cl: No such file"
 run 2 "unknown disturbance" --disturb earthquake@1:2
 shows err "hog, gpu-hog, quota and delay"
 run 2 "a disturbance without frames" --disturb hog
@@ -63,8 +70,9 @@ shows err "10 frames"
 run 2 "a quota of nothing" --disturb quota=0@1:2
 run 2 "a delay without a device" --disturb delay=100@1:2
 run 2 "unknown objective" --objective comfort
-run 2 "a deadline without the objective" --deadline 5
-run 2 "a deadline that is no number" --objective energy --deadline soon
+run 2 "the objective's name of old" --objective time
+shows err "throughput, latency or energy"
+run 2 "a deadline that is no number" --deadline soon
 mkdir "$work/no-meter"
 run 2 "energy without a meter" --objective energy --powercap "$work/no-meter" -o "$work/energy.db"
 shows err "no RAPL package"
@@ -100,6 +108,7 @@ shows out "0.00 GB of frames in memory"
 holds "SELECT finished, kernel, columns, rows, frames, in_flight FROM run" "1|tonemap|64|96|12|1"
 holds "SELECT count(*) FROM frame JOIN session USING(session) WHERE kind = 'policy'" 12
 holds "SELECT count(*) FROM reference WHERE ns > 0 AND frames > 0" 2
+holds "SELECT (SELECT count(*) FROM band) - count(*), min(n.noticed_ns >= b.end_ns) FROM notice n JOIN band b USING (session, frame, band)" "0|1"
 holds "PRAGMA integrity_check" ok
 lines=$(wc -l <"$work/err")
 if [ "$lines" -eq 0 ]; then pass; else fail "progress where there is no terminal"; fi
@@ -186,6 +195,16 @@ chunks:no-pool|0"
 run 0 "frames in flight" $two --in-flight 3 --policy ewma
 holds "SELECT in_flight FROM run ORDER BY run DESC LIMIT 1" 3
 # shellcheck disable=SC2086
+run 0 "a deadline that no frame keeps" $two --in-flight 3 --policy ewma --objective latency --deadline 0.001
+shows out "latency +mean ms +p50 ms +p99 ms +over 0.001 ms"
+shows out "^ +ewma .* 100.00 %"
+holds "SELECT objective, deadline_ns FROM run ORDER BY run DESC LIMIT 1" "latency|1000"
+holds "SELECT over_deadline FROM summary WHERE run = (SELECT max(run) FROM run)" "1.0"
+holds "SELECT min(latency_ns >= wall_ns) FROM frame JOIN session USING(session) WHERE run = (SELECT max(run) FROM run)" 1
+# shellcheck disable=SC2086
+run 0 "a deadline that each frame keeps, as rows" $two --policy ewma --deadline 1000000 --csv
+shows out ",over_deadline,"
+# shellcheck disable=SC2086
 run 0 "an artificial delay" $two --kernel tonemap --policy single --disturb delay=1,30000@4:8
 shows out "artificial"
 holds "SELECT kind, real FROM disturbance ORDER BY run DESC LIMIT 1" "delay|0"
@@ -236,6 +255,188 @@ case $status in
 3) shows out MISSED ;;
 *) fail "status $status" ;;
 esac
+
+# --- Lists, repeats, another side --------------------------------------------------------------------------------------
+db=$work/more.db
+more="--devices cpu:2x1 --rounds 1 --frames 16 --policy ewma -o $db"
+# shellcheck disable=SC2086
+run 0 "sizes and ratios" $more --kernel work --size 32x64,48x96 --ratio 1,2
+shows out "kernel: work, 48 x 96, .* device 1 2 times"
+holds "SELECT group_concat(columns || 'x' || rows || '/' || value, ' ') FROM run JOIN setting USING (run) WHERE name = 'ratio'" \
+    "32x64/1 32x64/2 48x96/1 48x96/2"
+holds "SELECT count(*), min(finished), (SELECT count(*) FROM frame JOIN session USING (session) WHERE kind = 'policy') FROM run" \
+    "4|1|64"
+rm "$db"
+# shellcheck disable=SC2086
+run 0 "the fallback in each run" $more --size 32x64,48x96 --disturb hog=1023@8:16 --fallback-delay 500
+holds "SELECT run, kind, real, note LIKE 'artificial%CPU 1023%' FROM disturbance" "1|hog|0|1
+2|hog|0|1"
+rm "$db"
+# shellcheck disable=SC2086
+run 0 "repeats" $more --size 64x96 --repeats 3 --disturb delay=0,100@8:16
+shows out "95 % intervals"
+shows out "^  ewma +[0-9.]+ to [0-9.]+ +[0-9.]+ to"
+shows out "16 frames of each policy in each of 3 repeats"
+holds "SELECT group_concat(repeat || ':' || n, ' ') FROM (SELECT repeat, count(*) AS n FROM frame JOIN session USING (session)
+    WHERE kind = 'policy' GROUP BY repeat)" "0:16 1:16 2:16"
+holds "SELECT count(*), count(DISTINCT phase) FROM reference WHERE ns > 0" "6|2"
+rm "$db"
+# shellcheck disable=SC2086
+run 0 "without a reserved core" $more --size 64x96 --reserve off
+shows out "reserved core: none: switched off"
+holds "SELECT value FROM setting WHERE name = 'reserve'" off
+rm "$db"
+# shellcheck disable=SC2086
+run 0 "with and without a reserved core" $more --kernel work --size 32x64 --reserve both --repeats 2 --disturb hog=0@8:16
+shows out "^reserved core: off"
+shows out "^reserved core: on"
+shows out "^  phase 1 ewma +[0-9.]+ +[0-9.]+ to [0-9.]+"
+holds "SELECT group_concat(value, ' ') FROM setting WHERE name = 'reserve'" "off on"
+holds "SELECT count(DISTINCT value) FROM setting WHERE name = 'work'" 1
+holds "SELECT run, min(finished), count(*) FROM run JOIN session USING (run) JOIN frame USING (session) WHERE kind = 'policy'
+    GROUP BY run" "1|1|32
+2|1|32"
+holds "PRAGMA integrity_check" ok
+if [ ! -e "$db-wal" ]; then pass; else fail "the database is not one file"; fi
+"$lab" report "$db" -o "$work/both.html" >"$work/out" 2>"$work/err"
+if grep -q "Reserved core</dt><dd>none: switched off" "$work/both.html"; then pass; else fail "the page does not say so"; fi
+rm "$db"
+# shellcheck disable=SC2086
+run 1 "two sides on a device that is not there" --devices no-such-device --reserve both -o "$db"
+
+# --- A kernel of one's own ---------------------------------------------------------------------------------------------
+# shellcheck disable=SC2086
+run 0 "the example" $more --kernel "$source/examples/lab/data/sharpen.cl" --policy adaptive,chunks --size 640x360
+shows out "^kernel: sharpen.cl, 640 x 360"
+shows out "^chunks: outputs as device 0 alone writes them, bit for bit, after 2 of 2 blocks"
+holds "SELECT kernel, (SELECT count(*) FROM setting WHERE name IN ('source', 'bindings') AND length(value) > 500) FROM run" \
+    "sharpen.cl|2"
+# shellcheck disable=SC2086
+run 0 "with a delay and frames in flight" $more --kernel "$source/examples/lab/data/sharpen.cl" --size 64x96 --in-flight 3 \
+    --disturb delay=1,100@8:16
+shows out "after 2 of 2 blocks"
+# own BODY: a kernel of uchar out, first row, rows, columns
+own() {
+    echo "kernel void k(global uchar *out, int first, int rows, int columns, int pitch)
+{
+    int x = get_global_id(0), y = get_global_id(1);
+    if (x < columns && y < rows)
+        $1
+}" >"$work/k.cl"
+}
+echo '{"kernel": "k", "columns": 64, "rows": 96, "bindings": [{"name": "out", "access": "write", "contract": "rows",
+    "element_bytes": 1}], "arguments": [{"buffer": "out"}, "first-row", "rows", "columns", {"pitch": "out"}]}' >"$work/k.json"
+own 'out[y * pitch + x] = first + y;'
+# shellcheck disable=SC2086
+run 0 "a right one" $more --kernel "$work/k.cl" --policy chunks
+own 'out[y * pitch + x] = rows;'
+# shellcheck disable=SC2086
+run 1 "one whose result depends on the band" $more --kernel "$work/k.cl" --policy chunks
+shows err 'chunks, frame [0-9]+: "out" differs in [0-9]+ of 96 rows, first in row [0-9]+, byte 0 from what device 0 alone wrote'
+shows out "^chunks: outputs as device 0 alone writes them, bit for bit, after 0 of 2 blocks"
+holds "SELECT finished FROM run ORDER BY run DESC LIMIT 1" 1
+own 'if (first == 0 || y > 0) out[y * pitch + x] = first + y;'
+# shellcheck disable=SC2086
+run 1 "one that leaves a row out" $more --kernel "$work/k.cl" --policy chunks
+shows err "differs in"
+own 'out[y * pitch + x] = fist;'
+# shellcheck disable=SC2086
+run 1 "one that does not compile" $more --kernel "$work/k.cl"
+shows err "fist"
+sed 's/"write"/"read-write"/' "$work/k.json" >"$work/in-place.json"
+own 'out[y * pitch + x] += 1;'
+# shellcheck disable=SC2086
+run 0 "one in place" $more --kernel "$work/k.cl" --bindings "$work/in-place.json"
+shows out "after 2 of 2 blocks"
+# shellcheck disable=SC2086
+run 1 "in place with frames in flight" $more --kernel "$work/k.cl" --bindings "$work/in-place.json" --in-flight 2
+shows err "only one frame may be in flight"
+sed 's/"rows", "columns"/"columns"/' "$work/k.json" >"$work/few.json"
+# shellcheck disable=SC2086
+run 1 "an argument too few" $more --kernel "$work/k.cl" --bindings "$work/few.json"
+shows err "argument"
+echo '{"kernel": "k", "rows": 96}' >"$work/bad.json"
+# shellcheck disable=SC2086
+run 1 "bindings that are none" $more --kernel "$work/k.cl" --bindings "$work/bad.json"
+shows err "bad.json: columns: is missing"
+
+# Passes: of this program, of one's own, as one pass in which bands overlap, and transposed.
+# shellcheck disable=SC2086
+run 0 "two passes" $more --kernel blur --policy adaptive,chunks --size 64x96 --in-flight 2
+shows out "^kernel: blur, 64 x 96, 2 passes; "
+holds "SELECT group_concat(name || rows || stages, ' ') FROM pass WHERE run = (SELECT max(run) FROM run)" "rows961 columns961"
+holds "SELECT count(*), sum(passes), sum(ordered) FROM (SELECT count(*) AS passes, min(pass = 0 OR start_ns >= before) AS ordered
+    FROM (SELECT *, lag(end_ns) OVER (PARTITION BY session, frame ORDER BY pass) AS before FROM frame_pass)
+    JOIN session USING (session) WHERE kind = 'policy' AND run = (SELECT max(run) FROM run) GROUP BY session, frame)" "32|64|32"
+holds "SELECT count(*), min(rows), max(rows) FROM (SELECT sum(rows) AS rows FROM band JOIN session USING (session)
+    WHERE kind = 'policy' AND status = 0 AND run = (SELECT max(run) FROM run) GROUP BY session, frame, pass)" "64|96|96"
+holds "SELECT group_concat(n) FROM (SELECT count(*) AS n FROM call JOIN session USING (session)
+    WHERE call.kind = 'split' AND policy = 'chunks' AND run = (SELECT max(run) FROM run) GROUP BY pass)" "16,16"
+# shellcheck disable=SC2086
+run 1 "a delay beside parameters without room for it" $more --kernel blur --disturb delay=0,100@4:8
+shows err "blur: there is no room for an artificial delay"
+soften=$source/examples/lab/data/soften.cl
+# shellcheck disable=SC2086
+run 0 "passes of one's own" $more --kernel "$soften" --policy adaptive,chunks,last-frame --size 64x96 --in-flight 3
+shows out "^kernel: soften.cl, 64 x 96, 2 passes; "
+shows out "^chunks: outputs as device 0 alone writes them, bit for bit, after 1 of 1 blocks"
+# shellcheck disable=SC2086
+run 0 "passes with a delay in each" $more --kernel "$soften" --size 64x192 --disturb delay=1,100@8:16
+shows out "after 2 of 2 blocks"
+cat >"$work/overlap.json" <<'END'
+{"columns": 64, "rows": 96, "bindings": [
+    {"name": "in", "access": "read", "contract": "halo", "halo_rows": 0, "element_bytes": 1, "fill": "noise", "seed": 7},
+    {"name": "middle", "access": "read-write", "contract": "halo", "halo_rows": 2, "element_bytes": 2, "scratch": true},
+    {"name": "out", "access": "write", "contract": "rows", "element_bytes": 1}],
+ "passes": [{"stages": [
+    {"kernel": "across", "arguments": [{"buffer": "in"}, {"origin": "in"}, {"buffer": "middle"}, {"origin": "middle"},
+        "first-row", "columns", "rows", {"pitch": "in"}, {"pitch": "middle"}]},
+    {"kernel": "down", "arguments": [{"buffer": "middle"}, {"origin": "middle"}, {"buffer": "out"}, "first-row", "columns",
+        "rows", "frame-rows", {"pitch": "middle"}, {"pitch": "out"}]}]}]}
+END
+# shellcheck disable=SC2086
+run 0 "one pass in which bands overlap" $more --kernel "$soften" --bindings "$work/overlap.json" --policy chunks
+shows out "after 2 of 2 blocks"
+holds "SELECT group_concat(stages) FROM pass WHERE run = (SELECT max(run) FROM run)" 2
+cat >"$work/turn.cl" <<'END'
+kernel void turn(global const uchar *in, global uchar *out, int first, int columns, int rows, int in_pitch, int out_pitch)
+{
+    int x = get_global_id(0), y = get_global_id(1);
+    if (x < columns && y < rows)
+        out[y * out_pitch + x] = in[x * in_pitch + first + y];
+}
+END
+cat >"$work/turn.json" <<'END'
+{"columns": 64, "rows": 96, "bindings": [
+    {"name": "in", "access": "read", "contract": "rows", "element_bytes": 1, "fill": "noise"},
+    {"name": "turned", "access": "write", "contract": "rows", "element_bytes": 1, "scratch": true, "transposed": true},
+    {"name": "out", "access": "write", "contract": "rows", "element_bytes": 1}],
+ "passes": [
+    {"name": "there", "transposed": true, "uses": [
+        {"binding": "in", "access": "read", "contract": "whole"}, {"binding": "turned", "access": "write", "contract": "rows"}],
+     "stages": [{"kernel": "turn", "arguments": [{"buffer": "in"}, {"buffer": "turned"}, "first-row", "columns", "rows",
+        {"pitch": "in"}, {"pitch": "turned"}]}]},
+    {"name": "back", "uses": [
+        {"binding": "turned", "access": "read", "contract": "whole"}, {"binding": "out", "access": "write", "contract": "rows"}],
+     "stages": [{"kernel": "turn", "arguments": [{"buffer": "turned"}, {"buffer": "out"}, "first-row", "columns", "rows",
+        {"pitch": "turned"}, {"pitch": "out"}]}]}]}
+END
+# shellcheck disable=SC2086
+run 0 "a transposed pass" $more --kernel "$work/turn.cl" --policy adaptive,chunks
+shows out "^adaptive: outputs as device 0 alone writes them, bit for bit, after 2 of 2 blocks"
+holds "SELECT group_concat(name || rows, ' ') FROM pass WHERE run = (SELECT max(run) FROM run)" "there64 back96"
+sed 's/"access": "write", "contract": "rows", "element_bytes": 1, "scratch": true/"access": "read", "contract": "rows", "element_bytes": 1, "scratch": true/' \
+    "$work/turn.json" >"$work/only-read.json"
+# shellcheck disable=SC2086
+run 1 "a pass that writes what is only read" $more --kernel "$work/turn.cl" --bindings "$work/only-read.json"
+shows err 'only-read.json: passes\[0\].uses\[1\].access: "turned" is only read'
+sed 's/"name": "there", "transposed": true, "uses": \[/&{"binding": "out", "access": "read", "contract": "whole"}, /' \
+    "$work/turn.json" >"$work/unwritten.json"
+sed -i 's/"name": "out", "access": "write", "contract": "rows", "element_bytes": 1/&, "scratch": true/; s/"name": "turned", "access": "write", "contract": "rows", "element_bytes": 1, "scratch": true/"name": "turned", "access": "write", "contract": "rows", "element_bytes": 1/' "$work/unwritten.json"
+# shellcheck disable=SC2086
+run 1 "scratch that is read before it is written" $more --kernel "$work/turn.cl" --bindings "$work/unwritten.json"
+shows err "scratch is read before any pass has written it"
+db=$work/s.db
 
 # --- A GPU hog -------------------------------------------------------------------------------------------------------
 if [ -n "$only" ]; then

@@ -19,7 +19,7 @@ run 0 "list" --list
 for file in "$source"/examples/scenarios/*.json; do
     shows out "^  $(basename "$file" .json) "
 done
-for policy in adaptive ewma chunks hguided last-frame mean10 static single oracle hindsight; do
+for policy in adaptive ewma chunks hguided last-frame mean10 static single inter-frame oracle hindsight; do
     shows out "^  $policy\$"
 done
 
@@ -65,7 +65,7 @@ shows out "^  last-frame  *[0-9]"
 shows out "^  oracle  *[0-9.]*  *1.000"
 run 0 "CSV" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --csv
 count out "" 5
-count out "^scenario,policy,seeds,first_seed,frames,frame_us,oracle_us,joules,mean,p99" 1
+count out "^scenario,policy,seeds,first_seed,frames,mean_us,oracle_us,joules,mean,p99" 1
 count out "^step-2,last-frame,2,1,400,[0-9.]*,[0-9.]*,,1\.0[0-9]*," 1
 commas=$(sed 's/[^,]//g' "$work/out" | sort -u | wc -l)
 [ "$commas" -eq 1 ] && pass || fail "lines of different length"
@@ -75,7 +75,7 @@ cmp -s "$work/out" "$work/first.csv" && pass || fail "the same seeds give anothe
 run 0 "other seeds" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --first-seed 3 --csv
 cmp -s "$work/out" "$work/first.csv" && fail "other seeds give the same result" || pass
 run 0 "JSON" --scenario step-2,energy-2 --policy last-frame,oracle --seeds 2 --json
-count out '"policy": "last-frame"' 2
+count out '"policy": "last-frame"' 3
 count out '"reconverged": null' 2
 count out '"energy": null' 2
 if command -v python3 >/dev/null; then
@@ -85,6 +85,19 @@ assert data["seeds"] == 2 and len(data["scenarios"]) == 2
 assert all(p["mean"] > 0.9 and p["refused"] == 0 for s in data["scenarios"] for p in s["policies"])' "$work/out" &&
         pass || fail "its JSON is not what it should be"
 fi
+run 0 "several numbers of frames in flight" --scenario step-2 --policy ewma,last-frame --seeds 1 --in-flight 1,3 --csv
+count out "^step-2,ewma," 2
+count out ",3,[0-9.]*\$" 2
+run 0 "a summary" --scenario step-2,laptop-2 --policy ewma,adaptive --seeds 1 --frames 50 --in-flight 1,2 --summary --jobs 2
+count out "^all 2 scenarios, " 2
+count out "^  ewma  *[0-9.]*  *[0-9]*  *[0-9]*\$" 2
+count out "^step-2" 0
+run 0 "a summary without a simple policy" --scenario step-2 --policy adaptive --seeds 1 --frames 50 --summary --csv
+count out "^adaptive,1,1,[0-9.]*,,\$" 1
+run 2 "frames in flight named twice" --in-flight 2,2
+shows err "2 is named twice"
+run 2 "no frames in flight" --in-flight 0
+run 2 "no jobs" --jobs 0
 run 0 "fewer frames, two in flight, nothing extra" --scenario outliers-2 --policy hguided --seeds 1 --frames 50 \
     --in-flight 2 --no-pool --no-shadow --csv
 count out "^outliers-2,hguided,1,1,50," 1
@@ -127,5 +140,23 @@ if [ -e /dev/full ]; then
     "$lab" sim --scenario step-2 --policy single --seeds 1 >/dev/full 2>"$work/err"
     [ $? -eq 1 ] && pass || fail "a full disk is not noticed"
 fi
+
+# --- passes: one deterministic result, recorded ones decide the same again ---
+cat >"$work/two.json" <<'END'
+{"rows": 1080, "granule": 8, "frames": 60, "devices": [{"name": "a", "row_us": 9, "jitter": 0.03}, {"name": "b", "row_us": 4}],
+ "passes": [{"name": "across"}, {"name": "down", "rows": 1920, "granule": 16, "before_us": 40, "moved_row_us": 0.5,
+    "devices": [{"device": "a", "row_us": 2}, {"device": "b", "row_us": 6}]}]}
+END
+run 0 "two passes" --scenario "$work/two.json" --seeds 2 --policy adaptive,chunks,oracle --in-flight 2 --record "$work/p.db"
+cp "$work/out" "$work/first"
+run 0 "two passes again" --scenario "$work/two.json" --seeds 2 --policy adaptive,chunks,oracle --in-flight 2
+sed '/recorded/d' "$work/first" | cmp -s - "$work/out" && pass || fail "another result: $(diff "$work/first" "$work/out" | head -n 4)"
+verb=replay
+run 0 "decisions of recorded passes" --decisions "$work/p.db"
+shows out ", adaptive: 120 splits, 0 grants: all the same"
+verb=sim
+sed 's/"before_us": 40/"after_us": 40/' "$work/two.json" >"$work/after.json"
+run 1 "a pass with a key that is not known" --scenario "$work/after.json"
+shows err 'after.json: passes\[1\]: the key "after_us" is not known here'
 
 ended

@@ -45,6 +45,14 @@ env --default-signal=INT true 2>/dev/null && defaults='env --default-signal=INT'
 have_python=
 python3 -c 'import json' 2>/dev/null && have_python=1
 
+# peaks_used STATS NAME: the line of scenes has the least and the greatest peak that a frame was mapped with.
+peaks_used() {
+    used=$(grep -o '"curve_peak_nits": [0-9.]*' "$work/d/$1" | awk '
+        { p = $2 + 0; if (NR == 1 || p < least) least = p; if (p > most) most = p }
+        END { printf "peak %.0f to %.0f cd/m2", least, most }')
+    has out "^scenes +$used, " "$2: the peaks that were used"
+}
+
 # --- Clips ---
 
 # samples WIDTH HEIGHT FRAME: 4:2:0, 10 bits; brighter from frame 6 on.
@@ -100,10 +108,10 @@ endless() {
 # --- What it writes ---
 
 run 0 'y4m' "$work/clip.y4m" -o a.y4m --hash
-has out '^video .*: 64 x 48, y4m, 4:2:0, 10 bits; PQ, BT.2020, limited range, 25 frames/s, 12 frames' 'says what it read'
+has out '^video .*: 64 x 48, y4m, 4:2:0, 10 bits; PQ \(assumed\), BT.2020, limited range, 25 frames/s, 12 frames' 'says what it read'
 has out '^light +hable, SDR white 203 cd/m2, peak from the frame before' 'says how it maps'
 has out '^result +12 frames, [0-9.]+ frames/s' 'says how fast it was'
-has out '^waited +for input [0-9]+ %, for devices [0-9]+ %, for output [0-9]+ %.*: bound by (input|devices|output)' 'says what bound it'
+has out '^waited +for input [0-9]+ %, for devices [0-9]+ %, for output [0-9]+ %.*: bound by (reading|devices|output)' 'says what bound it'
 has out '^scenes +peak [0-9]+ to [0-9]+ cd/m2, 1 cut$' 'says what it saw'
 has out '^written +a.y4m \(y4m, 64 x 48, 4:2:0, 12 frames, 8 bit\)' 'says what it wrote'
 automatic=$(hash_of)
@@ -211,6 +219,8 @@ kernels="--operator reinhard
 --operator aces
 --operator linear
 --operator clip
+--operator local
+--operator local --detail 2
 --desat 0
 --dither ordered
 --transfer hlg"
@@ -236,6 +246,12 @@ for way in '--operator hable' '--sdr-white 203' '--desat 0.75' '--dither none' '
     run 0 "$way" "$work/clip.y4m" -o a.nv12 --peak 1000 --hash $way
     equal "$(hash_of)" "$fixed" "$way is the default"
 done
+if [ -z "${ASAN_OPTIONS:-}" ]; then
+    run 0 'local, look ahead, two devices' "$work/clip.y4m" -o null: --operator local --lookahead 1 --hash --devices cpu:2x1
+    local_ahead=$(hash_of)
+    run 0 'local, look ahead' "$work/clip.y4m" -o null: --operator local --lookahead 1 --hash
+    equal "$(hash_of)" "$local_ahead" 'local, on one device and on two'
+fi
 run 0 'a look ahead' "$work/clip.y4m" -o null: --lookahead 1 --hash
 ahead=$(hash_of)
 differ "$ahead" "$automatic" 'a look ahead'
@@ -251,7 +267,7 @@ equal "$(head -n 1 "$work/d/rate.y4m" | tr ' ' '\n' | grep '^F')" 'F12500:1000' 
 run 0 'version' --version
 has out '^cox-tonemap [0-9]+\.[0-9]+' 'version'
 run 0 'help' --help
-for option in verify transfer primaries range peak sdr-white operator desat dither frames start lookahead frame size format; do
+for option in verify transfer primaries range peak sdr-white operator desat detail dither frames start lookahead frame size format; do
     has out "--$option " "help names --$option"
 done
 
@@ -274,14 +290,37 @@ ten=$(hash_of)
 run 0 'P010 in' t.p010 --size 64x48 -o null: --hash --peak 1000
 equal "$(hash_of)" "$ten" 'P010 in is ten bits in'
 run 0 'eight bits again' "$work/clip.y4m" -o t8.y4m --peak 1000
-run 0 'eight bits in' t8.y4m -o null: --hash --peak 1000
+run 0 'eight bits in' t8.y4m --transfer pq -o null: --hash --peak 1000
 eight=$(hash_of)
-run 0 'NV12 in' a.nv12 --size 64x48 -o null: --hash --peak 1000
+run 0 'NV12 in' a.nv12 --transfer pq --size 64x48 -o null: --hash --peak 1000
 equal "$(hash_of)" "$eight" 'NV12 in is eight bits in'
 head -c $((64 * 48 * 8)) /dev/zero >"$work/black.rgba16f"
 run 0 'RGBA' "$work/black.rgba16f" --size 64x48 -o black.nv12
 has out 'RGBA, half; linear light' 'RGBA is linear light'
 equal "$(od -An -v -tu1 -N 3072 "$work/d/black.nv12" | tr -s ' ' '\n' | sort -u | tr -d '\n')" 16 'black is black'
+clean
+
+# --- Without a word of the transfer curve ---
+
+# What has 8 bits is SDR as a rule; what has more may be PQ, which is said.
+run 0 'eight bits' "$work/clip.y4m" -o sdr.y4m -q
+run 0 'NV12' "$work/clip.y4m" -o sdr.nv12 -q
+mv "$work/d/sdr.y4m" "$work/d/sdr.nv12" "$work"
+refuses 1 'sdr.y4m: it names no transfer curve, and video of 8 bits is SDR as a rule .*; --transfer pq or hlg' 'y4m of 8 bits' \
+    "$work/sdr.y4m" -o a.y4m
+refuses 1 'sdr.nv12: it names no transfer curve, and video of 8 bits is SDR .*; --transfer pq or hlg' 'raw frames of 8 bits' \
+    "$work/sdr.nv12" --size 64x48 -o a.y4m
+refuses 1 'it names no transfer curve' 'a PNG from 8 bits' "$work/sdr.y4m" -o a.png
+for transfer in pq:PQ hlg:HLG; do
+    run 0 "eight bits taken for ${transfer#*:}" "$work/sdr.y4m" -o null: --transfer "${transfer%:*}"
+    has out "8 bits; ${transfer#*:}, BT.2020" "eight bits taken for ${transfer#*:}"
+done
+run 0 'ten bits' "$work/clip.y4m" -o null:
+has out '10 bits; PQ \(assumed\), BT.2020' 'ten bits without a word'
+run 0 'ten raw bits' "$work/clip.yuv" --size 64x48 -o null:
+has out '10 bits; PQ \(assumed\), BT.2020' 'ten raw bits without a word'
+run 0 'ten bits, PQ by option' "$work/clip.y4m" -o null: --transfer pq
+has out '10 bits; PQ, BT.2020' 'ten bits, PQ by option'
 clean
 
 # --- The same bits however the work is shared ---
@@ -304,6 +343,10 @@ clean
 # --- Statistics and trace ---
 
 run 0 'statistics' "$work/clip.y4m" -o a.y4m --devices cpu:2x1 --stats s.json --trace t.json
+peaks_used s.json 'statistics'
+has out '^scenes +peak [0-9]+ to [0-9]+ cd/m2, 1 cut$' 'statistics: scenes'
+run 0 'statistics, looking ahead' "$work/clip.y4m" -o a.y4m --lookahead 1 --exposure -1 --stats l.json
+peaks_used l.json 'statistics, looking ahead and darker'
 run 0 'statistics of a fixed peak' "$work/clip.y4m" -o a.y4m --peak 1000 --stats f.json
 if [ "$have_python" ]; then
     python3 - "$work/d/s.json" "$work/d/f.json" "$work/d/t.json" >"$work/out" 2>"$work/err" <<'END' && pass || fail 'statistics: content'
@@ -312,7 +355,8 @@ stats, fixed, trace = (json.load(open(name)) for name in sys.argv[1:])
 assert list(stats) == ["devices", "policy", "granule", "frames", "shadows", "summary", "film"], list(stats)
 assert [frame["index"] for frame in stats["frames"]] == list(range(12))
 for frame in stats["frames"]:
-    assert list(frame) == ["index", "wall_us", "reason", "predicted_us", "alternative_us", "pool_rows", "bands", "scene"], list(frame)
+    assert list(frame) == ["index", "wall_us", "latency_us", "deadline_us", "reason", "predicted_us", "alternative_us",
+                           "pool_rows", "bands", "scene"], list(frame)
     assert sum(band["rows"] for band in frame["bands"] if band["status"] == "COX_OK") == 48
     scene = frame["scene"]
     assert list(scene) == ["peak_nits", "average_nits", "cut", "curve_peak_nits", "curve_gain"], list(scene)
@@ -336,13 +380,38 @@ else
 fi
 clean
 
+# --- What it was bound by ---
+
+# A program before a pipe that is waited for longest: it writes all frames, and ends three times as long after the last of them as
+# all before took, however slow the machine is.
+rm -f "$work/pipe"
+mkfifo "$work/pipe" "$work/hold"
+cat "$work/clip.y4m" "$work/hold" >"$work/pipe" &
+feeder=$!
+began=$(date +%s)
+(cd "$work/d" && exec "$tonemap" "$work/pipe" -o a.nv12) >"$work/out" 2>"$work/err" &
+pid=$!
+tries=1200
+: >>"$work/d/a.nv12"
+while [ "$(bytes "$work/d/a.nv12")" -lt $((12 * frame8)) ] && [ $tries -gt 0 ]; do
+    sleep 0.1
+    tries=$((tries - 1))
+done
+sleep $((3 * ($(date +%s) - began + 1)))
+: <>"$work/hold" # opened for both ends, so that it cannot wait for a program that is gone
+ends $pid 120 'a slow program before the pipe'
+equal "$status" 0 'a slow program before the pipe: status'
+wait $feeder 2>/dev/null
+has out '^waited .*: bound by cat, which writes to the pipe$' 'a slow program before the pipe'
+clean
+
 # --- The live line ---
 
 if script -qec true /dev/null >/dev/null 2>&1; then
     rm -f "$work/pipe"
     mkfifo "$work/pipe"
     endless "$work/pipe"
-    (cd "$work/d" && TERM=xterm script -qec "'$tonemap' '$work/pipe' -o null:" /dev/null) \
+    (cd "$work/d" && TERM=xterm script -qec "'$tonemap' '$work/pipe' -o null: --devices cpu:1x1" /dev/null) \
         >"$work/live" 2>"$work/err" </dev/null &
     pid=$!
     appears "$work/live" '^[0-9]+ frames  [0-9.]+ frames/s'
@@ -351,7 +420,8 @@ if script -qec true /dev/null >/dev/null 2>&1; then
     kill $feeder 2>/dev/null
     wait $feeder 2>/dev/null
     tr '\r' '\n' <"$work/live" >"$work/out"
-    has out '^[0-9]+ frames  [0-9.]+ frames/s  \[#+\]' 'a live line on a terminal'
+    has out '^[0-9]+ frames  [0-9.]+ frames/s' 'a live line on a terminal'
+    if grep -q '^[0-9]* frames .*\[[> ]' "$work/out"; then fail 'a live line: progress of what has no end'; else pass; fi
 else
     echo 'skipped the live line, because script (bsdutils) is not installed'
 fi
@@ -388,6 +458,27 @@ rm -f "$work/pipe"
 mkfifo "$work/pipe"
 endless "$work/pipe"
 interrupt INT 130 "$work/pipe" 'interrupted at work'
+
+# Two signals at once are one: both wait while the program is stopped, so that however busy the machine is nothing comes
+# between them.
+endless "$work/pipe"
+(cd "$work/d" && exec "$tonemap" "$work/pipe" -o a.y4m) >"$work/out" 2>"$work/err" &
+pid=$!
+listening $pid
+kill -STOP $pid
+kill -TERM $pid
+kill -HUP $pid
+kill -CONT $pid
+ends $pid 120 'two signals at once'
+case $status in
+143 | 129) pass ;;
+*) fail "two signals at once: status $status" ;;
+esac
+has err '^cox-tonemap: interrupted' 'two signals at once: an end in order'
+kill $feeder 2>/dev/null
+wait $feeder 2>/dev/null
+clean
+
 endless "$work/pipe"
 interrupt TERM 143 "$work/pipe" 'terminated at work'
 {
@@ -401,17 +492,27 @@ interrupt INT 130 "$work/pipe" 'interrupted while it waits for a pipe'
 mkfifo "$work/d/out.y4m"
 sleep 300 <>"$work/d/out.y4m" &
 holder=$!
-endless "$work/pipe"
+{
+    printf 'YUV4MPEG2 W1024 H1024 F25:1 C420p10\nFRAME\n'
+    head -c 3145728 /dev/zero
+    exec sleep 300
+} >"$work/pipe" &
+feeder=$!
 (cd "$work/d" && exec "$tonemap" "$work/pipe" -o out.y4m) >"$work/out" 2>"$work/err" &
 pid=$!
-listening $pid
-sleep 5 # until the pipe is full and frames wait
+# What comes behind the header is of the frame, which is more than a pipe ever holds: from then on it waits.
+timeout 120 head -c 200 "$work/d/out.y4m" >/dev/null
 kill -TERM $pid
 sleep 0.5
 if kill -0 $pid 2>/dev/null; then pass; else fail 'interrupted with a stalled output: the frames under way are lost'; fi
-kill -TERM $pid
+again=0
+while kill -TERM $pid 2>/dev/null && [ $again -lt 120 ]; do # the one that comes half a second after the first
+    again=$((again + 1))
+    sleep 1
+done
 ends $pid 120 'interrupted twice'
 equal "$status" 143 'interrupted twice: status'
+if grep -q 'interrupted after' "$work/err"; then fail 'interrupted twice: the end was waited for'; else pass; fi
 kill $holder $feeder 2>/dev/null
 wait $holder $feeder 2>/dev/null
 clean
@@ -491,6 +592,12 @@ refuses 1 'there is no frame 12, the last one is 11' 'a start past the end' "$wo
 run 1 'noise between frames' "$work/noise.y4m" -o a.y4m
 has err 'noise.y4m: .*byte [0-9]+' 'noise between frames: the place'
 whole "$work/d/a.y4m" $frame8 'noise between frames'
+cat "$work/clip.y4m" "$work/odd.y4m" >"$work/two.y4m"
+run 1 'another size in mid-stream' "$work/two.y4m" -o a.y4m
+has err "^cox-tonemap: .*two.y4m: frame 12 \(the first is 0\), byte $size: the picture's size changes from 64 x 48 to 37 x 21\$" \
+    'another size in mid-stream'
+whole "$work/d/a.y4m" $frame8 'another size in mid-stream'
+equal $frames 12 'another size in mid-stream: frames that are kept'
 clean
 for head in 'YUV4MPEG2' 'YUV4MPEG2 W0 H48 C420p10' 'YUV4MPEG2 W64 H48 C411' 'YUV4MPEG2 W99999999999 H48 C420p10' \
     'YUV4MPEG2 W-64 H48 C420p10' 'YUV4MPEG2 H48 C420p10' 'YUV4MPEG2 W65536 H65536 C444p16' 'YUV4MPEG2 W64 H48 It C420p10' \
@@ -502,7 +609,15 @@ for head in 'YUV4MPEG2' 'YUV4MPEG2 W0 H48 C420p10' 'YUV4MPEG2 W64 H48 C411' 'YUV
     refuses 1 'bad.y4m: ' "the header '$head'" "$work/bad.y4m" -o a.y4m
 done
 refuses 1 'nothing.y4m: cannot be opened: No such file' 'a missing file' nothing.y4m -o a.y4m
-refuses 1 'nothing.yuv: cannot be (opened|read): No such file' 'a missing raw file' nothing.yuv --size 64x48 -o a.y4m
+refuses 1 'nothing.yuv: cannot be opened: No such file' 'a missing raw file' nothing.yuv --size 64x48 -o a.y4m
+# No option is judged by what a file that is not there might be.
+for missing in y4m mkv exr yuv; do
+    for option in '--frame 3' '--start 2 --frames 4' '--repeat 3' '--depth 10' --verify; do
+        # shellcheck disable=SC2086 # an option and its value
+        refuses 1 "nothing.$missing: cannot be opened: No such file" "a missing $missing with $option" nothing.$missing \
+            $option -o a.png
+    done
+done
 refuses 1 'raw frames do not tell their size' 'raw frames without a size' "$work/clip.yuv" -o a.y4m
 echo 'this is no video' >"$work/text.y4m"
 refuses 1 'it is neither y4m nor a container' 'a text' "$work/text.y4m" -o a.y4m
@@ -521,22 +636,52 @@ ffmpeg -v error -i "$work/clip.y4m" -vf setparams=color_trc=smpte2084:color_prim
 if [ "${have_containers:-}" ]; then
     run 0 'a container' "$work/hdr.mkv" -o null: --hash
     equal "$(hash_of)" "$automatic" 'a container holds the same frames'
-    has out 'PQ, BT.2020' 'a container says what it holds'
+    has out '; PQ, BT.2020' 'a container says what it holds'
+    has out '^waited .*: bound by (the decoder \(ffv1\).*|devices|output)$' 'a container has a decoder'
     run 0 'a part of a container' "$work/hdr.mkv" -o a.nv12 --peak 1000 --start 5 --frames 3
     same "$work/d/a.nv12" "$work/part" 'a part of a container'
     clean
     refuses 1 'it is no HDR video .*bt709.*--transfer pq or hlg' 'a container of SDR' "$work/sdr.mkv" -o a.y4m
+    if ffmpeg -v error -i "$work/clip.y4m" -vf 'setpts=N+4*gte(N\,6),settb=1/25' -fps_mode passthrough -c:v ffv1 \
+        "$work/varies.mkv" 2>/dev/null </dev/null; then
+        run 0 'a rate that varies' "$work/varies.mkv" -o a.y4m
+        has err '^cox-tonemap: warning: .*varies.mkv: its frame rate varies, and y4m holds one only: [0-9.]+ frames/s' \
+            'a rate that varies'
+        equal "$(grep -c 'rate varies' "$work/err")" 1 'a rate that varies: said once'
+        run 0 'a rate that varies, raw' "$work/varies.mkv" -o a.nv12
+        has err 'warning: .*varies.mkv: its frame rate varies, and the output holds none' 'a rate that varies, raw'
+        for way in '-o a.y4m --rate 25' '-o null:' '-o a.png' '-o a.y4m -q' '-o a.y4m --frames 6' '-o a.y4m --start 6'; do
+            # shellcheck disable=SC2086
+            run 0 "a rate that varies, $way" "$work/varies.mkv" $way
+            equal "$(cat "$work/err")" '' "a rate that varies, $way: nothing to warn of"
+        done
+        clean
+    else
+        echo 'skipped a rate that varies, because ffmpeg has no -fps_mode'
+    fi
+    ffmpeg -v error -i "$work/clip.y4m" -c:v ffv1 "$work/bare.mkv" </dev/null
+    run 0 'a container without colours' "$work/bare.mkv" -o null:
+    has out '10 bits; PQ \(assumed\), BT.2020' 'a container without colours'
+    ffmpeg -v error -i "$work/clip.y4m" -pix_fmt yuv420p -c:v ffv1 "$work/bare8.mkv" </dev/null
+    refuses 1 'it names no transfer curve, and video of 8 bits is SDR .*; --transfer pq or hlg' 'a container of 8 bits' \
+        "$work/bare8.mkv" -o a.y4m
+    ffmpeg -v error -i "$work/clip.y4m" -vf setparams=color_primaries=bt709:colorspace=bt709 -c:v ffv1 "$work/709.mkv" </dev/null
+    refuses 1 "it names no transfer curve, and video with BT.709's primaries is SDR .*; --transfer pq or hlg" \
+        'a container of BT.709' "$work/709.mkv" -o a.y4m
     run 0 'SDR taken for HLG' "$work/sdr.mkv" -o null: --transfer hlg
     has out 'HLG, BT.709' 'SDR taken for HLG'
     if ffmpeg -v quiet -i "$work/clip.y4m" -c:v libx265 -x265-params "log-level=-1:lossless=1:hdr10=1:colorprim=bt2020:\
 transfer=smpte2084:colormatrix=bt2020nc:max-cll=600,200:\
 master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(4000000,50)" "$work/m.mkv" </dev/null; then
         run 0 'mastering metadata' "$work/m.mkv" -o null: --stats m.json --hash
-        has out '^light .*, at most 400 cd/m2, the mastering display.s$' 'mastering metadata bounds the peak'
+        has out '^light .*, peak from the frame before$' 'mastering metadata is no peak'
+        has out "^ +the stream names a peak of 400 cd/m2, the mastering display's, and no brighter light is expected\$" \
+            'mastering metadata bounds the peak'
         differ "$(hash_of)" "$automatic" 'mastering metadata bounds the peak'
         peaks=$(grep -o '"curve_peak_nits": [0-9]*' "$work/d/m.json" | cut -d ' ' -f 2)
         equal "$(echo "$peaks" | head -n 1)" 326 'the first frame is mapped for its own peak'
         equal "$(echo "$peaks" | awk '$1 > 400' | wc -l | tr -d ' ')" 0 'no frame is mapped for more'
+        peaks_used m.json 'mastering metadata'
         clean
     else
         echo 'skipped mastering metadata, because ffmpeg has no libx265'
@@ -565,6 +710,8 @@ wrong "no operator 'filmic'; there are: hable, .*bt2390" --operator filmic
 wrong 'the operator exposure is for pictures' --operator exposure
 wrong 'neither none nor ordered' --dither yes
 wrong 'not a strength' --desat 2
+wrong 'not a factor between' --operator local --detail 0
+wrong '--detail is about --operator local' --detail 2
 wrong 'y4m has 8 or 10 bits' --depth 16
 wrong 'neither 8 nor 16, nor 10' --depth 12
 for count in -1 x 99999999999 ''; do
@@ -594,7 +741,7 @@ for share in -0.1 1.5 nan 1e999; do
 done
 wrong 'not a share of the bands between 0 and 1' --verify 2
 wrong 'not a share of the bands between 0 and 1' --verify=
-wrong 'no option --frobnicate' --frobnicate
+wrong "unknown option '--frobnicate' \(cox-tonemap --help lists them\)\$" --frobnicate
 wrong 'the option --transfer needs a value' --transfer
 wrong 'the option --hash=3 takes no value' --hash=3
 wrong "what is 'more.y4m'" more.y4m

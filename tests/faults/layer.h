@@ -306,6 +306,9 @@ void doom_callbacks(uint64_t set, cl_int code);
 void open_flush_gates(struct queue *queue);
 void pass_flush(const void *handle); /* whatever it is */
 
+/* Whether its device vanished since its context was made. */
+bool is_dead(struct queue *queue);
+
 /* As clWaitForEvents, by asking: the driver does not know the lies. */
 cl_int wait_by_asking(cl_uint count, const cl_event *events);
 

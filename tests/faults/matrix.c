@@ -1,13 +1,14 @@
 /* Every kind of fault on every kind of device: is a frame lost, delivered twice, out of order or wrong?
  *
- *   fault_matrix [--all] [--brief] [--frames N] [--setup NAME] [--kind PART] [--vendors DIR] [--verbose]
+ *   fault_matrix [--all] [--brief] [--passes] [--frames N] [--setup NAME] [--kind PART] [--vendors DIR]
+ *                [--verbose]
  *   fault_matrix --list
  *   fault_matrix --death        what a frame costs in which a device dies (death.h)
  *
  * Real devices are in child processes under the fault layer ($COX_TEST_LAYER_DIR/layer_fault.so), with the vendor
  * folders that support/setups.sh makes in DIR; scripted ones are in this process and on a virtual clock. Without --all
- * the selection that every run of the tests takes. Prints a table in markdown (--brief: one row for each kind) and what
- * was wrong; exit status 0 if nothing was, 77 if no set-up could run.
+ * the selection that every run of the tests takes; with --passes frames of two passes. Prints a table in markdown
+ * (--brief: one row for each kind) and what was wrong; exit status 0 if nothing was, 77 if no set-up could run.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "death.h"
@@ -30,7 +31,7 @@ enum { FRAMES = 200, IN_FLIGHT = 2, CHILD_SECONDS = 300, LINES_MAX = 16 };
 static const uint64_t timeout_ns = 500000000, no_device_ns = 3000000000;
 
 struct options {
-    bool all, brief, verbose, list, death;
+    bool all, brief, verbose, list, death, passes;
     int run; /* a kind, in a child; -1 = none */
     uint32_t frames;
     const char *setup, *kind, *vendors;
@@ -79,7 +80,7 @@ static void note_devices(struct outcome *outcome, const struct cox_session_info 
 }
 
 /* All frames of a session on this runtime. */
-static void stream_frames(cox_runtime *runtime, const struct fault_case *fault, uint32_t frames,
+static void stream_frames(cox_runtime *runtime, const struct options *options, const struct fault_case *fault,
                           struct outcome *outcome)
 {
     const struct cox_session_params params = {.policy = fault->flags & FAULT_MOVING ? "ewma" : "static",
@@ -89,7 +90,7 @@ static void stream_frames(cox_runtime *runtime, const struct fault_case *fault, 
                                               .verify = fault->flags & FAULT_VERIFY ? 1 : 0};
     struct cox_session_info info = {0};
     cox_status status;
-    struct ref_stream *stream = ref_stream_open(runtime, &params, &status);
+    struct ref_stream *stream = (options->passes ? ref_stream_open_passes : ref_stream_open)(runtime, &params, &status);
     if (!stream) {
         snprintf(outcome->why, sizeof outcome->why, "no session: %s", cox_status_name(status));
         return;
@@ -97,7 +98,7 @@ static void stream_frames(cox_runtime *runtime, const struct fault_case *fault, 
     if (fault->flags & FAULT_RENEW)
         ref_stream_renew_buffers(stream);
     uint64_t wait_ns = no_device_ns; /* once no device has come back for so long, none will */
-    for (uint32_t i = 0; i < frames; i++) {
+    for (uint32_t i = 0; i < options->frames; i++) {
         status = ref_stream_submit(stream, wait_ns);
         if (status == COX_E_NO_DEVICE)
             wait_ns = 0;
@@ -112,7 +113,8 @@ static void stream_frames(cox_runtime *runtime, const struct fault_case *fault, 
 
 static void run_scripted(const struct options *options, const struct fault_case *fault, struct outcome *outcome)
 {
-    struct fake_params params = {.device_count = 3, .kernel_count = 1, .kernels = {ref_stream_kernel}};
+    struct fake_params params = {
+        .device_count = 3, .kernel_count = 2, .kernels = {ref_stream_kernel, ref_stream_copy_kernel}};
     for (uint32_t d = 0; d < params.device_count; d++)
         params.devices[d] = (struct fake_device){.mode = COX_MODE_STAGED,
                                                  .type = COX_DEVICE_GPU,
@@ -137,7 +139,7 @@ static void run_scripted(const struct options *options, const struct fault_case 
         fake_free(&fake);
         return;
     }
-    stream_frames(runtime, fault, options->frames, outcome);
+    stream_frames(runtime, options, fault, outcome);
     cox_runtime_destroy(&runtime);
     outcome->struck = fake_struck(fake);
     outcome->lines = outcome->lines_struck = 1;
@@ -198,7 +200,7 @@ static int run_child(const struct options *options, enum fault_setup setup)
     if (status != COX_OK)
         snprintf(outcome.why, sizeof outcome.why, "no runtime: %s", cox_status_name(status));
     else if (right_devices(runtime, setup, &outcome))
-        stream_frames(runtime, &fault_cases[options->run], options->frames, &outcome);
+        stream_frames(runtime, options, &fault_cases[options->run], &outcome);
     cox_runtime_destroy(&runtime);
     printf(result_format, counts->frames, counts->refused, counts->callbacks, counts->lost, counts->duplicated,
            counts->unordered, counts->wrong, counts->errors, counts->errors_by[-COX_E_MISMATCH], outcome.lost,
@@ -311,6 +313,9 @@ static void run_real(const struct options *options, uint32_t kind, enum fault_se
         close(pipes[1]);
         prepare_child(options, setup, plan, report);
         execl("/proc/self/exe", "fault_matrix", "--run", number, "--setup", fault_setup_name(setup), "--frames", frames,
+              options->passes    ? "--passes"
+              : options->verbose ? "--verbose"
+                                 : (char *)NULL,
               options->verbose ? "--verbose" : (char *)NULL, (char *)NULL);
         _exit(127);
     }
@@ -581,6 +586,8 @@ static bool parse(struct options *options, int argc, char **argv)
             options->brief = true;
         else if (!strcmp(argv[i], "--verbose"))
             options->verbose = true;
+        else if (!strcmp(argv[i], "--passes"))
+            options->passes = true;
         else if (!strcmp(argv[i], "--list"))
             options->list = true;
         else if (!strcmp(argv[i], "--death"))
@@ -598,7 +605,8 @@ int main(int argc, char **argv)
     struct options options;
     if (!parse(&options, argc, argv)) {
         fputs(
-            "usage: fault_matrix [--all] [--brief] [--frames N] [--setup NAME] [--kind PART] [--vendors DIR] [--verbose]\n"
+            "usage: fault_matrix [--all] [--brief] [--passes] [--frames N] [--setup NAME] [--kind PART] [--vendors DIR]\n"
+            "                    [--verbose]\n"
             "       fault_matrix --list | --death\n",
             stderr);
         return 2;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Every kind of fault on every kind of device, or the selection that every run of the tests takes, after what the death of a
-# device costs:
+# device costs and some of the same with frames of two passes:
 #
 #   sh matrix.sh BIN_DIR SOURCE_DIR [--all] [fault_matrix's other options]
 #
@@ -23,5 +23,9 @@ unset OPENCL_LAYERS POCL_DEVICES RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
 [ -n "$rusticl" ] || rm -rf "$work/both"
 # The drivers' leaks after a fault are not what is looked for here.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
-[ $# -gt 0 ] || "$COX_TEST_DIR/fault_matrix" --death || exit 1
+if [ $# -eq 0 ]; then
+    "$COX_TEST_DIR/fault_matrix" --death || exit 1
+    "$COX_TEST_DIR/fault_matrix" --passes --setup scripted --frames 60 || exit 1
+    "$COX_TEST_DIR/fault_matrix" --vendors "$work" --passes --setup mapped --frames 60 || [ $? -eq 77 ] || exit 1
+fi
 "$COX_TEST_DIR/fault_matrix" --vendors "$work" "$@"

@@ -210,11 +210,13 @@ static void another_device_is_left_alone(void)
         CHECK(fault.count(i, FAULT_MATCHED) == 0);
 }
 
+/* Here and below, what must be seen before a time has come has a second for it: on a busy machine a thread may well not
+ * run for 50 ms. */
 static void the_time_must_have_come(void)
 {
-    plan("kernel after=50ms error=-5");
+    plan("kernel after=1000ms error=-5");
     CHECK(see_end(launch(buffer, 1)) == CL_COMPLETE);
-    usleep(60000);
+    usleep(1010000);
     CHECK(try_launch(buffer, 1, NULL) == CL_OUT_OF_RESOURCES);
 }
 
@@ -270,7 +272,7 @@ static void sub_devices_are_told_apart(void)
 static void a_late_command_writes_late(void)
 {
     begin_with(1);
-    plan("kernel at=1 late=150ms");
+    plan("kernel at=1 late=1000ms");
     cl_event event = launch(buffer, 2), read = begin_read();
     uint64_t before = now_ns();
     NEED(clFlush(queue));
@@ -278,7 +280,7 @@ static void a_late_command_writes_late(void)
     out[0] = 77;
     usleep(20000);
     CHECK(out[0] == 77);
-    CHECK(await(event) == CL_COMPLETE && now_ns() - before >= 100000000);
+    CHECK(await(event) == CL_COMPLETE && now_ns() - before >= 900000000);
     CHECK(see_end(read) == CL_COMPLETE && differing(out, 2) == 0);
     NEED(clReleaseEvent(event));
     CHECK(fault.count(0, FAULT_STRUCK) == 1);
@@ -527,7 +529,7 @@ static void callbacks_lie(void)
     await_calls(1);
     CHECK(atomic_load(&calls) == 1 && atomic_load(&last_status) < 0 && fault.count(0, FAULT_STRUCK) == 1);
 
-    run_with_callback("event at=1 callback=late=60ms");
+    run_with_callback("event at=1 callback=late=1000ms");
     CHECK(atomic_load(&calls) == 0);
     await_calls(1);
     CHECK(atomic_load(&calls) == 1 && fault.count(0, FAULT_STRUCK) == 1);
@@ -540,7 +542,7 @@ static void callbacks_lie(void)
 static void a_callback_comes_early(void)
 {
     begin_with(1);
-    plan("event at=1 callback=early; kernel at=1 late=50ms");
+    plan("event at=1 callback=early; kernel at=1 late=1000ms");
     reset_calls();
     atomic_store(&over, false);
     cl_event event = launch(buffer, 2);
@@ -656,8 +658,20 @@ static void a_device_vanishes(void)
     NEED(code);
     cl_command_queue left = clCreateCommandQueue(released, device, 0, &code);
     NEED(code);
+    cl_mem mapped = clCreateBuffer(released, CL_MEM_READ_WRITE, BYTES, NULL, &code);
+    NEED(code);
+    void *at = clEnqueueMapBuffer(left, mapped, CL_TRUE, CL_MAP_READ, 0, BYTES, 0, NULL, NULL, &code);
+    NEED(code);
     NEED(clReleaseContext(released));
     CHECK(!clCreateSampler(context, CL_TRUE, CL_ADDRESS_NONE, CL_FILTER_NEAREST, &code) && code);
+    CHECK(clEnqueueUnmapMemObject(left, mapped, at, 0, NULL, NULL) != CL_SUCCESS);
+    cl_uint refs = 2; /* the mapping's must go all the same */
+    for (int tries = 0; refs > 1 && tries < 1000; tries++) {
+        NEED(clGetMemObjectInfo(mapped, CL_MEM_REFERENCE_COUNT, sizeof refs, &refs, NULL));
+        usleep(1000);
+    }
+    CHECK(refs == 1);
+    NEED(clReleaseMemObject(mapped));
     for (available = CL_FALSE; !available; usleep(1000))
         NEED(clGetDeviceInfo(device, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL));
     CHECK(clFinish(queue) != CL_SUCCESS && clFinish(left) != CL_SUCCESS);

@@ -1,8 +1,9 @@
 /* After a frame's callback, does any device still touch the frame's buffers? Beside busy loops devices are late now and
- * then, and then is when it would show. A plain program against the public interface.
+ * then, and then is when it would show; under the fault layer they hang, are given up, and wake. A plain program
+ * against the public interface.
  *
- *   torn DEVICES FRAMES [--run] [--in-flight N] [--hogs N] [--pulse MS] [--later MS] [--rounds N]
- *        [--devices-at-least N]
+ *   torn DEVICES FRAMES [--run] [--chain] [--wrapped] [--in-flight N] [--hogs N] [--pulse MS] [--later MS] [--rounds N]
+ *        [--timeout MS] [--devices-at-least N]
  *
  * DEVICES is a device selection as in coxswain/runtime.h, "all" for every device. Frames come from a pool of buffers,
  * as a decoder's do. The callback keeps a copy of the output, marks every value of the output, and fills the inputs
@@ -11,6 +12,10 @@
  * frame have the buffers.
  *
  *   --run            with cox_session_run; else cox_session_submit with several frames under way
+ *   --chain          a frame's output is the next one's input, while both are under way; instead of being marked, an
+ *                    output must stay what it was
+ *   --wrapped        memory of the program's own; a frame may then end with COX_E_TAINTED
+ *   --timeout MS     the session's device_timeout_ns (0: the default)
  *   --in-flight N    frames under way at once (2)
  *   --hogs N         threads that compute beside it (0)
  *   --pulse MS       they compute for so long and sleep for as long, all at once (0: they never sleep)
@@ -18,9 +23,9 @@
  *   --rounds N       work for each value: steps of the kernel's loop (60)
  *   --devices-at-least N   skip where the selection gives fewer (1)
  *
- * Prints the number of frames, of those that failed, were wrong in the callback or changed later, of devices that were
- * lost, and how long frames took. The exit status is 1 if a frame was wrong or changed or none succeeded, 77 where
- * there are no such devices.
+ * Prints the number of frames, of those that failed, ended tainted, were wrong in the callback or changed later, of
+ * devices that were lost, and how long frames took. The exit status is 1 if a frame was wrong, changed or failed, or
+ * none succeeded, 77 where there are no such devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include <coxswain/coxswain.h>
@@ -60,14 +65,16 @@ struct churn {
 
 struct options {
     const char *devices;
-    uint32_t frames, in_flight, hogs, pulse_ms, later_ms, rounds, devices_at_least;
-    bool run;
+    uint32_t frames, in_flight, hogs, pulse_ms, later_ms, rounds, timeout_ms, devices_at_least;
+    bool run, chain, wrapped;
 };
 
 /* The buffers of one frame. `free` is posted when a frame may have them, `done` when its callback has run. */
 struct set {
     struct torn *torn;
     cox_buffer *buffers[BUFFERS];
+    void *memory[BUFFERS];     /* with --wrapped, aligned */
+    const struct set *before;  /* with --chain: its output is this one's input */
     uint32_t *expected, *seen; /* the output as it should be, and as it was in the callback */
     uint32_t frame, seed;
     cox_status status;
@@ -86,7 +93,7 @@ struct torn {
     pthread_t checker, hogs[HOGS_MAX];
     uint32_t hog_count;
     atomic_bool enough; /* for the hogs */
-    uint32_t failed, wrong, changed;
+    uint32_t failed, tainted, wrong, changed;
     uint64_t *took_ns;
     uint32_t took_count;
 };
@@ -132,7 +139,8 @@ static void refill(struct set *set)
 static void compute_expected(struct set *set)
 {
     const struct torn *torn = set->torn;
-    const uint32_t *base = cox_buffer_data(set->buffers[BASE]), *near = cox_buffer_data(set->buffers[NEAR]);
+    const uint32_t *base = set->before ? set->before->expected : cox_buffer_data(set->buffers[BASE]);
+    const uint32_t *near = cox_buffer_data(set->buffers[NEAR]);
     for (size_t row = 0; row < ROWS; row++) {
         const size_t at = row * torn->pitch, above = row ? at - torn->pitch : at, below = at + torn->pitch;
         for (size_t x = 0; x < COLUMNS; x++) {
@@ -153,12 +161,13 @@ static bool was_right(const struct set *set)
     return true;
 }
 
-static bool is_marked(const struct set *set)
+/* Whether the output is as the callback left it. */
+static bool is_untouched(const struct set *set)
 {
     const uint32_t *out = cox_buffer_data(set->buffers[OUT]);
     const size_t count = (size_t)ROWS * set->torn->pitch;
     size_t i = 0;
-    while (i < count && out[i] == mark)
+    while (i < count && out[i] == (set->torn->options.chain ? set->seen[i] : mark))
         i++;
     return i == count;
 }
@@ -173,7 +182,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     set->done_ns = now_ns();
     set->status = status;
     memcpy(set->seen, out, count * sizeof *out);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && !set->torn->options.chain; i++)
         out[i] = mark;
     refill(set);
     sem_post(&set->done);
@@ -181,7 +190,10 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 
 static void submit(struct torn *torn, struct set *set)
 {
-    const struct cox_frame frame = {.buffers = set->buffers, .buffer_count = BUFFERS, .params = &torn->params};
+    cox_buffer *const buffers[BUFFERS] = {[BASE] = set->before ? set->before->buffers[OUT] : set->buffers[BASE],
+                                          [NEAR] = set->buffers[NEAR],
+                                          [OUT] = set->buffers[OUT]};
+    const struct cox_frame frame = {.buffers = buffers, .buffer_count = BUFFERS, .params = &torn->params};
     set->submit_ns = now_ns();
     if (torn->options.run) {
         on_done(set, 0, cox_session_run(torn->session, &frame));
@@ -200,11 +212,13 @@ static void *check_frames(void *user)
         struct set *set = &torn->sets[n % SETS];
         wait_for(&set->done);
         sleep_until(set->done_ns + torn->options.later_ms * UINT64_C(1000000));
-        if (set->status) {
+        if (set->status == COX_E_TAINTED && torn->options.wrapped) {
+            torn->tainted++;
+        } else if (set->status) {
             torn->failed++;
         } else {
             torn->wrong += !was_right(set);
-            torn->changed += !is_marked(set);
+            torn->changed += !is_untouched(set);
             torn->took_ns[torn->took_count++] = set->done_ns - set->submit_ns;
         }
         sem_post(&set->free);
@@ -217,6 +231,7 @@ static void play(struct torn *torn)
     for (uint32_t n = 0; n < torn->options.frames; n++) {
         struct set *set = &torn->sets[n % SETS];
         wait_for(&set->free);
+        set->before = torn->options.chain && n > 0 ? &torn->sets[(n - 1) % SETS] : NULL;
         compute_expected(set);
         submit(torn, set);
     }
@@ -295,7 +310,8 @@ static cox_status open_session(struct torn *torn)
                               COX_SESSION_PARAMS(.rows = ROWS, .binding_count = BUFFERS, .bindings = bindings,
                                                  .stage_count = 1, .stages = &stage,
                                                  .params_bytes = sizeof torn->params,
-                                                 .in_flight = torn->options.in_flight),
+                                                 .in_flight = torn->options.in_flight,
+                                                 .device_timeout_ns = torn->options.timeout_ms * UINT64_C(1000000)),
                               &torn->session);
 }
 
@@ -312,6 +328,16 @@ static void plan_work(struct torn *torn)
     }
 }
 
+static cox_status make_buffer(struct torn *torn, struct set *set, int binding, size_t bytes)
+{
+    if (!torn->options.wrapped)
+        return cox_buffer_create(torn->runtime, bytes, &set->buffers[binding]);
+    set->memory[binding] = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    return set->memory[binding] ? cox_buffer_wrap(torn->runtime, set->memory[binding], bytes, free,
+                                                  set->memory[binding], &set->buffers[binding])
+                                : COX_E_NOMEM;
+}
+
 static cox_status make_set(struct torn *torn, struct set *set)
 {
     const size_t bytes = (size_t)ROWS * torn->pitch * sizeof(uint32_t);
@@ -322,7 +348,7 @@ static cox_status make_set(struct torn *torn, struct set *set)
     if (!set->expected || !set->seen)
         return COX_E_NOMEM;
     for (int b = 0; b < BUFFERS; b++) {
-        const cox_status status = cox_buffer_create(torn->runtime, bytes, &set->buffers[b]);
+        const cox_status status = make_buffer(torn, set, b, bytes);
         if (status)
             return status;
     }
@@ -384,9 +410,9 @@ static void print_figures(struct torn *torn)
     const uint32_t count = torn->took_count;
     const uint32_t middle = (count - 1) / 2, ninety_ninth = (uint32_t)((count * UINT64_C(99) + 99) / 100 - 1);
     double sum_ns = 0;
-    printf("frames %" PRIu32 ", failed %" PRIu32 ", wrong at once %" PRIu32 ", changed later %" PRIu32
-           ", devices lost %" PRIu32 "\n",
-           torn->options.frames, torn->failed, torn->wrong, torn->changed, lost_devices(torn));
+    printf("frames %" PRIu32 ", failed %" PRIu32 ", tainted %" PRIu32 ", wrong at once %" PRIu32
+           ", changed later %" PRIu32 ", devices lost %" PRIu32 "\n",
+           torn->options.frames, torn->failed, torn->tainted, torn->wrong, torn->changed, lost_devices(torn));
     if (!count)
         return;
     qsort(torn->took_ns, count, sizeof *torn->took_ns, compare_times);
@@ -411,10 +437,13 @@ static bool take_options(struct options *options, int count, char **words)
     const struct {
         const char *name;
         uint32_t *value, most;
-    } known[] = {
-        {"--in-flight", &options->in_flight, SETS}, {"--hogs", &options->hogs, HOGS_MAX},
-        {"--pulse", &options->pulse_ms, 60000},     {"--later", &options->later_ms, 10000},
-        {"--rounds", &options->rounds, 1000000},    {"--devices-at-least", &options->devices_at_least, UINT32_MAX}};
+    } known[] = {{"--in-flight", &options->in_flight, SETS},
+                 {"--hogs", &options->hogs, HOGS_MAX},
+                 {"--pulse", &options->pulse_ms, 60000},
+                 {"--later", &options->later_ms, 10000},
+                 {"--rounds", &options->rounds, 1000000},
+                 {"--timeout", &options->timeout_ms, 1000000},
+                 {"--devices-at-least", &options->devices_at_least, UINT32_MAX}};
     *options = (struct options){.devices = words[1], .in_flight = 2, .later_ms = 15, .rounds = 60};
     if (count < 3 || !take_number(words[2], 10000000, &options->frames) || !options->frames)
         return false;
@@ -424,6 +453,10 @@ static bool take_options(struct options *options, int count, char **words)
             k++;
         if (strcmp(words[i], "--run") == 0)
             options->run = true;
+        else if (strcmp(words[i], "--chain") == 0)
+            options->chain = true;
+        else if (strcmp(words[i], "--wrapped") == 0)
+            options->wrapped = true;
         else if (k == sizeof known / sizeof known[0] || !take_number(words[i + 1], known[k].most, known[k].value))
             return false;
         else
@@ -440,15 +473,15 @@ static bool play_and_check(struct torn *torn)
     play(torn);
     pthread_join(torn->checker, NULL);
     print_figures(torn);
-    return torn->took_count && !torn->wrong && !torn->changed;
+    return torn->took_count && !torn->wrong && !torn->changed && !torn->failed;
 }
 
 int main(int count, char **words)
 {
     static struct torn torn;
     if (!take_options(&torn.options, count, words)) {
-        fprintf(stderr, "usage: torn DEVICES FRAMES [--run] [--in-flight N] [--hogs N] [--pulse MS] [--later MS]\n"
-                        "            [--rounds N] [--devices-at-least N]\n");
+        fprintf(stderr, "usage: torn DEVICES FRAMES [--run] [--chain] [--wrapped] [--in-flight N] [--hogs N]\n"
+                        "            [--pulse MS] [--later MS] [--rounds N] [--timeout MS] [--devices-at-least N]\n");
         return 2;
     }
     for (int i = 0; i < SETS; i++) {

@@ -1,15 +1,21 @@
 #!/bin/sh
-# Whether a delivered frame changes afterwards: fault_torn on two cores of one device and on two platforms, beside busy loops, with
-# submit and with run, and with kernels that end late (fault layer).
+# Whether a delivered frame changes afterwards: fault_torn on two cores of one device and on two platforms, beside busy
+# loops, with submit and with run, with kernels that end late or whose device is given up meanwhile (fault layer).
 #
 #   sh torn.sh BIN_DIR SOURCE_DIR
 #
-# FRAMES (60) frames of each combination. Needs COX_TEST_DIR and COX_TEST_LAYER_DIR, or takes them to be beside BIN_DIR.
+# FRAMES (60) frames of each combination, CHAINED (FRAMES) whose output is the next one's input, HANGING (FRAMES) with
+# devices that hang. ALL=1: every combination, devices that are staged too. Outputs are looked at in the callback and
+# 50 ms later, or when what is late must have come. Needs COX_TEST_DIR and COX_TEST_LAYER_DIR, or takes them to be
+# beside BIN_DIR.
 # SPDX-License-Identifier: Apache-2.0
 set -u
 : "${COX_TEST_DIR:=$1/../tests}"
 : "${COX_TEST_LAYER_DIR:=$COX_TEST_DIR/layers}"
 : "${FRAMES:=60}"
+: "${CHAINED:=$FRAMES}"
+: "${HANGING:=$FRAMES}"
+: "${ALL:=}"
 source_dir=$2
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -20,13 +26,13 @@ passed=0
 failed=0
 
 run() { # NAME VENDORS ARGUMENT...
-    name=$1
+    title=$1
     OCL_ICD_VENDORS=$work/$2
     export OCL_ICD_VENDORS
     shift 2
     "$COX_TEST_DIR/fault_torn" "$@" >"$work/out" 2>&1
     status=$?
-    echo "$name: $(tr '\n' ' ' <"$work/out")"
+    echo "$title: $(tr '\n' ' ' <"$work/out")"
     case $status in
     0) passed=$((passed + 1)) ;;
     77) ;;
@@ -34,21 +40,53 @@ run() { # NAME VENDORS ARGUMENT...
     esac
 }
 
+# Frames as submit and run make them, beside busy loops, without and with kernels that are 120 ms late.
+beside() { # NAME VENDORS DEVICES LATE HOGS...
+    name=$1 vendors=$2 devices=$3
+    echo "clEnqueueNDRangeKernel device=$4 from=30 every=20 late=120ms" >"$work/late"
+    shift 4
+    for hogs; do
+        for call in submit run; do
+            option=
+            [ $call = submit ] || option=--run
+            run "$name, $call, $hogs busy loops" "$vendors" "$devices" "$FRAMES" --devices-at-least 2 --hogs "$hogs" \
+                --later 50 $option
+            [ $ALL ] || [ "$hogs $call" = "0 submit" ] || continue
+            OPENCL_LAYERS=$COX_TEST_LAYER_DIR/layer_fault.so COX_FAULT_PLAN=$work/late \
+                run "$name, $call, $hogs busy loops, kernels 120 ms late" "$vendors" "$devices" "$FRAMES" \
+                --devices-at-least 2 --rounds 20 --hogs "$hogs" --later 150 $option
+        done
+    done
+    run "$name, each frame's output the next one's input" "$vendors" "$devices" "$CHAINED" --devices-at-least 2 --chain \
+        --in-flight 4
+}
+
+# Kernels that end after 1.5 s: their device is given up after 300 ms, and wakes beside frames that were delivered.
+hanging() { # NAME VENDORS DEVICES LATE
+    echo "clEnqueueNDRangeKernel device=$4 from=45 every=25 late=1500ms" >"$work/hang"
+    for memory in '' --wrapped; do
+        OPENCL_LAYERS=$COX_TEST_LAYER_DIR/layer_fault.so COX_FAULT_PLAN=$work/hang \
+            run "$1, kernels that wake after 1.5 s $memory" "$2" "$3" "$HANGING" --devices-at-least 2 --rounds 20 \
+            --later 1500 --timeout 300 $memory
+    done
+}
+
 each() { # NAME NEEDS VENDORS DEVICES LATE
     able "$1" "$2" || return 0
-    for hogs in 0 3 8; do
-        run "$1, $hogs busy loops" "$3" "$4" "$FRAMES" --devices-at-least 2 --hogs $hogs
-    done
-    run "$1, cox_session_run, 3 busy loops" "$3" "$4" "$FRAMES" --devices-at-least 2 --hogs 3 --run
-    echo "clEnqueueNDRangeKernel device=$5 from=30 every=20 late=120ms" >"$work/plan"
-    OPENCL_LAYERS=$COX_TEST_LAYER_DIR/layer_fault.so COX_FAULT_PLAN=$work/plan \
-        run "$1, kernels 120 ms late" "$3" "$4" "$FRAMES" --devices-at-least 2 --rounds 20 --later 150
+    if [ $ALL ]; then
+        beside "$1" "$3" "$4" "$5" 0 2 8
+    else
+        beside "$1" "$3" "$4" "$5" 0 8
+    fi
+    hanging "$1" "$3" "$4" "$5"
 }
 
 each "two cores of PoCL" "pocl cores" pocl cpu:2x1 0.1
+[ ! $ALL ] || each "two cores of PoCL, staged" "pocl cores" pocl cpu:2x1=staged 0.1
 RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
 export RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
 each "PoCL and llvmpipe" "pocl rusticl" both all cpu
+[ ! $ALL ] || each "PoCL and llvmpipe, staged" "pocl rusticl" both all=staged cpu
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ] || exit 1
 [ $passed -gt 0 ] || exit 77

@@ -45,8 +45,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(!options.width == !options.height && options.width <= 16384 && options.height <= 16384);
         FUZZ_CHECK(options.width == 0 || (options.width >= 16 && options.height >= 16));
         FUZZ_CHECK(options.ratio >= 1 && options.ratio <= 64 && options.quiet_s >= 0 && options.quiet_s <= 86400);
-        FUZZ_CHECK(!options.policy || cox_policy_find(options.policy));
-        FUZZ_CHECK(fuzz_args_hold(&args, options.policy) && fuzz_args_hold(&args, options.devices));
+        for (int p = 0; p < BENCH_POLICIES_MAX && options.policies[p]; p++)
+            FUZZ_CHECK(cox_policy_find(options.policies[p]));
+        FUZZ_CHECK(fuzz_args_hold(&args, options.devices));
     }
     free(args.text);
     return 0;

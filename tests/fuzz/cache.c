@@ -25,7 +25,7 @@ enum { RIGHT_HEAD = 1, RIGHT_LENGTH = 2, RIGHT_DIGEST = 4, OTHER_KEY = 8, CUT = 
             abort(); \
     } while (0)
 
-static const unsigned char good_magic[8] = {'C', 'O', 'X', 'B', 'I', 'N', 0, 1};
+static const unsigned char good_magic[8] = {'C', 'O', 'X', 'B', 'I', 'N', 0, 2};
 
 /* What `what` asks for. */
 static void put_right(uint8_t *file, size_t size, unsigned what, const unsigned char *file_key)

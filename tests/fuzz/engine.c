@@ -37,13 +37,15 @@ enum {
     FAULTS_FIRST = 16,
     FAULTS_MOST = 50,
     TASKS_MAX = 64,
-    LEAKED_MAX = 2000
+    LEAKED_MAX = 2000,
+    CLOSE_SECONDS = 6 /* a session's end, the frames aside: by default twice 2 s, and one more, and a look */
 };
 static const uint64_t us = 1000, ms = 1000000, second = 1000000000, never = UINT64_MAX;
 
 struct task {
     void (*run)(void *ctx);
     void *ctx;
+    bool in_turn;
     uint64_t at_ns; /* when it happens */
 };
 
@@ -53,8 +55,9 @@ struct pending {
     uint32_t number;
     uint32_t set;
     uint32_t struck; /* faults until then */
-    bool known;      /* every device has been timed by then */
-    bool run;        /* by cox_session_run: its end shows when that returns */
+    bool cancelled;
+    bool known; /* every device has been timed by then */
+    bool run;   /* by cox_session_run: its end shows when that returns */
 };
 
 /* The one that is going on. */
@@ -87,9 +90,14 @@ static struct {
     uint64_t act_ns;     /* when it began with what it does */
     uint64_t slowest_ns; /* a whole frame on the slowest device */
     uint64_t longest_ns; /* longest finite delay of any fault */
+    double slower;       /* by which a fault has made a device slower at most; 0 = none has */
     size_t log_from;     /* of this session */
     uint32_t sets;
-    uint32_t lost[SETS_MAX]; /* of all devices, when the set was made */
+    bool anew[SETS_MAX];        /* the set is to get other buffers */
+    bool tainted[SETS_MAX];     /* the set is of no use any more */
+    bool dropped[SETS_MAX];     /* its buffers were destroyed under way */
+    bool delivered[SETS_MAX];   /* a frame with this set was, and nobody has touched what it wrote since: */
+    uint64_t digests[SETS_MAX]; /* this */
     uint32_t submitted;
     uint32_t base; /* of these, to sessions before this one */
     uint32_t over;
@@ -101,10 +109,11 @@ static struct {
     struct cox_session_info info;
 
     bool busy[SETS_MAX];
-    bool refills; /* a set's inputs are others each time */
-    bool blocked; /* in cox_session_submit, so that callbacks had better not */
-    bool inside;  /* a step of the scheduler thread */
-    bool revoked; /* the engine lock was, during the step that ends now */
+    bool refills;   /* a set's inputs are others each time */
+    bool has_place; /* the frame that is submitted by a callback is its first */
+    bool blocked;   /* in cox_session_submit, so that callbacks had better not */
+    bool inside;    /* a step of the scheduler thread */
+    bool revoked;   /* the engine lock was, during the step that ends now */
     bool on;
 } w;
 
@@ -281,6 +290,19 @@ void cox__watchdog_destroy(struct cox__watchdog **watchdog)
     *watchdog = NULL;
 }
 
+/* The engine's clock is virtual here, and stands still while the process cannot run. */
+void cox__watchdog_count_starvation(struct cox__watchdog *watchdog, uint64_t until_ns)
+{
+    (void)watchdog;
+    (void)until_ns;
+}
+
+uint64_t cox__watchdog_starved_ns(struct cox__watchdog *watchdog)
+{
+    (void)watchdog;
+    return 0;
+}
+
 void cox__watchdog_release(struct cox__watchdog *watchdog, struct cox__stuck_thread *stuck)
 {
     watchdog->stuck_count--;
@@ -296,6 +318,11 @@ void cox__watchdog_lock(struct cox__watchdog *watchdog)
 void cox__watchdog_unlock(struct cox__watchdog *watchdog)
 {
     watchdog->held = false;
+}
+
+bool cox__watchdog_is_held_here(struct cox__watchdog *watchdog)
+{
+    return watchdog->held; /* no other thread is there */
 }
 
 enum cox__lock_result cox__watchdog_run_locked(struct cox__watchdog *watchdog, bool wait, int role,
@@ -317,8 +344,11 @@ enum cox__lock_result cox__watchdog_run_locked(struct cox__watchdog *watchdog, b
     return COX__LOCK_DONE;
 }
 
+/* Between two calls of a driver that took their time the worker's threads have run. */
 void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *instance, uint64_t limit_ns)
 {
+    while (w.task_count && w.tasks[0].at_ns <= now())
+        run_task();
     watchdog->session = session;
     watchdog->instance = instance;
     watchdog->limit_ns = limit_ns;
@@ -375,17 +405,11 @@ cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *to
     return COX_OK;
 }
 
-/* A task happens as a whole, at the end of the time that it takes. One that takes longer than a second holds up no
- * other. */
-bool cox__worker_run(struct cox__worker *worker, void (*run)(void *ctx), void *ctx)
+/* A task happens as a whole, at the end of the time that it takes. */
+static bool begin_task(uint64_t begin_ns, bool in_turn, void (*run)(void *ctx), void *ctx)
 {
-    (void)worker;
     CHECK(w.task_count < TASKS_MAX, "too many tasks");
-    uint64_t begin_ns = now();
-    for (uint32_t i = 0; i < w.task_count; i++)
-        if (w.tasks[i].at_ns != never && w.tasks[i].at_ns > begin_ns)
-            begin_ns = least(w.tasks[i].at_ns, begin_ns + second);
-    const struct task task = {run, ctx, later(begin_ns, w.task_ns[w.tasks_begun++ % 4])};
+    const struct task task = {run, ctx, in_turn, later(begin_ns, w.task_ns[w.tasks_begun++ % 4])};
     uint32_t at = w.task_count++;
     for (; at > 0 && w.tasks[at - 1].at_ns > task.at_ns; at--)
         w.tasks[at] = w.tasks[at - 1];
@@ -393,6 +417,23 @@ bool cox__worker_run(struct cox__worker *worker, void (*run)(void *ctx), void *c
     if (task.at_ns - now() > second && task.at_ns > w.stuck_ns)
         w.stuck_ns = task.at_ns;
     return true;
+}
+
+/* One that takes longer than a second holds up no other. */
+bool cox__worker_run(struct cox__worker *worker, void (*run)(void *ctx), void *ctx)
+{
+    (void)worker;
+    uint64_t begin_ns = now();
+    for (uint32_t i = 0; i < w.task_count; i++)
+        if (w.tasks[i].in_turn && w.tasks[i].at_ns != never && w.tasks[i].at_ns > begin_ns)
+            begin_ns = least(w.tasks[i].at_ns, begin_ns + second);
+    return begin_task(begin_ns, true, run, ctx);
+}
+
+bool cox__worker_run_now(struct cox__worker *worker, void (*run)(void *ctx), void *ctx)
+{
+    (void)worker;
+    return begin_task(now(), false, run, ctx);
 }
 
 /* Stuck tasks end now. */
@@ -433,12 +474,18 @@ static bool pump(uint64_t until_ns)
 
 /* ---- where an application's thread waits ---- */
 
-/* For so long that no correct engine lets it wait for longer. */
+/* So long no correct engine lets a call wait. The only active device has ten times its time limit, which is ten times
+ * what it needs, and what it needs is known to it from bands that a fault made slow. */
+static uint64_t call_limit_ns(void)
+{
+    return 4000 * second + (uint64_t)(110 * w.slower * (double)w.slowest_ns);
+}
+
 static void wait_on(const char *where)
 {
     (void)where;
     CHECK(pump(never), "%s waits for ever", where);
-    CHECK(now() - w.act_ns < 4000 * second, "%s does not end", where);
+    CHECK(now() - w.act_ns < call_limit_ns(), "%s does not end", where);
 }
 
 int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
@@ -478,7 +525,7 @@ int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *time)
                                                                                                          time);
     const uint64_t until_ns = (uint64_t)time->tv_sec * second + (uint64_t)time->tv_nsec;
     while (sem_trywait(sem)) {
-        CHECK(now() - w.act_ns < 4000 * second, "cox_session_run does not end");
+        CHECK(now() - w.act_ns < call_limit_ns(), "cox_session_run does not end");
         if (!pump(until_ns)) {
             errno = ETIMEDOUT;
             return -1;
@@ -493,7 +540,7 @@ int nanosleep(const struct timespec *time, struct timespec *left)
         return (int)syscall(SYS_nanosleep, time, left);
     const uint64_t until_ns = now() + (uint64_t)time->tv_sec * second + (uint64_t)time->tv_nsec;
     while (pump(until_ns))
-        CHECK(now() - w.act_ns < 4000 * second, "a call of the session does not end");
+        CHECK(now() - w.act_ns < call_limit_ns(), "a call of the session does not end");
     return 0;
 }
 
@@ -538,13 +585,46 @@ static void check_info(void)
     }
 }
 
-/* Whether a device that was given up has woken and spoilt what the frame is made of: no check can prevent that. */
-static bool is_spoilt(uint32_t set)
+/* Of what the frame wrote (Fowler, Noll and Vo's FNV-1a, 64 bits). */
+static uint64_t digest_of(uint32_t set)
 {
-    bool spoilt = fake_spoilt(w.fake, NULL);
-    for (uint32_t i = 0; i < w.frames->binding_count; i++)
-        spoilt |= fake_spoilt(w.fake, w.frames->buffers[set][i]->mem);
-    return spoilt;
+    uint64_t digest = 0xcbf29ce484222325u;
+    for (uint32_t i = 0; i < w.frames->binding_count; i++) {
+        const cox_buffer *buffer = w.frames->buffers[set][i];
+        if (!buffer)
+            continue;
+        const unsigned char *data = cox_buffer_data(buffer);
+        for (size_t b = 0; w.frames->bindings[i].access != COX_READ && b < buffer->bytes; b++)
+            digest = (digest ^ data[b]) * 0x100000001b3u;
+    }
+    return digest;
+}
+
+static void check_final(uint32_t set)
+{
+    CHECK(!w.delivered[set] || w.dropped[set] || w.digests[set] == digest_of(set),
+          "a frame of set %u changes after it was delivered", set);
+}
+
+/* No memory could be had for a frame in time, or none that the library may change for other. */
+static bool may_be_tainted(void)
+{
+    bool slow = false;
+    for (uint32_t i = 0; i < 4; i++)
+        slow |= w.task_ns[i] > 20 * ms;
+    return strstr(rig_log(w.rig), "are abandoned") &&
+           (w.frames->wrapped || slow || fake_struck_by(w.fake, FAKE_MEM_FAILS));
+}
+
+/* Some rows are, in a pass at least. */
+static bool is_in_place(void)
+{
+    return w.frames->shape == SHAPE_INPLACE || w.frames->shape == SHAPE_THEN_INPLACE;
+}
+
+static bool reduces(void)
+{
+    return w.frames->shape == SHAPE_COUNT || w.frames->shape == SHAPE_CURVE || w.frames->shape == SHAPE_ALL;
 }
 
 /* Whether wrong rows of a device that lies are found out. */
@@ -552,17 +632,17 @@ static bool is_verified(void)
 {
     bool parts = false; /* partial results of bands that are checked in parts are not compared */
     for (uint32_t d = 0; d < w.info.device_count; d++)
-        parts |= w.frames->shape == SHAPE_COUNT && w.info.devices[d].max_rows < w.frames->rows;
-    return w.params.verify == 1 && !parts && w.frames->shape != SHAPE_INPLACE && !logged("are not verified") &&
+        parts |= reduces() && w.info.devices[d].max_rows < w.frames->rows;
+    return w.params.verify == 1 && !parts && !is_in_place() && !logged("are not verified") &&
            !logged("no rows are done beside the frames");
 }
 
 /* Whether bytes that no kernel writes stay what they were: a staged device brings back rows as a whole, and one that
- * fails leaves anything. */
+ * fails or was given up leaves anything. */
 static bool keeps_padding(void)
 {
     static const enum fake_fault_kind garbage[] = {FAKE_EVENT_FAILS, FAKE_FAILS_LATE, FAKE_DEVICE_DIES};
-    bool keeps = true;
+    bool keeps = !logged("are abandoned");
     for (uint32_t d = 0; d < w.info.device_count; d++)
         keeps = keeps && (w.info.devices[d].mode != COX_MODE_STAGED || w.params.verify > 0);
     for (uint32_t i = 0; i < 3; i++)
@@ -570,14 +650,15 @@ static bool keeps_padding(void)
     return keeps;
 }
 
-/* How long a frame may take: the time limit of a band, after every fault anew. */
+/* How long a frame may take: the time limit of a band, ten times if no other device is left, after every fault anew. */
 static uint64_t frame_limit_ns(const struct pending *frame)
 {
     const uint64_t expected = w.slowest_ns * 8,
                    set_ns = w.params.device_timeout_ns ? w.params.device_timeout_ns : 10 * second;
     const uint64_t timeout = set_ns > 10 * expected ? set_ns : 10 * expected;
     const uint64_t compile = frame->known && w.params.device_timeout_ns ? 0 : 20 * second;
-    return (timeout + expected + 250 * ms + compile + 10 * w.longest_ns) * (2 + fake_struck(w.fake) - frame->struck);
+    const uint64_t limit = (timeout + expected + 250 * ms + compile) * (w.params.device_timeout_ns ? 1 : 10);
+    return (limit + 10 * w.longest_ns) * (2 + fake_struck(w.fake) - frame->struck);
 }
 
 static void check_over(const struct pending *frame, cox_status status)
@@ -586,12 +667,14 @@ static void check_over(const struct pending *frame, cox_status status)
     check_info();
     CHECK(took_ns <= frame_limit_ns(frame), "frame %u took %.3f s of at most %.3f", frame->number,
           (double)took_ns * 1e-9, (double)frame_limit_ns(frame) * 1e-9);
-    for (uint32_t i = 0; i < w.frames->binding_count; i++)
-        CHECK(!fake_at_work(w.fake, w.frames->buffers[frame->set][i]->mem),
+    for (uint32_t i = 0; i < w.frames->binding_count && !w.dropped[frame->set]; i++)
+        CHECK(!w.frames->buffers[frame->set][i] || !fake_at_work(w.fake, w.frames->buffers[frame->set][i]->mem),
               "frame %u is over, and a device is at its buffer %u", frame->number, i);
     switch (status) {
     case COX_OK:;
-        if (is_spoilt(frame->set) || (fake_struck_by(w.fake, FAKE_CORRUPTS) && !is_verified()))
+        CHECK(!frame->cancelled, "frame %u was cancelled", frame->number);
+        CHECK(!w.tainted[frame->set], "frame %u is of memory that was lost", frame->number);
+        if (w.dropped[frame->set] || (fake_struck_by(w.fake, FAKE_CORRUPTS) && !is_verified()))
             break;
         const char *wrong = shape_check(w.frames, frame->set);
         if (!*wrong && keeps_padding())
@@ -599,12 +682,22 @@ static void check_over(const struct pending *frame, cox_status status)
         CHECK(!*wrong, "frame %u: %s", frame->number, wrong);
         break;
     case COX_E_DEVICE_LOST:
-        CHECK((w.frames->shape == SHAPE_INPLACE && all_lost() > 0) || logged("no device is left"),
-              "frame %u is said to be lost", frame->number);
+        CHECK((is_in_place() && all_lost() > 0) || logged("no device is left"), "frame %u is said to be lost",
+              frame->number);
         break;
     case COX_E_MISMATCH:
-        CHECK(w.params.verify > 0 && (fake_struck_by(w.fake, FAKE_CORRUPTS) || is_spoilt(frame->set)),
-              "frame %u: who disagrees?", frame->number);
+        CHECK(w.params.verify > 0 && fake_struck_by(w.fake, FAKE_CORRUPTS), "frame %u: who disagrees?", frame->number);
+        break;
+    case COX_E_CANCELLED:
+        CHECK(frame->cancelled, "frame %u was not cancelled", frame->number);
+        break;
+    case COX_E_TAINTED:
+        CHECK(w.tainted[frame->set] || may_be_tainted(), "frame %u: what may still write to it?", frame->number);
+        w.tainted[frame->set] = true;
+        w.anew[frame->set] |= frame->number % 2;
+        break;
+    case COX_E_NOMEM: /* for scratch */
+        CHECK(w.frames->pass_count > 1 && may_be_tainted(), "frame %u: no memory for what?", frame->number);
         break;
     default:
         fail("frame %u ends with %s", frame->number, cox_status_name(status));
@@ -613,18 +706,23 @@ static void check_over(const struct pending *frame, cox_status status)
 
 static void on_report(void *user, const struct cox_frame_report *report)
 {
-    uint32_t counted[64] = {0};
+    uint32_t counted[SHAPE_PASSES_MAX][64] = {{0}};
+    const uint32_t passes = w.frames->pass_count ? w.frames->pass_count : 1;
     (void)user;
     if (report->warmup || report->shadow)
         return;
     CHECK(w.base + report->index == w.reports, "the report of frame %llu comes in the place of %u's",
           (unsigned long long)report->index, w.reports);
     w.reports++;
+    CHECK(report->pass_count <= passes && (report->status || report->pass_count == passes),
+          "the report of frame %llu has %u passes", (unsigned long long)report->index, report->pass_count);
     for (uint32_t b = 0; b < report->band_count && report->status == COX_OK; b++)
         for (uint32_t r = 0; r < report->bands[b].rows && report->bands[b].status == COX_OK; r++)
-            counted[report->bands[b].first_row + r]++;
-    for (uint32_t r = 0; r < w.frames->rows && report->status == COX_OK; r++)
-        CHECK(counted[r] == 1, "frame %llu: row %u counts %u times", (unsigned long long)report->index, r, counted[r]);
+            counted[report->band_passes[b]][report->bands[b].first_row + r]++;
+    for (uint32_t r = 0; r < passes * w.frames->rows && report->status == COX_OK; r++)
+        CHECK(counted[r / w.frames->rows][r % w.frames->rows] == 1, "frame %llu, pass %u: row %u counts %u times",
+              (unsigned long long)report->index, r / w.frames->rows, r % w.frames->rows,
+              counted[r / w.frames->rows][r % w.frames->rows]);
 }
 
 /* ---- the application ---- */
@@ -633,6 +731,12 @@ static void pop(const struct pending *frame, cox_status status)
 {
     tell("  %.6f frame %u is over: %s\n", (double)now() * 1e-9, frame->number, cox_status_name(status));
     check_over(frame, status);
+    if (status == COX_OK && !w.dropped[frame->set]) {
+        if (w.refills && w.frames->shape != SHAPE_INPLACE)
+            shape_refill_inputs(w.frames, frame->set, w.submitted);
+        w.digests[frame->set] = digest_of(frame->set);
+        w.delivered[frame->set] = true;
+    }
     w.busy[frame->set] = false;
     w.over++;
 }
@@ -656,31 +760,28 @@ static void on_done(void *user, uint64_t number, cox_status status)
     pop(&copy, status);
     for (uint32_t k = 0; k < 2 && w.chain > 0 && !w.blocked; k++) {
         w.chain--;
+        w.has_place = k == 0;
         submit_next(true);
+        w.has_place = false;
     }
-}
-
-/* Whether the set may still be written to by a device that was given up. */
-static bool is_tainted(uint32_t set)
-{
-    check_info();
-    return all_lost() != w.lost[set];
 }
 
 static bool prepare(uint32_t set)
 {
-    if (is_tainted(set)) {
+    check_info();
+    check_final(set);
+    if (w.anew[set] || w.dropped[set]) {
         if (w.inside)
             return false;
         shape_drop(w.frames, set);
         for (uint32_t tries = 0; !shape_make(w.frames, set, w.submitted); tries++)
             CHECK(tries < 100, "no memory for buffers");
-        check_info();
-        w.lost[set] = all_lost();
+        w.anew[set] = w.dropped[set] = w.tainted[set] = false;
     } else if (w.refills) {
         shape_refill(w.frames, set, w.submitted);
     }
     shape_prepare(w.frames, set);
+    w.delivered[set] = false;
     return true;
 }
 
@@ -704,7 +805,8 @@ static void check_refusal(cox_status status, bool nowait)
     if (status == COX_E_NO_DEVICE)
         CHECK(logged("no device is left"), "no device, it says");
     else
-        CHECK(status == COX_E_BUSY && (nowait || w.inside), "a frame is refused with %s", cox_status_name(status));
+        CHECK(status == COX_E_BUSY && (nowait || w.inside) && !w.has_place, "a frame is refused with %s",
+              cox_status_name(status));
 }
 
 static void submit_next(bool nowait)
@@ -814,16 +916,18 @@ static void take_fault(bool at_once)
         fault.skip %= 4;
     if (fault.delay_ns != never && fault.delay_ns > w.longest_ns)
         w.longest_ns = fault.delay_ns;
+    if (fault.kind == FAKE_SLOW && fault.factor > w.slower)
+        w.slower = fault.factor;
     tell("  device %u %s after %u bands, %u times: %.3f ms, factor %.0f, %s\n", fault.device, kinds[what % 16].name,
          fault.skip, fault.count, told_ms(fault.delay_ns), fault.factor, cox_status_name(fault.status));
     fake_script(w.fake, &fault);
 }
 
-static void take_devices(struct fake_params *devices, uint32_t rows)
+static void take_devices(struct fake_params *devices, uint32_t kind_of_frames, uint32_t rows)
 {
     static const double costs[] = {1e3, 1e4, 3e4, 1e5, 1e5, 3e5, 1e6, 4e6};
     static const enum cox_memory_mode modes[] = {COX_MODE_MAPPED, COX_MODE_STAGED, COX_MODE_SHARED, COX_MODE_MAPPED};
-    *devices = (struct fake_params){.device_count = 1 + take() % DEVICES_MAX, .driven = true};
+    *devices = (struct fake_params){.device_count = 1 + kind_of_frames % DEVICES_MAX, .driven = true};
     for (uint32_t d = 0; d < devices->device_count; d++) {
         const uint32_t kind = take(), cost = take();
         struct fake_device *device = &devices->devices[d];
@@ -870,27 +974,30 @@ static void end_session(void)
 {
     tell("  %.6f the session is destroyed\n", (double)now() * 1e-9);
     w.act_ns = now();
+    const struct pending last = new_pending(0,
+                                            false); /* a frame that is submitted now would be over by the same time */
     const uint32_t blocked = fake_struck_by(w.fake, FAKE_SUBMIT_BLOCKS);
     cox_session *session = w.session; /* callbacks still ask it */
     w.chain = 0;
     cox_session_destroy(&session);
     w.session = NULL;
+    for (uint32_t set = 0; set < w.sets; set++)
+        check_final(set);
     CHECK(w.over == w.submitted, "the session is gone, and %u of %u frames are over", w.over, w.submitted);
     tell("  %.6f it is gone\n", (double)now() * 1e-9);
-    CHECK(now() - w.act_ns < 400 * second, "destroying took long");
+    CHECK(now() - w.act_ns <= frame_limit_ns(&last) + CLOSE_SECONDS * second, "destroying took %.3f s of at most %.3f",
+          (double)(now() - w.act_ns) * 1e-9, (double)frame_limit_ns(&last) * 1e-9 + CLOSE_SECONDS);
     CHECK(w.stuck_ns >= w.act_ns || fake_struck_by(w.fake, FAKE_SUBMIT_BLOCKS) > blocked || !logged("memory is leaked"),
           "leaked for nothing");
     leaked += logged("memory is leaked");
 }
 
-/* Another one like it, on the same buffers but those that a device which was given up may still write to. */
+/* Another one like it, on the same buffers. */
 static void change_session(void)
 {
     end_session();
     w.info = (struct cox_session_info){0};
     w.base = w.reports = w.submitted;
-    for (uint32_t i = 0; i < w.sets; i++)
-        w.lost[i] = logged("are abandoned") || w.lost[i] == UINT32_MAX ? UINT32_MAX : 0;
     w.log_from = strlen(rig_log(w.rig));
     begin_session();
     if (w.session)
@@ -906,6 +1013,7 @@ static void take_session(uint32_t devices, uint32_t granule)
                                            .in_flight = 1 + more % 4,
                                            .min_band_rows = more / 4 % 4 * 4,
                                            .verify = shares[more / 16 % 4],
+                                           .keep_rows = true,
                                            .device_timeout_ns = give_ups[more / 64],
                                            .no_warmup = flags & 8,
                                            .report = on_report};
@@ -926,6 +1034,14 @@ static void pass(uint64_t ns)
     tell("  %.6f for %.3f ms nothing\n", (double)now() * 1e-9, (double)ns * 1e-6);
     while (pump(until_ns))
         continue;
+}
+
+static void cancel(void)
+{
+    tell("  %.6f cancels\n", (double)now() * 1e-9);
+    for (uint32_t i = 0; i < w.count; i++)
+        w.pending[w.first + i].cancelled = true;
+    CHECK(cox_session_cancel(w.session) == COX_OK, "cannot cancel");
 }
 
 /* Let the application do one thing. */
@@ -955,6 +1071,10 @@ static void act(void)
         take_fault(true);
         break;
     case 6:
+        if (how % 8 >= 6)
+            cancel();
+        if (how % 8 == 6)
+            break;
         tell("  %.6f waits for all\n", (double)now() * 1e-9);
         cox_session_wait(w.session);
         CHECK(w.over == w.submitted, "%u of %u frames are over, and none is under way", w.over, w.submitted);
@@ -964,24 +1084,56 @@ static void act(void)
             change_session();
         else if (!w.busy[how % w.sets]) {
             tell("  %.6f other buffers for set %u\n", (double)now() * 1e-9, how % w.sets);
-            w.lost[how % w.sets] = UINT32_MAX;
+            w.anew[how % w.sets] = true;
+        } else if (!w.dropped[how % w.sets]) {
+            tell("  %.6f the buffers of set %u are destroyed under way\n", (double)now() * 1e-9, how % w.sets);
+            w.dropped[how % w.sets] = true;
+            shape_drop(w.frames, how % w.sets);
         }
     }
+}
+
+/* The same inputs as ever give the shapes without passes. */
+static enum shape shape_of(uint32_t kind_of_frames, uint32_t look)
+{
+    const uint32_t kind = kind_of_frames / DEVICES_MAX % 16;
+    return kind < 8 ? (enum shape)(look % SHAPES_PLAIN)
+                    : (enum shape)(SHAPES_PLAIN + (kind - 8) % (uint32_t)(SHAPES - SHAPES_PLAIN));
+}
+
+/* Some passes are for one device. */
+static void choose_pass_devices(struct shape_frames *frames, uint32_t how, uint32_t devices)
+{
+    const uint32_t last = frames->pass_count - 1;
+    if (!frames->pass_count)
+        return;
+    if (how & 1)
+        frames->pass_device_plus_1[0] = 1;
+    if (how & 2) {
+        frames->pass_device_plus_1[last] = devices;
+        frames->pass_policy = "chunks";
+    }
+    w.slowest_ns *= frames->pass_count;
+    tell("passes: the first on %s, the last on %s\n", how & 1 ? "device 0" : "all",
+         how & 2 ? "the last device" : "all");
 }
 
 static void play(void)
 {
     struct fake_params devices;
     static const uint32_t heights[] = {1, 2, 7, 16, 24, 33, 60, 64}, pitches[] = {4, 8, 12, 16};
-    const uint32_t rows = PICK(heights), look = take();
-    take_devices(&devices, rows);
+    const uint32_t rows = PICK(heights), look = take(), kind = take();
+    take_devices(&devices, kind, rows);
     w.rig = rig_new(&devices);
     w.fake = rig_fake(w.rig);
     w.sets = 1 + take() % SETS_MAX;
-    w.frames = shape_frames_padded(w.rig, (enum shape)(look % SHAPES), rows, 4, pitches[look / 8 % 4], w.sets);
-    fake_mark_scratch(w.fake);
-    tell("frames: %s, %u rows of 4 bytes, %u apart, %u sets of buffers\n", shape_name(w.frames->shape), rows,
-         w.frames->pitch, w.sets);
+    w.frames = shape_frames_padded(w.rig, shape_of(kind, look), rows, 4, pitches[look / 8 % 4], w.sets);
+    choose_pass_devices(w.frames, kind / 64, devices.device_count);
+    w.frames->wrapped = look / 32 % 2; /* those of the beginning are not */
+    for (uint32_t i = 0; i < w.sets; i++)
+        w.anew[i] = w.frames->wrapped;
+    tell("frames: %s, %u rows of 4 bytes, %u apart, %u sets of%s buffers\n", shape_name(w.frames->shape), rows,
+         w.frames->pitch, w.sets, w.frames->wrapped ? " wrapped" : "");
     static const uint64_t takes[] = {0, 0, 0, 1000000, 60000000, 300000000, 2500000000, UINT64_MAX};
     const uint32_t tasks = take();
     w.task_ns[0] = takes[tasks % 8];

@@ -32,15 +32,29 @@ static void check_run(const struct lab_run_options *options, const struct fuzz_a
     FUZZ_CHECK(options->policy_count >= 1 && options->policy_count <= LAB_RUN_POLICIES_MAX);
     for (uint32_t i = 0; i < options->policy_count; i++)
         FUZZ_CHECK(!strcmp(options->policies[i].policy.name, options->policies[i].name));
-    FUZZ_CHECK(!options->columns == !options->rows && options->columns <= LAB_SIZE_MAX &&
-               options->rows <= LAB_SIZE_MAX);
-    FUZZ_CHECK(options->columns == 0 || (options->columns >= LAB_SIZE_MIN && options->rows >= LAB_SIZE_MIN));
-    FUZZ_CHECK(options->ratio >= 1 && options->ratio <= 64 && options->rounds >= 1 && options->rounds <= 100000);
-    FUZZ_CHECK(options->frames >= 1 && options->frames <= LAB_RUN_FRAMES_MAX);
+    FUZZ_CHECK(options->size_count >= 1 && options->size_count <= LAB_RUN_SIZES_MAX);
+    for (uint32_t i = 0; i < options->size_count; i++) {
+        const struct lab_size *size = &options->sizes[i];
+        FUZZ_CHECK(!size->columns == !size->rows && size->columns <= LAB_SIZE_MAX && size->rows <= LAB_SIZE_MAX);
+        FUZZ_CHECK(size->columns == 0 || (size->columns >= LAB_SIZE_MIN && size->rows >= LAB_SIZE_MIN));
+    }
+    FUZZ_CHECK(options->ratio_count >= 1 && options->ratio_count <= LAB_RUN_RATIOS_MAX);
+    for (uint32_t i = 0; i < options->ratio_count; i++)
+        FUZZ_CHECK(options->ratios[i] >= 1 && options->ratios[i] <= 64);
+    FUZZ_CHECK(options->rounds >= 1 && options->rounds <= 100000);
+    FUZZ_CHECK(options->frames >= 1 && options->repeats >= 1);
+    FUZZ_CHECK(options->frames * options->repeats <= LAB_RUN_FRAMES_MAX);
+    FUZZ_CHECK(options->reserve <= LAB_RESERVE_BOTH && options->format <= LAB_JSON);
+    FUZZ_CHECK((options->kernel == LAB_KERNEL_USER) == (options->kernel_file != NULL));
+    FUZZ_CHECK(fuzz_args_hold(args, options->kernel_file) && fuzz_args_hold(args, options->bindings_file));
     FUZZ_CHECK(options->in_flight >= 1 && options->in_flight <= COX_IN_FLIGHT_MAX);
     FUZZ_CHECK(options->deadline_ns <= UINT64_C(1000000000000) && options->fallback_us >= 0);
     FUZZ_CHECK(options->quiet_s >= 0 && options->quiet_s <= 86400);
+    FUZZ_CHECK(options->curve == 0 || (options->curve >= 2 && options->curve <= 64));
+    FUZZ_CHECK(options->soak_s >= 0 && options->soak_s <= 3600);
+    FUZZ_CHECK(options->telemetry_ns <= UINT64_C(10000000000));
     FUZZ_CHECK(fuzz_args_hold(args, options->devices) && fuzz_args_hold(args, options->powercap));
+    FUZZ_CHECK(fuzz_args_hold(args, options->sysfs));
     FUZZ_CHECK(options->disturbance_count <= LAB_DISTURBANCES_MAX);
     for (uint32_t i = 0; i < options->disturbance_count; i++)
         check_disturbance(&options->disturbances[i], options->frames);

@@ -71,6 +71,7 @@ static void check_job(struct options options, enum options_job job)
         return;
     }
     CHECK(options.to > OUTPUT_NAME && options.to <= OUTPUT_NULL);
+    CHECK(!options.detail || (options.detail >= 0.25f && options.detail <= 4));
     CHECK(options.op != COX_OPERATOR_EXPOSURE && options.alpha == PICTURE_ALPHA_BLACK && options.repeat == 1);
     CHECK(!options.verify && (options.peak_auto || !options.lookahead));
     CHECK(!options.one_frame || options.to == OUTPUT_PNG);

@@ -10,6 +10,8 @@ enum { SESSIONS_MAX = 4 };
 
 static void check_session(const struct lab_replay_data *data, const struct lab_replay_session *session)
 {
+    char lacks[160];
+    const bool possible = lab_replay_possible(session, lacks, sizeof lacks);
     FUZZ_CHECK(memchr(session->policy, 0, sizeof session->policy));
     for (size_t f = 0; f < session->frame_count; f++) {
         const struct lab_replay_frame *frame = &session->frames[f];
@@ -17,7 +19,7 @@ static void check_session(const struct lab_replay_data *data, const struct lab_r
         FUZZ_CHECK(frame->first_band <= session->band_count);
         FUZZ_CHECK(frame->band_count <= session->band_count - frame->first_band);
         /* All up to the last one cost memory. */
-        FUZZ_CHECK(frame->frame < 2 * session->frame_count + 100);
+        FUZZ_CHECK(!possible || frame->frame < 2 * session->frame_count + 100);
     }
     for (size_t b = 0; b < session->band_count; b++) {
         FUZZ_CHECK(session->bands[b].device < data->device_count && session->bands[b].rows > 0);

@@ -29,7 +29,7 @@
 
 enum {
     FUZZ_BYTES_MAX = 8192,
-    FUZZ_TABLES_MAX = 16,
+    FUZZ_TABLES_MAX = 32,
     FUZZ_COLUMNS_MAX = 20,
     FUZZ_ROWS_MAX = 256,
     FUZZ_QUERIES_MAX = 32,
@@ -46,7 +46,7 @@ struct fuzz_value {
 };
 
 struct fuzz_table {
-    char name[16], columns[FUZZ_COLUMNS_MAX][16];
+    char name[20], columns[FUZZ_COLUMNS_MAX][16];
     uint32_t not_null, key; /* a bit for each column */
     int column_count, row_count;
     struct fuzz_value rows[FUZZ_ROWS_MAX][FUZZ_COLUMNS_MAX];
@@ -59,9 +59,11 @@ struct sqlite3 {
 
 /* What is asked for in one place of a SELECT, or sorted by. */
 struct fuzz_item {
-    enum { FUZZ_COLUMN, FUZZ_LITERAL, FUZZ_DIFFERENCE, FUZZ_EQUAL, FUZZ_KIND, FUZZ_OF_CALL } what;
+    enum { FUZZ_COLUMN, FUZZ_LITERAL, FUZZ_DIFFERENCE, FUZZ_EQUAL, FUZZ_CASE, FUZZ_OF_CALL } what;
     int column, other; /* a literal's value stands in `column` */
     char text[16];     /* the column's name, or what it is compared with */
+    char second[16];   /* of a CASE: what it is compared with then, */
+    int values[3];     /* and what it is if it is the first, the second, neither */
 };
 
 struct fuzz_query {
@@ -109,9 +111,9 @@ static inline void fuzz_rows_begin(void)
         schema++;
     FUZZ_CHECK(schema->name);
     for (const char *line = schema->text; line; line = strchr(line, '\n')) {
-        char word[16], about[64];
+        char word[20], about[64];
         line += *line == '\n';
-        if (sscanf(line, "CREATE TABLE %15[a-z_](", word) == 1) {
+        if (sscanf(line, "CREATE TABLE %19[a-z_](", word) == 1) {
             FUZZ_CHECK(fuzz_db.table_count < FUZZ_TABLES_MAX);
             table = &fuzz_db.tables[fuzz_db.table_count++];
             memcpy(table->name, word, sizeof word);
@@ -123,7 +125,7 @@ static inline void fuzz_rows_begin(void)
         } else if (table && sscanf(line, "    %15[a-z_] %63[^\n]", word, about) == 2) {
             uint32_t bit = 1u << table->column_count;
             FUZZ_CHECK(table->column_count < FUZZ_COLUMNS_MAX);
-            memcpy(table->columns[table->column_count++], word, sizeof word);
+            memcpy(table->columns[table->column_count++], word, sizeof table->columns[0]);
             table->key |= strstr(about, "PRIMARY KEY") ? bit : 0;
             table->not_null |= strstr(about, "NOT NULL") ? bit : table->key;
         } else {
@@ -240,13 +242,13 @@ static inline struct fuzz_item fuzz_item_of(const struct fuzz_query *query, cons
 {
     struct fuzz_item item = {.what = FUZZ_COLUMN};
     char name[16] = "", other[16] = "";
-    if (fuzz_begins(text, "ifnull(c.frame, 0) AS frame")) {
+    if (fuzz_begins(text, "ifnull(c.frame, 0) AS frame") || fuzz_begins(text, "c.pass")) {
         item.what = FUZZ_OF_CALL;
-        strcpy(name, "frame");
+        strcpy(name, *text == 'c' ? "pass" : "frame");
         item.column = fuzz_column_find(query->joined, name);
-    } else if (fuzz_begins(text, "CASE kind WHEN 'policy' THEN 0 WHEN 'solo' THEN 1 ELSE 2 END")) {
-        item.what = FUZZ_KIND;
-        strcpy(name, "kind");
+    } else if (sscanf(text, "CASE %15[a-z_] WHEN '%15[a-z]' THEN %d WHEN '%15[a-z]' THEN %d ELSE %d END", name, other,
+                      &item.values[0], item.second, &item.values[1], &item.values[2]) == 6) {
+        item.what = FUZZ_CASE;
     } else if (sscanf(text, "%d", &item.column) == 1) {
         item.what = FUZZ_LITERAL;
         strcpy(item.text, "literal");
@@ -261,7 +263,7 @@ static inline struct fuzz_item fuzz_item_of(const struct fuzz_query *query, cons
     }
     if (item.what != FUZZ_OF_CALL)
         item.column = fuzz_column_find(query->table, name);
-    strcpy(item.text, item.what == FUZZ_EQUAL ? other : name);
+    strcpy(item.text, item.what == FUZZ_EQUAL || item.what == FUZZ_CASE ? other : name);
     return item;
 }
 
@@ -342,11 +344,11 @@ static inline struct fuzz_value fuzz_evaluate(const struct fuzz_query *query, co
     }
     case FUZZ_EQUAL:
         return fuzz_whole(value->text && strcmp(value->text, item->text) == 0);
-    case FUZZ_KIND:
-        return fuzz_whole(!value->text                         ? 2
-                          : strcmp(value->text, "policy") == 0 ? 0
-                          : strcmp(value->text, "solo") == 0   ? 1
-                                                               : 2);
+    case FUZZ_CASE:
+        return fuzz_whole(item->values[!value->text                             ? 2
+                                       : strcmp(value->text, item->text) == 0   ? 0
+                                       : strcmp(value->text, item->second) == 0 ? 1
+                                                                                : 2]);
     case FUZZ_OF_CALL:
         value = &fuzz_call_of(query, row)[item->column];
         return value->type ? *value : fuzz_whole(0);

@@ -62,7 +62,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(scenario->frames >= 1 && scenario->frames <= LAB_FRAMES_MAX);
     CHECK(scenario->name[0] && strlen(scenario->name) < sizeof scenario->name);
     check_spans(scenario);
-    if (scenario->rows <= ROWS_MAX)
+    bool small = scenario->rows <= ROWS_MAX && scenario->pass_count <= COX_PASSES_MAX;
+    for (uint32_t p = 0; p < scenario->pass_count; p++) {
+        const struct lab_scenario_pass *pass = &scenario->passes[p];
+        CHECK(pass->rows >= 1 && pass->granule >= 1 && pass->granule <= pass->rows);
+        small = small && pass->rows <= ROWS_MAX;
+    }
+    if (small)
         simulate(scenario);
     lab_scenario_free(&scenario);
     return 0;

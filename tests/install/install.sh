@@ -6,6 +6,7 @@ set -eu
 cmake=$1 generator=$2 cc=$3 build=$4 source=$5
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+. "$source/tests/install/find_package.sh"
 
 "$cmake" --install "$build" --prefix "$dir/first" >/dev/null
 # Nothing in the installed tree may know where it was made.
@@ -16,10 +17,7 @@ if grep -rIl -e "$build" -e "$dir/first" "$prefix"; then
     exit 1
 fi
 
-echo "--- find_package"
-"$cmake" -S "$source/tests/install/consumer" -B "$dir/consumer" -G "$generator" -DCMAKE_PREFIX_PATH="$prefix" \
-    -DCMAKE_C_COMPILER="$cc" -DHELLO="$source/examples/hello.c" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
-"$cmake" --build "$dir/consumer" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+build_consumer "$prefix" HELLO="$source/examples/hello.c"
 "$dir/consumer/hello" >"$dir/hello.txt"
 cat "$dir/hello.txt"
 [ -s "$dir/hello.txt" ] || { echo "hello printed nothing"; exit 1; }
@@ -31,7 +29,7 @@ export PKG_CONFIG_PATH
 # eval, because pkg-config quotes the space in the prefix for a shell.
 eval "\"$cc\" -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags coxswain) \"$source/examples/hello.c\" \
     -o \"$dir/hello\" $(pkg-config --libs coxswain) -lm"
-LD_LIBRARY_PATH=$(dirname "$(find "$prefix" -name libcoxswain.so)")
+LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH")
 export LD_LIBRARY_PATH
 "$dir/hello" >"$dir/hello.txt"
 [ -s "$dir/hello.txt" ] || { echo "hello printed nothing"; exit 1; }

@@ -89,7 +89,7 @@ int main(void)
         CHECK(pthread_create(&threads[t], NULL, t < THREADS ? share_a_runtime : own_runtimes, rig) == 0);
     for (uint32_t t = 0; t <= THREADS; t++)
         pthread_join(threads[t], NULL);
-    CHECK(fake_alive(rig_fake(rig)) == 0);
+    CHECK(fake_await_gone(rig_fake(rig)));
     const char *wrong = rig_end(&rig);
     if (*wrong)
         fprintf(stderr, "%s\n", wrong);

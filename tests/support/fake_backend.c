@@ -21,6 +21,8 @@
 #define _GNU_SOURCE
 #endif
 #include "fake_backend.h"
+#include "engine/state.h"
+#include "fake_handover.h"
 #include "host/clock.h"
 #include "host/leak.h"
 #include "api/log.h"
@@ -44,10 +46,17 @@ enum slot_state { SLOT_FREE = 0, SLOT_QUEUED, SLOT_RUNNING, SLOT_ENDED };
 struct work {
     uint32_t slot;
     uint32_t band;
+    uint32_t pass;
     uint32_t first_row;
     uint32_t rows;
     bool preserve;
+    bool fetch;
+    uint32_t resident, copied_out, set;
+    uint32_t range_count, back_count;
+    struct cox__job_range ranges[COX__JOB_RANGES_MAX], back[COX__JOB_BACK_MAX];
     const void *frame;
+    bool of_frame;  /* it does the rows of a frame of the application's in that frame's memory, */
+    uint64_t index; /* of this number */
     const void *session;
     const void *out; /* where the first binding that is written begins; of a job that writes none, the first one */
     struct cox__mem *mems[COX_BINDINGS_MAX];
@@ -102,21 +111,24 @@ struct cox__instance {
     bool unsettled; /* a thread was stuck in one, and it has not been flushed since */
     bool gone;      /* destroyed, but a band of it is still to happen */
     struct cox__pipeline pipeline;
-    fake_kernel_fn *kernels[COX_STAGES_MAX];
-    uint32_t max_rows;
+    fake_kernel_fn *kernels[COX_PASSES_MAX][COX_STAGES_MAX];
+    uint32_t max_rows[COX_PASSES_MAX];
     uint32_t slot_count;
     uint32_t queued;
+    uint32_t resident;
+    unsigned char **sets; /* [set * COX_BINDINGS_MAX + binding]: memory of whole frames */
+    cox__ended_fn *ended; /* instance_destroy's, once `gone` */
+    void *ended_ctx;
     struct slot slots[];
 };
 
 struct cox__mem {
+    struct cox__mem_link link;
     struct fake *fake;
     unsigned char *data;
     size_t bytes;
     bool wrapped;
-    bool spoilt;    /* a band of an abandoned instance left garbage in it */
     bool kept;      /* leaked by mem_abandon */
-    bool scratch;   /* the engine's own */
     bool destroyed; /* though a device works on it, which is a violation: kept so that the test lives to say so */
     struct cox__mem *next; /* of the kept ones */
 };
@@ -153,8 +165,6 @@ struct fake {
     uint32_t kernel_count;
     struct fake_kernel kernels[FAKE_KERNELS_MAX];
     bool real_time;
-    bool scratch;        /* memory made from now on is the engine's own */
-    bool scratch_spoilt; /* an abandoned instance left garbage in such memory that was in use */
     bool held;
     bool made;
     bool destroyed;
@@ -167,6 +177,7 @@ struct fake {
     uint32_t running; /* flushed and not ended */
     uint32_t alive;
     uint32_t abandoned; /* memory */
+    struct fake_handover *handover;
 
     uint32_t event_count;
     struct event events[EVENTS_MAX];
@@ -225,6 +236,13 @@ static void note(struct fake *fake, enum fake_step step, uint32_t device, const 
         record->frame = work->frame;
         record->session = work->session;
         record->out = work->out;
+        record->pass = work->pass;
+        record->fetch = work->fetch;
+        record->kept = work->resident & ~work->copied_out;
+        for (uint32_t b = 0; b < work->back_count; b++)
+            record->back_rows += work->back[b].count;
+        for (uint32_t r = 0; r < work->range_count; r++)
+            record->copied_rows += work->ranges[r].count;
     }
 }
 
@@ -304,16 +322,23 @@ uint32_t fake_struck_by(struct fake *fake, enum fake_fault_kind kind)
 
 /* ---- running a band ---- */
 
-static size_t binding_bytes(const struct cox__pipeline *pipeline, uint32_t index, const struct work *work,
-                            size_t *offset, uint32_t *origin)
+static const struct cox__pass *pass_of(const struct cox__instance *instance, const struct work *work)
 {
-    const struct cox_binding *binding = &pipeline->bindings[index];
+    return &instance->pipeline.passes[work->pass];
+}
+
+static size_t binding_bytes(const struct cox__pass *pass, uint32_t index, const struct work *work, size_t *offset,
+                            uint32_t *origin)
+{
+    const struct cox_binding *binding = &pass->bindings[index];
     *offset = 0;
     *origin = 0;
+    if (binding->contract == COX__UNUSED)
+        return 0;
     if (binding->contract == COX_WHOLE || binding->contract == COX_REDUCE)
         return binding->bytes;
     uint32_t first, count;
-    cox__binding_rows(pipeline, index, work->first_row, work->rows, &first, &count);
+    cox__binding_rows(pass, index, work->first_row, work->rows, &first, &count);
     *offset = (size_t)first * binding->pitch_bytes;
     *origin = first;
     return (size_t)count * binding->pitch_bytes;
@@ -324,29 +349,99 @@ static bool written(const struct cox_binding *binding)
     return binding->contract == COX_ROWS && binding->access != COX_READ;
 }
 
+static bool keeps(const struct work *work, uint32_t binding)
+{
+    return work->resident >> binding & 1;
+}
+
+/* The device's memory of a binding, of the whole frame. */
+static unsigned char *kept_data(const struct cox__instance *instance, const struct work *work, uint32_t binding)
+{
+    return instance->sets[work->set * COX_BINDINGS_MAX + binding];
+}
+
+static void copy_range(const struct cox__instance *instance, const struct work *work,
+                       const struct cox__job_range *range, bool in)
+{
+    const size_t pitch = instance->pipeline.bindings[range->binding].pitch_bytes;
+    unsigned char *there = kept_data(instance, work, range->binding) + range->first * pitch;
+    unsigned char *here = work->mems[range->binding]->data + range->first * pitch;
+    memcpy(in ? there : here, in ? here : there, range->count * pitch);
+}
+
+/* The n-th part of the binding's host memory that the work writes. False: there is none. */
+static bool writes_host(const struct cox__instance *instance, const struct work *work, uint32_t binding, uint32_t n,
+                        size_t *offset, size_t *bytes)
+{
+    const size_t pitch = instance->pipeline.bindings[binding].pitch_bytes;
+    const bool all = !keeps(work, binding) || work->copied_out >> binding & 1;
+    const struct cox__job_range *ranges = work->fetch ? work->ranges : work->back;
+    const uint32_t count = work->fetch ? 1 : work->back_count;
+    uint32_t origin;
+    if (!work->fetch && all) {
+        *bytes = binding_bytes(pass_of(instance, work), binding, work, offset, &origin);
+        return n == 0 && written(&pass_of(instance, work)->bindings[binding]);
+    }
+    for (uint32_t r = 0; r < count; r++) {
+        if (ranges[r].binding != binding || n-- > 0)
+            continue;
+        *offset = ranges[r].first * pitch;
+        *bytes = ranges[r].count * pitch;
+        return true;
+    }
+    return false;
+}
+
+/* Whether the work reads that part of the binding's host memory. */
+static bool reads_host(const struct cox__instance *instance, const struct work *work, uint32_t binding, size_t first,
+                       size_t end)
+{
+    const struct cox_binding *of = &pass_of(instance, work)->bindings[binding];
+    size_t offset;
+    uint32_t origin;
+    bool any = false;
+    for (uint32_t r = 0; r < work->range_count && !work->fetch; r++) {
+        const struct cox__job_range *range = &work->ranges[r];
+        const size_t pitch = instance->pipeline.bindings[binding].pitch_bytes;
+        any |= range->binding == binding && range->first * pitch < end && (range->first + range->count) * pitch > first;
+    }
+    if (work->fetch || keeps(work, binding) || !cox__is_shared(of) || of->contract == COX_REDUCE)
+        return any;
+    const size_t bytes = binding_bytes(pass_of(instance, work), binding, work, &offset, &origin);
+    return offset < end && offset + bytes > first;
+}
+
 static void run_kernels(struct slot *slot)
 {
     struct cox__instance *instance = slot->instance;
-    const struct cox__pipeline *pipeline = &instance->pipeline;
     const struct work *work = &slot->work;
+    const struct cox__pass *pass = pass_of(instance, work);
     const bool staged = instance->fake->devices[instance->device].script.mode == COX_MODE_STAGED;
     struct fake_args args = {
-        .pipeline = pipeline,
+        .pass = pass,
         .device = instance->device,
-        .first_row = work->first_row,
-        .rows = work->rows,
-        .frame_rows = pipeline->rows,
+        .frame_rows = pass->rows,
         .params = work->params,
     };
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &pipeline->bindings[i];
+    for (uint32_t r = 0; r < work->range_count; r++)
+        copy_range(instance, work, &work->ranges[r], !work->fetch);
+    if (work->fetch)
+        return;
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
         size_t offset;
-        const size_t bytes = binding_bytes(pipeline, i, work, &offset, &args.origin[i]);
+        const size_t bytes = binding_bytes(pass, i, work, &offset, &args.origin[i]);
+        if (binding->contract == COX__UNUSED)
+            continue;
         if (binding->contract == COX_REDUCE) {
             args.data[i] = memset(slot->partial[i], 0, bytes);
             continue;
         }
-        args.data[i] = work->mems[i]->data + offset;
+        if (cox__is_own(binding)) {
+            args.data[i] = memset(must(malloc(bytes)), 0xa5, bytes);
+            continue;
+        }
+        args.data[i] = (keeps(work, i) ? kept_data(instance, work, i) : work->mems[i]->data) + offset;
         if (staged) { /* memory of its own, exactly as long as the band, so that sanitizers see an overrun */
             unsigned char *copy = must(malloc(bytes));
             if (binding->access == COX_WRITE && !work->preserve)
@@ -356,40 +451,47 @@ static void run_kernels(struct slot *slot)
             args.data[i] = copy;
         }
     }
-    for (uint32_t i = 0; i < pipeline->stage_count; i++) {
-        args.stage = &pipeline->stages[i];
-        instance->kernels[i](&args);
+    for (uint32_t i = 0; i < pass->stage_count; i++) {
+        const uint32_t extent = pass->extents[i], end = work->first_row + work->rows;
+        args.stage = &pass->stages[i];
+        args.first_row = work->first_row > extent ? work->first_row - extent : 0;
+        args.rows = (pass->rows - end > extent ? end + extent : pass->rows) - args.first_row;
+        instance->kernels[work->pass][i](&args);
     }
-    if (!staged)
-        return;
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &pipeline->bindings[i];
-        if (binding->contract == COX_REDUCE)
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
+        if (binding->contract == COX_REDUCE || binding->contract == COX__UNUSED || !(staged || cox__is_own(binding)))
             continue;
         size_t offset;
         uint32_t origin;
-        const size_t bytes = binding_bytes(pipeline, i, work, &offset, &origin);
-        if (written(binding))
+        const size_t bytes = binding_bytes(pass, i, work, &offset, &origin);
+        if (written(binding) && keeps(work, i))
+            memcpy(kept_data(instance, work, i) + offset, args.data[i], bytes);
+        if (written(binding) && (!keeps(work, i) || work->copied_out >> i & 1))
             memcpy(work->mems[i]->data + offset, args.data[i], bytes);
         free(args.data[i]);
     }
+    for (uint32_t b = 0; b < work->back_count; b++)
+        copy_range(instance, work, &work->back[b], false);
 }
 
 /* Flip a bit in so many of the band's rows of each output: in their first byte, which every kernel writes. The same
  * rows come out wrong in the same way again, but not on another device. */
 static void corrupt(struct slot *slot)
 {
-    const struct cox__pipeline *pipeline = &slot->instance->pipeline;
+    const struct cox__pass *pass = pass_of(slot->instance, &slot->work);
     const uint32_t first_row = slot->work.first_row;
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &pipeline->bindings[i];
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
         const bool partial = binding->contract == COX_REDUCE;
-        if (!written(binding) && !partial)
+        if ((!written(binding) && !partial) || slot->work.fetch)
             continue;
         size_t offset;
         uint32_t origin;
-        const size_t bytes = binding_bytes(pipeline, i, &slot->work, &offset, &origin);
-        unsigned char *data = partial ? slot->partial[i] : slot->work.mems[i]->data + offset;
+        const size_t bytes = binding_bytes(pass, i, &slot->work, &offset, &origin);
+        unsigned char *data = partial                 ? slot->partial[i]
+                              : keeps(&slot->work, i) ? kept_data(slot->instance, &slot->work, i) + offset
+                                                      : slot->work.mems[i]->data + offset;
         const size_t step = partial ? 1 : binding->pitch_bytes;
         for (uint32_t k = 0; k < slot->corrupt_rows && k < bytes / step; k++)
             data[k * step] ^= (unsigned char)(1u << (first_row + k + slot->instance->device) % 8);
@@ -398,15 +500,22 @@ static void corrupt(struct slot *slot)
 
 static void leave_garbage(struct slot *slot)
 {
-    const struct cox__pipeline *pipeline = &slot->instance->pipeline;
+    const struct cox__pass *pass = pass_of(slot->instance, &slot->work);
     const struct work *work = &slot->work;
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        size_t offset;
+    for (uint32_t r = 0; r < work->range_count && !work->fetch; r++) {
+        const size_t pitch = slot->instance->pipeline.bindings[work->ranges[r].binding].pitch_bytes;
+        memset(kept_data(slot->instance, work, work->ranges[r].binding) + work->ranges[r].first * pitch, 0xdb,
+               work->ranges[r].count * pitch);
+    }
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        size_t offset, bytes;
         uint32_t origin;
-        const size_t bytes = binding_bytes(pipeline, i, work, &offset, &origin);
-        if (written(&pipeline->bindings[i]))
+        for (uint32_t n = 0; writes_host(slot->instance, work, i, n, &offset, &bytes); n++)
             memset(work->mems[i]->data + offset, 0xdb, bytes);
-        else if (pipeline->bindings[i].contract == COX_REDUCE)
+        bytes = binding_bytes(pass, i, work, &offset, &origin);
+        if (written(&pass->bindings[i]) && keeps(work, i) && !work->fetch)
+            memset(kept_data(slot->instance, work, i) + offset, 0xdb, bytes);
+        else if (pass->bindings[i].contract == COX_REDUCE)
             memset(slot->partial[i], 0xdb, bytes);
     }
 }
@@ -437,7 +546,7 @@ static void check_memory(const struct slot *slot)
 {
     struct fake *fake = slot->instance->fake;
     for (uint32_t i = 0; i < slot->instance->pipeline.binding_count; i++)
-        if (slot->work.mems[i]->destroyed)
+        if (slot->work.mems[i] && slot->work.mems[i]->destroyed)
             violate(fake, "device %u works on rows %u+%u of memory that was destroyed", slot->instance->device,
                     slot->work.first_row, slot->work.rows);
     if (slot->instance->abandoned)
@@ -445,7 +554,9 @@ static void check_memory(const struct slot *slot)
     const struct cox__job *job = slot->job;
     if (memcmp(job->mems, slot->work.mems, slot->instance->pipeline.binding_count * sizeof job->mems[0]) != 0 ||
         (job->params && memcmp(job->params, slot->work.params, slot->instance->pipeline.params_bytes) != 0) ||
-        job->first_row != slot->work.first_row || job->rows != slot->work.rows)
+        job->first_row != slot->work.first_row || job->rows != slot->work.rows ||
+        job->range_count != slot->work.range_count ||
+        memcmp(job->ranges, slot->work.ranges, job->range_count * sizeof job->ranges[0]) != 0)
         violate(fake, "the job of rows %u+%u on device %u was changed while it was under way", slot->work.first_row,
                 slot->work.rows, slot->instance->device);
 }
@@ -472,11 +583,38 @@ static void fill_profile(struct slot *slot)
 }
 
 /* The band's last step once its results are there: state, post. Called with the lock held. */
+static bool at_work(const struct cox__instance *instance)
+{
+    for (uint32_t i = 0; i < instance->slot_count; i++)
+        if (instance->slots[i].state == SLOT_QUEUED || instance->slots[i].state == SLOT_RUNNING)
+            return true;
+    return false;
+}
+
+/* Once the instance is gone and its bands are over. */
+static void tell_ended(struct cox__instance *instance)
+{
+    cox__ended_fn *ended = instance->ended;
+    if (!instance->gone || at_work(instance) || !ended)
+        return;
+    instance->ended = NULL;
+    ended(instance->ended_ctx);
+}
+
+static struct fake_handover_band handover_of(const struct work *work)
+{
+    return (struct fake_handover_band){work->frame, work->session,   work->index,
+                                       work->pass,  work->first_row, work->rows};
+}
+
 static void end_band(struct slot *slot, bool failed)
 {
     struct cox__instance *instance = slot->instance;
     struct fake *fake = instance->fake;
+    const struct fake_handover_band band = handover_of(&slot->work);
     slot->failed = failed;
+    if (slot->work.of_frame && !slot->work.fetch && !failed && !instance->abandoned)
+        fake_handover_end(fake->handover, &instance->pipeline, &band);
     if (!instance->abandoned) {
         fill_profile(slot);
         if (slot->state == SLOT_RUNNING)
@@ -484,6 +622,7 @@ static void end_band(struct slot *slot, bool failed)
     }
     slot->state = SLOT_ENDED;
     note(fake, FAKE_STEP_END, instance->device, slot, failed);
+    tell_ended(instance);
     if (slot->no_post)
         return;
     if (slot->post_late_ns > 0) {
@@ -555,12 +694,7 @@ static void handle_end(struct slot *slot)
         push_event(fake, add_ns(clock_now(fake), slot->fails_late_ns), EVENT_END, slot);
     } else {
         check_memory(slot);
-        execute(slot, slot->fails);
-        for (uint32_t i = 0; slot->instance->abandoned && i < slot->instance->pipeline.binding_count; i++) {
-            struct cox__mem *mem = slot->work.mems[i];
-            mem->spoilt |= slot->fails || slot->corrupt_rows;
-            fake->scratch_spoilt |= mem->spoilt && mem->scratch && !mem->kept;
-        }
+        execute(slot, slot->fails || slot->instance->abandoned);
         end_band(slot, slot->fails);
     }
 }
@@ -652,11 +786,11 @@ static void op_device_info(struct cox__backend *backend, uint32_t index, struct 
     snprintf(info->id, sizeof info->id, "fake:%u", index);
 }
 
-static uint32_t granule_of(struct fake *fake, const struct cox__pipeline *pipeline, uint32_t device)
+static uint32_t granule_of(struct fake *fake, const struct cox__pass *pass, uint32_t device)
 {
     struct cox_device_info info;
     op_device_info(&fake->base, device, &info);
-    return cox__pipeline_granule(pipeline, device, &info);
+    return cox__pass_granule(pass, device, &info);
 }
 
 static cox_status op_mem_create(struct cox__backend *backend, void *host, size_t bytes, struct cox__mem **out)
@@ -668,7 +802,6 @@ static cox_status op_mem_create(struct cox__backend *backend, void *host, size_t
     if (!fault)
         fake->alive++;
     const cox_status status = fault ? fault->status : COX_OK;
-    const bool scratch = fake->scratch;
     pthread_mutex_unlock(&fake->lock);
     if (fault)
         return status;
@@ -676,7 +809,6 @@ static cox_status op_mem_create(struct cox__backend *backend, void *host, size_t
     mem->fake = fake;
     mem->bytes = bytes;
     mem->wrapped = host != NULL;
-    mem->scratch = scratch;
     mem->data = host;
     if (!host) {
         const size_t padded = (bytes + 4095) & ~(size_t)4095;
@@ -744,6 +876,11 @@ static void op_mem_abandon(struct cox__backend *backend, struct cox__mem *mem)
     fake->alive--;
     fake->abandoned++;
     pthread_mutex_unlock(&fake->lock);
+}
+
+static struct cox__mem_link *op_mem_link(struct cox__mem *mem)
+{
+    return &mem->link;
 }
 
 static void *op_mem_data(struct cox__mem *mem)
@@ -841,15 +978,10 @@ static void free_instance(struct cox__instance *instance)
     for (uint32_t i = 0; i < instance->slot_count; i++)
         for (uint32_t b = 0; b < COX_BINDINGS_MAX; b++)
             free(instance->slots[i].partial[b]);
+    for (uint32_t n = 0; instance->sets && n < instance->pipeline.sets * COX_BINDINGS_MAX; n++)
+        free(instance->sets[n]);
+    free(instance->sets);
     free(instance);
-}
-
-static bool at_work(const struct cox__instance *instance)
-{
-    for (uint32_t i = 0; i < instance->slot_count; i++)
-        if (instance->slots[i].state == SLOT_QUEUED || instance->slots[i].state == SLOT_RUNNING)
-            return true;
-    return false;
 }
 
 /* Free the instances that are gone and whose bands are over by now. */
@@ -864,6 +996,7 @@ static void reap(struct fake *fake)
         fake->instances[u] = fake->instances[--fake->instance_count];
         for (uint32_t i = 0; i < instance->slot_count; i++)
             drop_events(fake, &instance->slots[i]); /* posts that come late */
+        tell_ended(instance);
         free_instance(instance);
     }
 }
@@ -885,6 +1018,24 @@ static cox_status may_create(struct fake *fake, uint32_t index, bool fresh)
     return device->dead && (!fresh || clock_now(fake) < device->alive_ns) ? COX_E_DEVICE_LOST : COX_OK;
 }
 
+static void make_sets(struct cox__instance *instance)
+{
+    const struct cox__pipeline *pipeline = &instance->pipeline;
+    instance->resident = pipeline->resident;
+    instance->sets = must(calloc((size_t)pipeline->sets * COX_BINDINGS_MAX + 1, sizeof *instance->sets));
+    for (uint32_t n = 0; n < pipeline->sets * COX_BINDINGS_MAX; n++) {
+        const size_t bytes = pipeline->bytes[n % COX_BINDINGS_MAX];
+        if (instance->resident >> n % COX_BINDINGS_MAX & 1)
+            instance->sets[n] = memset(must(malloc(bytes)), 0xc3, bytes);
+    }
+}
+
+static uint32_t op_instance_resident(struct cox__backend *backend, const struct cox__instance *instance)
+{
+    (void)backend;
+    return instance->resident;
+}
+
 static cox_status op_instance_create(struct cox__backend *backend, uint32_t device,
                                      const struct cox__pipeline *pipeline, uint32_t slots, bool fresh,
                                      struct cox__instance **out, uint32_t *max_rows)
@@ -896,9 +1047,11 @@ static cox_status op_instance_create(struct cox__backend *backend, uint32_t devi
     reap(fake);
     if (slots == 0 || slots > SLOTS_MAX)
         violate(fake, "instance of device %u created with %u slots", device, slots);
-    if (pipeline->granule == 0 ||
-        (pipeline->granule != pipeline->rows && pipeline->granule % granule_of(fake, pipeline, device)))
-        violate(fake, "granule %u does not suit device %u", pipeline->granule, device);
+    for (uint32_t p = 0; p < pipeline->pass_count; p++) {
+        const struct cox__pass *pass = &pipeline->passes[p];
+        if (pass->granule == 0 || (pass->granule != pass->rows && pass->granule % granule_of(fake, pass, device)))
+            violate(fake, "granule %u does not suit device %u", pass->granule, device);
+    }
     const cox_status status = may_create(fake, device, fresh);
     note_instance(fake, FAKE_STEP_CREATE, device, fresh, status != COX_OK);
     pthread_mutex_unlock(&fake->lock);
@@ -911,12 +1064,16 @@ static cox_status op_instance_create(struct cox__backend *backend, uint32_t devi
     instance->context = fresh ? &instance->own : &fake->devices[device].context;
     instance->pipeline = *pipeline;
     instance->slot_count = slots;
-    instance->max_rows = script->max_rows && script->max_rows < pipeline->rows ? script->max_rows : pipeline->rows;
-    for (uint32_t i = 0; i < pipeline->stage_count; i++) {
-        const struct cox_stage *stage = &pipeline->stages[i];
-        instance->kernels[i] = cox__stage_variant(stage, device, script->type) ? find_kernel(fake, stage->kernel)
-                                                                               : NULL;
-        if (!instance->kernels[i]) {
+    for (uint32_t n = 0; n < pipeline->pass_count * COX_STAGES_MAX; n++) {
+        const uint32_t p = n / COX_STAGES_MAX, i = n % COX_STAGES_MAX;
+        const struct cox__pass *pass = &pipeline->passes[p];
+        const struct cox_stage *stage = &pass->stages[i];
+        instance->max_rows[p] = script->max_rows && script->max_rows < pass->rows ? script->max_rows : pass->rows;
+        if (i >= pass->stage_count)
+            continue;
+        instance->kernels[p][i] = cox__stage_variant(stage, device, script->type) ? find_kernel(fake, stage->kernel)
+                                                                                  : NULL;
+        if (!instance->kernels[p][i]) {
             cox__log(fake->log, COX_LOG_WARN, "fake %u: kernel %s does not build", device, stage->kernel);
             free(instance);
             return COX_E_BUILD;
@@ -926,8 +1083,10 @@ static cox_status op_instance_create(struct cox__backend *backend, uint32_t devi
         instance->slots[l].instance = instance;
         for (uint32_t i = 0; i < pipeline->binding_count; i++)
             if (pipeline->bindings[i].contract == COX_REDUCE)
-                instance->slots[l].partial[i] = must(malloc(pipeline->bindings[i].bytes));
+                instance->slots[l].partial[i] = must(malloc(pipeline->bytes[i]));
     }
+    if (script->mode == COX_MODE_STAGED && !script->keeps_nothing)
+        make_sets(instance);
     pthread_mutex_lock(&fake->lock);
     if (fake->instance_count == INSTANCES_MAX)
         abort();
@@ -935,7 +1094,7 @@ static cox_status op_instance_create(struct cox__backend *backend, uint32_t devi
     fake->alive++;
     pthread_mutex_unlock(&fake->lock);
     *out = instance;
-    *max_rows = instance->max_rows;
+    memcpy(max_rows, instance->max_rows, sizeof instance->max_rows);
     return COX_OK;
 }
 
@@ -972,7 +1131,8 @@ static void leave_queue(struct device *device, const struct slot *slot)
 }
 
 /* A driver gives back at once what an abandoned instance held, but its device does not stop for that. */
-static void op_instance_destroy(struct cox__backend *backend, struct cox__instance *instance)
+static void op_instance_destroy(struct cox__backend *backend, struct cox__instance *instance, cox__ended_fn *ended,
+                                void *ctx)
 {
     struct fake *fake = fake_of(backend);
     pthread_mutex_lock(&fake->lock);
@@ -993,16 +1153,31 @@ static void op_instance_destroy(struct cox__backend *backend, struct cox__instan
         leave_queue(&fake->devices[instance->device], slot);
     }
     fake->alive--;
+    instance->ended = ended;
+    instance->ended_ctx = ctx;
     instance->gone = true;
     reap(fake);
     pthread_mutex_unlock(&fake->lock);
+}
+
+/* Whether `writer` writes in host memory what `other` writes or reads there: the same memory, a binding of each. */
+static bool collides(const struct cox__instance *writers, const struct work *writer, uint32_t of_writer,
+                     const struct cox__instance *others, const struct work *other, uint32_t of_other)
+{
+    size_t first, bytes, at, count;
+    bool any = false;
+    for (uint32_t n = 0; writes_host(writers, writer, of_writer, n, &first, &bytes); n++) {
+        any |= reads_host(others, other, of_other, first, first + bytes);
+        for (uint32_t m = 0; writes_host(others, other, of_other, m, &at, &count); m++)
+            any |= at < first + bytes && at + count > first;
+    }
+    return any;
 }
 
 /* Rows that a band writes or reads while one of another queue that has not ended writes them. What an abandoned
  * instance does cannot be waited for. */
 static void check_overlap(struct fake *fake, const struct cox__instance *instance, const struct work *work)
 {
-    const struct cox__pipeline *pipeline = &instance->pipeline;
     for (uint32_t u = 0; u < fake->instance_count; u++) {
         const struct cox__instance *theirs = fake->instances[u];
         if (theirs->context == instance->context || theirs->abandoned)
@@ -1011,47 +1186,82 @@ static void check_overlap(struct fake *fake, const struct cox__instance *instanc
             const struct slot *other = &theirs->slots[l];
             if (other->state != SLOT_QUEUED && other->state != SLOT_RUNNING)
                 continue;
-            for (uint32_t a = 0; a < pipeline->binding_count; a++)
-                for (uint32_t b = 0; b < theirs->pipeline.binding_count; b++) {
-                    const struct cox_binding *one = &pipeline->bindings[a];
-                    const struct cox_binding *two = &theirs->pipeline.bindings[b];
-                    if (work->mems[a] != other->work.mems[b] || (!written(one) && !written(two)) ||
-                        one->contract == COX_REDUCE || two->contract == COX_REDUCE)
-                        continue;
-                    size_t my_offset, their_offset;
-                    uint32_t origin;
-                    const size_t my_bytes = binding_bytes(pipeline, a, work, &my_offset, &origin);
-                    const size_t their_bytes = binding_bytes(&theirs->pipeline, b, &other->work, &their_offset,
-                                                             &origin);
-                    if (my_offset < their_offset + their_bytes && their_offset < my_offset + my_bytes)
-                        violate(fake, "rows %u+%u of device %u overlap rows %u+%u under way on device %u",
-                                work->first_row, work->rows, instance->device, other->work.first_row, other->work.rows,
-                                theirs->device);
-                }
+            for (uint32_t i = 0; i < COX_BINDINGS_MAX * COX_BINDINGS_MAX; i++) {
+                const uint32_t one = i / COX_BINDINGS_MAX, two = i % COX_BINDINGS_MAX;
+                if (one < instance->pipeline.binding_count && two < theirs->pipeline.binding_count && work->mems[one] &&
+                    work->mems[one] == other->work.mems[two] &&
+                    (collides(instance, work, one, theirs, &other->work, two) ||
+                     collides(theirs, &other->work, two, instance, work, one)))
+                    violate(fake, "rows %u+%u of device %u overlap rows %u+%u under way on device %u", work->first_row,
+                            work->rows, instance->device, other->work.first_row, other->work.rows, theirs->device);
+            }
         }
     }
+}
+
+/* A frame's passes run one after the other, and hand over every row. */
+static void check_passes(struct fake *fake, const struct cox__instance *instance, const struct work *work)
+{
+    const struct fake_handover_band band = handover_of(work);
+    if (!work->of_frame)
+        return;
+    for (uint32_t u = 0; u < fake->instance_count; u++) {
+        const struct cox__instance *theirs = fake->instances[u];
+        for (uint32_t l = 0; l < theirs->slot_count && !theirs->abandoned; l++) {
+            const struct slot *other = &theirs->slots[l];
+            if ((other->state == SLOT_QUEUED || other->state == SLOT_RUNNING) && other->work.of_frame &&
+                other->work.frame == work->frame && other->work.pass != work->pass)
+                violate(fake, "rows %u+%u of pass %u begin on device %u while rows %u+%u of pass %u are under way",
+                        work->first_row, work->rows, work->pass, instance->device, other->work.first_row,
+                        other->work.rows, other->work.pass);
+        }
+    }
+    const uint32_t missing = fake_handover_begin(&fake->handover, &instance->pipeline, &band);
+    if (missing < COX_BINDINGS_MAX)
+        violate(fake, "rows %u+%u of pass %u read rows of binding %u that no band of the frame has written",
+                work->first_row, work->rows, work->pass, missing);
+}
+
+/* A job that copies out what the device keeps. */
+static bool check_fetch(struct fake *fake, const struct cox__instance *instance, const struct work *work)
+{
+    const struct cox__job_range *range = &work->ranges[0];
+    const bool possible = work->range_count == 1 && instance->resident >> range->binding & 1 && range->count &&
+                          work->mems[range->binding] &&
+                          (range->first + range->count) * instance->pipeline.bindings[range->binding].pitch_bytes <=
+                              work->mems[range->binding]->bytes;
+    if (!possible)
+        violate(fake, "a fetch from device %u of what it cannot have", instance->device);
+    else
+        check_overlap(fake, instance, work);
+    return possible;
 }
 
 /* Whether the band can be run at all. */
 static bool check_job(struct fake *fake, const struct cox__instance *instance, const struct work *work)
 {
-    const struct cox__pipeline *pipeline = &instance->pipeline;
-    const uint32_t granule = granule_of(fake, pipeline, instance->device);
+    const struct cox__pass *pass = pass_of(instance, work);
+    const uint32_t granule = granule_of(fake, pass, instance->device);
     const uint64_t end = (uint64_t)work->first_row + work->rows;
     bool possible = true;
-    if (work->rows == 0 || end > pipeline->rows) {
-        violate(fake, "band %u+%u is not inside the frame's %u rows", work->first_row, work->rows, pipeline->rows);
+    if (work->rows == 0 || end > pass->rows) {
+        violate(fake, "band %u+%u is not inside the frame's %u rows", work->first_row, work->rows, pass->rows);
         return false;
     }
-    if (work->first_row % granule || (end % granule && end != pipeline->rows))
+    if (work->fetch)
+        return check_fetch(fake, instance, work);
+    if (work->first_row % granule || (end % granule && end != pass->rows))
         violate(fake, "band %u+%u is not aligned to the granule %u of device %u", work->first_row, work->rows, granule,
                 instance->device);
-    if (work->rows > instance->max_rows)
-        violate(fake, "band of %u rows on device %u, which takes %u", work->rows, instance->device, instance->max_rows);
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+    if (work->rows > instance->max_rows[work->pass])
+        violate(fake, "band of %u rows on device %u, which takes %u", work->rows, instance->device,
+                instance->max_rows[work->pass]);
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        if (!cox__is_shared(&pass->bindings[i]))
+            continue;
         size_t offset;
         uint32_t origin;
-        const size_t bytes = binding_bytes(pipeline, i, work, &offset, &origin);
+        const size_t bytes = binding_bytes(pass, i, work, &offset, &origin);
         if (offset % fake->devices[instance->device].script.align_bytes)
             violate(fake, "binding %u of band %u+%u begins at byte %zu, which device %u cannot align", i,
                     work->first_row, work->rows, offset, instance->device);
@@ -1060,8 +1270,10 @@ static bool check_job(struct fake *fake, const struct cox__instance *instance, c
             possible = false;
         }
     }
-    if (possible)
+    if (possible) {
         check_overlap(fake, instance, work);
+        check_passes(fake, instance, work);
+    }
     return possible;
 }
 
@@ -1108,15 +1320,29 @@ static struct work work_of(const struct cox__job *job, const struct cox__pipelin
 {
     struct work work = {.slot = job->slot,
                         .band = job->band,
+                        .pass = job->pass,
                         .first_row = job->first_row,
                         .rows = job->rows,
                         .preserve = job->preserve,
+                        .fetch = job->fetch,
+                        .resident = job->resident,
+                        .copied_out = job->out,
+                        .set = job->set,
+                        .range_count = job->range_count,
+                        .back_count = job->back_count,
                         .frame = job->frame,
                         .session = job->session};
+    const struct cox__frame *frame = job->frame;
+    if (frame) {
+        work.of_frame = frame->kind == COX__FRAME_OF_APPLICATION && !job->preserve; /* else a check */
+        work.index = frame->index;
+    }
+    memcpy(work.ranges, job->ranges, job->range_count * sizeof job->ranges[0]);
+    memcpy(work.back, job->back, job->back_count * sizeof job->back[0]);
     memcpy(work.mems, job->mems, pipeline->binding_count * sizeof work.mems[0]);
     work.out = work.mems[0] ? work.mems[0]->data : NULL;
     for (uint32_t i = pipeline->binding_count; i-- > 0;)
-        if (pipeline->bindings[i].access != COX_READ && work.mems[i])
+        if (pipeline->passes[job->pass].bindings[i].access != COX_READ && work.mems[i])
             work.out = work.mems[i]->data;
     if (job->params)
         memcpy(work.params, job->params, pipeline->params_bytes);
@@ -1375,14 +1601,14 @@ static void execute_unseen(struct slot *slot)
 {
     AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
     AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
-    execute(slot, slot->fails);
+    execute(slot, true);
     AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
     AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
 }
 #else
 static void execute_unseen(struct slot *slot)
 {
-    execute(slot, slot->fails);
+    execute(slot, true);
 }
 #endif
 
@@ -1400,11 +1626,10 @@ static void finish_band(struct fake *fake, struct device *device, struct slot *s
         return;
     }
     check_memory(slot);
-    /* Another device may do the rows of an abandoned instance again: it reads what is in the rows, for the bytes that
-     * no kernel writes, and writes the same. The instance may be abandoned while the kernel runs. */
-    const bool late = slot->instance->abandoned || clock_now(fake) - slot->submit_ns > LATE_NS;
+    /* What the band left in its rows may be copied while that happens. */
+    const bool abandoned = slot->instance->abandoned;
     pthread_mutex_unlock(&fake->lock);
-    if (late)
+    if (abandoned)
         execute_unseen(slot);
     else
         execute(slot, slot->fails);
@@ -1457,12 +1682,22 @@ static void op_destroy(struct cox__backend *backend)
     fake->destroyed = true;
 }
 
-#define FAKE_OPS                                                                                                     \
-    .destroy = op_destroy, .device_count = op_device_count, .device_info = op_device_info,                           \
-    .mem_create = op_mem_create, .mem_destroy = op_mem_destroy, .mem_data = op_mem_data, .mem_info = op_mem_info,    \
-    .mem_abandon = op_mem_abandon, .instance_abandon = op_instance_abandon, .instance_isolate = op_instance_isolate, \
-    .instance_create = op_instance_create, .instance_destroy = op_instance_destroy, .job_submit = op_job_submit,     \
-    .instance_flush = op_instance_flush, .job_poll = op_job_poll, .job_partial = op_job_partial, .now_ns = op_now_ns
+static const char *op_instance_may_write(struct cox__backend *backend, const struct cox__instance *instance,
+                                         uint32_t pass, uint32_t stage, uint32_t arg)
+{
+    (void)pass;
+    (void)stage;
+    return fake_of(backend)->devices[instance->device].script.writable_args >> arg & 1 ? "" : NULL;
+}
+
+#define FAKE_OPS                                                                                                  \
+    .destroy = op_destroy, .device_count = op_device_count, .device_info = op_device_info,                        \
+    .mem_create = op_mem_create, .mem_destroy = op_mem_destroy, .mem_link = op_mem_link, .mem_data = op_mem_data, \
+    .mem_info = op_mem_info, .mem_abandon = op_mem_abandon, .instance_abandon = op_instance_abandon,              \
+    .instance_isolate = op_instance_isolate, .instance_create = op_instance_create,                               \
+    .instance_destroy = op_instance_destroy, .job_submit = op_job_submit, .instance_flush = op_instance_flush,    \
+    .job_poll = op_job_poll, .job_partial = op_job_partial, .now_ns = op_now_ns,                                  \
+    .instance_resident = op_instance_resident, .instance_may_write = op_instance_may_write
 
 static const struct cox__backend_ops virtual_ops = {FAKE_OPS, .advance = op_advance};
 static const struct cox__backend_ops other_ops = {FAKE_OPS};
@@ -1514,6 +1749,7 @@ void fake_free(struct fake **fake)
         pthread_cond_destroy(&(*fake)->devices[i].wake);
     pthread_cond_destroy(&(*fake)->changed);
     pthread_mutex_destroy(&(*fake)->lock);
+    fake_handover_free(&(*fake)->handover);
     free((*fake)->record);
     free(*fake);
     *fake = NULL;
@@ -1538,13 +1774,6 @@ cox_status fake_make(void *user, struct cox__post post_fn, struct cox__log *log,
 
 /* ---- for tests ---- */
 
-void fake_mark_scratch(struct fake *fake)
-{
-    pthread_mutex_lock(&fake->lock);
-    fake->scratch = true;
-    pthread_mutex_unlock(&fake->lock);
-}
-
 void fake_hold(struct fake *fake)
 {
     pthread_mutex_lock(&fake->lock);
@@ -1565,6 +1794,14 @@ void fake_release(struct fake *fake)
                 return;
             }
     pthread_mutex_unlock(&fake->lock);
+}
+
+bool fake_await_gone(struct fake *fake)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (uint32_t tries = 0; fake_alive(fake) > 0 && tries < 10000; tries++)
+        nanosleep(&pause, NULL);
+    return fake_alive(fake) == 0;
 }
 
 bool fake_await_running(struct fake *fake, uint32_t bands)
@@ -1658,14 +1895,6 @@ bool fake_at_work(struct fake *fake, const struct cox__mem *mem)
         found |= !fake->instances[u]->abandoned && works_on(fake->instances[u], mem);
     pthread_mutex_unlock(&fake->lock);
     return found;
-}
-
-bool fake_spoilt(struct fake *fake, const struct cox__mem *mem)
-{
-    pthread_mutex_lock(&fake->lock);
-    const bool spoilt = mem ? mem->spoilt : fake->scratch_spoilt;
-    pthread_mutex_unlock(&fake->lock);
-    return spoilt;
 }
 
 struct fake_record *fake_take_record(struct fake *fake, size_t *count)

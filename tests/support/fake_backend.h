@@ -2,9 +2,11 @@
  * tests), kernels that are C functions working on real memory, faults on cue, and a record of what the engine did.
  *
  * It is stricter than any driver: nothing starts before a flush, a failed band leaves garbage in its output, a band
- * that hangs reads and writes only when it ends at last, also if its instance was abandoned meanwhile, and every step
- * outside the backend's contract is noted as a violation. Two bands under way never work on the same rows if one writes
- * them, unless the instance of one was abandoned or both run one after the other in one context.
+ * that hangs reads and writes only when it ends at last, and leaves garbage if its instance was abandoned meanwhile,
+ * and every step outside the backend's contract is noted as a violation. Two bands under way never work on the same
+ * rows if one writes them, unless the instance of one was abandoned or both run one after the other in one context.
+ * A frame's passes run one after the other, and no band of them reads what an earlier pass should have written and has
+ * not.
  *
  * Thread-safety: everything here is safe from any thread, except fake_free, which must be the last call.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -17,7 +19,7 @@ enum { FAKE_DEVICES_MAX = 8, FAKE_KERNELS_MAX = 16 };
 
 /* What a fake kernel sees of its band, with the meaning of the kernel arguments of session.h. */
 struct fake_args {
-    const struct cox__pipeline *pipeline;
+    const struct cox__pass *pass;
     const struct cox_stage *stage;
     uint32_t device;
     uint32_t first_row;
@@ -53,6 +55,8 @@ struct fake_device {
     double jitter;      /* each cost times 1 + jitter * u, u uniform in -1 .. 1, the same in every run */
     bool inside_submit; /* runs the band inside job_submit */
     bool no_profile;
+    bool keeps_nothing;     /* staged: no memory for what passes hand on */
+    uint32_t writable_args; /* a bit for each argument that all kernels take as a pointer to what is not const */
 };
 
 struct fake_params {
@@ -135,15 +139,15 @@ void fake_script(struct fake *fake, const struct fake_fault *fault);
 uint32_t fake_struck(struct fake *fake);
 uint32_t fake_struck_by(struct fake *fake, enum fake_fault_kind kind);
 
-/* Memory that is made from now on is the engine's own (see fake_spoilt). */
-void fake_mark_scratch(struct fake *fake);
-
 /* Stop the virtual clock: bands can be submitted but none ends. Release also wakes the engine. */
 void fake_hold(struct fake *fake);
 void fake_release(struct fake *fake);
 
 /* Block (in real time) until so many bands are under way, for at most ten seconds. Returns whether they are. */
 bool fake_await_running(struct fake *fake, uint32_t bands);
+
+/* Block likewise until no object is alive: buffers go in the background. */
+bool fake_await_gone(struct fake *fake);
 
 /* Block likewise until so many calls block that take their time by script, and let all of them go, now and later. */
 bool fake_await_blocked(struct fake *fake, uint32_t calls);
@@ -161,10 +165,6 @@ void fake_pass(struct fake *fake, uint64_t until_ns);
 
 /* Whether a band that has not been given up has yet to end and works on the memory. */
 bool fake_at_work(struct fake *fake, const struct cox__mem *mem);
-
-/* Virtual clock: whether an abandoned instance left garbage in the memory when its band ended after all; of NULL: in
- * any memory of the engine's own (see fake_mark_scratch) that was still in use. */
-bool fake_spoilt(struct fake *fake, const struct cox__mem *mem);
 
 enum fake_step {
     FAKE_STEP_SUBMIT = 1,
@@ -191,8 +191,13 @@ struct fake_record {
     const void *frame;
     const void *session;
     const void *out; /* a job's memory: where the first binding that is written begins, or the first one if none is */
-    bool failed;     /* END: the band failed; SUBMIT, CREATE: refused */
-    bool fresh;      /* CREATE, ABANDON, DESTROY: an instance with a context of its own */
+    uint32_t pass;
+    bool fetch;           /* a job that copies out rows that its device keeps */
+    uint32_t kept;        /* bindings that stay on the device, a bit for each */
+    uint32_t copied_rows; /* of bindings of which the device keeps rows: so many are copied in; a fetch: out */
+    uint32_t back_rows;   /* of what stays, so many rows are copied out all the same */
+    bool failed;          /* END: the band failed; SUBMIT, CREATE: refused */
+    bool fresh;           /* CREATE, ABANDON, DESTROY: an instance with a context of its own */
 };
 
 /* A copy of the record so far; free() it. */

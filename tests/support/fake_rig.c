@@ -52,9 +52,20 @@ static uint32_t columns_of(const struct fake_args *args)
     return ((const struct rig_params *)args->params)->columns;
 }
 
-static unsigned char *row_of(const struct fake_args *args, uint32_t binding, uint32_t frame_row)
+/* The n-th binding of a stage: by its arguments, if it says any. */
+static uint32_t binding_of(const struct fake_args *args, uint32_t n)
 {
-    const struct cox_binding *shape = &args->pipeline->bindings[binding];
+    uint32_t buffers = 0;
+    for (uint32_t a = 0; a < args->stage->arg_count; a++)
+        if (args->stage->args[a].kind == COX_ARG_KIND_BUFFER && buffers++ == n)
+            return args->stage->args[a].index;
+    return n;
+}
+
+static unsigned char *row_of(const struct fake_args *args, uint32_t n, uint32_t frame_row)
+{
+    const uint32_t binding = binding_of(args, n);
+    const struct cox_binding *shape = &args->pass->bindings[binding];
     return args->data[binding] + (size_t)(frame_row / shape->row_divisor - args->origin[binding]) * shape->pitch_bytes;
 }
 
@@ -72,7 +83,7 @@ static void map(const struct fake_args *args)
 
 static void halo(const struct fake_args *args)
 {
-    const uint32_t reach = args->pipeline->bindings[0].halo_rows;
+    const uint32_t reach = args->pass->bindings[0].halo_rows;
     for (uint32_t r = args->first_row; r < args->first_row + args->rows; r++) {
         unsigned char *out = row_of(args, 1, r);
         const uint32_t from = r > reach ? r - reach : 0;
@@ -97,7 +108,7 @@ static void table(const struct fake_args *args)
 
 static void count(const struct fake_args *args)
 {
-    uint32_t *bins = (uint32_t *)args->data[1];
+    uint32_t *bins = (uint32_t *)args->data[binding_of(args, 1)];
     for (uint32_t r = args->first_row; r < args->first_row + args->rows; r++)
         for (uint32_t c = 0; c < columns_of(args); c++)
             bins[row_of(args, 0, r)[c]]++;
@@ -127,6 +138,32 @@ static void second(const struct fake_args *args)
             row_of(args, 2, r)[c] = (unsigned char)(row_of(args, 1, r)[c] ^ r);
 }
 
+static void near(const struct fake_args *args)
+{
+    for (uint32_t r = args->first_row; r < args->first_row + args->rows; r++)
+        for (uint32_t c = 0; c < columns_of(args); c++) {
+            const unsigned above = r > 0 ? row_of(args, 0, r - 1)[c] : 0;
+            const unsigned below = r + 1 < args->frame_rows ? row_of(args, 0, r + 1)[c] : 0;
+            row_of(args, 1, r)[c] = (unsigned char)(above * 3 + row_of(args, 0, r)[c] * 5u + below * 7 + r);
+        }
+    show(args, binding_of(args, 1));
+}
+
+static void turn(const struct fake_args *args)
+{
+    for (uint32_t r = args->first_row; r < args->first_row + args->rows; r++)
+        for (uint32_t c = 0; c < columns_of(args); c++)
+            row_of(args, 1, r)[c] = (unsigned char)(row_of(args, 0, c)[r] + 1u);
+}
+
+static void flip(const struct fake_args *args)
+{
+    const struct rig_params *params = args->params;
+    for (uint32_t r = args->first_row; r < args->first_row + args->rows; r++)
+        for (uint32_t c = 0; c < params->columns; c++)
+            row_of(args, 1, r)[c] = (unsigned char)(row_of(args, 0, args->frame_rows - 1 - r)[c] + params->add);
+}
+
 static void inplace(const struct fake_args *args)
 {
     for (uint32_t r = args->first_row; r < args->first_row + args->rows; r++)
@@ -134,9 +171,27 @@ static void inplace(const struct fake_args *args)
             row_of(args, 0, r)[c] = (unsigned char)(row_of(args, 0, r)[c] * 3u + 1);
 }
 
+void rig_near_rows(const unsigned char *in, unsigned char *out, uint32_t rows, uint32_t columns, size_t pitch)
+{
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t c = 0; c < columns; c++) {
+            const unsigned above = r > 0 ? in[(r - 1) * pitch + c] : 0;
+            const unsigned below = r + 1 < rows ? in[(r + 1) * pitch + c] : 0;
+            out[r * pitch + c] = (unsigned char)(above * 3 + in[r * pitch + c] * 5u + below * 7 + r);
+        }
+}
+
+void rig_turn_rows(const unsigned char *in, unsigned char *out, uint32_t rows, uint32_t columns, size_t pitch)
+{
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t c = 0; c < columns; c++)
+            out[r * pitch + c] = (unsigned char)(in[c * pitch + r] + 1u);
+}
+
 static const struct fake_kernel kernels[] = {
     {"rig_map", map},       {"rig_halo", halo},   {"rig_table", table},   {"rig_count", count},
     {"rig_chroma", chroma}, {"rig_first", first}, {"rig_second", second}, {"rig_inplace", inplace},
+    {"rig_near", near},     {"rig_turn", turn},   {"rig_flip", flip},
 };
 
 void rig_merge_sum(void *into, const void *partial, size_t bytes, void *user)
@@ -216,8 +271,10 @@ const char *rig_end(struct rig **rig)
         return verdict;
     }
     fake_free(&(*rig)->fake);
-    for (uint32_t i = 0; i < (*rig)->report_count; i++)
+    for (uint32_t i = 0; i < (*rig)->report_count; i++) {
         free((*rig)->reports[i].bands);
+        free((*rig)->reports[i].band_passes);
+    }
     pthread_mutex_destroy(&(*rig)->lock);
     free((*rig)->log);
     free(*rig);
@@ -293,7 +350,16 @@ void rig_report(void *user, const struct cox_frame_report *report)
     copy->frame = *report;
     copy->bands = must(calloc(report->band_count + 1, sizeof *copy->bands));
     memcpy(copy->bands, report->bands, report->band_count * sizeof *copy->bands);
+    copy->band_passes = must(calloc(report->band_count + 1, sizeof *copy->band_passes));
+    memcpy(copy->band_passes, report->band_passes, report->band_count * sizeof *copy->band_passes);
+    memcpy(copy->passes, report->passes, report->pass_count * sizeof *copy->passes);
     copy->frame.bands = copy->bands;
+    copy->frame.band_passes = copy->band_passes;
+    copy->frame.passes = copy->passes;
+    copy->frame.notices = NULL; /* seen here, and not kept */
+    for (uint32_t b = 0; b < report->band_count; b++)
+        if (report->bands[b].status == COX_OK && report->notices[b].noticed_ns < report->bands[b].end_ns)
+            abort();
     pthread_mutex_unlock(&rig->lock);
 }
 

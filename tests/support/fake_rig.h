@@ -16,8 +16,10 @@ struct rig_params {
 };
 
 struct rig_report {
-    struct cox_frame_report frame; /* bands points into this struct's own copy */
+    struct cox_frame_report frame; /* bands and passes point into this struct's own copy */
     struct cox_band_report *bands;
+    uint32_t *band_passes;
+    struct cox_pass_report passes[COX_PASSES_MAX];
 };
 
 struct rig;
@@ -60,7 +62,11 @@ const struct rig_report *rig_report_at(struct rig *rig, uint32_t index);
  *   rig_chroma   luma ROWS, chroma ROWS /2 read, out ROWS, chroma out ROWS /2
  *   rig_first    in ROWS, middle ROWS, out ROWS:   middle = in + 5
  *   rig_second   the same bindings:                out = middle ^ row
- *   rig_inplace  buffer ROWS read and written      buffer = buffer * 3 + 1 */
+ *   rig_inplace  buffer ROWS read and written      buffer = buffer * 3 + 1
+ *   rig_near     in HALO, out ROWS or a band's own   out = row above * 3 + row * 5 + row below * 7 + number of the row
+ *   rig_turn     in WHOLE, out ROWS                out = in, rows and columns changed for each other, + 1
+ *   rig_flip     in WHOLE, out ROWS                out = in, the last row first, + add
+ * A stage of the test's own may name other bindings by its arguments. */
 extern const struct cox_stage rig_stage_map;
 extern const struct cox_stage rig_stage_halo;
 extern const struct cox_stage rig_stage_table;
@@ -68,6 +74,10 @@ extern const struct cox_stage rig_stage_count;
 extern const struct cox_stage rig_stage_chroma;
 extern const struct cox_stage rig_stages_two[2];
 extern const struct cox_stage rig_stage_inplace;
+
+/* What rig_near and rig_turn make of a whole frame, computed without bands. rig_turn: as many rows as columns. */
+void rig_near_rows(const unsigned char *in, unsigned char *out, uint32_t rows, uint32_t columns, size_t pitch);
+void rig_turn_rows(const unsigned char *in, unsigned char *out, uint32_t rows, uint32_t columns, size_t pitch);
 
 /* Called at the end of rig_map, rig_halo and rig_table with the index of the output binding; NULL = it is not
  * called. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake_shapes.h"
+#include "host/leak.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,9 @@ static void *must(void *memory)
 
 const char *shape_name(enum shape shape)
 {
-    static const char *const names[SHAPES] = {"map", "halo", "table", "count", "chroma", "two", "inplace"};
+    static const char *const names[SHAPES] = {"map",   "halo",    "table",       "count",   "chroma",
+                                              "two",   "inplace", "exchange",    "overlap", "flip",
+                                              "curve", "all",     "then-inplace"};
     return names[shape];
 }
 
@@ -25,6 +28,23 @@ static struct cox_binding by_rows(const struct shape_frames *frames, enum cox_ac
 {
     return (struct cox_binding){
         .contract = COX_ROWS, .access = access, .pitch_bytes = frames->pitch, .row_divisor = divisor};
+}
+
+static struct cox_binding scratch_rows(const struct shape_frames *frames)
+{
+    struct cox_binding binding = by_rows(frames, COX_READ, 1);
+    binding.scratch = true;
+    return binding;
+}
+
+/* By REDUCE. */
+static struct cox_binding counters(bool scratch)
+{
+    return (struct cox_binding){.contract = COX_REDUCE,
+                                .access = COX_WRITE,
+                                .bytes = BINS * sizeof(uint32_t),
+                                .merge = rig_merge_sum,
+                                .scratch = scratch};
 }
 
 static void describe(struct shape_frames *frames)
@@ -43,8 +63,7 @@ static void describe(struct shape_frames *frames)
         frames->binding_count = 3;
         break;
     case SHAPE_COUNT:
-        bindings[1] = (struct cox_binding){
-            .contract = COX_REDUCE, .access = COX_WRITE, .bytes = BINS * sizeof(uint32_t), .merge = rig_merge_sum};
+        bindings[1] = counters(false);
         break;
     case SHAPE_CHROMA:
         bindings[1] = by_rows(frames, COX_READ, 2);
@@ -60,11 +79,105 @@ static void describe(struct shape_frames *frames)
         bindings[0].access = COX_READ_WRITE;
         frames->binding_count = 1;
         break;
+    case SHAPE_EXCHANGE:
+    case SHAPE_OVERLAP:
+    case SHAPE_FLIP:
+        bindings[1] = scratch_rows(frames);
+        bindings[2] = by_rows(frames, COX_WRITE, 1);
+        frames->binding_count = 3;
+        break;
+    case SHAPE_CURVE:
+        bindings[1] = counters(true);
+        bindings[2] = by_rows(frames, COX_WRITE, 1);
+        frames->binding_count = 3;
+        break;
+    case SHAPE_ALL:
+        bindings[1] = counters(true);
+        bindings[2] = bindings[3] = scratch_rows(frames);
+        bindings[4] = by_rows(frames, COX_WRITE, 1);
+        frames->binding_count = 5;
+        break;
     case SHAPE_MAP:
+    case SHAPE_THEN_INPLACE:
     case SHAPES:
         break;
     }
 }
+
+/* ---- passes ---- */
+
+static const struct cox_variant any_device = {.source = "fake"};
+#define STAGE(its_kernel, in, out)                                                                          \
+    {                                                                                                       \
+        .kernel = (its_kernel), .columns = 64, .variant_count = 1, .variants = &any_device, .arg_count = 2, \
+        .args = (const struct cox_arg[])                                                                    \
+        {                                                                                                   \
+            COX_ARG_BUFFER(in), COX_ARG_BUFFER(out)                                                         \
+        }                                                                                                   \
+    }
+static const struct cox_stage near_there[] = {STAGE("rig_near", 0, 1)}, near_on[] = {STAGE("rig_near", 1, 2)},
+                              near_both[] = {STAGE("rig_near", 0, 1), STAGE("rig_near", 1, 2)},
+                              near_later[] = {STAGE("rig_near", 0, 2), STAGE("rig_near", 2, 3)},
+                              map_there[] = {STAGE("rig_map", 0, 1)}, map_last[] = {STAGE("rig_map", 0, 2)},
+                              flip_on[] = {STAGE("rig_flip", 1, 2)}, flip_last[] = {STAGE("rig_flip", 3, 4)},
+                              count_there[] = {STAGE("rig_count", 0, 1)}, inplace[] = {STAGE("rig_inplace", 1, 1)};
+
+#define NEAR(its_binding) .binding = (its_binding), .contract = COX_HALO, .halo_rows = 1
+static const struct cox_use
+    uses_near_there[] = {{NEAR(0)}, {.binding = 1, .access = COX_WRITE}},
+    uses_near_on[] = {{NEAR(1)}, {.binding = 2, .access = COX_WRITE}},
+    uses_near_both[] = {{NEAR(0)}, {NEAR(1), .access = COX_READ_WRITE}, {.binding = 2, .access = COX_WRITE}},
+    uses_near_later[] = {{NEAR(0)}, {NEAR(2), .access = COX_READ_WRITE}, {.binding = 3, .access = COX_WRITE}},
+    uses_map_there[] = {{.binding = 0}, {.binding = 1, .access = COX_WRITE}},
+    uses_map_last[] = {{.binding = 0}, {.binding = 2, .access = COX_WRITE}},
+    uses_flip_on[] = {{.binding = 1, .contract = COX_WHOLE}, {.binding = 2, .access = COX_WRITE}},
+    uses_flip_last[] = {{.binding = 3, .contract = COX_WHOLE}, {.binding = 4, .access = COX_WRITE}},
+    uses_count[] = {{.binding = 0}, {.binding = 1, .contract = COX_REDUCE, .access = COX_WRITE}},
+    uses_inplace[] = {{.binding = 1, .access = COX_READ_WRITE}};
+
+/* Its parameter depends on what it was before, so that one that is made twice is seen. */
+static uint32_t curve_add(uint32_t add, const uint32_t *bins)
+{
+    return 3 * add + bins[17] + 2 * bins[200] + 1;
+}
+
+static void make_curve(void *user, const struct cox_pass_end *end)
+{
+    struct rig_params *params = end->params;
+    (void)user;
+    params->add = curve_add(params->add, end->buffers[1]);
+}
+
+#define PASS(its_uses, its_stages)                                                       \
+    {                                                                                    \
+        .use_count = sizeof(its_uses) / sizeof *(its_uses), .uses = (its_uses),          \
+        .stage_count = sizeof(its_stages) / sizeof *(its_stages), .stages = (its_stages) \
+    }
+static const struct cox_pass count_pass = {
+    .use_count = 2, .uses = uses_count, .stage_count = 1, .stages = count_there, .done = make_curve};
+static const struct cox_pass near_there_pass = PASS(uses_near_there, near_there);
+static const struct cox_pass near_on_pass = PASS(uses_near_on, near_on);
+static const struct cox_pass near_both_pass = PASS(uses_near_both, near_both);
+static const struct cox_pass near_later_pass = PASS(uses_near_later, near_later);
+static const struct cox_pass map_there_pass = PASS(uses_map_there, map_there);
+static const struct cox_pass map_last_pass = PASS(uses_map_last, map_last);
+static const struct cox_pass flip_on_pass = PASS(uses_flip_on, flip_on);
+static const struct cox_pass flip_last_pass = PASS(uses_flip_last, flip_last);
+static const struct cox_pass inplace_pass = PASS(uses_inplace, inplace);
+
+static const struct cox_pass *const passes_of[SHAPES][SHAPE_PASSES_MAX] = {
+    [SHAPE_EXCHANGE] = {&near_there_pass, &near_on_pass},
+    [SHAPE_OVERLAP] = {&near_both_pass},
+    [SHAPE_FLIP] = {&map_there_pass, &flip_on_pass},
+    [SHAPE_CURVE] = {&count_pass, &map_last_pass},
+    [SHAPE_ALL] = {&count_pass, &near_later_pass, &flip_last_pass},
+    [SHAPE_THEN_INPLACE] = {&near_there_pass, &inplace_pass},
+};
+
+static const uint32_t pass_counts[SHAPES] = {[SHAPE_EXCHANGE] = 2, [SHAPE_OVERLAP] = 1, [SHAPE_FLIP] = 2,
+                                             [SHAPE_CURVE] = 2,    [SHAPE_ALL] = 3,     [SHAPE_THEN_INPLACE] = 2};
+
+/* ---- buffers ---- */
 
 static size_t bytes_of(const struct shape_frames *frames, uint32_t binding)
 {
@@ -79,10 +192,11 @@ static unsigned char *data_of(const struct shape_frames *frames, uint32_t index,
     return cox_buffer_data(frames->buffers[index % frames->count][binding]);
 }
 
-void shape_refill(struct shape_frames *frames, uint32_t index, uint64_t seed)
+static void refill(struct shape_frames *frames, uint32_t f, uint64_t seed, bool outputs)
 {
-    const uint32_t f = index % frames->count;
     for (uint32_t i = 0; i < frames->binding_count; i++) {
+        if (frames->bindings[i].scratch || (!outputs && frames->bindings[i].access != COX_READ))
+            continue;
         unsigned char *data = data_of(frames, f, i);
         const size_t bytes = bytes_of(frames, i);
         uint64_t random = 0;
@@ -94,18 +208,40 @@ void shape_refill(struct shape_frames *frames, uint32_t index, uint64_t seed)
     memcpy(frames->before[f], data_of(frames, f, 0), bytes_of(frames, 0));
 }
 
+void shape_refill(struct shape_frames *frames, uint32_t index, uint64_t seed)
+{
+    refill(frames, index % frames->count, seed, true);
+}
+
+void shape_refill_inputs(struct shape_frames *frames, uint32_t index, uint64_t seed)
+{
+    refill(frames, index % frames->count, seed, false);
+}
+
 void shape_drop(struct shape_frames *frames, uint32_t index)
 {
     for (uint32_t i = 0; i < frames->binding_count; i++)
         cox_buffer_destroy(&frames->buffers[index % frames->count][i]);
 }
 
+static bool make_buffer(const struct shape_frames *frames, size_t bytes, cox_buffer **out)
+{
+    if (!frames->wrapped)
+        return cox_buffer_create(rig_runtime(frames->rig), bytes, out) == COX_OK;
+    void *data = must(aligned_alloc(64, (bytes + 63) / 64 * 64));
+    cox__leak(data); /* it is never released where a device hangs for good */
+    if (cox_buffer_wrap(rig_runtime(frames->rig), data, bytes, free, data, out) == COX_OK)
+        return true;
+    free(data);
+    return false;
+}
+
 bool shape_make(struct shape_frames *frames, uint32_t index, uint64_t seed)
 {
     bool made = true;
     for (uint32_t i = 0; made && i < frames->binding_count; i++)
-        made = cox_buffer_create(rig_runtime(frames->rig), bytes_of(frames, i),
-                                 &frames->buffers[index % frames->count][i]) == COX_OK;
+        made = frames->bindings[i].scratch ||
+               make_buffer(frames, bytes_of(frames, i), &frames->buffers[index % frames->count][i]);
     if (made)
         shape_refill(frames, index, seed);
     else
@@ -118,9 +254,12 @@ struct shape_frames *shape_frames_padded(struct rig *rig, enum shape shape, uint
 {
     struct shape_frames *frames = must(calloc(1, sizeof *frames));
     uint64_t seed = rows * 131u + columns * 7u + (uint32_t)shape;
+    if (shape >= SHAPES)
+        abort();
     *frames = (struct shape_frames){
         .rig = rig, .shape = shape, .rows = rows, .columns = columns, .pitch = pitch, .count = count};
     describe(frames);
+    frames->pass_count = pass_counts[shape];
     frames->buffers = must(calloc(count, sizeof *frames->buffers));
     frames->params = must(calloc(count, sizeof *frames->params));
     frames->before = must(calloc(count, sizeof *frames->before));
@@ -159,13 +298,25 @@ cox_status shape_session(struct shape_frames *frames, const struct cox_session_p
         [SHAPE_COUNT] = &rig_stage_count, [SHAPE_CHROMA] = &rig_stage_chroma, [SHAPE_INPLACE] = &rig_stage_inplace,
     };
     struct cox_session_params params = *extra;
+    struct cox_pass passes[SHAPE_PASSES_MAX];
+    uint32_t devices[SHAPE_PASSES_MAX];
+    for (uint32_t p = 0; p < frames->pass_count; p++) {
+        passes[p] = *passes_of[frames->shape][p];
+        devices[p] = frames->pass_device_plus_1[p] - 1;
+        passes[p].device_count = frames->pass_device_plus_1[p] > 0;
+        passes[p].devices = &devices[p];
+        if (p + 1 == frames->pass_count)
+            passes[p].policy = frames->pass_policy;
+    }
+    params.pass_count = frames->pass_count;
+    params.passes = passes;
     params.rows = frames->rows;
     params.binding_count = frames->binding_count;
     params.bindings = frames->bindings;
-    params.stage_count = frames->shape == SHAPE_TWO ? 2 : 1;
+    params.stage_count = frames->pass_count ? 0 : frames->shape == SHAPE_TWO ? 2 : 1;
     params.stages = frames->shape == SHAPE_TWO ? rig_stages_two : single[frames->shape];
     params.params_bytes = sizeof(struct rig_params);
-    params.allow_in_place = frames->shape == SHAPE_INPLACE;
+    params.allow_in_place = frames->shape == SHAPE_INPLACE || frames->shape == SHAPE_THEN_INPLACE;
     return cox_session_create(rig_runtime(frames->rig), &params, out);
 }
 
@@ -173,7 +324,7 @@ void shape_prepare(struct shape_frames *frames, uint32_t index)
 {
     const uint32_t f = index % frames->count;
     for (uint32_t i = 0; i < frames->binding_count; i++)
-        if (frames->bindings[i].access == COX_WRITE)
+        if (frames->bindings[i].access == COX_WRITE && !frames->bindings[i].scratch)
             memset(data_of(frames, f, i), UNWRITTEN, bytes_of(frames, i));
     memcpy(data_of(frames, f, 0), frames->before[f], bytes_of(frames, 0));
 }
@@ -233,10 +384,74 @@ static unsigned char wanted(const struct shape_frames *frames, uint32_t index, u
     case SHAPE_INPLACE:
         return (unsigned char)(in[at] * 3u + 1);
     case SHAPE_COUNT:
-    case SHAPES:
+    default:
         break;
     }
     return 0;
+}
+
+/* ---- the same with passes ---- */
+
+static void near_rows(const struct shape_frames *frames, const unsigned char *in, unsigned char *out)
+{
+    rig_near_rows(in, out, frames->rows, frames->columns, frames->pitch);
+}
+
+static void map_rows(const struct shape_frames *frames, const unsigned char *in, uint32_t add, unsigned char *out)
+{
+    for (uint32_t r = 0; r < frames->rows; r++)
+        for (size_t c = (size_t)r * frames->pitch; c < (size_t)r * frames->pitch + frames->columns; c++)
+            out[c] = (unsigned char)(in[c] * 3u + r * 7u + add);
+}
+
+static void flip_rows(const struct shape_frames *frames, const unsigned char *in, uint32_t add, unsigned char *out)
+{
+    for (uint32_t r = 0; r < frames->rows; r++)
+        for (uint32_t c = 0; c < frames->columns; c++)
+            out[(size_t)r * frames->pitch + c] =
+                (unsigned char)(in[(size_t)(frames->rows - 1 - r) * frames->pitch + c] + add);
+}
+
+static void count_rows(const struct shape_frames *frames, const unsigned char *in, uint32_t *bins)
+{
+    for (uint32_t r = 0; r < frames->rows; r++)
+        for (uint32_t c = 0; c < frames->columns; c++)
+            bins[in[(size_t)r * frames->pitch + c]]++;
+}
+
+/* All that the last pass writes; free() it. */
+static unsigned char *wanted_of_passes(const struct shape_frames *frames, uint32_t index)
+{
+    const unsigned char *in = frames->before[index % frames->count];
+    const size_t bytes = (size_t)frames->rows * frames->pitch;
+    unsigned char *one = must(calloc(1, bytes)), *two = must(calloc(1, bytes));
+    uint32_t bins[BINS] = {0}, add = frames->params[index % frames->count].add;
+    count_rows(frames, in, bins);
+    switch (frames->shape) {
+    case SHAPE_FLIP:
+        map_rows(frames, in, add, one);
+        flip_rows(frames, one, add, two);
+        break;
+    case SHAPE_CURVE:
+        map_rows(frames, in, curve_add(add, bins), two);
+        break;
+    case SHAPE_THEN_INPLACE:
+        near_rows(frames, in, two);
+        for (size_t b = 0; b < bytes; b++)
+            two[b] = (unsigned char)(two[b] * 3u + 1);
+        break;
+    case SHAPE_ALL:
+        near_rows(frames, in, two);
+        near_rows(frames, two, one);
+        flip_rows(frames, one, curve_add(add, bins), two);
+        break;
+    default:
+        near_rows(frames, in, one);
+        near_rows(frames, one, two);
+        break;
+    }
+    free(one);
+    return two;
 }
 
 static const char *check_count(const struct shape_frames *frames, uint32_t index)
@@ -245,9 +460,7 @@ static const char *check_count(const struct shape_frames *frames, uint32_t index
     uint32_t want[BINS] = {0};
     const unsigned char *in = frames->before[index % frames->count];
     const uint32_t *bins = (const uint32_t *)(const void *)data_of(frames, index, 1);
-    for (uint32_t r = 0; r < frames->rows; r++)
-        for (uint32_t c = 0; c < frames->columns; c++)
-            want[in[(size_t)r * frames->pitch + c]]++;
+    count_rows(frames, in, want);
     for (uint32_t b = 0; b < BINS; b++)
         if (bins[b] != want[b]) {
             snprintf(wrong, sizeof wrong, "frame %u: %u instead of %u in bin %u", index, bins[b], want[b], b);
@@ -256,29 +469,40 @@ static const char *check_count(const struct shape_frames *frames, uint32_t index
     return "";
 }
 
-static const char *check(const struct shape_frames *frames, uint32_t index, bool padding)
+static const char *check_binding(const struct shape_frames *frames, uint32_t index, uint32_t binding,
+                                 const unsigned char *of_passes, bool padding)
 {
     static _Thread_local char wrong[160];
-    for (uint32_t i = 0; i < frames->binding_count; i++) {
-        if (frames->bindings[i].access == COX_READ || frames->bindings[i].contract != COX_ROWS)
+    const unsigned char *data = data_of(frames, index, binding);
+    const size_t bytes = bytes_of(frames, binding);
+    for (size_t b = 0; b < bytes; b++) {
+        if (is_written(frames, binding, b) == padding)
             continue;
-        const unsigned char *data = data_of(frames, index, i);
-        const size_t bytes = bytes_of(frames, i);
-        for (size_t b = 0; b < bytes; b++) {
-            if (is_written(frames, i, b) == padding)
-                continue;
-            const unsigned char want = !padding                         ? wanted(frames, index, i, b)
-                                       : frames->shape == SHAPE_INPLACE ? frames->before[index % frames->count][b]
-                                                                        : UNWRITTEN;
-            if (data[b] != want) {
-                snprintf(wrong, sizeof wrong, "%s, frame %u, binding %u, byte %zu%s: %u instead of %u",
-                         shape_name(frames->shape), index, i, b, padding ? ", which no kernel writes" : "", data[b],
-                         want);
-                return wrong;
-            }
+        const unsigned char want = padding ? frames->shape == SHAPE_INPLACE ? frames->before[index % frames->count][b]
+                                                                            : UNWRITTEN
+                                   : of_passes ? of_passes[b]
+                                               : wanted(frames, index, binding, b);
+        if (data[b] != want) {
+            snprintf(wrong, sizeof wrong, "%s, frame %u, binding %u, byte %zu%s: %u instead of %u",
+                     shape_name(frames->shape), index, binding, b, padding ? ", which no kernel writes" : "", data[b],
+                     want);
+            return wrong;
         }
     }
     return "";
+}
+
+static const char *check(const struct shape_frames *frames, uint32_t index, bool padding)
+{
+    unsigned char *of_passes = frames->pass_count && !padding ? wanted_of_passes(frames, index) : NULL;
+    const char *wrong = "";
+    for (uint32_t i = 0; !*wrong && i < frames->binding_count; i++) {
+        const struct cox_binding *binding = &frames->bindings[i];
+        if (binding->access != COX_READ && binding->contract == COX_ROWS && !binding->scratch)
+            wrong = check_binding(frames, index, i, of_passes, padding);
+    }
+    free(of_passes);
+    return wrong;
 }
 
 const char *shape_check(const struct shape_frames *frames, uint32_t index)

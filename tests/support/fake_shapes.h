@@ -7,7 +7,25 @@
 
 /* The stages of fake_rig.h: rig_map, rig_halo, rig_table, rig_count, rig_chroma, rig_first and rig_second,
  * rig_inplace. */
-enum shape { SHAPE_MAP, SHAPE_HALO, SHAPE_TABLE, SHAPE_COUNT, SHAPE_CHROMA, SHAPE_TWO, SHAPE_INPLACE, SHAPES };
+enum shape {
+    SHAPE_MAP,
+    SHAPE_HALO,
+    SHAPE_TABLE,
+    SHAPE_COUNT,
+    SHAPE_CHROMA,
+    SHAPE_TWO,
+    SHAPE_INPLACE,
+    /* With passes; "," between them: */
+    SHAPE_EXCHANGE,     /* near, near: by HALO */
+    SHAPE_OVERLAP,      /* near near: the first one's rows are each band's own */
+    SHAPE_FLIP,         /* map, flip: by WHOLE */
+    SHAPE_CURVE,        /* count, map: by REDUCE, and a function that makes a parameter of it */
+    SHAPE_ALL,          /* count, near near, flip: the same, overlap, WHOLE */
+    SHAPE_THEN_INPLACE, /* near, inplace */
+    SHAPES,
+    SHAPES_PLAIN = SHAPE_EXCHANGE
+};
+enum { SHAPE_PASSES_MAX = 3, SHAPE_BINDINGS_MAX = 5 };
 
 const char *shape_name(enum shape shape);
 
@@ -20,8 +38,12 @@ struct shape_frames {
     uint32_t pitch;
     uint32_t count;
     uint32_t binding_count;
-    struct cox_binding bindings[4];
-    cox_buffer *(*buffers)[4];
+    struct cox_binding bindings[SHAPE_BINDINGS_MAX];
+    cox_buffer *(*buffers)[SHAPE_BINDINGS_MAX];    /* NULL for scratch */
+    uint32_t pass_count;                           /* 0: it has none */
+    uint32_t pass_device_plus_1[SHAPE_PASSES_MAX]; /* the only one that is to do the pass; 0 = all may */
+    const char *pass_policy;                       /* of the last one */
+    bool wrapped;                                  /* the memory is not the library's; freed when it is released */
     struct rig_params *params;
     unsigned char **before; /* contents of the first buffer */
 };
@@ -40,6 +62,9 @@ bool shape_make(struct shape_frames *frames, uint32_t index, uint64_t seed);
 
 /* Fill its inputs anew. */
 void shape_refill(struct shape_frames *frames, uint32_t index, uint64_t seed);
+
+/* The same of those that are read only; shape_check then finds the frame wrong. */
+void shape_refill_inputs(struct shape_frames *frames, uint32_t index, uint64_t seed);
 
 /* A session for such frames; fields of `extra` beside rows, bindings, stages and params_bytes are kept. */
 cox_status shape_session(struct shape_frames *frames, const struct cox_session_params *extra, cox_session **out);

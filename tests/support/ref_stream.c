@@ -15,7 +15,7 @@ enum {
     BINS = 16,
     SETS_MAX = COX_IN_FLIGHT_MAX + 2,
 };
-enum { IN = 0, NEAR, TABLE_AT, OUT, COUNTED, BINDINGS };
+enum { IN = 0, NEAR, TABLE_AT, OUT, COUNTED, BINDINGS, MIDDLE = BINDINGS, BINDINGS_MAX };
 
 struct params {
     uint32_t pitch; /* in elements */
@@ -35,12 +35,16 @@ static const char source[] =
     "    sum += table[in[(uint)y * pitch + x] & 255u];\n"
     "    out[(uint)y * pitch + x] = sum;\n"
     "    atomic_inc(&bins[sum >> 28]);\n"
+    "}\n"
+    "kernel void stream_copy(global const uint *near, global uint *middle, int columns, int rows, uint pitch) {\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x < columns && y < rows) middle[(uint)y * pitch + x] = near[(uint)y * pitch + x];\n"
     "}\n";
 
 struct set {
     struct ref_stream *stream;
-    cox_buffer *buffers[BINDINGS];
-    uint32_t *expected; /* the rows of the output, then the bins */
+    cox_buffer *buffers[BINDINGS_MAX]; /* NULL for the scratch between two passes */
+    uint32_t *expected;                /* the rows of the output, then the bins */
     uint32_t add;
     uint64_t lost;   /* how often devices had been lost when its buffers were made */
     bool used, good; /* a frame has used it; its callback said so, and it was */
@@ -52,7 +56,7 @@ struct ref_stream {
     uint32_t pitch;
     uint32_t set_count;
     uint64_t attempts; /* frames made up so far */
-    bool keep_inputs, renew_buffers;
+    bool keep_inputs, renew_buffers, passes;
     cox_runtime *runtime;
     size_t pitch_bytes;
 
@@ -93,17 +97,25 @@ static void stream_kernel(const struct fake_args *args)
 {
     const struct params *params = args->params;
     uint32_t *bins = (uint32_t *)(void *)args->data[COUNTED];
+    const uint32_t near = args->stage->args[1].index;
     for (uint32_t row = args->first_row; row < args->first_row + args->rows; row++) {
         uint32_t *out = (uint32_t *)(void *)args->data[OUT] + (size_t)(row - args->origin[OUT]) * params->pitch;
         for (uint32_t x = 0; x < COLUMNS; x++) {
-            out[x] = value_at((uint32_t *)(void *)args->data[IN], (uint32_t *)(void *)args->data[NEAR],
+            out[x] = value_at((uint32_t *)(void *)args->data[IN], (uint32_t *)(void *)args->data[near],
                               (uint32_t *)(void *)args->data[TABLE_AT], params->add, row, params->pitch, x,
-                              args->origin[IN], args->origin[NEAR]);
+                              args->origin[IN], args->origin[near]);
             bins[out[x] >> 28]++;
         }
     }
 }
 
+static void copy_kernel(const struct fake_args *args)
+{
+    const size_t bytes = (size_t)args->rows * ((const struct params *)args->params)->pitch * sizeof(uint32_t);
+    memcpy(args->data[MIDDLE], args->data[NEAR], bytes);
+}
+
+const struct fake_kernel ref_stream_copy_kernel = {"stream_copy", copy_kernel};
 const struct fake_kernel ref_stream_kernel = {"stream", stream_kernel};
 
 static void add_bins(void *into, const void *partial, size_t bytes, void *user)
@@ -245,7 +257,8 @@ cox_status ref_stream_submit(struct ref_stream *stream, uint64_t timeout_ns)
     spoil_outputs(stream, set);
 
     const struct params params = {stream->pitch, set->add};
-    const struct cox_frame frame = {.buffers = set->buffers, .buffer_count = BINDINGS, .params = &params};
+    const struct cox_frame frame = {
+        .buffers = set->buffers, .buffer_count = BINDINGS + stream->passes, .params = &params};
     const uint64_t before_ns = now_ns();
     cox_status status;
     set->used = set->under_way = true; /* before the callback, which may come at once */
@@ -269,7 +282,8 @@ cox_status ref_stream_submit(struct ref_stream *stream, uint64_t timeout_ns)
 static cox_status create_session(struct ref_stream *stream, const struct cox_session_params *extra)
 {
     const size_t pitch_bytes = stream->pitch_bytes;
-    const struct cox_binding bindings[BINDINGS] = {
+    const uint32_t near = stream->passes ? MIDDLE : NEAR;
+    const struct cox_binding bindings[BINDINGS_MAX] = {
         [IN] = {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = pitch_bytes},
         [NEAR] = {.name = "near", .contract = COX_HALO, .halo_rows = REACH, .pitch_bytes = pitch_bytes},
         [TABLE_AT] = {.name = "table", .contract = COX_WHOLE, .bytes = TABLE * sizeof(uint32_t)},
@@ -278,10 +292,11 @@ static cox_status create_session(struct ref_stream *stream, const struct cox_ses
                      .contract = COX_REDUCE,
                      .access = COX_WRITE,
                      .bytes = BINS * sizeof(uint32_t),
-                     .merge = add_bins}};
+                     .merge = add_bins},
+        [MIDDLE] = {.name = "middle", .pitch_bytes = pitch_bytes, .scratch = true}};
     const struct cox_variant variant = {.source = source, .local_columns = 64};
     const struct cox_arg args[] = {COX_ARG_BUFFER(IN),
-                                   COX_ARG_BUFFER(NEAR),
+                                   COX_ARG_BUFFER(near),
                                    COX_ARG_BUFFER(TABLE_AT),
                                    COX_ARG_BUFFER(OUT),
                                    COX_ARG_BUFFER(COUNTED),
@@ -289,7 +304,7 @@ static cox_status create_session(struct ref_stream *stream, const struct cox_ses
                                    COX_ARG_FIRST_ROW,
                                    COX_ARG_ROWS,
                                    COX_ARG_FRAME_ROWS,
-                                   COX_ARG_ORIGIN(NEAR),
+                                   COX_ARG_ORIGIN(near),
                                    COX_ARG_FIELD(struct params, pitch),
                                    COX_ARG_FIELD(struct params, add)};
     const struct cox_stage stage = {.kernel = "stream",
@@ -298,12 +313,31 @@ static cox_status create_session(struct ref_stream *stream, const struct cox_ses
                                     .variants = &variant,
                                     .arg_count = sizeof args / sizeof args[0],
                                     .args = args};
+    const struct cox_arg copy_args[] = {COX_ARG_BUFFER(NEAR), COX_ARG_BUFFER(MIDDLE), COX_ARG_COLUMNS, COX_ARG_ROWS,
+                                        COX_ARG_FIELD(struct params, pitch)};
+    const struct cox_stage copy = {.kernel = "stream_copy",
+                                   .columns = COLUMNS,
+                                   .variant_count = 1,
+                                   .variants = &variant,
+                                   .arg_count = sizeof copy_args / sizeof copy_args[0],
+                                   .args = copy_args};
+    const struct cox_use copy_uses[] = {{.binding = NEAR}, {.binding = MIDDLE, .access = COX_WRITE}};
+    const struct cox_use uses[] = {{.binding = IN},
+                                   {.binding = MIDDLE, .contract = COX_HALO, .halo_rows = REACH},
+                                   {.binding = TABLE_AT, .contract = COX_WHOLE},
+                                   {.binding = OUT, .access = COX_WRITE},
+                                   {.binding = COUNTED, .contract = COX_REDUCE, .access = COX_WRITE}};
+    const struct cox_pass passes[] = {
+        {.use_count = 2, .uses = copy_uses, .stage_count = 1, .stages = &copy},
+        {.use_count = sizeof uses / sizeof uses[0], .uses = uses, .stage_count = 1, .stages = &stage}};
     struct cox_session_params params = *extra;
     params.rows = ROWS;
-    params.binding_count = BINDINGS;
+    params.binding_count = BINDINGS + stream->passes;
     params.bindings = bindings;
-    params.stage_count = 1;
+    params.stage_count = !stream->passes;
     params.stages = &stage;
+    params.pass_count = stream->passes ? 2 : 0;
+    params.passes = passes;
     params.params_bytes = sizeof(struct params);
     return cox_session_create(stream->runtime, &params, &stream->session);
 }
@@ -315,7 +349,8 @@ static cox_status create_set(struct ref_stream *stream, struct set *set)
     return create_buffers(stream, set);
 }
 
-struct ref_stream *ref_stream_open(cox_runtime *runtime, const struct cox_session_params *extra, cox_status *status)
+static struct ref_stream *open_stream(cox_runtime *runtime, const struct cox_session_params *extra, bool passes,
+                                      cox_status *status)
 {
     struct ref_stream *stream = must(calloc(1, sizeof *stream));
     const size_t pitch_bytes = cox_runtime_pitch_bytes(runtime, COLUMNS * sizeof(uint32_t));
@@ -323,6 +358,7 @@ struct ref_stream *ref_stream_open(cox_runtime *runtime, const struct cox_sessio
     pthread_cond_init(&stream->free, NULL);
     stream->pitch = (uint32_t)(pitch_bytes / sizeof(uint32_t));
     stream->set_count = (extra->in_flight ? extra->in_flight : 2) + 2;
+    stream->passes = passes;
     stream->runtime = runtime;
     stream->pitch_bytes = pitch_bytes;
     *status = create_session(stream, extra);
@@ -331,6 +367,17 @@ struct ref_stream *ref_stream_open(cox_runtime *runtime, const struct cox_sessio
     if (*status != COX_OK)
         ref_stream_close(&stream, NULL, NULL);
     return stream;
+}
+
+struct ref_stream *ref_stream_open(cox_runtime *runtime, const struct cox_session_params *extra, cox_status *status)
+{
+    return open_stream(runtime, extra, false, status);
+}
+
+struct ref_stream *ref_stream_open_passes(cox_runtime *runtime, const struct cox_session_params *extra,
+                                          cox_status *status)
+{
+    return open_stream(runtime, extra, true, status);
 }
 
 void ref_stream_renew_buffers(struct ref_stream *stream)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ref_tonemap.h"
 #include <math.h>
+#include <string.h>
 
 static double hable(double x)
 {
@@ -95,6 +96,8 @@ double ref_operator_at(const struct ref_operator *operator, double x)
         return x / operator->peak;
     case COX_OPERATOR_BT2390:
         return ref_bt2390(x, operator->peak, 203);
+    case COX_OPERATOR_LOCAL:
+        return ref_local_curve(x, operator->peak);
     case COX_OPERATOR_CLIP:
     case COX_OPERATOR_COUNT:
         break;
@@ -157,6 +160,51 @@ double ref_luminance(const double rgb[3])
     return 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2];
 }
 
+struct exposed {
+    const struct cox_tonemap_shape *shape;
+    const void *in;
+    double gain;
+};
+
+static double stored_at(const struct exposed *picture, uint32_t x, uint32_t y, uint32_t channel)
+{
+    const char *row = (const char *)picture->in + y * picture->shape->in_pitch_bytes;
+    const size_t at = 4 * (size_t)x + channel;
+    if (picture->shape->in == COX_PIXEL_RGBA_HALF) {
+        uint16_t bits;
+        memcpy(&bits, row + 2 * at, 2);
+        return ref_half(bits);
+    }
+    float value;
+    memcpy(&value, row + 4 * at, 4);
+    return (double)value;
+}
+
+/* A ref_local_stops_fn. */
+static double picture_stops(const void *user, uint32_t block_x, uint32_t block_y, uint32_t side)
+{
+    const struct exposed *picture = user;
+    double sum = 0;
+    for (uint32_t i = 0; i < side * side; i++) {
+        const uint32_t x = block_x * side + i % side, y = block_y * side + i / side;
+        double most = 0;
+        for (uint32_t c = 0; c < 3; c++) {
+            const double stored = stored_at(picture, x < picture->shape->width ? x : picture->shape->width - 1,
+                                            y < picture->shape->height ? y : picture->shape->height - 1, c);
+            most = fmax(most, ref_colour(stored, picture->shape->in));
+        }
+        sum += ref_local_stops(fmin(most * picture->gain, pow(2, 24)));
+    }
+    return sum / (side * side);
+}
+
+bool ref_tonemap_surround(struct ref_operator *operator, const struct cox_tonemap_settings * settings,
+                          const struct cox_tonemap_shape *shape, const void *in)
+{
+    const struct exposed picture = {shape, in, pow(2, settings->exposure_stops)};
+    return ref_local_init(&operator->local, shape->width, shape->height, 1, picture_stops, &picture);
+}
+
 void ref_tonemap_pixel(const struct ref_operator *operator, const struct cox_tonemap_settings * settings,
                        enum cox_pixel_in format, const double in[4], double scale, double out[4])
 {
@@ -175,6 +223,9 @@ void ref_tonemap_pixel(const struct ref_operator *operator, const struct cox_ton
         double light = c[i] * (1 - white) + brightest * white;
         if (operator->op == COX_OPERATOR_EXPOSURE)
             light = ref_operator_at(operator, light);
+        else if (operator->op == COX_OPERATOR_LOCAL)
+            light *= ref_local_ratio(&operator->local, operator->x, operator->y, brightest, operator->peak,
+                                     settings->detail == 0 ? 1 : settings->detail);
         else if (brightest > 0)
             light *= ref_operator_at(operator, brightest) / brightest;
         out[i] = scale * ref_srgb(fmin(light, 1));

@@ -4,14 +4,17 @@
 #ifndef COX_TESTS_REF_TONEMAP_H
 #define COX_TESTS_REF_TONEMAP_H
 
+#include "ref_local.h"
 #include <coxswain/tonemap.h>
 
 /* An operator with its peak; fill with ref_operator_init. */
 struct ref_operator {
     enum cox_operator op;
     double peak;
-    double f;    /* exposure: the constant of its logarithmic part */
-    double fade; /* luminance from which colours fade */
+    double f;               /* exposure: the constant of its logarithmic part */
+    double fade;            /* luminance from which colours fade */
+    struct ref_local local; /* COX_OPERATOR_LOCAL; see ref_tonemap_surround */
+    uint32_t x, y;          /* the same: where the pixel lies */
 };
 
 void ref_operator_init(struct ref_operator *operator, enum cox_operator op, double peak);
@@ -36,6 +39,11 @@ double ref_srgb(double linear);
 double ref_colour(double stored, enum cox_pixel_in format);
 
 double ref_luminance(const double rgb[3]);
+
+/* The base that COX_OPERATOR_LOCAL needs, to be freed with ref_local_free: of a picture with its stored values at `in`,
+ * exposed as the settings say. False without memory. */
+bool ref_tonemap_surround(struct ref_operator *operator, const struct cox_tonemap_settings * settings,
+                          const struct cox_tonemap_shape *shape, const void *in);
 
 /* One pixel: stored values in; codes out as real numbers, 0 .. scale. */
 void ref_tonemap_pixel(const struct ref_operator *operator, const struct cox_tonemap_settings * settings,

@@ -124,6 +124,7 @@ double ref_video_operator(const struct ref_video *ref, double x)
     case COX_OPERATOR_MOBIUS:
     case COX_OPERATOR_ACES:
     case COX_OPERATOR_EXPOSURE:
+    case COX_OPERATOR_LOCAL:
     case COX_OPERATOR_COUNT:
         break;
     }
@@ -143,6 +144,7 @@ void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
     ref->peak_nits = or_default(settings->peak_nits, 1000);
     ref->hlg_peak_nits = or_default(settings->hlg_peak_nits, 1000);
     ref->gain = or_default(settings->gain, 1);
+    ref->detail = or_default(settings->detail, 1);
     ref->strength = shape->fade ? fmin(fmax(or_default(settings->desaturate, 0.75), 0), 1) : 0;
     ref->peak = ref->peak_nits / ref->white_nits;
     ref_primaries(shape->primaries, COX_PRIMARIES_BT709, ref->primaries);
@@ -280,21 +282,94 @@ void ref_video_light(const struct ref_video *ref, const double signal[3], double
         light[c] = luminance > 0 ? ref->hlg_peak_nits * pow(luminance, gamma - 1) * scene[c] * scale : 0;
 }
 
-void ref_video_display(const struct ref_video *ref, const double light[3], double display[3])
+/* Largest of the colours that light has with BT.709's primaries. */
+static double to_bt709(const struct ref_video *ref, const double light[3], double c[3])
 {
-    double c[3];
     for (int i = 0; i < 3; i++)
         c[i] = dot(ref->primaries[i], light);
-    const double brightest = fmax(c[0], fmax(c[1], c[2]));
+    return fmax(c[0], fmax(c[1], c[2]));
+}
+
+/* Light with BT.709's primaries, times what the operator says. */
+static void display_of(const struct ref_video *ref, const double c[3], double brightest, double ratio,
+                       double display[3])
+{
     const double over = ref->strength * fmax(dot(luma_of[COX_PRIMARIES_BT709], c) / ref->fade - 1, 0);
     const double white = over / (over + 3);
     for (int i = 0; i < 3; i++) {
-        double v = c[i] * (1 - white) + brightest * white;
-        if (brightest > 0)
-            v *= ref_video_operator(ref, brightest) / brightest;
-        v = fmin(fmax(v, -1), 1);
+        const double v = fmin(fmax((c[i] * (1 - white) + brightest * white) * ratio, -1), 1);
         display[i] = copysign(pow(fabs(v), 1 / 2.4), v);
     }
+}
+
+void ref_video_display(const struct ref_video *ref, const double light[3], double display[3])
+{
+    double c[3];
+    const double brightest = to_bt709(ref, light, c);
+    display_of(ref, c, brightest, brightest > 0 ? ref_video_operator(ref, brightest) / brightest : 1, display);
+}
+
+/* --- The base of COX_OPERATOR_LOCAL ------------------------------------------------------------------------------- */
+
+struct planes {
+    const struct ref_video *ref;
+    const void *const *in;
+};
+
+static uint32_t within(uint32_t at, uint32_t count)
+{
+    return at < count ? at : count - 1;
+}
+
+/* Y', Cb and Cr of a block: the means of its samples. */
+static void mean_ycc(const struct planes *planes, uint32_t block_x, uint32_t block_y, uint32_t side, double ycc[3])
+{
+    const struct ref_video *ref = planes->ref;
+    const struct cox_video_format *format = &ref->shape.in;
+    const struct levels levels = levels_of(format);
+    const uint32_t across = side >> format->chroma_x_log2, down = side >> format->chroma_y_log2;
+    ycc[0] = ycc[1] = ycc[2] = 0;
+    for (uint32_t y = block_y * side; y < (block_y + 1) * side; y++) {
+        const char *row = (const char *)planes->in[0] + within(y, ref->shape.height) * ref->shape.in_pitch_bytes[0];
+        for (uint32_t x = block_x * side; x < (block_x + 1) * side; x++)
+            ycc[0] += (sample_at(format, row, within(x, ref->shape.width)) - levels.luma_zero) /
+                      (levels.luma_one - levels.luma_zero) / (side * side);
+    }
+    for (int which = 0; which < 2; which++)
+        for (uint32_t j = block_y * down; j < (block_y + 1) * down; j++)
+            for (uint32_t i = block_x * across; i < (block_x + 1) * across; i++)
+                ycc[1 + which] += chroma_sample(ref, planes->in, which, i, j) / (across * down);
+}
+
+static double stops_of_signal(const struct ref_video *ref, double signal[3])
+{
+    double light[3], c[3];
+    for (int i = 0; i < 3 && ref->shape.transfer != COX_TRANSFER_LINEAR; i++)
+        signal[i] = fmin(fmax(signal[i], 0), 1);
+    ref_video_light(ref, signal, light);
+    return ref_local_stops(to_bt709(ref, light, c));
+}
+
+/* A ref_local_stops_fn. */
+static double video_stops(const void *user, uint32_t block_x, uint32_t block_y, uint32_t side)
+{
+    const struct planes *planes = user;
+    const struct ref_video *ref = planes->ref;
+    const double *k = luma_of[ref->shape.primaries];
+    double signal[3], ycc[3], sum = 0;
+    if (ref->shape.in.layout != COX_VIDEO_RGBA) {
+        mean_ycc(planes, block_x, block_y, side, ycc);
+        signal[2] = ycc[0] + 2 * (1 - k[2]) * ycc[1];
+        signal[0] = ycc[0] + 2 * (1 - k[0]) * ycc[2];
+        signal[1] = (ycc[0] - k[0] * signal[0] - k[2] * signal[2]) / k[1];
+        return stops_of_signal(ref, signal);
+    }
+    for (uint32_t i = 0; i < side * side; i++) {
+        ref_video_signal(ref, planes->in, within(block_x * side + i % side, ref->shape.width),
+                         within(block_y * side + i / side, ref->shape.height), signal);
+        sum += stops_of_signal(ref, signal);
+    }
+    return sum / (side * side);
 }
 
 /* --- Samples out -------------------------------------------------------------------------------------------------- */
@@ -408,14 +483,24 @@ bool ref_video_map(const struct ref_video *ref, const void *const in[COX_VIDEO_P
         out[p] = p < planes ? malloc(sizeof(double) * plane.width * plane.height * plane.channels) : NULL;
         good = good && (out[p] || p >= planes);
     }
+    struct ref_local local = {0};
+    const bool surround = shape->op == COX_OPERATOR_LOCAL;
+    if (surround)
+        good = good && ref_local_init(&local, shape->width, shape->height, 2, video_stops, &(struct planes){ref, in});
     for (uint32_t y = 0; good && y < shape->height; y++) {
         for (uint32_t x = 0; x < shape->width; x++) {
-            double signal[3], light[3];
+            double signal[3], light[3], c[3], *to = &display[3 * ((size_t)y * shape->width + x)];
             ref_video_signal(ref, in, x, y, signal);
             ref_video_light(ref, signal, light);
-            ref_video_display(ref, light, &display[3 * ((size_t)y * shape->width + x)]);
+            if (surround) {
+                const double most = to_bt709(ref, light, c);
+                display_of(ref, c, most, ref_local_ratio(&local, x, y, most, ref->peak, ref->detail), to);
+            } else {
+                ref_video_display(ref, light, to);
+            }
         }
     }
+    ref_local_free(&local);
     if (good && shape->out.layout == COX_VIDEO_RGBA)
         write_rgba(ref, display, out[0]);
     else if (good)

@@ -4,6 +4,7 @@
 #ifndef COX_TESTS_REF_VIDEO_H
 #define COX_TESTS_REF_VIDEO_H
 
+#include "ref_local.h"
 #include <coxswain/video.h>
 
 /* A shape with its settings, the defaults filled in; fill with ref_video_init. */
@@ -13,6 +14,7 @@ struct ref_video {
     double peak;            /* in multiples of SDR white */
     double fade;            /* luminance from which colours fade */
     double primaries[3][3]; /* to BT.709 */
+    double detail;          /* COX_OPERATOR_LOCAL */
 };
 
 void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
@@ -41,7 +43,7 @@ void ref_video_light(const struct ref_video *ref, const double signal[3], double
 /* The operator on one number, not limited. */
 double ref_video_operator(const struct ref_video *ref, double x);
 
-/* Light to the display's R', G', B' (BT.709, BT.1886), -1 .. 1. */
+/* Light to the display's R', G', B' (BT.709, BT.1886), -1 .. 1; every operator but COX_OPERATOR_LOCAL. */
 void ref_video_display(const struct ref_video *ref, const double light[3], double display[3]);
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */

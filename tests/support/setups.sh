@@ -2,11 +2,17 @@
 # Set-ups of OpenCL devices, for scripts that run a program on several: sourced with `work` naming a folder of its own.
 #
 #   $work/pocl, $work/rusticl, $work/both   vendor folders that name only these platforms, for OCL_ICD_VENDORS
+#   $only                                   the vendor file, if OCL_ICD_VENDORS names one instead of a folder: no other
+#                                           platform is wanted
 #   able NAME NEEDS                         whether this machine has what the set-up needs, a list of: pocl, rusticl, cores;
 #                                           if not, says so by calling skip NAME WHY, which the script may replace
 # SPDX-License-Identifier: Apache-2.0
 vendors="${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"
-[ ! -f "$vendors" ] || vendors=$(dirname "$vendors") # as one that is named alone; the others lie beside it
+only=
+if [ -f "$vendors" ]; then
+    only=$vendors
+    vendors=$(dirname "$vendors") # the others lie beside it
+fi
 mkdir -p "$work/pocl" "$work/rusticl" "$work/both" "$work/cache"
 
 find_icd() { # NAME: the vendor file of a platform

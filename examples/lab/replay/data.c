@@ -12,14 +12,12 @@
 /* More is no session of ours, and would not fit into memory. */
 enum { SESSIONS_MAX = 10000, FRAMES_MAX = 4000000, BANDS_MAX = 16000000, PHASES_MAX = 65536, ROWS_MAX = 1 << 20 };
 
-/* Of a session's frames so many may be missing, and as many as are there: replaying costs memory for those too. */
-enum { MISSING_MAX = 100 };
-
 enum { ROOM_LEAST = 8 }; /* of a growing array */
 
 struct reader {
     sqlite3 *db;
     struct lab_replay_data *data;
+    uint32_t pass; /* that is read */
     char *why;
     size_t why_bytes;
 };
@@ -122,12 +120,29 @@ static bool take_run(const struct reader *reader, sqlite3_stmt *row, void *into)
     data->finished = sqlite3_column_int(row, 6);
     if (!take_u32(reader, row, 2, 1, ROWS_MAX, &data->rows) ||
         !take_u32(reader, row, 3, 0, INT32_MAX, &data->granule) || !take_u32(reader, row, 4, 0, 64, &data->in_flight) ||
-        !take_number(reader, row, 5, 0, 1, &objective) || !take_number(reader, row, 7, 0, INT64_MAX, &deadline))
+        !take_number(reader, row, 5, 0, COX_OBJECTIVE_LATENCY, &objective) ||
+        !take_number(reader, row, 7, 0, INT64_MAX, &deadline))
         return false;
+    data->pass_count = 1;
     data->objective = (enum cox_objective)objective;
     data->deadline_ns = (uint64_t)deadline;
     if (data->granule == 0)
         data->granule = 1;
+    return true;
+}
+
+static bool take_pass(const struct reader *reader, sqlite3_stmt *row, void *into)
+{
+    struct lab_replay_data *data = into;
+    uint32_t pass = 0, rows = 0;
+    if (!take_u32(reader, row, 0, 0, COX_PASSES_MAX - 1, &pass) || !take_u32(reader, row, 1, 1, ROWS_MAX, &rows))
+        return false;
+    data->pass_count = pass + 1;
+    if (pass != reader->pass)
+        return true;
+    copy_text(row, 2, data->pass_name, sizeof data->pass_name);
+    if (pass > 0)
+        data->rows = rows;
     return true;
 }
 
@@ -158,6 +173,13 @@ static bool take_session(const struct reader *reader, sqlite3_stmt *row, void *i
 
 /* --- A session ---------------------------------------------------------------------------------------------------- */
 
+/* The greatest number that a frame may have. All references of a run on devices are frames of one stream: their numbers
+ * grow with it, whatever the session, and cost no memory. */
+static int64_t last_frame(const struct lab_replay_session *session)
+{
+    return session->kind == LAB_REPLAY_POLICY ? FRAMES_MAX : INT64_MAX;
+}
+
 static bool take_frame(const struct reader *reader, sqlite3_stmt *row, void *into)
 {
     struct lab_replay_session *session = into;
@@ -166,7 +188,7 @@ static bool take_frame(const struct reader *reader, sqlite3_stmt *row, void *int
     struct lab_replay_frame *frame = &session->frames[session->frame_count++];
     memset(frame, 0, sizeof *frame);
     int64_t number = 0, wall = 0, period = 0;
-    if (!take_number(reader, row, 0, 0, FRAMES_MAX, &number) ||
+    if (!take_number(reader, row, 0, 0, last_frame(session), &number) ||
         !take_u32(reader, row, 1, 0, PHASES_MAX, &frame->phase) ||
         !take_u32(reader, row, 2, 0, ROWS_MAX, &frame->rows) || !take_number(reader, row, 3, 0, INT64_MAX, &wall) ||
         !take_number(reader, row, 4, 0, INT64_MAX, &period))
@@ -178,17 +200,45 @@ static bool take_frame(const struct reader *reader, sqlite3_stmt *row, void *int
         return lab_replay_refuse(reader->why, reader->why_bytes,
                                  "frame %lld is of an earlier phase than the one before", (long long)number);
     frame->frame = (uint64_t)number;
+    if (reader->pass > 0)
+        frame->rows = reader->data->rows;
     frame->wall_ns = (double)wall;
     frame->period_ns = (double)period;
     frame->good = sqlite3_column_int(row, 5) == 0;
     frame->reason = (uint32_t)sqlite3_column_int(row, 6);
+    frame->start_ns = sqlite3_column_double(row, 7);
     return true;
 }
 
-static bool take_band_at(const struct reader *reader, sqlite3_stmt *row, struct lab_replay_band *band)
+/* Whether the row is about the pass that is read. */
+static bool is_of_pass(const struct reader *reader, sqlite3_stmt *row, int column)
+{
+    return sqlite3_column_int64(row, column) == reader->pass;
+}
+
+static bool take_frame_pass(const struct reader *reader, sqlite3_stmt *row, void *into)
+{
+    struct lab_replay_session *session = into;
+    if (reader->data->pass_count == 1 || !is_of_pass(reader, row, 1))
+        return true;
+    size_t low = 0, high = session->frame_count; /* frames are in order */
+    const uint64_t number = (uint64_t)sqlite3_column_int64(row, 0);
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        *(session->frames[middle].frame < number ? &low : &high) = session->frames[middle].frame < number ? middle + 1
+                                                                                                          : middle;
+    }
+    if (low == session->frame_count || session->frames[low].frame != number)
+        return true;
+    session->frames[low].pass_start_ns = sqlite3_column_double(row, 2);
+    session->frames[low].pass_end_ns = sqlite3_column_double(row, 3);
+    return true;
+}
+
+static bool take_band_at(const struct reader *reader, sqlite3_stmt *row, int64_t last, struct lab_replay_band *band)
 {
     int64_t frame = 0, wall = 0, kernel = 0;
-    if (!take_number(reader, row, 0, 0, FRAMES_MAX, &frame) ||
+    if (!take_number(reader, row, 0, 0, last, &frame) ||
         !take_u32(reader, row, 1, 0, COX_DEVICES_MAX - 1, &band->device) ||
         !take_u32(reader, row, 2, 0, INT32_MAX, &band->first_row) ||
         !take_u32(reader, row, 3, 1, INT32_MAX, &band->rows) || !take_number(reader, row, 4, 0, INT64_MAX, &wall) ||
@@ -209,21 +259,25 @@ static bool take_band_at(const struct reader *reader, sqlite3_stmt *row, struct 
 static bool take_band(const struct reader *reader, sqlite3_stmt *row, void *into)
 {
     struct lab_replay_session *session = into;
+    if (!is_of_pass(reader, row, 10))
+        return true;
     if (!grow(reader, (void **)&session->bands, session->band_count, BANDS_MAX, sizeof *session->bands))
         return false;
     struct lab_replay_band *band = &session->bands[session->band_count++];
     memset(band, 0, sizeof *band);
-    return take_band_at(reader, row, band);
+    return take_band_at(reader, row, last_frame(session), band);
 }
 
 static bool take_shadow(const struct reader *reader, sqlite3_stmt *row, void *into)
 {
     struct lab_replay_session *session = into;
+    if (!is_of_pass(reader, row, 10))
+        return true;
     if (!grow(reader, (void **)&session->shadows, session->shadow_count, BANDS_MAX, sizeof *session->shadows))
         return false;
     struct lab_replay_band *band = &session->shadows[session->shadow_count++];
     memset(band, 0, sizeof *band);
-    return take_band_at(reader, row, band);
+    return take_band_at(reader, row, last_frame(session), band);
 }
 
 /* The part of a band's time in which another device was at work on the frame. `bands` are in the order of their
@@ -255,6 +309,7 @@ static void assign_bands(struct lab_replay_session *session, bool one_at_a_time)
         double free_ns[COX_DEVICES_MAX] = {0};
         for (; b < session->band_count && session->bands[b].frame == frame->frame; b++) {
             struct lab_replay_band *band = &session->bands[b];
+            band->begin_ns -= frame->pass_start_ns;
             band->launch = launches[band->device]++;
             /* A band done again waited until the one before it had failed. */
             if (!band->again && (band->launch > 0 || one_at_a_time))
@@ -280,9 +335,20 @@ static bool take_view(const struct reader *reader, sqlite3_stmt *row, void *into
     return take_u32(reader, row, 2, 0, INT32_MAX, &session->min_band_rows);
 }
 
+/* The granule of a further pass; the first one's is the run's. */
+static bool take_granule(const struct reader *reader, sqlite3_stmt *row, void *into)
+{
+    (void)into;
+    if (reader->pass == 0 || !is_of_pass(reader, row, 1))
+        return true;
+    return take_u32(reader, row, 0, 1, INT32_MAX, &reader->data->granule);
+}
+
 static bool take_change(const struct reader *reader, sqlite3_stmt *row, void *into)
 {
     struct lab_replay_session *session = into;
+    if (!is_of_pass(reader, row, 3))
+        return true;
     if (!grow(reader, (void **)&session->changes, session->change_count, FRAMES_MAX, sizeof *session->changes))
         return false;
     struct lab_replay_change *change = &session->changes[session->change_count++];
@@ -299,6 +365,8 @@ static bool take_hint(const struct reader *reader, sqlite3_stmt *row, void *into
 {
     struct lab_replay_session *session = into;
     uint32_t device = 0;
+    if (!is_of_pass(reader, row, 3))
+        return true;
     if (!take_u32(reader, row, 0, 0, COX_DEVICES_MAX - 1, &device))
         return false;
     double hint = sqlite3_column_double(row, 1);
@@ -314,7 +382,8 @@ static bool take_options(const struct reader *reader, sqlite3_stmt *row, void *i
     struct cox_policy_options *options = &session->options;
     int64_t objective = 0, deadline = 0;
     if (!take_u32(reader, row, 1, 0, COX_DEVICES_MAX, &options->device) ||
-        !take_number(reader, row, 2, 0, 1, &objective) || !take_number(reader, row, 3, 0, INT64_MAX, &deadline) ||
+        !take_number(reader, row, 2, 0, COX_OBJECTIVE_LATENCY, &objective) ||
+        !take_number(reader, row, 3, 0, INT64_MAX, &deadline) ||
         !take_u32(reader, row, 4, 0, INT32_MAX, &options->chunk_rows))
         return false;
     options->objective = (enum cox_objective)objective;
@@ -337,10 +406,11 @@ static bool take_options(const struct reader *reader, sqlite3_stmt *row, void *i
 static bool take_profile(const struct reader *reader, sqlite3_stmt *row, void *into)
 {
     struct lab_replay_session *session = into;
-    uint32_t device = 0;
-    if (!take_u32(reader, row, 0, 0, COX_DEVICES_MAX - 1, &device))
+    uint32_t device = 0, pass = 0;
+    if (!take_u32(reader, row, 0, 0, COX_DEVICES_MAX - 1, &device) ||
+        !take_u32(reader, row, 7, 0, COX_PASSES_MAX - 1, &pass))
         return false;
-    session->profiles[device] = (struct cox_device_profile){
+    session->profiles[pass][device] = (struct cox_device_profile){
         .frames = sqlite3_column_double(row, 1),
         .fixed_ns = sqlite3_column_double(row, 2),
         .launch_ns = sqlite3_column_double(row, 3),
@@ -360,54 +430,86 @@ static bool read_session(const struct reader *reader, struct lab_replay_session 
         const char *sql;
         take_fn *take;
     } parts[] = {
-        {"SELECT frame, phase, rows, wall_ns, period_ns, status, reason FROM frame WHERE session = ? ORDER BY frame",
+        {"SELECT frame, phase, rows, wall_ns, period_ns, status, reason, start_ns FROM frame WHERE session = ? ORDER BY frame",
          take_frame},
-        {"SELECT frame, device, first_row, rows, wall_ns, kernel_ns, status, end_ns - wall_ns, attempt, queue_ns FROM band "
+        {"SELECT frame, pass, start_ns, end_ns FROM frame_pass WHERE session = ? ORDER BY frame, pass",
+         take_frame_pass},
+        {"SELECT frame, device, first_row, rows, wall_ns, kernel_ns, status, end_ns - wall_ns, attempt, queue_ns, pass FROM band "
          "WHERE session = ? ORDER BY frame, end_ns - wall_ns, first_row",
          take_band},
-        {"SELECT frame, device, first_row, rows, wall_ns, 0, 0, 0, 0, 0 FROM shadow WHERE session = ? ORDER BY frame",
+        {"SELECT frame, device, first_row, rows, wall_ns, 0, 0, 0, 0, 0, pass FROM shadow WHERE session = ? ORDER BY frame",
          take_shadow},
         {"SELECT pool, shadow, min_band_rows FROM call_view WHERE session = ? ORDER BY call LIMIT 1", take_view},
-        {"SELECT device, hint, solo_ns FROM call_device WHERE session = ? ORDER BY call", take_hint},
-        {"SELECT ifnull(c.frame, 0) AS frame, d.device, d.usable FROM call_device d JOIN call c USING (session, call) "
+        {"SELECT v.granule, c.pass FROM call_view v JOIN call c USING (session, call) WHERE session = ? ORDER BY v.call",
+         take_granule},
+        {"SELECT d.device, d.hint, d.solo_ns, c.pass FROM call_device d JOIN call c USING (session, call) "
+         "WHERE session = ? ORDER BY d.call",
+         take_hint},
+        {"SELECT ifnull(c.frame, 0) AS frame, d.device, d.usable, c.pass FROM call_device d JOIN call c USING (session, call) "
          "WHERE session = ? ORDER BY d.call, d.device",
          take_change},
         {"SELECT ratios, device, objective, deadline_ns, chunk_rows FROM call_options WHERE session = ?", take_options},
-        {"SELECT device, frames, fixed_ns, launch_ns, ns_per_row, solo_ns, share FROM call_profile WHERE session = ?",
+        {"SELECT device, frames, fixed_ns, launch_ns, ns_per_row, solo_ns, share, pass FROM call_profile WHERE session = ?",
          take_profile},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!each_row(reader, parts[i].sql, session->session, parts[i].take, session))
             return false;
-    uint64_t last = session->frame_count ? session->frames[session->frame_count - 1].frame : 0;
-    if (last >= MISSING_MAX + 2 * (uint64_t)session->frame_count)
-        return lab_replay_refuse(reader->why, reader->why_bytes,
-                                 "session %lld has %zu frames, of which the last is frame %llu",
-                                 (long long)session->session, session->frame_count, (unsigned long long)last);
     assign_bands(session, reader->data->in_flight <= 1);
     return true;
 }
 
+/* Another runtime's sessions are left out: its copies and its threads are in their times. */
+static const char sessions[] =
+    "SELECT session, CASE kind WHEN 'policy' THEN 0 WHEN 'solo' THEN 1 ELSE 2 END, policy, repeat "
+    "FROM session WHERE run = ? AND policy IS NOT 'starpu-dmda' ORDER BY session";
+
 static bool read_all(const struct reader *reader, int64_t run)
 {
     struct lab_replay_data *data = reader->data;
-    if (!each_row(reader,
-                  "SELECT run, kernel, rows, granule, in_flight, objective = 'energy', finished, deadline_ns FROM run "
-                  "WHERE run = ?1 OR ?1 = 0 ORDER BY run DESC LIMIT 1",
-                  run, take_run, data))
+    if (!each_row(
+            reader,
+            "SELECT run, kernel, rows, granule, in_flight, CASE objective WHEN 'energy' THEN 1 WHEN 'latency' THEN 2 "
+            "ELSE 0 END, "
+            "finished, deadline_ns FROM run "
+            "WHERE run = ?1 OR ?1 = 0 ORDER BY run DESC LIMIT 1",
+            run, take_run, data))
         return false;
     if (data->run == 0)
         return run ? lab_replay_refuse(reader->why, reader->why_bytes, "there is no run %lld", (long long)run)
                    : lab_replay_refuse(reader->why, reader->why_bytes, "there is no run in it");
-    if (!each_row(reader, "SELECT device, name FROM device WHERE run = ?", data->run, take_device, data) ||
-        !each_row(reader,
-                  "SELECT session, CASE kind WHEN 'policy' THEN 0 WHEN 'solo' THEN 1 ELSE 2 END, policy, repeat "
-                  "FROM session WHERE run = ? ORDER BY session",
-                  data->run, take_session, data))
+    if (!each_row(reader, "SELECT pass, rows, name FROM pass WHERE run = ? ORDER BY pass", data->run, take_pass,
+                  data) ||
+        !each_row(reader, "SELECT device, name FROM device WHERE run = ?", data->run, take_device, data) ||
+        !each_row(reader, sessions, data->run, take_session, data))
         return false;
     for (size_t s = 0; s < data->session_count; s++)
         if (!read_session(reader, &data->sessions[s]))
             return false;
+    return true;
+}
+
+/* One pass after the other; each begins with the run's row. */
+static bool read_passes(struct reader *reader, int64_t run)
+{
+    struct lab_replay_data *first = reader->data;
+    if (!read_all(reader, run))
+        return false;
+    for (uint32_t pass = 1; pass < first->pass_count; pass++) {
+        struct lab_replay_data *next = calloc(1, sizeof *next);
+        if (!next)
+            return lab_replay_refuse(reader->why, reader->why_bytes, "out of memory");
+        reader->data->next_pass = next;
+        reader->data = next;
+        reader->pass = pass;
+        if (!read_all(reader, first->run))
+            return false;
+        if (next->device_count > first->device_count)
+            first->device_count = next->device_count;
+    }
+    /* A band may be of a device that the run does not tell of. */
+    for (struct lab_replay_data *pass = first; pass; pass = pass->next_pass)
+        pass->device_count = first->device_count;
     return true;
 }
 
@@ -416,19 +518,29 @@ bool lab_replay_read(struct sqlite3 *db, int64_t run, struct lab_replay_data **o
     *out = calloc(1, sizeof **out);
     if (!*out)
         return lab_replay_refuse(why, why_bytes, "out of memory");
-    struct reader reader = {db, *out, why, why_bytes};
+    struct reader reader = {.db = db, .data = *out, .why = why, .why_bytes = why_bytes};
     /* One look at a file that may be growing. */
-    bool good = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) == SQLITE_OK ? read_all(&reader, run) : sql_failed(&reader);
+    bool good = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) == SQLITE_OK ? read_passes(&reader, run)
+                                                                         : sql_failed(&reader);
     sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
     if (!good)
         lab_replay_free(out);
     return good;
 }
 
+bool lab_replay_has_one_pass(const struct lab_replay_data *data, char *why, size_t why_bytes)
+{
+    return data->pass_count == 1 ||
+           lab_replay_refuse(why, why_bytes,
+                             "the frames of run %lld have %u passes; a scenario can be fitted to those of one only",
+                             (long long)data->run, data->pass_count);
+}
+
 void lab_replay_free(struct lab_replay_data **data)
 {
     if (!*data)
         return;
+    lab_replay_free(&(*data)->next_pass);
     for (size_t s = 0; s < (*data)->session_count; s++) {
         free((*data)->sessions[s].frames);
         free((*data)->sessions[s].bands);

@@ -3,7 +3,7 @@
 #ifndef COX_EXAMPLES_LAB_REPLAY_DATA_H
 #define COX_EXAMPLES_LAB_REPLAY_DATA_H
 
-#include <coxswain/sched.h>
+#include <coxswain/session.h>
 
 struct sqlite3;
 
@@ -17,7 +17,7 @@ struct lab_replay_band {
     bool again;       /* rows that another band had before */
     double wall_ns;   /* > 0 */
     double kernel_ns; /* 0 = unknown */
-    double begin_ns;  /* since the frame's start: when the device could begin it */
+    double begin_ns;  /* since the frame's start, or its pass's where it has several: when the device could begin it */
     double queue_ns;  /* before that: behind earlier bands in the device's queue */
     /* Before that: nothing to do, since the frame's start or the device's band before; 0 for first bands where several
      * frames are under way at once, and for rows that another band had before. */
@@ -35,10 +35,12 @@ struct lab_replay_change {
 struct lab_replay_frame {
     uint64_t frame;
     uint32_t phase;
-    uint32_t rows;
+    uint32_t rows; /* of the pass */
     bool good;
+    double start_ns; /* since the session's first frame began */
     double wall_ns;
     double period_ns;
+    double pass_start_ns, pass_end_ns; /* since the frame's start; 0 where it has one pass */
     uint32_t reason;
     size_t first_band, band_count; /* in the session's bands */
 };
@@ -51,8 +53,10 @@ struct lab_replay_session {
     char policy[64];
     uint32_t repeat;
     size_t frame_count, band_count, shadow_count, change_count;
-    struct lab_replay_frame *frames; /* by their number, which may have holes */
-    struct lab_replay_band *bands;   /* of one frame in the order of their launches on each device */
+    /* By their number, which may have holes. Those of a policy count from 0; references of a run on devices are turns
+     * in one stream, and have its numbers: near numbers are near in time. */
+    struct lab_replay_frame *frames;
+    struct lab_replay_band *bands; /* of one frame in the order of their launches on each device */
     struct lab_replay_band *shadows;
     /* The rest is from the tape, where there is one. */
     bool taped;
@@ -64,13 +68,18 @@ struct lab_replay_session {
     double ratios[COX_DEVICES_MAX];
     double hints[COX_DEVICES_MAX];
     double solo_ns[COX_DEVICES_MAX]; /* a whole frame alone, as warm-up had it; 0 = unknown */
-    struct cox_device_profile profiles[COX_DEVICES_MAX];
+    struct cox_device_profile profiles[COX_PASSES_MAX][COX_DEVICES_MAX];
 };
 
+/* Of a frame's first pass: bands, shadows and what the tape tells of devices; the next ones' are in `next_pass`, of the
+ * same sessions and frames. Frames' times are the whole frames'. */
 struct lab_replay_data {
+    struct lab_replay_data *next_pass; /* NULL = there is none */
     int64_t run;
     char kernel[128];
     uint32_t rows, granule, in_flight;
+    uint32_t pass_count; /* of a frame */
+    char pass_name[64];  /* of this one; "" = none */
     bool finished;
     enum cox_objective objective;
     uint64_t deadline_ns;
@@ -83,6 +92,9 @@ struct lab_replay_data {
 /* Read a run; `run` 0 = the last one. `*out` is NULL unless true is returned; else `why` says in one sentence, without
  * the database's name, what is missing or makes no sense. */
 bool lab_replay_read(struct sqlite3 *db, int64_t run, struct lab_replay_data **out, char *why, size_t why_bytes);
+
+/* Whether frames have one pass, which a scenario can be fitted to; else false with a sentence in `why`. */
+bool lab_replay_has_one_pass(const struct lab_replay_data *data, char *why, size_t why_bytes);
 
 /* Sets to NULL; NULL is accepted. */
 void lab_replay_free(struct lab_replay_data **data);

@@ -10,6 +10,9 @@
 static const double FACTOR_MIN = 0.02, FACTOR_MAX = 1000;
 enum { LEVEL_REACH = 3 }; /* frames on each side whose median is a level */
 
+/* Of a session's frames so many may be missing, and as many as are there: replaying costs memory for those too. */
+enum { MISSING_MAX = 100 };
+
 static double clip(double factor)
 {
     return isnan(factor) ? factor : fmin(fmax(factor, FACTOR_MIN), FACTOR_MAX);
@@ -332,22 +335,33 @@ static void fill_rows(const struct lab_replay *replay)
     }
 }
 
-/* What a frame takes beyond its longest device; its median where that cannot be told: of frames that are missing, and
- * where several are under way at once, when a period is not one frame's. */
+/* The longest device of the frame at this place in the session; 0 = there is none. */
+static double longest_device(const struct lab_replay *replay, size_t place)
+{
+    const struct lab_replay_frame *frame = &replay->session->frames[place];
+    double busy[COX_DEVICES_MAX] = {0}, longest = 0;
+    for (size_t b = 0; b < frame->band_count; b++) {
+        const struct lab_replay_band *band = &replay->session->bands[frame->first_band + b];
+        busy[band->device] += band->gap_ns + band->wall_ns;
+        longest = fmax(longest, busy[band->device]);
+    }
+    return longest;
+}
+
+/* What a frame takes beyond the longest device of each pass and what lies between the passes; its median where that
+ * cannot be told: of frames that are missing, and where several are under way at once, when a period is not one
+ * frame's. */
 static void fill_overhead(const struct lab_replay *replay, double *scratch)
 {
     const struct lab_replay_session *session = replay->session;
     size_t count = 0;
     for (size_t i = 0; i < session->frame_count; i++) {
         const struct lab_replay_frame *frame = &session->frames[i];
-        double busy[COX_DEVICES_MAX] = {0}, longest = 0;
-        for (size_t b = 0; b < frame->band_count; b++) {
-            const struct lab_replay_band *band = &session->bands[frame->first_band + b];
-            busy[band->device] += band->gap_ns + band->wall_ns;
-            longest = fmax(longest, busy[band->device]);
-        }
+        double longest = longest_device(replay, i);
         if (!frame->good || longest <= 0)
             continue;
+        for (const struct lab_replay *of = replay->next_pass; of; of = of->next_pass)
+            longest += of->world.before_ns + longest_device(of, i);
         replay->overhead_ns[frame->frame] = fmax(0, frame->period_ns - longest);
         scratch[count++] = frame->period_ns - longest;
     }
@@ -355,6 +369,17 @@ static void fill_overhead(const struct lab_replay *replay, double *scratch)
     for (uint64_t f = 0; f < replay->world.frames; f++)
         if (!replay->recorded[f] || replay->data->in_flight > 1)
             replay->overhead_ns[f] = median;
+}
+
+/* Median of what lies between the pass before, of which `earlier` is, and this one. */
+static double find_pause(const struct lab_replay_session *earlier, const struct lab_replay_session *session,
+                         double *scratch)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < session->frame_count; i++)
+        if (session->frames[i].good)
+            scratch[count++] = fmax(0, session->frames[i].pass_start_ns - earlier->frames[i].pass_end_ns);
+    return count ? lab_replay_median(scratch, count) : 0;
 }
 
 /* --- Creation ----------------------------------------------------------------------------------------------------- */
@@ -388,52 +413,99 @@ static void fill(struct lab_replay *replay, double *scratch)
         fill_gaps(replay, d, scratch);
         fill_levels(replay, d);
     }
-    fill_overhead(replay, scratch);
+}
+
+bool lab_replay_possible(const struct lab_replay_session *session, char *why, size_t why_bytes)
+{
+    if (session->frame_count == 0)
+        return lab_replay_refuse(why, why_bytes, "it has no frame");
+    if (session->band_count == 0)
+        return lab_replay_refuse(why, why_bytes, "it has no band");
+    uint64_t last = session->frames[session->frame_count - 1].frame;
+    return last < MISSING_MAX + 2 * (uint64_t)session->frame_count ||
+           lab_replay_refuse(why, why_bytes, "it has %zu frame%s, of which the last is frame %llu",
+                             session->frame_count, session->frame_count == 1 ? "" : "s", (unsigned long long)last);
+}
+
+/* The world of one pass; NULL if out of memory. `earlier`: of the pass before, or NULL. */
+static struct lab_replay *create_pass(const struct lab_replay_data *data, const struct lab_replay_session *session,
+                                      const struct lab_replay_session *earlier)
+{
+    struct lab_replay *replay = calloc(1, sizeof *replay);
+    double *scratch = NULL;
+    bool good = false;
+    if (!replay)
+        return NULL;
+    bool profiled = true;
+    replay->data = data;
+    replay->session = session;
+    replay->world = (struct lab_world){.ctx = replay,
+                                       .device_count = data->device_count,
+                                       .frames = session->frames[session->frame_count - 1].frame + 1,
+                                       .begin_run = begin_run,
+                                       .begin_frame = begin_frame,
+                                       .launch_ns = launch_ns,
+                                       .expected_ns = expected_ns,
+                                       .slowdown = slowdown,
+                                       .end_frame = end_frame,
+                                       .hints = session->hints};
+    if (allocate(replay, &scratch) && lab_replay_fit(data, lab_replay_main_phase(session), replay->fits)) {
+        for (uint32_t d = 0; d < data->device_count; d++)
+            profiled = profiled && (!replay->fits[d].bands || replay->fits[d].kernel_part > 0);
+        replay->world.kernel_part = profiled ? kernel_part : NULL;
+        fill(replay, scratch);
+        if (earlier)
+            replay->world.before_ns = find_pause(earlier, session, scratch);
+        if (data->next_pass) {
+            const size_t place = (size_t)(session - data->sessions);
+            replay->next_pass = create_pass(data->next_pass, &data->next_pass->sessions[place], session);
+            replay->world.next_pass = replay->next_pass ? &replay->next_pass->world : NULL;
+        }
+        good = !data->next_pass || replay->next_pass;
+        if (good && !earlier)
+            fill_overhead(replay, scratch);
+    }
+    free(scratch);
+    if (!good)
+        lab_replay_destroy(&replay);
+    return replay;
+}
+
+/* The first device that had rows in some passes only, which says nothing of what the others take it; the number of
+ * devices: there is none. */
+static uint32_t find_unknown(const struct lab_replay *replay)
+{
+    for (const struct lab_replay *pass = replay->next_pass; pass; pass = pass->next_pass)
+        for (uint32_t d = 0; d < replay->world.device_count; d++)
+            if (!pass->fits[d].bands != !replay->fits[d].bands)
+                return d;
+    return replay->world.device_count;
 }
 
 bool lab_replay_create(const struct lab_replay_data *data, const struct lab_replay_session *session,
                        struct lab_replay **out, char *why, size_t why_bytes)
 {
     *out = NULL;
-    if (session->frame_count == 0)
-        return lab_replay_refuse(why, why_bytes, "session %lld has no frame", (long long)session->session);
-    if (session->band_count == 0)
-        return lab_replay_refuse(why, why_bytes, "session %lld has no band", (long long)session->session);
-    struct lab_replay *replay = calloc(1, sizeof *replay);
-    double *scratch = NULL;
-    if (replay) {
-        bool profiled = true;
-        replay->data = data;
-        replay->session = session;
-        replay->world = (struct lab_world){.ctx = replay,
-                                           .device_count = data->device_count,
-                                           .frames = session->frames[session->frame_count - 1].frame + 1,
-                                           .begin_run = begin_run,
-                                           .begin_frame = begin_frame,
-                                           .launch_ns = launch_ns,
-                                           .expected_ns = expected_ns,
-                                           .slowdown = slowdown,
-                                           .end_frame = end_frame,
-                                           .hints = session->hints};
-        if (allocate(replay, &scratch) && lab_replay_fit(data, lab_replay_main_phase(session), replay->fits)) {
-            for (uint32_t d = 0; d < data->device_count; d++)
-                profiled = profiled && (!replay->fits[d].bands || replay->fits[d].kernel_part > 0);
-            replay->world.kernel_part = profiled ? kernel_part : NULL;
-            fill(replay, scratch);
-            *out = replay;
-        }
-    }
-    free(scratch);
-    if (*out)
+    char lacks[160];
+    if (!lab_replay_possible(session, lacks, sizeof lacks))
+        return lab_replay_refuse(why, why_bytes, "session %lld cannot be replayed: %s", (long long)session->session,
+                                 lacks);
+    *out = create_pass(data, session, NULL);
+    if (!*out)
+        return lab_replay_refuse(why, why_bytes, "out of memory");
+    const uint32_t unknown = find_unknown(*out);
+    if (unknown == data->device_count)
         return true;
-    lab_replay_destroy(&replay);
-    return lab_replay_refuse(why, why_bytes, "out of memory");
+    lab_replay_destroy(out);
+    return lab_replay_refuse(why, why_bytes, "session %lld cannot be replayed: device %u had rows in some passes only",
+                             (long long)session->session, unknown);
 }
 
 void lab_replay_destroy(struct lab_replay **replay)
 {
     if (!*replay)
         return;
+    lab_replay_destroy(&(*replay)->next_pass);
     free((*replay)->rows);
     free((*replay)->answering);
     free((*replay)->profiled);
@@ -484,6 +556,7 @@ void lab_replay_options(const struct lab_replay *replay, struct lab_sim_options 
                                         .no_pool = without_pool(replay->data),
                                         .no_shadow = session->no_shadow,
                                         .policy = session->options,
-                                        .profiles = session->profile_loaded ? session->profiles : NULL};
-    options->policy.objective = COX_OBJECTIVE_TIME; /* there is no meter in a replay */
+                                        .profiles = session->profile_loaded ? session->profiles[0] : NULL};
+    if (options->policy.objective == COX_OBJECTIVE_ENERGY) /* there is no meter in a replay */
+        options->policy.objective = COX_OBJECTIVE_THROUGHPUT;
 }

@@ -7,6 +7,9 @@
  * a shadow, else from its neighbours in time in the same phase, else from the solo sessions of the phase.
  * docs/guide/cox-lab.md says what that cannot know.
  *
+ * Each pass of a frame has devices of its own, so to say: costs and factors come from that pass's bands. What rows cost
+ * that move between passes is in them.
+ *
  * Thread-safety: a replay is used by one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_REPLAY_H
@@ -18,7 +21,8 @@
 struct lab_replay {
     struct lab_world world;
     struct lab_replay_fit fits[COX_DEVICES_MAX];
-    double *overhead_ns; /* of each frame, beyond its longest device: to be added to what the simulator says */
+    double *overhead_ns;          /* of each frame, beyond its longest device: to be added to what the simulator says */
+    struct lab_replay *next_pass; /* what the frame's next pass is made of, without overheads; NULL = there is none */
     /* The rest is the world's own. */
     const struct lab_replay_data *data;
     const struct lab_replay_session *session;
@@ -29,6 +33,10 @@ struct lab_replay {
     uint32_t *profiled;  /* a bit for each device whose bands say how its speed changed in the frame */
     const struct lab_replay_frame **recorded; /* NULL for a frame that is missing */
 };
+
+/* Whether a session has what a replay of it needs; else `why` says in one sentence, whose subject is "it", what it
+ * lacks. */
+bool lab_replay_possible(const struct lab_replay_session *session, char *why, size_t why_bytes);
 
 /* `data` must outlive it; `session` is one of its sessions. `*out` is NULL unless true is returned; else `why` says in
  * one sentence why nothing can be replayed. */

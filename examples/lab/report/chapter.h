@@ -57,6 +57,11 @@ void chapter_results(const struct chapter *chapter);
 /* One policy over time, its reasons and shares. False if out of memory. */
 bool chapter_policy_part(const struct chapter *chapter, uint32_t policy);
 
+/* gauge_charts.c. What was read of the machine: while the session's frames ran, and by the split, with the figures.
+ * Nothing where there is no telemetry. False if out of memory. */
+bool chapter_session_gauges(const struct chapter *chapter, const struct report_session *session);
+bool chapter_gauges(const struct chapter *chapter);
+
 /* Devices, references, disturbances, definitions. */
 void chapter_machine(const struct chapter *chapter);
 

@@ -78,6 +78,14 @@ void chart_group_name(struct html *out, const struct report_run *run, uint32_t g
     html_format(out, " × %u", members);
 }
 
+void chart_pass_name(struct html *out, const struct report_run *run, uint32_t pass, unsigned characters)
+{
+    if (run->passes[pass])
+        html_text_cut(out, run->passes[pass], characters);
+    else
+        html_format(out, "pass %u", pass);
+}
+
 void chart_ms(struct html *out, double ns)
 {
     double ms = ns / 1e6;

@@ -22,6 +22,9 @@ void chart_device_name(struct html *out, const struct report_run *run, uint32_t 
 /* The name of a group of devices, at most so many characters of it, and how many they are if there are several. */
 void chart_group_name(struct html *out, const struct report_run *run, uint32_t group, unsigned characters);
 
+/* The name of a pass, at most so many characters of it, or "pass 1" where it has none. */
+void chart_pass_name(struct html *out, const struct report_run *run, uint32_t pass, unsigned characters);
+
 /* What the charts that compare policies need: the policies in the order of the page, and their figures over all
  * frames. */
 struct chart_policies {
@@ -43,7 +46,8 @@ bool chart_times(struct html *out, const struct chart_policies *about, bool narr
 /* Sum of what each frame took longer than the oracle. False: no oracle. */
 bool chart_regret(struct html *out, const struct chart_policies *about, bool narrow);
 
-/* One session over time: rows of each device, when each is done, prediction, reasons. False if out of memory. */
+/* One session over time: rows of each device in each pass, when each is done, prediction, reasons. False if out of
+ * memory. */
 bool chart_session(struct html *out, const struct chart_policies *about, const struct report_session *session,
                    bool narrow);
 

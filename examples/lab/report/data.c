@@ -42,6 +42,35 @@ static bool read_runs(struct reader *reader, int64_t only, struct report_source 
     return more == 0;
 }
 
+/* Earlier versions have no such table. */
+static bool read_settings(struct reader *reader, struct report_run *run)
+{
+    static const char *const names[] = {"reserve", "reserved_core", "ratio"};
+    char **const texts[] = {&run->reserve, &run->reserved_core, &run->ratio};
+    sqlite3_stmt *statement;
+    if (!reader_prepare(reader, &statement,
+                        "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
+                        " AND name = 'setting'"))
+        return false;
+    int more = reader_next(reader, statement);
+    bool there = more > 0 && sqlite3_column_int(statement, 0) == 1;
+    sqlite3_finalize(statement);
+    if (!there)
+        return more >= 0;
+    if (!reader_prepare(reader, &statement, "SELECT value FROM setting WHERE run = ?1 AND name = ?2"))
+        return false;
+    for (int i = 0; i < 3 && more >= 0; i++) {
+        sqlite3_bind_int64(statement, 1, run->number);
+        sqlite3_bind_text(statement, 2, names[i], -1, SQLITE_STATIC);
+        more = reader_next(reader, statement);
+        if (more > 0)
+            *texts[i] = reader_text(statement, 0);
+        sqlite3_reset(statement);
+    }
+    sqlite3_finalize(statement);
+    return more >= 0;
+}
+
 static bool read_devices(struct reader *reader, struct report_run *run)
 {
     sqlite3_stmt *statement;
@@ -96,6 +125,26 @@ static void group_devices(struct report_run *run)
             like++;
         run->devices[i].group = like < i ? run->devices[like].group : run->group_count++;
     }
+}
+
+/* Their numbers are their places. */
+static bool read_passes(struct reader *reader, struct report_run *run)
+{
+    sqlite3_stmt *statement;
+    run->pass_count = 1;
+    if (!reader_prepare(reader, &statement,
+                        "SELECT pass, name FROM pass WHERE run = ?1 AND pass BETWEEN 0 AND ?2 ORDER BY pass"))
+        return false;
+    sqlite3_bind_int64(statement, 1, run->number);
+    sqlite3_bind_int(statement, 2, COX_PASSES_MAX - 1);
+    int more;
+    while ((more = reader_next(reader, statement)) > 0) {
+        const uint32_t pass = (uint32_t)sqlite3_column_int(statement, 0);
+        run->passes[pass] = reader_text(statement, 1);
+        run->pass_count = pass + 1;
+    }
+    sqlite3_finalize(statement);
+    return more == 0;
 }
 
 static struct report_phase *add_phase(struct report_run *run)
@@ -222,8 +271,9 @@ static void combine_references(struct report_run *run)
 
 static bool read_run(struct reader *reader, struct report_run *run)
 {
-    if (!read_devices(reader, run) || !read_phases(reader, run) || !read_disturbances(reader, run) ||
-        !read_references(reader, run) || !reader_sessions(reader, run))
+    if (!read_settings(reader, run) || !read_devices(reader, run) || !read_passes(reader, run) ||
+        !read_phases(reader, run) || !read_disturbances(reader, run) || !read_references(reader, run) ||
+        !reader_sessions(reader, run))
         return false;
     combine_references(run);
     group_devices(run);
@@ -232,7 +282,7 @@ static bool read_run(struct reader *reader, struct report_run *run)
         struct report_session *session = &run->sessions[i];
         if (!reader_frames(reader, run, session))
             return false;
-        cells += (double)session->frame_count * (run->device_count + 4);
+        cells += (double)session->frame_count * (run->pass_count * run->device_count + 4);
         if (cells > REPORT_CELLS_MAX)
             return reader_refuse(reader, "run %lld has too many frames for one page", (long long)run->number);
         if (!reader_bands(reader, run, session))
@@ -241,7 +291,7 @@ static bool read_run(struct reader *reader, struct report_run *run)
             run->frame_end = fmax(run->frame_end, session->frames[session->frame_count - 1].frame + 1);
     }
     reader_oracle(run);
-    return true;
+    return reader_gauges(reader, run);
 }
 
 static bool read_reasons(struct reader *reader, struct report_source *out)
@@ -303,10 +353,12 @@ bool report_read(const char *path, int64_t run, struct report_source *out, char 
 
 static void free_run(struct report_run *run)
 {
-    char *const texts[] = {run->source,  run->started_at, run->version,   run->host, run->system,
-                           run->command, run->kernel,     run->objective, run->meter};
-    for (int i = 0; i < 9; i++)
+    char *const texts[] = {run->source, run->started_at, run->version, run->host,    run->system,        run->command,
+                           run->kernel, run->objective,  run->meter,   run->reserve, run->reserved_core, run->ratio};
+    for (int i = 0; i < 12; i++)
         free(texts[i]);
+    for (uint32_t i = 0; i < COX_PASSES_MAX; i++)
+        free(run->passes[i]);
     for (uint32_t i = 0; i < run->device_count; i++) {
         const struct report_device *device = &run->devices[i];
         char *const names[] = {device->name, device->platform, device->driver, device->type, device->mode};
@@ -325,6 +377,7 @@ static void free_run(struct report_run *run)
     free(run->disturbances);
     for (uint32_t i = 0; i < run->policy_count; i++)
         free(run->policies[i]);
+    report_gauges_free(run);
     for (size_t i = 0; i < run->session_count; i++) {
         free(run->sessions[i].frames);
         free(run->sessions[i].rows);

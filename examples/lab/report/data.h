@@ -8,16 +8,19 @@
 #ifndef COX_EXAMPLES_LAB_REPORT_DATA_H
 #define COX_EXAMPLES_LAB_REPORT_DATA_H
 
-#include <coxswain/sched.h>
+#include <coxswain/session.h>
 
 enum {
     REPORT_PHASES_MAX = 64,
     REPORT_POLICIES_MAX = 64,
-    REPORT_FEW_DEVICES = 8,       /* that a chart can tell apart */
-    REPORT_SESSIONS_MAX = 1024,   /* of one run, of policies */
-    REPORT_REASONS = 64,          /* reasons 0 .. 62; the last stands for all others */
-    REPORT_FRAMES_MAX = 4000000,  /* of one session */
-    REPORT_CELLS_MAX = 100000000, /* frames times devices of one run */
+    REPORT_FEW_DEVICES = 8,         /* that a chart can tell apart */
+    REPORT_SESSIONS_MAX = 1024,     /* of one run, of policies */
+    REPORT_REASONS = 64,            /* reasons 0 .. 62; the last stands for all others */
+    REPORT_FRAMES_MAX = 4000000,    /* of one session */
+    REPORT_CELLS_MAX = 100000000,   /* frames times devices of one run */
+    REPORT_GAUGES_MAX = 64,         /* of one run */
+    REPORT_READINGS_MAX = 10000000, /* of one gauge */
+    REPORT_SHARES = 21,             /* 0, 5, ... 100 per cent */
 };
 
 struct report_device {
@@ -43,6 +46,23 @@ struct report_phase {
     double ideal_ns;              /* what all devices would take together without loss: 1 / sum of 1 / solo_ns */
 };
 
+/* Least, mean and most of what fell into a bin; count 0 = nothing did. */
+struct report_bin {
+    double least, mean, most;
+    size_t count;
+};
+
+/* What was read of the machine meanwhile from one source of telemetry. */
+struct report_gauge {
+    double number;
+    char *name, *kind, *part, *unit, *origin;
+    struct report_bin all; /* its readings */
+    char *settings;        /* its texts, one after the other; NULL = it has numbers */
+    /* Mean over each frame of the run, those of the references too, by the first device's share of the frame's rows,
+     * rounded. */
+    struct report_bin by_share[REPORT_SHARES];
+};
+
 struct report_disturbance {
     char *kind, *text, *note;
     double first_frame, end_frame;
@@ -55,6 +75,7 @@ struct report_frame {
     uint32_t reason;
     bool failed;
     bool moved;     /* other bands than those of the frame before */
+    double late;    /* 1 = it missed its deadline; NaN = it has none, or its latency is not known */
     double time_ns; /* the part of its wall time in which no earlier frame was under way; NaN for a failed frame */
     double predicted_ns;
     double alternative_ns;
@@ -68,8 +89,11 @@ struct report_session {
     int64_t repeat;
     size_t frame_count;
     struct report_frame *frames; /* ascending */
-    uint32_t *rows;              /* frame_count times device_count: rows done by each device */
-    float *finish_ns;            /* likewise: when its last band was done, from the frame's start; 0 = it had none */
+    uint32_t *rows;              /* rows done: frame_count times pass_count times device_count */
+    float *finish_ns; /* when a device's last band was done, from the frame's start: frame_count times device_count; 0 =
+                         it had none */
+    double pass_ns[COX_PASSES_MAX]; /* mean of each pass over the good frames; NaN = none of them has it */
+    float *gauges;                  /* frame_count times gauge_count: mean while the frame ran; NULL = no telemetry */
 };
 
 struct report_run {
@@ -79,7 +103,10 @@ struct report_run {
     double foreign_load; /* processors that other programs used meanwhile */
     bool busy;           /* so much that the figures say little */
     bool finished;
+    char *reserve, *reserved_core, *ratio; /* settings of a run on devices */
     uint32_t device_count, group_count, phase_count, policy_count;
+    uint32_t pass_count; /* of a frame; at least 1 */
+    char *passes[COX_PASSES_MAX];
     struct report_device devices[COX_DEVICES_MAX];
     struct report_phase phases[REPORT_PHASES_MAX];
     size_t disturbance_count;
@@ -90,6 +117,9 @@ struct report_run {
     bool oracle_by_frame; /* the oracle's frames were recorded too, as a session of policy "oracle" */
     double frame_end;     /* one past the last frame of any session */
     size_t solo_sessions, sweep_sessions;
+    uint32_t gauge_count;
+    struct report_gauge *gauges;
+    bool gauges_left_out; /* telemetry is there, of too many frames to be gathered */
     size_t foreign_bands; /* bands of devices that the run does not have */
 };
 

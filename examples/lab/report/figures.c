@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* --- Sums --------------------------------------------------------------------------------------------------------- */
 
@@ -83,15 +84,15 @@ static void add_frame(const struct report_run *run, const struct report_session 
     add_all(&sums->over_oracle, frame->time_ns, means ? frame->oracle_ns : NAN);
     add_all(&sums->over_best, frame->time_ns, phase ? phase->best_mean_ns : NAN);
     add(&sums->joules, frame->joules, 1);
-    if (run->deadline_ns > 0)
-        add(&sums->late, frame->time_ns > run->deadline_ns, 1);
+    add(&sums->late, frame->late, 1);
     add(&sums->per_second, 1, frame->time_ns / 1e9);
     if (isfinite(frame->oracle_ns)) {
         sums->regret_ns += frame->time_ns - frame->oracle_ns;
         sums->regret_known = true;
     }
-    for (uint32_t device = 0; device < run->device_count; device++)
-        sums->rows[device] += session->rows[index * run->device_count + device];
+    const uint32_t *rows = session->rows + index * run->pass_count * run->device_count;
+    for (uint32_t i = 0; i < run->pass_count * run->device_count; i++)
+        sums->rows[i % run->device_count] += rows[i];
     add_finish(run, session->finish_ns + index * run->device_count, sums);
 }
 
@@ -260,8 +261,7 @@ static size_t bin_of(const struct report_run *run, double frame, size_t bins)
     return bin < bins ? bin : bins - 1;
 }
 
-/* `mean` is the sum until the end. */
-static void put(struct report_bin *bin, double value)
+void report_bin_put(struct report_bin *bin, double value)
 {
     if (isnan(value))
         return;
@@ -271,7 +271,7 @@ static void put(struct report_bin *bin, double value)
     bin->count++;
 }
 
-static void finish_bins(struct report_bin *bins, size_t count)
+void report_bins_finish(struct report_bin *bins, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (bins[i].count)
@@ -283,20 +283,22 @@ static void put_frame(const struct report_run *run, const struct report_session 
 {
     const struct report_frame *frame = &session->frames[index];
     size_t bin = bin_of(run, frame->frame, out->bins);
-    put(&out->time_ns[bin], frame->time_ns);
-    put(&out->oracle_ns[bin], usual_oracle(run, frame));
-    put(&out->error[bin], frame->time_ns / frame->predicted_ns);
+    report_bin_put(&out->time_ns[bin], frame->time_ns);
+    report_bin_put(&out->oracle_ns[bin], usual_oracle(run, frame));
+    report_bin_put(&out->error[bin], frame->time_ns / frame->predicted_ns);
     out->reasons[bin * REPORT_REASONS + frame->reason] += 1;
     double last_ns[COX_DEVICES_MAX] = {0}; /* of each group */
     for (uint32_t device = 0; device < run->device_count; device++) {
         size_t from = index * run->device_count + device;
         uint32_t group = run->devices[device].group;
-        out->share[bin * run->group_count + group] += session->rows[from];
+        for (uint32_t pass = 0; pass < run->pass_count; pass++)
+            out->share[(pass * out->bins + bin) * run->group_count + group] +=
+                session->rows[(index * run->pass_count + pass) * run->device_count + device];
         last_ns[group] = fmax(last_ns[group], (double)session->finish_ns[from]);
     }
     for (uint32_t group = 0; group < run->group_count; group++)
         if (last_ns[group] > 0)
-            put(&out->finish_ns[bin * run->group_count + group], last_ns[group]);
+            report_bin_put(&out->finish_ns[bin * run->group_count + group], last_ns[group]);
 }
 
 /* Make the numbers of each bin sum to 1, where there are any. */
@@ -314,9 +316,11 @@ static void normalise(double *values, size_t bins, size_t each)
 bool report_series(const struct report_run *run, const struct report_session *session, size_t bins,
                    struct report_series *out)
 {
-    *out = (struct report_series){.bins = bin_count(run, bins), .group_count = run->group_count};
+    *out = (struct report_series){
+        .bins = bin_count(run, bins), .group_count = run->group_count, .pass_count = run->pass_count};
     bins = out->bins;
-    size_t cells = bins * run->group_count, structs = 3 * bins + cells, doubles = cells + bins * REPORT_REASONS;
+    size_t cells = bins * run->group_count, structs = 3 * bins + cells, shares = cells * run->pass_count,
+           doubles = shares + bins * REPORT_REASONS;
     out->memory = calloc(structs * sizeof(struct report_bin) + doubles * sizeof(double) + 1, 1);
     if (!out->memory)
         return false;
@@ -326,11 +330,11 @@ bool report_series(const struct report_run *run, const struct report_session *se
     out->error = out->oracle_ns + bins;
     out->finish_ns = out->error + bins;
     out->share = (double *)(void *)(out->finish_ns + cells);
-    out->reasons = out->share + cells;
+    out->reasons = out->share + shares;
     for (size_t i = 0; i < session->frame_count; i++)
         put_frame(run, session, i, out);
-    finish_bins(out->time_ns, structs);
-    normalise(out->share, bins, run->group_count);
+    report_bins_finish(out->time_ns, structs);
+    normalise(out->share, bins * run->pass_count, run->group_count);
     normalise(out->reasons, bins, REPORT_REASONS);
     return true;
 }
@@ -339,6 +343,17 @@ void report_series_free(struct report_series *series)
 {
     free(series->memory);
     *series = (struct report_series){0};
+}
+
+size_t report_bin_values(const struct report_run *run, const struct report_session *session, const float *values,
+                         size_t stride, size_t bins, struct report_bin *out)
+{
+    bins = bin_count(run, bins);
+    memset(out, 0, bins * sizeof *out);
+    for (size_t i = 0; bins && i < session->frame_count; i++)
+        report_bin_put(&out[bin_of(run, session->frames[i].frame, bins)], (double)values[i * stride]);
+    report_bins_finish(out, bins);
+    return bins;
 }
 
 size_t report_regret(const struct report_run *run, uint32_t policy, size_t bins, double *out)

@@ -47,11 +47,13 @@ struct report_reason_figures {
 };
 void report_reasons(const struct report_run *run, uint32_t policy, struct report_reason_figures out[REPORT_REASONS]);
 
-/* Least, mean and most of what fell into a bin; count 0 = nothing did. */
-struct report_bin {
-    double least, mean, most;
-    size_t count;
-};
+/* Count a value, unless it is NaN: until report_bins_finish `mean` is the sum. An empty bin is all zeros. */
+void report_bin_put(struct report_bin *bin, double value);
+void report_bins_finish(struct report_bin *bins, size_t count);
+
+/* A number of each of the session's frames, `stride` apart, NaN = none, in at most `bins` bins. Returns how many. */
+size_t report_bin_values(const struct report_run *run, const struct report_session *session, const float *values,
+                         size_t stride, size_t bins, struct report_bin *out);
 
 /* The frames of a session, binned. */
 struct report_series {
@@ -62,8 +64,9 @@ struct report_series {
     struct report_bin *oracle_ns; /* its median in the phase, where its frames are not known */
     struct report_bin *error;     /* measured / predicted */
     struct report_bin *finish_ns; /* bins times group_count */
-    double *share;                /* likewise: of the rows */
-    double *reasons;              /* bins times REPORT_REASONS: share of the frames */
+    uint32_t pass_count;
+    double *share;   /* passes times bins times group_count: of the pass's rows */
+    double *reasons; /* bins times REPORT_REASONS: share of the frames */
     void *memory;
 };
 

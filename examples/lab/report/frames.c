@@ -68,8 +68,8 @@ bool reader_frames(struct reader *reader, const struct report_run *run, struct r
     sqlite3_stmt *statement;
     if (!reader_prepare(
             reader, &statement,
-            "SELECT frame, phase, period_ns, predicted_ns, alternative_ns, reason, status, joules FROM frame"
-            " WHERE session = ?1 AND frame >= 0 ORDER BY frame"))
+            "SELECT frame, phase, period_ns, predicted_ns, alternative_ns, reason, status, joules, latency_ns,"
+            " deadline_ns FROM frame WHERE session = ?1 AND frame >= 0 ORDER BY frame"))
         return false;
     sqlite3_bind_int64(statement, 1, session->number);
     size_t room = 0;
@@ -106,6 +106,8 @@ bool reader_frames(struct reader *reader, const struct report_run *run, struct r
                                      .predicted_ns = reader_time(statement, 3),
                                      .alternative_ns = reader_time(statement, 4),
                                      .joules = joules >= 0 ? joules : NAN};
+        double latency_ns = reader_number(statement, 8), deadline_ns = reader_number(statement, 9);
+        out->late = latency_ns >= 0 && deadline_ns > 0 ? latency_ns > deadline_ns : NAN;
         if (out->failed)
             out->time_ns = NAN;
         const struct report_phase *phase = &run->phases[out->phase];
@@ -128,11 +130,31 @@ static uint64_t hash_band(uint64_t hash, sqlite3_stmt *statement)
     return hash;
 }
 
+static bool read_pass_times(struct reader *reader, const struct report_run *run, struct report_session *session)
+{
+    sqlite3_stmt *statement;
+    for (uint32_t p = 0; p < COX_PASSES_MAX; p++)
+        session->pass_ns[p] = NAN;
+    if (run->pass_count == 1)
+        return true;
+    if (!reader_prepare(reader, &statement,
+                        "SELECT pass, avg(end_ns - p.start_ns) FROM frame_pass p JOIN frame USING (session, frame)"
+                        " WHERE session = ?1 AND status = 0 AND pass BETWEEN 0 AND ?2 GROUP BY pass"))
+        return false;
+    sqlite3_bind_int64(statement, 1, session->number);
+    sqlite3_bind_int(statement, 2, COX_PASSES_MAX - 1);
+    int more;
+    while ((more = reader_next(reader, statement)) > 0)
+        session->pass_ns[sqlite3_column_int(statement, 0)] = reader_time(statement, 1);
+    sqlite3_finalize(statement);
+    return more == 0;
+}
+
 bool reader_bands(struct reader *reader, struct report_run *run, struct report_session *session)
 {
     static const uint64_t hash_begin = UINT64_C(0xCBF29CE484222325);
     size_t cells = session->frame_count * run->device_count;
-    session->rows = calloc(cells + 1, sizeof *session->rows);
+    session->rows = calloc(cells * run->pass_count + 1, sizeof *session->rows);
     session->finish_ns = calloc(cells + 1, sizeof *session->finish_ns);
     uint64_t *hashes = malloc((session->frame_count + 1) * sizeof *hashes);
     sqlite3_stmt *statement = NULL;
@@ -143,9 +165,11 @@ bool reader_bands(struct reader *reader, struct report_run *run, struct report_s
     }
     for (size_t i = 0; i < session->frame_count; i++)
         hashes[i] = hash_begin;
+    if (!read_pass_times(reader, run, session))
+        goto done;
     if (!reader_prepare(
             reader, &statement,
-            "SELECT frame, device, first_row, rows, end_ns, status, on_demand, attempt FROM band WHERE session = ?1"
+            "SELECT frame, device, first_row, rows, end_ns, status, on_demand, attempt, pass FROM band WHERE session = ?1"
             " ORDER BY frame, band"))
         goto done;
     sqlite3_bind_int64(statement, 1, session->number);
@@ -166,9 +190,12 @@ bool reader_bands(struct reader *reader, struct report_run *run, struct report_s
             hashes[at] = hash_band(hashes[at], statement);
         if (reader_number(statement, 5) != 0)
             continue;
-        size_t cell = at * run->device_count + device;
-        if (rows > 0 && rows < UINT32_MAX - (double)session->rows[cell])
-            session->rows[cell] += (uint32_t)rows;
+        const size_t cell = at * run->device_count + device;
+        const double pass = reader_number(statement, 8);
+        if (pass >= 0 && pass < run->pass_count) {
+            uint32_t *sum = &session->rows[(at * run->pass_count + (uint32_t)pass) * run->device_count + device];
+            *sum += rows > 0 && rows < UINT32_MAX - (double)*sum ? (uint32_t)rows : 0;
+        }
         if (end_ns > session->finish_ns[cell])
             session->finish_ns[cell] = (float)end_ns;
     }

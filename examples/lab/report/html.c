@@ -2,6 +2,7 @@
 #include "html.h"
 #include "lab/plain.h"
 
+#include <coxswain/version.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
@@ -137,4 +138,24 @@ void html_coordinate(struct html *html, double value)
     if (text[length - 1] == '0')
         text[length - 2] = 0;
     html_raw(html, text);
+}
+
+void html_begin(struct html *html, const char *title, const char *program, const char *const styles[])
+{
+    html_raw(
+        html,
+        "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head><meta charset=\"utf-8\"/>"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>"
+        "<meta name=\"color-scheme\" content=\"light dark\"/>"
+        "<meta name=\"generator\" content=\"");
+    html_text(html, program);
+    html_raw(html, ", Coxswain ");
+    html_text(html, cox_version());
+    html_raw(html, "\"/><title>");
+    html_text(html, title);
+    html_format(html, " · %s</title>\n<style>\n", program);
+    for (; *styles; styles++)
+        html_raw(html, *styles);
+    html_raw(html, "</style></head>\n<body><main>\n");
 }

@@ -26,13 +26,20 @@ static void facts(const struct chapter *chapter)
     fact(out, "Command", run->command);
     fact(out, "Recorded by", run->version);
     fact(out, run_is_simulated(run) ? "Scenario" : "Kernel", run->kernel);
+    fact(out, "Ratio", run->ratio);
+    fact(out, "Reserved core", run->reserved_core);
     html_raw(out, "<div><dt>Frame</dt><dd>");
     words_whole(out, run->columns);
     html_raw(out, " × ");
     words_whole(out, run->rows);
     html_raw(out, ", granule ");
     words_whole(out, run->granule);
-    html_raw(out, " rows</dd></div><div><dt>Frames</dt><dd>");
+    html_raw(out, " rows");
+    for (uint32_t p = 0; p < run->pass_count && run->pass_count > 1; p++) {
+        html_raw(out, p ? ", " : "; its passes: ");
+        chart_pass_name(out, run, p, 40);
+    }
+    html_raw(out, "</dd></div><div><dt>Frames</dt><dd>");
     words_whole(out, run->frames);
     html_raw(out, " of each policy, ");
     words_whole(out, run->in_flight);

@@ -99,6 +99,7 @@ static bool run_chapter(struct html *out, const struct report_source *source, co
         for (uint32_t i = 0; good && i < 2 * chapter.count; i++)
             if (chapter_is_oracle(&chapter, chapter.order[i % chapter.count]) == (i >= chapter.count))
                 good = chapter_policy_part(&chapter, chapter.order[i % chapter.count]);
+        good = good && chapter_gauges(&chapter);
     }
     html_raw(out, "<h2 class=\"part\">The machine, and how it was measured</h2>\n");
     chapter_machine(&chapter);
@@ -170,31 +171,10 @@ static bool overview(struct html *out, const struct report_source *source)
     return good;
 }
 
-static const char *style_sheet(void)
-{
-    for (const struct lab_text *text = lab_texts; text->name; text++)
-        if (!strcmp(text->name, "style.css"))
-            return text->text;
-    return "";
-}
-
 bool report_page(const struct report_source *source, const char *name, struct html *out)
 {
-    html_raw(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head><meta charset=\"utf-8\"/>"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>"
-        "<meta name=\"color-scheme\" content=\"light dark\"/>"
-        "<meta name=\"generator\" content=\"cox-lab ");
-    html_text(out, cox_version());
-    html_raw(out, "\"/><title>");
-    html_text(out, name);
-    html_raw(out, " · cox-lab report</title>\n<style>\n");
-    html_raw(out, style_sheet());
-    html_raw(
-        out,
-        "</style></head>\n<body><main>\n<header class=\"masthead\"><p class=\"kicker\">Coxswain lab report</p><h1>");
+    html_begin(out, name, "cox-lab report", (const char *const[]){lab_text("style.css"), NULL});
+    html_raw(out, "<header class=\"masthead\"><p class=\"kicker\">Coxswain lab report</p><h1>");
     html_text(out, name);
     html_raw(out, "</h1>");
     bool good = source->run_count < 2 || overview(out, source);

@@ -101,7 +101,8 @@ bool chapter_policy_part(const struct chapter *chapter, uint32_t policy)
         html_raw(out, "</li>");
     }
     html_raw(out, "</ul><div class=\"figure\">");
-    bool good = chart_session(out, &chapter->charts, shown, false) && chart_session(out, &chapter->charts, shown, true);
+    bool good = chart_session(out, &chapter->charts, shown, false) &&
+                chart_session(out, &chapter->charts, shown, true) && chapter_session_gauges(chapter, shown);
     html_raw(out, run->phase_count > 4 ? "</div><div class=\"pair stacked\">" : "</div><div class=\"pair\">");
     reason_table(chapter, policy);
     share_table(chapter, policy);

@@ -48,4 +48,8 @@ bool reader_frames(struct reader *reader, const struct report_run *run, struct r
 bool reader_bands(struct reader *reader, struct report_run *run, struct report_session *session);
 void reader_oracle(struct report_run *run);
 
+/* gauges.c: the telemetry of the run, after its frames. None is no error. */
+bool reader_gauges(struct reader *reader, struct report_run *run);
+void report_gauges_free(struct report_run *run);
+
 #endif

@@ -8,18 +8,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double whole_share(const struct report_series *series, uint32_t group)
+enum { SPLIT_HEIGHT = 96 };
+
+/* Of a pass's rows in a bin, by group. */
+static const double *shares_of(const struct report_series *series, uint32_t pass, size_t bin)
+{
+    return series->share + (pass * series->bins + bin) * series->group_count;
+}
+
+static double whole_share(const struct report_series *series, uint32_t pass, uint32_t group)
 {
     double sum = 0, bins = 0;
     for (size_t i = 0; i < series->bins; i++) {
-        sum += series->share[i * series->group_count + group];
+        sum += shares_of(series, pass, i)[group];
         bins += series->time_ns[i].count > 0;
     }
     return bins > 0 ? sum / bins : 0;
 }
 
 /* What the colours mean, beside where their areas end. */
-static void split_tags(const struct paper *paper, const struct report_series *series, double top, double bottom)
+static void split_tags(const struct paper *paper, const struct report_series *series, uint32_t pass, double top,
+                       double bottom)
 {
     struct tag tags[COX_DEVICES_MAX];
     size_t tagged = 0, last = series->bins;
@@ -27,7 +36,7 @@ static void split_tags(const struct paper *paper, const struct report_series *se
         last--;
     double below = 0, least = 0;
     size_t room = (size_t)((bottom - top) / 14) + 1;
-    const double *shares = series->share + (last ? last - 1 : 0) * series->group_count;
+    const double *shares = shares_of(series, pass, last ? last - 1 : 0);
     /* Where not all have room, those with the most rows. */
     for (size_t more = series->group_count; last && more > room; least += 0.002) {
         more = 0;
@@ -47,14 +56,16 @@ static void split_tags(const struct paper *paper, const struct report_series *se
         pen_rectangle(paper->out, class, paper->right + 9, tags[i].y - 8, 9, 9);
         html_raw(paper->out, "/>");
         pen_label(paper->out, "name", paper->right + 23, tags[i].y);
-        html_format(paper->out, "%.0f %%<tspan class=\"value\" dx=\"5\">", 100 * whole_share(series, tags[i].what));
+        html_format(paper->out, "%.0f %%<tspan class=\"value\" dx=\"5\">",
+                    100 * whole_share(series, pass, tags[i].what));
         chart_group_name(paper->out, paper->run, tags[i].what, 21);
         html_raw(paper->out, "</tspan>");
         pen_label_end(paper->out);
     }
 }
 
-static void split_panel(const struct paper *paper, const struct report_series *series, double top, double bottom)
+static void split_panel(const struct paper *paper, const struct report_series *series, uint32_t pass, double top,
+                        double bottom)
 {
     struct scale scale = {0, 1, bottom, top};
     double width = (paper->right - paper->left) / (double)series->bins;
@@ -65,7 +76,7 @@ static void split_panel(const struct paper *paper, const struct report_series *s
         for (size_t i = 0; i < series->bins; i++) {
             double upto = 0;
             for (uint32_t k = 0; k <= group; k++)
-                upto += series->share[i * series->group_count + k];
+                upto += shares_of(series, pass, i)[k];
             if (upto > 0)
                 step_to(paper->out, &steps, i, upto * (bottom - top));
             else
@@ -74,7 +85,7 @@ static void split_panel(const struct paper *paper, const struct report_series *s
         step_end(paper->out, &steps, series->bins);
         html_raw(paper->out, "\"><title>");
         chart_group_name(paper->out, paper->run, group, 80);
-        html_format(paper->out, ": %.1f %% of the rows</title></path>", 100 * whole_share(series, group));
+        html_format(paper->out, ": %.1f %% of the rows</title></path>", 100 * whole_share(series, pass, group));
     }
     for (int i = 0; i <= 2; i++) {
         pen_label(paper->out, "tick end", paper->left - 6, scale_place(&scale, i / 2.0) + 4);
@@ -83,7 +94,7 @@ static void split_panel(const struct paper *paper, const struct report_series *s
     }
     pen_line(paper->out, "axis", paper->left, bottom, paper->right, bottom);
     if (!paper->narrow)
-        split_tags(paper, series, top, bottom);
+        split_tags(paper, series, pass, top, bottom);
 }
 
 /* From zero to well above what is usual in each phase; rare frames that took many times as long are cut off, and
@@ -225,16 +236,51 @@ static double reason_lanes(const struct paper *paper, const struct report_source
     return y;
 }
 
+static void split_title(const struct paper *paper, const struct report_session *session,
+                        const struct report_series *series, uint32_t pass, double y)
+{
+    const bool kinds = series->group_count < paper->run->device_count;
+    pen_label(paper->out, "panel", paper->left, y);
+    html_raw(paper->out, kinds ? "Rows of each kind of device" : "Rows of each device");
+    if (series->pass_count > 1) {
+        html_raw(paper->out, " in ");
+        chart_pass_name(paper->out, paper->run, pass, paper->narrow ? 12 : 40);
+    }
+    html_raw(paper->out, ", per cent");
+    if (series->pass_count > 1) {
+        html_raw(paper->out, "; it takes ");
+        chart_ms(paper->out, session->pass_ns[pass]);
+        html_raw(paper->out, " ms");
+    }
+    pen_label_end(paper->out);
+}
+
+/* A lane for each pass. */
+static void split_lanes(const struct paper *paper, const struct report_session *session,
+                        const struct report_series *series, double top, double step)
+{
+    for (uint32_t pass = 0; pass < series->pass_count; pass++) {
+        split_title(paper, session, series, pass, top + pass * step - 7);
+        split_panel(paper, series, pass, top + pass * step, top + pass * step + SPLIT_HEIGHT);
+    }
+}
+
 static void session_words(struct html *out, const struct report_run *run, const struct report_session *session,
                           const struct report_series *series)
 {
     html_raw(out, "<title>What ");
     html_text_cut(out, run->policies[session->policy], 40);
     html_format(out, " did</title><desc>Over %zu frames: share of the rows,", session->frame_count);
-    for (uint32_t group = 0; group < series->group_count; group++) {
-        html_raw(out, group ? ", " : " ");
+    for (uint32_t i = 0; i < series->pass_count * series->group_count; i++) {
+        const uint32_t pass = i / series->group_count, group = i % series->group_count;
+        html_raw(out, i ? ", " : " ");
+        if (series->pass_count > 1 && group == 0) {
+            html_raw(out, "in ");
+            chart_pass_name(out, run, pass, 40);
+            html_raw(out, " ");
+        }
         chart_group_name(out, run, group, 40);
-        html_format(out, " %.1f %%", 100 * whole_share(series, group));
+        html_format(out, " %.1f %%", 100 * whole_share(series, pass, group));
     }
     html_raw(out,
              "; when each device was done with its bands; measured by predicted frame time; the reason of each split."
@@ -255,18 +301,15 @@ bool chart_session(struct html *out, const struct chart_policies *about, const s
     for (size_t i = 0; i < series.bins; i++)
         predicted += series.error[i].count;
     double names = about->run->phase_count > 1 ? 22 : 4;
-    double split = names + TITLE, split_end = split + 96;
+    const double lane = SPLIT_HEIGHT + GAP + TITLE;
+    double split = names + TITLE, split_end = split + (about->run->pass_count - 1) * lane + SPLIT_HEIGHT;
     double finish = split_end + GAP + TITLE, finish_end = finish + 120;
     double error = finish_end + GAP + TITLE, error_end = predicted ? error + 50 : finish_end;
     double reasons = error_end + GAP + TITLE - 4, reasons_end = reasons + (double)lanes * (narrow ? 32 : 17) + 6;
     paper_begin(&paper, reasons_end + 36);
     session_words(out, about->run, session, &series);
     paper_phases(&paper, 12, names, reasons_end);
-    paper_title(&paper,
-                series.group_count < about->run->device_count ? "Rows of each kind of device, per cent"
-                                                              : "Rows of each device, per cent",
-                split - 7);
-    split_panel(&paper, &series, split, split_end);
+    split_lanes(&paper, session, &series, split, lane);
     paper_title(&paper,
                 series.group_count < about->run->device_count ? "When the last of each kind is done, ms"
                                                               : "When each device is done, ms",

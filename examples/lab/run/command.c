@@ -1,6 +1,8 @@
 /* cox-lab run: its command line.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/commands.h"
+#include "lab/objective.h"
+#include "lab/telemetry/sysfs.h"
 #include "measure.h"
 
 #include <errno.h>
@@ -19,10 +21,17 @@ static const char usage_text[] =
     "  --devices LIST       these devices (default: every device)\n"
     "  --policy NAMES       policies, with commas between, or all; NAME:no-pool may not hand out rows while a frame\n"
     "                       runs (default: adaptive)\n"
-    "  --kernel NAME        tonemap: HDR pictures; video: HDR10 frames; work: arithmetic (default: tonemap)\n"
-    "  --size WxH           of the frames (default: 1920x1080; work: 128x480)\n"
-    "  --ratio R            work: work per row on device 1 over that on the others, 1 to 64 (default: 3)\n"
+    "  --baseline starpu    also StarPU 1.3 with its scheduler dmda, on whole devices, as a further policy\n"
+    "  --kernel NAME        tonemap: HDR pictures; video: HDR10 frames; work: arithmetic; blur: a convolution in two\n"
+    "                       passes (default: tonemap); FILE.cl: a kernel of your own, with FILE.json\n"
+    "  --bindings FILE      the JSON of a kernel of your own (default: beside it)\n"
+    "  --size WxH[,...]     of the frames, one run of each (default: 1920x1080; work: 128x480; else as the JSON says)\n"
+    "  --ratio R[,...]      work: work per row on device 1 over that on the others, 1 to 64, one run of each (default: "
+    "3)\n"
     "  --frames N           of each policy (default: 400)\n"
+    "  --repeats N          do it all so many times, 1 to 1000, with new sessions, and tell 95 % intervals (default: 1)\n"
+    "  --reserve WHICH      keep a core for feeding the devices: auto, off, on; both: one side with and one without, in\n"
+    "                       turns, compared (default: auto)\n"
     "  --in-flight N        frames under way at once, 1 to 16 (default: 1)\n"
     "  --disturb SPEC       for the frames A to B - 1; may be given more than once:\n"
     "      hog@A:B              a process that computes on the cores of the first CPU device, else on\n"
@@ -32,30 +41,50 @@ static const char usage_text[] =
     "      quota=PERCENT@A:B    PERCENT of the processor time that this process may use, by a control group\n"
     "      delay=DEVICE,MICROSECONDS@A:B    artificial: more work in each launch on the device\n"
     "  --fallback-delay US  where a disturbance cannot be made here, delay device 0 instead (default: refuse)\n"
-    "  --objective NAME     time, or energy: joules, by the processor's meter (default: time)\n"
-    "  --deadline MS        energy: no frame is to take longer (default: none)\n"
+    "  --objective NAME     what the policies make small: throughput: the time between frames; latency: the time from\n"
+    "                       a frame's submission to its delivery; energy: joules, by the processor's meter\n"
+    "                       (default: throughput)\n"
+    "  --deadline MS        of each frame, from its submission to its delivery (default: none)\n"
     "  --rounds N           of the sweep in each phase, at least (default: 8)\n"
+    "  --curve STEPS        also sweep the whole range of the first device's share, in so many steps, 2 to 64\n"
+    "  --soak SECONDS       at first, each device alone, then all together, without a pause, so long each, after rests\n"
     "  --quiet SECONDS      spend up to so much on waiting for other programs to end; what they disturbed is left out\n"
+    "  --telemetry MS       read the machine's clocks, temperatures and power every MS milliseconds, 1 to 10000;\n"
+    "                       0: not at all (default: 20)\n"
+    "  --sysfs DIR          read them in DIR, in the place of /sys\n"
     "  -o FILE              the database, made or added to (default: session.db)\n"
+    "  --anonymous          do not record the machine's name\n"
+    "  --csv, --json        instead of the tables\n"
     "  --check              exit status 3 if the first policy misses a bar\n"
     "  -h, --help           this text\n";
 
 enum {
     OPTION_DEVICES = 256,
     OPTION_POLICY,
+    OPTION_BASELINE,
     OPTION_KERNEL,
+    OPTION_BINDINGS,
     OPTION_SIZE,
     OPTION_RATIO,
     OPTION_FRAMES,
+    OPTION_REPEATS,
+    OPTION_RESERVE,
     OPTION_IN_FLIGHT,
     OPTION_DISTURB,
     OPTION_FALLBACK,
     OPTION_OBJECTIVE,
     OPTION_DEADLINE,
     OPTION_ROUNDS,
+    OPTION_CURVE,
+    OPTION_SOAK,
+    OPTION_ANONYMOUS,
     OPTION_QUIET,
+    OPTION_CSV,
+    OPTION_JSON,
     OPTION_CHECK,
-    OPTION_POWERCAP
+    OPTION_POWERCAP,
+    OPTION_TELEMETRY,
+    OPTION_SYSFS
 };
 
 static bool read_number(const char *option, const char *text, double low, double high, bool whole, double *value)
@@ -78,14 +107,42 @@ static bool read_count(const char *option, const char *text, double low, double 
     return true;
 }
 
-static bool read_size(const char *text, struct lab_run_options *options)
+typedef bool entry_fn(const char *entry, struct lab_run_options *options);
+
+/* Each entry of a list with commas between. */
+static bool read_list(const char *list, entry_fn *entry, struct lab_run_options *options)
 {
+    for (const char *at = list;; at++) {
+        char text[64];
+        size_t length = strcspn(at, ",");
+        snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text - 1), at);
+        if (!entry(text, options))
+            return false;
+        at += length;
+        if (!*at)
+            return true;
+    }
+}
+
+static bool add_size(const char *text, struct lab_run_options *options)
+{
+    struct lab_size size;
     int end = 0;
-    if (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &options->columns, &options->rows, &end) != 2 ||
-        text[end] != '\0' || options->columns < LAB_SIZE_MIN || options->rows < LAB_SIZE_MIN ||
-        options->columns > LAB_SIZE_MAX || options->rows > LAB_SIZE_MAX)
+    if (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &size.columns, &size.rows, &end) != 2 || text[end] != '\0' ||
+        size.columns < LAB_SIZE_MIN || size.rows < LAB_SIZE_MIN || size.columns > LAB_SIZE_MAX ||
+        size.rows > LAB_SIZE_MAX)
         return lab_fail("--size '%s': WxH is needed, both from %d to %d", text, LAB_SIZE_MIN, LAB_SIZE_MAX);
+    if (options->size_count == LAB_RUN_SIZES_MAX)
+        return lab_fail("--size: more than %d", LAB_RUN_SIZES_MAX);
+    options->sizes[options->size_count++] = size;
     return true;
+}
+
+static bool add_ratio(const char *text, struct lab_run_options *options)
+{
+    if (options->ratio_count == LAB_RUN_RATIOS_MAX)
+        return lab_fail("--ratio: more than %d", LAB_RUN_RATIOS_MAX);
+    return read_count("--ratio", text, 1, 64, &options->ratios[options->ratio_count++]);
 }
 
 static bool add_policy(const char *name, struct lab_run_options *options)
@@ -136,16 +193,7 @@ static bool read_policies(const char *names, struct lab_run_options *options)
     options->policy_count = 0;
     if (strcmp(names, "all") == 0)
         return add_every_policy(options);
-    for (const char *at = names;; at++) {
-        char name[sizeof options->policies[0].name];
-        size_t length = strcspn(at, ",");
-        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), at);
-        if (!add_policy(name, options))
-            return false;
-        at += length;
-        if (!*at)
-            return true;
-    }
+    return read_list(names, add_policy, options);
 }
 
 static bool read_disturbance(const char *text, struct lab_run_options *options)
@@ -159,12 +207,64 @@ static bool read_disturbance(const char *text, struct lab_run_options *options)
 
 static bool read_objective(const char *name, enum cox_objective *objective)
 {
-    *objective = strcmp(name, "energy") == 0 ? COX_OBJECTIVE_ENERGY : COX_OBJECTIVE_TIME;
-    return *objective == COX_OBJECTIVE_ENERGY || strcmp(name, "time") == 0 ||
-           lab_fail("--objective '%s': time or energy is needed", name);
+    return lab_objective_find(name, objective) || lab_fail("--objective '%s': " LAB_OBJECTIVES " is needed", name);
 }
 
-static bool read_option(int option, struct lab_run_options *options, bool *ratio_given)
+static bool read_baseline(const char *name, struct lab_run_options *options)
+{
+    if (strcmp(name, "starpu") != 0)
+        return lab_fail("--baseline '%s': starpu is needed", name);
+    if (!lab_run_has_starpu)
+        return lab_fail("--baseline starpu: this cox-lab was built without StarPU; install StarPU 1.3 (Debian: "
+                        "libstarpu-dev) and build with cmake -D COX_STARPU=ON");
+    options->baseline = true;
+    return true;
+}
+
+/* It stands behind the policies, as one more. */
+static bool add_baseline(struct lab_run_options *options)
+{
+    if (options->kernel == LAB_KERNEL_USER || options->kernel == LAB_KERNEL_BLUR)
+        return lab_fail("--baseline is for the kernels tonemap, video and work");
+    if (options->policy_count == LAB_RUN_POLICIES_MAX)
+        return lab_fail("--policy: more than %d with the baseline", LAB_RUN_POLICIES_MAX);
+    struct lab_run_policy *added = &options->policies[options->policy_count++];
+    *added = (struct lab_run_policy){.name = "starpu-dmda", .baseline = true};
+    added->policy.name = added->name;
+    return true;
+}
+
+static const char *const reserve_names[] = {"auto", "off", "on", "both"}; /* as enum lab_run_reserve */
+
+const char *lab_run_reserve_name(enum lab_run_reserve reserve)
+{
+    return reserve_names[reserve];
+}
+
+static bool read_reserve(const char *name, enum lab_run_reserve *reserve)
+{
+    for (int i = LAB_RESERVE_AUTO; i <= LAB_RESERVE_BOTH; i++)
+        if (strcmp(name, reserve_names[i]) == 0) {
+            *reserve = (enum lab_run_reserve)i;
+            return true;
+        }
+    return lab_fail("--reserve '%s': auto, off, on or both is needed", name);
+}
+
+/* One of this program, or a file. */
+static bool read_kernel(const char *name, struct lab_run_options *options)
+{
+    size_t length = strlen(name);
+    options->kernel_file = NULL;
+    if (lab_kernel_find(name, &options->kernel))
+        return true;
+    options->kernel = LAB_KERNEL_USER;
+    options->kernel_file = name;
+    return (length > 3 && strcmp(name + length - 3, ".cl") == 0) || strchr(name, '/') ||
+           lab_fail("there is no kernel '%s'; there are tonemap, video, work and blur, or a file .cl", name);
+}
+
+static bool read_option(int option, struct lab_run_options *options)
 {
     double number;
     uint32_t count;
@@ -174,19 +274,28 @@ static bool read_option(int option, struct lab_run_options *options, bool *ratio
         return true;
     case OPTION_POLICY:
         return read_policies(optarg, options);
+    case OPTION_BASELINE:
+        return read_baseline(optarg, options);
     case OPTION_KERNEL:
-        return lab_kernel_find(optarg, &options->kernel) ||
-               lab_fail("there is no kernel '%s'; there are tonemap, video and work", optarg);
+        return read_kernel(optarg, options);
+    case OPTION_BINDINGS:
+        options->bindings_file = optarg;
+        return true;
     case OPTION_SIZE:
-        return read_size(optarg, options);
+        options->size_count = 0;
+        return read_list(optarg, add_size, options);
     case OPTION_RATIO:
-        *ratio_given = true;
-        return read_count("--ratio", optarg, 1, 64, &options->ratio);
+        options->ratio_count = 0;
+        return read_list(optarg, add_ratio, options);
     case OPTION_FRAMES:
         if (!read_count("--frames", optarg, 1, LAB_RUN_FRAMES_MAX, &count))
             return false;
         options->frames = count;
         return true;
+    case OPTION_REPEATS:
+        return read_count("--repeats", optarg, 1, LAB_RUN_REPEATS_MAX, &options->repeats);
+    case OPTION_RESERVE:
+        return read_reserve(optarg, &options->reserve);
     case OPTION_IN_FLIGHT:
         return read_count("--in-flight", optarg, 1, COX_IN_FLIGHT_MAX, &options->in_flight);
     case OPTION_DISTURB:
@@ -202,14 +311,33 @@ static bool read_option(int option, struct lab_run_options *options, bool *ratio
         return true;
     case OPTION_ROUNDS:
         return read_count("--rounds", optarg, 1, 100000, &options->rounds);
+    case OPTION_CURVE:
+        return read_count("--curve", optarg, 2, 64, &options->curve);
+    case OPTION_SOAK:
+        return read_number("--soak", optarg, 0.1, 3600, false, &options->soak_s);
+    case OPTION_ANONYMOUS:
+        options->anonymous = true;
+        return true;
     case OPTION_QUIET:
         return read_number("--quiet", optarg, 0, 86400, false, &options->quiet_s);
+    case OPTION_CSV:
+    case OPTION_JSON:
+        options->format = option == OPTION_CSV ? LAB_CSV : LAB_JSON;
+        return true;
     case OPTION_CHECK:
         options->check = true;
         return true;
     case OPTION_POWERCAP:
         options->powercap = optarg;
         return true;
+    case OPTION_TELEMETRY:
+        if (!read_count("--telemetry", optarg, 0, 10000, &count))
+            return false;
+        options->telemetry_ns = count * UINT64_C(1000000);
+        return true;
+    case OPTION_SYSFS:
+        options->sysfs = optarg;
+        return sysfs_is_folder(optarg) || lab_fail("--sysfs '%s': it is no folder", optarg);
     case 'o':
         options->output = optarg;
         return true;
@@ -220,12 +348,16 @@ static bool read_option(int option, struct lab_run_options *options, bool *ratio
 }
 
 /* What only shows when everything has been read. */
-static bool fits_together(const struct lab_run_options *options, bool ratio_given)
+static bool fits_together(const struct lab_run_options *options)
 {
-    if (ratio_given && options->kernel != LAB_KERNEL_WORK)
+    if (options->ratio_count && options->kernel != LAB_KERNEL_WORK)
         return lab_fail("--ratio is for --kernel work");
-    if (options->deadline_ns && options->objective != COX_OBJECTIVE_ENERGY)
-        return lab_fail("--deadline is for --objective energy");
+    if (options->bindings_file && options->kernel != LAB_KERNEL_USER)
+        return lab_fail("--bindings is for --kernel FILE.cl");
+    if (options->frames * options->repeats > LAB_RUN_FRAMES_MAX)
+        return lab_fail("--repeats: more than %d frames of each policy in all", LAB_RUN_FRAMES_MAX);
+    if (options->soak_s > 0 && options->reserve == LAB_RESERVE_BOTH)
+        return lab_fail("--soak is for one side: not with --reserve both");
     for (uint32_t i = 0; i < options->disturbance_count; i++)
         if (options->disturbances[i].end_frame > options->frames)
             return lab_fail("--disturb %s: the run has %" PRIu64 " frames", options->disturbances[i].text,
@@ -237,24 +369,39 @@ bool lab_run_parse(int argc, char **argv, struct lab_run_options *options, int *
 {
     static const struct option known[] = {{"devices", required_argument, NULL, OPTION_DEVICES},
                                           {"policy", required_argument, NULL, OPTION_POLICY},
+                                          {"baseline", required_argument, NULL, OPTION_BASELINE},
                                           {"kernel", required_argument, NULL, OPTION_KERNEL},
+                                          {"bindings", required_argument, NULL, OPTION_BINDINGS},
                                           {"size", required_argument, NULL, OPTION_SIZE},
                                           {"ratio", required_argument, NULL, OPTION_RATIO},
                                           {"frames", required_argument, NULL, OPTION_FRAMES},
+                                          {"repeats", required_argument, NULL, OPTION_REPEATS},
+                                          {"reserve", required_argument, NULL, OPTION_RESERVE},
                                           {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
                                           {"disturb", required_argument, NULL, OPTION_DISTURB},
                                           {"fallback-delay", required_argument, NULL, OPTION_FALLBACK},
                                           {"objective", required_argument, NULL, OPTION_OBJECTIVE},
                                           {"deadline", required_argument, NULL, OPTION_DEADLINE},
                                           {"rounds", required_argument, NULL, OPTION_ROUNDS},
+                                          {"curve", required_argument, NULL, OPTION_CURVE},
+                                          {"soak", required_argument, NULL, OPTION_SOAK},
+                                          {"anonymous", no_argument, NULL, OPTION_ANONYMOUS},
                                           {"quiet", required_argument, NULL, OPTION_QUIET},
+                                          {"csv", no_argument, NULL, OPTION_CSV},
+                                          {"json", no_argument, NULL, OPTION_JSON},
                                           {"check", no_argument, NULL, OPTION_CHECK},
                                           {"powercap", required_argument, NULL, OPTION_POWERCAP}, /* for tests */
+                                          {"telemetry", required_argument, NULL, OPTION_TELEMETRY},
+                                          {"sysfs", required_argument, NULL, OPTION_SYSFS},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
-    bool ratio_given = false;
-    *options = (struct lab_run_options){
-        .policy_count = 1, .ratio = 3, .frames = 400, .in_flight = 1, .rounds = 8, .output = "session.db"};
+    *options = (struct lab_run_options){.policy_count = 1,
+                                        .repeats = 1,
+                                        .frames = 400,
+                                        .in_flight = 1,
+                                        .rounds = 8,
+                                        .telemetry_ns = 20000000,
+                                        .output = "session.db"};
     snprintf(options->policies[0].name, sizeof options->policies[0].name, "%s", cox_policy_find(NULL)->name);
     options->policies[0].policy = *cox_policy_find(NULL);
     *exit_status = LAB_USAGE;
@@ -264,12 +411,18 @@ bool lab_run_parse(int argc, char **argv, struct lab_run_options *options, int *
             *exit_status = LAB_OK;
             return false;
         }
-        if (!read_option(option, options, &ratio_given))
+        if (!read_option(option, options))
             return false;
     }
     if (optind < argc)
         return lab_fail("'%s': not an option", argv[optind]);
-    return fits_together(options, ratio_given);
+    if (!fits_together(options) || (options->baseline && !add_baseline(options)))
+        return false;
+    if (!options->size_count)
+        options->size_count = 1; /* of zeros */
+    if (!options->ratio_count)
+        options->ratios[options->ratio_count++] = 3;
+    return true;
 }
 
 int lab_run_main(int argc, char **argv)

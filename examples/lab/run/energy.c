@@ -70,13 +70,11 @@ static bool is_candidate(const char *entry)
     return strncmp(entry, "intel-rapl:", 11) == 0 && !strchr(entry + 11, ':');
 }
 
-/* False if it is a package whose counter cannot be read. */
+/* False with errno set if the counter cannot be read. */
 static bool add_domain(struct lab_energy *energy, const char *root, const char *entry)
 {
     struct domain *domain = &energy->domains[energy->count];
     char text[64], path[1024];
-    if (!read_line(root, entry, "name", domain->name, sizeof domain->name) || strncmp(domain->name, "package", 7) != 0)
-        return true;
     if (!read_line(root, entry, "max_energy_range_uj", text, sizeof text) || !read_whole(text, &domain->range_uj))
         domain->range_uj = 0;
     snprintf(path, sizeof path, "%.500s/%.255s/energy_uj", root, entry);
@@ -93,6 +91,14 @@ static bool add_domain(struct lab_energy *energy, const char *root, const char *
     size_t length = strlen(energy->name);
     snprintf(energy->name + length, sizeof energy->name - length, "%s%s", length ? ", " : "RAPL: ", domain->name);
     return true;
+}
+
+/* False if it is a package whose counter cannot be read. */
+static bool add_package(struct lab_energy *energy, const char *root, const char *entry)
+{
+    struct domain *domain = &energy->domains[energy->count];
+    return !read_line(root, entry, "name", domain->name, sizeof domain->name) ||
+           strncmp(domain->name, "package", 7) != 0 || add_domain(energy, root, entry);
 }
 
 static int by_name(const struct dirent **left, const struct dirent **right)
@@ -114,7 +120,7 @@ bool lab_energy_open(const char *root, struct lab_energy **out, char *why, size_
     int count = scandir(root, &entries, NULL, by_name), error = 0;
     for (int i = 0; i < count; i++) {
         if (is_candidate(entries[i]->d_name) && energy->count < DOMAINS_MAX && !error)
-            error = add_domain(energy, root, entries[i]->d_name) ? 0 : errno;
+            error = add_package(energy, root, entries[i]->d_name) ? 0 : errno;
         free(entries[i]);
     }
     free(entries);
@@ -129,6 +135,22 @@ bool lab_energy_open(const char *root, struct lab_energy **out, char *why, size_
         snprintf(why, why_bytes, "this machine lets no energy counter be read: there is no RAPL package in %.400s",
                  root);
     lab_energy_close(&energy);
+    return false;
+}
+
+bool lab_energy_open_domain(const char *root, const char *entry, struct lab_energy **out)
+{
+    struct lab_energy *energy = calloc(1, sizeof *energy);
+    *out = energy;
+    if (!energy)
+        return false;
+    pthread_mutex_init(&energy->lock, NULL);
+    read_line(root, entry, "name", energy->domains[0].name, sizeof energy->domains[0].name);
+    if (add_domain(energy, root, entry))
+        return true;
+    int error = errno;
+    lab_energy_close(out);
+    errno = error;
     return false;
 }
 

@@ -11,6 +11,9 @@ struct lab_energy;
 
 /* `root` NULL = "/sys/class/powercap". False with a sentence in `why` if there is no meter or it may not be read. */
 bool lab_energy_open(const char *root, struct lab_energy **out, char *why, size_t why_bytes);
+
+/* The meter of one domain, whatever it measures: "intel-rapl:0:1". False with errno set if it cannot be read. */
+bool lab_energy_open_domain(const char *root, const char *entry, struct lab_energy **out);
 void lab_energy_close(struct lab_energy **energy);
 
 /* A cox_meter_fn whose `user` is the meter: joules since it was opened; negative = it cannot be read now. It must be

@@ -90,23 +90,44 @@ static void compare(const struct lab_run_reference *reference, struct lab_run_fi
     out->efficiency = ratio(1, out->spread.p50_ns * rate);
 }
 
-bool lab_run_figures_of(const struct lab_run_frame *frames, uint64_t first, uint64_t end,
+/* The median of the repeats, by the nearest rank. */
+static bool settle(const struct lab_run_frame *frames, const struct lab_run_range *range,
+                   const struct lab_spread *oracle, uint32_t *settled)
+{
+    double *each = malloc(range->repeats * sizeof *each);
+    if (!each)
+        return false;
+    for (uint32_t r = 0; r < range->repeats; r++)
+        each[r] = lab_run_settled(frames + r * range->stride, range->first, range->end, oracle);
+    *settled = (uint32_t)figures_percentile(each, range->repeats, 50);
+    free(each);
+    return true;
+}
+
+bool lab_run_figures_of(const struct lab_run_frame *frames, const struct lab_run_range *range,
                         const struct lab_run_reference *reference, struct lab_run_figures *out)
 {
     *out = (struct lab_run_figures){.joules = -1, .settled = LAB_RUN_NEVER};
-    if (end <= first)
+    if (range->end <= range->first)
         return true;
-    double *ns = malloc((size_t)(end - first) * sizeof *ns), joules = 0;
-    uint64_t metered = 0, changed = 0;
-    if (!ns)
+    const uint64_t count = (range->end - range->first) * range->repeats;
+    double *ns = malloc((size_t)count * sizeof *ns), *latency_ns = malloc((size_t)count * sizeof *ns), joules = 0;
+    uint64_t metered = 0, changed = 0, late = 0;
+    if (!ns || !latency_ns) {
+        free(ns);
+        free(latency_ns);
         return false;
-    for (uint64_t f = first; f < end; f++) {
-        const struct lab_run_frame *frame = &frames[f];
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t repeat = i / (range->end - range->first), f = range->first + i % (range->end - range->first);
+        const struct lab_run_frame *frame = &frames[repeat * range->stride + f];
         changed += f > 0 && frame->split != frame[-1].split;
         out->failed += frame->failed;
         out->disturbed += frame->disturbed && !frame->failed;
         if (!counts(frame))
             continue;
+        late += frame->late;
+        latency_ns[out->frames] = frame->latency_ns;
         ns[out->frames++] = frame->ns;
         if (frame->joules >= 0) {
             joules += frame->joules;
@@ -114,14 +135,33 @@ bool lab_run_figures_of(const struct lab_run_frame *frames, uint64_t first, uint
         }
     }
     out->spread = spread_of(ns, (size_t)out->frames);
+    out->latency = spread_of(latency_ns, (size_t)out->frames);
+    out->late = ratio((double)late, (double)out->frames);
     free(ns);
+    free(latency_ns);
     if (metered)
         out->joules = joules / (double)metered;
-    out->changes = 100.0 * (double)changed / (double)(end - first);
+    out->changes = 100.0 * (double)changed / (double)count;
     if (out->frames)
         compare(reference, out);
-    out->settled = lab_run_settled(frames, first, end, &reference->oracle.spread);
-    return true;
+    return settle(frames, range, &reference->oracle.spread, &out->settled);
+}
+
+void lab_run_blocks_of(const struct lab_run_frame *frames, const struct lab_run_range *range, uint32_t block,
+                       struct lab_blocks *out)
+{
+    for (uint32_t r = 0; r < range->repeats; r++)
+        for (uint64_t f = range->first; f < range->end; f++) {
+            const struct lab_run_frame *frame = &frames[r * range->stride + f];
+            if (counts(frame))
+                lab_blocks_add(out, frame->ns, r * range->stride + (f - range->first) / block);
+        }
+}
+
+void lab_run_blocks_of_turns(const struct lab_candidate *candidate, uint32_t turn, struct lab_blocks *out)
+{
+    for (size_t i = 0; i < candidate->count; i++)
+        lab_blocks_add(out, candidate->ns[i], i / turn);
 }
 
 struct lab_run_verdict lab_run_judge(const struct lab_run_figures *figures, const struct lab_run_reference *references,

@@ -11,8 +11,12 @@
 
 void lab_sweep_begin(struct lab_sweep *sweep, uint32_t device_count, uint32_t rows, uint32_t granule, uint32_t turn)
 {
-    *sweep = (struct lab_sweep){
-        .device_count = device_count, .rows = rows, .granule = granule, .turn = turn, .count = device_count};
+    *sweep = (struct lab_sweep){.device_count = device_count,
+                                .rows = rows,
+                                .granule = granule,
+                                .turn = turn,
+                                .kept = device_count,
+                                .count = device_count};
     for (uint32_t d = 0; d < device_count; d++)
         sweep->candidates[d].rows[d] = rows;
 }
@@ -123,6 +127,23 @@ static void spread_subset(struct lab_sweep *sweep, const double *speed, uint32_t
         propose_around(sweep, base, three, 3);
     else if (devices == 3 || all)
         propose_around(sweep, base, more, 2);
+}
+
+void lab_sweep_curve(struct lab_sweep *sweep, const double *speed, uint32_t steps)
+{
+    double others = 0, shares[COX_DEVICES_MAX];
+    uint32_t rows[COX_DEVICES_MAX];
+    for (uint32_t d = 1; d < sweep->device_count; d++)
+        others += speed[d];
+    for (uint32_t step = 1; others > 0 && step < steps; step++) {
+        shares[0] = (double)step / steps;
+        for (uint32_t d = 1; d < sweep->device_count; d++)
+            shares[d] = (1 - shares[0]) * speed[d] / others;
+        lab_sweep_balance(sweep, shares, all_devices(sweep), rows);
+        if (rows[0] && rows[0] < sweep->rows)
+            propose(sweep, rows);
+    }
+    sweep->kept = sweep->count;
 }
 
 void lab_sweep_spread(struct lab_sweep *sweep, const double *speed)
@@ -239,16 +260,30 @@ static cox_status chosen_init(void *state, const struct cox_sched_view *view, co
     return COX_OK;
 }
 
+/* Where the chosen rows before a device end in this pass, which may have other rows and granules than the frame. */
+static uint32_t chosen_end(const struct cox_sched_view *view, uint64_t before, uint64_t sum)
+{
+    if (before == sum)
+        return view->rows;
+    const uint64_t granules = (2 * before * view->rows / sum + view->granule) / (2 * (uint64_t)view->granule);
+    const uint64_t end = granules * view->granule;
+    return end < view->rows ? (uint32_t)end : view->rows;
+}
+
 static cox_status chosen_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     (void)state;
+    uint64_t rows[COX_DEVICES_MAX] = {0}, sum = 0, before = 0;
     uint32_t at = 0;
     *out = (struct cox_split){.reason = COX_REASON_GIVEN};
-    for (uint32_t d = 0; d < view->device_count; d++) {
-        uint32_t rows = atomic_load(&chosen_rows[d]);
-        if (rows)
-            out->bands[out->band_count++] = (struct cox_band){.device = d, .first_row = at, .rows = rows};
-        at += rows;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        sum += rows[d] = atomic_load(&chosen_rows[d]);
+    for (uint32_t d = 0; d < view->device_count && sum; d++) {
+        before += rows[d];
+        const uint32_t end = chosen_end(view, before, sum);
+        if (end > at)
+            out->bands[out->band_count++] = (struct cox_band){.device = d, .first_row = at, .rows = end - at};
+        at = end;
     }
     return COX_OK;
 }

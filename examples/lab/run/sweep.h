@@ -28,6 +28,7 @@ struct lab_sweep {
     uint32_t device_count;
     uint32_t rows, granule;
     uint32_t turn;    /* samples that follow one another at once */
+    uint32_t kept;    /* the first so many candidates have a turn in each round: devices alone, and the curve */
     uint32_t refined; /* times */
     uint32_t round;   /* under way; the first is 0 */
     uint32_t count;
@@ -40,6 +41,10 @@ void lab_sweep_end(struct lab_sweep *sweep);
 
 /* Rows in proportion to `speed` for the devices in `subset` (a bit each), in whole granules; none for the others. */
 void lab_sweep_balance(const struct lab_sweep *sweep, const double *speed, uint32_t subset, uint32_t *rows);
+
+/* Candidates from one end to the other, in so many steps: a share of the rows on the first device, the rest on the
+ * others by their speed. Before lab_sweep_spread. */
+void lab_sweep_curve(struct lab_sweep *sweep, const double *speed, uint32_t steps);
 
 /* Candidates around balance, for all devices together and for smaller sets of them. `speed`: rows per time. */
 void lab_sweep_spread(struct lab_sweep *sweep, const double *speed);
@@ -71,7 +76,7 @@ bool lab_sweep_spreads(const struct lab_sweep *sweep, struct lab_spread spreads[
 /* The one with the least median; UINT32_MAX = none has samples. */
 uint32_t lab_sweep_best(const struct lab_spread *spreads, uint32_t count);
 
-/* Whether more samples of it can matter: it is a device alone, has few yet, or is not so far behind the best that noise
+/* Whether more samples of it can matter: it is kept, has few yet, or is not so far behind the best that noise
  * cannot explain it. */
 bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate, const struct lab_spread *spreads);
 
@@ -86,7 +91,8 @@ bool lab_sweep_oracle(const struct lab_sweep *sweep, struct lab_swept *out);
 
 /* --- on devices --- */
 
-/* A policy whose split is what lab_sweep_choose said last, for the sessions of this process that have it. */
+/* A policy whose split is what lab_sweep_choose said last, for the sessions of this process that have it: the same
+ * shares in every pass. */
 extern const struct cox_policy lab_sweep_policy;
 void lab_sweep_choose(const uint32_t *rows, uint32_t device_count);
 

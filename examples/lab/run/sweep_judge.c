@@ -180,7 +180,7 @@ bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate, const s
 {
     uint32_t best_one = lab_sweep_best(spreads, sweep->count);
     const struct lab_spread *c = &spreads[candidate];
-    if (!shares(sweep, candidate) || c->count < (size_t)FEW_TURNS * sweep->turn || best_one == UINT32_MAX)
+    if (candidate < sweep->kept || c->count < (size_t)FEW_TURNS * sweep->turn || best_one == UINT32_MAX)
         return true;
     const struct lab_spread *best = &spreads[best_one];
     /* The error of a median of n values is 1.25 sigma / sqrt(n); nine of ten values lie below 1.28 sigma. */

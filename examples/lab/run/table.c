@@ -2,6 +2,8 @@
 #include "measure.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <string.h>
 
 static void print_spread(FILE *to, const char *name, const struct lab_spread *spread)
 {
@@ -21,7 +23,7 @@ static void print_references(FILE *to, const struct lab_run_table *table, const 
     fprintf(to, "  %zu frames, rows", reference->oracle.spread.count);
     for (uint32_t d = 0; d < reference->device_count; d++)
         fprintf(to, " %u", reference->oracle_rows[d]);
-    fprintf(to, " of %u, the best of %u splits\n", table->rows, reference->oracle.swept);
+    fprintf(to, " of %u, the best of %u splits\n", table->size.rows, reference->oracle.swept);
 }
 
 static void print_figures(FILE *to, const char *policy, const struct lab_run_figures *figures, bool first_phase)
@@ -44,6 +46,68 @@ static void print_figures(FILE *to, const char *policy, const struct lab_run_fig
     fputc('\n', to);
 }
 
+static void print_interval(FILE *to, const struct lab_interval *interval, double scale)
+{
+    char text[48] = "-";
+    if (isfinite(interval->low) && isfinite(interval->high))
+        snprintf(text, sizeof text, "%.3f to %.3f", interval->low / scale, interval->high / scale);
+    fprintf(to, " %20s", text);
+}
+
+static void print_certainties(FILE *to, const struct lab_run_table *table, uint32_t phase)
+{
+    const struct lab_run_options *options = table->options;
+    fprintf(to, "  95 %% intervals      %20s %20s %20s %20s\n", "mean ms", "p50 ms", "p99 ms", "T/single");
+    for (uint32_t i = 0; i < options->policy_count; i++) {
+        const struct lab_run_certainty *sure = &table->certainties[i * table->phase_count + phase];
+        fprintf(to, "  %-18s", options->policies[i].name);
+        print_interval(to, &sure->of.mean, 1e6);
+        print_interval(to, &sure->of.p50, 1e6);
+        print_interval(to, &sure->of.p99, 1e6);
+        print_interval(to, &sure->of.ratio, 1);
+        fputc('\n', to);
+    }
+}
+
+/* From submission to delivery: where that is what counts. */
+static void print_latencies(FILE *to, const struct lab_run_table *table, uint32_t phase)
+{
+    const struct lab_run_options *options = table->options;
+    fprintf(to, "  %-18s %9s %9s %9s", "latency", "mean ms", "p50 ms", "p99 ms");
+    if (options->deadline_ns)
+        fprintf(to, "  over %g ms", (double)options->deadline_ns / 1e6);
+    fputc('\n', to);
+    for (uint32_t i = 0; i < options->policy_count; i++) {
+        const struct lab_run_figures *figures = &table->figures[i * table->phase_count + phase];
+        print_spread(to, options->policies[i].name, &figures->latency);
+        if (options->deadline_ns)
+            fprintf(to, "  %.2f %%", 100 * figures->late);
+        fputc('\n', to);
+    }
+}
+
+/* What a reserved core is worth: on the side that has one, which is the second. */
+static void print_reserve(FILE *to, const struct lab_run_table *table)
+{
+    const struct lab_run_options *options = table->options;
+    fputs("\nframe times with a reserved core over those without, medians, and 95 % intervals:\n", to);
+    for (uint32_t p = 0; p < table->phase_count; p++)
+        for (uint32_t i = 0; i < options->policy_count; i++) {
+            const struct lab_run_certainty *sure = &table->certainties[i * table->phase_count + p];
+            fprintf(to, "  phase %u %-18s %9.3f", p, options->policies[i].name, sure->over_off);
+            print_interval(to, &sure->over_off_interval, 1);
+            fputc('\n', to);
+        }
+}
+
+static void print_outputs(FILE *to, const struct lab_run_table *table)
+{
+    for (uint32_t i = 0; i < table->options->policy_count; i++)
+        if (table->compared[i])
+            fprintf(to, "%s: outputs as device 0 alone writes them, bit for bit, after %u of %u blocks\n",
+                    table->options->policies[i].name, table->compared[i] - table->different[i], table->compared[i]);
+}
+
 static void print_verdict(FILE *to, const char *policy, const struct lab_run_verdict *verdict, uint32_t phase_count)
 {
     fprintf(to, "%s: T/T_oracle at most %.3f (bar %.2f: %s), whole run over the best single device %.3f (bar %.2f: %s)",
@@ -61,6 +125,8 @@ static void print_verdict(FILE *to, const char *policy, const struct lab_run_ver
 void lab_run_print(FILE *to, const struct lab_run_table *table)
 {
     const struct lab_run_options *options = table->options;
+    if (options->reserve == LAB_RESERVE_BOTH)
+        fprintf(to, "\nreserved core: %s\n", table->reserve);
     for (uint32_t p = 0; p < table->phase_count; p++) {
         const struct lab_phase *phase = &table->phases[p];
         fprintf(to, "\nphase %u: frames %" PRIu64 " to %" PRIu64 ", %s\n", p, phase->first_frame, phase->end_frame - 1,
@@ -70,6 +136,10 @@ void lab_run_print(FILE *to, const struct lab_run_table *table)
         print_references(to, table, &table->references[p]);
         for (uint32_t i = 0; i < options->policy_count; i++)
             print_figures(to, options->policies[i].name, &table->figures[i * table->phase_count + p], p == 0);
+        if (options->repeats > 1)
+            print_certainties(to, table, p);
+        if (options->deadline_ns || options->objective == COX_OBJECTIVE_LATENCY)
+            print_latencies(to, table, p);
     }
     fputs(
         "\nT/oracle and T/single compare medians, beside them the means. changes: of the split, per 100 frames. settled:\n"
@@ -79,5 +149,127 @@ void lab_run_print(FILE *to, const struct lab_run_table *table)
         struct lab_run_verdict verdict = lab_run_judge(&table->figures[i * table->phase_count], table->references,
                                                        table->phases, table->phase_count);
         print_verdict(to, options->policies[i].name, &verdict, table->phase_count);
+    }
+    print_outputs(to, table);
+    if (options->reserve == LAB_RESERVE_BOTH && strcmp(table->reserve, lab_run_reserve_name(LAB_RESERVE_ON)) == 0)
+        print_reserve(to, table);
+}
+
+/* --- As rows ------------------------------------------------------------------------------------------------------ */
+
+/* What there is of one contestant in one phase; NULL = it has none. */
+struct row {
+    const char *kind, *policy;
+    uint32_t device; /* of kind solo */
+    uint32_t phase;
+    uint64_t frames;
+    const struct lab_spread *spread;
+    const struct lab_run_figures *figures;
+    const struct lab_run_certainty *certainty;
+    uint32_t compared, different;
+};
+
+static void put_interval(struct lab_rows *rows, const char *low, const char *high, const struct lab_interval *interval,
+                         double scale)
+{
+    lab_rows_number(rows, low, interval ? interval->low / scale : NAN);
+    lab_rows_number(rows, high, interval ? interval->high / scale : NAN);
+}
+
+static void put_number(struct lab_rows *rows, const char *key, bool known, double value)
+{
+    lab_rows_number(rows, key, known ? value : NAN);
+}
+
+static void put_count(struct lab_rows *rows, const char *key, bool known, uint64_t value)
+{
+    if (known)
+        lab_rows_count(rows, key, value);
+    else
+        lab_rows_unknown(rows, key);
+}
+
+static void put_row(struct lab_rows *rows, const struct lab_run_table *table, const struct row *row)
+{
+    const struct lab_run_figures *figures = row->figures;
+    const struct lab_run_certainty *sure = row->certainty;
+    bool own = figures && figures->frames, times = row->spread->count > 0;
+    lab_rows_open(rows);
+    lab_rows_count(rows, "run", (uint64_t)table->run);
+    lab_rows_text(rows, "kernel", table->kernel);
+    lab_rows_count(rows, "columns", table->size.columns);
+    lab_rows_count(rows, "rows", table->size.rows);
+    put_count(rows, "ratio", table->ratio > 0, table->ratio);
+    lab_rows_text(rows, "reserve", table->reserve);
+    lab_rows_count(rows, "phase", row->phase);
+    lab_rows_text(rows, "phase_text", table->phases[row->phase].text);
+    lab_rows_text(rows, "kind", row->kind);
+    lab_rows_text(rows, "policy", row->policy);
+    put_count(rows, "device", !row->policy, row->device);
+    lab_rows_count(rows, "repeats", table->options->repeats);
+    lab_rows_count(rows, "frames", row->frames);
+    lab_rows_count(rows, "failed", figures ? figures->failed : 0);
+    lab_rows_count(rows, "left_out", figures ? figures->disturbed : 0);
+    put_number(rows, "mean_us", times, row->spread->mean_ns / 1e3);
+    put_interval(rows, "mean_us_low", "mean_us_high", sure ? &sure->of.mean : NULL, 1e3);
+    put_number(rows, "p50_us", times, row->spread->p50_ns / 1e3);
+    put_interval(rows, "p50_us_low", "p50_us_high", sure ? &sure->of.p50 : NULL, 1e3);
+    put_number(rows, "p99_us", times, row->spread->p99_ns / 1e3);
+    put_interval(rows, "p99_us_low", "p99_us_high", sure ? &sure->of.p99 : NULL, 1e3);
+    put_number(rows, "mean_over_oracle", own, own ? figures->mean_over_oracle : 0);
+    put_number(rows, "p50_over_oracle", own, own ? figures->over_oracle : 0);
+    put_number(rows, "mean_over_single", own, own ? figures->mean_over_single : 0);
+    put_number(rows, "p50_over_single", own, own ? figures->over_single : 0);
+    put_interval(rows, "p50_over_single_low", "p50_over_single_high", sure ? &sure->of.ratio : NULL, 1);
+    put_number(rows, "p50_over_unreserved", sure != NULL, sure ? sure->over_off : 0);
+    put_interval(rows, "p50_over_unreserved_low", "p50_over_unreserved_high", sure ? &sure->over_off_interval : NULL,
+                 1);
+    put_number(rows, "efficiency", own, own ? figures->efficiency : 0);
+    put_number(rows, "split_changes", own, own ? figures->changes : 0);
+    put_count(rows, "settled", own && figures->settled != LAB_RUN_NEVER, own ? figures->settled : 0);
+    put_number(rows, "latency_mean_us", own, own ? figures->latency.mean_ns / 1e3 : 0);
+    put_number(rows, "latency_p50_us", own, own ? figures->latency.p50_ns / 1e3 : 0);
+    put_number(rows, "latency_p99_us", own, own ? figures->latency.p99_ns / 1e3 : 0);
+    put_number(rows, "over_deadline", own && table->options->deadline_ns, own ? figures->late : 0);
+    put_number(rows, "joules", own && figures->joules >= 0, own ? figures->joules : 0);
+    put_count(rows, "outputs_compared", figures && row->compared, row->compared);
+    put_count(rows, "outputs_different", figures && row->compared, row->different);
+    put_number(rows, "foreign_load", table->foreign_load >= 0, table->foreign_load);
+    lab_rows_close(rows);
+}
+
+void lab_run_rows(struct lab_rows *rows, const struct lab_run_table *table)
+{
+    const struct lab_run_options *options = table->options;
+    if (rows->format == LAB_TABLE)
+        return;
+    for (uint32_t p = 0; p < table->phase_count; p++) {
+        const struct lab_run_reference *reference = &table->references[p];
+        for (uint32_t d = 0; d < reference->device_count; d++)
+            put_row(rows, table,
+                    &(const struct row){.kind = "solo",
+                                        .device = d,
+                                        .phase = p,
+                                        .frames = reference->solo[d].count,
+                                        .spread = &reference->solo[d]});
+        put_row(rows, table,
+                &(const struct row){.kind = "oracle",
+                                    .policy = "oracle",
+                                    .phase = p,
+                                    .frames = reference->oracle.spread.count,
+                                    .spread = &reference->oracle.spread});
+        for (uint32_t i = 0; i < options->policy_count; i++) {
+            const struct lab_run_figures *figures = &table->figures[i * table->phase_count + p];
+            put_row(rows, table,
+                    &(const struct row){.kind = "policy",
+                                        .policy = options->policies[i].name,
+                                        .phase = p,
+                                        .frames = figures->frames,
+                                        .spread = &figures->spread,
+                                        .figures = figures,
+                                        .certainty = &table->certainties[i * table->phase_count + p],
+                                        .compared = table->compared[i],
+                                        .different = table->different[i]});
+        }
     }
 }

@@ -1,20 +1,28 @@
 /* cox-lab sim: every policy in every scenario, as a table.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "lab/arguments.h"
 #include "lab/commands.h"
 #include "figures.h"
+#include "output.h"
 #include "record.h"
-#include "common/json.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { SCENARIOS_MAX = 128, POLICIES_MAX = 32, SEEDS_DEFAULT = 20, FRAMES_IN_ALL_MAX = 20000000 };
-
-enum format { TABLE, CSV, JSON };
+enum {
+    SCENARIOS_MAX = 128,
+    POLICIES_MAX = 32,
+    IN_FLIGHT_LIST_MAX = 8,
+    IN_FLIGHT_MAX = 16,
+    JOBS_MAX = 64,
+    SEEDS_DEFAULT = 20,
+    FRAMES_IN_ALL_MAX = 20000000
+};
 
 struct sim_options {
     uint32_t scenario_count;
@@ -23,19 +31,18 @@ struct sim_options {
     uint32_t policy_count;
     const struct cox_policy *policies[POLICIES_MAX]; /* NULL = the oracle */
     uint64_t seeds, first_seed;
-    uint64_t frames; /* 0 = the scenario's */
-    struct lab_sim_options sim;
-    enum format format;
+    uint64_t frames;            /* 0 = the scenario's */
+    struct lab_sim_options sim; /* but for in_flight */
+    uint32_t in_flight_count;
+    uint32_t in_flight[IN_FLIGHT_LIST_MAX];
+    uint64_t jobs;
+    bool summary;
+    enum lab_format format;
     bool check;
     bool list;
     const char *record;      /* NULL = no */
     struct lab_store *store; /* of `record` */
 };
-
-static const char *name_of(const struct cox_policy *policy)
-{
-    return policy ? policy->name : "oracle";
-}
 
 static void print_usage(FILE *to)
 {
@@ -49,10 +56,12 @@ static void print_usage(FILE *to)
         "  --seeds N          runs of each (default 20)\n"
         "  --first-seed S     their seeds are S, S + 1, ... (default 1)\n"
         "  --frames N         instead of the scenario's\n"
-        "  --in-flight N      frames that are split before the first of them is measured (default 1)\n"
+        "  --in-flight LIST   numbers of frames under way at once, each simulated, with commas (default 1)\n"
         "  --no-pool          no rows on demand\n"
         "  --no-shadow        no shadow probes\n"
         "  --csv, --json      instead of the table\n"
+        "  --summary          no figures of single scenarios, only the means over all of them\n"
+        "  --jobs N           simulate so many scenarios at a time (default: as many as there are processors)\n"
         "  --check            exit status 3 if a bar of a scenario is missed\n"
         "  --record DB        record the first seed's run of each scenario in a session database, for cox-lab report\n"
         "                     and cox-lab replay\n"
@@ -62,17 +71,6 @@ static void print_usage(FILE *to)
 }
 
 /* --- arguments --- */
-
-static bool parse_count(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *out)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (errno || *end || end == text || text[0] < '0' || text[0] > '9' || value < low || value > high)
-        return lab_fail("%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%s'", option, low, high, text);
-    *out = value;
-    return true;
-}
 
 static bool add_policy(struct sim_options *options, const char *name)
 {
@@ -98,6 +96,20 @@ static bool add_scenario(struct sim_options *options, const char *name)
     return true;
 }
 
+static bool add_in_flight(struct sim_options *options, const char *text)
+{
+    uint64_t value = 0;
+    if (!lab_read_whole("--in-flight", text, 1, IN_FLIGHT_MAX, &value))
+        return false;
+    for (uint32_t i = 0; i < options->in_flight_count; i++)
+        if (options->in_flight[i] == value)
+            return lab_fail("--in-flight: %s is named twice", text);
+    if (options->in_flight_count == IN_FLIGHT_LIST_MAX)
+        return lab_fail("--in-flight takes at most %d numbers", IN_FLIGHT_LIST_MAX);
+    options->in_flight[options->in_flight_count++] = (uint32_t)value;
+    return true;
+}
+
 /* Cuts `list` at its commas. */
 static bool each_name(struct sim_options *options, const char *option, char *list,
                       bool (*add)(struct sim_options *options, const char *name))
@@ -115,12 +127,12 @@ static bool each_name(struct sim_options *options, const char *option, char *lis
     return true;
 }
 
-enum { OPT_SCENARIO = 256, OPT_POLICY, OPT_SEEDS, OPT_FIRST, OPT_FRAMES, OPT_IN_FLIGHT, OPT_RECORD };
+enum { OPT_SCENARIO = 256, OPT_POLICY, OPT_SEEDS, OPT_FIRST, OPT_FRAMES, OPT_IN_FLIGHT, OPT_JOBS, OPT_RECORD };
 
 /* Returns an exit status to end with; negative = go on. */
 static int parse(int argc, char **argv, struct sim_options *options)
 {
-    int format = TABLE, check = 0, list = 0, no_pool = 0, no_shadow = 0;
+    int format = LAB_TABLE, check = 0, list = 0, summary = 0, no_pool = 0, no_shadow = 0;
     const struct option known[] = {{"scenario", required_argument, NULL, OPT_SCENARIO},
                                    {"policy", required_argument, NULL, OPT_POLICY},
                                    {"seeds", required_argument, NULL, OPT_SEEDS},
@@ -129,14 +141,15 @@ static int parse(int argc, char **argv, struct sim_options *options)
                                    {"in-flight", required_argument, NULL, OPT_IN_FLIGHT},
                                    {"no-pool", no_argument, &no_pool, 1},
                                    {"no-shadow", no_argument, &no_shadow, 1},
-                                   {"csv", no_argument, &format, CSV},
-                                   {"json", no_argument, &format, JSON},
+                                   {"csv", no_argument, &format, LAB_CSV},
+                                   {"json", no_argument, &format, LAB_JSON},
+                                   {"summary", no_argument, &summary, 1},
+                                   {"jobs", required_argument, NULL, OPT_JOBS},
                                    {"check", no_argument, &check, 1},
                                    {"record", required_argument, NULL, OPT_RECORD},
                                    {"list", no_argument, &list, 1},
                                    {"help", no_argument, NULL, 'h'},
                                    {NULL, 0, NULL, 0}};
-    uint64_t in_flight = 1;
     bool ok = true;
     optind = 0; /* the words before were the program's own */
     for (int c; ok && (c = getopt_long(argc, argv, "h", known, NULL)) != -1;) {
@@ -150,16 +163,19 @@ static int parse(int argc, char **argv, struct sim_options *options)
             ok = each_name(options, "--policy", optarg, add_policy);
             break;
         case OPT_SEEDS:
-            ok = parse_count("--seeds", optarg, 1, LAB_SEEDS_MAX, &options->seeds);
+            ok = lab_read_whole("--seeds", optarg, 1, LAB_SEEDS_MAX, &options->seeds);
             break;
         case OPT_FIRST:
-            ok = parse_count("--first-seed", optarg, 0, UINT64_MAX / 2, &options->first_seed);
+            ok = lab_read_whole("--first-seed", optarg, 0, UINT64_MAX / 2, &options->first_seed);
             break;
         case OPT_FRAMES:
-            ok = parse_count("--frames", optarg, 1, LAB_FRAMES_MAX, &options->frames);
+            ok = lab_read_whole("--frames", optarg, 1, LAB_FRAMES_MAX, &options->frames);
             break;
         case OPT_IN_FLIGHT:
-            ok = parse_count("--in-flight", optarg, 1, 16, &in_flight);
+            ok = each_name(options, "--in-flight", optarg, add_in_flight);
+            break;
+        case OPT_JOBS:
+            ok = lab_read_whole("--jobs", optarg, 1, JOBS_MAX, &options->jobs);
             break;
         case OPT_RECORD:
             options->record = optarg;
@@ -173,15 +189,15 @@ static int parse(int argc, char **argv, struct sim_options *options)
     }
     if (ok && optind < argc)
         ok = lab_fail("sim takes no '%s'", argv[optind]);
-    if (!ok) {
-        fputs("cox-lab sim --help explains it.\n", stderr);
-        return LAB_USAGE;
-    }
-    options->format = (enum format)format;
+    if (!ok)
+        return lab_refer_to_help("sim");
+    options->format = (enum lab_format)format;
+    options->summary = summary;
     options->check = check;
     options->list = list;
-    options->sim = (struct lab_sim_options){
-        .in_flight = (uint32_t)in_flight, .no_pool = no_pool, .no_shadow = no_shadow};
+    options->sim = (struct lab_sim_options){.no_pool = no_pool, .no_shadow = no_shadow};
+    if (options->in_flight_count == 0)
+        options->in_flight[options->in_flight_count++] = 1;
     for (uint32_t i = 0; options->policy_count == 0 || (i > 0 && options->policy_count == i); i++)
         if (cox_policy_at(i))
             options->policies[options->policy_count++] = cox_policy_at(i);
@@ -191,141 +207,21 @@ static int parse(int argc, char **argv, struct sim_options *options)
     return -1;
 }
 
-/* --- what comes out --- */
+/* --- bars --- */
 
 struct out {
     const struct sim_options *options;
-    struct json json;
+    struct lab_output output;
     bool missed;
     uint32_t absent_count;
     const char *absent[POLICIES_MAX]; /* policies of bars that were not run, and were told of */
 };
 
-static void print_table(const struct out *out, const struct lab_scenario *scenario, const struct lab_figures *figures)
-{
-    const struct sim_options *options = out->options;
-    bool shown[LAB_FIGURE_COUNT] = {false};
-    for (uint32_t i = 0; i < options->policy_count; i++)
-        for (int f = 0; f < LAB_FIGURE_COUNT; f++)
-            shown[f] |= figures[i].value[f] >= 0 && f != LAB_FIGURE_BEATEN;
-    printf("%s: %s\n", scenario->name, scenario->text);
-    printf("  %-12s %10s", "policy", "ms");
-    for (int f = 0; f < LAB_FIGURE_COUNT; f++)
-        if (shown[f])
-            printf(" %*s", (int)strlen(lab_figure_headings[f]) < 8 ? 8 : (int)strlen(lab_figure_headings[f]),
-                   lab_figure_headings[f]);
-    putchar('\n');
-    for (uint32_t i = 0; i < options->policy_count; i++) {
-        printf("  %-12s %10.3f", name_of(options->policies[i]), figures[i].mean_ns / 1e6);
-        for (int f = 0; f < LAB_FIGURE_COUNT; f++) {
-            int width = (int)strlen(lab_figure_headings[f]) < 8 ? 8 : (int)strlen(lab_figure_headings[f]);
-            bool coarse = f == LAB_FIGURE_CHANGES || f == LAB_FIGURE_RECONVERGED || f == LAB_FIGURE_BACK;
-            if (shown[f] && figures[i].value[f] >= 0)
-                printf(" %*.*f", width, coarse ? 1 : 3, figures[i].value[f]);
-            else if (shown[f])
-                printf(" %*s", width, "-");
-        }
-        putchar('\n');
-    }
-    putchar('\n');
-}
-
-static void print_csv_head(void)
-{
-    printf("scenario,policy,seeds,first_seed,frames,frame_us,oracle_us,joules");
-    for (int f = 0; f < LAB_FIGURE_COUNT; f++)
-        printf(",%s", lab_figure_keys[f]);
-    printf(",reconverged_worst,refused\n");
-}
-
-static void print_csv_number(double value)
-{
-    if (value >= 0)
-        printf(",%.6f", value);
-    else
-        putchar(',');
-}
-
-/* A name may hold commas and quotes where it comes from a file. */
-static void print_csv_text(const char *text)
-{
-    if (!strpbrk(text, ",\"")) {
-        fputs(text, stdout);
-        return;
-    }
-    putchar('"');
-    for (; *text; text++) {
-        if (*text == '"')
-            putchar('"');
-        putchar(*text);
-    }
-    putchar('"');
-}
-
-static void print_csv(const struct out *out, const struct lab_scenario *scenario, const struct lab_figures *figures)
-{
-    const struct sim_options *options = out->options;
-    for (uint32_t i = 0; i < options->policy_count; i++) {
-        print_csv_text(scenario->name);
-        printf(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64, name_of(options->policies[i]), options->seeds,
-               options->first_seed, scenario->frames);
-        print_csv_number(figures[i].mean_ns / 1e3);
-        print_csv_number(figures[i].oracle_ns / 1e3);
-        print_csv_number(figures[i].joules);
-        for (int f = 0; f < LAB_FIGURE_COUNT; f++)
-            print_csv_number(figures[i].value[f]);
-        print_csv_number(figures[i].reconverged_worst);
-        printf(",%" PRIu64 "\n", figures[i].refused);
-    }
-}
-
-static void json_figure(struct json *json, const char *key, double value)
-{
-    json_key(json, key);
-    if (value >= 0)
-        json_number(json, value);
-    else
-        json_null(json);
-}
-
-static void print_json(struct out *out, const struct lab_scenario *scenario, const struct lab_figures *figures)
-{
-    const struct sim_options *options = out->options;
-    struct json *json = &out->json;
-    json_open_object(json, false);
-    json_key(json, "scenario");
-    json_string(json, scenario->name);
-    json_key(json, "text");
-    json_string(json, scenario->text);
-    json_key(json, "devices");
-    json_unsigned(json, scenario->device_count);
-    json_key(json, "frames");
-    json_unsigned(json, scenario->frames);
-    json_key(json, "policies");
-    json_open_array(json, false);
-    for (uint32_t i = 0; i < options->policy_count; i++) {
-        json_open_object(json, true);
-        json_key(json, "policy");
-        json_string(json, name_of(options->policies[i]));
-        json_figure(json, "frame_us", figures[i].mean_ns / 1e3);
-        json_figure(json, "oracle_us", figures[i].oracle_ns / 1e3);
-        json_figure(json, "joules", figures[i].joules);
-        for (int f = 0; f < LAB_FIGURE_COUNT; f++)
-            json_figure(json, lab_figure_keys[f], figures[i].value[f]);
-        json_figure(json, "reconverged_worst", figures[i].reconverged_worst);
-        json_key(json, "refused");
-        json_unsigned(json, figures[i].refused);
-        json_close_object(json);
-    }
-    json_close_array(json);
-    json_close_object(json);
-}
-
 static const struct lab_figures *figures_of(const struct sim_options *options, const struct lab_figures *figures,
                                             const char *policy)
 {
     for (uint32_t i = 0; i < options->policy_count; i++)
-        if (strcmp(name_of(options->policies[i]), policy) == 0)
+        if (strcmp(lab_policy_name(options->policies[i]), policy) == 0)
             return &figures[i];
     return NULL;
 }
@@ -384,43 +280,132 @@ static bool load_all(const struct sim_options *options, struct lab_scenario **sc
     return true;
 }
 
-static int run_scenario(struct out *out, const struct lab_scenario *scenario)
+/* --- trials --- */
+
+/* A scenario with a number of frames in flight. */
+struct trial {
+    const struct lab_scenario *scenario;
+    struct lab_sim_options sim;
+    struct lab_figures *figures; /* of each policy */
+    cox_status status;
+    uint32_t failed;
+    bool done;
+};
+
+struct trials {
+    const struct sim_options *options;
+    uint32_t count;
+    struct trial *list;
+    pthread_mutex_t lock;
+    pthread_cond_t any_done;
+    uint32_t next;
+    bool stop;
+};
+
+static void run_trial(const struct sim_options *options, struct trial *trial)
 {
-    const struct sim_options *options = out->options;
-    struct lab_figures figures[POLICIES_MAX];
-    const struct lab_trial trial = {.scenario = scenario,
-                                    .options = &options->sim,
+    const struct lab_trial about = {.scenario = trial->scenario,
+                                    .options = &trial->sim,
                                     .first_seed = options->first_seed,
                                     .seeds = (uint32_t)options->seeds,
                                     .policy_count = options->policy_count,
                                     .policies = options->policies};
-    uint32_t failed = 0;
-    cox_status status = lab_trial_run(&trial, figures, &failed);
-    if (status) {
-        bool known = failed < options->policy_count;
-        lab_fail("%s: %s%s%s%s", scenario->name, known ? name_of(options->policies[failed]) : "", known ? ": " : "",
-                 known && figures[failed].why[0] ? figures[failed].why : cox_status_text(status), "");
+    trial->figures = calloc(options->policy_count, sizeof *trial->figures);
+    trial->failed = options->policy_count;
+    trial->status = trial->figures ? lab_trial_run(&about, trial->figures, &trial->failed) : COX_E_NOMEM;
+}
+
+static void *work(void *user)
+{
+    struct trials *trials = user;
+    pthread_mutex_lock(&trials->lock);
+    while (trials->next < trials->count && !trials->stop) {
+        struct trial *trial = &trials->list[trials->next++];
+        pthread_mutex_unlock(&trials->lock);
+        run_trial(trials->options, trial);
+        pthread_mutex_lock(&trials->lock);
+        trial->done = true;
+        pthread_cond_broadcast(&trials->any_done);
+    }
+    pthread_mutex_unlock(&trials->lock);
+    return NULL;
+}
+
+static int finish_trial(struct out *out, const struct trial *trial)
+{
+    const struct sim_options *options = out->options;
+    const struct lab_scenario *scenario = trial->scenario;
+    const struct lab_figures *figures = trial->figures;
+    if (trial->status) {
+        bool known = trial->failed < options->policy_count;
+        lab_fail("%s: %s%s%s", scenario->name, known ? lab_policy_name(options->policies[trial->failed]) : "",
+                 known ? ": " : "",
+                 known && figures[trial->failed].why[0] ? figures[trial->failed].why : cox_status_text(trial->status));
         return LAB_BAD;
     }
     for (uint32_t i = 0; i < options->policy_count; i++)
         if (figures[i].refused > 0)
             lab_fail("%s: %" PRIu64 " splits were refused, first: %s", scenario->name, figures[i].refused,
                      figures[i].why);
-    if (options->format == JSON)
-        print_json(out, scenario, figures);
-    else if (options->format == CSV)
-        print_csv(out, scenario, figures);
-    else
-        print_table(out, scenario, figures);
+    lab_output_scenario(&out->output, scenario, trial->sim.in_flight, figures);
     if (options->check)
         check_bars(out, scenario, figures);
     char why[LAB_WHY_MAX];
     if (options->store && !lab_record_scenario(options->store, scenario, options->policies, options->policy_count,
-                                               &options->sim, options->first_seed, why, sizeof why)) {
+                                               &trial->sim, options->first_seed, why, sizeof why)) {
         lab_fail("%s: %s", scenario->name, why);
         return LAB_BAD;
     }
     return LAB_OK;
+}
+
+static uint32_t start_threads(struct trials *trials, pthread_t *threads)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t wanted = trials->options->jobs ? trials->options->jobs : processors > 0 ? (uint64_t)processors : 1;
+    uint32_t count = 0;
+    while (count < wanted && count < JOBS_MAX && count < trials->count &&
+           pthread_create(&threads[count], NULL, work, trials) == 0)
+        count++;
+    return count;
+}
+
+/* What is done is printed in the order of the list. */
+static int run_trials(struct out *out, struct trials *trials)
+{
+    pthread_t threads[JOBS_MAX];
+    uint32_t thread_count = start_threads(trials, threads);
+    int result = LAB_OK;
+    if (thread_count == 0)
+        work(trials);
+    for (uint32_t i = 0; i < trials->count && result == LAB_OK; i++) {
+        struct trial *trial = &trials->list[i];
+        pthread_mutex_lock(&trials->lock);
+        while (!trial->done)
+            pthread_cond_wait(&trials->any_done, &trials->lock);
+        pthread_mutex_unlock(&trials->lock);
+        result = finish_trial(out, trial);
+    }
+    pthread_mutex_lock(&trials->lock);
+    trials->stop = true;
+    pthread_mutex_unlock(&trials->lock);
+    for (uint32_t t = 0; t < thread_count; t++)
+        pthread_join(threads[t], NULL);
+    return result;
+}
+
+static void print_summaries(struct out *out, const struct trials *trials)
+{
+    const struct sim_options *options = out->options;
+    const struct lab_figures *figures[SCENARIOS_MAX];
+    lab_output_begin_summary(&out->output);
+    for (uint32_t n = 0; n < options->in_flight_count; n++) {
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < trials->count; i++)
+            if (trials->list[i].sim.in_flight == options->in_flight[n])
+                figures[count++] = trials->list[i].figures;
+        lab_output_summary(&out->output, options->in_flight[n], figures, count);
+    }
 }
 
 static int list(const struct sim_options *options)
@@ -447,30 +432,37 @@ static int list(const struct sim_options *options)
 
 static int run_all(const struct sim_options *options, struct lab_scenario *const *scenarios)
 {
-    struct out out = {.options = options};
-    int result = LAB_OK;
-    if (options->format == CSV)
-        print_csv_head();
-    if (options->format == TABLE)
-        printf("seeds %" PRIu64 " to %" PRIu64 "; times over those of the best fixed split, with the same chance\n\n",
-               options->first_seed, options->first_seed + options->seeds - 1);
-    if (options->format == JSON) {
-        json_begin(&out.json, stdout);
-        json_open_object(&out.json, false);
-        json_key(&out.json, "first_seed");
-        json_unsigned(&out.json, options->first_seed);
-        json_key(&out.json, "seeds");
-        json_unsigned(&out.json, options->seeds);
-        json_key(&out.json, "scenarios");
-        json_open_array(&out.json, false);
+    struct out out = {.options = options,
+                      .output = {.format = options->format,
+                                 .summary_only = options->summary,
+                                 .policy_count = options->policy_count,
+                                 .policies = options->policies,
+                                 .seeds = options->seeds,
+                                 .first_seed = options->first_seed}};
+    struct trials trials = {
+        .options = options,
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .any_done = PTHREAD_COND_INITIALIZER,
+        .list = calloc((size_t)options->scenario_count * options->in_flight_count, sizeof *trials.list)};
+    if (!trials.list) {
+        lab_fail("out of memory");
+        return LAB_BAD;
     }
-    for (uint32_t i = 0; scenarios[i] && result == LAB_OK; i++)
-        result = run_scenario(&out, scenarios[i]);
-    if (options->format == JSON) {
-        json_close_array(&out.json);
-        json_close_object(&out.json);
-        json_end(&out.json);
-    }
+    for (uint32_t n = 0; n < options->in_flight_count; n++)
+        for (uint32_t i = 0; scenarios[i]; i++) {
+            struct trial *trial = &trials.list[trials.count++];
+            trial->scenario = scenarios[i];
+            trial->sim = options->sim;
+            trial->sim.in_flight = options->in_flight[n];
+        }
+    lab_output_begin(&out.output);
+    int result = run_trials(&out, &trials);
+    if (result == LAB_OK)
+        print_summaries(&out, &trials);
+    lab_output_end(&out.output);
+    for (uint32_t i = 0; i < trials.count; i++)
+        free(trials.list[i].figures);
+    free(trials.list);
     return result == LAB_OK && out.missed ? LAB_MISSED : result;
 }
 

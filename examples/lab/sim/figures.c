@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "figures.h"
+#include "best_static.h"
 #include "oracle.h"
 #include "lab/strict_fp.h"
 #include "common/figures.h"
@@ -9,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double RECONVERGED_WITHIN = 1.05; /* of the optimum */
-static const double IN_USE_SHARE = 0.5;        /* of the rows that the oracle gives a device */
+static const double RECONVERGED_WITHIN = 1.05;             /* of the optimum */
+static const double STATIC_STEP = 0.16, NEXT_STEP = 0.032; /* of the search for the first seed, for the others */
+static const double IN_USE_SHARE = 0.5;                    /* of the rows that the oracle gives a device */
 
 const char *const lab_figure_keys[LAB_FIGURE_COUNT] = {
 #define KEY(name, key, heading) key,
@@ -38,7 +40,8 @@ struct event {
 };
 
 struct sums {
-    double wall_ns, solo_ns, joules;
+    double period_ns, solo_ns, joules;
+    double shares[COX_DEVICES_MAX]; /* rows */
     uint64_t moves, late, refused;
     double worst;
     double death;
@@ -102,17 +105,19 @@ static void add_events(const struct lab_scenario *scenario, const struct lab_sim
     }
 }
 
-static void add_run(const struct lab_scenario *scenario, const struct lab_sim_frame *frames, double *walls,
+static void add_run(const struct lab_scenario *scenario, const struct lab_sim_frame *frames, double *periods,
                     struct sums *sums)
 {
     for (uint64_t f = 0; f < scenario->frames; f++) {
-        walls[f] = frames[f].wall_ns;
-        sums->wall_ns += frames[f].wall_ns;
+        periods[f] = frames[f].period_ns;
+        sums->period_ns += frames[f].period_ns;
         sums->solo_ns += frames[f].solo_ns;
         sums->moves += frames[f].moved;
         sums->refused += frames[f].refused;
         sums->joules += frames[f].joules;
-        sums->late += scenario->deadline_ns > 0 && frames[f].wall_ns > (double)scenario->deadline_ns;
+        sums->late += scenario->deadline_ns > 0 && frames[f].latency_ns > (double)scenario->deadline_ns;
+        for (uint32_t d = 0; d < scenario->device_count; d++)
+            sums->shares[d] += frames[f].rows[d];
     }
     add_events(scenario, frames, sums);
 }
@@ -125,23 +130,26 @@ static double worst_mean(const struct event *events, uint32_t count)
     return worst;
 }
 
-/* Sorts `walls`. */
-static void finish(const struct lab_trial *trial, const struct sums *sums, const struct sums *oracle,
-                   double least_joules, double *walls, struct lab_figures *out)
+/* Sorts `periods`. */
+static void finish(const struct lab_trial *trial, const struct sums *sums, const struct sums *oracle, double static_ns,
+                   double least_joules, double *periods, struct lab_figures *out)
 {
     const struct lab_scenario *scenario = trial->scenario;
     size_t count = (size_t)scenario->frames * trial->seeds;
-    out->mean_ns = sums->wall_ns / (double)count;
-    out->oracle_ns = oracle->wall_ns / (double)count;
+    out->mean_ns = sums->period_ns / (double)count;
+    out->static_ns = static_ns / (double)count;
+    /* The oracle knows one frame; where frames overlap the best fixed split of them all takes its place. */
+    out->oracle_ns = trial->options->in_flight > 1 ? out->static_ns : oracle->period_ns / (double)count;
     out->joules = sums->joules < 0 ? -1 : sums->joules / (double)count;
     out->refused = sums->refused;
     out->reconverged_worst = sums->step_count > 0 ? sums->worst : -1;
     for (int f = 0; f < LAB_FIGURE_COUNT; f++)
         out->value[f] = -1;
     out->value[LAB_FIGURE_MEAN] = out->mean_ns / out->oracle_ns;
-    out->value[LAB_FIGURE_P99] = figures_quantile(walls, count, 0.99) / out->oracle_ns;
-    out->value[LAB_FIGURE_P995] = figures_quantile(walls, count, 0.995) / out->oracle_ns;
-    out->value[LAB_FIGURE_SINGLE] = sums->wall_ns / oracle->solo_ns;
+    out->value[LAB_FIGURE_P99] = figures_quantile(periods, count, 0.99) / out->oracle_ns;
+    out->value[LAB_FIGURE_P995] = figures_quantile(periods, count, 0.995) / out->oracle_ns;
+    out->value[LAB_FIGURE_STATIC] = out->mean_ns / out->static_ns;
+    out->value[LAB_FIGURE_SINGLE] = sums->period_ns / oracle->solo_ns;
     out->value[LAB_FIGURE_CHANGES] = 100.0 * (double)sums->moves / (double)count;
     out->value[LAB_FIGURE_RECONVERGED] = worst_mean(sums->steps, sums->step_count);
     if (sums->deaths > 0)
@@ -174,7 +182,7 @@ static void compare(const struct lab_trial *trial, struct lab_figures *out)
 /* One policy, all seeds. */
 static cox_status run_policy(const struct lab_trial *trial, const struct lab_world *world,
                              const struct lab_sim_options *options, const struct cox_policy *policy,
-                             struct lab_sim_frame *frames, double *walls, struct sums *sums, char *why)
+                             struct lab_sim_frame *frames, double *periods, struct sums *sums, char *why)
 {
     *sums = (struct sums){0};
     find_events(trial->scenario, sums);
@@ -185,7 +193,7 @@ static cox_status run_policy(const struct lab_trial *trial, const struct lab_wor
             memcpy(why, said, sizeof said);
         if (status)
             return status;
-        add_run(trial->scenario, frames, walls + s * trial->scenario->frames, sums);
+        add_run(trial->scenario, frames, periods + s * trial->scenario->frames, sums);
     }
     return COX_OK;
 }
@@ -220,6 +228,28 @@ static double find_least_joules(const struct lab_trial *trial, const struct lab_
     return sum / (double)scenario->frames;
 }
 
+/* The sum over the seeds of what the best fixed split of each takes. */
+static cox_status find_static(const struct lab_trial *trial, const struct lab_world *world,
+                              const struct lab_sim_options *options, const struct sums *oracle,
+                              struct lab_sim_frame *frames, double *static_ns)
+{
+    double ratios[COX_DEVICES_MAX], rows = 0;
+    *static_ns = 0;
+    for (uint32_t d = 0; d < world->device_count; d++)
+        rows += oracle->shares[d];
+    for (uint32_t d = 0; d < world->device_count; d++)
+        ratios[d] = oracle->shares[d] / rows;
+    for (uint32_t s = 0; s < trial->seeds; s++) {
+        double total_ns;
+        cox_status status = lab_best_static(world, options, trial->first_seed + s, s == 0 ? STATIC_STEP : NEXT_STEP,
+                                            frames, ratios, &total_ns);
+        if (status)
+            return status;
+        *static_ns += total_ns;
+    }
+    return COX_OK;
+}
+
 cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out, uint32_t *failed)
 {
     const struct lab_scenario *scenario = trial->scenario;
@@ -228,7 +258,7 @@ cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out,
     size_t frame_count = (size_t)scenario->frames;
     struct lab_scenario_world *ctx = lab_scenario_world_create(scenario, &world);
     struct lab_sim_frame *frames = malloc(frame_count * sizeof *frames);
-    double *walls = malloc(frame_count * trial->seeds * sizeof *walls);
+    double *periods = malloc(frame_count * trial->seeds * sizeof *periods);
     struct sums *sums = malloc(2 * sizeof *sums);
     struct sums *oracle = sums ? sums + 1 : NULL;
     cox_status status = COX_E_NOMEM;
@@ -237,22 +267,25 @@ cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out,
     options.policy.deadline_ns = scenario->deadline_ns;
     options.oracles = calloc(frame_count, sizeof *options.oracles);
     char why[LAB_WHY_MAX] = "";
-    if (ctx && frames && walls && sums && options.oracles)
-        status = run_policy(trial, &world, &options, NULL, frames, walls, oracle, why);
+    if (ctx && frames && periods && sums && options.oracles)
+        status = run_policy(trial, &world, &options, NULL, frames, periods, oracle, why);
+    double static_ns = 0;
+    if (status == COX_OK)
+        status = find_static(trial, &world, &options, oracle, frames, &static_ns);
     double least_joules = status == COX_OK ? find_least_joules(trial, &world) : -1;
     for (uint32_t i = 0; i < trial->policy_count && status == COX_OK; i++) {
         out[i] = (struct lab_figures){.refused = 0};
-        status = run_policy(trial, &world, &options, trial->policies[i], frames, walls, sums, out[i].why);
+        status = run_policy(trial, &world, &options, trial->policies[i], frames, periods, sums, out[i].why);
         if (status)
             *failed = i;
         else
-            finish(trial, sums, oracle, least_joules, walls, &out[i]);
+            finish(trial, sums, oracle, static_ns, least_joules, periods, &out[i]);
     }
     if (status == COX_OK)
         compare(trial, out);
     free(options.oracles);
     free(sums);
-    free(walls);
+    free(periods);
     free(frames);
     lab_scenario_world_destroy(&ctx);
     return status;

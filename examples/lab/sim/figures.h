@@ -14,11 +14,13 @@ enum {
 
 /* Figures over all seeds. */
 struct lab_figures {
-    double value[LAB_FIGURE_COUNT];    /* negative = there is nothing to say */
-    double reconverged_worst;          /* of one step in one seed */
-    double mean_ns, oracle_ns, joules; /* a frame; joules negative = not modelled */
-    uint64_t refused;                  /* frames */
-    char why[LAB_WHY_MAX];             /* of the first of them; with an error what went wrong */
+    double value[LAB_FIGURE_COUNT]; /* negative = there is nothing to say */
+    double reconverged_worst;       /* of one step in one seed */
+    /* A frame: its period; that of the oracle, with several frames in flight of the best fixed split; that of the best
+     * fixed split in hindsight, one for each seed; joules, negative = not modelled. */
+    double mean_ns, oracle_ns, static_ns, joules;
+    uint64_t refused;      /* frames */
+    char why[LAB_WHY_MAX]; /* of the first of them; with an error what went wrong */
 };
 
 struct lab_trial {

@@ -10,25 +10,31 @@
 
 enum { PENDING = 32, BANDS_MAX = 2 * COX_BANDS_MAX };
 
-/* A frame that is under way. */
+/* A frame that is under way. Times are since its start. */
 struct pending {
     bool open;
     uint64_t frame;
+    uint64_t waited_ns; /* from its submission to its start */
+    uint32_t pass;      /* under way; of it are split and grants */
+    struct cox_pass_report passes[COX_PASSES_MAX];
     struct cox_split split;
     uint32_t grant_count;
     struct {
         uint32_t device, first_row, rows;
         uint64_t at_ns, predicted_ns;
     } grants[COX_BANDS_MAX];
-    uint32_t band_count;
-    struct cox_band_report *bands; /* BANDS_MAX; times since the frame's start */
+    uint32_t first_band, band_count; /* of the pass; of all until now */
+    struct cox_band_report *bands;   /* BANDS_MAX for each pass */
+    uint32_t *band_passes;           /* parallel */
 };
 
 struct recorder {
     struct lab_session *session;
     struct lab_store *store;
     bool no_tape;
-    uint64_t end_ns; /* of the frame before */
+    uint32_t pass_count;
+    const struct lab_sim_frame *frames; /* what becomes of them */
+    uint64_t end_ns;                    /* of the frame before */
     struct pending pending[PENDING];
 };
 
@@ -55,7 +61,7 @@ static void on_next(struct pending *pending, const struct lab_call *call)
     pending->grant_count++;
 }
 
-static void on_shadow(struct recorder *recorder, const struct cox_measurement *measurement)
+static void on_shadow(struct recorder *recorder, uint32_t pass, const struct cox_measurement *measurement)
 {
     struct cox_band_report band = {.device = measurement->device,
                                    .first_row = measurement->first_row,
@@ -68,24 +74,28 @@ static void on_shadow(struct recorder *recorder, const struct cox_measurement *m
                                                                     .end_ns = measurement->wall_ns,
                                                                     .joules = -1,
                                                                     .band_count = 1,
-                                                                    .bands = &band});
+                                                                    .bands = &band,
+                                                                    .band_passes = &pass});
 }
 
-static void on_observe(struct recorder *recorder, const struct cox_measurement *measurement)
+static void on_observe(struct recorder *recorder, uint32_t pass, const struct cox_measurement *measurement)
 {
     if (measurement->flags & COX_MEASURED_SHADOW) {
-        on_shadow(recorder, measurement);
+        on_shadow(recorder, pass, measurement);
         return;
     }
     struct pending *pending = pending_of(recorder, measurement->frame);
-    if (!pending || pending->band_count == BANDS_MAX)
+    if (!pending || pending->pass != pass || pending->band_count - pending->first_band == BANDS_MAX)
         return;
+    const uint64_t start_ns = pending->passes[pass].start_ns;
+    pending->band_passes[pending->band_count] = pass;
     struct cox_band_report *band = &pending->bands[pending->band_count++];
     *band = (struct cox_band_report){.device = measurement->device,
                                      .first_row = measurement->first_row,
                                      .rows = measurement->rows,
                                      .status = measurement->flags & COX_MEASURED_UNFINISHED ? COX_E_DEVICE_LOST
                                                                                             : COX_OK,
+                                     .submit_ns = start_ns,
                                      .wall_ns = measurement->wall_ns,
                                      .queue_ns = measurement->queue_ns,
                                      .kernel_ns = measurement->kernel_ns,
@@ -93,11 +103,11 @@ static void on_observe(struct recorder *recorder, const struct cox_measurement *
     for (uint32_t g = 0; g < pending->grant_count; g++)
         if (pending->grants[g].device == band->device && pending->grants[g].first_row == band->first_row) {
             band->on_demand = true;
-            band->submit_ns = pending->grants[g].at_ns;
+            band->submit_ns = start_ns + pending->grants[g].at_ns;
             band->predicted_ns = pending->grants[g].predicted_ns;
         }
     band->end_ns = band->submit_ns + band->queue_ns + band->wall_ns;
-    for (uint32_t b = 0; b + 1 < pending->band_count; b++) {
+    for (uint32_t b = pending->first_band; b + 1 < pending->band_count; b++) {
         const struct cox_band_report *other = &pending->bands[b];
         bool apart = other->first_row + other->rows <= band->first_row ||
                      band->first_row + band->rows <= other->first_row;
@@ -114,31 +124,87 @@ static int by_row(const void *left, const void *right)
     return (a->attempt > b->attempt) - (a->attempt < b->attempt);
 }
 
-static void on_frame(struct recorder *recorder, const struct cox_frame_measurement *whole)
+/* Where the frame ends in the stream, and how long it took: of one pass, as the policy is told. */
+static void find_times(const struct recorder *recorder, const struct cox_frame_measurement *whole, uint64_t *end_ns,
+                       uint64_t *wall_ns)
 {
-    struct pending *pending = pending_of(recorder, whole->frame);
-    if (!pending)
-        return;
-    uint64_t end_ns = recorder->end_ns + whole->period_ns;
-    uint64_t start_ns = end_ns > whole->wall_ns ? end_ns - whole->wall_ns : 0;
+    const struct lab_sim_frame *frame = &recorder->frames[whole->frame];
+    *end_ns = recorder->end_ns + (recorder->pass_count == 1 ? whole->period_ns : (uint64_t)frame->period_ns);
+    *wall_ns = recorder->pass_count == 1 ? whole->wall_ns : (uint64_t)frame->wall_ns;
+}
+
+static void report_frame(struct recorder *recorder, struct pending *pending, const struct cox_frame_measurement *whole)
+{
+    uint64_t end_ns, wall_ns, predicted_ns = 0, alternative_ns = 0;
+    uint32_t pool_rows = 0;
+    find_times(recorder, whole, &end_ns, &wall_ns);
+    uint64_t start_ns = end_ns > wall_ns ? end_ns - wall_ns : 0;
+    uint64_t waited_ns = pending->waited_ns < start_ns ? pending->waited_ns : start_ns;
     for (uint32_t b = 0; b < pending->band_count; b++) {
         pending->bands[b].submit_ns += start_ns;
         pending->bands[b].end_ns += start_ns;
     }
-    qsort(pending->bands, pending->band_count, sizeof *pending->bands, by_row);
-    lab_session_frame(recorder->session, &(struct cox_frame_report){.index = whole->frame,
-                                                                    .start_ns = start_ns,
-                                                                    .end_ns = end_ns,
-                                                                    .reason = pending->split.reason,
-                                                                    .predicted_ns = pending->split.predicted_ns,
-                                                                    .alternative_ns = pending->split.alternative_ns,
-                                                                    .pool_rows = pending->split.pool_rows,
-                                                                    .joules = whole->joules,
-                                                                    .band_count = pending->band_count,
-                                                                    .bands = pending->bands});
+    for (uint32_t p = 0; p < recorder->pass_count; p++) {
+        predicted_ns += pending->passes[p].predicted_ns;
+        alternative_ns += pending->passes[p].alternative_ns;
+        pool_rows += pending->passes[p].pool_rows;
+        pending->passes[p].start_ns += start_ns;
+        pending->passes[p].end_ns += start_ns;
+    }
+    lab_session_frame(recorder->session,
+                      &(struct cox_frame_report){.index = whole->frame,
+                                                 .submit_ns = start_ns - waited_ns,
+                                                 .start_ns = start_ns,
+                                                 .end_ns = end_ns,
+                                                 .delivered_ns = start_ns - waited_ns + whole->latency_ns,
+                                                 .deadline_ns = whole->deadline_ns,
+                                                 .reason = pending->passes[0].reason,
+                                                 .predicted_ns = predicted_ns,
+                                                 .alternative_ns = alternative_ns,
+                                                 .pool_rows = pool_rows,
+                                                 .joules = whole->joules,
+                                                 .band_count = pending->band_count,
+                                                 .bands = pending->bands,
+                                                 .band_passes = pending->band_passes,
+                                                 .pass_count = recorder->pass_count,
+                                                 .passes = pending->passes});
     recorder->end_ns = end_ns;
     pending->open = false;
     lab_store_write(recorder->store);
+}
+
+/* A pass is over, and with the last one the frame. */
+static void on_frame(struct recorder *recorder, uint32_t pass, const struct cox_frame_measurement *whole)
+{
+    struct pending *pending = pending_of(recorder, whole->frame);
+    if (!pending || pending->pass != pass)
+        return;
+    pending->passes[pass].end_ns = pending->passes[pass].start_ns + whole->wall_ns;
+    qsort(&pending->bands[pending->first_band], pending->band_count - pending->first_band, sizeof *pending->bands,
+          by_row);
+    if (pass + 1 == recorder->pass_count)
+        report_frame(recorder, pending, whole);
+}
+
+static void on_split(struct recorder *recorder, uint32_t pass, const struct cox_sched_view *view,
+                     const struct cox_split *split)
+{
+    struct pending *pending = &recorder->pending[view->frame % PENDING];
+    if (pass == 0) {
+        pending->open = true;
+        pending->frame = view->frame;
+        pending->band_count = 0;
+        pending->waited_ns = view->waited_ns;
+    }
+    pending->pass = pass;
+    pending->grant_count = 0;
+    pending->first_band = pending->band_count;
+    pending->split = *split;
+    pending->passes[pass] = (struct cox_pass_report){.start_ns = view->waited_ns - pending->waited_ns,
+                                                     .reason = split->reason,
+                                                     .predicted_ns = split->predicted_ns,
+                                                     .alternative_ns = split->alternative_ns,
+                                                     .pool_rows = split->pool_rows};
 }
 
 static void on_call(void *user, const struct lab_call *call)
@@ -147,17 +213,13 @@ static void on_call(void *user, const struct lab_call *call)
     if (!recorder->no_tape)
         lab_session_call(recorder->session, call);
     if (call->kind == LAB_CALL_SPLIT && call->status == COX_OK) {
-        struct pending *pending = &recorder->pending[call->view->frame % PENDING];
-        pending->open = true;
-        pending->frame = call->view->frame;
-        pending->grant_count = pending->band_count = 0;
-        pending->split = *call->split;
+        on_split(recorder, call->pass, call->view, call->split);
     } else if (call->kind == LAB_CALL_NEXT) {
         on_next(pending_of(recorder, call->view->frame), call);
     } else if (call->kind == LAB_CALL_OBSERVE) {
-        on_observe(recorder, call->measurement);
+        on_observe(recorder, call->pass, call->measurement);
     } else if (call->kind == LAB_CALL_FRAME) {
-        on_frame(recorder, call->whole);
+        on_frame(recorder, call->pass, call->whole);
     }
 }
 
@@ -170,7 +232,9 @@ struct job {
     const struct lab_record_phase *phases;
     uint32_t phase_count;
     struct recorder *recorder;
-    struct cox_band_report *bands; /* of its frames under way */
+    uint32_t pass_count;
+    struct cox_band_report *bands; /* of its frames under way, */
+    uint32_t *band_passes;         /* and the pass of each */
     struct lab_sim_frame *frames;  /* of the world's number */
     double *values;                /* the same number */
     char *why;
@@ -198,8 +262,13 @@ static bool record_policy(const struct job *job, const struct cox_policy *policy
 {
     struct recorder *recorder = job->recorder;
     memset(recorder, 0, sizeof *recorder);
-    for (int p = 0; p < PENDING; p++)
-        recorder->pending[p].bands = &job->bands[(size_t)p * BANDS_MAX];
+    const size_t bands = (size_t)job->pass_count * BANDS_MAX;
+    for (size_t p = 0; p < PENDING; p++) {
+        recorder->pending[p].bands = &job->bands[p * bands];
+        recorder->pending[p].band_passes = &job->band_passes[p * bands];
+    }
+    recorder->pass_count = job->pass_count;
+    recorder->frames = job->frames;
     recorder->store = job->store;
     recorder->no_tape = job->record->no_tape || about->kind != LAB_SESSION_POLICY;
     recorder->session = lab_store_begin_session(job->store, about);
@@ -273,7 +342,7 @@ static bool record_oracle(const struct job *job, uint32_t repeat)
         struct cox_band_report *bands = job->bands;
         uint32_t count = 0, first_row = 0;
         for (uint32_t d = 0; d < job->world->device_count; d++) {
-            if (!frame->rows[d])
+            if (!frame->rows[d] || job->pass_count > 1) /* of several passes only the sums are known */
                 continue;
             bands[count++] = (struct cox_band_report){.device = d,
                                                       .first_row = first_row,
@@ -283,11 +352,15 @@ static bool record_oracle(const struct job *job, uint32_t repeat)
             first_row += frame->rows[d];
         }
         lab_session_frame(session, &(struct cox_frame_report){.index = f,
+                                                              .submit_ns = (uint64_t)start_ns,
                                                               .start_ns = (uint64_t)start_ns,
                                                               .end_ns = (uint64_t)(start_ns + frame->wall_ns),
+                                                              .delivered_ns = (uint64_t)(start_ns + frame->latency_ns),
+                                                              .deadline_ns = options.policy.deadline_ns,
                                                               .joules = frame->joules,
                                                               .band_count = count,
-                                                              .bands = bands});
+                                                              .bands = bands,
+                                                              .pass_count = job->pass_count});
         lab_store_write(job->store);
         start_ns += frame->wall_ns;
     }
@@ -303,7 +376,7 @@ static void record_head(const struct job *job)
     const struct lab_world *world = job->world;
     struct lab_sim_options options = options_of(job);
     bool alive[COX_DEVICES_MAX];
-    uint32_t rows = 0, granule = 0;
+    uint32_t rows = 0, granule = 0, pass = 0;
     world->begin_run(world->ctx, record->seed);
     world->begin_frame(world->ctx, 0, &rows, &granule, alive);
     lab_store_begin_run(job->store, &(struct lab_store_run){.source = "simulation",
@@ -318,6 +391,11 @@ static void record_head(const struct job *job)
                                                             .frames = world->frames,
                                                             .objective = options.policy.objective,
                                                             .deadline_ns = options.policy.deadline_ns});
+    for (const struct lab_world *of = world; of && job->pass_count > 1; of = of->next_pass) {
+        of->begin_run(of->ctx, record->seed);
+        of->begin_frame(of->ctx, 0, &rows, &granule, alive);
+        lab_store_pass(job->store, pass++, of->name, rows, 0);
+    }
     for (uint32_t d = 0; d < world->device_count; d++) {
         struct cox_device_info info = {.platform = "simulation", .type = COX_DEVICE_OTHER, .mode = COX_MODE_SHARED};
         if (record->device_names)
@@ -356,6 +434,9 @@ bool lab_record_simulation(struct lab_store *store, const struct lab_world *worl
                            char *why, size_t why_bytes)
 {
     struct lab_record_phase whole = {0, world->frames, "whole scenario"};
+    uint32_t passes = 0;
+    for (const struct lab_world *of = world; of; of = of->next_pass)
+        passes++;
     struct job job = {
         .store = store,
         .world = world,
@@ -363,19 +444,22 @@ bool lab_record_simulation(struct lab_store *store, const struct lab_world *worl
         .phases = record->phases ? record->phases : &whole,
         .phase_count = record->phases ? record->phase_count : 1,
         .recorder = calloc(1, sizeof *job.recorder),
-        .bands = calloc((size_t)PENDING * BANDS_MAX, sizeof *job.bands),
+        .pass_count = passes,
+        .bands = calloc((size_t)PENDING * BANDS_MAX * passes, sizeof *job.bands),
+        .band_passes = calloc((size_t)PENDING * BANDS_MAX * passes, sizeof *job.band_passes),
         .frames = calloc(world->frames + 1, sizeof *job.frames),
         .values = calloc(world->frames + 1, sizeof *job.values),
         .why = why,
         .why_bytes = why_bytes,
     };
     bool good = false;
-    if (job.recorder && job.bands && job.frames && job.values)
+    if (job.recorder && job.bands && job.band_passes && job.frames && job.values)
         good = record_all(&job);
     else
         snprintf(why, why_bytes, "out of memory");
     free(job.recorder);
     free(job.bands);
+    free(job.band_passes);
     free(job.frames);
     free(job.values);
     return good;

@@ -8,25 +8,65 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STREAM_JITTER, STREAM_OUTLIER, STREAM_SHADOW, STREAM_SHADOW_OUTLIER, STREAM_SCENE };
+enum { MOMENTS = 2 * LAB_IN_FLIGHT_MAX }; /* frames that are remembered */
+
+enum {
+    STREAM_JITTER,
+    STREAM_OUTLIER,
+    STREAM_SHADOW,
+    STREAM_SHADOW_OUTLIER,
+    STREAM_SCENE,
+    STREAM_LEVEL,
+    STREAM_JUMP,
+    STREAM_BURST,
+    STREAM_WAKE,
+    STREAM_SHADOW_WAKE,
+    STREAM_HAND_OVER,
+    STREAM_JITTER_TAIL,
+    STREAM_SHADOW_JITTER_TAIL,
+    STREAM_LAUNCH_TAIL,
+    STREAM_SHADOW_LAUNCH_TAIL,
+    STREAM_STALL,
+    STREAM_TRACE
+};
 
 struct segment {
     double begin_row;
     double factor;
 };
 
-struct lab_scenario_world {
-    const struct lab_scenario *scenario;
-    uint64_t seed;
-    double heat[COX_DEVICES_MAX]; /* 0 = cold .. 1 = hot */
-
-    /* The frame under way. */
+/* What holds for a frame. */
+struct moment {
     uint32_t rows;
     double slower[COX_DEVICES_MAX];
     uint32_t contended; /* devices in a contention of now */
     uint32_t segment_count;
     struct segment segments[LAB_SEGMENTS_MAX + 1]; /* and one that begins at the frame's end */
     uint64_t condition;
+};
+
+/* Of a device in a frame: factors on what it takes. */
+struct level {
+    double noise; /* counts as chance */
+    double jump;
+};
+
+struct stretch {
+    uint64_t count; /* of those before, and this one */
+    double begin_ns, end_ns;
+};
+
+struct lab_scenario_world {
+    const struct lab_scenario *scenario;
+    uint32_t pass;
+    struct lab_scenario_pass shape;  /* of the pass, with its devices */
+    struct lab_scenario_world *next; /* of the next pass, */
+    struct lab_world next_world;     /* and that one's functions */
+    uint64_t seed;
+    double heat[COX_DEVICES_MAX]; /* 0 = cold .. 1 = hot */
+    struct moment moments[MOMENTS];
+    struct level *levels; /* frame by frame, one for each device; NULL = all 1 */
+    struct stretch bursts[LAB_BURSTS_MAX];
 };
 
 static bool is_now(uint64_t frame, uint64_t from, uint64_t to)
@@ -76,9 +116,8 @@ static double heavy_first(const struct lab_scenario_heavy *heavy, uint64_t frame
     return (1 - heavy->rows) * 0.5 * (1 + triangle((double)frame / heavy->period + heavy->first - 0.25));
 }
 
-static void make_heavy(struct lab_scenario_world *world, uint64_t frame)
+static void make_heavy(const struct lab_scenario *scenario, uint64_t frame, struct moment *out)
 {
-    const struct lab_scenario *scenario = world->scenario;
     double edges[LAB_SEGMENTS_MAX] = {0};
     uint32_t count = 1;
     for (uint32_t i = 0; i < scenario->heavy_count; i++) {
@@ -99,36 +138,164 @@ static void make_heavy(struct lab_scenario_world *world, uint64_t frame)
             if (middle > first && middle < first + scenario->heavy[i].rows)
                 factor *= scenario->heavy[i].factor;
         }
-        world->segments[s] = (struct segment){edges[s] * world->rows, factor};
+        out->segments[s] = (struct segment){edges[s] * out->rows, factor};
     }
-    world->segment_count = count;
+    out->segment_count = count;
 }
 
-static void make_scene(struct lab_scenario_world *world, uint64_t frame)
+static void make_scene(const struct lab_scenario_world *world, uint64_t frame, struct moment *out)
 {
     const struct lab_scenario *scenario = world->scenario;
     uint64_t scene = frame / scenario->scene_frames;
-    world->segment_count = scenario->scene_segments;
-    for (uint32_t s = 0; s < world->segment_count; s++) {
+    out->segment_count = scenario->scene_segments;
+    for (uint32_t s = 0; s < out->segment_count; s++) {
         double u = lab_random_uniform(lab_random_bits(world->seed, STREAM_SCENE, scene, s, 0));
-        world->segments[s] = (struct segment){(double)world->rows * s / world->segment_count,
-                                              u < scenario->scene_share ? scenario->scene_factor : 1};
+        out->segments[s] = (struct segment){(double)out->rows * s / out->segment_count,
+                                            u < scenario->scene_share ? scenario->scene_factor : 1};
     }
 }
 
-static double cost_of_rows(const struct lab_scenario_world *world, uint32_t first_row, uint32_t rows)
+static double cost_of_rows(const struct moment *moment, uint32_t first_row, uint32_t rows)
 {
-    if (world->segment_count == 0)
+    if (moment->segment_count == 0)
         return rows;
     double begin = first_row, end = begin + rows;
     double sum = 0;
-    for (uint32_t s = 0; s < world->segment_count; s++) {
-        double from = fmax(begin, world->segments[s].begin_row);
-        double to = fmin(end, world->segments[s + 1].begin_row);
+    for (uint32_t s = 0; s < moment->segment_count; s++) {
+        double from = fmax(begin, moment->segments[s].begin_row);
+        double to = fmin(end, moment->segments[s + 1].begin_row);
         if (to > from)
-            sum += (to - from) * world->segments[s].factor;
+            sum += (to - from) * moment->segments[s].factor;
     }
     return sum;
+}
+
+/* --- chance that lasts --- */
+
+/* Launches of other passes meet with other chance. */
+static uint32_t chance_of(const struct lab_scenario_world *world, uint32_t launch)
+{
+    return launch + world->pass * 4096;
+}
+
+static double normal(const struct lab_scenario_world *world, uint32_t stream, uint64_t frame, uint32_t device,
+                     uint32_t launch)
+{
+    return lab_random_normal(lab_random_uniform(lab_random_bits(world->seed, stream, frame, device, launch)));
+}
+
+static double uniform(const struct lab_scenario_world *world, uint32_t stream, uint64_t frame, uint32_t device,
+                      uint32_t launch)
+{
+    return lab_random_uniform(lab_random_bits(world->seed, stream, frame, device, launch));
+}
+
+/* The standard normal quantile of 0.99. */
+static const double Z99 = 2.3263478740408408;
+
+/* Log-normal, of a median and 99th percentile. */
+static double drawn(const struct lab_scenario_tail *tail, double z)
+{
+    return tail->median_ns * lab_exp(z * lab_log(tail->p99_ns / tail->median_ns) / Z99);
+}
+
+/* What a frame adds to a device's cost, by chance, of all its launches alike; and the level after its jumps. */
+static void find_levels(struct lab_scenario_world *world)
+{
+    const struct lab_scenario *scenario = world->scenario;
+    for (uint32_t d = 0; d < scenario->device_count; d++) {
+        const struct lab_scenario_device *device = &scenario->devices[d];
+        /* The difference of neighbours has the variance 2 (1 - lag) times that of the level. */
+        double sigma = device->level_change / sqrt(2 * (1 - device->level_lag));
+        double step = sigma * sqrt(1 - device->level_lag * device->level_lag);
+        double x = sigma * normal(world, STREAM_LEVEL, 0, d, 1);
+        double jump = 1;
+        /* All devices' traces begin at the same place. */
+        uint64_t trace = device->trace_count > 0 && !scenario->traces_begin
+                             ? lab_random_bits(world->seed, STREAM_TRACE, 0, 0, 0)
+                             : 0;
+        if (scenario->pause_frames > 0)
+            trace -= trace % scenario->pause_frames;
+        for (uint64_t f = 0; f < scenario->frames; f++) {
+            if (f > 0)
+                x = device->level_lag * x + step * normal(world, STREAM_LEVEL, f, d, 0);
+            if (device->jump_frames > 0 && uniform(world, STREAM_JUMP, f, d, 0) < 1 / device->jump_frames)
+                jump = lab_exp(device->jump_sigma * normal(world, STREAM_JUMP, f, d, 1));
+            double recorded = device->trace_count > 0
+                                  ? scenario->traces[device->trace_first + (trace + f) % device->trace_count]
+                                  : 1;
+            world->levels[f * scenario->device_count + d] = (struct level){lab_exp(x), jump * recorded};
+        }
+    }
+}
+
+/* When a burst begins and ends, from when the one before it ended. */
+static void next_burst(struct lab_scenario_world *world, uint32_t index)
+{
+    const struct lab_scenario_burst *burst = &world->scenario->bursts[index];
+    struct stretch *stretch = &world->bursts[index];
+    uint64_t k = stretch->count++;
+    if (k == LAB_BURSTS_IN_RUN_MAX) {
+        stretch->begin_ns = stretch->end_ns = HUGE_VAL;
+        return;
+    }
+    double gap_ns = -lab_log(uniform(world, STREAM_BURST, k, index, 0)) * burst->every_ns;
+    stretch->begin_ns = stretch->end_ns + 1 + gap_ns;
+    stretch->end_ns = stretch->begin_ns + 1 + drawn(&burst->length, normal(world, STREAM_BURST, k, index, 1));
+}
+
+static double stolen(void *ctx, double now_ns, uint32_t *devices, bool *engine)
+{
+    struct lab_scenario_world *world = ctx;
+    double until_ns = HUGE_VAL;
+    *devices = 0;
+    *engine = false;
+    for (uint32_t i = 0; i < world->scenario->burst_count; i++) {
+        struct stretch *stretch = &world->bursts[i];
+        while (now_ns >= stretch->end_ns)
+            next_burst(world, i);
+        if (now_ns >= stretch->begin_ns) {
+            *devices |= world->scenario->bursts[i].devices;
+            *engine |= world->scenario->bursts[i].engine;
+        }
+        until_ns = fmin(until_ns, now_ns >= stretch->begin_ns ? stretch->end_ns : stretch->begin_ns);
+    }
+    return until_ns;
+}
+
+/* --- the engine --- */
+
+static double wake_ns(void *ctx, const struct lab_launch *ended, uint32_t others)
+{
+    const struct lab_scenario_world *world = ctx;
+    const struct lab_scenario_wake *wake = &world->scenario->engine;
+    uint32_t stream = ended->shadow ? STREAM_SHADOW_WAKE : STREAM_WAKE;
+    const uint32_t chance = chance_of(world, ended->launch);
+    uint64_t frame = ended->frame;
+    bool beside = wake->beside == 0 || others & wake->beside;
+    if (beside && uniform(world, stream, frame, ended->device, 2 * chance) < wake->tail.probability)
+        return drawn(&wake->tail, normal(world, stream, frame, ended->device, 2 * chance + 1));
+    return wake->ns;
+}
+
+static double stall_ns(void *ctx, uint64_t frame, uint32_t device, uint32_t given, bool handed_out, uint32_t working)
+{
+    const struct lab_scenario_world *world = ctx;
+    const struct lab_scenario_wake *engine = &world->scenario->engine;
+    const struct lab_scenario_tail *tail = handed_out ? &engine->stall : &engine->submit;
+    if (!(working & (engine->beside ? engine->beside : UINT32_MAX)) ||
+        uniform(world, STREAM_STALL, frame, device, 2 * chance_of(world, given)) >= tail->probability)
+        return 0;
+    return drawn(tail, normal(world, STREAM_STALL, frame, device, 2 * chance_of(world, given) + 1));
+}
+
+static double hand_over_ns(void *ctx, uint64_t frame)
+{
+    const struct lab_scenario_world *world = ctx;
+    const struct lab_scenario_wake *wake = &world->scenario->application;
+    if (uniform(world, STREAM_HAND_OVER, frame, 0, 0) < wake->tail.probability)
+        return drawn(&wake->tail, normal(world, STREAM_HAND_OVER, frame, 0, 1));
+    return wake->ns;
 }
 
 /* --- the world's functions --- */
@@ -138,6 +305,14 @@ static void begin_run(void *ctx, uint64_t seed)
     struct lab_scenario_world *world = ctx;
     world->seed = seed;
     memset(world->heat, 0, sizeof world->heat);
+    memset(world->bursts, 0, sizeof world->bursts);
+    if (world->levels)
+        find_levels(world);
+}
+
+static struct moment *moment_of(struct lab_scenario_world *world, uint64_t frame)
+{
+    return &world->moments[frame % MOMENTS];
 }
 
 static uint64_t mixed(uint64_t hash, double value)
@@ -147,21 +322,20 @@ static uint64_t mixed(uint64_t hash, double value)
     return lab_random_bits(hash, 0, bits, 0, 0);
 }
 
-static uint64_t condition_of(const struct lab_scenario_world *world, uint64_t frame)
+static uint64_t condition_of(const struct lab_scenario *scenario, const struct moment *moment, uint64_t frame)
 {
-    const struct lab_scenario *scenario = world->scenario;
-    uint64_t hash = mixed(1, world->rows);
+    uint64_t hash = mixed(1, moment->rows);
     for (uint32_t d = 0; d < scenario->device_count; d++) {
         if (scenario->devices[d].thermal_factor > 1)
             return 0;
-        if (world->slower[d] != 1 || !lab_scenario_is_alive(scenario, d, frame))
-            hash = mixed(mixed(hash, d), lab_scenario_is_alive(scenario, d, frame) ? world->slower[d] : 0);
+        if (moment->slower[d] != 1 || !lab_scenario_is_alive(scenario, d, frame))
+            hash = mixed(mixed(hash, d), lab_scenario_is_alive(scenario, d, frame) ? moment->slower[d] : 0);
     }
     for (uint32_t i = 0; i < scenario->contention_count; i++)
         if (is_now(frame, scenario->contentions[i].from, scenario->contentions[i].to))
             hash = mixed(hash, i);
-    for (uint32_t s = 0; s < world->segment_count; s++)
-        hash = mixed(mixed(hash, world->segments[s].begin_row), world->segments[s].factor);
+    for (uint32_t s = 0; s < moment->segment_count; s++)
+        hash = mixed(mixed(hash, moment->segments[s].begin_row), moment->segments[s].factor);
     return hash ? hash : 1;
 }
 
@@ -169,80 +343,125 @@ static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *gra
 {
     struct lab_scenario_world *world = ctx;
     const struct lab_scenario *scenario = world->scenario;
-    world->rows = scenario->rows;
-    world->contended = 0;
+    struct moment *moment = moment_of(world, frame);
+    moment->rows = world->shape.rows;
+    moment->contended = 0;
     for (uint32_t d = 0; d < scenario->device_count; d++) {
         alive[d] = lab_scenario_is_alive(scenario, d, frame);
-        world->slower[d] = 1 + (scenario->devices[d].thermal_factor - 1) * world->heat[d];
+        moment->slower[d] = 1 + (scenario->devices[d].thermal_factor - 1) * world->heat[d];
+        if (world->levels)
+            moment->slower[d] *= world->levels[frame * scenario->device_count + d].jump;
     }
     for (uint32_t i = 0; i < scenario->change_count; i++) {
         const struct lab_scenario_change *change = &scenario->changes[i];
         if (!is_now(frame, change->from, change->to))
             continue;
         if (change->kind == LAB_ROWS)
-            world->rows = change->rows;
+            moment->rows = change->rows;
         else if (change->kind == LAB_SLOWER)
-            world->slower[change->device] *= change->factor;
+            moment->slower[change->device] *= change->factor;
         else if (change->kind == LAB_DRIFT)
-            world->slower[change->device] *=
+            moment->slower[change->device] *=
                 1 + change->factor * triangle((double)(frame - change->from) / change->period + change->phase);
     }
     for (uint32_t i = 0; i < scenario->contention_count; i++)
         if (is_now(frame, scenario->contentions[i].from, scenario->contentions[i].to))
-            world->contended |= scenario->contentions[i].devices;
-    world->segment_count = 0;
+            moment->contended |= scenario->contentions[i].devices;
+    moment->segment_count = 0;
     if (scenario->heavy_count > 0)
-        make_heavy(world, frame);
+        make_heavy(scenario, frame, moment);
     else if (scenario->scene_frames > 0)
-        make_scene(world, frame);
-    world->segments[world->segment_count] = (struct segment){world->rows, 1};
-    *rows = world->rows;
-    *granule = scenario->granule;
-    world->condition = condition_of(world, frame);
+        make_scene(world, frame, moment);
+    moment->segments[moment->segment_count] = (struct segment){moment->rows, 1};
+    *rows = moment->rows;
+    *granule = world->shape.granule;
+    moment->condition = condition_of(scenario, moment, frame);
 }
 
-static double compute_ns(const struct lab_scenario_world *world, const struct lab_launch *launch)
+static double compute_ns(struct lab_scenario_world *world, const struct lab_launch *launch)
 {
-    const struct lab_scenario_device *device = &world->scenario->devices[launch->device];
-    return device->row_ns * cost_of_rows(world, launch->first_row, launch->rows);
+    return world->shape.devices[launch->device].row_ns *
+           cost_of_rows(moment_of(world, launch->frame), launch->first_row, launch->rows);
+}
+
+static double fixed_ns(const struct lab_scenario_world *world, const struct lab_launch *launch)
+{
+    const struct lab_scenario_device *device = &world->shape.devices[launch->device];
+    return launch->launch == 0 || launch->launch == LAB_LAUNCH_WARMUP ? device->fixed_ns : device->launch_ns;
 }
 
 static double expected_ns(void *ctx, const struct lab_launch *launch)
 {
-    const struct lab_scenario_world *world = ctx;
+    struct lab_scenario_world *world = ctx;
     const struct lab_scenario_device *device = &world->scenario->devices[launch->device];
-    bool first = launch->launch == 0 || launch->launch == LAB_LAUNCH_WARMUP;
-    double transfer_ns = device->transfer_ns * launch->rows;
+    double transfer_ns = world->shape.devices[launch->device].transfer_ns * launch->rows;
     double rows_ns = compute_ns(world, launch);
     rows_ns = device->overlap ? fmax(rows_ns, transfer_ns) : rows_ns + transfer_ns;
-    return ((first ? device->fixed_ns : device->launch_ns) + rows_ns) * world->slower[launch->device];
+    return (fixed_ns(world, launch) + rows_ns) * moment_of(world, launch->frame)->slower[launch->device];
+}
+
+/* Log-normal with a mean of 1; some of the launches have a larger sigma. */
+static double jitter(const struct lab_scenario_world *world, const struct lab_launch *launch)
+{
+    const struct lab_scenario_device *device = &world->scenario->devices[launch->device];
+    uint32_t stream = launch->shadow ? STREAM_SHADOW : STREAM_JITTER;
+    double sigma = device->jitter;
+    const uint32_t chance = chance_of(world, launch->launch);
+    double z = normal(world, stream, launch->frame, launch->device, chance);
+    if (device->jitter_tail_probability <= 0)
+        return lab_exp(sigma * (z - 0.5 * sigma));
+    double p = device->jitter_tail_probability, wide = sigma * device->jitter_tail_times;
+    double mean = (1 - p) * lab_exp(0.5 * sigma * sigma) + p * lab_exp(0.5 * wide * wide);
+    uint32_t tail_stream = launch->shadow ? STREAM_SHADOW_JITTER_TAIL : STREAM_JITTER_TAIL;
+    bool in_tail = uniform(world, tail_stream, launch->frame, launch->device, chance) < p;
+    return lab_exp((in_tail ? wide : sigma) * z) / mean;
 }
 
 static double launch_ns(void *ctx, const struct lab_launch *launch)
 {
     const struct lab_scenario_world *world = ctx;
     const struct lab_scenario_device *device = &world->scenario->devices[launch->device];
+    uint32_t d = launch->device;
+    const uint32_t chance = chance_of(world, launch->launch);
+    bool warmup = launch->launch == LAB_LAUNCH_WARMUP;
     double ns = expected_ns(ctx, launch);
-    if (device->jitter > 0) {
-        uint32_t stream = launch->shadow ? STREAM_SHADOW : STREAM_JITTER;
-        uint64_t bits = lab_random_bits(world->seed, stream, launch->frame, launch->device, launch->launch);
-        double z = lab_random_normal(lab_random_uniform(bits));
-        ns *= lab_exp(device->jitter * (z - 0.5 * device->jitter)); /* its mean is 1 */
-    }
-    if (device->outlier_probability > 0 && launch->launch != LAB_LAUNCH_WARMUP) {
+    if (device->jitter > 0)
+        ns *= jitter(world, launch);
+    if (device->outlier_probability > 0 && !warmup) {
         uint32_t stream = launch->shadow ? STREAM_SHADOW_OUTLIER : STREAM_OUTLIER;
-        uint64_t bits = lab_random_bits(world->seed, stream, launch->frame, launch->device, launch->launch);
-        if (lab_random_uniform(bits) < device->outlier_probability)
+        if (uniform(world, stream, launch->frame, d, chance) < device->outlier_probability)
             ns *= device->outlier_factor;
+    }
+    if (world->levels)
+        ns *= world->levels[launch->frame * world->scenario->device_count + d].noise;
+    if (device->launch_tail.probability > 0 && !warmup) {
+        uint32_t stream = launch->shadow ? STREAM_SHADOW_LAUNCH_TAIL : STREAM_LAUNCH_TAIL;
+        if (uniform(world, stream, launch->frame, d, 2 * chance) < device->launch_tail.probability)
+            ns += drawn(&device->launch_tail, normal(world, stream, launch->frame, d, 2 * chance + 1));
     }
     return ns;
 }
 
+static void copying(void *ctx, const struct lab_launch *launch, double ns, struct lab_link *out)
+{
+    struct lab_scenario_world *world = ctx;
+    const struct lab_scenario_device *device = &world->scenario->devices[launch->device];
+    double transfer_ns = world->shape.devices[launch->device].transfer_ns * launch->rows;
+    double rows_ns = compute_ns(world, launch);
+    double all_ns = fixed_ns(world, launch) + (device->overlap ? fmax(rows_ns, transfer_ns) : rows_ns + transfer_ns);
+    *out = (struct lab_link){.link = device->link};
+    if (device->link == 0 || !(all_ns > 0))
+        return;
+    /* What chance adds lengthens all parts alike. */
+    out->ns = ns * (transfer_ns / all_ns);
+    out->beside_ns = device->overlap ? ns * (rows_ns / all_ns) : 0;
+}
+
 static double slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t active)
 {
-    const struct lab_scenario_world *world = ctx;
+    struct lab_scenario_world *world = ctx;
     double slower = 1;
-    if (!(world->contended & 1u << device))
+    if (!(moment_of(world, frame)->contended & 1u << device))
         return 1;
     for (uint32_t i = 0; i < world->scenario->contention_count; i++) {
         const struct lab_scenario_contention *contention = &world->scenario->contentions[i];
@@ -255,9 +474,9 @@ static double slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t acti
 
 static double kernel_part(void *ctx, const struct lab_launch *launch)
 {
-    const struct lab_scenario_world *world = ctx;
+    struct lab_scenario_world *world = ctx;
     double all_ns = expected_ns(ctx, launch);
-    double kernel_ns = compute_ns(world, launch) * world->slower[launch->device];
+    double kernel_ns = compute_ns(world, launch) * moment_of(world, launch->frame)->slower[launch->device];
     return all_ns > 0 ? fmin(1, kernel_ns / all_ns) : 0;
 }
 
@@ -290,16 +509,57 @@ static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double
 
 static uint64_t condition(void *ctx, uint64_t frame)
 {
-    (void)frame;
-    return ((const struct lab_scenario_world *)ctx)->condition;
+    return moment_of(ctx, frame)->condition;
 }
 
-struct lab_scenario_world *lab_scenario_world_create(const struct lab_scenario *scenario, struct lab_world *world)
+static bool has_levels(const struct lab_scenario *scenario)
+{
+    for (uint32_t d = 0; d < scenario->device_count; d++)
+        if (scenario->devices[d].level_change > 0 || scenario->devices[d].jump_frames > 0 ||
+            scenario->devices[d].trace_count > 0)
+            return true;
+    return false;
+}
+
+static bool has_links(const struct lab_scenario *scenario)
+{
+    for (uint32_t d = 0; d < scenario->device_count; d++)
+        if (scenario->devices[d].link > 0)
+            return true;
+    return false;
+}
+
+static void find_pass(struct lab_scenario_world *world)
+{
+    const struct lab_scenario *scenario = world->scenario;
+    if (world->pass < scenario->pass_count) {
+        world->shape = scenario->passes[world->pass];
+        return;
+    }
+    world->shape = (struct lab_scenario_pass){.rows = scenario->rows, .granule = scenario->granule};
+    memcpy(world->shape.devices, scenario->devices, sizeof world->shape.devices);
+}
+
+static struct lab_scenario_world *create_pass(const struct lab_scenario *scenario, uint32_t pass,
+                                              struct lab_world *world)
 {
     struct lab_scenario_world *ctx = calloc(1, sizeof *ctx);
     if (!ctx)
         return NULL;
     ctx->scenario = scenario;
+    ctx->pass = pass;
+    find_pass(ctx);
+    if (has_levels(scenario))
+        ctx->levels = calloc((size_t)scenario->frames * scenario->device_count, sizeof *ctx->levels);
+    if (pass + 1 < scenario->pass_count)
+        ctx->next = create_pass(scenario, pass + 1, &ctx->next_world);
+    if ((has_levels(scenario) && !ctx->levels) || (pass + 1 < scenario->pass_count && !ctx->next)) {
+        lab_scenario_world_destroy(&ctx);
+        return NULL;
+    }
+    const struct lab_scenario_wake *engine = &scenario->engine, *application = &scenario->application;
+    bool wakes = engine->ns > 0 || engine->tail.probability > 0;
+    bool hands_over = application->ns > 0 || application->tail.probability > 0;
     *world = (struct lab_world){.ctx = ctx,
                                 .device_count = scenario->device_count,
                                 .frames = scenario->frames,
@@ -310,12 +570,35 @@ struct lab_scenario_world *lab_scenario_world_create(const struct lab_scenario *
                                 .slowdown = scenario->contention_count > 0 ? slowdown : NULL,
                                 .kernel_part = kernel_part,
                                 .end_frame = end_frame,
-                                .condition = condition};
+                                .condition = condition,
+                                .copying = has_links(scenario) ? copying : NULL,
+                                .wake_ns = wakes ? wake_ns : NULL,
+                                .hand_over_ns = hands_over ? hand_over_ns : NULL,
+                                .hand_over_idle_ns = scenario->hand_over_idle_ns,
+                                .stolen = scenario->burst_count > 0 ? stolen : NULL,
+                                .stall_ns = engine->stall.probability > 0 || engine->submit.probability > 0 ? stall_ns
+                                                                                                            : NULL,
+                                .pause_frames = scenario->pause_frames,
+                                .busy_ns = scenario->engine_busy_ns,
+                                .host_clock = scenario->host_clock,
+                                .next_pass = ctx->next ? &ctx->next_world : NULL,
+                                .name = ctx->shape.name[0] ? ctx->shape.name : NULL,
+                                .before_ns = ctx->shape.before_ns,
+                                .moved_row_ns = ctx->shape.moved_row_ns};
     return ctx;
+}
+
+struct lab_scenario_world *lab_scenario_world_create(const struct lab_scenario *scenario, struct lab_world *world)
+{
+    return create_pass(scenario, 0, world);
 }
 
 void lab_scenario_world_destroy(struct lab_scenario_world **world)
 {
+    if (!*world)
+        return;
+    lab_scenario_world_destroy(&(*world)->next);
+    free((*world)->levels);
     free(*world);
     *world = NULL;
 }

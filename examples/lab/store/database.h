@@ -9,8 +9,9 @@
  * Errors while recording (a full disk) do not interrupt a run: the first one is kept, nothing is written from then on,
  * and lab_store_close tells. lab_store_error asks earlier.
  *
- * Thread-safety: lab_session_frame and the policies of lab_session_tape from any thread, at any time between
- * lab_store_begin_session and lab_store_close; all others from the recording thread, the one that opened the store.
+ * Thread-safety: lab_session_frame, lab_store_values, lab_store_source_setting and the policies of lab_session_tape
+ * from any thread, at any time between lab_store_begin_session (lab_store_begin_run, for telemetry) and
+ * lab_store_close; all others from the recording thread, the one that opened the store.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_STORE_H
 #define COX_EXAMPLES_LAB_STORE_H
@@ -26,9 +27,16 @@ struct sqlite3;
  * true is returned. */
 bool lab_store_open(const char *path, struct lab_store **out, char *why, size_t why_bytes);
 
+/* As the one above, beside a process that has it open for recording and takes turns with this one: nothing may be
+ * written here while that one has a transaction open, see lab_store_commit. */
+bool lab_store_open_beside(const char *path, struct lab_store **out, char *why, size_t why_bytes);
+
 /* Open for reading what lab_store_open would accept (a link is followed). The caller closes it with sqlite3_close. May
  * be one that is being recorded. */
 bool lab_store_open_to_read(const char *path, struct sqlite3 **out, char *why, size_t why_bytes);
+
+/* Whether a file of that name would replace the database, or what SQLite keeps beside it. */
+bool lab_store_is_part(const char *database, const char *path);
 
 /* The first thing that went wrong while recording; NULL = nothing. Belongs to the store. */
 const char *lab_store_error(const struct lab_store *store);
@@ -41,6 +49,9 @@ bool lab_store_close(struct lab_store **store, char *why, size_t why_bytes);
 /* Write what is queued; commit if it is time. Call it after each frame, when none is under way where possible. */
 void lab_store_write(struct lab_store *store);
 
+/* Write what is queued and commit: others may write then. */
+void lab_store_commit(struct lab_store *store);
+
 /* Text that is NULL is stored as NULL. */
 struct lab_store_run {
     const char *source;     /* "devices" or "simulation" */
@@ -48,7 +59,7 @@ struct lab_store_run {
     const char *host;       /* NULL = of this machine, as for `system` */
     const char *system;     /* operating system and processor */
     const char *command;
-    const char *kernel; /* "tonemap", "video", "work"; of a simulation the scenario */
+    const char *kernel; /* "tonemap", "video", "work", a file's name; of a simulation the scenario */
     uint32_t columns, rows;
     uint32_t granule; /* 0 = told later by lab_store_granule */
     uint32_t in_flight;
@@ -58,10 +69,17 @@ struct lab_store_run {
     const char *meter;    /* what measures energy; NULL = nothing does */
 };
 
-/* From now on everything belongs to this run. Returns its number in the database; 0 if it could not be recorded. */
+/* From now on everything belongs to this run. Its frames have one pass of all rows, unless lab_store_pass says more.
+ * Returns its number in the database; 0 if it could not be recorded. */
 int64_t lab_store_begin_run(struct lab_store *store, const struct lab_store_run *run);
 void lab_store_granule(struct lab_store *store, uint32_t granule);
+
+/* What else a run was told, by name: "reserve", "ratio", "source", ... The last of one name counts. */
+void lab_store_setting(struct lab_store *store, const char *name, const char *value);
 void lab_store_device(struct lab_store *store, uint32_t device, const struct cox_device_info *info);
+
+/* The run's frames have this pass; `name` NULL = it has none, `stages` 0 = unknown. */
+void lab_store_pass(struct lab_store *store, uint32_t pass, const char *name, uint32_t rows, uint32_t stages);
 
 /* Frames first_frame .. end_frame - 1 of a policy session are of this phase. Before the first session. */
 void lab_store_phase(struct lab_store *store, uint32_t phase, uint64_t first_frame, uint64_t end_frame,
@@ -90,6 +108,21 @@ void lab_store_reference_p90(struct lab_store *store, uint32_t phase, int32_t de
 /* What other programs used of the machine while the run measured, in processors (negative = unknown: nothing is
  * stored), and whether that is so much that the figures say little. */
 void lab_store_load(struct lab_store *store, double processors, bool busy);
+
+/* What is read of the machine meanwhile, a number for each from 0 (lab/telemetry/): to be told after the run has begun
+ * and before its first session, so that frames can be found by the telemetry's clock. */
+struct lab_store_source {
+    const char *name, *kind, *part, *unit, *origin;
+};
+void lab_store_source(struct lab_store *store, uint32_t source, const struct lab_store_source *about);
+
+enum { LAB_SETTING_BYTES = 48 };
+
+/* Values of sources 0 .. count - 1 at a time of CLOCK_MONOTONIC, NaN = none, and a setting's text from then on. Where
+ * frames leave no room in the queue they are dropped. From any thread, between lab_store_begin_run and
+ * lab_store_close. */
+void lab_store_values(struct lab_store *store, uint64_t at_ns, const double *values, uint32_t count);
+void lab_store_source_setting(struct lab_store *store, uint64_t at_ns, uint32_t source, const char *text);
 
 /* The run came to its end. */
 void lab_store_finish_run(struct lab_store *store);

@@ -2,7 +2,7 @@
 -- Times are nanoseconds, rows are frame rows, frames count from 0 in each session.
 -- SPDX-License-Identifier: Apache-2.0
 PRAGMA application_id = 0x434F584C;
-PRAGMA user_version = 2;
+PRAGMA user_version = 5;
 
 CREATE TABLE run(
     run INTEGER PRIMARY KEY,
@@ -18,13 +18,20 @@ CREATE TABLE run(
     granule INTEGER NOT NULL,
     in_flight INTEGER NOT NULL,
     frames INTEGER NOT NULL,
-    objective TEXT NOT NULL CHECK (objective IN ('time', 'energy')),
+    objective TEXT NOT NULL CHECK (objective IN ('throughput', 'latency', 'energy')),
     deadline_ns INTEGER NOT NULL,
     meter TEXT,
     foreign_load REAL,
     busy INTEGER,
     finished INTEGER NOT NULL DEFAULT 0
 );
+
+CREATE TABLE setting(
+    run INTEGER NOT NULL REFERENCES run,
+    name TEXT NOT NULL,
+    value TEXT,
+    PRIMARY KEY (run, name)
+) WITHOUT ROWID;
 
 CREATE TABLE device(
     run INTEGER NOT NULL REFERENCES run,
@@ -35,6 +42,15 @@ CREATE TABLE device(
     type TEXT,
     mode TEXT,
     PRIMARY KEY (run, device)
+) WITHOUT ROWID;
+
+CREATE TABLE pass(
+    run INTEGER NOT NULL REFERENCES run,
+    pass INTEGER NOT NULL,
+    name TEXT,
+    rows INTEGER NOT NULL,
+    stages INTEGER,
+    PRIMARY KEY (run, pass)
 ) WITHOUT ROWID;
 
 CREATE TABLE phase(
@@ -81,14 +97,30 @@ CREATE TABLE frame(
     reason INTEGER NOT NULL REFERENCES reason,
     pool_rows INTEGER NOT NULL,
     status INTEGER NOT NULL,
+    latency_ns INTEGER NOT NULL,
+    deadline_ns INTEGER NOT NULL,
     joules REAL,
     PRIMARY KEY (session, frame)
+) WITHOUT ROWID;
+
+CREATE TABLE frame_pass(
+    session INTEGER NOT NULL,
+    frame INTEGER NOT NULL,
+    pass INTEGER NOT NULL,
+    start_ns INTEGER NOT NULL,
+    end_ns INTEGER NOT NULL,
+    reason INTEGER NOT NULL REFERENCES reason,
+    predicted_ns INTEGER NOT NULL,
+    alternative_ns INTEGER NOT NULL,
+    pool_rows INTEGER NOT NULL,
+    PRIMARY KEY (session, frame, pass)
 ) WITHOUT ROWID;
 
 CREATE TABLE band(
     session INTEGER NOT NULL,
     frame INTEGER NOT NULL,
     band INTEGER NOT NULL,
+    pass INTEGER NOT NULL,
     device INTEGER NOT NULL,
     first_row INTEGER NOT NULL,
     rows INTEGER NOT NULL,
@@ -104,14 +136,24 @@ CREATE TABLE band(
     PRIMARY KEY (session, frame, band)
 ) WITHOUT ROWID;
 
+CREATE TABLE notice(
+    session INTEGER NOT NULL,
+    frame INTEGER NOT NULL,
+    band INTEGER NOT NULL,
+    noticed_ns INTEGER NOT NULL,
+    clock_error_ns INTEGER,
+    PRIMARY KEY (session, frame, band)
+) WITHOUT ROWID;
+
 CREATE TABLE shadow(
     session INTEGER NOT NULL,
     frame INTEGER NOT NULL,
+    pass INTEGER NOT NULL,
     device INTEGER NOT NULL,
     first_row INTEGER NOT NULL,
     rows INTEGER NOT NULL,
     wall_ns INTEGER NOT NULL,
-    PRIMARY KEY (session, frame, device, first_row)
+    PRIMARY KEY (session, frame, pass, device, first_row)
 ) WITHOUT ROWID;
 
 CREATE TABLE reference(
@@ -132,10 +174,36 @@ CREATE TABLE reason(
     text TEXT NOT NULL
 );
 
+-- Telemetry: what the machine said of itself meanwhile.
+CREATE TABLE telemetry_source(
+    run INTEGER NOT NULL REFERENCES run,
+    source INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    part TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    PRIMARY KEY (run, source)
+) WITHOUT ROWID;
+
+CREATE TABLE telemetry(
+    run INTEGER NOT NULL,
+    source INTEGER NOT NULL,
+    at_ns INTEGER NOT NULL,
+    value NOT NULL,
+    PRIMARY KEY (run, source, at_ns)
+) WITHOUT ROWID;
+
+CREATE TABLE telemetry_session(
+    session INTEGER PRIMARY KEY REFERENCES session,
+    start_ns INTEGER NOT NULL
+);
+
 -- The tape: what a policy was told and what it answered, call by call.
 CREATE TABLE call(
     session INTEGER NOT NULL,
     call INTEGER NOT NULL,
+    pass INTEGER NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('init', 'load_profile', 'split', 'next', 'observe', 'frame')),
     frame INTEGER,
     device INTEGER,
@@ -150,6 +218,9 @@ CREATE TABLE call(
     late INTEGER,
     progress TEXT,
     answer TEXT,
+    waited_ns INTEGER,
+    latency_ns INTEGER,
+    deadline_ns INTEGER,
     PRIMARY KEY (session, call)
 ) WITHOUT ROWID;
 
@@ -187,6 +258,7 @@ CREATE TABLE call_options(
 
 CREATE TABLE call_profile(
     session INTEGER NOT NULL,
+    pass INTEGER NOT NULL,
     device INTEGER NOT NULL,
     frames REAL NOT NULL,
     fixed_ns REAL NOT NULL,
@@ -194,12 +266,12 @@ CREATE TABLE call_profile(
     ns_per_row REAL NOT NULL,
     solo_ns REAL NOT NULL,
     share REAL NOT NULL,
-    PRIMARY KEY (session, device)
+    PRIMARY KEY (session, pass, device)
 ) WITHOUT ROWID;
 
 CREATE VIEW summary AS
 WITH ranked AS (
-    SELECT session, phase, period_ns, joules,
+    SELECT session, phase, period_ns, joules, CASE WHEN deadline_ns > 0 THEN latency_ns > deadline_ns END AS late,
         row_number() OVER (PARTITION BY session, phase ORDER BY period_ns) AS place,
         count(*) OVER (PARTITION BY session, phase) AS n
     FROM frame WHERE status = 0
@@ -207,7 +279,7 @@ WITH ranked AS (
     SELECT session, phase, count(*) AS frames, avg(period_ns) AS mean_ns,
         min(CASE WHEN 2 * place >= n THEN period_ns END) AS p50_ns,
         min(CASE WHEN 100 * place >= 99 * n THEN period_ns END) AS p99_ns,
-        avg(joules) AS joules
+        avg(joules) AS joules, avg(late) AS over_deadline
     FROM ranked GROUP BY session, phase
 ), oracle AS (
     SELECT run, phase, ns, mean_ns FROM reference WHERE kind = 'oracle' AND frames > 0
@@ -220,7 +292,7 @@ SELECT s.run, s.session, s.policy, s.repeat, f.phase, p.text AS phase_text, f.fr
     f.mean_ns / o.mean_ns AS mean_over_oracle, f.p50_ns / o.ns AS p50_over_oracle,
     f.mean_ns / a.best_mean_ns AS mean_over_solo, f.p50_ns / a.best_ns AS p50_over_solo,
     1.0 / (f.p50_ns * a.rate) AS efficiency,
-    f.joules AS joules_per_frame
+    f.joules AS joules_per_frame, f.over_deadline
 FROM figure f
 JOIN session s ON s.session = f.session AND s.kind = 'policy'
 LEFT JOIN phase p ON p.run = s.run AND p.phase = f.phase

@@ -1,4 +1,4 @@
--- What was different in version 1 of the session database's schema, applied to schema.sql.
+-- What was different in version 1 of the session database's schema, applied to version 2 of it.
 -- SPDX-License-Identifier: Apache-2.0
 DROP TABLE call;
 DROP TABLE call_profile;

@@ -7,12 +7,13 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* In front of the inner policy's state. */
+/* In front of the inner policy's state, of which a session has one for each pass. */
 struct head {
     alignas(max_align_t) const struct lab_tape *tape;
+    uint32_t pass;
 };
 
-static const struct lab_tape *handed_over;
+static struct lab_tape *handed_over;
 
 static void *inner_state(void *state)
 {
@@ -24,8 +25,9 @@ static const struct lab_tape *tape_of(const void *state)
     return ((const struct head *)state)->tape;
 }
 
-static void tell(const void *state, const struct lab_call *call)
+static void tell(const void *state, struct lab_call *call)
 {
+    call->pass = ((const struct head *)state)->pass;
     tape_of(state)->tell(tape_of(state)->user, call);
 }
 
@@ -36,7 +38,7 @@ static size_t taped_state_bytes(uint32_t device_count)
 
 static cox_status taped_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
 {
-    ((struct head *)state)->tape = handed_over;
+    *(struct head *)state = (struct head){handed_over, handed_over->passes++};
     cox_status status = handed_over->inner->init(inner_state(state), view, options);
     tell(state, &(struct lab_call){.kind = LAB_CALL_INIT, .status = status, .view = view, .options = options});
     return status;
@@ -88,6 +90,7 @@ void lab_tape_begin(struct lab_tape *tape, const struct cox_policy *inner, lab_t
     tape->inner = inner;
     tape->tell = tell_fn;
     tape->user = user;
+    tape->passes = 0;
     /* Where what a policy has decides on what the session does (a pool, memory), this one has it only if the inner
      * one does. */
     tape->policy = (struct cox_policy){

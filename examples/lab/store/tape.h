@@ -19,6 +19,7 @@ enum lab_call_kind {
 /* Told after the call. What does not belong to its kind is NULL; valid while it is told. */
 struct lab_call {
     enum lab_call_kind kind;
+    uint32_t pass; /* of the session, by the order in which their states were prepared */
     cox_status status;
     const struct cox_sched_view *view;
     const struct cox_policy_options *options;
@@ -38,6 +39,7 @@ struct lab_tape {
     const struct cox_policy *inner;
     lab_tape_fn *tell;
     void *user;
+    uint32_t passes; /* of which a state was prepared */
 };
 
 /* Prepares `tape`. The policy's interface has no place for a pointer of the caller's: the tape is handed to the

@@ -17,11 +17,11 @@ bool lab__tape_writer_prepare(struct lab_tape_writer *writer, sqlite3 *db)
         sqlite3_stmt **statement;
         const char *sql;
     } all[] = {
-        {&writer->call, "INSERT INTO call VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
+        {&writer->call, "INSERT INTO call VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
         {&writer->view, "INSERT INTO call_view VALUES (?,?,?,?,?,?,?,?,?)"},
         {&writer->device, "INSERT INTO call_device VALUES (?,?,?,?,?,?)"},
         {&writer->options, "INSERT INTO call_options VALUES (?,?,?,?,?,?)"},
-        {&writer->profile, "INSERT INTO call_profile VALUES (?,?,?,?,?,?,?,?)"},
+        {&writer->profile, "INSERT INTO call_profile VALUES (?,?,?,?,?,?,?,?,?)"},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (sqlite3_prepare_v3(db, all[i].sql, -1, SQLITE_PREPARE_PERSISTENT, all[i].statement, NULL) != SQLITE_OK)
@@ -163,8 +163,9 @@ static int write_profiles(struct lab_tape_writer *writer, int64_t session, const
     int result = SQLITE_DONE;
     for (uint32_t d = 0; d < call->view.device_count && result == SQLITE_DONE; d++) {
         const struct cox_device_profile *profile = &call->profiles[d];
-        result = lab__store_step(writer->profile, "iirrrrrr", session, (int64_t)d, profile->frames, profile->fixed_ns,
-                                 profile->launch_ns, profile->ns_per_row, profile->solo_ns, profile->share);
+        result = lab__store_step(writer->profile, "iiirrrrrr", session, (int64_t)call->pass, (int64_t)d,
+                                 profile->frames, profile->fixed_ns, profile->launch_ns, profile->ns_per_row,
+                                 profile->solo_ns, profile->share);
     }
     return result;
 }
@@ -188,32 +189,34 @@ static int write_next(struct lab_tape_writer *writer, int64_t session, const str
     char progress[COX_DEVICES_MAX * 48], answer[128];
     progress_text(call, progress, sizeof progress);
     lab_tape_grant_text(&call->next.grant, answer, sizeof answer);
-    return lab__store_step(writer->call, "iitiiiiinnnnintt", session, (int64_t)call->number, call_names[call->kind],
-                           (int64_t)call->view.frame, (int64_t)offer->device, (int64_t)offer->first_row,
-                           (int64_t)offer->rows, (int64_t)offer->elapsed_ns, (int64_t)(offer->last ? 1 : 0), progress,
-                           answer);
+    return lab__store_step(writer->call, "iiitiiiiinnnninttini", session, (int64_t)call->number, (int64_t)call->pass,
+                           call_names[call->kind], (int64_t)call->view.frame, (int64_t)offer->device,
+                           (int64_t)offer->first_row, (int64_t)offer->rows, (int64_t)offer->elapsed_ns,
+                           (int64_t)(offer->last ? 1 : 0), progress, answer, (int64_t)call->view.waited_ns,
+                           (int64_t)call->view.deadline_ns);
 }
 
 static int write_call(struct lab_tape_writer *writer, int64_t session, const struct lab_queued_call *call)
 {
     char answer[LAB_ANSWER_BYTES] = "";
-    int64_t number = (int64_t)call->number;
+    const int64_t number = (int64_t)call->number, pass = (int64_t)call->pass;
     const char *kind = call_names[call->kind];
     switch (call->kind) {
     case LAB_CALL_INIT:
         snprintf(answer, sizeof answer, "status=%d", (int)call->status);
-        return lab__store_step(writer->call, "iitnnnnnnnnnnnnt", session, number, kind, answer);
+        return lab__store_step(writer->call, "iiitnnnnnnnnnnnntnnn", session, number, pass, kind, answer);
     case LAB_CALL_LOAD_PROFILE:
-        return lab__store_step(writer->call, "iitnnnnnnnnnnnnn", session, number, kind);
+        return lab__store_step(writer->call, "iiitnnnnnnnnnnnnnnnn", session, number, pass, kind);
     case LAB_CALL_SPLIT:
         lab_tape_split_text(&call->split, call->status, call->view.device_count, answer, sizeof answer);
-        return lab__store_step(writer->call, "iitinnnnnnnnnnnt", session, number, kind, (int64_t)call->view.frame,
-                               answer);
+        return lab__store_step(writer->call, "iiitinnnnnnnnnnntini", session, number, pass, kind,
+                               (int64_t)call->view.frame, answer, (int64_t)call->view.waited_ns,
+                               (int64_t)call->view.deadline_ns);
     case LAB_CALL_NEXT:
         return write_next(writer, session, call);
     case LAB_CALL_OBSERVE: {
         const struct cox_measurement *m = &call->measurement;
-        return lab__store_step(writer->call, "iitiiiiiiinninnn", session, number, kind, (int64_t)m->frame,
+        return lab__store_step(writer->call, "iiitiiiiiiinninnnnnn", session, number, pass, kind, (int64_t)m->frame,
                                (int64_t)m->device, (int64_t)m->first_row, (int64_t)m->rows, (int64_t)m->wall_ns,
                                (int64_t)m->queue_ns, (int64_t)m->kernel_ns, (int64_t)m->flags);
     }
@@ -221,8 +224,9 @@ static int write_call(struct lab_tape_writer *writer, int64_t session, const str
         break;
     }
     const struct cox_frame_measurement *whole = &call->whole;
-    return lab__store_step(writer->call, "iitinnninnirnnnn", session, number, kind, (int64_t)whole->frame,
-                           (int64_t)whole->wall_ns, (int64_t)whole->period_ns, whole->joules);
+    return lab__store_step(writer->call, "iiitinnninnirnnnnnii", session, number, pass, kind, (int64_t)whole->frame,
+                           (int64_t)whole->wall_ns, (int64_t)whole->period_ns, whole->joules,
+                           (int64_t)whole->latency_ns, (int64_t)whole->deadline_ns);
 }
 
 int lab__tape_write(struct lab_tape_writer *writer, int64_t session, struct lab_tape_last *last,
@@ -232,7 +236,7 @@ int lab__tape_write(struct lab_tape_writer *writer, int64_t session, struct lab_
     if (call->kind == LAB_CALL_INIT || call->kind == LAB_CALL_LOAD_PROFILE || call->kind == LAB_CALL_SPLIT ||
         call->kind == LAB_CALL_NEXT)
         result = write_view(writer, session, last, call);
-    if (result == SQLITE_DONE && call->kind == LAB_CALL_INIT)
+    if (result == SQLITE_DONE && call->kind == LAB_CALL_INIT && call->pass == 0) /* the same for all */
         result = write_options(writer, session, call);
     if (result == SQLITE_DONE && call->kind == LAB_CALL_LOAD_PROFILE)
         result = write_profiles(writer, session, call);

@@ -237,7 +237,34 @@ COMMAND(clEnqueueFillBuffer, CL_FALSE,
 COMMAND(clEnqueueFillImage, CL_FALSE,
         (cl_command_queue queue, cl_mem m, const void *p, const size_t *o, const size_t *r, WAIT),
         (queue, m, p, o, r, REST))
-COMMAND(clEnqueueUnmapMemObject, CL_FALSE, (cl_command_queue queue, cl_mem m, void *p, WAIT), (queue, m, p, REST))
+
+/* A device that is gone takes its mappings along. The driver below knows nothing of that: PoCL would keep the memory
+ * object, and so its context, for ever. */
+static void forget_mapping(cl_command_queue handle, cl_mem mem, void *mapped)
+{
+    struct queue *queue = queue_of(handle);
+    if (!queue)
+        return;
+    if (is_dead(queue)) {
+        next.clEnqueueUnmapMemObject(handle, mem, mapped, 0, NULL, NULL);
+        next.clFlush(handle);
+    }
+    put_queue(queue);
+}
+
+cl_int CL_API_CALL fault_clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem mem, void *mapped, WAIT)
+{
+    struct issue issue;
+    cl_int code = issue_begin(&issue, FAULT_CALL_clEnqueueUnmapMemObject, queue, CL_FALSE, wait_count, wait, event);
+    if (code) {
+        forget_mapping(queue, mem, mapped);
+        return code;
+    }
+    issue_prepare(&issue);
+    code = issue.skip ? issue_marker(&issue, queue) : next.clEnqueueUnmapMemObject(queue, mem, mapped, REST);
+    return issue_end(&issue, code);
+}
+
 COMMAND(clEnqueueMigrateMemObjects, CL_FALSE,
         (cl_command_queue queue, cl_uint n, const cl_mem *m, cl_mem_migration_flags f, WAIT), (queue, n, m, f, REST))
 COMMAND(clEnqueueMarkerWithWaitList, CL_FALSE, (cl_command_queue queue, WAIT), (queue, REST))

@@ -27,7 +27,7 @@ void pass_flush(const void *handle)
     put_queue(queue);
 }
 
-static bool is_dead(struct queue *queue)
+bool is_dead(struct queue *queue)
 {
     pthread_mutex_lock(&lock);
     bool dead = queue->context->dead & bit(queue->device);

@@ -396,8 +396,8 @@ Test(engine_contracts, memory_of_the_application_is_used_where_it_is)
     unsigned char *out = room + (16 - (uintptr_t)room % 16) % 16 + 16;
     cox_buffer *buffers[2];
     struct cox_buffer_info info;
-    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), in, 4096, &buffers[0]), COX_OK);
-    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), out, 4000, &buffers[1]), COX_OK);
+    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), in, 4096, NULL, NULL, &buffers[0]), COX_OK);
+    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), out, 4000, NULL, NULL, &buffers[1]), COX_OK);
     cr_assert_eq(cox_buffer_data(buffers[0]), (void *)in);
     cr_assert_eq(cox_buffer_data(buffers[1]), (void *)out);
     cox_buffer_info(buffers[0], &info, sizeof info);

@@ -283,7 +283,7 @@ Test(engine_failure, create_says_why_no_device_takes_part)
         cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.in_flight = 2), &session), statuses[i]);
         cr_assert_null(session);
         rig_frames_free(&frames);
-        cr_assert_eq(fake_alive(rig_fake(rig)), 0);
+        cr_assert(fake_await_gone(rig_fake(rig)));
         END(rig);
     }
 }
@@ -656,7 +656,7 @@ Test(engine_failure, a_policy_that_refuses_its_options_refuses_the_session)
     cr_assert_null(session);
     cr_assert(rig_logged(rig, "playback"));
     rig_frames_free(&frames);
-    cr_assert_eq(fake_alive(rig_fake(rig)), 0);
+    cr_assert(fake_await_gone(rig_fake(rig)));
     END(rig);
 }
 

@@ -268,6 +268,7 @@ Test(engine, submits_and_flushes_first_where_the_enqueue_returns_at_once)
     END(rig);
 }
 
+/* And no more than that one: the others can still be cancelled. */
 Test(engine, keeps_the_next_band_queued_on_a_busy_device)
 {
     struct rig *rig =
@@ -277,14 +278,14 @@ Test(engine, keeps_the_next_band_queued_on_a_busy_device)
                                                                   .report = rig_report, .report_user = rig));
     for (uint32_t i = 0; i < 8; i++)
         submit(frames, session, i);
-    cr_assert(fake_await_running(rig_fake(rig), 8));
+    cr_assert(fake_await_running(rig_fake(rig), 2));
     fake_release(rig_fake(rig));
     cox_session_wait(session);
     for (uint32_t i = 0; i < 8; i++) {
         const struct rig_report *report = rig_report_at(rig, i);
         cr_assert_eq(report->bands[0].wall_ns, 1000000u, "frame %u: %llu ns", i,
                      (unsigned long long)report->bands[0].wall_ns);
-        cr_assert_eq(report->bands[0].queue_ns, i * 1000000u);
+        cr_assert_eq(report->bands[0].queue_ns, i ? 1000000u : 0);
     }
     cox_session_destroy(&session);
     rig_frames_free(&frames);
@@ -555,7 +556,7 @@ Test(engine, destroy_waits_for_the_frames_under_way)
             cr_assert_str_empty(rig_check(frames, i));
     }
     rig_frames_free(&frames);
-    cr_assert_eq(fake_alive(rig_fake(rig)), 0);
+    cr_assert(fake_await_gone(rig_fake(rig)));
     END(rig);
 }
 
@@ -583,7 +584,7 @@ Test(engine, a_late_post_is_taken_before_its_session_goes)
     cox_runtime *runtime = rig_runtime(rig);
     /* A driver posts a band once more, the session is destroyed, and before the scheduler thread gets to run another
      * thread sees to the requests. */
-    struct cox__request detach = {.session = session};
+    struct cox__request detach = {.kind = COX__REQUEST_DETACH, .session = session};
     cox__mpsc_push(&runtime->jobs, &session->devices[0].queue->slots[0].job.node);
     cox__mpsc_push(&runtime->requests, &detach.node);
     cox__engine_help(runtime);

@@ -1000,12 +1000,12 @@ Test(engine_pool, profiles_go_to_the_policy_and_come_from_it)
     struct cox_device_profile profiles[COX_DEVICES_MAX] = {{.frames = 3, .solo_ns = 7}, {.frames = 4}, {.share = 0.5}};
     cue_begin(split_with_tail, answer_ten_rows);
     struct scene scene = scene_new(&trio, 240, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    cr_assert(cox__engine_load_profile(scene.session, profiles));
+    cr_assert(cox__engine_load_profile(scene.session, 0, profiles));
     cr_assert_float_eq(cue.loaded[0].solo_ns, 7, 0);
     cr_assert_float_eq(cue.loaded[2].share, 0.5, 0);
     play(&scene, 0, 3);
     memset(profiles, 0x55, sizeof profiles);
-    cr_assert(cox__engine_save_profile(scene.session, profiles));
+    cr_assert(cox__engine_save_profile(scene.session, 0, profiles));
     for (uint32_t d = 0; d < 3; d++) {
         cr_assert_float_eq(profiles[d].ns_per_row, d + 1, 0);
         cr_assert_float_eq(profiles[d].frames, 0, 0, "zeroed before");
@@ -1015,8 +1015,8 @@ Test(engine_pool, profiles_go_to_the_policy_and_come_from_it)
     struct rig_frames *frames = rig_frames_new(rig, 90, 16, 16, 1);
     cox_session *session;
     cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.custom_policy = &rig_policy), &session), COX_OK);
-    cr_assert_not(cox__engine_load_profile(session, profiles));
-    cr_assert_not(cox__engine_save_profile(session, profiles));
+    cr_assert_not(cox__engine_load_profile(session, 0, profiles));
+    cr_assert_not(cox__engine_save_profile(session, 0, profiles));
     cox_session_destroy(&session);
     rig_frames_free(&frames);
     END(rig);

@@ -1,6 +1,8 @@
 /* What session creation and submission refuse, and that the log says why.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/rig_play.h"
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,26 +51,36 @@ static void recipe_fill(struct recipe *recipe)
                                                  .params_bytes = sizeof(struct rig_params)};
 }
 
+static uint32_t lines_in(const char *text)
+{
+    uint32_t lines = 0;
+    for (; *text; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
 static void refused(struct rig *rig, struct recipe *recipe, cox_status status, const char *logged)
 {
     cox_session *session = (cox_session *)&session;
     cr_assert_eq(cox_session_create(rig_runtime(rig), &recipe->params, &session), status, "%s", logged);
     cr_assert_null(session, "%s", logged);
     cr_assert(rig_logged(rig, logged), "not in the log: %s\n%s", logged, rig_log(rig));
+    if (status != COX_E_BUILD)
+        cr_assert_eq(lines_in(rig_log(rig)), 1, "%s", rig_log(rig));
 }
 
 static struct rig *rig;
 static struct recipe recipe;
 
 /* One spoiled field: `spoil` is a statement on `recipe`. */
-#define REFUSES(status, logged, ...)                \
-    do {                                            \
-        rig = rig_new(&pair);                       \
-        recipe_fill(&recipe);                       \
-        __VA_ARGS__;                                \
-        refused(rig, &recipe, status, logged);      \
-        cr_assert_eq(fake_alive(rig_fake(rig)), 0); \
-        END(rig);                                   \
+#define REFUSES(status, logged, ...)               \
+    do {                                           \
+        rig = rig_new(&pair);                      \
+        recipe_fill(&recipe);                      \
+        __VA_ARGS__;                               \
+        refused(rig, &recipe, status, logged);     \
+        cr_assert(fake_await_gone(rig_fake(rig))); \
+        END(rig);                                  \
     } while (0)
 
 Test(engine_refuse, the_recipe_itself_is_accepted)
@@ -88,10 +100,15 @@ Test(engine_refuse, null_pointers)
     cox_session *session = (cox_session *)&session;
     cr_assert_eq(cox_session_create(rig_runtime(rig), NULL, &session), COX_E_INVALID);
     cr_assert_null(session);
+    cr_assert(rig_logged(rig, "cox_session_create: params is NULL"));
     cr_assert_eq(cox_session_create(rig_runtime(rig), &recipe.params, NULL), COX_E_INVALID);
+    cr_assert(rig_logged(rig, "cox_session_create: out is NULL"));
     cr_assert_eq(cox_session_create(NULL, &recipe.params, &session), COX_E_INVALID);
     cr_assert_eq(cox_session_submit(NULL, &(const struct cox_frame){0}, rig_done, rig), COX_E_INVALID);
     cr_assert_eq(cox_buffer_create(rig_runtime(rig), 16, NULL), COX_E_INVALID);
+    cr_assert(rig_logged(rig, "cox_buffer_create: out is NULL"));
+    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), &recipe, 16, NULL, NULL, NULL), COX_E_INVALID);
+    cr_assert(rig_logged(rig, "cox_buffer_wrap: out is NULL"));
     cr_assert_eq(cox_runtime_create(NULL, NULL), COX_E_INVALID);
     cox_runtime *none = NULL;
     cox_runtime_destroy(&none);
@@ -100,53 +117,63 @@ Test(engine_refuse, null_pointers)
     cox_buffer_destroy(&buffer);
     cox_buffer_destroy(NULL);
     END(rig);
-    REFUSES(COX_E_INVALID, "binding", recipe.params.bindings = NULL);
-    REFUSES(COX_E_INVALID, "stage", recipe.params.stages = NULL);
-    REFUSES(COX_E_INVALID, "kernel", recipe.stages[0].kernel = NULL);
-    REFUSES(COX_E_INVALID, "kernel", recipe.stages[0].kernel = "");
-    REFUSES(COX_E_INVALID, "variants", recipe.stages[0].variants = NULL);
-    REFUSES(COX_E_INVALID, "source", recipe.variants[0].source = NULL);
-    REFUSES(COX_E_INVALID, "argument", recipe.stages[0].args = NULL);
-    REFUSES(COX_E_INVALID, "device", recipe.params.device_count = 1);
+    REFUSES(COX_E_INVALID, "bindings: 1 to 12 are needed, 5 are given, as NULL", recipe.params.bindings = NULL);
+    REFUSES(COX_E_INVALID, "stages: 1 to 8 are needed, 1 are given, as NULL", recipe.params.stages = NULL);
+    REFUSES(COX_E_INVALID, "stage 0 has no kernel name", recipe.stages[0].kernel = NULL);
+    REFUSES(COX_E_INVALID, "stage 0 has no kernel name", recipe.stages[0].kernel = "");
+    REFUSES(COX_E_INVALID, "variants: 1 to 32 are needed, 1 are given, as NULL", recipe.stages[0].variants = NULL);
+    REFUSES(COX_E_INVALID, "stage 0 (rig_map), variant 0 has no source", recipe.variants[0].source = NULL);
+    REFUSES(COX_E_INVALID, "arguments: 0 to 24 are needed, 4 are given, as NULL", recipe.stages[0].args = NULL);
+    REFUSES(COX_E_INVALID, "devices: 1 are given, as NULL; a list of 1 to 32", recipe.params.device_count = 1);
 }
 
 Test(engine_refuse, counts_that_are_zero_or_too_large)
 {
-    REFUSES(COX_E_INVALID, "0 rows", recipe.params.rows = 0);
-    REFUSES(COX_E_INVALID, "rows", recipe.params.rows = (uint32_t)INT32_MAX + 1);
-    REFUSES(COX_E_INVALID, "bindings", recipe.params.binding_count = 0);
-    REFUSES(COX_E_INVALID, "bindings", recipe.params.binding_count = COX_BINDINGS_MAX + 1);
-    REFUSES(COX_E_INVALID, "stages", recipe.params.stage_count = 0);
-    REFUSES(COX_E_INVALID, "stages", recipe.params.stage_count = COX_STAGES_MAX + 1);
-    REFUSES(COX_E_INVALID, "variants", recipe.stages[0].variant_count = 0);
-    REFUSES(COX_E_INVALID, "arguments", recipe.stages[0].arg_count = COX_ARGS_MAX + 1);
-    REFUSES(COX_E_INVALID, "in flight", recipe.params.in_flight = COX_IN_FLIGHT_MAX + 1);
-    REFUSES(COX_E_INVALID, "parameters", recipe.params.params_bytes = COX_PARAMS_MAX + 1);
-    REFUSES(COX_E_INVALID, "columns", recipe.stages[0].columns = UINT32_MAX);
-    REFUSES(COX_E_INVALID, "size", recipe.variants[0].local_rows = UINT32_MAX);
-    REFUSES(COX_E_INVALID, "size", recipe.variants[0].item_columns = UINT32_MAX);
-    REFUSES(COX_E_INVALID, "stage 1", recipe.params.stage_count = 2, recipe.stages[1].kernel = NULL);
+    REFUSES(COX_E_INVALID, "a frame of 0 rows; 1 to 2147483647 are", recipe.params.rows = 0);
+    REFUSES(COX_E_INVALID, "a frame of 2147483648 rows; 1 to", recipe.params.rows = (uint32_t)INT32_MAX + 1);
+    REFUSES(COX_E_INVALID, "bindings: 1 to 12 are needed, 0 are", recipe.params.binding_count = 0);
+    REFUSES(COX_E_INVALID, "bindings: 1 to 12 are needed, 13 are", recipe.params.binding_count = COX_BINDINGS_MAX + 1);
+    REFUSES(COX_E_INVALID, "stages: 1 to 8 are needed, 0 are", recipe.params.stage_count = 0);
+    REFUSES(COX_E_INVALID, "stages: 1 to 8 are needed, 9 are", recipe.params.stage_count = COX_STAGES_MAX + 1);
+    REFUSES(COX_E_INVALID, "variants: 1 to 32 are needed, 0 are", recipe.stages[0].variant_count = 0);
+    REFUSES(COX_E_INVALID, "arguments: 0 to 24 are needed, 25 are", recipe.stages[0].arg_count = COX_ARGS_MAX + 1);
+    REFUSES(COX_E_INVALID, "17 frames in flight; 0 to 16 are possible",
+            recipe.params.in_flight = COX_IN_FLIGHT_MAX + 1);
+    REFUSES(COX_E_INVALID, "1025 bytes of parameters; 0 to 1024 are possible",
+            recipe.params.params_bytes = COX_PARAMS_MAX + 1);
+    REFUSES(COX_E_INVALID, "stage 0 (rig_map) has 4294967295 columns; 0 to 2147483647",
+            recipe.stages[0].columns = UINT32_MAX);
+    REFUSES(COX_E_INVALID, "local size 0 x 4294967295, item size 0 x 0; each 0 to 65536",
+            recipe.variants[0].local_rows = UINT32_MAX);
+    REFUSES(COX_E_INVALID, "local size 0 x 0, item size 4294967295 x 0; each",
+            recipe.variants[0].item_columns = UINT32_MAX);
+    REFUSES(COX_E_INVALID, "stage 1 has no kernel name", recipe.params.stage_count = 2, recipe.stages[1].kernel = NULL);
 }
 
 Test(engine_refuse, contracts_that_do_not_hold_together)
 {
-    REFUSES(COX_E_INVALID, "around", recipe.bindings[2].access = COX_WRITE);
+    REFUSES(COX_E_INVALID, "binding 2 (around): a HALO binding is never written",
+            recipe.bindings[2].access = COX_WRITE);
     REFUSES(COX_E_INVALID, "around", recipe.bindings[2].access = COX_READ_WRITE, recipe.params.allow_in_place = true);
-    REFUSES(COX_E_INVALID, "around", recipe.bindings[2].pitch_bytes = 0);
-    REFUSES(COX_E_INVALID, "around", recipe.bindings[2].halo_rows = UINT32_MAX);
-    REFUSES(COX_E_INVALID, "table", recipe.bindings[3].access = COX_WRITE);
+    REFUSES(COX_E_INVALID, "binding 2 (around): a pitch of 0 bytes; 1 to", recipe.bindings[2].pitch_bytes = 0);
+    REFUSES(COX_E_INVALID, "(around): a halo of 4294967295 rows; 0 to 2147483647",
+            recipe.bindings[2].halo_rows = UINT32_MAX);
+    REFUSES(COX_E_INVALID, "binding 3 (table): a WHOLE binding is never written",
+            recipe.bindings[3].access = COX_WRITE);
     REFUSES(COX_E_INVALID, "table", recipe.bindings[3].access = COX_READ_WRITE, recipe.params.allow_in_place = true);
-    REFUSES(COX_E_INVALID, "table", recipe.bindings[3].bytes = 0);
-    REFUSES(COX_E_INVALID, "sums", recipe.bindings[4].access = COX_READ);
+    REFUSES(COX_E_INVALID, "(table): a size of 0 bytes; 1 to 9223372036854775807", recipe.bindings[3].bytes = 0);
+    REFUSES(COX_E_INVALID, "(sums): a REDUCE binding is written and needs a merge",
+            recipe.bindings[4].access = COX_READ);
     REFUSES(COX_E_INVALID, "sums", recipe.bindings[4].access = COX_READ_WRITE, recipe.params.allow_in_place = true);
-    REFUSES(COX_E_INVALID, "sums", recipe.bindings[4].merge = NULL);
-    REFUSES(COX_E_INVALID, "sums", recipe.bindings[4].bytes = 0);
+    REFUSES(COX_E_INVALID, "(sums): a REDUCE binding is written and needs a merge", recipe.bindings[4].merge = NULL);
+    REFUSES(COX_E_INVALID, "(sums): a size of 0 bytes; 1 to", recipe.bindings[4].bytes = 0);
     REFUSES(COX_E_INVALID, "rows out", recipe.bindings[1].access = COX_READ_WRITE);
     REFUSES(COX_E_INVALID, "allow_in_place", recipe.bindings[1].access = COX_READ_WRITE);
-    REFUSES(COX_E_INVALID, "rows in", recipe.bindings[0].pitch_bytes = 0);
+    REFUSES(COX_E_INVALID, "binding 0 (rows in): a pitch of 0 bytes; 1 to", recipe.bindings[0].pitch_bytes = 0);
     REFUSES(COX_E_INVALID, "rows in", recipe.bindings[0].pitch_bytes = SIZE_MAX / 8);
-    REFUSES(COX_E_INVALID, "rows in", recipe.bindings[0].contract = (enum cox_contract)9);
-    REFUSES(COX_E_INVALID, "rows in", recipe.bindings[0].access = (enum cox_access)9);
+    REFUSES(COX_E_INVALID, "(rows in): unknown contract 9 or access 0; 0 to 3 and 0 to 2",
+            recipe.bindings[0].contract = (enum cox_contract)9);
+    REFUSES(COX_E_INVALID, "(rows in): unknown contract 0 or access 9", recipe.bindings[0].access = (enum cox_access)9);
     REFUSES(COX_E_INVALID, "together", recipe.bindings[3].bytes = SIZE_MAX / 2);
     REFUSES(COX_E_INVALID, "together", recipe.bindings[3].bytes = recipe.bindings[4].bytes = SIZE_MAX / 4 + 1);
     REFUSES(COX_E_INVALID, "together", recipe.bindings[0].pitch_bytes = SIZE_MAX / 2 / 60);
@@ -155,38 +182,67 @@ Test(engine_refuse, contracts_that_do_not_hold_together)
 
 Test(engine_refuse, arguments_that_lead_nowhere)
 {
-    REFUSES(COX_E_INVALID, "argument 0", recipe.args[0].index = 5);
-    REFUSES(COX_E_INVALID, "argument 2", recipe.args[2].index = 5);
-    REFUSES(COX_E_INVALID, "argument 1", recipe.args[1].bytes = sizeof(struct rig_params) + 1);
-    REFUSES(COX_E_INVALID, "argument 1", recipe.args[1].offset = 1);
+    REFUSES(COX_E_INVALID, "argument 0: there is no binding 5; there are 5", recipe.args[0].index = 5);
+    REFUSES(COX_E_INVALID, "argument 2: there is no binding 5; there are 5", recipe.args[2].index = 5);
+    REFUSES(COX_E_INVALID, "argument 1: 9 bytes from 0, of 8 bytes of",
+            recipe.args[1].bytes = sizeof(struct rig_params) + 1);
+    REFUSES(COX_E_INVALID, "argument 1: 8 bytes from 1, of 8 bytes of", recipe.args[1].offset = 1);
     REFUSES(COX_E_INVALID, "argument 1", recipe.args[1].offset = SIZE_MAX);
     REFUSES(COX_E_INVALID, "argument 1", recipe.args[1].bytes = 0);
-    REFUSES(COX_E_INVALID, "argument 3", recipe.args[3].bytes = 0);
-    REFUSES(COX_E_INVALID, "argument 3", recipe.args[3].kind = (enum cox_arg_kind)99);
+    REFUSES(COX_E_INVALID, "argument 3: local memory of 0 bytes; 1 or more", recipe.args[3].bytes = 0);
+    REFUSES(COX_E_INVALID, "argument 3: unknown kind 99; 0 to 7 are known",
+            recipe.args[3].kind = (enum cox_arg_kind)99);
 }
 
 Test(engine_refuse, devices_that_are_not_there)
 {
     static const uint32_t twice[] = {1, 1}, beyond[] = {0, 2};
-    REFUSES(COX_E_INVALID, "twice", recipe.params.device_count = 2, recipe.params.devices = twice);
-    REFUSES(COX_E_INVALID, "device 2", recipe.params.device_count = 2, recipe.params.devices = beyond);
-    REFUSES(COX_E_INVALID, "devices", recipe.params.device_count = 1000, recipe.params.devices = beyond);
+    REFUSES(COX_E_INVALID, "devices: device 1 is listed twice", recipe.params.device_count = 2,
+            recipe.params.devices = twice);
+    REFUSES(COX_E_INVALID, "devices: there is no device 2; the runtime has 2", recipe.params.device_count = 2,
+            recipe.params.devices = beyond);
+    REFUSES(COX_E_INVALID, "devices: 1000 are given; a list of 1 to 32", recipe.params.device_count = 1000,
+            recipe.params.devices = beyond);
 }
 
 Test(engine_refuse, policies_that_are_not_there)
 {
     struct cox_policy policy = rig_policy;
-    REFUSES(COX_E_NOT_FOUND, "guesswork", recipe.params.policy = "guesswork");
+    REFUSES(COX_E_NOT_FOUND, "there is no policy 'guesswork'", recipe.params.policy = "guesswork");
     policy.split = NULL;
-    REFUSES(COX_E_INVALID, "policy", recipe.params.custom_policy = &policy);
-    policy = rig_policy;
+    REFUSES(COX_E_INVALID, "custom policy playback lacks its function split", recipe.params.custom_policy = &policy);
+    policy.init = NULL;
+    REFUSES(COX_E_INVALID, "playback lacks its function init", recipe.params.custom_policy = &policy);
+    policy.state_bytes = NULL;
+    REFUSES(COX_E_INVALID, "playback lacks its function state_bytes", recipe.params.custom_policy = &policy);
     policy.name = NULL;
-    REFUSES(COX_E_INVALID, "policy", recipe.params.custom_policy = &policy);
+    REFUSES(COX_E_INVALID, "lacks a name", recipe.params.custom_policy = &policy);
     static const double ratios[] = {0.5, 0.6};
-    REFUSES(COX_E_INVALID, "static", recipe.params.policy = "static",
+    REFUSES(COX_E_INVALID, "policy static refuses its options for 2 devices", recipe.params.policy = "static",
             recipe.params.policy_options = COX_POLICY_OPTIONS(.ratios = ratios, .ratio_count = 2));
-    REFUSES(COX_E_INVALID, "single", recipe.params.policy = "single",
+    REFUSES(COX_E_INVALID, "policy single refuses its options for 2 devices", recipe.params.policy = "single",
             recipe.params.policy_options = COX_POLICY_OPTIONS(.device = 3));
+}
+
+Test(engine_refuse, a_share_to_verify_that_is_none)
+{
+    REFUSES(COX_E_INVALID, "verify: a share of 1.5 of the bands; 0 to 1", recipe.params.verify = 1.5);
+    REFUSES(COX_E_INVALID, "verify: a share of -0.5 of the bands", recipe.params.verify = -0.5);
+    REFUSES(COX_E_INVALID, "verify: a share of nan of the bands", recipe.params.verify = NAN);
+}
+
+static size_t too_much(uint32_t device_count)
+{
+    (void)device_count;
+    return SIZE_MAX / 2;
+}
+
+Test(engine_refuse, a_policy_whose_state_has_no_room)
+{
+    struct cox_policy policy = rig_policy;
+    policy.state_bytes = too_much;
+    REFUSES(COX_E_NOMEM, "policy playback: no memory for 9223372036854775807 bytes of state",
+            recipe.params.custom_policy = &policy);
 }
 
 Test(engine_refuse, a_kernel_that_does_not_build_anywhere)
@@ -211,6 +267,7 @@ Test(engine_refuse, frames_with_the_wrong_buffers)
     }
     const struct rig_params params = {.columns = 16};
     cr_assert_eq(cox_session_submit(session, NULL, rig_done, rig), COX_E_INVALID);
+    cr_assert(rig_logged(rig, "a frame of this session has 5 buffers; 0 are given, as NULL"));
     cr_assert_eq(cox_session_submit(session, &(const struct cox_frame){.buffer_count = 5, .params = &params}, rig_done,
                                     rig),
                  COX_E_INVALID);
@@ -263,23 +320,71 @@ Test(engine_refuse, frames_with_the_wrong_buffers)
     END(rig);
 }
 
+/* One line in the log, with this in it. */
+static void has_said(cox_status status, cox_status wanted, const cox_buffer *buffer, const char *logged)
+{
+    static uint32_t lines;
+    cr_assert_eq(status, wanted, "%s", logged);
+    cr_assert_null(buffer, "%s", logged);
+    cr_assert(rig_logged(rig, logged), "not in the log: %s\n%s", logged, rig_log(rig));
+    cr_assert_eq(lines_in(rig_log(rig)), ++lines, "%s", rig_log(rig));
+}
+
+#define BUFFER_REFUSED(wanted, logged, ...)            \
+    do {                                               \
+        buffer = (cox_buffer *)&buffer;                \
+        const cox_status status_ = (__VA_ARGS__);      \
+        has_said(status_, (wanted), buffer, (logged)); \
+    } while (0)
+
 Test(engine_refuse, buffers_that_are_none)
 {
     rig = rig_new(&pair);
-    cox_buffer *buffer = (cox_buffer *)&buffer;
-    cr_assert_eq(cox_buffer_create(rig_runtime(rig), 0, &buffer), COX_E_INVALID);
-    cr_assert_null(buffer);
+    cox_runtime *runtime = rig_runtime(rig);
+    cox_buffer *buffer;
+    _Alignas(64) unsigned char memory[128];
+    char misaligned[80];
+    snprintf(misaligned, sizeof misaligned, "cox_buffer_wrap: 64 bytes at %p; 1 to", (void *)(memory + 8));
+    BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_create: 0 bytes; 1 to 9223372036854775807",
+                   cox_buffer_create(runtime, 0, &buffer));
+    BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_create: 9223372036854775808 bytes; 1 to",
+                   cox_buffer_create(runtime, SIZE_MAX / 2 + 1, &buffer));
+    BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_wrap: 63 bytes at (nil); 1 to 9223372036854775807 are possible, at a",
+                   cox_buffer_wrap(runtime, NULL, 63, NULL, NULL, &buffer));
+    BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_wrap: 0 bytes at",
+                   cox_buffer_wrap(runtime, memory, 0, NULL, NULL, &buffer));
+    BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_wrap: 9223372036854775808 bytes at",
+                   cox_buffer_wrap(runtime, memory, SIZE_MAX / 2 + 1, NULL, NULL, &buffer));
+    BUFFER_REFUSED(COX_E_INVALID, misaligned, cox_buffer_wrap(runtime, memory + 8, 64, NULL, NULL, &buffer));
+    fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM});
+    BUFFER_REFUSED(COX_E_NOMEM, "cox_buffer_create: 100 bytes: out of host memory",
+                   cox_buffer_create(runtime, 100, &buffer));
+    fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM});
+    BUFFER_REFUSED(COX_E_NOMEM, "cox_buffer_wrap: 64 bytes: out of host memory",
+                   cox_buffer_wrap(runtime, memory, 64, NULL, NULL, &buffer));
     buffer = (cox_buffer *)&buffer;
     cr_assert_eq(cox_buffer_create(NULL, 16, &buffer), COX_E_INVALID);
     cr_assert_null(buffer);
-    _Alignas(64) unsigned char memory[128];
-    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), NULL, 64, &buffer), COX_E_INVALID);
-    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), memory, 0, &buffer), COX_E_INVALID);
-    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), memory + 8, 64, &buffer), COX_E_INVALID);
-    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), memory + 16, 64, &buffer), COX_OK);
+    cr_assert_eq(cox_buffer_wrap(runtime, memory + 16, 64, NULL, NULL, &buffer), COX_OK);
     cr_assert_eq(cox_buffer_data(buffer), (void *)(memory + 16));
     cox_buffer_destroy(&buffer);
     cr_assert_null(buffer);
+    END(rig);
+}
+
+Test(engine_refuse, a_warm_up_without_memory)
+{
+    rig = rig_new(&pair);
+    struct rig_frames *frames = rig_frames_new(rig, 100, 10, 64, 3);
+    cox_session *session = NULL;
+    cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.in_flight = 3), &session), COX_OK);
+    fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM});
+    cr_assert_eq(cox_session_warm(session, NULL, NULL, NULL), COX_E_NOMEM);
+    cr_assert_str_eq(rig_log(rig), "cox_session_warm: 6400 bytes for binding 0 (in): out of host memory\n");
+    cr_assert_eq(cox_session_warm(session, NULL, NULL, NULL), COX_OK);
+    rig_play(rig, frames, session, 0, 6);
+    cox_session_destroy(&session);
+    rig_frames_free(&frames);
     END(rig);
 }
 
@@ -320,7 +425,9 @@ Test(engine_refuse, a_frame_that_cannot_be_split_runs_whole_and_the_log_says_why
     struct cox_session_info info;
     cox_session_info(session, &info, sizeof info);
     cr_assert_eq(info.granule, 100);
-    cr_assert(rig_logged(rig, "cannot be split"));
+    cr_assert(rig_logged(rig, "rows cannot be split: the granule is 100 of 100 rows\n"));
+    cr_assert(rig_logged(rig, "binding 0 (in): a pitch of 4096 bytes in place of 13 lets the granule be 1 ("));
+    cr_assert(rig_logged(rig, "binding 1 (out): a pitch of 4096 bytes in place of 13 lets the granule be 1 ("));
     for (uint32_t i = 0; i < 10; i++)
         cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
     cox_session_wait(session);
@@ -328,5 +435,77 @@ Test(engine_refuse, a_frame_that_cannot_be_split_runs_whole_and_the_log_says_why
         cr_assert_str_empty(rig_check(frames, i));
     cox_session_destroy(&session);
     rig_frames_free(&frames);
+    END(rig);
+}
+
+/* What session creation says of its granule, for devices of which the first needs 64 bytes of alignment. The table's
+ * pitches are those of the recipe's three bindings by rows. */
+static void granule_is(uint32_t rows, const size_t pitches[3], uint32_t local_rows, uint32_t granule,
+                       const char *logged)
+{
+    struct fake_params devices = pair;
+    devices.devices[0].align_bytes = 64;
+    rig = rig_new(&devices);
+    recipe_fill(&recipe);
+    recipe.params.rows = rows;
+    recipe.variants[0].local_rows = local_rows;
+    for (int i = 0; i < 3; i++)
+        recipe.bindings[i].pitch_bytes = pitches[i];
+    cox_session *session = NULL;
+    struct cox_session_info info;
+    cr_assert_eq(cox_session_create(rig_runtime(rig), &recipe.params, &session), COX_OK);
+    cox_session_info(session, &info, sizeof info);
+    cr_assert_eq(info.granule, granule);
+    if (logged)
+        cr_assert_str_eq(rig_log(rig), logged);
+    else
+        cr_assert_not(rig_logged(rig, "granule"), "%s", rig_log(rig));
+    cox_session_destroy(&session);
+    END(rig);
+}
+
+Test(engine_refuse, a_granule_above_an_eighth_of_the_rows_is_told_with_the_pitches_that_mend_it)
+{
+    static const size_t wide[] = {64, 64, 64}, mixed[] = {32, 64, 20}, narrow[] = {64, 8, 64};
+    granule_is(64, wide, 1, 1, NULL);
+    granule_is(64, narrow, 1, 8, NULL); /* an eighth */
+    granule_is(63, narrow, 1, 8,
+               "few splits are possible: the granule is 8 of 63 rows\n"
+               "binding 1 (rows out): a pitch of 64 bytes in place of 8 lets the granule be 1 "
+               "(cox_runtime_pitch_bytes)\n");
+    granule_is(60, mixed, 1, 16,
+               "few splits are possible: the granule is 16 of 60 rows\n"
+               "binding 0 (rows in): a pitch of 64 bytes in place of 32 lets the granule be 1 "
+               "(cox_runtime_pitch_bytes)\n"
+               "binding 2 (around): a pitch of 64 bytes in place of 20 lets the granule be 1 "
+               "(cox_runtime_pitch_bytes)\n");
+    granule_is(60, wide, 16, 16,
+               "few splits are possible: the granule is 16 of 60 rows, by row divisors or the rows of work-groups, and "
+               "no pitch mends that\n");
+    granule_is(60, mixed, 16, 16,
+               "few splits are possible: the granule is 16 of 60 rows, by row divisors or the rows of work-groups, and "
+               "no pitch mends that\n");
+    granule_is(60, mixed, 3, 48,
+               "few splits are possible: the granule is 48 of 60 rows\n"
+               "binding 0 (rows in): a pitch of 64 bytes in place of 32 lets the granule be 3 "
+               "(cox_runtime_pitch_bytes)\n"
+               "binding 2 (around): a pitch of 64 bytes in place of 20 lets the granule be 3 "
+               "(cox_runtime_pitch_bytes)\n");
+    granule_is(7, wide, 1, 1, NULL); /* as small as it can be */
+}
+
+Test(engine_refuse, a_session_of_one_device_may_have_any_granule)
+{
+    static const uint32_t first[] = {0};
+    struct fake_params devices = pair;
+    devices.devices[0].align_bytes = 4096;
+    rig = rig_new(&devices);
+    recipe_fill(&recipe);
+    recipe.params.devices = first;
+    recipe.params.device_count = 1;
+    cox_session *session = NULL;
+    cr_assert_eq(cox_session_create(rig_runtime(rig), &recipe.params, &session), COX_OK);
+    cr_assert_not(rig_logged(rig, "granule"), "%s", rig_log(rig));
+    cox_session_destroy(&session);
     END(rig);
 }

@@ -279,7 +279,8 @@ Test(engine_report, every_built_in_policy_runs_and_follows_a_device_that_becomes
         struct rig_frames *frames = rig_frames_new(rig, 400, 16, 16, 4);
         cox_session *session;
         const double ratios[] = {0.25, 0.75};
-        const bool fixed = !strcmp(policy->name, "static") || !strcmp(policy->name, "single");
+        const bool fixed = !strcmp(policy->name, "static") || !strcmp(policy->name, "single") ||
+                           !strcmp(policy->name, "inter-frame");
         cr_assert_eq(rig_map_session(frames,
                                      COX_SESSION_PARAMS(.policy = policy->name, .in_flight = 1,
                                                         .policy_options = COX_POLICY_OPTIONS(.ratios = ratios,

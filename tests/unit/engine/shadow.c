@@ -124,7 +124,7 @@ static void scene_end(struct scene *scene)
 {
     cox_session_destroy(&scene->session);
     rig_frames_free(&scene->frames);
-    cr_assert_eq(fake_alive(rig_fake(scene->rig)), 0, "the scratch buffers are still there");
+    cr_assert(fake_await_gone(rig_fake(scene->rig)), "the spare buffers are still there");
     END(scene->rig);
 }
 
@@ -180,12 +180,12 @@ Test(engine_shadow, never_delays_a_frame)
 {
     uint64_t took[2][30] = {{0}};
     for (uint32_t with = 0; with < 2; with++)
-        for (uint32_t in_flight = 1; in_flight <= 3; in_flight += 2) {
+        for (uint32_t in_flight = 1; in_flight <= 2; in_flight++) {
             struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, with ? ROWS : 0},
                                            COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = true));
             fake_hold(rig_fake(scene.rig));
             for (uint32_t i = 0; i < 3; i++)
-                cr_assert_eq(rig_submit(scene.frames, scene.session, i, in_flight == 1),
+                cr_assert_eq(rig_submit(scene.frames, scene.session, i, i >= in_flight),
                              i < in_flight ? COX_OK : COX_E_BUSY);
             cr_assert(fake_await_running(rig_fake(scene.rig), 2 * in_flight + with));
             fake_release(rig_fake(scene.rig));
@@ -201,7 +201,7 @@ Test(engine_shadow, never_delays_a_frame)
             scene_end(&scene);
         }
     cr_assert_gt(took[0][0], 0);
-    cr_assert_gt(took[0][22], 0);
+    cr_assert_gt(took[0][11], 0);
     cr_assert_arr_eq(took[0], took[1], sizeof took[0]);
 }
 
@@ -294,7 +294,7 @@ Test(engine_shadow, one_at_a_time)
     fake_hold(rig_fake(scene.rig));
     for (uint32_t i = 0; i < 3; i++)
         cr_assert_eq(rig_submit(scene.frames, scene.session, i, false), COX_OK);
-    cr_assert(fake_await_running(rig_fake(scene.rig), 7));
+    cr_assert(fake_await_running(rig_fake(scene.rig), 5), "two bands on each of two devices, and a shadow run");
     fake_release(rig_fake(scene.rig));
     cox_session_wait(scene.session);
     size_t count;
@@ -454,7 +454,7 @@ static struct {
 /* What the third device wrote. */
 static void spy(const struct fake_args *args, uint32_t out)
 {
-    const struct cox_binding *binding = &args->pipeline->bindings[out];
+    const struct cox_binding *binding = &args->pass->bindings[out];
     if (args->device != 2)
         return;
     spied.calls++;

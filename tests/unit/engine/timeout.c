@@ -45,7 +45,7 @@ static uint64_t first_end(struct scene *scene, uint32_t device)
     return end_ns;
 }
 
-/* Every row of a frame has counted once. */
+/* Every row of a frame has counted once in each pass. */
 static void check_rows(struct scene *scene, uint32_t frame)
 {
     const struct rig_report *report = scene_report(scene, frame);
@@ -55,7 +55,7 @@ static void check_rows(struct scene *scene, uint32_t frame)
         for (uint32_t r = 0; report->bands[b].status == COX_OK && r < report->bands[b].rows; r++)
             counted[report->bands[b].first_row + r]++;
     for (uint32_t r = 0; r < SCENE_ROWS; r++)
-        cr_assert_eq(counted[r], 1, "frame %u, row %u counts %u times", frame, r, counted[r]);
+        cr_assert_eq(counted[r], report->frame.pass_count, "frame %u, row %u counts %u times", frame, r, counted[r]);
 }
 
 /* An earlier session's times are not those of a first launch, which may have to compile. */
@@ -68,7 +68,7 @@ Test(engine_timeout, the_first_band_of_a_device_that_is_known_from_before_may_me
                     COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true,
                                        .device_timeout_ns = 1000 * ms));
         for (uint32_t d = 0; d < 3; d++)
-            scene.session->devices[d].solo_ns = 9 * ms;
+            scene.session->devices[d].passes[0].solo_ns = 9 * ms;
         hang(&scene, device, 5000 * ms);
         scene_play(&scene, LEARN);
         cr_assert_eq(scene_failed(&scene, 0, LEARN), 0);
@@ -95,7 +95,7 @@ Test(engine_timeout, a_frame_is_over_when_no_device_is_at_its_buffers)
             cr_assert_eq(scene_failed(&scene, 0, LEARN + 12), 0);
             cr_assert_gt(first_end(&scene, device), 200 * ms);
             cr_assert_geq(scene.done_ns[LEARN], first_end(&scene, device));
-            cr_assert_eq(bands(&scene, LEARN, device, COX_OK), 1);
+            cr_assert_geq(bands(&scene, LEARN, device, COX_OK), 1);
             cr_assert_eq(scene_device(&scene, device).lost, 0);
             END(&scene);
         }
@@ -240,8 +240,9 @@ Test(engine_timeout, a_session_and_its_buffers_may_go_while_a_device_hangs)
         hang(&scene, device, UINT64_MAX);
         scene_play(&scene, 1);
         cr_assert_eq(scene.status[LEARN], COX_OK);
+        const uint32_t before = fake_alive(scene.fake);
         cox_buffer_destroy(&scene.frames->buffers[LEARN % scene.frames->count][0]);
-        cr_assert_eq(fake_abandoned(scene.fake), 1);
+        cr_assert_eq(fake_alive(scene.fake), before, "the device may still read it");
         END(&scene);
     }
 }
@@ -250,7 +251,8 @@ Test(engine_timeout, a_session_and_its_buffers_may_go_while_a_device_hangs)
 
 Test(engine_timeout, whatever_the_policy_a_hang_costs_no_frame_and_no_bit, .timeout = 600)
 {
-    static const char *const policies[] = {"adaptive", "chunks", "hguided", "ewma", "static", "last-frame", "single"};
+    static const char *const policies[] = {"adaptive", "chunks",     "hguided", "ewma",
+                                           "static",   "last-frame", "single",  "inter-frame"};
     for (size_t p = 0; p < sizeof policies / sizeof policies[0]; p++)
         for (enum shape shape = SHAPE_MAP; shape < SHAPES; shape++)
             for (uint32_t in_flight = 2; in_flight <= 4; in_flight += 2) {

@@ -73,10 +73,13 @@ CL_API_ENTRY cl_int CL_API_CALL clFlush(cl_command_queue queue)
     return atomic_load(&flush_code) ? atomic_load(&flush_code) : code;
 }
 
+static _Atomic uint32_t queues_released;
+
 CL_API_ENTRY cl_int CL_API_CALL clReleaseCommandQueue(cl_command_queue queue)
 {
     NEXT(clReleaseCommandQueue);
     note_asked(queue);
+    atomic_fetch_add(&queues_released, 1);
     return next(queue);
 }
 
@@ -181,6 +184,8 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue queue, cl_
     return next(queue, mem, blocking, offset, bytes, data, wait_count, wait, event);
 }
 
+static atomic_int buffers; /* made and not released */
+
 CL_API_ENTRY cl_mem CL_API_CALL clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host,
                                                cl_int *code)
 {
@@ -189,7 +194,15 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreateBuffer(cl_context context, cl_mem_flags 
         *code = CL_OUT_OF_HOST_MEMORY;
         return NULL;
     }
+    atomic_fetch_add(&buffers, 1);
     return next(context, flags, bytes, host, code);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clReleaseMemObject(cl_mem mem)
+{
+    NEXT(clReleaseMemObject);
+    atomic_fetch_sub(&buffers, 1);
+    return next(mem);
 }
 
 /* Callbacks are passed on, refused, or kept for the test to call when it likes. */
@@ -304,15 +317,15 @@ static void rig_end(struct rig *rig)
 static struct cox__instance *instance_new(struct rig *rig, uint32_t device, bool fresh)
 {
     struct cox__instance *instance;
-    uint32_t most;
-    cr_assert_eq(rig->ops->instance_create(rig->backend, device, &rig->pipeline, 2, fresh, &instance, &most), COX_OK);
-    cr_assert_eq(most, ROWS);
+    uint32_t most[COX_PASSES_MAX];
+    cr_assert_eq(rig->ops->instance_create(rig->backend, device, &rig->pipeline, 2, fresh, &instance, most), COX_OK);
+    cr_assert_eq(most[0], ROWS);
     return instance;
 }
 
 static void rig_end_with(struct rig *rig, struct cox__instance *instance)
 {
-    rig->ops->instance_destroy(rig->backend, instance);
+    rig->ops->instance_destroy(rig->backend, instance, NULL, NULL);
     rig_end(rig);
 }
 
@@ -397,7 +410,7 @@ ParameterizedTest(struct selection *selection, cl_instances, a_fresh_instance_gi
     for (uint32_t frame = 0; frame < 12; frame++) {
         if (frame == 4) {
             instances[0] = instance_new(rig, 0, true);
-            rig->ops->instance_destroy(rig->backend, lost);
+            rig->ops->instance_destroy(rig->backend, lost, NULL, NULL);
         }
         const uint32_t cut = frame % 3 ? 24 : 40;
         struct cox__job jobs[2] = {job_of(rig, instances[0], 0, 0, cut), job_of(rig, instances[1], 0, cut, ROWS - cut)};
@@ -409,7 +422,7 @@ ParameterizedTest(struct selection *selection, cl_instances, a_fresh_instance_gi
         check_rows(rig, 0, ROWS);
     }
     for (int u = 0; u < 2; u++)
-        rig->ops->instance_destroy(rig->backend, instances[u]);
+        rig->ops->instance_destroy(rig->backend, instances[u], NULL, NULL);
     rig_end(rig);
 }
 
@@ -417,14 +430,76 @@ Test(cl_instances, a_device_that_was_lost_gets_a_context_of_its_own_in_later_ses
 {
     struct rig *rig = rig_new("cpu");
     struct cox__instance *first = instance_new(rig, 0, true);
-    rig->ops->instance_destroy(rig->backend, first);
+    rig->ops->instance_destroy(rig->backend, first, NULL, NULL);
     const uint32_t before = atomic_load(&contexts_released);
     struct cox__instance *second = instance_new(rig, 0, false);
     run_one(rig, second);
     check_rows(rig, 0, ROWS);
-    rig->ops->instance_destroy(rig->backend, second);
+    rig->ops->instance_destroy(rig->backend, second, NULL, NULL);
     cr_assert_eq(atomic_load(&contexts_released), before + 1);
     rig_end(rig);
+}
+
+/* ---- band objects ---- */
+
+/* So often that what else there is on the memory is out of use. */
+enum { LONG = 1100, RANGES = 24 };
+
+static void run_band(struct rig *rig, struct cox__instance *instance, uint32_t first, uint32_t rows)
+{
+    struct cox__job job = job_of(rig, instance, 0, first, rows);
+    submit(rig, &job);
+    cr_assert_eq(poll_end(rig, &job), COX__JOB_DONE);
+}
+
+static void run_ranges(struct rig *rig, struct cox__instance *instance, uint32_t rows)
+{
+    for (uint32_t r = 0; r < RANGES; r++)
+        run_band(rig, instance, r, rows);
+}
+
+Test(cl_instances, band_objects_out_of_use_give_their_places_to_new_ones)
+{
+    struct rig *rig = rig_new("cpu=mapped");
+    struct cox__instance *instance = instance_new(rig, 0, false);
+    run_band(rig, instance, 0, ROWS);
+    run_ranges(rig, instance, 1);
+    const int before = atomic_load(&buffers);
+    run_ranges(rig, instance, 2);
+    cr_assert_eq(atomic_load(&buffers), before + 2 * RANGES, "objects in use stay");
+    for (int i = 0; i < LONG; i++)
+        run_band(rig, instance, 0, ROWS);
+    run_ranges(rig, instance, 3);
+    run_ranges(rig, instance, 4);
+    cr_assert_eq(atomic_load(&buffers), before + 2 * RANGES);
+    run_one(rig, instance);
+    check_rows(rig, 0, ROWS);
+    rig_end_with(rig, instance);
+}
+
+Test(cl_instances, the_queue_of_a_lost_instance_goes_with_its_band_objects)
+{
+    struct rig *rig = rig_new("cpu=mapped");
+    struct cox__instance *other = instance_new(rig, 0, false);
+    run_ranges(rig, other, 1);
+    struct cox__instance *lost = instance_new(rig, 0, true);
+    run_one(rig, lost);
+    struct cox__job job = job_of(rig, lost, 1, 0, ROWS);
+    atomic_store(&flush_code, CL_OUT_OF_RESOURCES);
+    cr_assert_eq(rig->ops->job_submit(rig->backend, &job), COX_OK);
+    rig->ops->instance_flush(rig->backend, lost);
+    cr_assert_eq(poll_end(rig, &job), COX__JOB_FAILED);
+    atomic_store(&flush_code, 0);
+    rig->ops->instance_destroy(rig->backend, lost, NULL, NULL);
+    for (int i = 0; i < LONG; i++)
+        run_band(rig, other, RANGES, 1);
+    const uint32_t before = atomic_load(&queues_released);
+    run_band(rig, other, RANGES + 1, 1);
+    run_band(rig, other, RANGES + 2, 1);
+    cr_assert_eq(atomic_load(&queues_released), before + 1);
+    run_one(rig, other);
+    check_rows(rig, 0, ROWS);
+    rig_end_with(rig, other);
 }
 
 /* ---- callbacks ---- */
@@ -450,7 +525,7 @@ Test(cl_instances, callbacks_that_never_come_cost_no_band)
         run_one(rig, instance);
         check_rows(rig, 0, ROWS);
     }
-    rig->ops->instance_destroy(rig->backend, instance);
+    rig->ops->instance_destroy(rig->backend, instance, NULL, NULL);
     cr_assert_eq(atomic_load(&rig->posts), 0);
     rig_end(rig);
 }
@@ -484,7 +559,7 @@ Test(cl_instances, a_callback_that_comes_twice_posts_no_band_that_is_over)
     call_kept(0, CL_COMPLETE);
     call_kept(1, CL_COMPLETE);
     cr_assert_eq(atomic_load(&rig->posts), 2);
-    rig->ops->instance_destroy(rig->backend, instance);
+    rig->ops->instance_destroy(rig->backend, instance, NULL, NULL);
     for (uint32_t i = 0; i < kept_count; i++)
         call_kept(i, -9999);
     cr_assert_eq(atomic_load(&rig->posts), 2);
@@ -524,7 +599,7 @@ Test(cl_instances, a_late_callback_does_not_speak_for_the_next_band)
         cr_assert_eq(atomic_load(&rig->posts), 0);
         cr_assert_eq(poll_end(rig, &jobs[i]), COX__JOB_DONE);
     }
-    rig->ops->instance_destroy(rig->backend, instance);
+    rig->ops->instance_destroy(rig->backend, instance, NULL, NULL);
     call_kept(19, CL_COMPLETE);
     cr_assert_eq(atomic_load(&rig->posts), 0);
     rig_end(rig);
@@ -586,6 +661,7 @@ Test(cl_instances, profiles_that_make_no_sense_are_left_out)
         {"began at the end of time", 1, UINT64_MAX, 0},
     };
     struct rig *rig = rig_new("cpu=staged");
+    rig->pipeline.profile = true;
     struct cox__instance *instance = instance_new(rig, 0, false);
     struct cox__job job = job_of(rig, instance, 0, 0, ROWS);
     submit(rig, &job);
@@ -600,6 +676,31 @@ Test(cl_instances, profiles_that_make_no_sense_are_left_out)
         cr_assert(!job.kernel_ns && !job.copy_in_ns && !job.copy_out_ns, "%s", lies[i].what);
         atomic_store(&profile_lies, false);
     }
+    rig_end_with(rig, instance);
+}
+
+Test(cl_instances, a_staged_device_times_the_copies_out_alone_unless_asked)
+{
+    struct rig *rig = rig_new("cpu=staged");
+    struct cox__instance *instance = instance_new(rig, 0, false);
+    struct cox__job job = job_of(rig, instance, 0, 0, ROWS);
+    submit(rig, &job);
+    cr_assert_eq(poll_end(rig, &job), COX__JOB_DONE);
+    cr_assert(!job.kernel_ns && !job.copy_in_ns);
+    cr_assert_neq(job.copy_out_ns, 0);
+    rig_end_with(rig, instance);
+}
+
+Test(cl_instances, a_band_that_is_polled_without_a_pause_is_not_posted)
+{
+    struct rig *rig = rig_new("cpu");
+    struct cox__instance *instance = instance_new(rig, 0, false);
+    struct cox__job job = job_of(rig, instance, 0, 0, ROWS);
+    job.polled = true;
+    submit(rig, &job);
+    cr_assert_eq(poll_end(rig, &job), COX__JOB_DONE);
+    cr_assert_eq(atomic_load(&rig->posts), 0);
+    check_rows(rig, 0, ROWS);
     rig_end_with(rig, instance);
 }
 
@@ -665,6 +766,80 @@ Test(cl_instances, a_flush_that_fails_fails_the_bands_under_way_once_they_have_e
     run_one(rig, instance); /* and no other */
     check_rows(rig, 0, ROWS);
     rig_end_with(rig, instance);
+}
+
+/* ---- what stays on the device ---- */
+
+static struct cox__job keeping_job(struct rig *rig, struct cox__instance *instance, uint32_t first, uint32_t rows)
+{
+    struct cox__job job = job_of(rig, instance, 0, first, rows);
+    job.resident = 3;
+    job.set = 1;
+    return job;
+}
+
+static void run_job(struct rig *rig, struct cox__job *job)
+{
+    submit(rig, job);
+    cr_assert_eq(poll_end(rig, job), COX__JOB_DONE);
+}
+
+Test(cl_instances, rows_stay_on_the_device_until_they_are_fetched)
+{
+    enum { HALF = ROWS / 2 };
+    struct rig *rig = rig_new("cpu=staged");
+    rig->pipeline.resident = 3;
+    rig->pipeline.sets = 2;
+    struct cox__instance *instance = instance_new(rig, 0, false);
+    cr_assert_eq(rig->ops->instance_resident(rig->backend, instance), 3);
+    struct cox__job job = keeping_job(rig, instance, 0, HALF);
+    job.ranges[job.range_count++] = (struct cox__job_range){0, 0, ROWS}; /* more than this band reads */
+    run_job(rig, &job);
+    for (uint32_t i = 0; i < ROWS * COLUMNS; i++)
+        cr_assert_eq(rig->out[i], 0xeeeeeeee);
+    struct cox__job rest = keeping_job(rig, instance, HALF, ROWS - HALF); /* it is given nothing, and has it */
+    rest.ranges[rest.range_count++] = (struct cox__job_range){0, HALF, ROWS - HALF};
+    rest.out = 2;
+    run_job(rig, &rest);
+    check_rows(rig, HALF, ROWS - HALF);
+    struct cox__job fetch = keeping_job(rig, instance, 0, 1);
+    fetch.fetch = true;
+    fetch.ranges[fetch.range_count++] = (struct cox__job_range){1, 1, HALF - 1};
+    run_job(rig, &fetch);
+    check_rows(rig, 1, ROWS - 1);
+    for (uint32_t i = 0; i < COLUMNS; i++)
+        cr_assert_eq(rig->out[i], 0xeeeeeeee);
+    struct cox__job again = keeping_job(rig, instance, 0, HALF);
+    again.back[again.back_count++] = (struct cox__job_range){1, 0, 1};
+    run_job(rig, &again);
+    check_rows(rig, 0, ROWS);
+    rig_end_with(rig, instance);
+}
+
+/* What a count of the buffers comes to: sub-buffers are counted where they are released only. */
+static int buffers_after_an_instance(struct rig *rig)
+{
+    const int before = atomic_load(&buffers);
+    struct cox__instance *instance = instance_new(rig, 0, false);
+    cr_assert_eq(rig->ops->instance_resident(rig->backend, instance), 0);
+    run_one(rig, instance);
+    check_rows(rig, 0, ROWS);
+    rig->ops->instance_destroy(rig->backend, instance, NULL, NULL);
+    return atomic_load(&buffers) - before;
+}
+
+Test(cl_instances, nothing_is_kept_where_there_is_no_memory_for_it)
+{
+    struct rig *rig = rig_new("cpu=staged");
+    const int plain = buffers_after_an_instance(rig);
+    rig->pipeline.resident = 3;
+    rig->pipeline.sets = 2;
+    for (int which = 1; which <= 4; which++) {
+        atomic_store(&refuse_buffer, 4 + which); /* behind those of two queue slots */
+        cr_assert_eq(buffers_after_an_instance(rig), plain);
+        cr_assert_eq(atomic_load(&refuse_buffer), 0);
+    }
+    rig_end(rig);
 }
 
 /* ---- no memory ---- */
@@ -800,9 +975,9 @@ ParameterizedTest(struct selection *selection, cl_instances, nothing_waits_for_a
     cr_assert_eq(atomic_load(&asked_of_hung), 0);
 
     atomic_store(&hung_end, 0);
-    rig->ops->instance_destroy(rig->backend, hung);
-    rig->ops->instance_destroy(rig->backend, fresh);
-    rig->ops->instance_destroy(rig->backend, other);
+    rig->ops->instance_destroy(rig->backend, hung, NULL, NULL);
+    rig->ops->instance_destroy(rig->backend, fresh, NULL, NULL);
+    rig->ops->instance_destroy(rig->backend, other, NULL, NULL);
     rig_end(rig);
 }
 
@@ -816,11 +991,11 @@ Test(cl_instances, what_an_abandoned_instance_shares_is_used_as_before_once_it_i
     check_rows(rig, 0, ROWS);
     cr_assert_eq(atomic_load(&asked_of_hung), 0);
     atomic_store(&hung_end, 0);
-    rig->ops->instance_destroy(rig->backend, hung);
+    rig->ops->instance_destroy(rig->backend, hung, NULL, NULL);
     const uint32_t before = atomic_load(&contexts_released);
     run_one(rig, other);
     check_rows(rig, 0, ROWS);
-    rig->ops->instance_destroy(rig->backend, other);
+    rig->ops->instance_destroy(rig->backend, other, NULL, NULL);
     rig_end(rig);
     cr_assert_eq(atomic_load(&contexts_released), before + 1);
 }
@@ -831,7 +1006,7 @@ Test(cl_instances, a_context_with_an_abandoned_instance_is_not_released)
     struct cox__job job;
     struct cox__instance *hung = hang(rig, 0, false, &job), *other = instance_new(rig, 1, false);
     rig->ops->instance_abandon(rig->backend, hung);
-    rig->ops->instance_destroy(rig->backend, other);
+    rig->ops->instance_destroy(rig->backend, other, NULL, NULL);
     const uint32_t before = atomic_load(&contexts_released);
     for (int m = 0; m < 2; m++) {
         rig->ops->mem_abandon(rig->backend, rig->mems[m]);
@@ -847,10 +1022,10 @@ Test(cl_instances, a_device_that_does_not_answer_takes_no_part)
 {
     struct rig *rig = rig_new("cpu");
     struct cox__instance *instance;
-    uint32_t most;
+    uint32_t most[COX_PASSES_MAX];
     const uint32_t before = atomic_load(&contexts_released);
     atomic_store(&markers_never_end, true);
-    cr_assert_eq(rig->ops->instance_create(rig->backend, 0, &rig->pipeline, 2, false, &instance, &most),
+    cr_assert_eq(rig->ops->instance_create(rig->backend, 0, &rig->pipeline, 2, false, &instance, most),
                  COX_E_DEVICE_LOST);
     rig_end(rig);
     cr_assert_eq(atomic_load(&contexts_released), before);

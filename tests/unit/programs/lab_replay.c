@@ -99,7 +99,7 @@ static double replayed_mean(const struct lab_replay_data *data, const char *base
                  "%s", why);
     double sum = 0;
     for (uint64_t f = first; f < end; f++)
-        sum += frames[f].wall_ns + replay->overhead_ns[f];
+        sum += frames[f].period_ns + replay->overhead_ns[f];
     lab_replay_destroy(&replay);
     cr_assert_null(replay);
     return sum / (double)(end - first);
@@ -146,6 +146,46 @@ Test(lab_replay, the_same_policy_gives_what_was_recorded)
     for (int p = 0; p < SOME; p++)
         near(replayed_mean(data, some[p], some[p], 0, FRAMES), recorded_mean(session_of(data, some[p]), 0, FRAMES),
              0.02, some[p]);
+    lab_replay_free(&data);
+}
+
+/* Of the second pass `a` does a row in a fifth of the time. */
+#define TWO_PASSES                                                                                         \
+    ", \"passes\": [{\"name\": \"x\"}, {\"rows\": 600, \"granule\": 4, \"before_us\": 200, \"devices\": [" \
+    "{\"device\": \"a\", \"row_us\": 3.6}]}]"
+
+Test(lab_replay, finds_the_devices_of_each_pass)
+{
+    record("{" TWO_DEVICES TWO_PASSES "}", some, SOME, &usual);
+    struct lab_replay_data *data = load();
+    cr_assert_eq(data->pass_count, 2);
+    cr_assert_str_eq(data->pass_name, "x");
+    const struct lab_replay_data *second = data->next_pass;
+    cr_assert(second && !second->next_pass && second->rows == 600 && second->granule == 4 && data->rows == 1080);
+    cr_assert_eq(second->session_count, data->session_count);
+    struct lab_replay_fit fits[2][COX_DEVICES_MAX];
+    cr_assert(lab_replay_fit(data, 0, fits[0]) && lab_replay_fit(second, 0, fits[1]));
+    near(fits[0][0].ns_per_row, 18000, 0.01, "row of a in the first pass");
+    near(fits[1][0].ns_per_row, 3600, 0.03, "row of a in the second pass");
+    near(fits[0][1].ns_per_row, 9000, 0.02, "row of b in the first pass");
+    near(fits[1][1].ns_per_row, 9000, 0.03, "row of b in the second pass");
+    struct lab_replay *replay = NULL;
+    cr_assert(lab_replay_create(data, session_of(data, some[0]), &replay, why, sizeof why), "%s", why);
+    cr_assert(replay->next_pass && replay->world.next_pass == &replay->next_pass->world);
+    near(replay->next_pass->world.before_ns, 200e3, 0.001, "the pause");
+    lab_replay_destroy(&replay);
+    lab_replay_free(&data);
+}
+
+Test(lab_replay, policies_give_what_was_recorded_in_two_passes)
+{
+    record("{" TWO_DEVICES TWO_PASSES "}", some, SOME, &usual);
+    struct lab_replay_data *data = load();
+    for (int p = 0; p < SOME; p++) {
+        const double recorded = recorded_mean(session_of(data, some[p]), 0, FRAMES);
+        near(replayed_mean(data, some[p], some[p], 0, FRAMES), recorded, 0.02, some[p]);
+        near(replayed_mean(data, some[0], some[p], 0, FRAMES), recorded, 0.04, some[p]);
+    }
     lab_replay_free(&data);
 }
 
@@ -299,8 +339,8 @@ Test(lab_replay, bands_beside_others_are_told_from_bands_alone)
 
 /* --- Decisions ---------------------------------------------------------------------------------------------------- */
 
-static const char *const every[] = {"adaptive",   "ewma",   "chunks", "hguided",
-                                    "last-frame", "mean10", "static", "single"};
+static const char *const every[] = {"adaptive", "ewma",   "chunks", "hguided",    "last-frame",
+                                    "mean10",   "static", "single", "inter-frame"};
 enum { EVERY = 8 };
 
 static struct lab_replay_decisions decide(const char *base, const char *policy)
@@ -342,14 +382,27 @@ Test(lab_replay, policies_decide_the_same_again)
     cr_assert_gt(decide("hguided", "hguided").grants, FRAMES);
 }
 
+Test(lab_replay, policies_decide_the_same_again_in_each_pass)
+{
+    record("{" TWO_DEVICES ", \"passes\": [{}, {\"rows\": 300, \"before_us\": 30, \"moved_row_us\": 1, \"devices\": ["
+           "{\"device\": \"a\", \"row_us\": 4}]}]}",
+           every, EVERY, &(const struct lab_sim_options){.in_flight = 2});
+    for (int p = 0; p < EVERY; p++) {
+        struct lab_replay_decisions decisions = decide(every[p], every[p]);
+        cr_assert(decisions.taped && decisions.complete);
+        cr_assert_eq(decisions.splits, 2 * FRAMES);
+        cr_assert_eq(decisions.different, 0, "%s", every[p]);
+    }
+}
+
 Test(lab_replay, offers_of_late_rows_on_older_tapes_are_left_out)
 {
     record("{" TWO_DEVICES "}", some, 1, &usual);
     struct lab_replay_decisions before = decide(some[0], some[0]);
     run_sql("UPDATE call SET call = -call - 1 WHERE session = 3 AND call > 500;"
             "UPDATE call SET call = -call WHERE call < 0;"
-            "INSERT INTO call SELECT 3, 501, 'next', frame, 0, 8, 16, 1000000, NULL, NULL, NULL, NULL, 2, 1, "
-            "'0:0:0 40:0:9000000', 'rows=8 expects=5000' FROM call WHERE session = 3 AND call = 500");
+            "INSERT INTO call SELECT 3, 501, 0, 'next', frame, 0, 8, 16, 1000000, NULL, NULL, NULL, NULL, 2, 1, "
+            "'0:0:0 40:0:9000000', 'rows=8 expects=5000', 0, NULL, 0 FROM call WHERE session = 3 AND call = 500");
     struct lab_replay_decisions decisions = decide(some[0], some[0]);
     cr_assert(decisions.taped && decisions.complete);
     cr_assert_eq(decisions.different, 0, "recorded %s, now %s", decisions.recorded, decisions.answered);
@@ -425,8 +478,6 @@ Test(lab_replay, refuses_numbers_that_make_no_sense)
         {"UPDATE frame SET phase = -1 WHERE frame = 5", "phase -1 makes"},
         {"UPDATE frame SET phase = 1 WHERE frame = 5", "frame 6 is of an earlier phase"},
         {"UPDATE frame SET rows = 1048577 WHERE frame = 5", "rows 1048577 makes"},
-        /* What is missing would cost memory. */
-        {"DELETE FROM frame WHERE frame BETWEEN 1 AND 298", "has 2 frames, of which the last is frame 299"},
         {"UPDATE run SET rows = 0", "rows 0 makes"},
         {"UPDATE run SET rows = 2000000000", "rows 2000000000 makes"},
         {"UPDATE run SET in_flight = 4000", "in_flight 4000 makes"},
@@ -486,6 +537,36 @@ Test(lab_replay, a_session_without_frames_or_bands_cannot_be_replayed)
     cr_assert(!lab_replay_create(data, session_of(data, some[0]), &replay, why, sizeof why));
     cr_assert_null(replay);
     cr_assert(strstr(why, "has no frame"), "%s", why);
+    lab_replay_free(&data);
+}
+
+Test(lab_replay, a_session_of_too_few_frames_cannot_be_replayed)
+{
+    record("{" TWO_DEVICES "}", some, 2, &usual);
+    /* What is missing would cost memory. */
+    run_sql("DELETE FROM frame WHERE session = 3 AND frame BETWEEN 1 AND 298");
+    struct lab_replay_data *data = load();
+    struct lab_replay *replay = NULL;
+    cr_assert(!lab_replay_create(data, session_of(data, some[0]), &replay, why, sizeof why));
+    cr_assert_null(replay);
+    cr_assert(strstr(why, "session 3 cannot be replayed: it has 2 frames, of which the last is frame 299"), "%s", why);
+    cr_assert(lab_replay_possible(session_of(data, some[1]), why, sizeof why));
+    lab_replay_free(&data);
+}
+
+/* A run on devices numbers the frames of all references through, so those of one have gaps, which is no fault. */
+Test(lab_replay, references_take_turns_in_one_stream)
+{
+    record("{" TWO_DEVICES "}", some, 1, &usual);
+    struct lab_replay_data *data = load();
+    double mean = replayed_mean(data, some[0], "static", 0, FRAMES);
+    lab_replay_free(&data);
+    run_sql("UPDATE frame SET frame = 20000 * (frame + 1) + session WHERE session < 3; "
+            "UPDATE band SET frame = 20000 * (frame + 1) + session WHERE session < 3");
+    data = load();
+    cr_assert_eq(data->sessions[0].kind, LAB_REPLAY_SOLO);
+    cr_assert_eq(data->sessions[0].frames[data->sessions[0].frame_count - 1].band_count, 1);
+    near(replayed_mean(data, some[0], "static", 0, FRAMES), mean, 1e-9, "with far frames of references");
     lab_replay_free(&data);
 }
 

@@ -272,13 +272,18 @@ Test(lab_disturb, bound_workers_tell_the_cores)
     cpu_set_t all, one;
     uint16_t cpus[4];
     pthread_t thread;
+    clockid_t clock;
+    struct timespec ran;
     cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
     if (CPU_COUNT(&all) < 2)
         return; /* bound or not makes no difference on one processor */
     struct lab_threads *before = lab_threads_read();
     cr_assert_not_null(before);
     cr_assert_eq(pthread_create(&thread, NULL, compute, NULL), 0);
-    nanosleep(&(const struct timespec){.tv_nsec = 200000000}, NULL);
+    cr_assert_eq(pthread_getcpuclockid(thread, &clock), 0);
+    do
+        wait_a_little();
+    while (!clock_gettime(clock, &ran) && !ran.tv_sec && ran.tv_nsec < 50000000); /* until it stands out */
     cr_assert_eq(lab_threads_cpus(before, cpus, 4), 0, "it may run anywhere");
     CPU_ZERO(&one);
     CPU_SET(first_cpu(), &one);
@@ -418,6 +423,28 @@ Test(lab_sweep, candidates_are_splits)
             cr_assert(devices == 1 || g == 3 || sweep.count > devices + 2, "%u devices: %u", devices, sweep.count);
             lab_sweep_end(&sweep);
         }
+}
+
+Test(lab_sweep, a_curve_goes_from_one_end_to_the_other_and_is_kept)
+{
+    static const double speeds[3] = {3, 1, 2};
+    struct lab_spread spreads[LAB_CANDIDATES_MAX] = {{0}};
+    struct lab_sweep sweep;
+    for (uint32_t devices = 1; devices <= 3; devices++) {
+        lab_sweep_begin(&sweep, devices, 1084, 8, 3);
+        cr_assert_eq(sweep.kept, devices);
+        lab_sweep_curve(&sweep, speeds, 10);
+        cr_assert_eq(sweep.kept, devices == 1 ? 1 : devices + 9);
+        lab_sweep_spread(&sweep, speeds);
+        check_candidates(&sweep);
+        for (uint32_t c = 0; c < sweep.count; c++)
+            spreads[c] = (struct lab_spread){.p50_ns = 100.0 * (sweep.count - c), .count = 1000};
+        for (uint32_t c = devices; c < sweep.kept; c++) {
+            cr_assert(c == devices || sweep.candidates[c].rows[0] > sweep.candidates[c - 1].rows[0]);
+            cr_assert(lab_sweep_wanted(&sweep, c, spreads));
+        }
+        lab_sweep_end(&sweep);
+    }
 }
 
 Test(lab_sweep, takes_splits_from_policies_in_whole_granules)
@@ -657,7 +684,11 @@ Test(lab_run, figures_compare_with_the_phase)
     frames[16].joules = 1.5;
     frames[17].failed = true;
     frames[18].disturbed = true;
-    cr_assert(lab_run_figures_of(frames, 8, 28, &reference, &figures));
+    for (int f = 0; f < FRAMES; f++)
+        frames[f].latency_ns = 300 + f;
+    frames[19].late = frames[20].late = frames[21].late = true;
+    frames[18].late = true; /* disturbed */
+    cr_assert(lab_run_figures_of(frames, &(struct lab_run_range){8, 28, 1, 0}, &reference, &figures));
     cr_assert(figures.frames == 18 && figures.failed == 1 && figures.disturbed == 1);
     cr_assert_float_eq(figures.spread.p50_ns, 250, 1e-9);
     cr_assert_float_eq(figures.spread.mean_ns, (17 * 250 + 1250) / 18.0, 1e-9);
@@ -667,6 +698,9 @@ Test(lab_run, figures_compare_with_the_phase)
     cr_assert_float_eq(figures.efficiency, 200 / 250.0, 1e-9); /* (1/300 + 1/600) = 1/200 */
     cr_assert_float_eq(figures.changes, 10, 1e-9);             /* there and back, of 20 frames */
     cr_assert_float_eq(figures.joules, 1, 1e-9);
+    cr_assert_float_eq(figures.late, 3 / 18.0, 1e-9);
+    cr_assert_float_eq(figures.latency.p50_ns, 316, 1e-9);
+    cr_assert_float_eq(figures.latency.p99_ns, 327, 1e-9);
     cr_assert_eq(figures.settled, LAB_RUN_NEVER);
 }
 
@@ -676,11 +710,11 @@ Test(lab_run, quantiles_are_times_of_frames)
     struct lab_run_figures figures;
     for (int f = 0; f < 10; f++)
         frames[f] = (struct lab_run_frame){.ns = 100 * (10 - f), .joules = -1, .split = f < 4};
-    cr_assert(lab_run_figures_of(frames, 0, 10, &reference, &figures));
+    cr_assert(lab_run_figures_of(frames, &(struct lab_run_range){0, 10, 1, 0}, &reference, &figures));
     cr_assert_float_eq(figures.spread.p50_ns, 500, 1e-9); /* five of ten are no longer */
     cr_assert_float_eq(figures.spread.p90_ns, 900, 1e-9);
     cr_assert_float_eq(figures.spread.p99_ns, 1000, 1e-9);
-    cr_assert(lab_run_figures_of(frames, 4, 10, &reference, &figures));
+    cr_assert(lab_run_figures_of(frames, &(struct lab_run_range){4, 10, 1, 0}, &reference, &figures));
     cr_assert_float_eq(figures.changes, 100.0 / 6, 1e-9, "the phase's first frame has one before it");
 }
 
@@ -690,7 +724,7 @@ Test(lab_run, means_are_held_against_the_least_mean)
     struct lab_run_figures figures;
     reference.solo[0].mean_ns = 900; /* the less median, the greater mean */
     all_take(155);
-    cr_assert(lab_run_figures_of(frames, 0, 10, &reference, &figures));
+    cr_assert(lab_run_figures_of(frames, &(struct lab_run_range){0, 10, 1, 0}, &reference, &figures));
     cr_assert_float_eq(figures.mean_over_single, 0.5, 1e-9);
     cr_assert_float_eq(figures.over_single, 155 / 300.0, 1e-9);
 }

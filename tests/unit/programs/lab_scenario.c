@@ -108,7 +108,7 @@ Test(lab_scenario, has_defaults)
     cr_assert_eq(s->frames, 400);
     cr_assert_eq(s->devices[0].fixed_ns, 0);
     cr_assert_eq(s->devices[0].outlier_factor, 1);
-    cr_assert_eq(s->objective, COX_OBJECTIVE_TIME);
+    cr_assert_eq(s->objective, COX_OBJECTIVE_THROUGHPUT);
     lab_scenario_free(&s);
 }
 
@@ -211,7 +211,8 @@ Test(lab_scenario, refuses_wrong_types)
     refuse("{\"rows\": 10, " ONE ", \"bars\": {\"ewwma\": {\"mean\": 1}}}", "bars: there is no policy \"ewwma\"");
     refuse("{\"rows\": 10, " ONE ", \"bars\": {\"ewma\": {\"mean\": 1, \"p99_of\": \"nobody\"}}}",
            "bars.ewma.p99_of: there is no policy \"nobody\"");
-    refuse("{\"rows\": 10, " ONE ", \"objective\": \"speed\"}", "objective: must be \"time\" or \"energy\"");
+    refuse("{\"rows\": 10, " ONE ", \"objective\": \"speed\"}", "objective: must be \"throughput\", \"latency\" or "
+                                                                "\"energy\"");
 }
 
 Test(lab_scenario, refuses_no_devices_and_too_many)
@@ -291,6 +292,45 @@ Test(lab_scenario, refuses_changes_that_make_no_sense)
     lab_scenario_free(&s);
 }
 
+Test(lab_scenario, reads_passes)
+{
+    struct lab_scenario *s =
+        parse("{\"rows\": 10, \"granule\": 2, " TWO ", \"passes\": [{\"name\": \"x\"}, {\"rows\": 30, "
+              "\"granule\": 5, \"before_us\": 2, \"moved_row_us\": 0.5, \"devices\": [{\"device\": \"b\", "
+              "\"row_us\": 7, \"fixed_us\": 3}]}]}");
+    cr_assert_eq(s->pass_count, 2);
+    cr_assert_str_eq(s->passes[0].name, "x");
+    cr_assert(s->passes[0].rows == 10 && s->passes[0].granule == 2);
+    cr_assert_eq(s->passes[0].devices[1].row_ns, s->devices[1].row_ns);
+    cr_assert(s->passes[1].rows == 30 && s->passes[1].granule == 5 && s->passes[1].before_ns == 2000 &&
+              s->passes[1].moved_row_ns == 500);
+    cr_assert(s->passes[1].devices[1].row_ns == 7000 && s->passes[1].devices[1].fixed_ns == 3000);
+    cr_assert_eq(s->passes[1].devices[0].row_ns, s->devices[0].row_ns);
+    lab_scenario_free(&s);
+}
+
+Test(lab_scenario, refuses_passes_that_make_no_sense)
+{
+    refuse("{" ROWS TWO ", \"passes\": []}", "passes: must have from 1 to 8 entries");
+    refuse("{" ROWS TWO ", \"passes\": [{\"columns\": 1}]}", "passes[0]: the key \"columns\"");
+    refuse("{" ROWS TWO ", \"passes\": [{}, {\"rows\": 0}]}", "passes[1].rows: must be from 1 to");
+    refuse("{\"rows\": 10, \"granule\": 4, " TWO ", \"passes\": [{}, {\"rows\": 3}]}",
+           "passes[1].rows: must be a granule");
+    refuse("{" ROWS TWO ", \"passes\": [{\"before_us\": 1}]}", "passes[0]: there is no pass before the first");
+    refuse("{" ROWS TWO ", \"passes\": [{}, {\"before_us\": -1}]}", "passes[1].before_us: must be from 0");
+    refuse("{" ROWS TWO ", \"passes\": [{\"devices\": [{\"row_us\": 1}]}]}", "passes[0].devices[0].device: is missing");
+    refuse("{" ROWS TWO ", \"passes\": [{\"devices\": [{\"device\": \"z\"}]}]}",
+           "passes[0].devices[0].device: there is no device");
+    refuse("{" ROWS TWO ", \"passes\": [{\"devices\": [{\"device\": \"a\", \"row_us\": 0}]}]}",
+           "passes[0].devices[0].row_us");
+    refuse("{" ROWS TWO ", \"passes\": [{}, {}], \"changes\": [{\"from\": 1, \"rows\": 5}]}",
+           "changes[0].rows: does not go with");
+    refuse("{" ROWS TWO ", \"passes\": [{}, {}], \"objective\": \"energy\"}",
+           "objective: the least energy of several passes");
+    refuse("{\"rows\": 10, \"frames\": 20000, " TWO ", \"passes\": [{}, {\"rows\": 1000000}]}",
+           "frames times granules");
+}
+
 Test(lab_scenario, refuses_contention_and_rows_that_make_no_sense)
 {
     refuse("{" ROWS ONE ", \"contention\": [{\"slower\": 2}]}", "contention[0].devices: two devices are needed");
@@ -310,6 +350,87 @@ Test(lab_scenario, refuses_contention_and_rows_that_make_no_sense)
     refuse("{" ROWS ONE ", \"scenes\": {\"frames\": 5, \"segments\": 99, \"share\": 0.5, \"slower\": 2}}",
            "scenes.segments");
     refuse("{" ROWS ONE ", \"scenes\": {\"frames\": 5, \"segments\": 4, \"slower\": 2}}", "scenes.share: is missing");
+}
+
+Test(lab_scenario, says_what_the_file_says_of_chance_and_threads)
+{
+    struct lab_scenario *s = accept(
+        "{" ROWS
+        "\"devices\": [{\"name\": \"a\", \"row_us\": 1, \"jitter\": 0.05, \"jitter_tail\": {\"probability\": 0.1, "
+        "\"times\": 4}, \"level\": {\"change\": 0.006, \"lag\": 0.95}, \"jumps\": {\"frames\": 80, \"sigma\": 0.2}, "
+        "\"launch_tail\": {\"probability\": 0.02, \"median_us\": 4000, \"p99_us\": 5000}}, "
+        "{\"name\": \"b\", \"row_us\": 1}], \"engine\": {\"wake_us\": 20, \"busy_us\": 5, \"clock\": \"host\", "
+        "\"tail\": {\"probability\": 0.1, \"median_us\": 900, \"p99_us\": 2400}, \"beside\": [\"b\"]}, "
+        "\"application\": {\"wake_us\": 15}, \"links\": [{\"devices\": [\"a\", \"b\"]}], "
+        "\"bursts\": [{\"devices\": [\"a\"], \"engine\": true, \"every_ms\": 250, \"median_us\": 3000, \"p99_us\": 9000}]}");
+    const struct lab_scenario_device *a = &s->devices[0], *b = &s->devices[1];
+    cr_assert_eq(a->jitter_tail_probability, 0.1);
+    cr_assert_eq(a->jitter_tail_times, 4);
+    cr_assert_eq(a->level_change, 0.006);
+    cr_assert_eq(a->level_lag, 0.95);
+    cr_assert_eq(a->jump_frames, 80);
+    cr_assert_eq(a->jump_sigma, 0.2);
+    cr_assert_eq(a->launch_tail.probability, 0.02);
+    cr_assert_eq(a->launch_tail.median_ns, 4e6);
+    cr_assert_eq(a->launch_tail.p99_ns, 5e6);
+    cr_assert_eq(a->link, 1);
+    cr_assert_eq(b->link, 1);
+    cr_assert_eq(b->level_change, 0);
+    cr_assert_eq(s->engine.ns, 20e3);
+    cr_assert_eq(s->engine.tail.median_ns, 9e5);
+    cr_assert_eq(s->engine.beside, 2);
+    cr_assert_eq(s->engine_busy_ns, 5e3);
+    cr_assert(s->host_clock);
+    cr_assert_eq(s->application.ns, 15e3);
+    cr_assert_eq(s->application.tail.probability, 0);
+    cr_assert_eq(s->burst_count, 1);
+    cr_assert_eq(s->bursts[0].devices, 1);
+    cr_assert(s->bursts[0].engine);
+    cr_assert_eq(s->bursts[0].every_ns, 250e6);
+    cr_assert_eq(s->bursts[0].length.p99_ns, 9e6);
+    lab_scenario_free(&s);
+}
+
+Test(lab_scenario, refuses_chance_and_threads_that_make_no_sense)
+{
+#define DEVICE(keys) "{\"rows\": 10, \"devices\": [{\"name\": \"a\", \"row_us\": 1, " keys "}]}"
+    refuse(DEVICE("\"jitter_tail\": {\"probability\": 0.1, \"times\": 4}"), "jitter_tail: goes with \"jitter\"");
+    refuse(DEVICE("\"jitter\": 0.5, \"jitter_tail\": {\"probability\": 0.1, \"times\": 5}"),
+           "devices[0].jitter_tail.times: times \"jitter\" must be at most 2");
+    refuse(DEVICE("\"jitter\": 0.5, \"jitter_tail\": {\"probability\": 0.1, \"times\": 0.5}"), "times: must be from 1");
+    refuse(DEVICE("\"jitter\": 0.5, \"jitter_tail\": {\"times\": 2}"), "jitter_tail.probability: is missing");
+    refuse(DEVICE("\"level\": {\"change\": 0.01, \"lag\": 1}"), "devices[0].level.lag: must be from 0 to 0.999");
+    refuse(DEVICE("\"level\": {\"change\": 0.01}"), "level.lag: is missing");
+    refuse(DEVICE("\"level\": {\"change\": -0.01, \"lag\": 0.5}"), "level.change: must be from 0");
+    refuse(DEVICE("\"jumps\": {\"frames\": 0, \"sigma\": 0.1}"), "jumps.frames: must be from 1");
+    refuse(DEVICE("\"jumps\": {\"frames\": 5, \"sigma\": 0.1, \"x\": 1}"), "devices[0].jumps: the key \"x\"");
+    refuse(DEVICE("\"launch_tail\": {\"probability\": 0.1, \"median_us\": 5, \"p99_us\": 4}"),
+           "launch_tail.p99_us: must not be less than \"median_us\"");
+    refuse(DEVICE("\"launch_tail\": {\"probability\": 2, \"median_us\": 5, \"p99_us\": 6}"),
+           "probability: must be from");
+    refuse(DEVICE("\"launch_tail\": 5"), "devices[0].launch_tail: must be an object");
+    refuse("{" ROWS TWO ", \"engine\": {\"wake\": 1}}", "engine: the key \"wake\" is not known here");
+    refuse("{" ROWS TWO ", \"engine\": {\"wake_us\": -1}}", "engine.wake_us: must be from 0");
+    refuse("{" ROWS TWO ", \"engine\": {\"busy_us\": 1e7}}", "engine.busy_us: must be from 0");
+    refuse("{" ROWS TWO ", \"engine\": {\"clock\": \"wall\"}}", "engine.clock: must be \"device\" or \"host\"");
+    refuse("{" ROWS TWO ", \"engine\": {\"beside\": [\"c\"]}}", "engine.beside: there is no device \"c\"");
+    refuse("{" ROWS TWO ", \"engine\": {\"tail\": {\"probability\": 0.1}}}", "engine.tail.median_us: is missing");
+    refuse("{" ROWS TWO ", \"application\": {\"busy_us\": 1}}", "application: the key \"busy_us\"");
+    refuse("{" ROWS TWO ", \"application\": {\"pause_frames\": 0}}", "application.pause_frames: must be from 1");
+    refuse("{" ROWS TWO ", \"application\": {\"idle_us\": 0}}", "application.idle_us: must be from 0.001");
+    refuse("{" ROWS TWO ", \"engine\": {\"stall\": {}}}", "engine.stall.probability: is missing");
+    refuse("{" ROWS TWO ", \"engine\": {\"submit\": []}}", "engine.submit: must be an object");
+    refuse(DEVICE("\"trace\": []"), "devices[0].trace: must have from 1 to 8192 entries");
+    refuse(DEVICE("\"trace\": [1, 0]"), "devices[0].trace: must hold numbers from 0.001 to 1000");
+    refuse(DEVICE("\"trace\": [\"1\"]"), "devices[0].trace: must hold numbers");
+    refuse("{" ROWS TWO ", \"links\": [{\"devices\": [\"a\"]}]}", "links[0].devices: two devices are needed");
+    refuse("{" ROWS TWO ", \"links\": [{\"devices\": [\"a\", \"b\"]}, {\"devices\": [\"a\", \"b\"]}]}",
+           "links[1].devices: \"a\" is at another link");
+    refuse("{" ROWS TWO ", \"bursts\": [{\"every_ms\": 5, \"median_us\": 1, \"p99_us\": 2}]}",
+           "bursts[0]: stops neither devices nor the engine");
+    refuse("{" ROWS TWO ", \"bursts\": [{\"engine\": true, \"every_ms\": 0, \"median_us\": 1, \"p99_us\": 2}]}",
+           "bursts[0].every_ms: must be from 0.1");
+#undef DEVICE
 }
 
 /* --- the world --- */
@@ -449,12 +570,11 @@ Test(lab_scenario, all_built_in_scenarios_hold_together)
         cr_assert_not_null(s, "%s", why);
         cr_assert_str_eq(s->name, name);
         cr_assert_str_not_empty(s->text);
-        cr_assert_gt(s->bars_count, 0);
         for (uint32_t i = 0; i < s->bars_count; i++)
             cr_assert_not_null(cox_policy_find(s->bars[i].policy), "%s: bars for '%s'", name, s->bars[i].policy);
         lab_scenario_free(&s);
     }
-    cr_assert_geq(count, 25);
+    cr_assert_geq(count, 45);
 }
 
 Test(lab_scenario, loads_files_and_says_why_it_cannot)

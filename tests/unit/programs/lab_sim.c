@@ -27,6 +27,7 @@ static struct {
     uint64_t solo_ns[FRAMES_MAX][COX_DEVICES_MAX];
     uint32_t offers, last_offers;
     uint64_t frames_heard;
+    uint64_t deadline_ns, latency_ns; /* of the latest frame */
     bool loaded;
 } told;
 
@@ -51,6 +52,7 @@ static cox_status told_split(void *state, const struct cox_sched_view *view, str
     static struct cox_split before;
     cr_assert_lt(view->frame, FRAMES_MAX);
     told.heard_before[view->frame] = told.measured_count;
+    told.deadline_ns = view->deadline_ns;
     for (uint32_t d = 0; d < view->device_count; d++) {
         told.usable[view->frame][d] = view->devices[d].usable;
         told.solo_ns[view->frame][d] = view->devices[d].solo_ns;
@@ -89,6 +91,8 @@ static void told_frame(void *state, const struct cox_frame_measurement *measurem
     (void)state;
     cr_assert_eq(measurement->frame, told.frames_heard);
     cr_assert_gt(measurement->wall_ns, 0);
+    cr_assert_eq(measurement->deadline_ns, told.deadline_ns);
+    told.latency_ns = measurement->latency_ns;
     told.frames_heard++;
 }
 
@@ -171,6 +175,7 @@ Test(lab_sim, a_frame_takes_as_long_as_its_last_band)
     run(&fixed, NULL);
     ASSERT_US(frames[0].wall_ns, 100);
     ASSERT_US(frames[1].wall_ns, 100);
+    ASSERT_US(frames[0].latency_ns, 100);
     ASSERT_US(frames[0].expected_ns, 100);
     ASSERT_US(frames[0].solo_ns, 100);
     cr_assert_eq(frames[0].rows[0], 50);
@@ -272,6 +277,18 @@ Test(lab_sim, measurements_come_a_frame_later_with_two_in_flight)
     cr_assert_eq(told.frames_heard, 5, "the rest comes at the end");
 }
 
+Test(lab_sim, latency_is_what_a_frame_waits_behind_others_too)
+{
+    set_world("{" TWO ", \"frames\": 5}");
+    told.splits[0] = halves;
+    run(&fixed, &(struct lab_sim_options){.in_flight = 2, .policy = {.deadline_ns = 150000}});
+    ASSERT_US(frames[0].latency_ns, 100);
+    for (uint64_t f = 1; f < 5; f++)
+        ASSERT_US(frames[f].latency_ns, 200);
+    cr_assert_eq(told.deadline_ns, 150000);
+    cr_assert_eq(told.latency_ns, 200000);
+}
+
 Test(lab_sim, a_policy_is_told_what_devices_took_alone)
 {
     set_world("{" TWO ", \"frames\": 2, \"changes\": [{\"from\": 1, \"rows\": 200}]}");
@@ -292,6 +309,270 @@ Test(lab_sim, a_policy_is_given_the_profiles)
     struct cox_device_profile profiles[2] = {{.frames = 10, .ns_per_row = 18000}, {.frames = 10, .ns_per_row = 9000}};
     run(&handing, &(struct lab_sim_options){.profiles = profiles});
     cr_assert(told.loaded);
+}
+
+/* --- frames in flight --- */
+
+static const struct lab_sim_options two_in_flight = {.in_flight = 2};
+
+Test(lab_sim, bands_of_a_later_frame_wait_in_the_device_s_queue)
+{
+    set_world("{" TWO ", \"frames\": 4}");
+    told.splits[0] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 100}}};
+    run(&fixed, &two_in_flight);
+    ASSERT_US(frames[0].wall_ns, 100);
+    ASSERT_US(frames[0].period_ns, 100);
+    for (int f = 1; f < 4; f++) {
+        ASSERT_US(frames[f].wall_ns, 200); /* half of it behind the frame before */
+        ASSERT_US(frames[f].period_ns, 100);
+        cr_assert_eq(find((uint64_t)f, 0)->queue_ns, 100000);
+        cr_assert_eq(find((uint64_t)f, 0)->wall_ns, 100000);
+    }
+}
+
+Test(lab_sim, frames_on_different_devices_overlap_and_are_delivered_in_order)
+{
+    set_world("{" TWO ", \"frames\": 4}");
+    told.splits[0] = told.splits[2] = (struct cox_split){.band_count = 1, .bands = {{1, 0, 100}}};
+    told.splits[1] = told.splits[3] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 100}}};
+    run(&fixed, &two_in_flight);
+    ASSERT_US(frames[0].period_ns, 200);
+    ASSERT_US(frames[1].wall_ns, 100);
+    ASSERT_US(frames[1].period_ns, 0); /* done before the frame before it */
+    ASSERT_US(frames[2].period_ns, 200);
+    cr_assert_eq(told.heard_before[2], 2, "both are delivered when the first is done");
+}
+
+Test(lab_sim, a_pool_keeps_its_devices_from_later_frames)
+{
+    set_world("{" TWO ", \"frames\": 2}");
+    told.splits[0] = (struct cox_split){.pool_rows = 100};
+    told.splits[1] = halves;
+    told.grant = 50;
+    run(&handing, &two_in_flight);
+    /* Both take 50 rows at once, and the pool is empty: bands of the second frame then wait behind. */
+    ASSERT_US(frames[0].wall_ns, 100);
+    cr_assert_eq(find(1, 0)->queue_ns, 50000);
+    cr_assert_eq(find(1, 1)->queue_ns, 100000);
+    told.grant = 25;
+    run(&handing, &two_in_flight);
+    /* `a` takes 25 rows three times, `b` once. Until the pool is empty, at 50 us, neither gets a band of frame 1. */
+    ASSERT_US(frames[0].wall_ns, 75);
+    cr_assert_eq(find(1, 0)->queue_ns, 25000);
+    cr_assert_eq(find(1, 1)->queue_ns, 0);
+}
+
+Test(lab_sim, a_device_lost_with_two_frames_under_way_gives_back_both)
+{
+    set_world("{\"rows\": 100, \"frames\": 8, \"devices\": [{\"name\": \"a\", \"row_us\": 100}, "
+              "{\"name\": \"b\", \"row_us\": 100}], \"changes\": [{\"device\": \"b\", \"from\": 3, \"to\": 5, "
+              "\"gone\": true}]}");
+    told.splits[0] = halves;
+    told.splits[0].predicted_ns = 5000000;
+    run(&fixed, &two_in_flight);
+    for (int f = 0; f < 8; f++)
+        cr_assert_eq(frames[f].rows[0] + frames[f].rows[1], 100, "frame %d", f);
+    cr_assert_eq(find(2, 1)->flags, COX_MEASURED_UNFINISHED);
+    cr_assert_eq(frames[2].rows[0], 100);
+    cr_assert_eq(frames[3].rows[0], 100);
+    run(NULL, &two_in_flight);
+    for (int f = 0; f < 8; f++)
+        cr_assert_eq(frames[f].rows[0] + frames[f].rows[1], 100, "oracle, frame %d", f);
+}
+
+/* --- the engine's thread --- */
+
+#define ALONE "\"rows\": 100, \"granule\": 1, \"devices\": [{\"name\": \"a\", \"row_us\": 1}]"
+
+Test(lab_sim, a_thread_that_wakes_late_costs_each_frame_and_each_grant)
+{
+    set_world("{" ALONE ", \"frames\": 3, \"engine\": {\"wake_us\": 30}}");
+    told.splits[0] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 100}}};
+    run(&fixed, NULL);
+    for (int f = 0; f < 3; f++) {
+        ASSERT_US(frames[f].wall_ns, 100); /* to the band's end */
+        ASSERT_US(frames[f].period_ns, 130);
+        cr_assert_eq(find((uint64_t)f, 0)->wall_ns, 100000);
+    }
+    told.splits[0] = (struct cox_split){.pool_rows = 100};
+    told.grant = 25;
+    run(&handing, NULL);
+    ASSERT_US(frames[0].period_ns, 100 + 4 * 30);
+    cr_assert_eq(frames[0].launches, 4);
+}
+
+Test(lab_sim, a_queue_with_two_bands_does_not_run_dry)
+{
+    set_world("{" ALONE ", \"frames\": 4, \"engine\": {\"wake_us\": 30}}");
+    told.splits[0] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 100}}};
+    run(&fixed, &two_in_flight);
+    ASSERT_US(frames[0].period_ns, 130);
+    for (int f = 1; f < 4; f++)
+        ASSERT_US(frames[f].period_ns, 100);
+    /* A third band of a frame is only given when the end of the first has been noticed. */
+    set_world("{" ALONE ", \"frames\": 1, \"engine\": {\"wake_us\": 30}}");
+    told.splits[0] = (struct cox_split){.band_count = 4, .bands = {{0, 0, 10}, {0, 10, 70}, {0, 80, 10}, {0, 90, 10}}};
+    run(&fixed, NULL);
+    /* 10 and 70 us without a gap; the end of the first is known at 40 us, and the third waits; that of the second at
+     * 110, while it and the third have been done: the fourth begins then. */
+    ASSERT_US(frames[0].wall_ns, 120);
+}
+
+Test(lab_sim, each_deed_of_the_thread_takes_its_time)
+{
+    set_world("{" TWO ", \"frames\": 1, \"engine\": {\"busy_us\": 5}}");
+    told.splits[0] = halves;
+    run(&fixed, NULL);
+    /* Splitting, 5 us; a band for `a`; 5 us; a band for `b`, until 110; and to notice each end. */
+    cr_assert_eq(find(0, 0)->queue_ns, 5000);
+    cr_assert_eq(find(0, 1)->queue_ns, 10000);
+    ASSERT_US(frames[0].wall_ns, 110);
+    ASSERT_US(frames[0].period_ns, 115);
+}
+
+Test(lab_sim, by_the_host_s_clock_a_band_ends_when_it_is_noticed)
+{
+    set_world("{" ALONE ", \"frames\": 2, \"engine\": {\"wake_us\": 30, \"clock\": \"host\"}}");
+    told.splits[0] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 100}}};
+    run(&fixed, NULL);
+    cr_assert_eq(find(1, 0)->wall_ns, 130000);
+    cr_assert_eq(find(1, 0)->kernel_ns, 100000);
+    ASSERT_US(frames[1].wall_ns, 130);
+    ASSERT_US(frames[1].period_ns, 130);
+}
+
+Test(lab_sim, the_application_hands_over_the_next_frame_late)
+{
+    set_world("{" ALONE ", \"frames\": 3, \"application\": {\"wake_us\": 40}}");
+    told.splits[0] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 100}}};
+    run(&fixed, NULL);
+    ASSERT_US(frames[0].period_ns, 100);
+    ASSERT_US(frames[1].period_ns, 140);
+    run(&fixed, &two_in_flight);
+    ASSERT_US(frames[2].period_ns, 100); /* there is another frame meanwhile */
+}
+
+Test(lab_sim, a_tail_beside_a_device_is_there_only_while_it_works)
+{
+    static const char *const text = "{" TWO ", \"frames\": 1, \"engine\": {\"wake_us\": 30, \"tail\": "
+                                    "{\"probability\": 1, \"median_us\": 500, \"p99_us\": 500}, \"beside\": [\"b\"]}}";
+    set_world(text);
+    told.splits[0] = halves; /* `a` ends while `b` works, `b` alone */
+    run(&fixed, NULL);
+    ASSERT_US(frames[0].period_ns, 130); /* awake for `b`, the thread sees the end of `a`, too */
+    told.splits[0] = (struct cox_split){.band_count = 2, .bands = {{0, 0, 10}, {1, 10, 90}}};
+    run(&fixed, NULL);
+    ASSERT_US(frames[0].period_ns, 210);
+}
+
+Test(lab_sim, a_thread_is_held_up_only_while_a_device_works)
+{
+    set_world("{" TWO
+              ", \"frames\": 1, \"engine\": {\"submit\": {\"probability\": 1, \"median_us\": 40, \"p99_us\": 40}, "
+              "\"stall\": {\"probability\": 1, \"median_us\": 7, \"p99_us\": 7}}}");
+    told.splits[0] = halves;
+    run(&fixed, NULL);
+    cr_assert_eq(find(0, 0)->queue_ns, 0, "no device works yet");
+    cr_assert_eq(find(0, 1)->queue_ns, 40000);
+    ASSERT_US(frames[0].wall_ns, 140);
+    told.splits[0] = (struct cox_split){.pool_rows = 100};
+    told.grant = 50;
+    run(&handing, NULL);
+    ASSERT_US(frames[0].wall_ns, 107);
+}
+
+Test(lab_sim, an_application_that_pauses_lets_the_frames_drain)
+{
+    set_world("{" TWO ", \"frames\": 6, \"application\": {\"pause_frames\": 3}}");
+    told.splits[0] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 100}}};
+    run(&fixed, &two_in_flight);
+    const double us[6] = {100, 200, 200, 100, 200, 200};
+    for (int f = 0; f < 6; f++) {
+        ASSERT_US(frames[f].wall_ns, us[f]);
+        ASSERT_US(frames[f].period_ns, 100);
+    }
+}
+
+Test(lab_sim, an_idle_device_leaves_the_application_its_core)
+{
+    set_world("{" ALONE ", \"frames\": 4, \"application\": {\"wake_us\": 500, \"idle_us\": 20}}");
+    told.splits[0] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 100}}};
+    run(&fixed, NULL);
+    ASSERT_US(frames[1].period_ns, 120);
+    run(&fixed, &two_in_flight);
+    ASSERT_US(frames[1].period_ns, 100);
+    ASSERT_US(frames[2].period_ns, 120); /* not before the device had done all that it had */
+}
+
+Test(lab_sim, a_trace_goes_round_from_where_the_seed_says)
+{
+    set_world("{\"rows\": 100, \"frames\": 9, \"devices\": [{\"name\": \"a\", \"row_us\": 1, \"trace\": [1, 2, 4]}]}");
+    told.splits[0] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 100}}};
+    run(&fixed, NULL);
+    for (int f = 1; f < 9; f++) {
+        double ratio = frames[f].wall_ns / frames[f - 1].wall_ns;
+        cr_assert(fabs(ratio - 2) < 1e-9 || fabs(ratio - 0.25) < 1e-9, "frame %d: %g", f, ratio);
+    }
+    ASSERT_US(frames[3].wall_ns / frames[0].wall_ns, 1e-3);
+}
+
+/* --- links and bursts --- */
+
+Test(lab_sim, devices_share_the_rate_of_their_link)
+{
+#define COPYING(name) "{\"name\": \"" name "\", \"fixed_us\": 10, \"row_us\": 1, \"transfer_us\": 1}"
+    static const char *const text =
+        "{\"rows\": 100, \"granule\": 1, \"frames\": 1, \"devices\": [" COPYING("a") ", " COPYING("b") "]%s}";
+    char json[512];
+    snprintf(json, sizeof json, text, "");
+    set_world(json);
+    told.splits[0] = halves;
+    run(&fixed, NULL);
+    ASSERT_US(frames[0].wall_ns, 110);
+    snprintf(json, sizeof json, text, ", \"links\": [{\"devices\": [\"a\", \"b\"]}]");
+    set_world(json);
+    run(&fixed, NULL);
+    ASSERT_US(frames[0].wall_ns, 160); /* both copy from 60 us on, at half the rate */
+    told.splits[0] = (struct cox_split){.band_count = 2, .bands = {{0, 0, 40}, {1, 40, 60}}};
+    run(&fixed, NULL);
+    /* `a` copies from 50 us on, both from 70 us on: `a` until 110, with 40 us left for `b`. */
+    ASSERT_US(frames[0].wall_ns, 150);
+    told.splits[0] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 100}}};
+    run(&fixed, NULL);
+    ASSERT_US(frames[0].wall_ns, 210);
+#undef COPYING
+}
+
+Test(lab_sim, bursts_stop_devices_at_the_same_times_whatever_the_policy_does)
+{
+    set_world("{\"rows\": 100, \"granule\": 1, \"frames\": 60, \"devices\": [{\"name\": \"a\", \"row_us\": 100}, "
+              "{\"name\": \"b\", \"row_us\": 100}], \"bursts\": [{\"devices\": [\"a\"], \"every_ms\": 50, "
+              "\"median_us\": 5000, \"p99_us\": 5000}]}");
+    uint32_t devices;
+    bool engine;
+    double begin_ns[8], end_ns[8];
+    world.begin_run(world.ctx, 1);
+    for (int b = 0; b < 8; b++) {
+        double before_ns = b > 0 ? end_ns[b - 1] : 0;
+        begin_ns[b] = world.stolen(world.ctx, before_ns, &devices, &engine);
+        cr_assert_eq(devices, 0);
+        end_ns[b] = world.stolen(world.ctx, begin_ns[b], &devices, &engine);
+        cr_assert_eq(devices, 1);
+        cr_assert(!engine);
+        cr_assert_float_eq(end_ns[b] - begin_ns[b], 5e6, 10);
+    }
+    for (uint32_t device = 0; device < 2; device++) {
+        told.splits[0] = (struct cox_split){.band_count = 1, .bands = {{device, 0, 100}}};
+        run(&fixed, NULL);
+        double sum_ns = 0;
+        for (int f = 0; f < 60; f++)
+            sum_ns += frames[f].period_ns;
+        double stolen_ns = 0;
+        for (int b = 0; b < 8 && device == 0; b++)
+            stolen_ns += begin_ns[b] < sum_ns ? fmin(end_ns[b], sum_ns) - begin_ns[b] : 0;
+        if (device == 1 || sum_ns < end_ns[7])
+            cr_assert_float_eq(sum_ns, 60 * 10e6 + stolen_ns, 1, "device %u", (unsigned)device);
+    }
 }
 
 /* --- rows on demand --- */
@@ -728,10 +1009,27 @@ static void each_scenario(void (*visit)(const struct lab_scenario *found, const 
     cr_assert_geq(count, 25);
 }
 
-static uint64_t kept;
+/* Without what came later to scenarios. */
+static bool is_plain(const struct lab_scenario *found, const struct lab_world *in)
+{
+    bool plain = !in->wake_ns && !in->hand_over_ns && !in->stolen && !in->copying;
+    for (uint32_t d = 0; d < found->device_count; d++) {
+        const struct lab_scenario_device *device = &found->devices[d];
+        plain &= device->level_change == 0 && device->jump_frames == 0 && device->launch_tail.probability == 0;
+    }
+    return plain;
+}
+
+static uint64_t kept, kept_overlapping;
 
 static void fold_scenario(const struct lab_scenario *found, const struct lab_world *in, struct lab_sim_frame *out)
 {
+    cr_assert_eq(lab_simulate(in, &mixed, &two_in_flight, 7, out, why, sizeof why), COX_OK, "%s: %s", found->name, why);
+    kept_overlapping = fold_frames(kept_overlapping, out, found->frames);
+    for (uint64_t f = 0; f < found->frames; f++)
+        kept_overlapping = fold_ns(kept_overlapping, out[f].period_ns);
+    if (!is_plain(found, in))
+        return;
     cr_assert_eq(lab_simulate(in, NULL, NULL, 7, out, why, sizeof why), COX_OK, "%s", found->name);
     kept = fold_frames(kept, out, found->frames);
     cr_assert_eq(lab_simulate(in, &mixed, NULL, 7, out, why, sizeof why), COX_OK, "%s: %s", found->name, why);
@@ -743,6 +1041,7 @@ Test(lab_sim, gives_the_same_results_on_every_machine)
     /* Changes with the scenarios and the simulator; never with the machine, the compiler or its options. */
     each_scenario(fold_scenario);
     cr_assert_eq(kept, UINT64_C(0x620797f7ca598135), "%#" PRIx64, kept);
+    cr_assert_eq(kept_overlapping, UINT64_C(0x110b007bd1bc6163), "%#" PRIx64, kept_overlapping);
 }
 
 static void repeat_scenario(const struct lab_scenario *found, const struct lab_world *in, struct lab_sim_frame *out)
@@ -768,7 +1067,8 @@ static void conserve(const struct lab_scenario *found, const struct lab_world *i
 {
     for (uint32_t p = 0; p == 0 || cox_policy_at(p - 1); p++) {
         const struct cox_policy *policy = p == 0 ? &lab_hindsight : cox_policy_at(p - 1);
-        cr_assert_eq(lab_simulate(in, policy, NULL, 11, out, why, sizeof why), COX_OK, "%s: %s", found->name, why);
+        const struct lab_sim_options options = {.in_flight = 1 + p % 3};
+        cr_assert_eq(lab_simulate(in, policy, &options, 11, out, why, sizeof why), COX_OK, "%s: %s", found->name, why);
         for (uint64_t f = 0; f < found->frames; f++) {
             uint64_t rows = 0, oracle_rows = 0;
             for (uint32_t d = 0; d < found->device_count; d++) {
@@ -809,11 +1109,11 @@ Test(lab_sim, refuses_what_it_cannot_run)
     cr_assert_eq(lab_simulate(&world, cox_policy_find("static"), &options, 1, frames, NULL, 0), COX_E_INVALID);
 }
 
+static void (*begin_frame_of_scenario)(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *granule, bool *alive);
+
 static void nobody(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *granule, bool *alive)
 {
-    (void)ctx;
-    *rows = 100;
-    *granule = 1;
+    begin_frame_of_scenario(ctx, frame, rows, granule, alive);
     alive[0] = alive[1] = frame < 1;
 }
 
@@ -821,6 +1121,91 @@ Test(lab_sim, refuses_a_world_in_which_nobody_answers)
 {
     set_world("{" TWO ", \"frames\": 2}");
     told.splits[0] = halves;
+    begin_frame_of_scenario = world.begin_frame;
     world.begin_frame = nobody;
     cr_assert_eq(simulate(&fixed, NULL, 1), COX_E_INVALID);
+}
+
+/* --- passes --- */
+
+/* The second pass has half as many rows, and is slower on `b`. */
+#define PASSES(more) \
+    "\"passes\": [{\"name\": \"first\"}, {\"rows\": 50, \"devices\": [{\"device\": \"b\", \"row_us\": 4}]" more "}]"
+
+static size_t crossing_bytes(uint32_t device_count)
+{
+    (void)device_count;
+    return sizeof(uint32_t);
+}
+
+/* The first pass on `a`, the second one on `b`; each state sees one of them. */
+static cox_status crossing_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
+{
+    uint32_t *rows = state;
+    cr_assert(*rows == 0 || *rows == view->rows, "a pass has a state of its own");
+    *rows = view->rows;
+    out->band_count = 1;
+    out->bands[0] = (struct cox_band){.device = view->rows == 50, .rows = view->rows};
+    return COX_OK;
+}
+
+static const struct cox_policy crossing = {.name = "crossing", .state_bytes = crossing_bytes, .split = crossing_split};
+
+Test(lab_sim, passes_follow_each_other)
+{
+    static const double half[] = {0.5, 0.5};
+    const struct lab_sim_options options = {.policy = {.ratios = half, .ratio_count = 2}};
+    set_world("{" TWO ", \"frames\": 3, " PASSES(", \"before_us\": 7") "}");
+    run(cox_policy_find("static"), &options);
+    for (int f = 0; f < 3; f++) {
+        ASSERT_US(frames[f].wall_ns, 100 + 7 + 100);
+        ASSERT_US(frames[f].expected_ns, 100 + 7 + 100);
+        ASSERT_US(frames[f].solo_ns, 100 + 7 + 50);
+        ASSERT_US(frames[f].oracle_ns, 67 + 7 + 40);
+        ASSERT_US(frames[f].oracle_expected_ns, 67 + 7 + 40);
+        cr_assert(frames[f].rows[0] == 50 + 25 && frames[f].rows[1] == 50 + 25 && frames[f].launches == 4);
+    }
+    run(NULL, NULL);
+    ASSERT_US(frames[2].wall_ns, 67 + 7 + 40);
+}
+
+Test(lab_sim, rows_that_move_between_passes_cost_more)
+{
+    set_world("{" TWO ", \"frames\": 2, " PASSES(", \"moved_row_us\": 3") "}");
+    run(&crossing, NULL);
+    ASSERT_US(frames[1].wall_ns, 100 + 50 * (4 + 3));
+    ASSERT_US(frames[1].expected_ns, 100 + 50 * (4 + 3));
+    /* 67 of 100 rows on `a`, then 40 of 50, of which 6.5 were on `b`: the oracle has fewer of them move. */
+    cr_assert_lt(frames[1].oracle_ns, 67e3 + 40e3 + 6.5 * 3e3);
+    run(NULL, NULL);
+    cr_assert_float_eq(frames[1].wall_ns, frames[1].oracle_ns, 1e-3);
+}
+
+Test(lab_sim, passes_of_several_frames_overlap)
+{
+    set_world("{" TWO ", \"frames\": 20, " PASSES("") "}");
+    run(&crossing, &(const struct lab_sim_options){.in_flight = 2});
+    ASSERT_US(frames[10].period_ns, 200); /* `a` is at the next frame's first pass meanwhile */
+    ASSERT_US(frames[0].wall_ns, 300);
+}
+
+Test(lab_sim, each_pass_is_learnt_for_itself)
+{
+    set_world("{" TWO ", \"frames\": 60, " PASSES("") "}");
+    run(cox_policy_find("adaptive"), NULL);
+    cr_assert_lt(frames[59].wall_ns, 1.03 * frames[59].oracle_ns, "%g us, the oracle %g", frames[59].wall_ns / 1e3,
+                 frames[59].oracle_ns / 1e3);
+}
+
+Test(lab_sim, every_policy_does_every_row_of_every_pass)
+{
+    set_world("{" TWO
+              ", \"frames\": 40, \"changes\": [{\"device\": \"a\", \"from\": 10, \"to\": 25, \"gone\": true}], " PASSES(
+                  ", \"before_us\": 5, \"moved_row_us\": 1") "}");
+    for (uint32_t p = 0; cox_policy_at(p); p++)
+        for (uint32_t in_flight = 1; in_flight <= 3; in_flight++) {
+            run(cox_policy_at(p), &(const struct lab_sim_options){.in_flight = in_flight});
+            for (int f = 0; f < 40; f++)
+                cr_assert_eq(frames[f].rows[0] + frames[f].rows[1], 150, "%s, frame %d", cox_policy_at(p)->name, f);
+        }
 }

@@ -1,7 +1,6 @@
 /* The session database: what it keeps, what it refuses.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lab/store/database.h"
-#include "lab/store/tape.h"
+#include "lab/store/parts.h"
 #include "lab/texts.h"
 
 #include <criterion/criterion.h>
@@ -50,6 +49,7 @@ TestSuite(lab_store, .init = make_folder, .fini = remove_folder);
 static const struct lab_store_run run_of_two = {.source = "devices",
                                                 .command = "cox-lab run",
                                                 .kernel = "work",
+                                                .objective = COX_OBJECTIVE_LATENCY,
                                                 .columns = 64,
                                                 .rows = 100,
                                                 .in_flight = 2,
@@ -89,8 +89,11 @@ static void report(struct lab_session *session, uint64_t index, uint64_t start_n
          .on_demand = true},
     };
     lab_session_frame(session, &(struct cox_frame_report){.index = index,
+                                                          .submit_ns = start_ns,
                                                           .start_ns = start_ns,
                                                           .end_ns = start_ns + wall_ns,
+                                                          .delivered_ns = start_ns + wall_ns + index,
+                                                          .deadline_ns = wall_ns + 4,
                                                           .reason = COX_REASON_BALANCED,
                                                           .predicted_ns = 990,
                                                           .alternative_ns = 1100,
@@ -142,14 +145,19 @@ Test(lab_store, keeps_every_field_of_a_frame)
     cr_assert_str_eq(
         ask("SELECT source, kernel, columns, rows, granule, in_flight, frames, objective, meter, finished, "
             "started_at LIKE '20__-__-__T__:__:__Z', length(host) > 0, length(system) > 0 FROM run"),
-        "devices|work|64|100|4|2|10|time|NULL|1|1|1|1");
-    cr_assert_str_eq(ask("SELECT * FROM frame WHERE frame = 0"), "1|0|0|100|0|1000|1000|990|1100|4|60|0|NULL");
+        "devices|work|64|100|4|2|10|latency|NULL|1|1|1|1");
+    cr_assert_str_eq(ask("SELECT * FROM frame WHERE frame = 0"),
+                     "1|0|0|100|0|1000|1000|990|1100|4|60|0|1000|1004|NULL");
     /* The period is what no earlier frame was under way: each began 200 ns before the one before had ended. */
-    cr_assert_str_eq(ask("SELECT * FROM frame WHERE frame = 7"), "1|7|1|100|5600|1000|800|990|1100|4|60|0|0.25");
+    cr_assert_str_eq(ask("SELECT * FROM frame WHERE frame = 7"),
+                     "1|7|1|100|5600|1000|800|990|1100|4|60|0|1007|1004|0.25");
     cr_assert_str_eq(ask("SELECT * FROM band WHERE frame = 7 AND band = 0"),
-                     "1|7|0|0|0|40|10|1000|990|0|980|1005|0|0|0");
-    cr_assert_str_eq(ask("SELECT * FROM band WHERE frame = 7 AND band = 1"), "1|7|1|1|40|60|20|995|965|10|0|0|1|0|0");
+                     "1|7|0|0|0|0|40|10|1000|990|0|980|1005|0|0|0");
+    cr_assert_str_eq(ask("SELECT * FROM band WHERE frame = 7 AND band = 1"), "1|7|1|0|1|40|60|20|995|965|10|0|0|1|0|0");
+    cr_assert_str_eq(ask("SELECT * FROM frame_pass WHERE frame = 7"), "1|7|0|0|1000|4|990|1100|60");
+    cr_assert_str_eq(ask("SELECT * FROM pass"), "1|0|NULL|100|NULL");
     cr_assert_str_eq(ask("SELECT count(*), sum(status) FROM frame"), "10|0");
+    cr_assert_str_eq(ask("SELECT group_concat(over_deadline, ' ') FROM summary"), "0.0 1.0");
     cr_assert_str_eq(ask("SELECT text FROM reason NATURAL JOIN frame"), cox_reason_text(COX_REASON_BALANCED));
 }
 
@@ -224,7 +232,53 @@ Test(lab_store, passes_over_warm_ups_and_keeps_shadows_apart)
     lab_session_frame(NULL, &(struct cox_frame_report){.band_count = 1, .bands = &band});
     close_store(store);
     cr_assert_str_eq(ask("SELECT count(*) FROM frame"), "1");
-    cr_assert_str_eq(ask("SELECT * FROM shadow"), "1|0|1|96|4|77");
+    cr_assert_str_eq(ask("SELECT * FROM shadow"), "1|0|0|1|96|4|77");
+}
+
+Test(lab_store, keeps_the_passes_of_a_frame)
+{
+    struct lab_store *store = open_store();
+    lab_store_begin_run(store, &run_of_two);
+    lab_store_pass(store, 0, "across", 100, 1);
+    lab_store_pass(store, 1, "down", 64, 2);
+    struct lab_session *session = begin_policy(store);
+    const struct cox_band_report bands[3] = {
+        {.device = 1, .rows = 100, .submit_ns = 5000, .end_ns = 5400, .wall_ns = 400},
+        {.device = 0, .rows = 32, .submit_ns = 5500, .end_ns = 6000, .wall_ns = 500},
+        {.device = 1, .first_row = 32, .rows = 32, .submit_ns = 5500, .end_ns = 5900, .wall_ns = 400},
+    };
+    const struct cox_band_notice notices[3] = {{5410, 7}, {6020, UINT64_MAX}, {5930, 9}};
+    const struct cox_pass_report passes[2] = {
+        {.start_ns = 5000, .end_ns = 5400, .reason = COX_REASON_KEPT, .predicted_ns = 390, .alternative_ns = 410},
+        {.start_ns = 5500, .end_ns = 6000, .reason = COX_REASON_BALANCED, .predicted_ns = 480, .pool_rows = 32}};
+    const uint32_t band_passes[3] = {0, 1, 1};
+    const struct cox_frame_report frame = {.start_ns = 5000,
+                                           .end_ns = 6000,
+                                           .joules = -1,
+                                           .band_count = 3,
+                                           .bands = bands,
+                                           .notices = notices,
+                                           .band_passes = band_passes,
+                                           .pass_count = 2,
+                                           .passes = passes};
+    lab_session_frame(session, &frame);
+    lab_session_frame(session, &(struct cox_frame_report){.shadow = true,
+                                                          .band_count = 1,
+                                                          .bands = &bands[2],
+                                                          .band_passes = &band_passes[2],
+                                                          .pass_count = 1,
+                                                          .passes = &passes[1]});
+    close_store(store);
+    cr_assert_str_eq(ask("SELECT rows FROM frame"), "100", "those of the first pass");
+    cr_assert_str_eq(ask("SELECT group_concat(name || ':' || rows || ':' || stages, ' ') FROM pass"),
+                     "across:100:1 down:64:2");
+    cr_assert_str_eq(ask("SELECT * FROM frame_pass WHERE pass = 0"), "1|0|0|0|400|5|390|410|0");
+    cr_assert_str_eq(ask("SELECT * FROM frame_pass WHERE pass = 1"), "1|0|1|500|1000|4|480|0|32");
+    cr_assert_str_eq(ask("SELECT group_concat(pass || ':' || device || ':' || rows, ' ') FROM band"),
+                     "0:1:100 1:0:32 1:1:32");
+    cr_assert_str_eq(ask("SELECT group_concat(noticed_ns || ':' || ifnull(clock_error_ns, ''), ' ') FROM notice"),
+                     "410:7 1020: 930:9");
+    cr_assert_str_eq(ask("SELECT * FROM shadow"), "1|0|1|1|32|32|400");
 }
 
 Test(lab_store, can_be_queried_while_it_grows)
@@ -432,6 +486,36 @@ Test(lab_store, a_taped_policy_answers_as_the_policy_itself)
     cr_assert_str_eq(ask("SELECT joules FROM call WHERE kind = 'frame'"), "0.1");
 }
 
+/* A session has one policy's state for each of its passes. */
+Test(lab_store, a_tape_tells_the_pass_of_each_call)
+{
+    struct lab_store *store = open_store();
+    lab_store_begin_run(store, &run_of_two);
+    const struct cox_policy *taped = lab_session_tape(begin_policy(store), cox_policy_find("last-frame"));
+    const struct cox_sched_device devices[2] = {{true, 1, 0}, {true, 2, 0}};
+    struct cox_sched_view views[2] = {{.rows = 100, .granule = 4, .device_count = 2, .devices = devices},
+                                      {.rows = 64, .granule = 1, .device_count = 2, .devices = devices}};
+    void *states[2];
+    for (int p = 0; p < 2; p++) {
+        states[p] = calloc(1, taped->state_bytes(2));
+        cr_assert_eq(taped->init(states[p], &views[p], &(struct cox_policy_options){0}), COX_OK);
+    }
+    for (uint64_t f = 0; f < 3; f++)
+        for (int p = 0; p < 2; p++) {
+            struct cox_split split = {0};
+            views[p].frame = f;
+            cr_assert_eq(taped->split(states[p], &views[p], &split), COX_OK);
+        }
+    free(states[0]);
+    free(states[1]);
+    close_store(store);
+    cr_assert_str_eq(ask("SELECT group_concat(pass, '') FROM call"), "01010101");
+    cr_assert_str_eq(ask("SELECT group_concat(call || ':' || rows || ':' || granule, ' ') FROM call_view"),
+                     "0:100:4 1:64:1", "only changes of a pass are written");
+    cr_assert_str_eq(ask("SELECT count(*) FROM call_device"), "4");
+    cr_assert_str_eq(ask("SELECT count(*) FROM call_options"), "1", "the same for all");
+}
+
 /* --- What is refused ---------------------------------------------------------------------------------------------- */
 
 static void write_file(const char *name, const void *bytes, size_t count)
@@ -502,24 +586,67 @@ Test(lab_store, refuses_databases_of_others_and_leaves_them_as_they_are)
 Test(lab_store, refuses_other_schema_versions)
 {
     make_one();
-    run_sql("PRAGMA user_version = 3");
-    refused(path, "version 3, this program knows version 2");
+    run_sql("PRAGMA user_version = 6");
+    refused(path, "version 6, this program knows version 5");
     run_sql("PRAGMA user_version = 0");
-    refused(path, "version 0, this program knows version 2");
+    refused(path, "version 0, this program knows version 5");
+}
+
+/* Make today's database one of that version: tables that are another today are empty in it. */
+static void make_older(int version)
+{
+    char name[48];
+    for (int v = LAB_STORE_VERSION - 1; v >= version; v--) {
+        const struct lab_text *text = lab_texts;
+        snprintf(name, sizeof name, "schema_%d.sql", v);
+        while (text->name && strcmp(text->name, name) != 0)
+            text++;
+        cr_assert_not_null(text->name);
+        run_sql(text->text);
+    }
+    snprintf(name, sizeof name, "PRAGMA user_version = %d", version);
+    run_sql(name);
+}
+
+Test(lab_store, reads_version_4_and_does_not_record_into_it)
+{
+    char why[300] = "";
+    sqlite3 *db = NULL;
+    struct lab_store *store = NULL;
+    make_one();
+    make_older(4);
+    run_sql("INSERT INTO run VALUES (1, 'devices', 't', '0', NULL, NULL, NULL, 'work', 1, 8, 1, 2, 9, 'time', 5, NULL,"
+            " NULL, NULL, 1), (2, 'devices', 't', '0', NULL, NULL, NULL, 'work', 1, 8, 1, 2, 9, 'energy', 5, NULL,"
+            " NULL, NULL, 1);"
+            "INSERT INTO frame VALUES (1, 0, 0, 8, 0, 9, 9, 9, 7, 4, 0, 0, NULL);"
+            "INSERT INTO call_options VALUES (1, NULL, 0, 1, 5, 0);"
+            "INSERT INTO call(session, call, kind, answer) VALUES (1, 1, 'split', 'x')");
+    cr_assert_str_eq(ask("SELECT group_concat(objective, ' ') FROM run"), "throughput energy");
+    cr_assert_str_eq(ask("SELECT wall_ns, latency_ns, deadline_ns FROM frame"), "9|NULL|0");
+    run_sql("INSERT INTO band VALUES (1, 0, 0, 1, 0, 8, 0, 9, 9, 0, 0, 0, 0, 0, 0);"
+            "INSERT INTO shadow VALUES (1, 0, 0, 0, 8, 7)");
+    cr_assert_str_eq(
+        ask("SELECT p.pass, name, p.rows, stages, f.pass, end_ns, f.reason, alternative_ns FROM pass p, frame_pass f"),
+        "0|NULL|8|NULL|0|9|4|7", "a frame is one pass");
+    cr_assert_str_eq(ask("SELECT b.pass, b.device, s.pass, s.wall_ns, c.pass FROM band b, shadow s, call c"),
+                     "0|1|0|7|0");
+    cr_assert_str_eq(ask("SELECT answer, waited_ns, latency_ns, deadline_ns FROM call"), "x|NULL|NULL|5",
+                     "a frame had no deadline of its own");
+    cr_assert(!lab_store_open(path, &store, why, sizeof why));
+    cr_assert(strstr(why, "version 4, this program knows version 5"), "%s", why);
+    run_sql("DROP VIEW summary");
+    cr_assert(!lab_store_open_to_read(path, &db, why, sizeof why));
+    cr_assert(strstr(why, "'summary' is missing"), "%s", why);
 }
 
 Test(lab_store, reads_version_1_and_does_not_record_into_it)
 {
-    const struct lab_text *old = lab_texts;
     char why[300] = "";
     sqlite3 *db = NULL;
     sqlite3_stmt *row = NULL;
-    while (old->name && strcmp(old->name, "schema_1.sql") != 0)
-        old++;
-    cr_assert_not_null(old->name);
     make_one();
-    run_sql(old->text);
-    run_sql("PRAGMA user_version = 1; INSERT INTO call_model VALUES (1, 0, 9, 1, 2, 3, 4, 0.5);"
+    make_older(1);
+    run_sql("INSERT INTO call_model VALUES (1, 0, 9, 1, 2, 3, 4, 0.5);"
             "INSERT INTO call(session, call, kind, answer) VALUES (1, 1, 'recall', 'why=4 rival=7 pool=0+0');"
             "INSERT INTO frame VALUES (1, 0, 0, 8, 0, 9, 9, 9, 7, 4, 0, 0, NULL)");
     cr_assert(lab_store_open_to_read(path, &db, why, sizeof why), "%s", why);
@@ -537,10 +664,62 @@ Test(lab_store, reads_version_1_and_does_not_record_into_it)
     sqlite3_close(db);
     struct lab_store *store = NULL;
     cr_assert(!lab_store_open(path, &store, why, sizeof why));
-    cr_assert(strstr(why, "version 1, this program knows version 2"), "%s", why);
+    cr_assert(strstr(why, "version 1, this program knows version 5"), "%s", why);
     run_sql("DROP TABLE call_model");
     cr_assert(!lab_store_open_to_read(path, &db, why, sizeof why));
     cr_assert(strstr(why, "'call_model' is missing"), "%s", why);
+}
+
+Test(lab_store, reads_version_3_and_does_not_record_into_it)
+{
+    char why[300] = "";
+    sqlite3 *db = NULL;
+    struct lab_store *store = NULL;
+    make_one();
+    make_older(3);
+    cr_assert(lab_store_open_to_read(path, &db, why, sizeof why), "%s", why);
+    sqlite3_close(db);
+    cr_assert(!lab_store_open(path, &store, why, sizeof why));
+    cr_assert(strstr(why, "version 3, this program knows version 5"), "%s", why);
+}
+
+Test(lab_store, reads_version_2_and_does_not_record_into_it)
+{
+    char why[300] = "";
+    sqlite3 *db = NULL;
+    struct lab_store *store = NULL;
+    make_one();
+    make_older(4);
+    run_sql("PRAGMA user_version = 2");
+    cr_assert(lab_store_open_to_read(path, &db, why, sizeof why), "more tables than it had are no fault: %s", why);
+    sqlite3_close(db);
+    run_sql("DROP TABLE notice");
+    cr_assert(lab_store_open_to_read(path, &db, why, sizeof why), "%s", why);
+    sqlite3_close(db);
+    cr_assert(!lab_store_open(path, &store, why, sizeof why));
+    cr_assert(strstr(why, "version 2, this program knows version 5"), "%s", why);
+}
+
+Test(lab_store, two_that_take_turns_record_runs_of_their_own)
+{
+    char why[300] = "";
+    struct lab_store *first = NULL, *second = NULL;
+    const struct lab_store_run run = {.source = "devices", .kernel = "work", .columns = 1, .rows = 8, .granule = 1};
+    cr_assert(lab_store_open(path, &first, why, sizeof why), "%s", why);
+    cr_assert(lab_store_open_beside(path, &second, why, sizeof why), "%s", why);
+    cr_assert_eq(lab_store_begin_run(first, &run), 1);
+    lab_store_setting(first, "reserve", "on");
+    lab_store_setting(first, "reserve", "off");
+    lab_store_commit(first);
+    cr_assert_eq(lab_store_begin_run(second, &run), 2);
+    lab_store_setting(second, "reserve", "on");
+    lab_store_commit(second);
+    lab_store_setting(first, "ratio", "3");
+    lab_store_finish_run(first);
+    cr_assert(lab_store_close(&second, why, sizeof why), "%s", why);
+    cr_assert(lab_store_close(&first, why, sizeof why), "%s", why);
+    cr_assert_str_eq(ask("SELECT group_concat(run || name || value, ' ') FROM setting"),
+                     "1ratio3 1reserveoff 2reserveon");
 }
 
 Test(lab_store, refuses_altered_tables_but_not_added_views)

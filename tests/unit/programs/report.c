@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/json.h"
+#include "common/bound.h"
 #include "common/progress.h"
 #include "common/report.h"
 
@@ -230,6 +231,8 @@ static void add_frame(struct report *report, uint64_t index, uint64_t start_ns, 
                                            .submit_ns = start_ns - 10,
                                            .start_ns = start_ns,
                                            .end_ns = end_ns,
+                                           .delivered_ns = end_ns + 3490,
+                                           .deadline_ns = warmup ? 0 : 12000,
                                            .reason = COX_REASON_BALANCED,
                                            .predicted_ns = 12345,
                                            .alternative_ns = index ? 13000 : 0,
@@ -278,34 +281,37 @@ Test(report, statistics_have_the_documented_form)
     report_write_stats(report, &about, stream);
     close_text(stream);
     cr_expect(is_json(text), "%s", text);
-    cr_expect_str_eq(text, "{\n"
-                           "  \"devices\": [\n"
-                           "    {\"name\": \"first \\\"one\\\"\", \"type\": \"cpu\", \"mode\": \"mapped\", "
-                           "\"state\": \"active\", \"lost\": 0, \"returned\": 0},\n"
-                           "    {\"name\": \"second\", \"type\": \"gpu\", \"mode\": \"staged\", "
-                           "\"state\": \"quarantined\", \"lost\": 2, \"returned\": 1}\n"
-                           "  ],\n"
-                           "  \"policy\": \"ewma\",\n"
-                           "  \"granule\": 4,\n"
-                           "  \"frames\": [\n"
-                           "    {\"index\": 0, \"wall_us\": 10.000, \"reason\": \"moved towards equal finish times\", "
-                           "\"predicted_us\": 12.345, \"alternative_us\": null, \"pool_rows\": 0, "
-                           "\"bands\": [{\"device\": 0, \"first_row\": 0, \"rows\": 30, "
-                           "\"wall_us\": 8.500, \"queue_us\": 0.250, \"kernel_us\": 0.700, \"predicted_us\": null, "
-                           "\"on_demand\": false, \"attempt\": 0, \"status\": \"COX_OK\"}, "
-                           "{\"device\": 1, \"first_row\": 30, "
-                           "\"rows\": 70, \"wall_us\": 9.100, \"queue_us\": 0.000, \"kernel_us\": 0.000, "
-                           "\"predicted_us\": 9.000, \"on_demand\": false, \"attempt\": 0, "
-                           "\"status\": \"COX_OK\"}]}\n"
-                           "  ],\n"
-                           "  \"shadows\": [\n"
-                           "    {\"index\": 0, \"device\": 1, \"first_row\": 8, \"rows\": 16, \"wall_us\": 4.000, "
-                           "\"queue_us\": 0.000, \"kernel_us\": 0.000, \"predicted_us\": null, \"on_demand\": false}\n"
-                           "  ],\n"
-                           "  \"summary\": {\"frames\": 1, \"fps\": 100000.000000, \"wall_us_p50\": 10.000, "
-                           "\"wall_us_p99\": 10.000, \"efficiency\": 1.000000, \"timeout_bands\": 0, "
-                           "\"wrong_bands\": 0, \"failed_bands\": 0, \"bands_again\": 0}\n"
-                           "}\n");
+    cr_expect_str_eq(text,
+                     "{\n"
+                     "  \"devices\": [\n"
+                     "    {\"name\": \"first \\\"one\\\"\", \"type\": \"cpu\", \"mode\": \"mapped\", "
+                     "\"state\": \"active\", \"lost\": 0, \"returned\": 0},\n"
+                     "    {\"name\": \"second\", \"type\": \"gpu\", \"mode\": \"staged\", "
+                     "\"state\": \"quarantined\", \"lost\": 2, \"returned\": 1}\n"
+                     "  ],\n"
+                     "  \"policy\": \"ewma\",\n"
+                     "  \"granule\": 4,\n"
+                     "  \"frames\": [\n"
+                     "    {\"index\": 0, \"wall_us\": 10.000, \"latency_us\": 13.500, \"deadline_us\": 12.000, "
+                     "\"reason\": \"moved towards equal finish times\", "
+                     "\"predicted_us\": 12.345, \"alternative_us\": null, \"pool_rows\": 0, "
+                     "\"bands\": [{\"device\": 0, \"first_row\": 0, \"rows\": 30, "
+                     "\"wall_us\": 8.500, \"queue_us\": 0.250, \"kernel_us\": 0.700, \"predicted_us\": null, "
+                     "\"on_demand\": false, \"attempt\": 0, \"status\": \"COX_OK\"}, "
+                     "{\"device\": 1, \"first_row\": 30, "
+                     "\"rows\": 70, \"wall_us\": 9.100, \"queue_us\": 0.000, \"kernel_us\": 0.000, "
+                     "\"predicted_us\": 9.000, \"on_demand\": false, \"attempt\": 0, "
+                     "\"status\": \"COX_OK\"}]}\n"
+                     "  ],\n"
+                     "  \"shadows\": [\n"
+                     "    {\"index\": 0, \"device\": 1, \"first_row\": 8, \"rows\": 16, \"wall_us\": 4.000, "
+                     "\"queue_us\": 0.000, \"kernel_us\": 0.000, \"predicted_us\": null, \"on_demand\": false}\n"
+                     "  ],\n"
+                     "  \"summary\": {\"frames\": 1, \"fps\": 100000.000000, \"wall_us_p50\": 10.000, "
+                     "\"wall_us_p99\": 10.000, \"latency_us_p50\": 13.500, \"latency_us_p99\": 13.500, "
+                     "\"late_frames\": 1, \"worst_late_us\": 1.500, \"efficiency\": 1.000000, \"timeout_bands\": 0, "
+                     "\"wrong_bands\": 0, \"failed_bands\": 0, \"bands_again\": 0}\n"
+                     "}\n");
     free(text);
     report_destroy(&report);
     cr_expect(report == NULL);
@@ -618,19 +624,46 @@ Test(bar, it_is_shared_like_the_rows)
     cr_expect_str_eq(bar, "[          ]");
 }
 
-Test(progress, the_line_says_frames_speed_split_and_time_left)
+Test(progress, the_line_says_frames_how_far_it_is_speed_and_time_left)
+{
+    char line[128];
+    progress_format(line, sizeof line, 50, 200, 5000000000, "", 100);
+    cr_expect_str_eq(line, "50/200 frames  [>>>>>               ]  10.0 frames/s  0:15 left");
+    progress_format(line, sizeof line, 0, 10, 1000000000, "", 100);
+    cr_expect_str_eq(line, "0/10 frames  [                    ]  0.0 frames/s");
+    progress_format(line, sizeof line, 199, 200, 1000000000, "", 100); /* it is full when everything is done */
+    cr_expect_str_eq(line, "199/200 frames  [>>>>>>>>>>>>>>>>>>> ]  199.0 frames/s  0:00 left");
+    progress_format(line, sizeof line, 200, 200, 1000000000, "", 100);
+    cr_expect_str_eq(line, "200/200 frames  [>>>>>>>>>>>>>>>>>>>>]  200.0 frames/s  0:00 left");
+    progress_format(line, sizeof line, 201, 200, 1000000000, "", 100); /* the number was an estimate */
+    cr_expect_str_eq(line, "201/200 frames  [>>>>>>>>>>>>>>>>>>>>]  201.0 frames/s");
+    progress_format(line, sizeof line, 1, 10000, 1000000000, "", 100);
+    cr_expect_str_eq(line, "1/10000 frames  [                    ]  1.0 frames/s  2:46:39 left");
+    progress_format(line, sizeof line, 7, 0, 2000000000, "", 100); /* how much a pipe has to give is not known */
+    cr_expect_str_eq(line, "7 frames  3.5 frames/s");
+    progress_format(line, sizeof line, 50, 200, 5000000000, "", 20);
+    cr_expect_str_eq(line, "50/200 frames  [>   ");
+    progress_format(line, 20, 50, 200, 5000000000, "", 0);
+    cr_expect_str_eq(line, "50/200 frames  [>  ");
+}
+
+Test(progress, a_split_comes_apart_from_the_bar_and_as_a_whole)
 {
     char line[128];
     progress_format(line, sizeof line, 50, 200, 5000000000, "[##==]", 100);
-    cr_expect_str_eq(line, "50/200 frames  10.0 frames/s  [##==]  0:15 left");
-    progress_format(line, sizeof line, 1, 10000, 1000000000, "[##==]", 100);
-    cr_expect_str_eq(line, "1/10000 frames  1.0 frames/s  [##==]  2:46:39 left");
-    progress_format(line, sizeof line, 0, 10, 1000000000, "", 100);
-    cr_expect_str_eq(line, "0/10 frames  0.0 frames/s  ");
+    cr_expect_str_eq(line, "50/200 frames  [>>>>>               ]  10.0 frames/s  0:15 left  split [##==]");
+    /* The bar is shorter where space is scarce, then the split goes. */
+    progress_format(line, sizeof line, 50, 200, 5000000000, "[##==]", 70);
+    cr_expect_str_eq(line, "50/200 frames  [>>>          ]  10.0 frames/s  0:15 left  split [##==]");
+    progress_format(line, sizeof line, 50, 200, 5000000000, "[##==]", 63);
+    cr_expect_str_eq(line, "50/200 frames  [>     ]  10.0 frames/s  0:15 left  split [##==]");
+    progress_format(line, sizeof line, 50, 200, 5000000000, "[##==]", 62);
+    cr_expect_str_eq(line, "50/200 frames  [>>>>               ]  10.0 frames/s  0:15 left");
     progress_format(line, sizeof line, 7, 0, 2000000000, "[##]", 100);
-    cr_expect_str_eq(line, "7 frames  3.5 frames/s  [##]");
-    progress_format(line, sizeof line, 50, 200, 5000000000, "[##==]", 20);
-    cr_expect_eq(strlen(line), 20u);
+    cr_expect_str_eq(line, "7 frames  3.5 frames/s  split [##]");
+    /* Five and six digits and a split of the usual width. */
+    progress_format(line, sizeof line, 12345, 100000, 5000000000, "[######======]", 79);
+    cr_expect_str_eq(line, "12345/100000 frames  [      ]  2469.0 frames/s  0:36 left  split [######======]");
 }
 
 Test(progress, nothing_is_shown_where_no_terminal_is)
@@ -643,4 +676,55 @@ Test(progress, nothing_is_shown_where_no_terminal_is)
     progress_clear(&progress);
     cr_expect_eq(ftell(stream), 0);
     fclose(stream);
+}
+
+/* --- What a film was bound by ------------------------------------------------------------------------------------- */
+
+static void expect_bound(const char *expected, const struct bound_facts *facts)
+{
+    char text[128];
+    bound_text(facts, text, sizeof text);
+    cr_expect_str_eq(text, expected);
+}
+
+Test(bound, a_wait_for_input_names_what_makes_the_frames)
+{
+    static const struct video_maker decoder = {.kind = VIDEO_MAKER_DECODER, .name = "hevc"},
+                                    process = {.kind = VIDEO_MAKER_PROCESS, .name = "ffmpeg"},
+                                    file = {.kind = VIDEO_MAKER_FILE}, unknown = {.kind = VIDEO_MAKER_UNKNOWN};
+    struct bound_facts facts = {.input_ns = 60, .devices_ns = 30, .output_ns = 10, .maker = decoder};
+    expect_bound("the decoder (hevc)", &facts);
+    facts.maker = process;
+    expect_bound("ffmpeg, which writes to the pipe", &facts);
+    facts.maker = file;
+    expect_bound("reading", &facts);
+    facts.maker = unknown;
+    expect_bound("input", &facts);
+}
+
+Test(bound, a_maker_that_takes_the_cores_from_the_devices_is_named)
+{
+    struct bound_facts facts = {.input_ns = 10,
+                                .devices_ns = 80,
+                                .output_ns = 10,
+                                .maker = {.kind = VIDEO_MAKER_DECODER, .name = "hevc", .cpu_ns = 120},
+                                .own_ns = 80,
+                                .on_cpu = true};
+    expect_bound("the decoder (hevc), with 60 % of the processor time", &facts);
+    facts.maker = (struct video_maker){.kind = VIDEO_MAKER_PROCESS, .name = "ffmpeg", .cpu_ns = 240};
+    expect_bound("ffmpeg, which writes to the pipe, with 75 % of the processor time", &facts);
+    facts.on_cpu = false; /* a GPU computes: the cores are of no use to it */
+    expect_bound("devices", &facts);
+    facts.on_cpu = true;
+    facts.own_ns = 240; /* the devices take as much */
+    expect_bound("devices", &facts);
+    facts.maker.cpu_ns = 1000;
+    facts.output_ns = 90;
+    expect_bound("output", &facts);
+}
+
+Test(bound, without_a_wait_nothing_is_named)
+{
+    const struct bound_facts facts = {.maker = {.kind = VIDEO_MAKER_DECODER, .name = "hevc", .cpu_ns = 120}};
+    expect_bound("", &facts);
 }

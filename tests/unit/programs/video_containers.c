@@ -551,20 +551,104 @@ Test(containers, cut_off_give_the_frames_that_are_there_and_then_an_error)
     }
 }
 
+/* The clip's frames three times over, with the times that `filter` gives them: reads `frames` of them after passing
+ * over `skipped`. */
+static bool varies(const char *filter, const char *file, int skipped, int frames)
+{
+    cr_assert(shell("ffmpeg -nostdin -v error -y -i '%s' -vf \"scale=64:48,loop=2:%d:0,settb=1/24,%s\" "
+                    "-fps_mode passthrough -c:v mpeg4 %s",
+                    clip, CLIP_FRAMES, filter, file));
+    cr_assert(shell("test $(ffprobe -v error -count_packets -show_entries stream=nb_read_packets -of csv=p=0 %s) = %d",
+                    file, 3 * CLIP_FRAMES));
+    struct video_input *input = open_file(file);
+    struct frame frame = frame_make(video_input_format(input));
+    struct picture_error error = {""};
+    cr_expect_eq(video_input_skip(input, (uint64_t)skipped, &error), VIDEO_READ_FRAME);
+    for (int f = 0; f < frames; f++)
+        cr_expect_eq(read_frame(input, &frame, &error), VIDEO_READ_FRAME, "%s of %s: frame %d: %s", filter, file, f,
+                     error.text);
+    const bool result = video_input_rate_varies(input);
+    frame_free(&frame);
+    video_input_close(&input);
+    return result;
+}
+
+Test(containers, say_whether_their_rate_varies)
+{
+    NEED_FFMPEG();
+    skip_unless(encode("-frames:v 1 -fps_mode passthrough -c:v mpeg4 x.mkv"), "ffmpeg has no -fps_mode");
+    static const char constant[] = "setpts=N", dropped[] = "setpts=N+gte(N\\,5)";
+    cr_expect_not(varies(constant, "a.mkv", 0, 9)); /* Matroska's ticks are 1 ms, 41.667 ms are 41 or 42 of them */
+    cr_expect_not(varies(constant, "a.mp4", 0, 9));
+    cr_expect(varies(dropped, "b.mkv", 0, 9));
+    cr_expect(varies(dropped, "b.mp4", 0, 8));     /* FFmpeg 7 ends this file's edit list before the last frame */
+    cr_expect_not(varies(dropped, "b.mkv", 0, 5)); /* up to there it does not */
+    cr_expect_not(varies(dropped, "b.mkv", 5, 4)); /* nor after it */
+    cr_expect(varies("setpts=N+max(N-4\\,0)", "c.mkv", 0, 9));
+}
+
+Test(containers, name_their_decoder_and_its_processor_time)
+{
+    NEED_FFMPEG();
+    NEED_X265();
+    /* More frames than the decoder's threads can have done by the time that the file is open. */
+    enum { TIMES = 20 };
+    cr_assert(shell("ffmpeg -nostdin -v error -y -i '%s' -vf loop=%d:%d:0 -c:v libx265 a.mkv", clip, TIMES - 1,
+                    CLIP_FRAMES));
+    struct video_input *input = open_file("a.mkv");
+    struct frame frame = frame_make(video_input_format(input));
+    struct picture_error error = {""};
+    struct video_maker maker;
+    int frames = 0;
+    video_input_maker(input, &maker);
+    cr_expect_eq(maker.kind, VIDEO_MAKER_DECODER);
+    cr_expect_str_eq(maker.name, "hevc");
+    cr_expect_eq(maker.cpu_ns, 0u);
+    while (read_frame(input, &frame, &error) == VIDEO_READ_FRAME)
+        frames++;
+    cr_expect(!*error.text && frames == TIMES * CLIP_FRAMES, "%d frames, %s", frames, error.text);
+    video_input_maker(input, &maker);
+    if (sysconf(_SC_NPROCESSORS_ONLN) > 1) /* else the decoder has no threads of its own */
+        cr_expect_gt(maker.cpu_ns, 0u);
+    frame_free(&frame);
+    video_input_close(&input);
+}
+
+/* Read two clips, encoded so, put end to end: how many frames come before the error. */
+static int read_joined(const char *first, const char *second, struct picture_error *error)
+{
+    cr_assert(encode(first));
+    cr_assert(encode(second));
+    cr_assert(shell("cat a.ts b.ts >c.ts"));
+    struct video_input *input = open_file("c.ts");
+    bool failed;
+    const int frames = count_frames(input, &failed, error);
+    /* The decoder drops the frame that it holds back at the change. */
+    cr_expect(failed && frames >= CLIP_FRAMES - 1 && frames <= CLIP_FRAMES, "%d frames", frames);
+    video_input_close(&input);
+    return frames;
+}
+
 Test(containers, whose_size_changes_give_an_error_there)
 {
     NEED_FFMPEG();
-    cr_assert(encode("-pix_fmt yuv420p -vf scale=64:48 -c:v mpeg2video a.ts"));
-    cr_assert(encode("-pix_fmt yuv420p -vf scale=128:96 -c:v mpeg2video b.ts"));
-    cr_assert(shell("cat a.ts b.ts >c.ts"));
-    struct video_input *input = open_file("c.ts");
     struct picture_error error = {""};
-    bool failed;
-    int frames = count_frames(input, &failed, &error);
-    /* The decoder drops the frame that it holds back at the change. */
-    cr_expect(failed && frames >= CLIP_FRAMES - 1 && frames <= CLIP_FRAMES, "%d frames", frames);
-    cr_expect(strstr(error.text, "its size or samples differ"), "%s", error.text);
-    video_input_close(&input);
+    const int frames = read_joined("-pix_fmt yuv420p -vf scale=64:48 -c:v mpeg2video a.ts",
+                                   "-pix_fmt yuv420p -vf scale=128:96 -c:v mpeg2video b.ts", &error);
+    char words[128];
+    int length = snprintf(words, sizeof words, "frame %d (the first is 0), at or after byte ", frames);
+    cr_expect(!strncmp(error.text, words, (size_t)length), "%s", error.text);
+    cr_expect(strstr(error.text, ": the picture's size changes from 64 x 48 to 128 x 96"), "%s", error.text);
+}
+
+Test(containers, whose_samples_change_give_an_error_there)
+{
+    NEED_FFMPEG();
+    NEED_X265();
+    struct picture_error error = {""};
+    read_joined("-pix_fmt yuv420p -vf scale=64:48 -c:v libx265 a.ts",
+                "-pix_fmt yuv420p10le -vf scale=64:48 -c:v libx265 b.ts", &error);
+    cr_expect(strstr(error.text, ": the picture's samples change from yuv420p to yuv420p10le"), "%s", error.text);
 }
 
 Test(containers, that_are_damaged_do_no_more_than_fail)

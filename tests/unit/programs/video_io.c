@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -521,6 +522,41 @@ Test(y4m, a_bad_frame_marker_is_an_error_that_names_frame_and_offset)
         }
 }
 
+Test(y4m, a_second_header_is_an_error_that_names_both_sizes)
+{
+    static const struct {
+        const char *header, *words;
+    } cases[] = {
+        {"YUV4MPEG2 W6 H8 F25:1 C444\n", "the picture's size changes from 4 x 2 to 6 x 8"},
+        {"YUV4MPEG2 C444 H2 W40", "the picture's size changes from 4 x 2 to 40 x 2"}, /* the stream ends there */
+        {"YUV4MPEG2 W4 H2 C444\n", "another y4m header, of a second stream"},
+        {"YUV4MPEG2 W99999999999 H2\n", "another y4m header, of a second stream"},
+        {"YUV4MPEG2", "another y4m header, of a second stream"},
+        {"YUV4MPEG3 W6 H8\n", "no frame begins here (FRAME is missing)"},
+        {"YUV4MP", "no frame begins here (FRAME is missing)"},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
+        for (enum way way = 0; way < WAYS; way++) {
+            struct bytes b = make_y4m("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 2, 24); /* 21 bytes, then 30 a frame */
+            put_text(&b, cases[c].header);
+            struct stream stream;
+            struct picture_error error = {""}, again = {""};
+            char words[128];
+            snprintf(words, sizeof words, "frame 2 (the first is 0), byte 81: %s", cases[c].words);
+            cr_assert(stream_open(&stream, way, &b, 5, NULL, &error));
+            struct frame frame = frame_make(video_input_format(stream.input), 0);
+            for (int f = 0; f < 2; f++)
+                cr_assert_eq(video_input_read(stream.input, frame.memory, frame.pitch, &error), VIDEO_READ_FRAME);
+            cr_expect_eq(video_input_read(stream.input, frame.memory, frame.pitch, &error), VIDEO_READ_ERROR);
+            cr_expect_str_eq(error.text, words);
+            cr_expect_eq(video_input_skip(stream.input, 1, &again), VIDEO_READ_ERROR);
+            cr_expect_str_eq(again.text, error.text);
+            frame_free(&frame);
+            stream_close(&stream);
+            free(b.data);
+        }
+}
+
 /* A stream of two frames that was cut off at `cut`: what reading and skipping say. */
 static void expect_cut(const struct bytes *whole, size_t cut, size_t head, size_t marker, enum way way, bool skip)
 {
@@ -935,6 +971,76 @@ Test(opening, says_why_a_file_cannot_be_opened)
     cr_expect_eq(video_kind_of(COX_TEST_SOURCE_DIR "/examples/data/StillLife.exr"), VIDEO_KIND_NONE);
     cr_expect_eq(video_kind_of(COX_TEST_SOURCE_DIR "/LICENSE"), VIDEO_KIND_NONE);
     video_input_close(&input); /* NULL */
+}
+
+/* --- What makes the frames ---------------------------------------------------------------------------------------- */
+
+/* A shell that computes without end and has the pipe open for writing. Returns when it has begun to run. */
+static pid_t start_busy_writer(int write_end)
+{
+    int began[2];
+    char byte;
+    cr_assert_eq(pipe2(began, O_CLOEXEC), 0);
+    pid_t child = fork();
+    if (!child) {
+        dup2(write_end, STDOUT_FILENO);
+        execl("/bin/sh", "sh", "-c", "while :; do :; done", (char *)NULL);
+        _exit(1);
+    }
+    cr_assert_gt(child, 0);
+    close(began[1]);
+    cr_assert_eq(read(began[0], &byte, 1), 0); /* closed by the exec */
+    close(began[0]);
+    return child;
+}
+
+Test(maker, of_a_pipe_is_the_program_that_writes_to_it, .timeout = 300)
+{
+    int ends[2];
+    struct bytes b = make_y4m("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 2, 24);
+    cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+    cr_assert_eq(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+    close(ends[0]);
+    cr_assert_eq(write(ends[1], b.data, b.count), (ssize_t)b.count);
+    pid_t child = start_busy_writer(ends[1]);
+    struct picture_error error = {""};
+    struct video_input *input;
+    struct video_maker maker;
+    cr_assert(video_input_open(&input, "-", NULL, &error), "%s", error.text);
+    do
+        video_input_maker(input, &maker);
+    while (maker.kind == VIDEO_MAKER_PROCESS && !maker.cpu_ns); /* until it has run on */
+    cr_expect_eq(maker.kind, VIDEO_MAKER_PROCESS);
+    cr_expect_str_eq(maker.name, "sh");
+    cr_expect_gt(maker.cpu_ns, 0u);
+    kill(child, SIGKILL);
+    cr_assert_eq(waitpid(child, NULL, 0), child);
+    const uint64_t before_ns = maker.cpu_ns;
+    video_input_maker(input, &maker); /* what is known of a program that has ended stays */
+    cr_expect_eq(maker.kind, VIDEO_MAKER_PROCESS);
+    cr_expect_str_eq(maker.name, "sh");
+    cr_expect_geq(maker.cpu_ns, before_ns);
+    close(ends[1]);
+    video_input_close(&input);
+    free(b.data);
+}
+
+Test(maker, of_a_pipe_that_no_other_program_writes_to_is_not_known)
+{
+    struct bytes b = make_y4m("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 2, 24);
+    struct stream stream;
+    struct picture_error error = {""};
+    static const enum video_maker_kind expected[] = {VIDEO_MAKER_FILE, VIDEO_MAKER_FILE, VIDEO_MAKER_UNKNOWN};
+    for (enum way way = 0; way < WAYS; way++) {
+        struct video_maker maker;
+        cr_assert(stream_open(&stream, way, &b, 5, NULL, &error));
+        video_input_maker(stream.input, &maker);
+        cr_expect_eq(maker.kind, expected[way], "%s", way_names[way]);
+        cr_expect_str_eq(maker.name, "");
+        cr_expect_eq(maker.cpu_ns, 0u);
+        stream_close(&stream);
+    }
+    free(b.data);
 }
 
 /* --- Cancelling --------------------------------------------------------------------------------------------------- */

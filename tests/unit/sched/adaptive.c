@@ -1,5 +1,4 @@
-/* `adaptive`: valid splits and grants whatever it is told, and what it promises on a small model of devices whose free
- * time is offered rows of the pool.
+/* `adaptive`: valid splits whatever it is told, and what it promises on a small model of devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/random_jitter.h"
 #include <coxswain/sched.h>
@@ -49,40 +48,7 @@ Test(adaptive, is_the_default)
 
 /* --- whatever it is told --- */
 
-static bool is_grant(const struct cox_sched_view *view, const struct cox_offer *offer, const struct cox_grant *grant)
-{
-    if (grant->rows == 0)
-        return !offer->last;
-    uint64_t end = (uint64_t)offer->first_row + grant->rows;
-    return grant->rows <= offer->rows && (end % view->granule == 0 || end == (uint64_t)offer->first_row + offer->rows);
-}
-
-/* One frame in which devices end in any order and offers come with any progress. */
-static void hostile_offers(void *state, const struct cox_sched_view *view, const struct cox_split *split)
-{
-    uint32_t first = split->pool_first_row, rows = split->pool_rows;
-    for (uint32_t tries = 0; rows > 0 && tries < 400; tries++) {
-        struct cox_progress progress[COX_DEVICES_MAX];
-        for (uint32_t d = 0; d < view->device_count; d++)
-            progress[d] = (struct cox_progress){random_index(3) ? random_index(view->rows) : 0,
-                                                random_index(view->rows),
-                                                random_index(4) ? random_index(1000000000) : UINT64_MAX};
-        struct cox_offer offer = {.device = random_index(view->device_count),
-                                  .first_row = first,
-                                  .rows = rows,
-                                  .elapsed_ns = random_index(100000000),
-                                  .last = random_index(5) == 0,
-                                  .progress = progress};
-        struct cox_grant grant = {0};
-        adaptive()->next(state, view, &offer, &grant);
-        cr_assert(is_grant(view, &offer, &grant), "%u of %u rows from %u, granule %u, last %d", grant.rows, rows, first,
-                  view->granule, offer.last);
-        first += grant.rows;
-        rows -= grant.rows;
-    }
-}
-
-Test(adaptive, gives_valid_splits_and_grants_under_random_views_and_absurd_measurements, .timeout = 600)
+Test(adaptive, gives_valid_splits_under_random_views_and_absurd_measurements, .timeout = 600)
 {
     static const uint64_t absurd[] = {0, 1, 2, 1000, 1000000, 1000000000, UINT64_MAX / 2, UINT64_MAX};
     random_begin(4711);
@@ -100,7 +66,8 @@ Test(adaptive, gives_valid_splits_and_grants_under_random_views_and_absurd_measu
         for (uint32_t d = 0; d < view.device_count; d++)
             devices[d] = (struct cox_sched_device){true, random_index(4) ? random_unit() * 100 : 1e300,
                                                    random_index(3) ? absurd[random_index(8)] : 0};
-        struct cox_policy_options options = {.objective = run % 7 == 0 ? COX_OBJECTIVE_ENERGY : COX_OBJECTIVE_TIME,
+        struct cox_policy_options options = {.objective = run % 7 == 0 ? COX_OBJECTIVE_ENERGY
+                                                                       : COX_OBJECTIVE_THROUGHPUT,
                                              .deadline_ns = absurd[random_index(8)]};
         void *state = start(&view, &options);
         if (run % 5 == 1) {
@@ -128,7 +95,7 @@ Test(adaptive, gives_valid_splits_and_grants_under_random_views_and_absurd_measu
                 devices[d].usable |= none;
             }
             split_into(state, &view, &split);
-            hostile_offers(state, &view, &split);
+            cr_assert_eq(split.pool_rows, 0);
             for (uint32_t i = 0; i < split.band_count + 3; i++) {
                 const struct cox_band *band = &split.bands[i % split.band_count];
                 struct cox_measurement m = {.frame = random_index(9) ? view.frame : random_index(UINT32_MAX),
@@ -163,7 +130,7 @@ enum { DEVICES = 3 };
 
 struct model {
     uint32_t count;
-    double first_ns[DEVICES], launch_ns[DEVICES], row_ns[DEVICES];
+    double launch_ns[DEVICES], row_ns[DEVICES];
     double sigma;
     double corunning;     /* factor on every time in frames that several devices work in; 0 = 1 */
     uint32_t step_device; /* takes step_factor times as long from frame step_from to before step_to */
@@ -171,11 +138,10 @@ struct model {
     double step_factor;
     double heavy; /* factor on the second quarter of the rows; 0 = 1 */
     uint32_t outlier_frame, outlier_device;
-    bool no_pool, no_shadow, no_solo;
+    bool no_shadow, no_solo;
 };
 
-static const struct model pair = {
-    .count = 2, .first_ns = {60e3, 250e3}, .launch_ns = {12e3, 30e3}, .row_ns = {18e3, 9e3}, .sigma = 0.05};
+static const struct model pair = {.count = 2, .launch_ns = {60e3, 250e3}, .row_ns = {18e3, 9e3}, .sigma = 0.05};
 
 struct run {
     const struct model *model;
@@ -185,7 +151,6 @@ struct run {
     struct cox_split split;
     double ns;                   /* of the last frame */
     uint32_t done_rows[DEVICES]; /* in it */
-    uint32_t launches;
     double joules;
 };
 
@@ -199,10 +164,10 @@ static double rows_cost(const struct model *m, uint32_t first_row, uint32_t rows
     return cost;
 }
 
-static double launch_ns(const struct run *run, const struct cox_band *band, bool further)
+static double launch_ns(const struct run *run, const struct cox_band *band)
 {
     const struct model *m = run->model;
-    double ns = (further ? m->launch_ns : m->first_ns)[band->device] +
+    double ns = m->launch_ns[band->device] +
                 m->row_ns[band->device] * rows_cost(m, band->first_row, band->rows, run->view.rows);
     if (m->step_factor > 0 && band->device == m->step_device && run->view.frame >= m->step_from &&
         run->view.frame < m->step_to)
@@ -217,13 +182,14 @@ static void run_begin(struct run *run, const struct model *model, const struct c
                                  .granule = 8,
                                  .device_count = model->count,
                                  .in_flight = 1,
-                                 .pool = !model->no_pool,
+                                 .pool = true,
                                  .shadow = !model->no_shadow},
                         .joules = -1};
+    run->view.deadline_ns = options ? options->deadline_ns : 0;
     run->view.devices = run->devices;
     for (uint32_t d = 0; d < model->count; d++) {
         struct cox_band all = {d, 0, run->view.rows};
-        uint64_t solo_ns = model->no_solo ? 0 : (uint64_t)launch_ns(run, &all, false);
+        uint64_t solo_ns = model->no_solo ? 0 : (uint64_t)launch_ns(run, &all);
         run->devices[d] = (struct cox_sched_device){true, 1, solo_ns};
     }
     run->state = start(&run->view, options);
@@ -240,81 +206,35 @@ static void measure(struct run *run, const struct cox_band *band, double ns, uin
     adaptive()->observe(run->state, &m);
 }
 
-/* One frame: bands, offers to whoever is free, measurements. */
 static void run_frame(struct run *run)
 {
     const struct model *m = run->model;
     struct cox_split *split = &run->split;
+    double corunning = 1, end_ns = 0;
     split_into(run->state, &run->view, split);
-    struct cox_band under_way[DEVICES] = {{0}};
-    double since[DEVICES] = {0}, end[DEVICES] = {0};
-    bool further[DEVICES] = {false}, declined[DEVICES] = {false};
-    double corunning = 1;
+    cr_assert_eq(split->pool_rows, 0);
     if (m->corunning > 0 && (split->band_count > 1 || split->shadow.rows > 0))
         corunning = m->corunning;
     memset(run->done_rows, 0, sizeof run->done_rows);
-    run->launches = split->band_count;
     for (uint32_t i = 0; i < split->band_count; i++) {
-        uint32_t d = split->bands[i].device;
-        under_way[d] = split->bands[i];
-        end[d] = launch_ns(run, &under_way[d], false) * corunning * random_jitter(m->sigma);
-        if (m->outlier_frame > 0 && run->view.frame == m->outlier_frame && d == m->outlier_device)
-            end[d] *= 5;
+        const struct cox_band *band = &split->bands[i];
+        double ns = launch_ns(run, band) * corunning * random_jitter(m->sigma);
+        if (m->outlier_frame > 0 && run->view.frame == m->outlier_frame && band->device == m->outlier_device)
+            ns *= 5;
+        run->done_rows[band->device] += band->rows;
+        measure(run, band, ns, 0);
+        end_ns = ns > end_ns ? ns : end_ns;
     }
-    uint32_t first = split->pool_first_row, rows = split->pool_rows;
-    double now = 0;
-    for (;;) {
-        for (uint32_t d = 0; d < m->count && rows > 0; d++) {
-            if (under_way[d].rows > 0 || declined[d] || !run->devices[d].usable)
-                continue;
-            struct cox_progress progress[DEVICES] = {{0}};
-            bool last = true;
-            for (uint32_t i = 0; i < m->count; i++) {
-                last &= i == d || (under_way[i].rows == 0 && (declined[i] || !run->devices[i].usable));
-                if (under_way[i].rows > 0)
-                    progress[i] = (struct cox_progress){under_way[i].rows, under_way[i].first_row,
-                                                        (uint64_t)(now - since[i])};
-            }
-            struct cox_offer offer = {.device = d,
-                                      .first_row = first,
-                                      .rows = rows,
-                                      .elapsed_ns = (uint64_t)now,
-                                      .last = last,
-                                      .progress = progress};
-            struct cox_grant grant = {0};
-            adaptive()->next(run->state, &run->view, &offer, &grant);
-            cr_assert(is_grant(&run->view, &offer, &grant));
-            if (grant.rows == 0) {
-                declined[d] = true;
-                continue;
-            }
-            under_way[d] = (struct cox_band){d, first, grant.rows};
-            further[d] = rows_of(split, d) > 0 || run->done_rows[d] > 0;
-            since[d] = now;
-            end[d] = now + launch_ns(run, &under_way[d], further[d]) * corunning * random_jitter(m->sigma);
-            first += grant.rows;
-            rows -= grant.rows;
-            run->launches++;
-        }
-        uint32_t next = m->count;
-        for (uint32_t d = 0; d < m->count; d++)
-            if (under_way[d].rows > 0 && (next == m->count || end[d] < end[next]))
-                next = d;
-        if (next == m->count)
-            break;
-        now = end[next];
-        run->done_rows[next] += under_way[next].rows;
-        measure(run, &under_way[next], now - since[next], further[next] ? COX_MEASURED_CHUNK : 0);
-        under_way[next].rows = 0;
-    }
-    cr_assert_eq(rows, 0);
     if (split->shadow.rows > 0)
-        measure(run, &split->shadow, launch_ns(run, &split->shadow, false) * corunning * random_jitter(m->sigma),
+        measure(run, &split->shadow, launch_ns(run, &split->shadow) * corunning * random_jitter(m->sigma),
                 COX_MEASURED_SHADOW);
-    struct cox_frame_measurement done = {
-        .frame = run->view.frame, .wall_ns = (uint64_t)now, .period_ns = (uint64_t)now, .joules = run->joules};
+    struct cox_frame_measurement done = {.frame = run->view.frame,
+                                         .wall_ns = (uint64_t)end_ns,
+                                         .period_ns = (uint64_t)end_ns,
+                                         .deadline_ns = run->view.deadline_ns,
+                                         .joules = run->joules};
     adaptive()->observe_frame(run->state, &done);
-    run->ns = now;
+    run->ns = end_ns;
     run->view.frame++;
 }
 
@@ -342,7 +262,7 @@ static double best_ns(const struct model *m)
     struct cox_cost costs[DEVICES];
     uint32_t rows[DEVICES];
     for (uint32_t d = 0; d < m->count; d++)
-        costs[d] = (struct cox_cost){true, m->first_ns[d], m->row_ns[d]};
+        costs[d] = (struct cox_cost){true, m->launch_ns[d], m->row_ns[d]};
     return cox_waterfill(1080, 8, 0, costs, m->count, rows);
 }
 
@@ -366,7 +286,7 @@ Test(adaptive, is_deterministic)
     run_end(&b);
 }
 
-Test(adaptive, beats_every_fixed_split_under_noise_and_rarely_moves)
+Test(adaptive, is_as_good_as_the_best_fixed_split_under_noise_and_rarely_moves)
 {
     struct run run;
     random_begin(17);
@@ -382,36 +302,22 @@ Test(adaptive, beats_every_fixed_split_under_noise_and_rarely_moves)
                  memcmp(run.split.bands, before.bands, before.band_count * sizeof before.bands[0]) != 0;
         before = run.split;
     }
-    /* two bands with jitter s cost 1 + 0.564 s */
-    cr_assert_lt(sum / 380 / best_ns(&pair), 1.02, "%.4f", sum / 380 / best_ns(&pair));
-    cr_assert_leq(moves, 20, "%u", moves);
+    /* two bands with jitter s cost 1 + 0.564 s, whoever decides */
+    cr_assert_lt(sum / 380 / best_ns(&pair), 1.035, "%.4f", sum / 380 / best_ns(&pair));
+    cr_assert_leq(moves, 60, "%u", moves);
     run_end(&run);
 }
 
-Test(adaptive, needs_no_pool)
-{
-    struct model m = pair;
-    m.no_pool = true;
-    struct run run;
-    random_begin(19);
-    run_begin(&run, &m, NULL);
-    double ns = mean_ns(&run, 20, 300);
-    cr_assert_lt(ns / best_ns(&m), 1.04, "%.4f", ns / best_ns(&m));
-    cr_assert_eq(run.split.pool_rows, 0);
-    run_end(&run);
-}
-
-Test(adaptive, calibrates_in_the_first_frame_and_says_so)
+Test(adaptive, is_at_its_split_after_three_frames_and_says_what_it_expects)
 {
     struct model m = pair;
     m.sigma = 0;
     struct run run;
     run_begin(&run, &m, NULL);
     run_frame(&run);
-    cr_assert_eq(run.split.reason, COX_REASON_CALIBRATION);
-    cr_assert_gt(run.split.pool_rows, 700);
+    cr_assert_eq(run.split.reason, COX_REASON_FIRST);
     cr_assert_gt(run.split.predicted_ns, 0);
-    for (uint32_t frame = 1; frame < 3; frame++)
+    for (uint32_t frame = 1; frame < 4; frame++)
         run_frame(&run);
     cr_assert_lt(run.ns / best_ns(&m), 1.02, "%.4f", run.ns / best_ns(&m));
     cr_assert_float_eq((double)run.split.predicted_ns, run.ns, 0.03 * run.ns);
@@ -431,11 +337,11 @@ Test(adaptive, finds_its_way_without_warm_up_times)
     cr_assert_eq(run.split.reason, COX_REASON_FIRST);
     cr_assert_eq(run.split.predicted_ns, 0); /* there is no time to tell */
     double ns = mean_ns(&run, 3, 100);
-    cr_assert_lt(ns / best_ns(&m), 1.03, "%.4f", ns / best_ns(&m));
+    cr_assert_lt(ns / best_ns(&m), 1.06, "%.4f", ns / best_ns(&m));
     run_end(&run);
 }
 
-Test(adaptive, follows_a_threefold_step_within_two_frames_both_ways)
+Test(adaptive, follows_a_threefold_step_within_four_frames_both_ways)
 {
     for (uint32_t device = 0; device < 2; device++) {
         struct model m = pair, slow = pair;
@@ -443,24 +349,24 @@ Test(adaptive, follows_a_threefold_step_within_two_frames_both_ways)
         m.step_factor = 3;
         m.step_from = 50;
         m.step_to = 100;
-        slow.first_ns[device] *= 3;
+        slow.launch_ns[device] *= 3;
         slow.row_ns[device] *= 3;
         for (uint32_t seed = 1; seed <= 10; seed++) {
             struct run run;
             random_begin(seed);
             run_begin(&run, &m, NULL);
-            mean_ns(&run, 0, 52);
-            double after = mean_ns(&run, 52, 56) / best_ns(&slow);
+            mean_ns(&run, 0, 54);
+            double after = mean_ns(&run, 54, 58) / best_ns(&slow);
             cr_assert_lt(after, 1.1, "device %u, seed %u: %.3f", device, seed, after);
-            mean_ns(&run, 99, 102);
-            after = mean_ns(&run, 102, 106) / best_ns(&pair);
+            mean_ns(&run, 99, 104);
+            after = mean_ns(&run, 104, 108) / best_ns(&pair);
             cr_assert_lt(after, 1.1, "device %u, seed %u, back: %.3f", device, seed, after);
             run_end(&run);
         }
     }
 }
 
-Test(adaptive, gives_a_suspected_device_less_for_one_frame_and_is_back_at_its_split)
+Test(adaptive, is_back_at_its_split_two_frames_after_an_outlier)
 {
     struct model m = pair;
     m.sigma = 0.02;
@@ -470,39 +376,28 @@ Test(adaptive, gives_a_suspected_device_less_for_one_frame_and_is_back_at_its_sp
     random_begin(29);
     run_begin(&run, &m, NULL);
     mean_ns(&run, 0, 60);
-    struct cox_split before = run.split;
-    run_frame(&run); /* the outlier */
-    run_frame(&run);
-    cr_assert_eq(run.split.reason, COX_REASON_CHANGED);
-    uint32_t smaller = rows_of(&run.split, 1);
-    cr_assert_lt(smaller, rows_of(&before, 1) / 2);
-    cr_assert_lt(run.ns / best_ns(&m), 1.06, "%.4f", run.ns / best_ns(&m)); /* doubt is cheap */
-    run_frame(&run);
-    cr_assert_gt(rows_of(&run.split, 1), 2 * smaller, "%u after %u, before %u, reason %s", rows_of(&run.split, 1),
-                 smaller, rows_of(&before, 1), cox_reason_text(run.split.reason));
+    const uint32_t before = rows_of(&run.split, 1);
+    mean_ns(&run, 60, 63); /* the outlier is the first */
+    cr_assert_float_eq((double)rows_of(&run.split, 1), before, 0.1 * before, "%u, before %u", rows_of(&run.split, 1),
+                       before);
     run_end(&run);
 }
 
-Test(adaptive, leaves_out_a_useless_device_and_probes_it_by_shadows_with_growing_pauses)
+Test(adaptive, leaves_out_a_useless_device_and_probes_it_by_shadows)
 {
     struct model m = pair;
-    m.first_ns[0] = 12e6; /* the other one needs less than that for the whole frame */
+    m.launch_ns[0] = 12e6; /* the other one needs less than that for the whole frame */
     struct run run;
     random_begin(31);
     run_begin(&run, &m, NULL);
-    uint32_t shadows = 0;
-    uint64_t last = 0, pause = 0;
+    uint32_t shadows = 0, used = 0;
     for (uint32_t frame = 0; frame < 600; frame++) {
         run_frame(&run);
-        if (frame > 5)
-            cr_assert_eq(run.done_rows[0], 0, "frame %u", frame);
-        if (run.split.shadow.rows == 0)
-            continue;
-        cr_assert_eq(run.split.shadow.device, 0);
-        cr_assert_geq(frame - last, pause);
-        pause = shadows++ ? frame - last : 0;
-        last = frame;
+        used += frame > 5 && run.done_rows[0] > 0;
+        shadows += run.split.shadow.rows > 0;
+        cr_assert(run.split.shadow.rows == 0 || run.split.shadow.device == 0);
     }
+    cr_assert_leq(used, 3, "%u", used);
     cr_assert(shadows >= 3 && shadows <= 8, "%u", shadows);
     run_end(&run);
 }
@@ -510,7 +405,7 @@ Test(adaptive, leaves_out_a_useless_device_and_probes_it_by_shadows_with_growing
 Test(adaptive, probes_by_a_small_band_where_there_are_no_shadows)
 {
     struct model m = pair;
-    m.first_ns[0] = 12e6;
+    m.launch_ns[0] = 12e6;
     m.no_shadow = true;
     struct run run;
     random_begin(37);
@@ -547,7 +442,7 @@ Test(adaptive, gives_whole_frames_to_one_device_where_corunning_costs_more_than_
     random_begin(43);
     run_begin(&run, &m, NULL);
     double ns = mean_ns(&run, 0, 400), solo = (double)run.devices[1].solo_ns;
-    cr_assert_lt(ns / solo, 1.01, "%.4f", ns / solo);
+    cr_assert_lt(ns / solo, 1.05, "%.4f", ns / solo);
     cr_assert_eq(run.done_rows[1], 1080);
     run_end(&run);
 }
@@ -566,7 +461,7 @@ Test(adaptive, never_tries_fewer_devices_where_corunning_costs_nothing)
     run_end(&run);
 }
 
-Test(adaptive, learns_which_rows_are_heavy)
+Test(adaptive, balances_rows_that_are_not_alike)
 {
     struct model m = pair;
     m.heavy = 5;
@@ -631,7 +526,7 @@ Test(adaptive, ignores_a_memory_of_nothing)
     const struct cox_device_profile nothing[DEVICES] = {{0}};
     adaptive()->load_profile(run.state, &run.view, nothing);
     run_frame(&run);
-    cr_assert_eq(run.split.reason, COX_REASON_CALIBRATION);
+    cr_assert_eq(run.split.reason, COX_REASON_FIRST);
     run_end(&run);
 }
 
@@ -646,6 +541,40 @@ Test(adaptive, follows_a_frame_of_another_size)
     run_frame(&run);
     cr_assert_float_eq(run.ns / before, 2, 0.3, "%.3f", run.ns / before);
     run_end(&run);
+}
+
+/* --- latency --- */
+
+/* Rows of device 1 in the third frame, of two in flight on equal devices, after it took twice as long for the first. */
+static uint32_t rows_after_a_late_band(enum cox_objective objective)
+{
+    const struct cox_sched_device devices[2] = {{true, 1, 20000000}, {true, 1, 20000000}};
+    struct cox_sched_view view = {.rows = 1080, .granule = 8, .device_count = 2, .devices = devices, .in_flight = 2};
+    struct cox_policy_options options = {.objective = objective};
+    struct cox_split split;
+    void *state = start(&view, &options);
+    for (uint64_t frame = 0; frame < 2; frame++) {
+        view.frame = frame;
+        split_into(state, &view, &split);
+    }
+    for (uint32_t d = 0; d < 2; d++) {
+        struct cox_measurement m = {.frame = 0, .device = d, .rows = 540, .wall_ns = d ? 20000000 : 10000000};
+        adaptive()->observe(state, &m);
+    }
+    struct cox_frame_measurement done = {
+        .frame = 0, .wall_ns = 20000000, .period_ns = 20000000, .latency_ns = 20000000, .joules = -1};
+    adaptive()->observe_frame(state, &done);
+    view.frame = 2;
+    split_into(state, &view, &split);
+    free(state);
+    return rows_of(&split, 1);
+}
+
+Test(adaptive, makes_up_for_all_of_a_head_start_where_latency_counts)
+{
+    const uint32_t throughput = rows_after_a_late_band(COX_OBJECTIVE_THROUGHPUT);
+    const uint32_t latency = rows_after_a_late_band(COX_OBJECTIVE_LATENCY);
+    cr_assert_lt(latency + 40, throughput, "%u, %u", latency, throughput);
 }
 
 /* --- energy --- */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const policy_names[] = {"adaptive",   "ewma",   "chunks", "hguided",
-                                           "last-frame", "mean10", "static", "single"};
+static const char *const policy_names[] = {"adaptive", "ewma",   "chunks", "hguided",    "last-frame",
+                                           "mean10",   "static", "single", "inter-frame"};
 enum { POLICY_COUNT = sizeof policy_names / sizeof policy_names[0] };
 
 static void *start(const struct cox_policy *policy, const struct cox_sched_view *view,

@@ -322,6 +322,18 @@ Test(cache, an_entry_of_another_key_under_this_name_is_logged_removed_and_absent
     expect_damaged(key, path, "a renamed entry", 0);
 }
 
+Test(cache, an_entry_of_another_layout_is_logged_removed_and_absent)
+{
+    unsigned char key[32];
+    char path[256];
+    struct cox__cache_kind older = cox__cache_kernels;
+    older.magic[7]--;
+    key_of("one", key);
+    path_of(key, path);
+    cox__cache_store(dir, &older, key, "payload", 7, &logger);
+    expect_damaged(key, path, "the layout", older.magic[7]);
+}
+
 Test(cache, a_damaged_entry_can_be_stored_again)
 {
     unsigned char key[32];

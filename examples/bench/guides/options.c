@@ -1,0 +1,114 @@
+/* The command line of cox-bench guides.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/options.h"
+#include "common/outfile.h"
+#include "guides.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage_text[] =
+    "Usage: cox-bench guides [options]\n"
+    "\n"
+    "What vendors' guides to OpenCL advise, measured on this machine beside what they predict: a page of HTML.\n"
+    "\n"
+    "  --devices LIST   these devices (default: every device)\n"
+    "  --only LIST      these experiments, by their keys with commas between (default: all)\n"
+    "  --quick          small sizes and few rounds: whether everything works, not how fast\n"
+    "  --quiet SECONDS  spend up to so much on doing again what other programs disturbed (default 0: keep all)\n"
+    "  -o FILE.html     the page (default cox-guides.html; - is standard output)\n"
+    "  --json FILE      the figures as JSON, too\n"
+    "  -h, --help       this text\n"
+    "\n"
+    "Exit status: 0, 1 if something failed or an output is wrong, 2 for a wrong command line.\n";
+
+bool guides_wanted(const char *only, const char *key)
+{
+    const size_t length = strlen(key);
+    for (const char *at = only; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strcspn(at, ",") == length && strncmp(at, key, length) == 0)
+            return true;
+    return !only;
+}
+
+/* Each word of the list is an experiment. */
+static bool check_only(const char *only)
+{
+    for (const char *at = only; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char key[32];
+        const int length = (int)strcspn(at, ",");
+        uint32_t i = 0;
+        snprintf(key, sizeof key, "%.*s", length, at);
+        while (guides_experiment_at(i) && strcmp(guides_experiment_at(i)->key, key) != 0)
+            i++;
+        if (guides_experiment_at(i))
+            continue;
+        bench_fail("there is no experiment '%.*s'; there are:", length, at);
+        for (i = 0; guides_experiment_at(i); i++)
+            fprintf(stderr, "  %s\n", guides_experiment_at(i)->key);
+        return false;
+    }
+    return true;
+}
+
+static bool read_seconds(const char *text, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return (end != text && !*end && *value >= 0 && *value <= 86400) ||
+           bench_fail("--quiet '%s': a number from 0 to 86400 is needed", text);
+}
+
+int guides_options_parse(int argc, char **argv, struct guides_options *options)
+{
+    enum { OPTION_DEVICES = 256, OPTION_ONLY, OPTION_QUICK, OPTION_QUIET, OPTION_JSON };
+    static const struct option known[] = {{"devices", required_argument, NULL, OPTION_DEVICES},
+                                          {"only", required_argument, NULL, OPTION_ONLY},
+                                          {"quick", no_argument, NULL, OPTION_QUICK},
+                                          {"quiet", required_argument, NULL, OPTION_QUIET},
+                                          {"json", required_argument, NULL, OPTION_JSON},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+    *options = (struct guides_options){.page = "cox-guides.html"};
+    for (int option; (option = getopt_long(argc, argv, "ho:", known, NULL)) != -1;) {
+        switch (option) {
+        case OPTION_DEVICES:
+            options->devices = optarg;
+            break;
+        case OPTION_ONLY:
+            options->only = optarg;
+            break;
+        case OPTION_QUICK:
+            options->quick = true;
+            break;
+        case OPTION_QUIET:
+            if (!read_seconds(optarg, &options->quiet_s))
+                return BENCH_EXIT_USAGE;
+            break;
+        case OPTION_JSON:
+            options->json = optarg;
+            break;
+        case 'o':
+            options->page = optarg;
+            break;
+        case 'h':
+            fputs(usage_text, stdout);
+            return 0;
+        default:
+            fputs("Try 'cox-bench guides --help'.\n", stderr);
+            return BENCH_EXIT_USAGE;
+        }
+    }
+    if (optind < argc) {
+        bench_fail("'%s' is too much", argv[optind]);
+        fputs("Try 'cox-bench guides --help'.\n", stderr);
+        return BENCH_EXIT_USAGE;
+    }
+    if (options->json && outfile_same_place(options->page, options->json)) {
+        bench_fail("page and JSON would be one file, '%s'", options->json);
+        return BENCH_EXIT_USAGE;
+    }
+    return check_only(options->only) ? -1 : BENCH_EXIT_USAGE;
+}

@@ -1,0 +1,20 @@
+/* Names of long options as people mistype them.
+ * Thread-safety: safe from any thread.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPTION_NAME_H
+#define OPTION_NAME_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The option of a getopt_long list (its last one has no name) whose name is nearest to `written`, which has neither
+ * dashes nor a value. A letter that is missing, too many, another one, or changed with its neighbour is one step; an
+ * option is near if it is at most two steps away, and fewer than half as many steps as `written` has letters. NULL if
+ * none is near. */
+const char *option_name_nearest(const struct option *known, const char *written);
+
+/* "'--repeat', '--reserve'": the options that begin with `written`. Returns how many. */
+size_t option_name_list(const struct option *known, const char *written, char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "measure.h"
+#include "common/figures.h"
+#include "common/work.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+enum { COLUMNS = 64, ROWS = 64, WARM = 40, FRAMES = 200, LARGE_WARM = 4, LARGE_FRAMES = 20 };
+
+static const size_t small_bytes = 64 << 10, large_bytes = 64 << 20;
+
+/* No memory that a copy could go through is as fast: what takes less than a copy would at this was not copied. */
+static const double fastest_copy = 200; /* bytes a nanosecond */
+
+/* One device's session and its frames, one after the other. */
+struct stand {
+    cox_session *session;
+    cox_buffer *buffers[2];
+    const void *params;
+    uint32_t warm, most; /* frames that do not count, and that do */
+    uint32_t count;
+    bool told;
+    uint64_t clock_error_ns;
+    double late_ns[FRAMES];
+    double least_ns; /* of a frame */
+    atomic_int status;
+};
+
+static void on_report(void *user, const struct cox_frame_report *report)
+{
+    struct stand *stand = user;
+    if (report->warmup || report->shadow || report->index < stand->warm || stand->count == stand->most)
+        return;
+    const struct cox_band_notice *notice = &report->notices[0];
+    stand->told = stand->told && notice->clock_error_ns != UINT64_MAX;
+    if (stand->told && notice->clock_error_ns > stand->clock_error_ns)
+        stand->clock_error_ns = notice->clock_error_ns;
+    stand->least_ns = fmin(stand->least_ns, (double)(report->end_ns - report->start_ns));
+    stand->late_ns[stand->count++] = (double)(notice->noticed_ns - report->bands[0].end_ns);
+}
+
+static void on_done(void *user, uint64_t frame, cox_status status)
+{
+    struct stand *stand = user;
+    (void)frame;
+    if (status)
+        atomic_store(&stand->status, status);
+}
+
+static cox_status run_frames(struct stand *stand)
+{
+    const struct cox_frame frame = {.buffers = stand->buffers, .buffer_count = 2, .params = stand->params};
+    cox_status status = COX_OK;
+    for (uint32_t f = 0; f < stand->warm + stand->most && status == COX_OK; f++) {
+        status = cox_session_submit(stand->session, &frame, on_done, stand);
+        cox_session_wait(stand->session);
+        if (status == COX_OK)
+            status = (cox_status)atomic_load(&stand->status);
+    }
+    return status;
+}
+
+/* `pipeline` has two bindings of so many bytes. */
+static cox_status measure(cox_runtime *runtime, uint32_t device, const struct cox_session_params *pipeline,
+                          size_t bytes, struct stand *stand)
+{
+    struct cox_session_params params = *pipeline;
+    params.policy = "single";
+    params.device_count = 1;
+    params.devices = &device;
+    params.in_flight = 1;
+    params.no_profile = true;
+    params.report = on_report;
+    params.report_user = stand;
+    stand->told = true;
+    stand->least_ns = INFINITY;
+    cox_status status = cox_session_create(runtime, &params, &stand->session);
+    for (int i = 0; i < 2 && status == COX_OK; i++)
+        status = cox_buffer_create(runtime, bytes, &stand->buffers[i]);
+    if (status == COX_OK)
+        status = run_frames(stand);
+    cox_session_destroy(&stand->session);
+    for (int i = 0; i < 2; i++)
+        cox_buffer_destroy(&stand->buffers[i]);
+    return status;
+}
+
+static void measure_ends(cox_runtime *runtime, uint32_t device, struct measured_ends *out)
+{
+    const struct work_shape shape = {
+        .columns = COLUMNS,
+        .rows = ROWS,
+        .work = 1,
+        .pitch_bytes = cox_runtime_pitch_bytes(runtime, (size_t)COLUMNS * WORK_ITEM_BYTES)};
+    const struct work_params work = work_params_of(&shape);
+    struct stand stand = {.params = &work, .warm = WARM, .most = FRAMES};
+    struct work_pipeline pipeline;
+    struct cox_session_params params = {.rows = 0};
+    work_pipeline_fill(&pipeline, &shape, -1, 1, &params);
+    out->status = measure(runtime, device, &params, shape.rows * shape.pitch_bytes, &stand);
+    if (out->status || !stand.told || !stand.count)
+        return;
+    out->told = true;
+    out->clock_error_us = (double)stand.clock_error_ns / 1e3;
+    out->p50_us = figures_percentile(stand.late_ns, stand.count, 50) / 1e3;
+    out->p99_us = figures_percentile(stand.late_ns, stand.count, 99) / 1e3;
+}
+
+/* The least time of a frame of so many bytes in and as many out, of which a kernel touches a word. */
+static cox_status measure_touch(cox_runtime *runtime, uint32_t device, size_t bytes, double *least_ns)
+{
+    static const char source[] = "kernel void touch(global const uint *in, global uint *out)\n"
+                                 "{\n"
+                                 "    if (get_global_id(1) == 0)\n"
+                                 "        out[0] = in[0];\n"
+                                 "}\n";
+    const struct cox_binding bindings[] = {{.name = "in", .pitch_bytes = bytes / ROWS},
+                                           {.name = "out", .access = COX_WRITE, .pitch_bytes = bytes / ROWS}};
+    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1)};
+    const struct cox_variant variant = {.source = source};
+    const struct cox_stage stage = {
+        .kernel = "touch", .columns = 1, .variant_count = 1, .variants = &variant, .arg_count = 2, .args = args};
+    struct stand stand = {.warm = LARGE_WARM, .most = LARGE_FRAMES};
+    const cox_status status = measure(runtime, device,
+                                      COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
+                                                         .stage_count = 1, .stages = &stage),
+                                      bytes, &stand);
+    *least_ns = stand.least_ns;
+    return status;
+}
+
+static void measure_memory(cox_runtime *runtime, uint32_t device, struct measured_memory *out)
+{
+    double small_ns = 0, large_ns = 0;
+    const double more = 2 * (double)(large_bytes - small_bytes);
+    out->status = measure_touch(runtime, device, small_bytes, &small_ns);
+    if (out->status == COX_OK)
+        out->status = measure_touch(runtime, device, large_bytes, &large_ns);
+    if (out->status)
+        return;
+    const double extra_ns = fmax(large_ns - small_ns, 1);
+    out->extra_us = extra_ns / 1e3;
+    out->gb_per_s = more / extra_ns;
+    out->wrapped = out->gb_per_s > fastest_copy;
+}
+
+void measure_device(cox_runtime *runtime, uint32_t device, struct measured *out)
+{
+    *out = (struct measured){.ends = {.status = COX_OK}};
+    measure_ends(runtime, device, &out->ends);
+    measure_memory(runtime, device, &out->memory);
+}

@@ -1,0 +1,19 @@
+/* What commands read from their command lines alike.
+ * Thread-safety: no state.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_EXAMPLES_LAB_ARGUMENTS_H
+#define COX_EXAMPLES_LAB_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A whole number in digits. False, with a line on stderr, if it is none or not from `low` to `high`. */
+bool lab_read_whole(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *out);
+
+/* Of --run: the number of a run in a database. */
+bool lab_read_run(const char *text, int64_t *run);
+
+/* "cox-lab COMMAND --help explains it." on stderr. Returns LAB_USAGE. */
+int lab_refer_to_help(const char *command);
+
+#endif

@@ -1,0 +1,62 @@
+/* What the figures of a part are made from: its database, read only.
+ * Thread-safety: one source from one thread at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_EXAMPLES_LAB_LAPTOP_SOURCE_H
+#define COX_EXAMPLES_LAB_LAPTOP_SOURCE_H
+
+#include "lab/report/reader.h"
+#include "lab/run/bootstrap.h"
+#include "laptop.h"
+#include "plot.h"
+
+enum { SOURCE_RUNS_MAX = 16 };
+
+struct source_run {
+    int64_t number;
+    uint32_t columns, rows, in_flight, device_count;
+    double deadline_ms, oracle_ns;
+    char oracle_text[1024]; /* its ratios, as the database has them; "" = none */
+    char devices[COX_DEVICES_MAX][80];
+    bool busy;
+};
+
+struct source {
+    struct reader reader;
+    char why[400];
+    uint32_t run_count;
+    struct source_run runs[SOURCE_RUNS_MAX];
+};
+
+/* NULL after saying why. */
+struct source *source_open(const struct laptop_record *record);
+void source_close(struct source **source);
+
+/* Which frames: those of a kind of session, of a policy (NULL = none), with these ratios (NULL = any), of a device
+ * (-1 = any), of a phase (-1 = all), from a frame on. */
+struct source_wish {
+    const struct source_run *run;
+    const char *kind, *policy, *ratios;
+    int device, phase;
+    uint64_t first_frame;
+    bool joules; /* not their times */
+};
+
+/* In the blocks in which they were run, without those that do not count. False after saying why. */
+bool source_values(struct source *source, const struct source_wish *wish, struct lab_blocks *out);
+
+/* The median and its interval, in milliseconds; NaN where there is no frame. Sorts. */
+struct plot_point source_median_ms(struct lab_blocks *blocks, double x);
+
+/* Median over median with the interval of that. Sorts both. */
+struct plot_point source_ratio(struct lab_blocks *of, struct lab_blocks *over, double x);
+
+/* All of it in one: the median time of these frames. */
+struct plot_point source_point(struct source *source, const struct source_wish *wish, double x);
+
+/* The share of the rows that the first device did in the frames of a policy, from `first_frame` on; NaN = unknown. */
+double source_share(struct source *source, const struct source_wish *wish);
+
+/* A statement with the run as ?1; the caller finalizes it. NULL after saying why. */
+struct sqlite3_stmt *source_ask(struct source *source, const struct source_run *run, const char *sql);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+#include "figures.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put_whole(struct lab_rows *rows, const char *key, double value)
+{
+    if (value >= 0 && value < 1e15)
+        lab_rows_count(rows, key, (uint64_t)value);
+    else
+        lab_rows_unknown(rows, key);
+}
+
+static void put_row(struct lab_rows *rows, const struct report_run *run, uint32_t policy, uint32_t phase,
+                    const struct report_figures *figures)
+{
+    bool whole = phase == REPORT_ALL_PHASES;
+    const char *name = run->policies[policy];
+    lab_rows_open(rows);
+    put_whole(rows, "run", (double)run->number);
+    lab_rows_text(rows, "source", run->source);
+    lab_rows_text(rows, "kernel", run->kernel);
+    put_whole(rows, "columns", run->columns);
+    put_whole(rows, "rows", run->rows);
+    put_whole(rows, "ratio", run->ratio ? strtod(run->ratio, NULL) : NAN);
+    lab_rows_text(rows, "reserve", run->reserve);
+    put_whole(rows, "phase", whole ? NAN : (double)run->phases[phase].number);
+    lab_rows_text(rows, "phase_text", whole ? NULL : run->phases[phase].text);
+    lab_rows_text(rows, "kind", strcmp(name, "oracle") == 0 ? "oracle" : "policy");
+    lab_rows_text(rows, "policy", name);
+    lab_rows_count(rows, "frames", figures->frames);
+    lab_rows_count(rows, "failed", figures->failed);
+    lab_rows_number(rows, "mean_us", figures->mean_ns / 1e3);
+    lab_rows_number(rows, "p50_us", figures->p50_ns / 1e3);
+    lab_rows_number(rows, "p99_us", figures->p99_ns / 1e3);
+    lab_rows_number(rows, "mean_over_oracle", figures->over_oracle);
+    lab_rows_number(rows, "p50_over_oracle", figures->p50_over_oracle);
+    lab_rows_number(rows, "mean_over_single", figures->over_best);
+    lab_rows_number(rows, "p50_over_single", figures->p50_over_best);
+    lab_rows_number(rows, "efficiency", figures->efficiency);
+    lab_rows_number(rows, "split_changes", figures->moves);
+    put_whole(rows, "settled", figures->settle);
+    lab_rows_number(rows, "joules", figures->joules);
+    lab_rows_number(rows, "over_deadline", figures->late);
+    lab_rows_number(rows, "finish_spread", figures->last_to_first);
+    lab_rows_number(rows, "frames_per_second", figures->per_second);
+    lab_rows_number(rows, "foreign_load", run->foreign_load);
+    lab_rows_close(rows);
+}
+
+bool report_rows(const struct report_source *source, struct lab_rows *rows)
+{
+    for (size_t i = 0; i < source->run_count; i++) {
+        const struct report_run *run = &source->runs[i];
+        struct report_figures figures;
+        for (uint32_t policy = 0; policy < run->policy_count; policy++) {
+            if (!report_figures(run, policy, REPORT_ALL_PHASES, &figures))
+                return false;
+            put_row(rows, run, policy, REPORT_ALL_PHASES, &figures);
+            for (uint32_t phase = 0; phase < run->phase_count; phase++) {
+                if (!report_figures(run, policy, phase, &figures))
+                    return false;
+                put_row(rows, run, policy, phase, &figures);
+            }
+        }
+    }
+    return true;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output.h"
+#include "lab/strict_fp.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double MEAN_MARGIN = 1.01, P99_MARGIN = 1.1; /* of a simple policy's figure: beyond, it counts as worse */
+
+const char *lab_policy_name(const struct cox_policy *policy)
+{
+    return policy ? policy->name : "oracle";
+}
+
+static void print_table(const struct lab_output *out, const struct lab_scenario *scenario, uint32_t in_flight,
+                        const struct lab_figures *figures)
+{
+    bool shown[LAB_FIGURE_COUNT] = {false};
+    for (uint32_t i = 0; i < out->policy_count; i++)
+        for (int f = 0; f < LAB_FIGURE_COUNT; f++)
+            shown[f] |= figures[i].value[f] >= 0 && f != LAB_FIGURE_BEATEN;
+    printf("%s: %s", scenario->name, scenario->text);
+    if (in_flight > 1)
+        printf(" (%" PRIu32 " frames in flight)", in_flight);
+    putchar('\n');
+    printf("  %-12s %10s", "policy", "ms");
+    for (int f = 0; f < LAB_FIGURE_COUNT; f++)
+        if (shown[f])
+            printf(" %*s", (int)strlen(lab_figure_headings[f]) < 8 ? 8 : (int)strlen(lab_figure_headings[f]),
+                   lab_figure_headings[f]);
+    putchar('\n');
+    for (uint32_t i = 0; i < out->policy_count; i++) {
+        printf("  %-12s %10.3f", lab_policy_name(out->policies[i]), figures[i].mean_ns / 1e6);
+        for (int f = 0; f < LAB_FIGURE_COUNT; f++) {
+            int width = (int)strlen(lab_figure_headings[f]) < 8 ? 8 : (int)strlen(lab_figure_headings[f]);
+            bool coarse = f == LAB_FIGURE_CHANGES || f == LAB_FIGURE_RECONVERGED || f == LAB_FIGURE_BACK;
+            if (shown[f] && figures[i].value[f] >= 0)
+                printf(" %*.*f", width, coarse ? 1 : 3, figures[i].value[f]);
+            else if (shown[f])
+                printf(" %*s", width, "-");
+        }
+        putchar('\n');
+    }
+    putchar('\n');
+}
+
+static void print_csv_head(void)
+{
+    printf("scenario,policy,seeds,first_seed,frames,mean_us,oracle_us,joules");
+    for (int f = 0; f < LAB_FIGURE_COUNT; f++)
+        printf(",%s", lab_figure_keys[f]);
+    printf(",reconverged_worst,refused,in_flight,static_us\n");
+}
+
+static void print_csv_number(double value)
+{
+    if (value >= 0)
+        printf(",%.6f", value);
+    else
+        putchar(',');
+}
+
+/* A name may hold commas and quotes where it comes from a file. */
+static void print_csv_text(const char *text)
+{
+    if (!strpbrk(text, ",\"")) {
+        fputs(text, stdout);
+        return;
+    }
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"')
+            putchar('"');
+        putchar(*text);
+    }
+    putchar('"');
+}
+
+static void print_csv(const struct lab_output *out, const struct lab_scenario *scenario, uint32_t in_flight,
+                      const struct lab_figures *figures)
+{
+    for (uint32_t i = 0; i < out->policy_count; i++) {
+        print_csv_text(scenario->name);
+        printf(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64, lab_policy_name(out->policies[i]), out->seeds, out->first_seed,
+               scenario->frames);
+        print_csv_number(figures[i].mean_ns / 1e3);
+        print_csv_number(figures[i].oracle_ns / 1e3);
+        print_csv_number(figures[i].joules);
+        for (int f = 0; f < LAB_FIGURE_COUNT; f++)
+            print_csv_number(figures[i].value[f]);
+        print_csv_number(figures[i].reconverged_worst);
+        printf(",%" PRIu64 ",%" PRIu32, figures[i].refused, in_flight);
+        print_csv_number(figures[i].static_ns / 1e3);
+        putchar('\n');
+    }
+}
+
+static void json_figure(struct json *json, const char *key, double value)
+{
+    json_key(json, key);
+    if (value >= 0)
+        json_number(json, value);
+    else
+        json_null(json);
+}
+
+static void print_json(struct lab_output *out, const struct lab_scenario *scenario, uint32_t in_flight,
+                       const struct lab_figures *figures)
+{
+    struct json *json = &out->json;
+    json_open_object(json, false);
+    json_key(json, "scenario");
+    json_string(json, scenario->name);
+    json_key(json, "text");
+    json_string(json, scenario->text);
+    json_key(json, "devices");
+    json_unsigned(json, scenario->device_count);
+    json_key(json, "frames");
+    json_unsigned(json, scenario->frames);
+    json_key(json, "in_flight");
+    json_unsigned(json, in_flight);
+    json_key(json, "policies");
+    json_open_array(json, false);
+    for (uint32_t i = 0; i < out->policy_count; i++) {
+        json_open_object(json, true);
+        json_key(json, "policy");
+        json_string(json, lab_policy_name(out->policies[i]));
+        json_figure(json, "mean_us", figures[i].mean_ns / 1e3);
+        json_figure(json, "oracle_us", figures[i].oracle_ns / 1e3);
+        json_figure(json, "static_us", figures[i].static_ns / 1e3);
+        json_figure(json, "joules", figures[i].joules);
+        for (int f = 0; f < LAB_FIGURE_COUNT; f++)
+            json_figure(json, lab_figure_keys[f], figures[i].value[f]);
+        json_figure(json, "reconverged_worst", figures[i].reconverged_worst);
+        json_key(json, "refused");
+        json_unsigned(json, figures[i].refused);
+        json_close_object(json);
+    }
+    json_close_array(json);
+    json_close_object(json);
+}
+
+void lab_output_begin(struct lab_output *output)
+{
+    struct json *json = &output->json;
+    if (output->format == LAB_CSV && !output->summary_only)
+        print_csv_head();
+    if (output->format == LAB_TABLE)
+        printf("seeds %" PRIu64 " to %" PRIu64 "; times over those of the best fixed split, with the same chance\n\n",
+               output->first_seed, output->first_seed + output->seeds - 1);
+    if (output->format != LAB_JSON)
+        return;
+    json_begin(json, stdout);
+    json_open_object(json, false);
+    json_key(json, "first_seed");
+    json_unsigned(json, output->first_seed);
+    json_key(json, "seeds");
+    json_unsigned(json, output->seeds);
+    json_key(json, "scenarios");
+    json_open_array(json, false);
+}
+
+void lab_output_scenario(struct lab_output *output, const struct lab_scenario *scenario, uint32_t in_flight,
+                         const struct lab_figures *figures)
+{
+    if (output->summary_only)
+        return;
+    if (output->format == LAB_JSON)
+        print_json(output, scenario, in_flight, figures);
+    else if (output->format == LAB_CSV)
+        print_csv(output, scenario, in_flight, figures);
+    else
+        print_table(output, scenario, in_flight, figures);
+}
+
+/* --- the summary --- */
+
+/* Of a policy over all scenarios. */
+struct summary {
+    double geomean;                 /* of LAB_FIGURE_STATIC */
+    uint32_t mean_worse, p99_worse; /* scenarios in which the better of the simple policies does better than that */
+};
+
+static void find_simple(const struct lab_output *output, uint32_t *simple, uint32_t *count)
+{
+    static const char *const names[] = {"ewma", "last-frame"};
+    *count = 0;
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
+        for (uint32_t p = 0; p < output->policy_count; p++)
+            if (strcmp(lab_policy_name(output->policies[p]), names[n]) == 0)
+                simple[(*count)++] = p;
+}
+
+static bool is_worse(const struct lab_figures *figures, uint32_t policy, enum lab_figure figure, double margin,
+                     const uint32_t *simple, uint32_t simple_count)
+{
+    double best = HUGE_VAL;
+    for (uint32_t s = 0; s < simple_count; s++)
+        best = fmin(best, figures[simple[s]].value[figure]);
+    return figures[policy].value[figure] > best * margin;
+}
+
+static struct summary summarise(uint32_t policy, const struct lab_figures *const *figures, uint32_t scenario_count,
+                                const uint32_t *simple, uint32_t simple_count)
+{
+    struct summary summary = {0};
+    double sum = 0;
+    for (uint32_t s = 0; s < scenario_count; s++) {
+        sum += log(figures[s][policy].value[LAB_FIGURE_STATIC]);
+        summary.mean_worse += is_worse(figures[s], policy, LAB_FIGURE_MEAN, MEAN_MARGIN, simple, simple_count);
+        summary.p99_worse += is_worse(figures[s], policy, LAB_FIGURE_P99, P99_MARGIN, simple, simple_count);
+    }
+    summary.geomean = exp(sum / scenario_count);
+    return summary;
+}
+
+void lab_output_begin_summary(struct lab_output *output)
+{
+    if (output->format == LAB_CSV && output->summary_only)
+        printf("policy,in_flight,scenarios,best_static,mean_worse,p99_worse\n");
+    if (output->format != LAB_JSON)
+        return;
+    json_close_array(&output->json);
+    json_key(&output->json, "summary");
+    json_open_array(&output->json, false);
+}
+
+static void print_count(bool known, const char *format, uint32_t count)
+{
+    if (known)
+        printf(format, count);
+}
+
+static void json_count(struct json *json, const char *key, bool known, uint32_t count)
+{
+    json_figure(json, key, known ? (double)count : -1);
+}
+
+void lab_output_summary(struct lab_output *output, uint32_t in_flight, const struct lab_figures *const *figures,
+                        uint32_t scenario_count)
+{
+    uint32_t simple[2], simple_count;
+    struct json *json = &output->json;
+    find_simple(output, simple, &simple_count);
+    bool known = simple_count > 0;
+    if (output->format == LAB_CSV && !output->summary_only)
+        return;
+    if (output->format == LAB_TABLE) {
+        printf("all %" PRIu32 " scenarios, %" PRIu32
+               " frame%s in flight: the geometric mean of the time over that of the "
+               "best fixed split",
+               scenario_count, in_flight, in_flight == 1 ? "" : "s");
+        printf("%s\n  %-12s %8s", known ? ";\nin how many it is worse than the better of ewma and last-frame" : "",
+               "policy", "/static");
+        puts(known ? "  mean, by > 1 %   p99, by > 10 %" : "");
+    }
+    for (uint32_t p = 0; p < output->policy_count; p++) {
+        struct summary of = summarise(p, figures, scenario_count, simple, simple_count);
+        const char *name = lab_policy_name(output->policies[p]);
+        if (output->format == LAB_JSON) {
+            json_open_object(json, true);
+            json_key(json, "policy");
+            json_string(json, name);
+            json_key(json, "in_flight");
+            json_unsigned(json, in_flight);
+            json_key(json, "scenarios");
+            json_unsigned(json, scenario_count);
+            json_figure(json, "best_static", of.geomean);
+            json_count(json, "mean_worse", known, of.mean_worse);
+            json_count(json, "p99_worse", known, of.p99_worse);
+            json_close_object(json);
+        } else if (output->format == LAB_CSV) {
+            printf("%s,%" PRIu32 ",%" PRIu32 ",%.6f,", name, in_flight, scenario_count, of.geomean);
+            print_count(known, "%" PRIu32, of.mean_worse);
+            putchar(',');
+            print_count(known, "%" PRIu32, of.p99_worse);
+            putchar('\n');
+        } else {
+            printf("  %-12s %8.4f", name, of.geomean);
+            print_count(known, "  %14" PRIu32, of.mean_worse);
+            print_count(known, "  %15" PRIu32, of.p99_worse);
+            putchar('\n');
+        }
+    }
+    if (output->format == LAB_TABLE)
+        putchar('\n');
+}
+
+void lab_output_end(struct lab_output *output)
+{
+    struct json *json = &output->json;
+    if (output->format != LAB_JSON)
+        return;
+    json_close_array(json);
+    json_close_object(json);
+    json_end(json);
+}

@@ -1,0 +1,176 @@
+/* Recursive Gaussian: one line after the other, forwards, then backwards, in constant time whatever sigma is.
+ *
+ * Formula: van Vliet, Young, Verbeek (Recursive Gaussian derivative filters, ICPR 1998), three poles, scaled such that
+ * the variance is sigma^2:  w(n) = B x(n) + b1 w(n-1) + b2 w(n-2) + b3 w(n-3), B = 1 - b1 - b2 - b3, then the same
+ * backwards. Beyond its ends a line goes on as its first and last samples; how the backward filter begins is then a
+ * linear function of how the forward one ended (Triggs, Sdika: Boundary conditions for Young-van Vliet recursive
+ * filtering, IEEE TSP 54, 2006).
+ *
+ * The recursion is written in differences d1 = w(n) - w(n-1), d2 = d1(n) - d1(n-1):
+ *     t = B (x - (w + d1 + d2)) - (c1 (d1 + d2) + c2 d2),  d2 += t,  d1 += d2,  w += d1
+ *     c1 = b1 + 2 b2 + 3 b3,  c2 = -(b2 + 3 b3)
+ * which is the same filter, but rounding B, c1 and c2 does not change what it does to a constant, and an error of
+ * rounding is amplified by about sigma, not by sigma^3; what is lost where a small d1 is added to w is kept and added
+ * the next time (Kahan). kernels/filter/gauss.c has the coefficients.
+ *
+ * Kernels: `gauss_lines`: line l goes down column l of `in` and becomes row l of `out` (a pass whose rows are the
+ * columns of its input). `gauss_rows`: along row l of `in` to row l of `out`. COX_LINES channels are interleaved in a
+ * row of `out`: then row l has COX_LINES lines, and sample i of line c of `gauss_lines` is in row i * COX_LINES + c of
+ * `in`.
+ * Geometry: dimension 0 over COX_LINES, dimension 1 over groups of COX_WIDTH rows of `out`, each a lane; any local
+ * size. Work-items and lanes past the end store nothing. A line is stored in chunks of COX_CHUNK samples.
+ *
+ * Build defines: COX_WIDTH (detmath.clh), COX_LINES. Sizes, pitches and coefficients are parameters.
+ * Access: `in` WHOLE (gauss_lines) or ROWS (gauss_rows) read, `out` ROWS write; the backward filter reads there what
+ * the forward one of the same work-item wrote. Every buffer begins at the row its `origin` says.
+ * Numerics: see detmath.clh and plane.clh. A state below 2^-50 becomes 0: a tail decays to zero and not through the
+ * denormal numbers. A line is filtered by one work-item in one order.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define COX_SAMPLE 0
+#define COX_CHANNELS 1
+#define COX_ITEM 0
+#include "filter/plane.clh"
+
+#define COX_CHUNK 8
+
+struct gauss_params {
+    int length;  /* of a line, in samples */
+    int columns; /* elements in a row of `in` */
+    int in_pitch, out_pitch;
+    float b, c1, c2;
+    float back[9]; /* the backward filter's first state from the forward one's last, relative to the last sample */
+};
+
+struct state {
+    real w, rest, d1, d2; /* rest: what rounding took from w */
+};
+
+static inline real settle(real x)
+{
+    return PICK((x >= REAL(0x1p-50f)) | (x <= REAL(-0x1p-50f)), x, REAL(0.0f));
+}
+
+static inline real advance(struct state *s, real x, real b, real c1, real c2)
+{
+    const real both = s->d1 + s->d2;
+    const real t = b * (x - (s->w + both)) - (c1 * both + c2 * s->d2);
+    s->d2 = settle(s->d2 + t);
+    s->d1 = settle(s->d1 + s->d2);
+    const real change = s->d1 + s->rest, w = settle(s->w + change);
+    s->rest = settle(change - (w - s->w));
+    s->w = w;
+    return w;
+}
+
+static inline struct state turn(struct state s, real last, const float *back)
+{
+    const real w = s.w - last;
+    struct state r;
+    r.rest = REAL(0.0f);
+    r.w = settle(last + (REAL(back[0]) * w + (REAL(back[1]) * s.d1 + REAL(back[2]) * s.d2)));
+    r.d1 = settle(REAL(back[3]) * w + (REAL(back[4]) * s.d1 + REAL(back[5]) * s.d2));
+    r.d2 = settle(REAL(back[6]) * w + (REAL(back[7]) * s.d1 + REAL(back[8]) * s.d2));
+    return r;
+}
+
+/* Where a group of lines lies in `out`: `lines` rows of it, samples `place` + i * COX_LINES. */
+struct lines {
+    __global uchar *out;
+    int count, pitch, place;
+};
+
+/* Sample `at` of each of `count` rows. */
+static inline real load_lanes(__global const uchar *rows, int count, int pitch, int at)
+{
+    float lanes[COX_WIDTH];
+    for (int i = 0; i < COX_WIDTH; i++)
+        lanes[i] = ((__global const float *)(rows + (size_t)min(i, count - 1) * pitch))[at];
+    return FROM_ARRAY(real, lanes);
+}
+
+/* Samples i .. i + count - 1 of the lines, from or to tile[sample * COX_WIDTH + lane]. */
+static inline void load_chunk(const struct lines *to, float *tile, int i, int count)
+{
+    for (int lane = 0; lane < COX_WIDTH; lane++) {
+        __global const float *row = (__global const float *)(to->out + (size_t)min(lane, to->count - 1) * to->pitch);
+        for (int j = 0; j < count; j++)
+            tile[j * COX_WIDTH + lane] = row[(i + j) * COX_LINES + to->place];
+    }
+}
+
+static inline void store_chunk(const struct lines *to, const float *tile, int i, int count)
+{
+    for (int lane = 0; lane < COX_WIDTH && lane < to->count; lane++) {
+        __global float *row = (__global float *)(to->out + (size_t)lane * to->pitch);
+#if COX_LINES == 1
+        if (count == COX_CHUNK) {
+            float chunk[COX_CHUNK];
+            for (int j = 0; j < COX_CHUNK; j++)
+                chunk[j] = tile[j * COX_WIDTH + lane];
+            vstore8(vload8(0, chunk), 0, row + i);
+            continue;
+        }
+#endif
+        for (int j = 0; j < count; j++)
+            row[(i + j) * COX_LINES + to->place] = tile[j * COX_WIDTH + lane];
+    }
+}
+
+static inline void backward(const struct lines *to, struct state s, int length, real b, real c1, real c2)
+{
+    float tile[COX_CHUNK * COX_WIDTH];
+    /* The last sample's result is the state itself. */
+    int i = (length - 1) / COX_CHUNK * COX_CHUNK;
+    for (int count = length - i, newest = 1; i >= 0; i -= COX_CHUNK, count = COX_CHUNK) {
+        load_chunk(to, tile, i, count);
+        for (int j = count - 1; j >= 0; j--) {
+            const real w = newest ? s.w : advance(&s, FROM_ARRAY(real, tile + j * COX_WIDTH), b, c1, c2);
+            newest = 0;
+            TO_ARRAY(w, tile + j * COX_WIDTH);
+        }
+        store_chunk(to, tile, i, count);
+    }
+}
+
+#define FORWARD(LOAD)                                                    \
+    const real b = REAL(k.b), c1 = REAL(k.c1), c2 = REAL(k.c2);          \
+    real x = LOAD(0);                                                    \
+    struct state s = {settle(x), REAL(0.0f), REAL(0.0f), REAL(0.0f)};    \
+    for (int i = 0; i < k.length; i += COX_CHUNK) {                      \
+        float tile[COX_CHUNK * COX_WIDTH];                               \
+        const int count = min(k.length - i, COX_CHUNK);                  \
+        for (int j = 0; j < count; j++) {                                \
+            x = LOAD(i + j);                                             \
+            TO_ARRAY(advance(&s, x, b, c1, c2), tile + j * COX_WIDTH);   \
+        }                                                                \
+        store_chunk(&to, tile, i, count);                                \
+    }                                                                    \
+    backward(&to, turn(s, x, k.back), k.length, b, c1, c2)
+
+__kernel void gauss_lines(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
+                          struct gauss_params params, int first, int rows)
+{
+    const struct gauss_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const int c = (int)get_global_id(0), l = first + (int)get_global_id(1) * COX_WIDTH;
+    if (l >= first + rows || c >= COX_LINES || k.length <= 0) /* parameters that are all zeros */
+        return;
+    const struct lines to = {ROW_OF(__global uchar, out, l, out_origin, k.out_pitch), min(first + rows - l, COX_WIDTH),
+                             k.out_pitch, c};
+#define DOWN(i) \
+    clean_real(load_reals(ROW_OF(__global const float, in, (i) * COX_LINES + c, in_origin, k.in_pitch), l, k.columns))
+    FORWARD(DOWN);
+}
+
+__kernel void gauss_rows(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
+                         struct gauss_params params, int first, int rows)
+{
+    const struct gauss_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const int c = (int)get_global_id(0), l = first + (int)get_global_id(1) * COX_WIDTH;
+    if (l >= first + rows || c >= COX_LINES || k.length <= 0) /* parameters that are all zeros */
+        return;
+    const struct lines to = {ROW_OF(__global uchar, out, l, out_origin, k.out_pitch), min(first + rows - l, COX_WIDTH),
+                             k.out_pitch, c};
+    __global const uchar *from = ROW_OF(__global const uchar, in, l, in_origin, k.in_pitch);
+#define ALONG(i) clean_real(load_lanes(from, to.count, k.in_pitch, (i) * COX_LINES + c))
+    FORWARD(ALONG);
+}

@@ -1,0 +1,94 @@
+/* The passes of a filter or an operator, put together in a session's storage.
+ *
+ * Pure: no allocation, no OpenCL, no clock, no state.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_FILTER_PLAN_H
+#define COX_FILTER_PLAN_H
+
+#include <coxswain/filter.h>
+
+enum {
+    COX__PLAN_BINDINGS = COX_BINDINGS_MAX,
+    COX__PLAN_PASSES = 4,
+    COX__PLAN_STAGES = 7,
+    COX__PLAN_USES = 8,
+    COX__PLAN_ARGS = 16,
+    COX__PLAN_OPTIONS = 512, /* bytes of a variant's build options */
+    COX__PLAN_VECTOR = 16,   /* columns or lines in a value of the form for CPUs */
+    COX__PLAN_GROUP = 128,   /* work-items in a group of the form for GPUs */
+};
+
+/* What `struct cox_filter_storage` holds, and the storage of the tone mappers. */
+struct cox__plan {
+    struct cox_binding bindings[COX__PLAN_BINDINGS];
+    struct cox_pass passes[COX__PLAN_PASSES];
+    struct cox_use uses[COX__PLAN_PASSES][COX__PLAN_USES];
+    struct cox_stage stages[COX__PLAN_STAGES];
+    struct cox_variant variants[COX__PLAN_STAGES][2];
+    struct cox_arg args[COX__PLAN_STAGES][COX__PLAN_ARGS];
+    char options[COX__PLAN_STAGES][2][COX__PLAN_OPTIONS];
+    uint32_t rows, binding_count, pass_count, stage_count;
+};
+
+/* A form of a stage's kernel. What is 0 in a variant is 1. */
+struct cox__form {
+    int vector; /* COX_WIDTH */
+    uint32_t local_columns, local_rows, item_columns, item_rows;
+    const char *options; /* beside COX_WIDTH */
+};
+
+/* The shape, checked in what all filters have in common, `channels` and `group` filled in. */
+cox_status cox__plan_shape(struct cox_filter_shape *to, const struct cox_filter_shape *from);
+
+/* Whether a plane's pitch suits `row_bytes`. */
+bool cox__plan_pitch_ok(size_t pitch_bytes, size_t row_bytes);
+
+size_t cox__plan_sample_bytes(const struct cox_filter_shape *shape);
+
+/* Elements of a row. */
+static inline uint32_t cox__plan_columns(const struct cox_filter_shape *shape)
+{
+    return shape->width * shape->channels;
+}
+
+/* The pitch of a scratch plane: rows begin where any device can make a band begin. */
+size_t cox__plan_scratch_pitch(size_t row_bytes);
+
+/* Begin a plan in a storage of at least sizeof(struct cox__plan); NULL if an argument is NULL. */
+struct cox__plan *cox__plan_begin(void *storage, const struct cox_session_params *session, uint32_t rows);
+
+/* A binding of `rows` rows (as WHOLE it is pitch times rows); returns its index. */
+uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox_access access, size_t pitch_bytes,
+                           uint32_t rows, bool scratch);
+
+/* A pass over `rows` rows; how it uses a binding; a stage with arguments: for each binding of `bindings` the buffer,
+ * for each its origin, then `params_bytes` of parameters from `params_offset`, the first row, the number of rows. */
+void cox__plan_pass(struct cox__plan *plan, const char *name, uint32_t rows);
+void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox_contract contract, enum cox_access access,
+                   uint32_t halo_rows);
+void cox__plan_divide(struct cox__plan *plan, uint32_t row_divisor); /* the last use: rows of the pass per buffer row */
+void cox__plan_stage(struct cox__plan *plan, const char *kernel, const char *source, uint32_t columns,
+                     const uint32_t *bindings, uint32_t binding_count, size_t params_offset, size_t params_bytes,
+                     const struct cox__form *cpu, const struct cox__form *gpu);
+
+/* A stage whose variants the caller fills in; they and their options are those of the number that is returned. */
+uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_t columns, uint32_t arg_count);
+
+/* Two steps, of which the second reads `radius_y` rows above and below its own of what the first one writes, the sums.
+ * COX_FILTER_OVERLAP: both in one pass, the sums are each band's own; else in two passes, with an exchange between. */
+uint32_t cox__plan_sums(struct cox__plan *plan, const struct cox_filter_shape *shape, const char *name,
+                        size_t pitch_bytes);
+void cox__plan_first_step(struct cox__plan *plan, const struct cox_filter_shape *shape, const char *both,
+                          const char *first);
+void cox__plan_first_reads(struct cox__plan *plan, const struct cox_filter_shape *shape, uint32_t binding);
+void cox__plan_first_writes(struct cox__plan *plan, const struct cox_filter_shape *shape, uint32_t sums);
+void cox__plan_second_step(struct cox__plan *plan, const struct cox_filter_shape *shape, const char *second,
+                           uint32_t sums);
+
+/* A filter's parameters in the public block, the rest of it 0. */
+void cox__plan_params(struct cox_filter_params *to, const void *from, size_t bytes);
+
+/* Point the session to the plan. */
+void cox__plan_end(const struct cox__plan *plan, size_t params_bytes, struct cox_session_params *session);
+
+#endif

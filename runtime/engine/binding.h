@@ -1,0 +1,68 @@
+/* What a binding is to a band, and how many bytes it has.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_ENGINE_BINDING_H
+#define COX_ENGINE_BINDING_H
+
+#include "backend.h"
+
+/* Whether a band has its own rows of the binding, as opposed to the whole buffer. */
+static inline bool cox__by_rows(const struct cox_binding *binding)
+{
+    return binding->contract == COX_ROWS || binding->contract == COX_HALO;
+}
+
+/* Whether devices write the binding's buffer. REDUCE results come from the host. */
+static inline bool cox__written_by_rows(const struct cox_binding *binding)
+{
+    return binding->contract == COX_ROWS && binding->access != COX_READ;
+}
+
+/* Whether each band has memory of its own for it, which no other pass and no other device sees. */
+static inline bool cox__is_own(const struct cox_binding *binding)
+{
+    return binding->contract == COX_HALO && binding->access == COX_READ_WRITE;
+}
+
+/* Whether a band of the pass has to do with the memory of a frame there. */
+static inline bool cox__is_shared(const struct cox_binding *binding)
+{
+    return binding->contract != COX__UNUSED && !cox__is_own(binding);
+}
+
+/* Whether a stage takes a binding's memory as an argument. */
+static inline bool cox__stage_takes(const struct cox_stage *stage, uint32_t binding)
+{
+    bool takes = false;
+    for (uint32_t a = 0; a < stage->arg_count; a++)
+        takes |= stage->args[a].kind == COX_ARG_KIND_BUFFER && stage->args[a].index == binding;
+    return takes;
+}
+
+/* For messages. */
+static inline const char *cox__binding_name(const struct cox_binding *binding)
+{
+    return binding->name ? binding->name : "unnamed";
+}
+
+/* Buffer rows for so many rows of a pass. */
+static inline uint32_t cox__buffer_rows(uint32_t rows, uint32_t divisor)
+{
+    return rows / divisor + (rows % divisor != 0);
+}
+
+/* Bytes of a session's binding, before its passes say more: by rows, the frame's; 0 = it says nothing. */
+static inline size_t cox__session_bytes(const struct cox_session_params *params, uint32_t binding)
+{
+    const struct cox_binding *of = &params->bindings[binding];
+    const uint32_t divisor = of->row_divisor ? of->row_divisor : 1;
+    return cox__by_rows(of) ? of->pitch_bytes * cox__buffer_rows(params->rows, divisor) : of->bytes;
+}
+
+/* Bytes of all of a pass's rows of a binding, or of the whole buffer. */
+static inline size_t cox__pass_bytes(const struct cox__pass *pass, uint32_t binding)
+{
+    const struct cox_binding *of = &pass->bindings[binding];
+    return cox__by_rows(of) ? of->pitch_bytes * cox__buffer_rows(pass->rows, of->row_divisor) : of->bytes;
+}
+
+#endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "contracts.h"
+#include "binding.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SIDE_MAX = 65536 }; /* of a work-group, and of what a work-item covers */
+
+#define REFUSE(log, ...) (cox__log(log, COX_LOG_ERROR, __VA_ARGS__), COX_E_INVALID)
+
+/* One pass while it is checked. */
+struct check {
+    const struct cox_session_params *params;
+    const struct cox_pass *pass;
+    uint32_t rows;
+    struct cox_binding bindings[COX_BINDINGS_MAX]; /* as the pass touches them */
+    const struct cox__log *log;
+    char where[80]; /* "pass 1 (blur), ", or nothing where there is one pass only */
+};
+
+/* A pitch of 0, or one that makes so many rows larger than a buffer can be. */
+static cox_status check_pitch(const struct cox_binding *binding, uint32_t index, uint32_t rows,
+                              const struct cox__log *log)
+{
+    const size_t most = SIZE_MAX / 2 / cox__buffer_rows(rows, binding->row_divisor ? binding->row_divisor : 1);
+    if (!binding->pitch_bytes || binding->pitch_bytes > most)
+        return REFUSE(log, "binding %u (%s): a pitch of %zu bytes; 1 to %zu are possible", index,
+                      cox__binding_name(binding), binding->pitch_bytes, most);
+    return COX_OK;
+}
+
+static cox_status check_binding(const struct cox_binding *binding, uint32_t index, uint32_t rows, bool allow_in_place,
+                                const struct cox__log *log)
+{
+    const char *name = cox__binding_name(binding);
+    if ((unsigned)binding->contract > COX_REDUCE || (unsigned)binding->access > COX_READ_WRITE)
+        return REFUSE(log, "binding %u (%s): unknown contract %d or access %d; 0 to %d and 0 to %d are known", index,
+                      name, (int)binding->contract, (int)binding->access, COX_REDUCE, COX_READ_WRITE);
+    if (cox__by_rows(binding)) {
+        cox_status status = check_pitch(binding, index, rows, log);
+        if (status)
+            return status;
+        if (binding->contract == COX_HALO && binding->access != COX_READ &&
+            !(binding->scratch && binding->access == COX_READ_WRITE))
+            return REFUSE(log, "binding %u (%s): a HALO binding is never written, unless it is scratch and READ_WRITE",
+                          index, name);
+        if (binding->contract == COX_HALO && binding->halo_rows > INT32_MAX)
+            return REFUSE(log, "binding %u (%s): a halo of %u rows; 0 to %d are possible", index, name,
+                          binding->halo_rows, INT32_MAX);
+        if (binding->contract == COX_ROWS && binding->access == COX_READ_WRITE && !allow_in_place)
+            return REFUSE(log, "binding %u (%s): read and written, but allow_in_place is unset", index, name);
+        return COX_OK;
+    }
+    if (!binding->bytes || binding->bytes > SIZE_MAX / 2)
+        return REFUSE(log, "binding %u (%s): a size of %zu bytes; 1 to %zu are possible", index, name, binding->bytes,
+                      SIZE_MAX / 2);
+    if (binding->contract == COX_WHOLE && binding->access != COX_READ)
+        return REFUSE(log, "binding %u (%s): a WHOLE binding is never written", index, name);
+    if (binding->contract == COX_REDUCE && (binding->access != COX_WRITE || !binding->merge))
+        return REFUSE(log, "binding %u (%s): a REDUCE binding is written and needs a merge function", index, name);
+    return COX_OK;
+}
+
+/* ---- a pass's stages ---- */
+
+static bool is_used(const struct check *check, uint32_t binding)
+{
+    return binding < check->params->binding_count && check->bindings[binding].contract != COX__UNUSED;
+}
+
+static cox_status check_arg(const struct check *check, const struct cox_arg *arg, uint32_t stage, uint32_t index)
+{
+    const struct cox_session_params *params = check->params;
+    switch (arg->kind) {
+    case COX_ARG_KIND_BUFFER:
+    case COX_ARG_KIND_ORIGIN:
+        if (arg->index >= params->binding_count)
+            return REFUSE(check->log, "%sstage %u, argument %u: there is no binding %u; there are %u", check->where,
+                          stage, index, arg->index, params->binding_count);
+        if (!is_used(check, arg->index))
+            return REFUSE(check->log, "%sstage %u, argument %u: binding %u (%s) is not among the pass's uses",
+                          check->where, stage, index, arg->index, cox__binding_name(&params->bindings[arg->index]));
+        return COX_OK;
+    case COX_ARG_KIND_PARAMS:
+        if (!arg->bytes || arg->offset > params->params_bytes || arg->bytes > params->params_bytes - arg->offset)
+            return REFUSE(check->log, "%sstage %u, argument %u: %zu bytes from %zu, of %zu bytes of parameters",
+                          check->where, stage, index, arg->bytes, arg->offset, params->params_bytes);
+        return COX_OK;
+    case COX_ARG_KIND_LOCAL:
+        if (!arg->bytes)
+            return REFUSE(check->log, "%sstage %u, argument %u: local memory of 0 bytes; 1 or more are possible",
+                          check->where, stage, index);
+        return COX_OK;
+    case COX_ARG_KIND_FIRST:
+    case COX_ARG_KIND_ROWS:
+    case COX_ARG_KIND_FRAME:
+    case COX_ARG_KIND_COLUMNS:
+        return COX_OK;
+    }
+    return REFUSE(check->log, "%sstage %u, argument %u: unknown kind %d; 0 to %d are known", check->where, stage, index,
+                  (int)arg->kind, COX_ARG_KIND_COLUMNS);
+}
+
+static cox_status check_stage(const struct check *check, const struct cox_stage *stage, uint32_t index)
+{
+    const struct cox__log *log = check->log;
+    if (!stage->kernel || !*stage->kernel)
+        return REFUSE(log, "%sstage %u has no kernel name", check->where, index);
+    if (stage->columns > INT32_MAX)
+        return REFUSE(log, "%sstage %u (%s) has %u columns; 0 to %d are possible", check->where, index, stage->kernel,
+                      stage->columns, INT32_MAX);
+    for (uint32_t v = 0; v < stage->variant_count; v++) {
+        const struct cox_variant *variant = &stage->variants[v];
+        if (!variant->source)
+            return REFUSE(log, "%sstage %u (%s), variant %u has no source", check->where, index, stage->kernel, v);
+        if (variant->local_columns > SIDE_MAX || variant->local_rows > SIDE_MAX || variant->item_columns > SIDE_MAX ||
+            variant->item_rows > SIDE_MAX)
+            return REFUSE(log, "%sstage %u (%s), variant %u: local size %u x %u, item size %u x %u; each 0 to %d",
+                          check->where, index, stage->kernel, v, variant->local_columns, variant->local_rows,
+                          variant->item_columns, variant->item_rows, SIDE_MAX);
+    }
+    for (uint32_t a = 0; a < stage->arg_count; a++) {
+        cox_status status = check_arg(check, &stage->args[a], index, a);
+        if (status)
+            return status;
+    }
+    return COX_OK;
+}
+
+/* A stage that writes a band's own binding runs over more rows than the band's: so nothing else may be written by it,
+ * and what it reads must be there for those rows too. */
+static cox_status check_overlap(const struct check *check, uint32_t own)
+{
+    const struct cox_pass *pass = check->pass;
+    const char *name = cox__binding_name(&check->bindings[own]);
+    uint32_t writer = 0, takers = 0;
+    for (uint32_t s = pass->stage_count; s-- > 0;)
+        if (cox__stage_takes(&pass->stages[s], own)) {
+            writer = s;
+            takers++;
+        }
+    if (takers < 2)
+        return REFUSE(check->log,
+                      "%sbinding %u (%s): HALO, READ_WRITE and scratch is for what one stage writes and a "
+                      "later one reads; %u of them take it",
+                      check->where, own, name, takers);
+    for (uint32_t i = 0; i < check->params->binding_count; i++) {
+        const struct cox_binding *binding = &check->bindings[i];
+        const bool fits = binding->contract == COX_HALO || binding->contract == COX_WHOLE;
+        if (cox__stage_takes(&pass->stages[writer], i) && !fits)
+            return REFUSE(check->log,
+                          "%sstage %u (%s) writes binding %u (%s), for more rows than the band's, so it "
+                          "cannot have binding %u (%s) by the band's rows: give that as HALO, of 0 rows "
+                          "perhaps",
+                          check->where, writer, pass->stages[writer].kernel, own, name, i, cox__binding_name(binding));
+    }
+    return COX_OK;
+}
+
+/* ---- a pass's uses ---- */
+
+static cox_status check_use(struct check *check, const struct cox_use *use)
+{
+    const struct cox_session_params *params = check->params;
+    if (use->binding >= params->binding_count)
+        return REFUSE(check->log, "%sthere is no binding %u; there are %u", check->where, use->binding,
+                      params->binding_count);
+    struct cox_binding *binding = &check->bindings[use->binding];
+    const struct cox_binding *of = &params->bindings[use->binding];
+    if (binding->contract != COX__UNUSED)
+        return REFUSE(check->log, "%sbinding %u (%s) is used twice", check->where, use->binding, cox__binding_name(of));
+    if ((use->contract == COX_REDUCE) != (of->contract == COX_REDUCE) && use->contract != COX_WHOLE)
+        return REFUSE(check->log,
+                      "%sbinding %u (%s): what the session has as REDUCE is used as REDUCE or WHOLE, and "
+                      "nothing else as REDUCE",
+                      check->where, use->binding, cox__binding_name(of));
+    binding->contract = use->contract;
+    binding->access = use->access;
+    binding->row_divisor = use->row_divisor;
+    binding->halo_rows = use->halo_rows;
+    if (use->contract == COX_HALO && use->halo_rows > check->rows)
+        return REFUSE(check->log, "%sbinding %u (%s): a halo of %u rows; the pass has %u", check->where, use->binding,
+                      cox__binding_name(of), use->halo_rows, check->rows);
+    return COX_OK;
+}
+
+/* Whether the pass uses the whole of a binding that the session has by rows: then it has no `bytes`, but a pitch. */
+static bool is_whole_of_rows(const struct check *check, uint32_t binding)
+{
+    return check->pass->use_count && check->bindings[binding].contract == COX_WHOLE &&
+           cox__by_rows(&check->params->bindings[binding]);
+}
+
+static cox_status check_bindings(const struct check *check)
+{
+    for (uint32_t i = 0; i < check->params->binding_count; i++) {
+        struct cox_binding binding = check->bindings[i];
+        if (binding.contract == COX__UNUSED && check->pass->use_count)
+            continue;
+        cox_status status = COX_OK;
+        if (is_whole_of_rows(check, i)) {
+            status = check_pitch(&check->params->bindings[i], i, check->params->rows, check->log);
+            binding.bytes = 1; /* what it has is known with every pass's uses */
+        }
+        if (status == COX_OK)
+            status = check_binding(&binding, i, check->rows, check->params->allow_in_place, check->log);
+        if (status)
+            return status;
+        if (cox__is_own(&binding) && binding.row_divisor > 1)
+            return REFUSE(check->log,
+                          "%sbinding %u (%s): a band's own rows are the pass's; a row divisor of %u is not "
+                          "possible",
+                          check->where, i, cox__binding_name(&binding), binding.row_divisor);
+    }
+    return COX_OK;
+}
+
+static cox_status check_pass(struct check *check, const struct cox_pass *pass, uint32_t index)
+{
+    const struct cox_session_params *params = check->params;
+    check->pass = pass;
+    check->rows = pass->rows ? pass->rows : params->rows;
+    check->where[0] = '\0';
+    if (params->pass_count)
+        snprintf(check->where, sizeof check->where, "pass %u (%.40s), ", index, pass->name ? pass->name : "unnamed");
+    if (check->rows > INT32_MAX)
+        return REFUSE(check->log, "%s%u rows; 0 to %d are possible", check->where, check->rows, INT32_MAX);
+    memcpy(check->bindings, params->bindings, params->binding_count * sizeof *check->bindings);
+    for (uint32_t i = 0; i < params->binding_count && pass->use_count; i++)
+        check->bindings[i].contract = COX__UNUSED;
+    for (uint32_t u = 0; u < pass->use_count; u++) {
+        cox_status status = check_use(check, &pass->uses[u]);
+        if (status)
+            return status;
+    }
+    cox_status status = check_bindings(check);
+    for (uint32_t i = 0; i < pass->stage_count && status == COX_OK; i++)
+        status = check_stage(check, &pass->stages[i], i);
+    for (uint32_t i = 0; i < params->binding_count && status == COX_OK; i++)
+        if (cox__is_own(&check->bindings[i]))
+            status = check_overlap(check, i);
+    return status;
+}
+
+/* ---- the passes together ---- */
+
+/* What is known of a binding's memory after some passes. */
+struct memory {
+    size_t bytes; /* by the passes' rows; 0 = not known */
+    bool written, own, reduced;
+};
+
+static cox_status check_memory(const struct check *check, uint32_t index, struct memory *memory)
+{
+    const struct cox_binding *binding = &check->bindings[index];
+    const char *name = cox__binding_name(binding);
+    const bool scratch = check->params->bindings[index].scratch;
+    if (binding->contract == COX__UNUSED)
+        return COX_OK;
+    if (memory->own || (cox__is_own(binding) && (memory->bytes || memory->written)))
+        return REFUSE(check->log, "%sbinding %u (%s): what is HALO and READ_WRITE is of one pass alone", check->where,
+                      index, name);
+    memory->own = cox__is_own(binding);
+    if (memory->own)
+        return COX_OK;
+    if (scratch && !memory->written && binding->access != COX_WRITE)
+        return REFUSE(check->log, "%sbinding %u (%s): scratch is read before any pass has written it", check->where,
+                      index, name);
+    if (binding->contract == COX_REDUCE && memory->reduced)
+        return REFUSE(check->log, "%sbinding %u (%s): a second pass reduces to it", check->where, index, name);
+    memory->reduced |= binding->contract == COX_REDUCE;
+    memory->written |= binding->access != COX_READ;
+    if (!cox__by_rows(binding))
+        return COX_OK;
+    const uint32_t divisor = binding->row_divisor ? binding->row_divisor : 1;
+    const size_t bytes = binding->pitch_bytes * cox__buffer_rows(check->rows, divisor);
+    if (memory->bytes && memory->bytes != bytes)
+        return REFUSE(check->log, "%sbinding %u (%s): %zu bytes by the rows of this pass, %zu by those of another one",
+                      check->where, index, name, bytes, memory->bytes);
+    memory->bytes = bytes;
+    return COX_OK;
+}
+
+/* Sums over bindings are made in several places; one that wraps would be a buffer too short. */
+static cox_status check_sum(const struct check *check, const struct memory *memories)
+{
+    const struct cox_session_params *params = check->params;
+    size_t left = SIZE_MAX / 2;
+    for (uint32_t i = 0; i < params->binding_count; i++) {
+        const size_t bytes = memories[i].bytes ? memories[i].bytes : cox__session_bytes(params, i);
+        if (bytes > left)
+            return REFUSE(check->log, "the bindings together are larger than %zu bytes", SIZE_MAX / 2);
+        left -= bytes;
+    }
+    return COX_OK;
+}
+
+cox_status cox__contracts_check(const struct cox_session_params *params, const struct cox_pass *passes, uint32_t count,
+                                const struct cox__log *log)
+{
+    struct check check = {.params = params, .log = log};
+    struct memory memories[COX_BINDINGS_MAX] = {{0}};
+    if (!params->rows || params->rows > INT32_MAX)
+        return REFUSE(log, "a frame of %u rows; 1 to %d are possible", params->rows, INT32_MAX);
+    if (params->params_bytes > COX_PARAMS_MAX)
+        return REFUSE(log, "%zu bytes of parameters; 0 to %d are possible", params->params_bytes, COX_PARAMS_MAX);
+    for (uint32_t p = 0; p < count; p++) {
+        cox_status status = check_pass(&check, &passes[p], p);
+        for (uint32_t i = 0; i < params->binding_count && status == COX_OK; i++)
+            status = check_memory(&check, i, &memories[i]);
+        if (status)
+            return status;
+    }
+    return check_sum(&check, memories);
+}

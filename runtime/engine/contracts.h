@@ -1,0 +1,14 @@
+/* Whether what an application says of a session's bindings, passes and stages holds together.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_ENGINE_CONTRACTS_H
+#define COX_ENGINE_CONTRACTS_H
+
+#include "api/log.h"
+#include <coxswain/session.h>
+
+/* `passes`: the session's, or the only one, made of its stages. Errors: COX_E_INVALID; the log says which pass, stage,
+ * binding or argument. */
+cox_status cox__contracts_check(const struct cox_session_params *params, const struct cox_pass *passes, uint32_t count,
+                                const struct cox__log *log);
+
+#endif

@@ -1,0 +1,186 @@
+/* Memory is destroyed by the worker thread, since that may wait for what other frames have on the devices.
+ *
+ * A device that was given up may still wake, and then reads and writes what it was given: that stands in the ABANDONED
+ * slots of the lost queue until the queue is gone. Until then such memory is kept.
+ *
+ * Owns the runtime's `kept`, `releasing` and `release_task`.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "memory.h"
+#include "engine.h"
+
+static struct cox__mem_link *link_of(const struct cox_runtime *runtime, struct cox__mem *mem)
+{
+    return runtime->backend->ops->mem_link(mem);
+}
+
+/* ---- tainted ---- */
+
+static bool holds(const struct cox__queue *queue, const struct cox__mem *mem, bool written)
+{
+    for (uint32_t i = 0; i < queue->slot_count; i++)
+        for (uint32_t b = 0; queue->slots[i].state == COX__SLOT_ABANDONED && b < COX_BINDINGS_MAX; b++)
+            if (queue->slots[i].mems[b] == mem && (!written || queue->slots[i].written >> b & 1))
+                return true;
+    return false;
+}
+
+static bool any_holds(const struct cox__queue *queue, const struct cox__mem *mem, bool written)
+{
+    while (queue && !holds(queue, mem, written))
+        queue = queue->next;
+    return queue != NULL;
+}
+
+bool cox__memory_is_tainted(const struct cox_runtime *runtime, const struct cox__mem *mem, bool written)
+{
+    if (!mem || !atomic_load(&runtime->abandoned_queues))
+        return false;
+    bool tainted = any_holds(runtime->stray, mem, written);
+    for (const struct cox_session *session = runtime->active; session && !tainted; session = session->next_active)
+        tainted = any_holds(session->lost_queues, mem, written);
+    return tainted;
+}
+
+/* ---- the worker thread ---- */
+
+static struct cox__mem *take_next(struct cox_runtime *runtime)
+{
+    pthread_mutex_lock(&runtime->release_lock);
+    struct cox__mem *mem = runtime->releasing;
+    if (mem)
+        runtime->releasing = link_of(runtime, mem)->next;
+    else
+        runtime->release_task = false;
+    pthread_mutex_unlock(&runtime->release_lock);
+    return mem;
+}
+
+static void note_released(struct cox_runtime *runtime, bool inside)
+{
+    pthread_mutex_lock(&runtime->release_lock);
+    runtime->in_released = inside;
+    runtime->release_thread = pthread_self();
+    pthread_mutex_unlock(&runtime->release_lock);
+}
+
+bool cox__engine_is_in_released(struct cox_runtime *runtime)
+{
+    pthread_mutex_lock(&runtime->release_lock);
+    const bool inside = runtime->in_released && pthread_equal(runtime->release_thread, pthread_self());
+    pthread_mutex_unlock(&runtime->release_lock);
+    return inside;
+}
+
+/* Destroy memory that waits for it. `alone`: with the engine lock, so that no other thread calls the driver. */
+static void release_all(struct cox_runtime *runtime, bool alone)
+{
+    for (struct cox__mem *mem; (mem = take_next(runtime));) {
+        const struct cox__mem_link link = *link_of(runtime, mem);
+        if (alone)
+            cox__watchdog_lock(runtime->watchdog);
+        runtime->backend->ops->mem_destroy(runtime->backend, mem);
+        if (alone)
+            cox__watchdog_unlock(runtime->watchdog);
+        if (!link.released)
+            continue;
+        note_released(runtime, true);
+        link.released(link.user);
+        note_released(runtime, false);
+    }
+}
+
+static void release_task(void *ctx)
+{
+    struct cox_runtime *runtime = ctx;
+    release_all(runtime, runtime->backend->ops->one_thread && runtime->backend->ops->one_thread(runtime->backend));
+}
+
+static void release(struct cox_runtime *runtime, struct cox__mem *mem)
+{
+    pthread_mutex_lock(&runtime->release_lock);
+    link_of(runtime, mem)->next = runtime->releasing;
+    runtime->releasing = mem;
+    const bool begins = !runtime->release_task;
+    runtime->release_task = true;
+    pthread_mutex_unlock(&runtime->release_lock);
+    if (!begins || !runtime->worker || cox__worker_run_now(runtime->worker, release_task, runtime))
+        return;
+    pthread_mutex_lock(&runtime->release_lock); /* it waits for the next one, or for the runtime's end */
+    runtime->release_task = false;
+    pthread_mutex_unlock(&runtime->release_lock);
+}
+
+/* ---- letting go ---- */
+
+static void keep(struct cox_runtime *runtime, struct cox__mem *mem)
+{
+    link_of(runtime, mem)->next = runtime->kept;
+    runtime->kept = mem;
+}
+
+void cox__memory_let_go(struct cox_runtime *runtime, struct cox__mem *mem)
+{
+    if (cox__memory_is_tainted(runtime, mem, false))
+        keep(runtime, mem);
+    else
+        release(runtime, mem);
+}
+
+void cox__memory_release_kept(struct cox_runtime *runtime)
+{
+    struct cox__mem *next, *kept = runtime->kept;
+    runtime->kept = NULL;
+    for (; kept; kept = next) {
+        next = link_of(runtime, kept)->next;
+        cox__memory_let_go(runtime, kept);
+    }
+}
+
+/* ---- for threads that hold no lock ---- */
+
+/* Whether to ask if memory is tainted, which takes the engine lock; *locked: it was taken for that. Mostly nothing is,
+ * and the engine, which may be inside a driver's call, need not be asked. Memory that nothing uses does not become
+ * tainted any more. */
+static bool must_ask(struct cox_runtime *runtime, bool *locked)
+{
+    *locked = false;
+    if (!atomic_load(&runtime->abandoned_queues))
+        return false;
+    if (cox__watchdog_is_held_here(runtime->watchdog))
+        return true;
+    cox__watchdog_lock(runtime->watchdog);
+    return *locked = true;
+}
+
+void cox__engine_let_go(struct cox_runtime *runtime, struct cox__mem *mem)
+{
+    bool locked;
+    if (must_ask(runtime, &locked))
+        cox__memory_let_go(runtime, mem);
+    else
+        release(runtime, mem);
+    if (locked)
+        cox__watchdog_unlock(runtime->watchdog);
+}
+
+bool cox__engine_drop_mem(struct cox_runtime *runtime, struct cox__mem *mem)
+{
+    bool locked;
+    const bool tainted = must_ask(runtime, &locked) && cox__memory_is_tainted(runtime, mem, false);
+    if (tainted)
+        keep(runtime, mem);
+    if (locked)
+        cox__watchdog_unlock(runtime->watchdog);
+    if (!tainted)
+        runtime->backend->ops->mem_destroy(runtime->backend, mem);
+    return !tainted;
+}
+
+void cox__engine_forget_memory(struct cox_runtime *runtime)
+{
+    release_all(runtime, false);
+    for (struct cox__mem *next; runtime->kept; runtime->kept = next) {
+        next = link_of(runtime, runtime->kept)->next;
+        runtime->backend->ops->mem_abandon(runtime->backend, runtime->kept);
+    }
+}

@@ -1,0 +1,66 @@
+/* A frame's passes run one after the other. Between two of them every row has been computed: it is in host memory,
+ * which all devices share or copy from, or on a device that keeps it (residency.h). So a pass is to the rest of the
+ * engine what a frame would be, with bands, a split and a policy of its own, and a band can be done again for as long
+ * as its pass is under way.
+ *
+ * Rows of an earlier pass can turn out to be wrong, since the device that did them is convicted, or be gone with the
+ * device that kept them: then the frame begins anew, from its inputs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "passes.h"
+#include "ask_policy.h"
+#include "device_state.h"
+#include "frame.h"
+#include "verify.h"
+
+#include <string.h>
+
+static void call_done(struct cox_session *session, struct cox__frame *frame)
+{
+    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    struct cox__backend *backend = session->runtime->backend;
+    void *buffers[COX_BINDINGS_MAX] = {NULL};
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        buffers[i] = frame->mems[i] ? backend->ops->mem_data(frame->mems[i]) : NULL;
+    const struct cox_pass_end end = {.struct_size = sizeof end,
+                                     .frame = frame->index,
+                                     .pass = frame->pass,
+                                     .buffer_count = pass->binding_count,
+                                     .buffers = buffers,
+                                     .params = frame->params};
+    pass->done(pass->done_user, &end);
+}
+
+void cox__passes_conclude(struct cox_session *session, struct cox__frame *frame)
+{
+    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    if (frame->status == COX_OK && pass->partial_bytes)
+        cox__frame_merge_partials(session, frame);
+    cox__policy_observe_pass(session, frame);
+    if (frame->status == COX_OK && pass->done)
+        call_done(session, frame);
+}
+
+bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame)
+{
+    if (!cox__frame_pass_is_done(frame) || cox__frame_is_complete(session, frame) || session->event_count)
+        return false;
+    if (!cox__device_any_active(session)) { /* a pass cannot be split among none: it waits for one to come back */
+        frame->status = session->no_device ? COX_E_DEVICE_LOST : COX_OK;
+        return session->no_device;
+    }
+    if (frame->again) {
+        memcpy(frame->params, frame->given_params, session->pipeline.params_bytes);
+        cox__frame_begin_anew(session, frame, session->verify > 0 ? COX_E_MISMATCH : COX_E_DEVICE_LOST);
+        cox__policy_split(session, frame);
+        frame->passes[0].reason = COX_REASON_RERUN;
+        return true;
+    }
+    if (session->verify > 0 && cox__verify_frame(session, frame))
+        return frame->unfinished > 0;
+    if (frame->status) /* nothing tells whose rows are right */
+        return true;
+    cox__passes_conclude(session, frame);
+    cox__frame_begin_pass(session, frame, frame->pass + 1);
+    cox__policy_split(session, frame);
+    return true;
+}

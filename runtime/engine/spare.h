@@ -1,0 +1,34 @@
+/* The spare buffers: a second set, on which devices do rows beside a frame's. Level 2 of the engine.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_ENGINE_SPARE_H
+#define COX_ENGINE_SPARE_H
+
+#include "state.h"
+
+/* Make the spare buffers serve a frame. False: they serve another one now, are being allocated, or cannot be had
+ * (spare.state). */
+bool cox__spare_take(struct cox_session *session, const struct cox__frame *owner);
+
+/* One band more works on the spare buffers, after cox__spare_take; and one less. */
+void cox__spare_use(struct cox_session *session);
+void cox__spare_release(struct cox_session *session);
+
+/* Copy what a band over these rows reads from the frame's buffers. With `outputs` also what is in the rows that it
+ * writes: where rows are compared, bytes that no kernel writes are compared with them. */
+void cox__spare_fill(struct cox_session *session, const struct cox__frame *frame, uint32_t first_row, uint32_t rows,
+                     bool outputs);
+
+/* Add PLANNED bands that check rows of the band `origin`, after cox__spare_take and cox__spare_fill. False: the
+ * frame has too many bands; its status says so. */
+bool cox__spare_add_check(struct cox_session *session, struct cox__frame *frame, uint32_t device, uint32_t first_row,
+                          uint32_t rows, uint32_t origin);
+
+/* SHA-256 of what a pass wrote in these rows of `mems`, and of the partials if not NULL. */
+void cox__spare_digest(const struct cox_session *session, uint32_t pass, struct cox__mem *const *mems,
+                       const void *partials, uint32_t first_row, uint32_t rows, unsigned char digest[32]);
+
+/* Whether these rows of the spare buffers are those of the frame. */
+bool cox__spare_equals(const struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,
+                       uint32_t rows);
+
+#endif

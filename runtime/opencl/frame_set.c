@@ -1,0 +1,110 @@
+/* What a staged device keeps of a frame from pass to pass: memory of the whole frame, and sub-buffers of it for bands.
+ *
+ * It is made with its instance; sub-buffers are made and let go with the engine lock held.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "instance_parts.h"
+
+#include <stdlib.h>
+
+uint32_t cox__cl_instance_resident(struct cox__backend *base, const struct cox__instance *instance)
+{
+    (void)base;
+    return instance->resident;
+}
+
+/* The first bytes are written, since some drivers allocate at first use. */
+static cl_int make_set(struct cox__instance *instance, struct cox__cl_set *set)
+{
+    const struct cox__pipeline *pipeline = instance->pipeline;
+    const cl_uint zero = 0;
+    cl_int code = CL_SUCCESS;
+    for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++) {
+        if (!(pipeline->resident >> i & 1))
+            continue;
+        cl_mem made = clCreateBuffer(instance->context, CL_MEM_READ_WRITE, (pipeline->bytes[i] + 3) / 4 * 4, NULL,
+                                     &code);
+        if (code)
+            break;
+        set->mems[i] = made;
+        code = clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], made, &zero, sizeof zero, 0, sizeof zero, 0,
+                                   NULL, NULL);
+    }
+    /* The fill commands end before their buffers are released. */
+    const cl_int end = cox__cl_drain(instance->queues[COX__CL_QUEUE_COMPUTE], instance->shared, COX__CL_TIMEOUT_NS);
+    return code == CL_SUCCESS || end == COX__CL_NOT_IN_TIME ? end : code;
+}
+
+cox_status cox__cl_sets_allocate(struct cox__instance *instance)
+{
+    const struct cox__pipeline *pipeline = instance->pipeline;
+    cl_int code = CL_SUCCESS;
+    if (!instance->staged || !pipeline->resident)
+        return COX_OK;
+    instance->sets = calloc(pipeline->sets, sizeof *instance->sets);
+    if (!instance->sets)
+        return COX_OK;
+    instance->set_count = pipeline->sets;
+    for (uint32_t s = 0; s < instance->set_count && code == CL_SUCCESS; s++)
+        code = make_set(instance, &instance->sets[s]);
+    if (code == CL_SUCCESS) {
+        instance->resident = pipeline->resident;
+        return COX_OK;
+    }
+    if (code == COX__CL_NOT_IN_TIME) {
+        cox__log(instance->backend->log, COX_LOG_WARN, "%s does not answer", instance->device->info.name);
+        instance->hangs = true;
+        return COX_E_DEVICE_LOST;
+    }
+    cox__log(instance->backend->log, COX_LOG_INFO, "%s: %u frames do not fit (%s); what passes hand on is copied",
+             instance->device->info.name, instance->set_count, cox__cl_error_name(code));
+    cox__cl_sets_free(instance);
+    return COX_OK;
+}
+
+void cox__cl_sets_free(struct cox__instance *instance)
+{
+    for (uint32_t s = 0; s < instance->set_count; s++) {
+        struct cox__cl_set *set = &instance->sets[s];
+        struct cox__cl_part *parts = &set->parts[0][0][0];
+        for (size_t p = 0; p < sizeof set->parts / sizeof *parts; p++)
+            if (parts[p].mem)
+                clReleaseMemObject(parts[p].mem);
+        for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++)
+            if (set->mems[i])
+                clReleaseMemObject(set->mems[i]);
+    }
+    free(instance->sets);
+    instance->sets = NULL;
+    instance->set_count = 0;
+}
+
+cox_status cox__cl_set_part(struct cox__instance *instance, const struct cox__job *job, uint32_t binding,
+                            uint32_t number, uint32_t first, uint32_t count, cl_mem *mem)
+{
+    struct cox__cl_set *set = &instance->sets[job->set];
+    struct cox__cl_part *part = &set->parts[job->pass][binding][number];
+    const size_t pitch = instance->pipeline->bindings[binding].pitch_bytes;
+    const cl_buffer_region region = {.origin = first * pitch, .size = count * pitch};
+    if (part->mem && part->origin == region.origin && part->bytes == region.size) {
+        *mem = part->mem;
+        return COX_OK;
+    }
+    cl_mem old = part->mem;
+    part->mem = NULL;
+    cl_int code;
+    const struct cox__driver_call call = cox__cl_call(instance);
+    if (old)
+        clReleaseMemObject(old); /* a kernel that has it goes on with it */
+    cl_mem made = clCreateSubBuffer(set->mems[binding], CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region,
+                                    &code);
+    if (!cox__driver_call_end(&call)) {
+        if (code == CL_SUCCESS)
+            clReleaseMemObject(made);
+        cox__driver_call_abandon(&call);
+    }
+    const cox_status status = cox__cl_instance_check(instance, code, "clCreateSubBuffer");
+    if (status == COX_OK)
+        *part = (struct cox__cl_part){.mem = made, .origin = region.origin, .bytes = region.size};
+    *mem = part->mem;
+    return status;
+}

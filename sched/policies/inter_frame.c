@@ -1,0 +1,95 @@
+/* `inter-frame`: whole frames to the devices in turn, by speed: each frame goes to the device that should finish it
+ * first, given what is queued there. It needs several frames in flight; with one, the fastest device does nearly all. A
+ * device without frames is given one after PROBE_FRAMES, to be measured again.
+ * A frame costs one launch, and takes as long as on one device; a stream of them is as fast as all devices together.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "policies.h"
+#include "split/layout.h"
+#include "split/strict_fp.h"
+
+enum { IN_FLIGHT = 16, PROBE_FRAMES = 256 }; /* frames until a device that gets none is measured again */
+
+static const double GAIN = 0.3; /* of a measurement in a device's time */
+
+struct state {
+    uint32_t device_count;
+    uint32_t rows;                    /* of the last frame */
+    uint64_t over;                    /* frames before this one have been told */
+    uint32_t device_of[IN_FLIGHT];    /* the device of a frame in flight */
+    uint32_t idle[COX_DEVICES_MAX];   /* frames since the device had one */
+    double frame_ns[COX_DEVICES_MAX]; /* 0 = never measured */
+};
+
+static size_t state_bytes(uint32_t device_count)
+{
+    (void)device_count;
+    return sizeof(struct state);
+}
+
+static cox_status init(void *memory, const struct cox_sched_view *view, const struct cox_policy_options *options)
+{
+    (void)options;
+    ((struct state *)memory)->device_count = view->device_count;
+    return COX_OK;
+}
+
+static void observe(void *memory, const struct cox_measurement *measurement)
+{
+    struct state *state = memory;
+    if (measurement->device >= state->device_count || measurement->wall_ns == 0 || measurement->rows == 0 ||
+        measurement->flags & (COX_MEASURED_SHADOW | COX_MEASURED_UNFINISHED))
+        return;
+    double *ns = &state->frame_ns[measurement->device];
+    const double frame_ns = (double)measurement->wall_ns / measurement->rows * state->rows; /* a band may be cut */
+    *ns += (*ns > 0 ? GAIN : 1) * (frame_ns - *ns);
+}
+
+static void observe_frame(void *memory, const struct cox_frame_measurement *measurement)
+{
+    ((struct state *)memory)->over = measurement->frame + 1;
+}
+
+static cox_status split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
+{
+    struct state *state = memory;
+    double guess[COX_DEVICES_MAX] = {0}, best_ns = 0, measured_ns = 0, guessed = 0;
+    const bool timed = cox__layout_guess(view, guess);
+    const uint64_t first = view->frame < IN_FLIGHT ? 0 : view->frame - IN_FLIGHT + 1; /* older ones were never told */
+    state->rows = view->rows;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        if (view->devices[d].usable && state->frame_ns[d] > 0) {
+            measured_ns += state->frame_ns[d];
+            guessed += guess[d];
+        }
+    const double guess_ns = guessed > 0 ? measured_ns / guessed : view->rows; /* what a guess of 1 is worth */
+    uint32_t best = view->device_count;
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        const bool due = ++state->idle[d] > PROBE_FRAMES;
+        const double frame_ns = state->frame_ns[d] > 0 ? state->frame_ns[d] : guess[d] * guess_ns;
+        double ns = frame_ns;
+        for (uint64_t f = state->over > first ? state->over : first; f < view->frame; f++)
+            ns += state->device_of[f % IN_FLIGHT] == d ? frame_ns : 0;
+        if (due)
+            ns = 0;
+        if (view->devices[d].usable && (best == view->device_count || ns < best_ns)) {
+            best = d;
+            best_ns = ns;
+        }
+    }
+    if (best == view->device_count)
+        return COX_E_NO_DEVICE;
+    state->idle[best] = 0;
+    state->device_of[view->frame % IN_FLIGHT] = best;
+    out->bands[out->band_count++] = (struct cox_band){.device = best, .rows = view->rows};
+    out->reason = state->frame_ns[best] > 0 ? COX_REASON_BALANCED : COX_REASON_FIRST;
+    out->predicted_ns = timed || state->frame_ns[best] > 0 ? cox__layout_ns(best_ns) : 0;
+    return COX_OK;
+}
+
+const struct cox_policy cox__policy_inter_frame = {.struct_size = sizeof(struct cox_policy),
+                                                   .name = "inter-frame",
+                                                   .state_bytes = state_bytes,
+                                                   .init = init,
+                                                   .split = split,
+                                                   .observe = observe,
+                                                   .observe_frame = observe_frame};

@@ -1,0 +1,112 @@
+// A C++ application's first frame, with the headers' macros: a runtime, a session over one kernel, one frame, checked.
+// Exit status 77 = this machine has no OpenCL device.
+// SPDX-License-Identifier: Apache-2.0
+#include <coxswain/coxswain.h>
+#include <cstdint>
+#include <cstdio>
+
+namespace
+{
+
+constexpr std::uint32_t columns = 300, rows = 200;
+
+const char source[] =
+    "kernel void scale(global const uint *in, global uint *out, int columns, int rows, int first,\n"
+    "                  uint factor) {\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x < columns && y < rows) out[y * columns + x] = factor * in[y * columns + x] + first + y;\n"
+    "}\n";
+
+struct scale_params {
+    std::uint32_t unused, factor;
+};
+
+void say(void *user, enum cox_log_level, const char *line)
+{
+    std::fprintf(static_cast<std::FILE *>(user), "%s\n", line);
+}
+
+cox_status open_session(cox_runtime *runtime, const char *policy, std::uint32_t device, cox_session **session)
+{
+    const std::size_t pitch_bytes = columns * sizeof(std::uint32_t);
+    cox_binding bindings[2] = {};
+    bindings[0].access = COX_READ;
+    bindings[1].access = COX_WRITE;
+    bindings[0].pitch_bytes = bindings[1].pitch_bytes = pitch_bytes;
+    const cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS,
+                            COX_ARG_ROWS,      COX_ARG_FIRST_ROW, COX_ARG_FIELD(scale_params, factor)};
+    cox_variant variant = {};
+    variant.source = source;
+    variant.local_columns = 64;
+    cox_stage stage = {};
+    stage.kernel = "scale";
+    stage.columns = columns;
+    stage.variant_count = 1;
+    stage.variants = &variant;
+    stage.arg_count = 6;
+    stage.args = args;
+    return cox_session_create(runtime,
+                              COX_SESSION_PARAMS(.rows = rows, .binding_count = 2, .stage_count = 1,
+                                                 .bindings = bindings, .stages = &stage,
+                                                 .params_bytes = sizeof(scale_params), .policy = policy,
+                                                 .policy_options = COX_POLICY_OPTIONS(.device = device)),
+                              session);
+}
+
+int fail(const char *what, cox_status status)
+{
+    std::fprintf(stderr, "%s: %s\n", what, cox_status_text(status));
+    return status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE ? 77 : 1;
+}
+
+int run()
+{
+    cox_runtime *runtime = nullptr;
+    cox_session *session = nullptr;
+    cox_buffer *buffers[2] = {nullptr, nullptr};
+    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.log = say, .log_user = stderr));
+    if (status != COX_OK)
+        return fail("runtime", status);
+    for (cox_buffer *&buffer : buffers)
+        if (status == COX_OK)
+            status = cox_buffer_create(runtime, columns * rows * sizeof(std::uint32_t), &buffer);
+    // The options reach the policy: the device of that number is not there.
+    if (status == COX_OK && open_session(runtime, "single", 1 + COX_DEVICES_MAX, &session) == COX_OK)
+        status = COX_E_POLICY;
+    if (status == COX_OK)
+        status = open_session(runtime, "single", 1, &session);
+    int wrong = 0;
+    if (status == COX_OK) {
+        auto *in = static_cast<std::uint32_t *>(cox_buffer_data(buffers[0]));
+        const auto *out = static_cast<const std::uint32_t *>(cox_buffer_data(buffers[1]));
+        for (std::uint32_t i = 0; i < columns * rows; i++)
+            in[i] = i;
+        // A frame without buffers is refused, one with them is done.
+        if (cox_session_run(session, COX_FRAME()) != COX_E_INVALID)
+            wrong++;
+        const scale_params params = {0, 3};
+        // One nanosecond after its submission no frame is done.
+        status = cox_session_run(
+            session, COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &params, .deadline_ns = 1));
+        struct cox_session_info info;
+        cox_session_info(session, &info, sizeof info);
+        wrong += info.frames_late != 1 || info.worst_late_ns == 0;
+        for (std::uint32_t i = 0; i < columns * rows; i++)
+            wrong += out[i] != 3 * i + i / columns;
+    }
+    cox_session_destroy(&session);
+    for (cox_buffer *&buffer : buffers)
+        cox_buffer_destroy(&buffer);
+    cox_runtime_destroy(&runtime);
+    if (status != COX_OK)
+        return fail("frame", status);
+    std::printf("%u rows, %d wrong, C++ %ld\n", static_cast<unsigned>(rows), wrong, __cplusplus);
+    return wrong ? 1 : 0;
+}
+
+} // namespace
+
+int main()
+{
+    return run();
+}

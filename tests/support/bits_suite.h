@@ -1,0 +1,62 @@
+/* What the programs of bits/ that open a runtime have in common: their options, the devices, what they count.
+ *
+ *   --devices SEL  --cache DIR   the runtime's
+ *   --expect N                   so many devices, or it has failed
+ *   --splits N                   random splits of each thing
+ *   --reference                  compare with the reference too
+ *   --small                      small frames and at most four splits, for a simulator
+ *   --verbose                    the runtime's log
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_BITS_SUITE_H
+#define COX_TESTS_BITS_SUITE_H
+
+#include "support/random_splits.h"
+#include <coxswain/coxswain.h>
+
+enum { BITS_ALL_DEVICES = UINT32_MAX };
+
+struct bits_suite {
+    uint32_t splits; /* unless an option says otherwise; set before bits_suite_begin */
+
+    cox_runtime *runtime;
+    uint32_t device_count;
+    bool reference, small, verbose;
+    bool staged; /* some device is */
+    uint32_t passed, failed, complaints;
+    struct random_tally tally; /* of the sessions closed */
+};
+
+/* An option of the program's own: how many arguments it is, with its value, which may be NULL; 0 = unknown. */
+typedef int bits_option_fn(void *user, const char *option, const char *value);
+
+/* Read the options, open the runtime, print a line for each device. Returns the status to exit with, 77 without OpenCL
+ * devices; -1 = go on. */
+int bits_suite_begin(struct bits_suite *suite, int argc, char **argv, bits_option_fn *own, void *user);
+
+/* On standard error, the first few times. Returns false. */
+__attribute__((format(printf, 2, 3))) bool bits_complain(struct bits_suite *suite, const char *format, ...);
+
+/* Close the runtime, print "N passed, N failed". Returns the status to exit with. */
+int bits_suite_end(struct bits_suite *suite);
+
+/* FNV-1a of 64 bits, which cox-tonemap --hash prints too. */
+uint64_t bits_hash(const void *data, size_t bytes);
+
+/* A session of one device with whole frames, or of all devices under random splits. */
+struct bits_session {
+    struct bits_suite *suite;
+    cox_session *session;
+    char how[32]; /* for messages */
+    uint32_t rows, granule, devices;
+    struct random_tally tally; /* of the scheduler thread while frames are under way */
+};
+
+/* `what` is for messages, `params` a pipeline's; the other fields but in_flight are set here. All devices: under the
+ * splits from number `split_first` on, with cuts at multiples of `split_granule`, 0 = of the session's own granule. */
+bool bits_session_open(struct bits_suite *suite, const char *what, const struct cox_session_params *params,
+                       uint32_t device, uint32_t split_first, uint32_t split_granule, struct bits_session *out);
+
+/* False if a device left, or a frame was not split as drawn. Accepts one that could not be opened. */
+bool bits_session_close(struct bits_session *session);
+
+#endif

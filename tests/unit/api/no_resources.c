@@ -1,0 +1,189 @@
+/* COX_E_NOMEM and COX_E_SYSTEM of the functions that make objects: each allocation of theirs fails once, and no thread
+ * can be had. Each leaves a line in the log, and nothing behind.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/state.h"
+#include "support/captured_log.h"
+#include "support/rig_play.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(no_resources, .timeout = 600);
+
+enum { ROWS = 64, COLUMNS = 16 };
+
+/* ---- what fails, on the thread that asks for it ----
+ *
+ * These are hidden in this program: the library in it calls them, drivers and other libraries do not. */
+
+static _Thread_local struct {
+    size_t count, bytes; /* of the calloc that fails; 0 = none */
+    uint32_t nth;        /* or the one that is so many calls away; 0 = none */
+    const char *text;    /* or the strdup */
+    bool threads;        /* pthread_create */
+    bool happened;
+} failing;
+
+static bool fails(bool this_one)
+{
+    if (!this_one)
+        return false;
+    failing.happened = true;
+    return true;
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+    static void *(*real)(size_t count, size_t bytes);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "calloc");
+    if (fails(failing.bytes && failing.count == count && failing.bytes == bytes) ||
+        fails(failing.nth && --failing.nth == 0))
+        return NULL;
+    return real(count, bytes);
+}
+
+char *strdup(const char *text)
+{
+    static char *(*real)(const char *text);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "strdup");
+    return fails(failing.text && strcmp(failing.text, text) == 0) ? NULL : real(text);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *arg), void *arg)
+{
+    static int (*real)(pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *arg), void *arg);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    return fails(failing.threads) ? EAGAIN : real(thread, attributes, run, arg);
+}
+
+/* ---- buffers and sessions ---- */
+
+static const struct fake_params pair = {.device_count = 2, .devices = {{.ns_per_row = 1e3}, {.ns_per_row = 1e3}}};
+
+Test(no_resources, buffers)
+{
+    struct rig *rig = rig_new(&pair);
+    _Alignas(64) static unsigned char memory[64];
+    cox_buffer *buffer = (cox_buffer *)&buffer;
+    failing.count = 1;
+    failing.bytes = sizeof(cox_buffer);
+    cr_assert_eq(cox_buffer_create(rig_runtime(rig), 100, &buffer), COX_E_NOMEM);
+    cr_assert_null(buffer);
+    cr_assert_str_eq(rig_log(rig), "cox_buffer_create: 100 bytes: out of host memory\n");
+    buffer = (cox_buffer *)&buffer;
+    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), memory, 64, NULL, NULL, &buffer), COX_E_NOMEM);
+    cr_assert_null(buffer);
+    cr_assert(rig_logged(rig, "cox_buffer_wrap: 64 bytes: out of host memory\n"));
+    failing.bytes = 0;
+    cr_assert_eq(cox_buffer_create(rig_runtime(rig), 100, &buffer), COX_OK);
+    cox_buffer_destroy(&buffer);
+    END(rig);
+}
+
+/* Create a session while something fails; then, once nothing does, run frames. */
+static void session_without(size_t count, size_t bytes, const char *text, const char *logged)
+{
+    struct rig *rig = rig_new(&pair);
+    struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, 3);
+    cox_session *session = (cox_session *)&session;
+    failing.count = count;
+    failing.bytes = bytes;
+    failing.text = text;
+    failing.happened = false;
+    const cox_status status = rig_map_session(frames, COX_SESSION_PARAMS(.in_flight = 3, .no_warmup = true), &session);
+    failing.bytes = 0;
+    failing.text = NULL;
+    cr_assert(failing.happened, "nothing failed: %s", logged);
+    cr_assert_eq(status, COX_E_NOMEM, "%s", logged);
+    cr_assert_null(session);
+    cr_assert(rig_logged(rig, logged), "not in the log: %s\n%s", logged, rig_log(rig));
+    cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.in_flight = 3, .no_warmup = true), &session), COX_OK);
+    rig_play(rig, frames, session, 0, 6);
+    cox_session_destroy(&session);
+    rig_frames_free(&frames);
+    END(rig);
+}
+
+Test(no_resources, sessions)
+{
+    static const char pipeline[] = "no memory for a copy of 2 bindings and 1 passes\n";
+    session_without(1, sizeof(cox_session), NULL, "no memory for a session of ");
+    session_without(1, sizeof(struct cox_variant), NULL, pipeline);
+    session_without(1, sizeof(struct cox_arg), NULL, pipeline);
+    session_without(0, 0, "in", pipeline);      /* a binding's name */
+    session_without(0, 0, "rig_map", pipeline); /* a kernel's name */
+    session_without(0, 0, "fake", pipeline);    /* its source */
+    session_without(0, 0, "", pipeline);        /* its options */
+    session_without(1, sizeof(struct cox__queue), NULL, "fake 0 does not take part: out of host memory\n");
+    session_without(2, sizeof(struct cox__queue_slot), NULL, "fake 1 does not take part: out of host memory\n");
+    session_without(4, sizeof(struct cox__frame), NULL, "no memory for 3 frames in flight of ");
+    session_without(1, sizeof(struct cox__frame), NULL, "no memory for 3 frames in flight of ");
+}
+
+/* ---- the runtime ---- */
+
+static void skip_without_devices(void)
+{
+    cox_runtime *runtime = NULL;
+    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.log = on_log));
+    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
+        cr_skip_test("skipped, because there is no OpenCL device: %s", cox_status_text(status));
+    cr_assert_eq(status, COX_OK, "%s", logged);
+    cox_runtime_destroy(&runtime);
+}
+
+Test(no_resources, runtimes_without_memory)
+{
+    uint32_t refused = 0;
+    skip_without_devices();
+    failing.happened = true;
+    for (uint32_t nth = 1; failing.happened; nth++) {
+        cox_runtime *runtime = (cox_runtime *)&runtime;
+        logged[0] = 0;
+        failing.nth = nth;
+        failing.happened = false;
+        const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.log = on_log));
+        failing.nth = 0;
+        if (status == COX_OK) { /* it does without, or none failed */
+            cox_runtime_destroy(&runtime);
+            continue;
+        }
+        cr_assert_eq(status, COX_E_NOMEM, "%u: %s", nth, logged);
+        cr_assert_null(runtime);
+        cr_assert_not_null(strstr(logged, "cox_runtime_create: out of host memory\n"), "%u: %s", nth, logged);
+        refused++;
+    }
+    cr_assert_geq(refused, 6);
+    cox_runtime *runtime = (cox_runtime *)&runtime;
+    logged[0] = 0;
+    failing.text = "/nonexistent/cache";
+    const cox_status status = cox_runtime_create(&runtime,
+                                                 COX_RUNTIME_PARAMS(.cache_dir = "/nonexistent/cache", .log = on_log));
+    failing.text = NULL;
+    cr_assert_eq(status, COX_E_NOMEM);
+    cr_assert_null(runtime);
+    cr_assert_str_eq(logged, "cox_runtime_create: out of host memory\n");
+}
+
+Test(no_resources, runtimes_without_threads)
+{
+    skip_without_devices();
+    cox_runtime *runtime = (cox_runtime *)&runtime;
+    logged[0] = 0;
+    failing.threads = true;
+    const cox_status status = cox_runtime_create(&runtime,
+                                                 COX_RUNTIME_PARAMS(.log = on_log, .log_level = COX_LOG_ERROR));
+    failing.threads = false;
+    cr_assert(failing.happened);
+    cr_assert_eq(status, COX_E_SYSTEM, "%s", logged);
+    cr_assert_null(runtime);
+    cr_assert_str_eq(logged, "cox_runtime_create: the operating system refused a resource\n");
+    cr_assert_eq(cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.log = on_log)), COX_OK);
+    cox_runtime_destroy(&runtime);
+}

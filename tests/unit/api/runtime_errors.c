@@ -1,0 +1,95 @@
+/* Each error of cox_runtime_create that the header lists, and what the log says of it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "support/captured_log.h"
+#include <coxswain/coxswain.h>
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(runtime_errors, .timeout = 600);
+
+static void refused(const struct cox_runtime_params *params, cox_status status, const char *line)
+{
+    cox_runtime *runtime = (cox_runtime *)&runtime;
+    logged[0] = 0;
+    cr_assert_eq(cox_runtime_create(&runtime, params), status, "%s: %s", line, logged);
+    cr_assert_null(runtime, "%s", line);
+    cr_assert_not_null(strstr(logged, line), "not in the log: %s\n%s", line, logged);
+}
+
+/* What OpenCL has to say does not matter here. */
+Test(runtime_errors, invalid_arguments_are_named_with_their_value)
+{
+    logged[0] = 0;
+    cr_assert_eq(cox_runtime_create(NULL, COX_RUNTIME_PARAMS(.log = on_log)), COX_E_INVALID);
+    cr_assert_str_eq(logged, "cox_runtime_create: out is NULL\n");
+    cr_assert_eq(cox_runtime_create(NULL, NULL), COX_E_INVALID);
+    refused(COX_RUNTIME_PARAMS(.log = on_log, .reserve = (enum cox_reserve)7), COX_E_INVALID, "reserve: 7 is none");
+    refused(COX_RUNTIME_PARAMS(.log = on_log, .reserve = (enum cox_reserve) - 1), COX_E_INVALID, "reserve: -1 is none");
+    refused(COX_RUNTIME_PARAMS(.log = on_log, .reserve = COX_RESERVE_CORE, .reserve_cpu = 1000000), COX_E_INVALID,
+            "reserve: CPU 1000000 does not exist or is not among those of this process");
+    refused(COX_RUNTIME_PARAMS(.log = on_log, .devices = "all:2y2"), COX_E_INVALID, "device selection: ");
+    refused(COX_RUNTIME_PARAMS(.log = on_log, .devices = "all=elsewhere"), COX_E_INVALID, "device selection: ");
+}
+
+Test(runtime_errors, fields_of_a_later_version_are_unsupported)
+{
+    struct {
+        struct cox_runtime_params known;
+        uint64_t more;
+    } later = {.known = {.struct_size = sizeof later, .log = on_log}, .more = 1};
+    refused(&later.known, COX_E_UNSUPPORTED, "cox_runtime_params: a field is set that this library (");
+}
+
+static void skip_without_devices(void)
+{
+    cox_runtime *runtime = NULL;
+    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.log = on_log));
+    cox_runtime_destroy(&runtime);
+    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
+        cr_skip_test("skipped, because there is no OpenCL device: %s", cox_status_text(status));
+}
+
+Test(runtime_errors, devices_that_are_not_there_are_named)
+{
+    skip_without_devices();
+    refused(COX_RUNTIME_PARAMS(.log = on_log, .devices = "no-such-device"), COX_E_NOT_FOUND,
+            "no device matches 'no-such-device'");
+}
+
+Test(runtime_errors, sub_devices_that_a_device_does_not_have_are_named)
+{
+    cox_runtime *runtime = NULL;
+    if (cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = "cpu")))
+        cr_skip_test("skipped, because there is no OpenCL CPU device");
+    cox_runtime_destroy(&runtime);
+    refused(COX_RUNTIME_PARAMS(.log = on_log, .devices = "cpu:2x60000"), COX_E_INVALID, "'cpu:2x60000': ");
+    refused(COX_RUNTIME_PARAMS(.log = on_log, .devices = "cpu:33x1"), COX_E_INVALID, "'cpu:33x1': ");
+}
+
+/* The OpenCL loader reads it at its first call, which each test makes in a process of its own. */
+Test(runtime_errors, a_machine_without_a_platform)
+{
+    setenv("OCL_ICD_VENDORS", "/nonexistent", 1);
+    unsetenv("OCL_ICD_FILENAMES");
+    unsetenv("OPENCL_LAYERS");
+    refused(COX_RUNTIME_PARAMS(.log = on_log, .reserve = COX_RESERVE_OFF), COX_E_NO_PLATFORM,
+            "no OpenCL platform is installed");
+}
+
+/* Mesa's rusticl has devices only where the environment names their drivers. */
+Test(runtime_errors, a_machine_with_a_platform_without_devices)
+{
+    static const char vendor[] = "/etc/OpenCL/vendors/rusticl.icd";
+    if (access(vendor, R_OK))
+        cr_skip_test("skipped, because there is no %s", vendor);
+    setenv("OCL_ICD_VENDORS", vendor, 1);
+    unsetenv("OCL_ICD_FILENAMES");
+    unsetenv("OPENCL_LAYERS");
+    unsetenv("RUSTICL_ENABLE");
+    refused(COX_RUNTIME_PARAMS(.log = on_log, .reserve = COX_RESERVE_OFF), COX_E_NO_DEVICE,
+            "1 OpenCL platform is installed, but no device");
+}

@@ -1,0 +1,181 @@
+/* A session warns of a binding that is only read where its kernel takes it as a pointer to what is not const: with
+ * kernels from source and from the cache, which holds what the driver told of the source.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "support/captured_log.h"
+#include "support/scratch.h"
+#include <coxswain/coxswain.h>
+#include <coxswain/tonemap.h>
+#include <coxswain/video.h>
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdlib.h>
+
+static char base[64]; /* a fresh folder for each test */
+
+static void setup(void)
+{
+    strcpy(base, "/tmp/cox-test-writable-XXXXXX");
+    cr_assert_not_null(mkdtemp(base));
+}
+
+static void teardown(void)
+{
+    scratch_remove(base);
+}
+
+TestSuite(writable, .init = setup, .fini = teardown, .timeout = 600);
+
+static const char good[] =
+    "kernel void other(global int *x) { x[0] = 1; }\n"
+    "kernel void add(global const uchar *in, constant uchar *table, global uchar *out, global uint *sums) {\n"
+    "    out[get_global_id(1)] = in[get_global_id(1)] + table[0];\n"
+    "    sums[0] = 1;\n"
+    "}\n";
+
+static const char bad[] =
+    "kernel void other(global int *x) { x[0] = 1; }\n"
+    "kernel void add(global uchar *restrict in, global uchar *const table, global uchar *out, global uint *sums) {\n"
+    "    out[get_global_id(1)] = in[get_global_id(1)] + table[0];\n"
+    "    sums[0] = 1;\n"
+    "}\n";
+
+static const char bad_lines[] =
+    "kernel add, argument 0 (in): binding 0 (rows) is only read, but the kernel could write it, and so what other "
+    "devices read; declare the pointer const\n"
+    "kernel add, argument 1 (table): binding 1 (values) is only read, but the kernel could write it, and so what other "
+    "devices read; declare the pointer const\n";
+
+static void keep_first(void *into, const void *partial, size_t bytes, void *user)
+{
+    (void)user;
+    memcpy(into, partial, bytes);
+}
+
+static void create_session(cox_runtime *runtime, const char *source)
+{
+    const struct cox_binding bindings[] = {
+        {.name = "rows", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 4096},
+        {.name = "values", .contract = COX_WHOLE, .access = COX_READ, .bytes = 64},
+        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 4096},
+        {.name = "sums", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 4, .merge = keep_first},
+    };
+    const struct cox_variant variant = {.source = source};
+    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_BUFFER(2), COX_ARG_BUFFER(3)};
+    const struct cox_stage stage = {
+        .kernel = "add", .variant_count = 1, .variants = &variant, .arg_count = 4, .args = args};
+    cox_session *session;
+    logged[0] = '\0';
+    cr_assert_eq(cox_session_create(runtime,
+                                    COX_SESSION_PARAMS(.rows = 64, .binding_count = 4, .bindings = bindings,
+                                                       .stage_count = 1, .stages = &stage),
+                                    &session),
+                 COX_OK, "%s", logged);
+    cox_session_destroy(&session);
+}
+
+/* Files of compiled kernels in the cache. */
+static int cached(void)
+{
+    DIR *folder = opendir(base);
+    cr_assert_not_null(folder);
+    int count = 0;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        const size_t length = strlen(entry->d_name);
+        count += length > 4 && strcmp(entry->d_name + length - 4, ".bin") == 0;
+    }
+    closedir(folder);
+    return count;
+}
+
+static cox_runtime *open_runtime(const char *devices, const char *cache_dir)
+{
+    cox_runtime *runtime = NULL;
+    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = devices,
+                                                                              .cache_dir = cache_dir, .log = on_log));
+    if (status)
+        cr_skip_test("skipped, because there are no devices %s: %s", devices, cox_status_text(status));
+    return runtime;
+}
+
+/* What a session with these kernels logs in a runtime of its own. */
+static const char *log_of(const char *devices, const char *source, const char *cache_dir)
+{
+    cox_runtime *runtime = open_runtime(devices, cache_dir);
+    create_session(runtime, source);
+    cox_runtime_destroy(&runtime);
+    return logged;
+}
+
+Test(writable, pointers_that_are_not_to_const_are_named_once_for_all_devices)
+{
+    cr_assert_str_eq(log_of("cpu:2x1", bad, NULL), bad_lines);
+}
+
+Test(writable, kernels_from_the_cache_are_warned_of_too)
+{
+    cr_assert_str_eq(log_of("cpu", bad, base), bad_lines);
+    const int entries = cached();
+    cr_assert_gt(entries, 0);
+    cr_assert_str_eq(log_of("cpu", bad, base), bad_lines);
+    cr_assert_eq(cached(), entries);
+}
+
+Test(writable, sub_devices_take_their_kernels_from_the_cache)
+{
+    const struct cox_runtime_params params = {.struct_size = sizeof params,
+                                              .devices = "cpu:2x1",
+                                              .cache_dir = base,
+                                              .log = on_log,
+                                              .log_level = COX_LOG_INFO};
+    for (int entries = 0, turn = 0; turn < 2; turn++) {
+        cox_runtime *runtime;
+        const cox_status status = cox_runtime_create(&runtime, &params);
+        if (status)
+            cr_skip_test("skipped, because there is no CPU device that can be divided: %s", cox_status_text(status));
+        create_session(runtime, good);
+        cox_runtime_destroy(&runtime);
+        cr_assert_null(strstr(logged, "cached binary"), "%s", logged);
+        cr_assert_gt(cached(), 0);
+        cr_assert(turn == 0 || cached() == entries);
+        entries = cached();
+    }
+}
+
+Test(writable, nothing_is_said_of_pointers_to_const_and_constant_memory)
+{
+    cr_assert_str_empty(log_of("cpu:2x1", good, NULL));
+    cr_assert_str_empty(log_of("cpu", good, base));
+    cr_assert_str_empty(log_of("cpu", good, base));
+}
+
+static void silent(cox_runtime *runtime, cox_status described, const struct cox_session_params *params)
+{
+    cox_session *session;
+    cr_assert_eq(described, COX_OK);
+    cr_assert_eq(cox_session_create(runtime, params, &session), COX_OK, "%s", logged);
+    cox_session_destroy(&session);
+    cr_assert_str_empty(logged);
+}
+
+Test(writable, nothing_is_said_of_the_librarys_own_kernels)
+{
+    static const struct cox_tonemap_shape photo = {
+        .width = 64, .height = 64, .in_pitch_bytes = 4096, .out_pitch_bytes = 4096};
+    static const struct cox_video_shape film = {.width = 64,
+                                                .height = 64,
+                                                .in = {.depth = 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
+                                                .out = {.depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
+                                                .in_pitch_bytes = {4096, 4096, 4096},
+                                                .out_pitch_bytes = {4096, 4096, 4096}};
+    static struct cox_tonemap_storage room;
+    static struct cox_video_storage storage;
+    struct cox_session_params params = {0};
+    cox_runtime *runtime = open_runtime("cpu", NULL);
+    logged[0] = '\0';
+    silent(runtime, cox_tonemap_mapping(&photo, &room, &params), &params);
+    silent(runtime, cox_tonemap_analysis(&photo, &room, &params), &params);
+    silent(runtime, cox_video_mapping(&film, false, &storage, &params), &params);
+    silent(runtime, cox_video_mapping(&film, true, &storage, &params), &params);
+    silent(runtime, cox_video_analysis(&film, &storage, &params), &params);
+    cox_runtime_destroy(&runtime);
+}

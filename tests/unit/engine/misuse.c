@@ -1,0 +1,875 @@
+/* Calls at a wrong place, and on objects that are none: each is refused, with a line in the log where there is a log,
+ * and everything works on afterwards.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/engine.h"
+#include "support/fake_shapes.h"
+#include <criterion/criterion.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(engine_misuse, .timeout = 300);
+
+enum { ROWS = 40, COLUMNS = 16, FRAMES = 4 };
+
+static const struct fake_params devices = {
+    .device_count = 2,
+    .real_time = true,
+    .devices = {{.fixed_ns = 20e3, .ns_per_row = 1e3}, {.mode = COX_MODE_STAGED, .fixed_ns = 50e3, .ns_per_row = 2e3}},
+};
+
+/* ---- a session whose every callback is a place for a misuse ---- */
+
+enum place { DONE, REPORT, MERGE, METER, SPLIT, NEXT, OBSERVE, OBSERVE_FRAME, PLACES };
+
+static const char *const place_names[PLACES] = {"done",  "report", "merge",   "meter",
+                                                "split", "next",   "observe", "observe_frame"};
+
+struct world {
+    struct rig *rig;
+    struct shape_frames *frames;
+    cox_session *session;
+    enum place place;
+    void (*misuse)(struct world *world);
+    bool began;     /* the misuse is made once */
+    sem_t may_fire; /* the callback waits for it */
+    sem_t fired;
+    char wrong[200]; /* what the misuse should not have done; "" = nothing */
+};
+
+/* A policy's functions and merge have no pointer of the application's that leads here. */
+static struct world *world;
+
+static void visit(enum place place)
+{
+    if (place != world->place || world->began || !world->misuse)
+        return;
+    world->began = true;
+    sem_wait(&world->may_fire);
+    world->misuse(world);
+    sem_post(&world->fired);
+}
+
+static void on_done(void *user, uint64_t frame, cox_status status)
+{
+    visit(DONE);
+    rig_done(user, frame, status);
+}
+
+static void on_report(void *user, const struct cox_frame_report *report)
+{
+    (void)user, (void)report;
+    visit(REPORT);
+}
+
+static void on_merge(void *into, const void *partial, size_t bytes, void *user)
+{
+    visit(MERGE);
+    rig_merge_sum(into, partial, bytes, user);
+}
+
+static double on_meter(void *user)
+{
+    (void)user;
+    visit(METER);
+    return 1;
+}
+
+static size_t policy_bytes(uint32_t device_count)
+{
+    (void)device_count;
+    return 1;
+}
+
+static cox_status policy_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+{
+    (void)state, (void)view, (void)options;
+    return COX_OK;
+}
+
+/* Half of the rows for the first device, the rest on demand. */
+static cox_status policy_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
+{
+    (void)state;
+    visit(SPLIT);
+    out->reason = COX_REASON_GIVEN;
+    out->band_count = 1;
+    out->bands[0] = (struct cox_band){.rows = ROWS / 2};
+    out->pool_first_row = ROWS / 2;
+    out->pool_rows = view->rows - ROWS / 2;
+    return COX_OK;
+}
+
+static void policy_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
+                        struct cox_grant *out)
+{
+    (void)state, (void)view;
+    visit(NEXT);
+    out->rows = offer->rows;
+}
+
+static void policy_observe(void *state, const struct cox_measurement *measurement)
+{
+    (void)state, (void)measurement;
+    visit(OBSERVE);
+}
+
+static void policy_observe_frame(void *state, const struct cox_frame_measurement *measurement)
+{
+    (void)state, (void)measurement;
+    visit(OBSERVE_FRAME);
+}
+
+static const struct cox_policy policy = {.struct_size = sizeof policy,
+                                         .name = "misuse",
+                                         .state_bytes = policy_bytes,
+                                         .init = policy_init,
+                                         .split = policy_split,
+                                         .observe = policy_observe,
+                                         .next = policy_next,
+                                         .observe_frame = policy_observe_frame};
+
+static void world_begin(struct world *w, const struct fake_params *params, enum shape shape, uint32_t in_flight)
+{
+    *w = (struct world){.rig = rig_new(params)};
+    world = w;
+    sem_init(&w->may_fire, 0, 0);
+    sem_init(&w->fired, 0, 0);
+    w->frames = shape_frames_new(w->rig, shape, ROWS, COLUMNS, FRAMES);
+    if (shape == SHAPE_COUNT)
+        w->frames->bindings[1].merge = on_merge;
+    cr_assert_eq(shape_session(w->frames,
+                               COX_SESSION_PARAMS(.custom_policy = &policy, .in_flight = in_flight, .no_warmup = true,
+                                                  .report = on_report, .meter = on_meter),
+                               &w->session),
+                 COX_OK, "%s", rig_log(w->rig));
+}
+
+static cox_status world_submit(struct world *w, uint32_t index)
+{
+    const struct cox_frame frame = shape_frame(w->frames, index);
+    shape_prepare(w->frames, index);
+    return cox_session_submit(w->session, &frame, on_done, w->rig);
+}
+
+static void world_works(struct world *w)
+{
+    for (uint32_t i = 0; i < FRAMES; i++) {
+        const struct cox_frame frame = shape_frame(w->frames, i);
+        shape_prepare(w->frames, i);
+        cr_assert_eq(cox_session_run(w->session, &frame), COX_OK, "%s", rig_log(w->rig));
+        cr_assert_str_empty(shape_check(w->frames, i));
+    }
+    cr_assert_eq(world_submit(w, 0), COX_OK);
+    cr_assert_eq(cox_session_wait(w->session), COX_OK);
+    cr_assert_str_empty(shape_check(w->frames, 0));
+}
+
+static void world_end(struct world *w)
+{
+    cox_session_destroy(&w->session);
+    cr_assert_null(w->session);
+    shape_frames_free(&w->frames);
+    sem_destroy(&w->may_fire);
+    sem_destroy(&w->fired);
+    cr_assert_str_empty(rig_end(&w->rig));
+}
+
+/* Record what is not as it should be; the first one counts. Criterion's assertions are for the test's own thread. */
+#define EXPECT(w, condition)                                                                 \
+    do {                                                                                     \
+        if (!(condition) && !*(w)->wrong)                                                    \
+            snprintf((w)->wrong, sizeof(w)->wrong, "line %d: not %s", __LINE__, #condition); \
+    } while (0)
+
+/* ---- from inside callbacks ---- */
+
+static void destroy_the_session(struct world *w)
+{
+    cox_session *session = w->session;
+    cox_session_destroy(&session);
+    EXPECT(w, session == w->session);
+}
+
+static void run_a_frame(struct world *w)
+{
+    const struct cox_frame frame = shape_frame(w->frames, FRAMES - 1);
+    EXPECT(w, cox_session_run(w->session, &frame) == COX_E_INVALID);
+}
+
+static void wait_for_frames(struct world *w)
+{
+    EXPECT(w, cox_session_wait(w->session) == COX_E_INVALID);
+}
+
+static void warm_the_session(struct world *w)
+{
+    EXPECT(w, cox_session_warm(w->session, NULL, NULL, NULL) == COX_E_INVALID);
+}
+
+static void create_a_session(struct world *w)
+{
+    cox_session *session = w->session;
+    EXPECT(w, shape_session(w->frames, COX_SESSION_PARAMS(.no_warmup = true), &session) == COX_E_INVALID);
+    EXPECT(w, session == NULL);
+}
+
+static void destroy_the_runtime(struct world *w)
+{
+    cox_runtime *runtime = rig_runtime(w->rig);
+    cox_runtime_destroy(&runtime);
+    EXPECT(w, runtime == rig_runtime(w->rig));
+}
+
+static const struct {
+    void (*misuse)(struct world *world);
+    const char *logged;
+} blocking[] = {{destroy_the_session, "cox_session_destroy: not from a callback"},
+                {run_a_frame, "cox_session_run: not from a callback"},
+                {wait_for_frames, "cox_session_wait: not from a callback"},
+                {warm_the_session, "cox_session_warm: not from a callback"},
+                {create_a_session, "cox_session_create: not from a callback"},
+                {destroy_the_runtime, "cox_runtime_destroy: not from a callback"}};
+
+/* Frames come from cox_session_submit, or from cox_session_run on this thread. */
+static void misuse_everywhere(bool run)
+{
+    for (int place = run ? REPORT : DONE; place < PLACES; place++)
+        for (size_t i = 0; i < sizeof blocking / sizeof *blocking; i++) {
+            struct world w;
+            world_begin(&w, &devices, SHAPE_COUNT, 2);
+            w.place = (enum place)place;
+            w.misuse = blocking[i].misuse;
+            sem_post(&w.may_fire);
+            const struct cox_frame frame = shape_frame(w.frames, 0);
+            shape_prepare(w.frames, 0);
+            cr_assert_eq(run ? cox_session_run(w.session, &frame) : world_submit(&w, 0), COX_OK);
+            sem_wait(&w.fired);
+            cr_assert_str_empty(w.wrong, "in %s: %s", place_names[place], w.wrong);
+            cr_assert(rig_logged(w.rig, blocking[i].logged), "in %s, not in the log: %s", place_names[place],
+                      blocking[i].logged);
+            cr_assert_eq(cox_session_wait(w.session), COX_OK);
+            cr_assert_str_empty(shape_check(w.frames, 0));
+            world_works(&w);
+            world_end(&w);
+        }
+}
+
+Test(engine_misuse, what_would_wait_for_itself_is_refused_in_every_callback_on_the_scheduler_thread)
+{
+    misuse_everywhere(false);
+}
+
+Test(engine_misuse, what_would_wait_for_itself_is_refused_in_every_callback_inside_run)
+{
+    misuse_everywhere(true);
+}
+
+/* Give a frame's first buffer memory of the test's. */
+static void *wrap_first(struct world *w, uint32_t index, cox_released_fn *released, void *user)
+{
+    void *memory = aligned_alloc(4096, 4096);
+    cox_buffer **buffer = &w->frames->buffers[index][0];
+    memcpy(memory, cox_buffer_data(*buffer), (size_t)ROWS * COLUMNS);
+    cox_buffer_destroy(buffer);
+    cr_assert_eq(cox_buffer_wrap(rig_runtime(w->rig), memory, (size_t)ROWS * COLUMNS, released, user, buffer), COX_OK);
+    return memory;
+}
+
+static void destroy_wrapped_memory(struct world *w)
+{
+    cox_buffer *buffer = w->frames->buffers[1][0];
+    cox_buffer_destroy(&buffer);
+    EXPECT(w, buffer == w->frames->buffers[1][0]);
+}
+
+Test(engine_misuse, wrapped_memory_of_another_frame_is_not_waited_for_in_a_callback)
+{
+    for (int place = DONE; place < PLACES; place++) {
+        struct world w;
+        world_begin(&w, &devices, SHAPE_COUNT, 2);
+        void *memory = wrap_first(&w, 1, NULL, NULL);
+        w.place = (enum place)place;
+        w.misuse = destroy_wrapped_memory;
+        cr_assert_eq(world_submit(&w, 0), COX_OK);
+        cr_assert_eq(world_submit(&w, 1), COX_OK);
+        sem_post(&w.may_fire); /* both frames are under way in the callback */
+        sem_wait(&w.fired);
+        cr_assert_str_empty(w.wrong, "in %s: %s", place_names[place], w.wrong);
+        cr_assert(rig_logged(w.rig, "cox_buffer_destroy, of wrapped memory in use: not from a callback"), "in %s",
+                  place_names[place]);
+        cr_assert_eq(cox_session_wait(w.session), COX_OK);
+        cr_assert_str_empty(shape_check(w.frames, 0));
+        cr_assert_str_empty(shape_check(w.frames, 1));
+        world_works(&w);
+        shape_drop(w.frames, 1);
+        cr_assert_null(w.frames->buffers[1][0]);
+        free(memory);
+        world_end(&w);
+    }
+}
+
+static void destroy_memory_of_the_library(struct world *w)
+{
+    cox_buffer_destroy(&w->frames->buffers[1][0]);
+    EXPECT(w, w->frames->buffers[1][0] == NULL);
+}
+
+Test(engine_misuse, memory_of_the_library_may_be_destroyed_under_way_in_every_callback)
+{
+    for (int place = DONE; place < PLACES; place++) {
+        struct world w;
+        world_begin(&w, &devices, SHAPE_COUNT, 2);
+        w.place = (enum place)place;
+        w.misuse = destroy_memory_of_the_library;
+        cr_assert_eq(world_submit(&w, 0), COX_OK);
+        cr_assert_eq(world_submit(&w, 1), COX_OK);
+        sem_post(&w.may_fire);
+        sem_wait(&w.fired);
+        cr_assert_str_empty(w.wrong, "in %s: %s", place_names[place], w.wrong);
+        cr_assert_eq(cox_session_wait(w.session), COX_OK);
+        cr_assert_eq(rig_done_status(w.rig, 1), COX_OK);
+        cr_assert_str_empty(shape_check(w.frames, 1));
+        cr_assert_not(rig_logged(w.rig, "not from a callback"));
+        shape_drop(w.frames, 1);
+        cr_assert(shape_make(w.frames, 1, 5));
+        world_works(&w);
+        world_end(&w);
+    }
+}
+
+static void destroy_own_wrapped_memory(struct world *w)
+{
+    cox_buffer_destroy(&w->frames->buffers[0][0]);
+    EXPECT(w, w->frames->buffers[0][0] == NULL);
+}
+
+Test(engine_misuse, wrapped_memory_of_the_frame_itself_may_be_destroyed_in_its_done)
+{
+    struct world w;
+    world_begin(&w, &devices, SHAPE_COUNT, 2);
+    void *memory = wrap_first(&w, 0, NULL, NULL);
+    w.place = DONE;
+    w.misuse = destroy_own_wrapped_memory;
+    sem_post(&w.may_fire);
+    cr_assert_eq(world_submit(&w, 0), COX_OK);
+    sem_wait(&w.fired);
+    free(memory); /* beside the rest of the callback */
+    cr_assert_str_empty(w.wrong);
+    cr_assert_eq(cox_session_wait(w.session), COX_OK);
+    cr_assert_not(rig_logged(w.rig, "not from a callback"));
+    shape_drop(w.frames, 0);
+    cr_assert(shape_make(w.frames, 0, 7));
+    world_works(&w);
+    world_end(&w);
+}
+
+static void cancel_everything(struct world *w)
+{
+    EXPECT(w, cox_session_cancel(w->session) == COX_OK);
+}
+
+Test(engine_misuse, cancel_is_for_callbacks_too)
+{
+    for (int place = DONE; place < PLACES; place++) {
+        struct world w;
+        world_begin(&w, &devices, SHAPE_COUNT, 3);
+        w.place = (enum place)place;
+        w.misuse = cancel_everything;
+        for (uint32_t i = 0; i < 3;
+             i++) /* of the same buffers: no frame begins before the one before it is delivered */
+            cr_assert_eq(world_submit(&w, i ? FRAMES : 0), COX_OK);
+        sem_post(&w.may_fire);
+        sem_wait(&w.fired);
+        cr_assert_str_empty(w.wrong, "in %s: %s", place_names[place], w.wrong);
+        cr_assert_eq(cox_session_wait(w.session), COX_OK);
+        cr_assert_eq(rig_done_count(w.rig), 3);
+        cr_assert(rig_done_status(w.rig, 0) == COX_OK || rig_done_status(w.rig, 0) == COX_E_CANCELLED);
+        cr_assert_eq(rig_done_status(w.rig, 1), COX_E_CANCELLED, "in %s", place_names[place]);
+        cr_assert_eq(rig_done_status(w.rig, 2), COX_E_CANCELLED, "in %s", place_names[place]);
+        world_works(&w);
+        world_end(&w);
+    }
+}
+
+/* The session's state may be asked for everywhere. */
+static void ask_for_the_state(struct world *w)
+{
+    struct cox_session_info info;
+    cox_session_info(w->session, &info, sizeof info);
+    EXPECT(w, info.device_count == 2);
+    EXPECT(w, strcmp(info.policy, "misuse") == 0);
+}
+
+Test(engine_misuse, the_sessions_state_may_be_asked_for_in_every_callback)
+{
+    for (int place = DONE; place < PLACES; place++) {
+        struct world w;
+        world_begin(&w, &devices, SHAPE_COUNT, 2);
+        w.place = (enum place)place;
+        w.misuse = ask_for_the_state;
+        sem_post(&w.may_fire);
+        cr_assert_eq(world_submit(&w, 0), COX_OK);
+        sem_wait(&w.fired);
+        cr_assert_str_empty(w.wrong, "in %s: %s", place_names[place], w.wrong);
+        cr_assert_eq(cox_session_wait(w.session), COX_OK);
+        world_works(&w);
+        world_end(&w);
+    }
+}
+
+/* ---- submitting from callbacks ---- */
+
+enum { CHAINED = 60, BY_THREADS = 40, THREADS = 2 };
+
+struct chain {
+    struct world world;
+    atomic_uint chained;
+    atomic_uint refused;
+    atomic_uint failed;
+    atomic_uint delivered;
+};
+
+static void go_on(void *user, uint64_t frame, cox_status status)
+{
+    struct chain *chain = user;
+    (void)frame;
+    atomic_fetch_add(&chain->failed, status != COX_OK);
+    atomic_fetch_add(&chain->delivered, 1);
+    if (atomic_load(&chain->chained) == CHAINED)
+        return;
+    atomic_fetch_add(&chain->chained, 1);
+    struct cox_frame next = shape_frame(chain->world.frames, FRAMES - 1);
+    next.nowait = frame % 2;
+    atomic_fetch_add(&chain->refused, cox_session_submit(chain->world.session, &next, go_on, chain) != COX_OK);
+}
+
+static void *submit_and_block(void *data)
+{
+    struct chain *chain = data;
+    for (uint32_t i = 0; i < BY_THREADS; i++) {
+        const struct cox_frame frame = shape_frame(chain->world.frames, i % 2);
+        if (cox_session_submit(chain->world.session, &frame, go_on, chain) != COX_OK)
+            abort();
+    }
+    return NULL;
+}
+
+Test(engine_misuse, a_callback_finds_a_place_for_its_frame_whatever_other_threads_submit)
+{
+    for (uint32_t in_flight = 1; in_flight <= 3; in_flight++) {
+        struct chain chain = {0};
+        pthread_t threads[THREADS];
+        world_begin(&chain.world, &devices, SHAPE_MAP, in_flight);
+        for (uint32_t t = 0; t < THREADS; t++)
+            cr_assert_eq(pthread_create(&threads[t], NULL, submit_and_block, &chain), 0);
+        for (uint32_t t = 0; t < THREADS; t++)
+            pthread_join(threads[t], NULL);
+        cr_assert_eq(cox_session_wait(chain.world.session), COX_OK);
+        cr_assert_eq(atomic_load(&chain.refused), 0);
+        cr_assert_eq(atomic_load(&chain.failed), 0);
+        cr_assert_eq(atomic_load(&chain.chained), CHAINED);
+        cr_assert_eq(atomic_load(&chain.delivered), CHAINED + THREADS * BY_THREADS);
+        world_works(&chain.world);
+        world_end(&chain.world);
+    }
+}
+
+/* ---- in a child process ---- */
+
+static struct world *parents;
+
+/* 0 = as it should be, else the line. */
+#define CHILD(condition)     \
+    do {                     \
+        if (!(condition))    \
+            return __LINE__; \
+    } while (0)
+#define CHILD_LOGGED(function) \
+    CHILD(rig_logged(w->rig, function ": this is a child process, and the runtime is its parent's"))
+
+static bool is_zero(const void *memory, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (((const unsigned char *)memory)[i])
+            return false;
+    return true;
+}
+
+static int use_the_session(struct world *w)
+{
+    const struct cox_frame frame = shape_frame(w->frames, 1);
+    CHILD(cox_session_submit(w->session, &frame, rig_done, w->rig) == COX_E_INVALID);
+    CHILD_LOGGED("cox_session_submit");
+    CHILD(cox_session_run(w->session, &frame) == COX_E_INVALID);
+    CHILD_LOGGED("cox_session_run");
+    CHILD(cox_session_wait(w->session) == COX_E_INVALID);
+    CHILD_LOGGED("cox_session_wait");
+    CHILD(cox_session_warm(w->session, NULL, NULL, NULL) == COX_E_INVALID);
+    CHILD_LOGGED("cox_session_warm");
+    CHILD(cox_session_cancel(w->session) == COX_E_INVALID);
+    CHILD_LOGGED("cox_session_cancel");
+    struct cox_session_info info;
+    memset(&info, 0x5a, sizeof info);
+    cox_session_info(w->session, &info, sizeof info);
+    CHILD(is_zero(&info, sizeof info));
+    CHILD_LOGGED("cox_session_info");
+    return 0;
+}
+
+static int make_objects(struct world *w)
+{
+    cox_buffer *buffer = w->frames->buffers[0][0];
+    _Alignas(64) static unsigned char memory[64];
+    CHILD(cox_buffer_create(rig_runtime(w->rig), 64, &buffer) == COX_E_INVALID);
+    CHILD(buffer == NULL);
+    CHILD_LOGGED("cox_buffer_create");
+    buffer = w->frames->buffers[0][0];
+    CHILD(cox_buffer_wrap(rig_runtime(w->rig), memory, 64, NULL, NULL, &buffer) == COX_E_INVALID);
+    CHILD(buffer == NULL);
+    CHILD_LOGGED("cox_buffer_wrap");
+    cox_session *session = w->session;
+    CHILD(shape_session(w->frames, COX_SESSION_PARAMS(.no_warmup = true), &session) == COX_E_INVALID);
+    CHILD(session == NULL);
+    CHILD_LOGGED("cox_session_create");
+    return 0;
+}
+
+static int destroy_objects(struct world *w)
+{
+    cox_session *session = w->session;
+    cox_session_destroy(&session);
+    CHILD(session == w->session);
+    CHILD_LOGGED("cox_session_destroy");
+    cox_buffer *buffer = w->frames->buffers[0][0]; /* wrapped, and its frame is under way */
+    cox_buffer_destroy(&buffer);
+    CHILD(buffer == w->frames->buffers[0][0]);
+    CHILD_LOGGED("cox_buffer_destroy");
+    cox_runtime *runtime = rig_runtime(w->rig);
+    cox_runtime_destroy(&runtime);
+    CHILD(runtime == rig_runtime(w->rig));
+    CHILD_LOGGED("cox_runtime_destroy");
+    return 0;
+}
+
+/* What only reads goes on in a child. */
+static int read_objects(struct world *w)
+{
+    struct cox_device_info info;
+    struct cox_buffer_info buffer;
+    CHILD(cox_runtime_device_count(rig_runtime(w->rig)) == 2);
+    CHILD(cox_runtime_device_info(rig_runtime(w->rig), 1, &info, sizeof info) == COX_OK);
+    CHILD(cox_runtime_pitch_bytes(rig_runtime(w->rig), 10) == 64);
+    cox_buffer_info(w->frames->buffers[1][0], &buffer, sizeof buffer);
+    CHILD(buffer.bytes == (size_t)ROWS * COLUMNS);
+    CHILD(cox_buffer_data(w->frames->buffers[1][0]) != NULL);
+    return 0;
+}
+
+static int work_on_its_own(struct world *w)
+{
+    (void)w;
+    const struct fake_params params = {.device_count = 1, .devices = {{.ns_per_row = 1e3}}};
+    struct rig *rig = rig_new(&params);
+    struct shape_frames *frames = shape_frames_new(rig, SHAPE_HALO, ROWS, COLUMNS, 1);
+    cox_session *session;
+    CHILD(shape_session(frames, COX_SESSION_PARAMS(.in_flight = 1), &session) == COX_OK);
+    const struct cox_frame frame = shape_frame(frames, 0);
+    shape_prepare(frames, 0);
+    CHILD(cox_session_run(session, &frame) == COX_OK);
+    CHILD(*shape_check(frames, 0) == 0);
+    cox_session_destroy(&session);
+    shape_frames_free(&frames);
+    CHILD(*rig_end(&rig) == 0);
+    return 0;
+}
+
+/* A call that blocks is ended by the alarm. */
+static void in_a_child(int (*work)(struct world *w))
+{
+    const pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (!child) {
+        alarm(120);
+        const int line = work(parents);
+        if (line)
+            fprintf(stderr, "misuse.c:%d, in a child\n", line);
+        _exit(line != 0);
+    }
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status), "the child was ended by signal %d", WTERMSIG(status));
+    cr_assert_eq(WEXITSTATUS(status), 0);
+}
+
+/* Two devices on the virtual clock, which does not move yet. */
+static const struct fake_params held = {
+    .device_count = 2, .held = true, .devices = {{.ns_per_row = 1e3}, {.ns_per_row = 1e3}}};
+
+static void in_a_child_with_a_frame_under_way(int (*work)(struct world *w), bool locked)
+{
+    struct world w;
+    world_begin(&w, &held, SHAPE_COUNT, 1);
+    parents = &w;
+    void *memory = wrap_first(&w, 0, NULL, NULL);
+    cr_assert_eq(world_submit(&w, 0), COX_OK);
+    cr_assert(fake_await_running(rig_fake(w.rig), 2));
+    if (locked)
+        pthread_mutex_lock(&w.session->lock);
+    in_a_child(work);
+    if (locked)
+        pthread_mutex_unlock(&w.session->lock);
+    fake_release(rig_fake(w.rig));
+    cr_assert_eq(cox_session_wait(w.session), COX_OK);
+    cr_assert_eq(rig_done_status(w.rig, 0), COX_OK);
+    cr_assert_str_empty(shape_check(w.frames, 0));
+    cr_assert_not(rig_logged(w.rig, "child"), "the child's log is its own");
+    world_works(&w);
+    shape_drop(w.frames, 0);
+    free(memory);
+    world_end(&w);
+}
+
+Test(engine_misuse, a_child_process_cannot_use_the_session)
+{
+    in_a_child_with_a_frame_under_way(use_the_session, false);
+}
+
+Test(engine_misuse, a_child_process_cannot_use_the_session_and_takes_no_lock_for_saying_so)
+{
+    in_a_child_with_a_frame_under_way(use_the_session, true);
+}
+
+Test(engine_misuse, a_child_process_cannot_make_objects)
+{
+    in_a_child_with_a_frame_under_way(make_objects, false);
+}
+
+Test(engine_misuse, a_child_process_cannot_destroy_objects)
+{
+    in_a_child_with_a_frame_under_way(destroy_objects, true);
+}
+
+Test(engine_misuse, a_child_process_may_look_at_devices_and_buffers)
+{
+    in_a_child_with_a_frame_under_way(read_objects, true);
+}
+
+Test(engine_misuse, a_child_process_may_have_a_runtime_of_its_own)
+{
+    in_a_child_with_a_frame_under_way(work_on_its_own, false);
+}
+
+/* ---- objects that are none ---- */
+
+Test(engine_misuse, functions_of_the_runtime_and_of_buffers_refuse_null)
+{
+    struct cox_device_info device;
+    struct cox_platform_info platform;
+    struct cox_host_info host;
+    struct cox_buffer_info buffer_info;
+    cox_buffer *buffer = (cox_buffer *)&buffer;
+    _Alignas(64) unsigned char memory[64];
+    cr_assert_eq(cox_runtime_device_count(NULL), 0);
+    cr_assert_eq(cox_runtime_device_info(NULL, 0, &device, sizeof device), COX_E_INVALID);
+    cr_assert_eq(cox_runtime_platform_count(NULL), 0);
+    cr_assert_eq(cox_runtime_platform_info(NULL, 0, &platform, sizeof platform), COX_E_INVALID);
+    memset(&host, 0x5a, sizeof host);
+    cox_runtime_host_info(NULL, &host, sizeof host);
+    cr_assert(is_zero(&host, sizeof host));
+    cr_assert_eq(cox_runtime_pitch_bytes(NULL, 64), 0);
+    cr_assert_eq(cox_buffer_create(NULL, 64, &buffer), COX_E_INVALID);
+    cr_assert_null(buffer);
+    buffer = (cox_buffer *)&buffer;
+    cr_assert_eq(cox_buffer_wrap(NULL, memory, 64, NULL, NULL, &buffer), COX_E_INVALID);
+    cr_assert_null(buffer);
+    cr_assert_null(cox_buffer_data(NULL));
+    memset(&buffer_info, 0x5a, sizeof buffer_info);
+    cox_buffer_info(NULL, &buffer_info, sizeof buffer_info);
+    cr_assert(is_zero(&buffer_info, sizeof buffer_info));
+    cox_buffer_destroy(NULL);
+    cox_buffer_destroy(&buffer);
+    cox_runtime *runtime = NULL;
+    cox_runtime_destroy(NULL);
+    cox_runtime_destroy(&runtime);
+}
+
+Test(engine_misuse, functions_of_sessions_refuse_null)
+{
+    struct world w;
+    world_begin(&w, &devices, SHAPE_MAP, 1);
+    const struct cox_frame frame = shape_frame(w.frames, 0);
+    struct cox_session_info info;
+    cox_session *session = w.session;
+    cr_assert_eq(cox_session_submit(NULL, &frame, rig_done, w.rig), COX_E_INVALID);
+    cr_assert_eq(cox_session_run(NULL, &frame), COX_E_INVALID);
+    cr_assert_eq(cox_session_wait(NULL), COX_E_INVALID);
+    cr_assert_eq(cox_session_warm(NULL, NULL, NULL, NULL), COX_E_INVALID);
+    cr_assert_eq(cox_session_cancel(NULL), COX_E_INVALID);
+    memset(&info, 0x5a, sizeof info);
+    cox_session_info(NULL, &info, sizeof info);
+    cr_assert(is_zero(&info, sizeof info));
+    cr_assert_eq(cox_session_create(NULL, COX_SESSION_PARAMS(.rows = 1), &session), COX_E_INVALID);
+    cr_assert_null(session);
+    cox_session_destroy(NULL);
+    cox_session_destroy(&session);
+    world_works(&w);
+    world_end(&w);
+}
+
+Test(engine_misuse, infos_refuse_null)
+{
+    struct world w;
+    world_begin(&w, &devices, SHAPE_MAP, 1);
+    cr_assert_eq(cox_runtime_device_info(rig_runtime(w.rig), 0, NULL, 8), COX_E_INVALID);
+    cr_assert_eq(cox_runtime_platform_info(rig_runtime(w.rig), 0, NULL, 8), COX_E_INVALID);
+    cox_runtime_host_info(rig_runtime(w.rig), NULL, 8);
+    cox_buffer_info(w.frames->buffers[0][0], NULL, 8);
+    cox_session_info(w.session, NULL, 8);
+    world_works(&w);
+    world_end(&w);
+}
+
+/* ---- frames with wrong buffers ---- */
+
+static void refuse_frame(struct world *w, cox_buffer *const *buffers, uint32_t count, const char *logged)
+{
+    const struct cox_frame frame = {.buffers = buffers, .buffer_count = count, .params = &w->frames->params[0]};
+    cr_assert_not(rig_logged(w->rig, logged), "already in the log: %s", logged);
+    cr_assert_eq(cox_session_submit(w->session, &frame, rig_done, w->rig), COX_E_INVALID, "%s", logged);
+    cr_assert(rig_logged(w->rig, logged), "not in the log: %s\n%s", logged, rig_log(w->rig));
+    cr_assert_eq(cox_session_run(w->session, &frame), COX_E_INVALID, "%s", logged);
+    cr_assert_eq(cox_session_wait(w->session), COX_OK);
+    world_works(w);
+}
+
+Test(engine_misuse, frames_with_wrong_buffers_are_refused_and_the_next_frame_is_right)
+{
+    struct world w;
+    world_begin(&w, &devices, SHAPE_TWO, 1); /* one read, two written */
+    struct rig *other = rig_new(&devices);
+    cox_buffer *buffers[4] = {w.frames->buffers[0][0], w.frames->buffers[0][1], w.frames->buffers[0][2]};
+    cox_buffer *strange, *shorter;
+    cr_assert_eq(cox_buffer_create(rig_runtime(other), (size_t)ROWS * COLUMNS, &strange), COX_OK);
+    cr_assert_eq(cox_buffer_create(rig_runtime(w.rig), (size_t)ROWS * COLUMNS - 1, &shorter), COX_OK);
+    buffers[3] = shorter;
+    refuse_frame(&w, buffers, 2, "3 buffers");
+    refuse_frame(&w, (cox_buffer *const[]){buffers[0], strange, buffers[2]}, 3, "belongs to another runtime");
+    refuse_frame(&w, (cox_buffer *const[]){buffers[0], buffers[1], shorter}, 3, "too short");
+    refuse_frame(&w, (cox_buffer *const[]){NULL, buffers[1], buffers[2]}, 3, "buffer 0");
+    refuse_frame(&w, (cox_buffer *const[]){buffers[0], buffers[1], buffers[1]}, 3, "buffers 1 and 2 are the same");
+    refuse_frame(&w, (cox_buffer *const[]){buffers[0], buffers[0], buffers[2]}, 3, "buffers 0 and 1 are the same");
+    cox_buffer_destroy(&strange);
+    cox_buffer_destroy(&shorter);
+    cr_assert_str_empty(rig_end(&other));
+    world_end(&w);
+}
+
+/* ---- destroyed too early ---- */
+
+Test(engine_misuse, a_runtime_in_use_is_not_destroyed)
+{
+    struct world w;
+    world_begin(&w, &devices, SHAPE_MAP, 1);
+    cox_runtime *runtime = rig_runtime(w.rig);
+    cox_runtime_destroy(&runtime);
+    cr_assert_eq(runtime, rig_runtime(w.rig));
+    cr_assert(rig_logged(w.rig, "cox_runtime_destroy: 1 sessions and 8 buffers are to be destroyed before"));
+    world_works(&w);
+    cox_session_destroy(&w.session);
+    cox_runtime_destroy(&runtime);
+    cr_assert_eq(runtime, rig_runtime(w.rig));
+    cr_assert(rig_logged(w.rig, "0 sessions and 8 buffers"));
+    cr_assert_eq(shape_session(w.frames, COX_SESSION_PARAMS(.no_warmup = true), &w.session), COX_OK);
+    shape_frames_free(&w.frames);
+    cox_runtime_destroy(&runtime);
+    cr_assert_eq(runtime, rig_runtime(w.rig));
+    cr_assert(rig_logged(w.rig, "1 sessions and 0 buffers"));
+    w.frames = shape_frames_new(w.rig, SHAPE_MAP, ROWS, COLUMNS, FRAMES);
+    world_works(&w);
+    world_end(&w);
+}
+
+struct release {
+    struct rig *rig;
+    cox_buffer *other; /* destroyed by the callback */
+    atomic_uint count;
+    uint32_t done; /* callbacks of frames before it */
+    sem_t happened;
+};
+
+static void on_released(void *user)
+{
+    struct release *release = user;
+    release->done = rig_done_count(release->rig);
+    cox_buffer_destroy(&release->other);
+    atomic_fetch_add(&release->count, 1);
+    sem_post(&release->happened);
+}
+
+static void release_begin(struct release *release, struct world *w)
+{
+    *release = (struct release){.rig = w->rig};
+    sem_init(&release->happened, 0, 0);
+    cr_assert_eq(cox_buffer_create(rig_runtime(w->rig), 64, &release->other), COX_OK);
+}
+
+Test(engine_misuse, buffers_destroyed_under_way_go_after_their_last_frame)
+{
+    struct world w;
+    struct release release;
+    world_begin(&w, &held, SHAPE_MAP, 3);
+    release_begin(&release, &w);
+    void *memory = wrap_first(&w, 0, on_released, &release);
+    cox_buffer *second[2] = {w.frames->buffers[0][0], w.frames->buffers[1][1]};
+    cr_assert_eq(world_submit(&w, 0), COX_OK);
+    cr_assert_eq(cox_session_submit(w.session,
+                                    &(const struct cox_frame){
+                                        .buffers = second, .buffer_count = 2, .params = &w.frames->params[0]},
+                                    rig_done, w.rig),
+                 COX_OK);
+    cr_assert(fake_await_running(rig_fake(w.rig), 2));
+    cox_buffer_destroy(&w.frames->buffers[0][0]);
+    cr_assert_null(w.frames->buffers[0][0]);
+    cr_assert_eq(atomic_load(&release.count), 0, "frames use it");
+    fake_release(rig_fake(w.rig));
+    cr_assert_eq(cox_session_wait(w.session), COX_OK);
+    sem_wait(&release.happened);
+    cr_assert_eq(release.done, 2, "after the last frame's callback");
+    cr_assert_null(release.other);
+    cr_assert_eq(rig_done_status(w.rig, 0), COX_OK);
+    cr_assert_eq(rig_done_status(w.rig, 1), COX_OK);
+    cr_assert_str_empty(shape_check(w.frames, 0));
+    cr_assert_arr_eq(cox_buffer_data(w.frames->buffers[1][1]), cox_buffer_data(w.frames->buffers[0][1]),
+                     (size_t)ROWS * COLUMNS);
+    free(memory);
+    shape_drop(w.frames, 0);
+    cr_assert(shape_make(w.frames, 0, 3));
+    world_works(&w);
+    world_end(&w);
+    cr_assert_eq(atomic_load(&release.count), 1, "once");
+    sem_destroy(&release.happened);
+}
+
+Test(engine_misuse, wrapped_memory_is_released_after_its_destroy_and_not_before)
+{
+    struct world w;
+    struct release release;
+    world_begin(&w, &devices, SHAPE_MAP, 2);
+    release_begin(&release, &w);
+    void *memory = wrap_first(&w, 0, on_released, &release);
+    world_works(&w);
+    cr_assert_eq(atomic_load(&release.count), 0, "the application has not destroyed it");
+    cox_session_destroy(&w.session);
+    cr_assert_eq(atomic_load(&release.count), 0, "nor with its session");
+    cox_buffer_destroy(&w.frames->buffers[0][0]);
+    cr_assert_null(w.frames->buffers[0][0]);
+    sem_wait(&release.happened);
+    free(memory);
+    world_end(&w);
+    cr_assert_eq(atomic_load(&release.count), 1, "once");
+    sem_destroy(&release.happened);
+}

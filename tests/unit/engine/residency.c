@@ -1,0 +1,568 @@
+/* What devices with memory of their own keep from pass to pass, on fake devices: how little is copied, and what happens
+ * when a device is lost that had rows. That the rows are right shows in the output: a fake device's memory holds those
+ * of another frame, or garbage, until it is given better ones.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "support/fake_rig.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 96, COLUMNS = 96, PITCH = 128, BYTES = ROWS * PITCH, FRAMES = 6 };
+
+static const struct cox_variant any_device = {.source = "fake"};
+#define BETWEEN(in, out) ((const struct cox_arg[]){COX_ARG_BUFFER(in), COX_ARG_BUFFER(out)})
+#define STAGE(name, in, out)                                                                               \
+    {                                                                                                      \
+        .kernel = (name), .columns = COLUMNS, .variant_count = 1, .variants = &any_device, .arg_count = 2, \
+        .args = BETWEEN(in, out)                                                                           \
+    }
+#define STAGED(the_name)                                                                                            \
+    {                                                                                                               \
+        .name = (the_name), .type = COX_DEVICE_GPU, .mode = COX_MODE_STAGED, .align_bytes = 128, .ns_per_row = 500, \
+        .fixed_ns = 20000, .copy_in_ns_per_row = 100, .copy_out_ns_per_row = 100                                    \
+    }
+#define MAPPED(the_name)                                                                                            \
+    {                                                                                                               \
+        .name = (the_name), .type = COX_DEVICE_CPU, .mode = COX_MODE_MAPPED, .align_bytes = 128, .ns_per_row = 700, \
+        .fixed_ns = 5000                                                                                            \
+    }
+static const struct fake_params one_staged = {.device_count = 1, .devices = {STAGED("staged")}};
+static const struct fake_params two_staged = {.device_count = 2, .devices = {STAGED("one"), STAGED("other")}};
+static const struct fake_params mixed = {.device_count = 3,
+                                         .devices = {STAGED("one"), STAGED("other"), MAPPED("mapped")}};
+
+/* ---- the pipeline: in -> a (near) -> b (near) -> out (in turned, and b) ---- */
+
+#define BY_ROWS(...)                                            \
+    {                                                           \
+        .contract = COX_ROWS, .pitch_bytes = PITCH, __VA_ARGS__ \
+    }
+enum { IN, A, B, OUT, BINDINGS };
+static const struct cox_binding bindings[] = {BY_ROWS(.name = "in"), BY_ROWS(.name = "a", .scratch = true),
+                                              BY_ROWS(.name = "b", .scratch = true),
+                                              BY_ROWS(.name = "out", .access = COX_WRITE)};
+static const struct cox_stage to_a[] = {STAGE("rig_near", IN, A)};
+static const struct cox_stage to_b[] = {STAGE("rig_near", A, B)};
+static const struct cox_stage to_out[] = {STAGE("rig_turn", B, OUT)};
+static const struct cox_use use_a[] = {{.binding = IN, .contract = COX_HALO, .halo_rows = 1},
+                                       {.binding = A, .access = COX_WRITE}};
+static const struct cox_use use_b[] = {{.binding = A, .contract = COX_HALO, .halo_rows = 1},
+                                       {.binding = B, .access = COX_WRITE}};
+static const struct cox_use use_out[] = {{.binding = B, .contract = COX_WHOLE}, {.binding = OUT, .access = COX_WRITE}};
+#define PASS(its_uses, its_stage)                                                   \
+    {                                                                               \
+        .use_count = 2, .uses = (its_uses), .stage_count = 1, .stages = (its_stage) \
+    }
+static const struct cox_pass passes[] = {PASS(use_a, to_a), PASS(use_b, to_b), PASS(use_out, to_out)};
+
+#define SESSION(...)                                                                                   \
+    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = BINDINGS, .bindings = bindings, .pass_count = 3, \
+                       .passes = passes, .in_flight = 2, .keep_rows = true, __VA_ARGS__)
+
+static void near_rows(const unsigned char *in, unsigned char *out)
+{
+    rig_near_rows(in, out, ROWS, COLUMNS, PITCH);
+}
+
+static void turn_rows(const unsigned char *in, unsigned char *out)
+{
+    rig_turn_rows(in, out, ROWS, COLUMNS, PITCH);
+}
+
+/* ---- the bench ---- */
+
+struct bench {
+    struct rig *rig;
+    cox_session *session;
+    cox_buffer *in[FRAMES], *out[FRAMES];
+    unsigned char expected[FRAMES][BYTES];
+    struct rig_params params;
+};
+static struct bench bench;
+
+static void open_bench(const struct fake_params *devices, const struct cox_session_params *params)
+{
+    static unsigned char a[BYTES], b[BYTES];
+    struct cox_session_params all = *params;
+    uint64_t seed = 5;
+    memset(&bench, 0, sizeof bench);
+    bench.params = (struct rig_params){.columns = COLUMNS};
+    bench.rig = rig_new(devices);
+    for (uint32_t f = 0; f < FRAMES; f++) {
+        cr_assert_eq(cox_buffer_create(rig_runtime(bench.rig), BYTES, &bench.in[f]), COX_OK);
+        cr_assert_eq(cox_buffer_create(rig_runtime(bench.rig), BYTES, &bench.out[f]), COX_OK);
+        unsigned char *data = cox_buffer_data(bench.in[f]);
+        for (uint32_t i = 0; i < BYTES; i++)
+            data[i] = (unsigned char)rig_random(&seed);
+        near_rows(data, a);
+        near_rows(a, b);
+        turn_rows(b, bench.expected[f]);
+    }
+    all.params_bytes = sizeof(struct rig_params);
+    all.report = rig_report;
+    all.report_user = bench.rig;
+    cr_assert_eq(cox_session_create(rig_runtime(bench.rig), &all, &bench.session), COX_OK, "%s", rig_log(bench.rig));
+}
+
+static void close_bench(void)
+{
+    cox_session_destroy(&bench.session);
+    for (uint32_t f = 0; f < FRAMES; f++) {
+        cox_buffer_destroy(&bench.in[f]);
+        cox_buffer_destroy(&bench.out[f]);
+    }
+    cr_expect_str_eq(rig_end(&bench.rig), "");
+}
+
+/* FRAMES frames at most, which are right. */
+static void run_some(uint32_t count)
+{
+    const uint32_t before = rig_done_count(bench.rig);
+    for (uint32_t f = 0; f < count; f++) {
+        cox_buffer *buffers[] = {bench.in[f], NULL, NULL, bench.out[f]};
+        memset(cox_buffer_data(bench.out[f]), 0, BYTES);
+        cr_assert_eq(cox_session_submit(bench.session,
+                                        COX_FRAME(.buffers = buffers, .buffer_count = BINDINGS,
+                                                  .params = &bench.params),
+                                        rig_done, bench.rig),
+                     COX_OK);
+    }
+    cr_assert_eq(cox_session_wait(bench.session), COX_OK);
+    for (uint32_t f = 0; f < count; f++) {
+        const unsigned char *data = cox_buffer_data(bench.out[f]);
+        cr_assert_eq(rig_done_status(bench.rig, before + f), COX_OK, "frame %u: %s", before + f, rig_log(bench.rig));
+        for (uint32_t r = 0; r < ROWS; r++)
+            cr_assert_eq(memcmp(data + r * PITCH, bench.expected[f] + r * PITCH, COLUMNS), 0, "frame %u, row %u\n%s",
+                         before + f, r, rig_log(bench.rig));
+    }
+}
+
+/* So many frames more. */
+static void run_frames(uint32_t count)
+{
+    for (uint32_t done = 0; done < count; done += FRAMES)
+        run_some(count - done < FRAMES ? count - done : FRAMES);
+}
+
+/* What was submitted since the record was cleared. */
+struct copies {
+    uint32_t bands;
+    uint32_t fetches;
+    uint32_t fetched_rows;
+    uint32_t back_rows;
+    uint32_t in[3];   /* rows copied in, per pass */
+    uint32_t kept[3]; /* bands of a pass that leave something on their device */
+};
+
+static struct copies count_copies(void)
+{
+    struct copies copies = {0};
+    size_t count;
+    struct fake_record *record = fake_take_record(rig_fake(bench.rig), &count);
+    for (size_t i = 0; i < count; i++) {
+        if (record[i].step != FAKE_STEP_SUBMIT || record[i].failed)
+            continue;
+        if (record[i].fetch) {
+            copies.fetches++;
+            copies.fetched_rows += record[i].copied_rows;
+            continue;
+        }
+        copies.bands++;
+        copies.back_rows += record[i].back_rows;
+        copies.in[record[i].pass] += record[i].copied_rows;
+        copies.kept[record[i].pass] += record[i].kept != 0;
+    }
+    free(record);
+    return copies;
+}
+
+static struct copies run_counted(uint32_t frames)
+{
+    fake_clear_record(rig_fake(bench.rig));
+    run_frames(frames);
+    return count_copies();
+}
+
+#define NO_WARMUP .no_warmup = true
+
+/* ---- policies ---- */
+
+struct random_state {
+    uint64_t seed;
+};
+
+static uint64_t split_seed;
+
+static size_t random_bytes(uint32_t device_count)
+{
+    (void)device_count;
+    return sizeof(struct random_state);
+}
+
+static cox_status random_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+{
+    (void)options;
+    ((struct random_state *)state)->seed = split_seed + view->rows;
+    return COX_OK;
+}
+
+/* ---- what is copied ---- */
+
+/* `in` is of one pass, as a single session has it. */
+Test(residency, a_device_alone_is_given_nothing_between_passes_and_gives_nothing_back)
+{
+    open_bench(&one_staged, SESSION(NO_WARMUP));
+    const struct copies copies = run_counted(4);
+    cr_expect_eq(copies.bands, 12);
+    cr_expect_eq(copies.fetches, 0);
+    cr_expect(copies.in[0] == 0 && copies.in[1] == 0 && copies.in[2] == 0, "%u, %u, %u rows", copies.in[0],
+              copies.in[1], copies.in[2]);
+    cr_expect(copies.kept[0] == 4 && copies.kept[1] == 4);
+    close_bench();
+}
+
+static const double halves[] = {0.5, 0.5};
+#define HALVES .policy = "static", .policy_options = COX_POLICY_OPTIONS(.ratios = halves, .ratio_count = 2)
+
+Test(residency, two_devices_are_given_the_rows_that_they_have_not)
+{
+    open_bench(&two_staged, SESSION(NO_WARMUP, HALVES));
+    const struct copies copies = run_counted(1);
+    cr_expect_eq(copies.bands, 6);
+    /* Of `a` one row beyond the boundary for each, of `b` the other's half. */
+    cr_expect_eq(copies.fetches, 4);
+    cr_expect_eq(copies.fetched_rows, 1 + 1 + ROWS / 2 + ROWS / 2);
+    cr_expect_eq(copies.in[1], 2);
+    cr_expect_eq(copies.in[2], ROWS);
+    close_bench();
+}
+
+/* From the second frame on each device gives at once what the other needed before: a row of `a` and one more, since
+ * splits move, and all of `b`. */
+Test(residency, what_was_handed_over_before_is_handed_over_at_once)
+{
+    open_bench(&two_staged, SESSION(NO_WARMUP, HALVES));
+    run_frames(1);
+    const struct copies copies = run_counted(4);
+    cr_expect_eq(copies.fetches, 0);
+    cr_expect_eq(copies.back_rows, 4 * (2 + 2 + ROWS));
+    cr_expect_eq(copies.in[1], 4 * 2);
+    cr_expect_eq(copies.in[2], 4 * ROWS);
+    close_bench();
+}
+
+/* The first frame has halves, the others are one device's. */
+static cox_status first_half_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
+{
+    (void)state;
+    const uint32_t half = view->frame == 0 ? view->rows / 2 : view->rows;
+    out->bands[out->band_count++] = (struct cox_band){0, 0, half};
+    if (half < view->rows)
+        out->bands[out->band_count++] = (struct cox_band){1, half, view->rows - half};
+    return COX_OK;
+}
+
+static const struct cox_policy first_half = {
+    .name = "first-half", .state_bytes = random_bytes, .init = random_init, .split = first_half_split};
+
+Test(residency, what_is_not_handed_over_any_more_stays_on_its_device)
+{
+    open_bench(&two_staged, SESSION(NO_WARMUP, .custom_policy = &first_half));
+    const struct copies before = run_counted(4);
+    cr_expect_gt(before.back_rows, 0);
+    run_frames(40);
+    const struct copies copies = run_counted(4);
+    cr_expect(copies.fetches == 0 && copies.back_rows == 0, "%u fetches, %u rows", copies.fetches, copies.back_rows);
+    close_bench();
+}
+
+Test(residency, a_device_without_memory_for_it_has_everything_copied)
+{
+    struct fake_params devices = two_staged;
+    devices.devices[1].keeps_nothing = true;
+    open_bench(&devices, SESSION(NO_WARMUP, HALVES));
+    const struct copies copies = run_counted(1);
+    /* It reads its half of `a`, which it wrote itself, from the host; one row comes from the other one, and all of the
+     * other's `b`. */
+    cr_expect_eq(copies.fetches, 2);
+    cr_expect_eq(copies.fetched_rows, 1 + ROWS / 2);
+    cr_expect_eq(copies.in[1], 1);
+    cr_expect_eq(copies.in[2], ROWS / 2);
+    close_bench();
+}
+
+Test(residency, nothing_is_kept_where_rows_are_verified)
+{
+    open_bench(&two_staged, SESSION(NO_WARMUP, HALVES, .verify = 1));
+    const struct copies copies = run_counted(2);
+    cr_expect(copies.fetches == 0 && copies.kept[0] == 0 && copies.kept[1] == 0);
+    close_bench();
+}
+
+/* What the warm-up measures of a pass is what a frame on that device alone takes: 96 rows, of which none is copied. */
+Test(residency, warm_up_runs_count_what_the_passes_before_have_left)
+{
+    open_bench(&two_staged, SESSION(.policy = "last-frame"));
+    run_frames(1);
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < rig_report_count(bench.rig); i++) {
+        const struct rig_report *report = rig_report_at(bench.rig, i);
+        seen += report->frame.warmup;
+        if (!report->frame.warmup)
+            continue;
+        const struct cox_band_report *band = &report->bands[0];
+        cr_expect_eq(band->rows, ROWS);
+    }
+    cr_expect_gt(seen, 0);
+    size_t count;
+    struct fake_record *record = fake_take_record(rig_fake(bench.rig), &count);
+    uint32_t in = 0, kept = 0;
+    for (size_t i = 0; i < count && record[i].step != FAKE_STEP_DESTROY; i++)
+        if (record[i].step == FAKE_STEP_SUBMIT && record[i].rows == ROWS && !record[i].fetch) {
+            in += record[i].copied_rows;
+            kept += record[i].kept != 0;
+        }
+    free(record);
+    cr_expect_eq(in, 0);
+    cr_expect_gt(kept, 0);
+    close_bench();
+}
+
+/* ---- any split ---- */
+
+static cox_status random_split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
+{
+    struct random_state *state = memory;
+    uint32_t usable[COX_DEVICES_MAX], count = 0;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        if (view->devices[d].usable)
+            usable[count++] = d;
+    for (uint32_t at = 0; at < view->rows;) {
+        const uint32_t most = rig_random(&state->seed) % 4 ? view->rows - at : 2;
+        uint32_t rows = 1 + (uint32_t)(rig_random(&state->seed) % most);
+        rows = rows > view->rows - at || out->band_count == 40 ? view->rows - at : rows;
+        if (view->pool && out->band_count > 1 && rig_random(&state->seed) % 8 == 0) {
+            out->pool_first_row = at;
+            out->pool_rows = view->rows - at;
+            break;
+        }
+        out->bands[out->band_count++] = (struct cox_band){usable[rig_random(&state->seed) % count], at, rows};
+        at += rows;
+    }
+    if (rig_random(&state->seed) % 4 == 0)
+        out->shadow = (struct cox_band){usable[rig_random(&state->seed) % count], view->rows / 3, 5};
+    return COX_OK;
+}
+
+static void random_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
+                        struct cox_grant *out)
+{
+    (void)state;
+    out->rows = offer->rows < 2 * view->granule ? offer->rows : 2 * view->granule;
+}
+
+static const struct cox_policy random_policy = {
+    .name = "random", .state_bytes = random_bytes, .init = random_init, .split = random_split, .next = random_next};
+
+Test(residency, any_split_of_any_pass_gives_the_same)
+{
+    uint32_t fetches = 0, kept = 0;
+    for (split_seed = 0; split_seed < 20; split_seed++) {
+        open_bench(&mixed, SESSION(.custom_policy = &random_policy));
+        const struct copies copies = run_counted(4 * FRAMES);
+        fetches += copies.fetches;
+        kept += copies.kept[0] + copies.kept[1];
+        close_bench();
+    }
+    cr_expect_gt(fetches, 0);
+    cr_expect_gt(kept, 0);
+}
+
+static const struct cox_stage to_a_again[] = {STAGE("rig_near", B, A)};
+static const struct cox_stage turned_a[] = {STAGE("rig_turn", A, OUT)};
+
+/* `a` is written twice: what was there before is of no use any more, wherever it is. */
+Test(residency, what_a_later_pass_overwrites_is_not_taken_for_the_new)
+{
+    static const struct cox_use use_again[] = {{.binding = B, .contract = COX_HALO, .halo_rows = 1},
+                                               {.binding = A, .access = COX_WRITE}};
+    static const struct cox_use use_last[] = {{.binding = A, .contract = COX_WHOLE},
+                                              {.binding = OUT, .access = COX_WRITE}};
+    static const struct cox_pass four[] = {PASS(use_a, to_a), PASS(use_b, to_b), PASS(use_again, to_a_again),
+                                           PASS(use_last, turned_a)};
+    for (split_seed = 0; split_seed < 20; split_seed++) {
+        static unsigned char rows[BYTES], more[BYTES];
+        struct cox_session_params params = *SESSION(.custom_policy = &random_policy);
+        params.passes = four;
+        params.pass_count = 4;
+        open_bench(&mixed, &params);
+        for (uint32_t f = 0; f < FRAMES; f++) {
+            turn_rows(bench.expected[f], rows); /* b + 2, turned twice */
+            for (uint32_t i = 0; i < BYTES; i++)
+                rows[i] = (unsigned char)(rows[i] - 2);
+            near_rows(rows, more);
+            turn_rows(more, bench.expected[f]);
+        }
+        run_frames(4 * FRAMES);
+        close_bench();
+    }
+}
+
+/* Rows of one device and the other in turn: so many pieces that what is missing cannot be said in a job. */
+static cox_status alternate_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
+{
+    (void)state;
+    for (uint32_t r = 0; r < view->rows; r++)
+        out->bands[out->band_count++] = (struct cox_band){r % 2, r, 1};
+    return COX_OK;
+}
+
+static const struct cox_policy alternate = {
+    .name = "alternate", .state_bytes = random_bytes, .init = random_init, .split = alternate_split};
+
+Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
+{
+    enum { SCRATCH = 6 };
+    struct cox_binding all[SCRATCH + 2] = {[IN] = bindings[IN], [SCRATCH + 1] = bindings[OUT]};
+    struct cox_stage stages[SCRATCH + 1] = {{0}};
+    struct cox_arg args[SCRATCH][2];
+    struct cox_use uses[SCRATCH + 1][2], use_last[SCRATCH + 1] = {{0}};
+    struct cox_pass steps[SCRATCH + 1] = {{0}};
+    for (uint32_t i = 0; i < SCRATCH; i++) {
+        all[i + 1] = bindings[A];
+        stages[i] = (struct cox_stage)STAGE("rig_near", IN, A);
+        args[i][0] = (struct cox_arg)COX_ARG_BUFFER(IN);
+        args[i][1] = (struct cox_arg)COX_ARG_BUFFER(i + 1);
+        stages[i].args = args[i];
+        uses[i][0] = use_a[0];
+        uses[i][1] = (struct cox_use){.binding = i + 1, .access = COX_WRITE};
+        steps[i] = (struct cox_pass){.use_count = 2, .uses = uses[i], .stage_count = 1, .stages = &stages[i]};
+        use_last[i] = (struct cox_use){.binding = i + 1, .contract = COX_WHOLE};
+    }
+    stages[SCRATCH] = (struct cox_stage)STAGE("rig_turn", 1, SCRATCH + 1);
+    use_last[SCRATCH] = (struct cox_use){.binding = SCRATCH + 1, .access = COX_WRITE};
+    steps[SCRATCH] = (struct cox_pass){
+        .use_count = SCRATCH + 1, .uses = use_last, .stage_count = 1, .stages = &stages[SCRATCH]};
+    open_bench(&two_staged, SESSION(NO_WARMUP));
+    cox_session_destroy(&bench.session);
+    cr_assert_eq(cox_session_create(rig_runtime(bench.rig),
+                                    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = SCRATCH + 2, .bindings = all,
+                                                       .pass_count = SCRATCH + 1, .passes = steps, NO_WARMUP,
+                                                       .keep_rows = true, .params_bytes = sizeof(struct rig_params),
+                                                       .custom_policy = &alternate),
+                                    &bench.session),
+                 COX_OK, "%s", rig_log(bench.rig));
+    cox_buffer *buffers[SCRATCH + 2] = {[IN] = bench.in[0], [SCRATCH + 1] = bench.out[0]};
+    cr_assert_eq(cox_session_run(bench.session,
+                                 COX_FRAME(.buffers = buffers, .buffer_count = SCRATCH + 2, .params = &bench.params)),
+                 COX_OK, "%s", rig_log(bench.rig));
+    static unsigned char one[BYTES], two[BYTES];
+    near_rows(cox_buffer_data(bench.in[0]), one);
+    turn_rows(one, two);
+    const unsigned char *data = cox_buffer_data(bench.out[0]);
+    for (uint32_t r = 0; r < ROWS; r++)
+        cr_assert_eq(memcmp(data + r * PITCH, two + r * PITCH, COLUMNS), 0, "row %u", r);
+    size_t count;
+    struct fake_record *record = fake_take_record(rig_fake(bench.rig), &count);
+    uint32_t first_passes = 0, kept_last = 0;
+    for (size_t i = 0; i < count; i++)
+        if (record[i].step == FAKE_STEP_SUBMIT && !record[i].fetch) {
+            first_passes += record[i].pass == 0;
+            kept_last = record[i].kept;
+        }
+    free(record);
+    cr_expect_eq(first_passes, 2 * ROWS);
+    cr_expect_eq(kept_last, 0);
+    close_bench();
+}
+
+/* ---- faults ---- */
+
+Test(residency, rows_that_a_lost_device_had_are_done_again)
+{
+    static const enum fake_fault_kind kinds[] = {FAKE_EVENT_FAILS, FAKE_FAILS_LATE, FAKE_DEVICE_DIES, FAKE_HANGS,
+                                                 FAKE_SUBMIT_FAILS};
+    uint32_t anew = 0;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (uint32_t skip = 0; skip < 24; skip++) {
+            split_seed = skip;
+            open_bench(&mixed, SESSION(NO_WARMUP, .device_timeout_ns = 1000000, .custom_policy = &random_policy));
+            fake_script(rig_fake(bench.rig), &(struct fake_fault){.kind = kinds[k],
+                                                                  .device = skip % 2,
+                                                                  .skip = skip * 5,
+                                                                  .count = 1 + skip % 3 / 2,
+                                                                  .status = COX_E_DEVICE_LOST,
+                                                                  .delay_ns = 50000000});
+            run_frames(4 * FRAMES);
+            anew += rig_logged(bench.rig, "begins anew");
+            close_bench();
+        }
+    cr_expect_gt(anew, 10);
+}
+
+static cox_status count_passes(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+{
+    static uint32_t next;
+    (void)view;
+    (void)options;
+    ((struct random_state *)state)->seed = next++ % 3;
+    return COX_OK;
+}
+
+/* The last pass has two bands on the second device, the others are the first one's. */
+static cox_status last_on_second_split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
+{
+    const struct random_state *state = memory;
+    const bool last = state->seed == 2 && view->devices[1].usable;
+    out->bands[out->band_count++] = (struct cox_band){0, 0, last ? ROWS / 3 : ROWS};
+    for (uint32_t b = 1; last && b < 3; b++)
+        out->bands[out->band_count++] = (struct cox_band){1, b * ROWS / 3, ROWS / 3};
+    return COX_OK;
+}
+
+static const struct cox_policy last_on_second = {
+    .name = "last-on-second", .state_bytes = random_bytes, .init = count_passes, .split = last_on_second_split};
+
+/* The second band reads what was to be copied in for the first one. */
+Test(residency, a_band_does_not_count_where_the_copies_of_the_one_before_it_failed)
+{
+    open_bench(&two_staged, SESSION(NO_WARMUP, .custom_policy = &last_on_second));
+    run_frames(3);
+    const struct copies copies = run_counted(1);
+    cr_expect_eq(copies.in[2], ROWS); /* for both bands */
+    fake_script(rig_fake(bench.rig), &(struct fake_fault){.kind = FAKE_EVENT_FAILS, .device = 1});
+    run_frames(2 * FRAMES);
+    cr_expect_eq(fake_struck(rig_fake(bench.rig)), 1);
+    close_bench();
+}
+
+/* A device that is on probation does rows of a frame that is over: they must be in the host's memory. */
+Test(residency, a_device_comes_back)
+{
+    open_bench(&two_staged, SESSION(NO_WARMUP, HALVES, .device_timeout_ns = 1000000));
+    fake_script(rig_fake(bench.rig),
+                &(struct fake_fault){.kind = FAKE_DEVICE_DIES, .device = 1, .skip = 7, .delay_ns = 1000000});
+    for (int i = 0; i < 400 && !rig_logged(bench.rig, "is back"); i++)
+        run_frames(FRAMES);
+    cr_expect(rig_logged(bench.rig, "is back"), "%s", rig_log(bench.rig));
+    run_frames(1);
+    const struct copies copies = run_counted(1);
+    cr_expect(copies.kept[0] == 2 && copies.kept[1] == 2);
+    close_bench();
+}
+
+/* Rows that the host has not are fetched for it. */
+Test(residency, a_shadow_run_has_what_it_reads)
+{
+    uint32_t shadows = 0;
+    for (split_seed = 0; split_seed < 8; split_seed++) {
+        open_bench(&mixed, SESSION(.custom_policy = &random_policy));
+        run_frames(4 * FRAMES);
+        for (uint32_t i = 0; i < rig_report_count(bench.rig); i++) {
+            const struct rig_report *report = rig_report_at(bench.rig, i);
+            shadows += report->frame.shadow && report->frame.bands && report->band_passes[0] > 0;
+        }
+        close_bench();
+    }
+    cr_expect_gt(shadows, 0);
+}

@@ -1,0 +1,104 @@
+/* How long a process could not run: threads that share one processor.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sched_setaffinity */
+#endif
+#include "host/clock.h"
+#include "host/starvation.h"
+#include "host/watchdog.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+TestSuite(host_starvation, .timeout = 300);
+
+enum { BUSY = 3 };
+
+static atomic_bool stop;
+
+static void *be_busy(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&stop))
+        continue;
+    return NULL;
+}
+
+/* Threads that want the same processor, all of them. */
+static void start_busy(pthread_t *threads)
+{
+    cpu_set_t may, one;
+    int cpu = 0;
+    CPU_ZERO(&one);
+    cr_assert_eq(sched_getaffinity(0, sizeof may, &may), 0);
+    while (!CPU_ISSET(cpu, &may))
+        cpu++;
+    CPU_SET(cpu, &one);
+    for (int i = 0; i < BUSY; i++) {
+        cr_assert_eq(pthread_create(&threads[i], NULL, be_busy, NULL), 0);
+        cr_assert_eq(pthread_setaffinity_np(threads[i], sizeof one, &one), 0);
+    }
+}
+
+static void end_busy(pthread_t *threads)
+{
+    atomic_store(&stop, true);
+    for (int i = 0; i < BUSY; i++)
+        pthread_join(threads[i], NULL);
+}
+
+Test(host_starvation, is_what_the_thread_has_waited_that_waited_most)
+{
+    pthread_t threads[BUSY];
+    struct cox__starvation *starvation = cox__starvation_create();
+    cr_assert_not_null(starvation);
+    start_busy(threads);
+    cr_assert_eq(cox__starvation_look(starvation), 0, "there is nothing to compare with");
+    const uint64_t begin = cox__clock_ns();
+    usleep(600000);
+    const uint64_t waited = cox__starvation_look(starvation), passed = cox__clock_ns() - begin;
+    end_busy(threads);
+    if (access("/proc/self/schedstat", R_OK) != 0)
+        cr_skip_test("skipped, because this system does not say how long threads wait");
+    /* Of three threads on one processor each waits for two thirds of the time, and others may want it too. */
+    cr_assert_gt(waited, passed / 3);
+    cox__starvation_destroy(starvation);
+}
+
+static void ignore_revocation(void *ctx, void *session, void *instance, int role, struct cox__stuck_thread *stuck)
+{
+    (void)ctx, (void)session, (void)instance, (void)role, (void)stuck;
+}
+
+static void ignore_after(void *ctx)
+{
+    (void)ctx;
+}
+
+Test(host_starvation, is_counted_while_it_is_asked_for)
+{
+    pthread_t threads[BUSY];
+    const struct cox__watchdog_handler handler = {.revoked = ignore_revocation, .after = ignore_after};
+    struct cox__watchdog *watchdog;
+    if (access("/proc/self/schedstat", R_OK) != 0)
+        cr_skip_test("skipped, because this system does not say how long threads wait");
+    cr_assert_eq(cox__watchdog_create(&watchdog, &handler), COX_OK);
+    cr_assert_eq(cox__watchdog_starved_ns(watchdog), 0);
+    cr_assert_eq(cox__watchdog_start(watchdog), COX_OK);
+    start_busy(threads);
+    cox__watchdog_count_starvation(watchdog, cox__clock_ns() + 60000000000u);
+    const uint64_t begin = cox__clock_ns();
+    uint64_t starved = 0;
+    while (starved < 100000000 && cox__clock_ns() - begin < 60000000000u) {
+        usleep(20000);
+        starved = cox__watchdog_starved_ns(watchdog);
+    }
+    cr_assert_geq(starved, 100000000u);
+    cr_assert_leq(starved, cox__clock_ns() - begin, "no more than has passed");
+    end_busy(threads);
+    cr_assert(cox__watchdog_stop(watchdog));
+    cox__watchdog_destroy(&watchdog);
+}

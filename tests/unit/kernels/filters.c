@@ -1,0 +1,318 @@
+/* The filters through the public interface: what they refuse, what they keep, and the work-groups that other set-ups
+ * lack. That they are right and give the same bits everywhere is in tests/bits/filter.c.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <coxswain/coxswain.h>
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(filters, .timeout = 1200);
+
+static char last_log[4096];
+
+static void keep_log(void *user, enum cox_log_level level, const char *line)
+{
+    (void)user;
+    (void)level;
+    snprintf(last_log, sizeof last_log, "%s", line);
+}
+
+static cox_runtime *open_devices(void)
+{
+    cox_runtime *runtime = NULL;
+    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = "cpu",
+                                                                              .cache_dir = getenv("COX_TEST_KERNELS"),
+                                                                              .log = keep_log));
+    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
+        cr_skip_test("skipped, because there is no OpenCL device");
+    cr_assert_eq(status, COX_OK, "%s: %s", cox_status_name(status), last_log);
+    return runtime;
+}
+
+/* One frame; the output's memory is the caller's to free. False: the device cannot do it. */
+static bool filter(cox_runtime *runtime, struct cox_session_params *session, const struct cox_filter_params *params,
+                   const void *in, size_t in_bytes, void **out, size_t out_bytes)
+{
+    cox_session *made = NULL;
+    cox_buffer *buffers[COX_BINDINGS_MAX] = {0};
+    session->no_warmup = true;
+    session->device_timeout_ns = 60000000000; /* a busy machine */
+    cox_status status = cox_session_create(runtime, session, &made);
+    if (status == COX_E_UNSUPPORTED || status == COX_E_BUILD)
+        return false;
+    cr_assert_eq(status, COX_OK, "%s: %s", cox_status_name(status), last_log);
+    cr_assert_eq(cox_buffer_create(runtime, in_bytes, &buffers[0]), COX_OK);
+    cr_assert_eq(cox_buffer_create(runtime, out_bytes, &buffers[1]), COX_OK);
+    memcpy(cox_buffer_data(buffers[0]), in, in_bytes);
+    const struct cox_frame frame = {.buffers = buffers, .buffer_count = session->binding_count, .params = params};
+    status = cox_session_run(made, &frame);
+    cr_assert_eq(status, COX_OK, "%s: %s", cox_status_name(status), last_log);
+    *out = malloc(out_bytes);
+    memcpy(*out, cox_buffer_data(buffers[1]), out_bytes);
+    cox_session_destroy(&made);
+    cox_buffer_destroy(&buffers[0]);
+    cox_buffer_destroy(&buffers[1]);
+    return true;
+}
+
+/* --- What is refused ---------------------------------------------------------------------------------------------- */
+
+typedef cox_status fill_fn(const struct cox_filter_shape *shape, struct cox_filter_storage *storage,
+                           struct cox_session_params *session);
+static fill_fn *const fills[] = {cox_filter_separable, cox_filter_convolution,   cox_filter_gaussian,   cox_filter_box,
+                                 cox_filter_guided,    cox_filter_transposition, cox_filter_prefix_sums};
+enum { FILLS = sizeof fills / sizeof fills[0], INTEGERS_FIRST = 3, RADII_COUNT = 5 };
+
+static struct cox_filter_shape good_shape(int f)
+{
+    const bool floats = f == 2 || f == 5;
+    return (struct cox_filter_shape){.struct_size = sizeof(struct cox_filter_shape),
+                                     .width = 20,
+                                     .height = 10,
+                                     .sample = floats ? COX_FILTER_FLOAT : COX_FILTER_8,
+                                     .in_pitch_bytes = 80,
+                                     .out_pitch_bytes = 80};
+}
+
+static cox_status try_shape(int f, const struct cox_filter_shape *shape)
+{
+    static struct cox_filter_storage storage;
+    struct cox_session_params session = {0};
+    return fills[f](shape, &storage, &session);
+}
+
+#define REFUSED(f, change)                                                                     \
+    do {                                                                                       \
+        struct cox_filter_shape changed = good_shape(f);                                       \
+        changed.change;                                                                        \
+        cr_expect_eq(try_shape(f, &changed), COX_E_INVALID, "filter %d takes %s", f, #change); \
+    } while (0)
+
+Test(filters, refuse_shapes_that_they_cannot_do)
+{
+    for (int f = 0; f < FILLS; f++) {
+        struct cox_filter_shape shape = good_shape(f);
+        cr_expect_eq(try_shape(f, &shape), COX_OK, "filter %d", f);
+        cr_expect_eq(try_shape(f, NULL), COX_E_INVALID);
+        cr_expect_eq(fills[f](&shape, NULL, &(struct cox_session_params){0}), COX_E_INVALID);
+        cr_expect_eq(fills[f](&shape, &(struct cox_filter_storage){{0}}, NULL), COX_E_INVALID);
+        REFUSED(f, width = 0);
+        REFUSED(f, height = 65537);
+        REFUSED(f, sample = (enum cox_filter_sample)3);
+        REFUSED(f, channels = 5);
+        REFUSED(f, in_pitch_bytes = 82);
+        REFUSED(f, in_pitch_bytes = 16);
+        REFUSED(f, out_pitch_bytes = 16);
+        REFUSED(f, edge = (enum cox_filter_edge)3);
+        REFUSED(f, form = (enum cox_filter_form)3);
+        REFUSED(f, transpose = (enum cox_filter_transpose)3);
+        REFUSED(f, scan = (enum cox_filter_scan)3);
+        REFUSED(f, group = 48);
+        REFUSED(f, group = 16);
+        REFUSED(f, reserved[1] = 1);
+    }
+    static const uint32_t radii[RADII_COUNT] = {31, 7, 0, 127, 63};
+    for (int f = 0; f < RADII_COUNT; f++) {
+        REFUSED(f, radius_x = radii[f] + 1);
+        REFUSED(f, radius_y = radii[f] + 1);
+    }
+    REFUSED(0, form = COX_FILTER_ROWS);
+    REFUSED(2, sample = COX_FILTER_8);
+    REFUSED(3, sample = COX_FILTER_FLOAT);
+    REFUSED(3, guide_pitch_bytes = 80);
+    REFUSED(4, guide_pitch_bytes = 16);
+    REFUSED(5, channels = 2);
+    REFUSED(6, channels = 2);
+}
+
+Test(filters, refuse_parameters_that_they_cannot_do)
+{
+    static struct cox_filter_params params;
+    struct cox_filter_shape shape = good_shape(0);
+    int32_t ints[15 * 15] = {1 << 11};
+    float floats[15 * 15] = {1};
+    struct cox_filter_weights weights = {.across_int = ints, .down_int = ints, .shift = 22};
+    cr_expect_eq(cox_filter_separable_prepare(&shape, &weights, &params), COX_OK);
+    cr_expect_eq(cox_filter_separable_prepare(&shape, NULL, &params), COX_E_INVALID);
+    cr_expect_eq(cox_filter_separable_prepare(&shape, &weights, NULL), COX_E_INVALID);
+    weights.shift = 29;
+    cr_expect_eq(cox_filter_separable_prepare(&shape, &weights, &params), COX_E_INVALID);
+    weights.shift = 22;
+    ints[0] = -(1 << 11) - 1;
+    cr_expect_eq(cox_filter_separable_prepare(&shape, &weights, &params), COX_E_INVALID);
+    cr_expect_eq(cox_filter_convolution_prepare(&shape, &weights, &params), COX_OK);
+    ints[0] = INT32_MIN;
+    cr_expect_eq(cox_filter_convolution_prepare(&shape, &weights, &params), COX_E_INVALID);
+    shape.sample = COX_FILTER_FLOAT;
+    cr_expect_eq(cox_filter_separable_prepare(&shape, &weights, &params), COX_E_INVALID, "no weights for floats");
+    weights.across = weights.down = floats;
+    cr_expect_eq(cox_filter_separable_prepare(&shape, &weights, &params), COX_OK);
+    floats[0] = NAN;
+    cr_expect_eq(cox_filter_separable_prepare(&shape, &weights, &params), COX_E_INVALID);
+    floats[0] = 0x1p21f;
+    cr_expect_eq(cox_filter_convolution_prepare(&shape, &weights, &params), COX_E_INVALID);
+    const float sigmas[] = {0.4f, 129, NAN, -1};
+    for (int i = 0; i < 4; i++) {
+        cr_expect_eq(cox_filter_gaussian_prepare(&shape, sigmas[i], 1, &params), COX_E_INVALID);
+        cr_expect_eq(cox_filter_gaussian_prepare(&shape, 1, sigmas[i], &params), COX_E_INVALID);
+    }
+    shape = good_shape(4);
+    cr_expect_eq(cox_filter_guided_prepare(&shape, 1, &params), COX_OK);
+    cr_expect_eq(cox_filter_guided_prepare(&shape, 1.1f, &params), COX_E_INVALID);
+    cr_expect_eq(cox_filter_guided_prepare(&shape, NAN, &params), COX_E_INVALID);
+    cr_expect_eq(cox_filter_box_prepare(&shape, NULL), COX_E_INVALID);
+}
+
+/* --- What is kept ------------------------------------------------------------------------------------------------- */
+
+Test(filters, keep_a_constant_plane_to_the_bit)
+{
+    enum { WIDTH = 70, HEIGHT = 45, PIXELS = WIDTH * HEIGHT };
+    cox_runtime *runtime = open_devices();
+    static struct cox_filter_storage storage;
+    struct cox_filter_params params;
+    void *out;
+    float floats[PIXELS];
+    uint16_t words[PIXELS];
+    for (int i = 0; i < PIXELS; i++) {
+        floats[i] = 0.3f;
+        words[i] = 65535;
+    }
+    for (int s = 0; s < 3; s++) {
+        const float sigma = (float[]){0.5f, 9, 128}[s];
+        const struct cox_filter_shape shape = {
+            .width = WIDTH, .height = HEIGHT, .in_pitch_bytes = WIDTH * 4, .out_pitch_bytes = WIDTH * 4};
+        struct cox_session_params session = {0};
+        cr_assert_eq(cox_filter_gaussian(&shape, &storage, &session), COX_OK);
+        cr_assert_eq(cox_filter_gaussian_prepare(&shape, sigma, sigma, &params), COX_OK);
+        cr_assert(filter(runtime, &session, &params, floats, sizeof floats, &out, sizeof floats));
+        cr_expect_arr_eq(out, floats, sizeof floats, "sigma %g", (double)sigma);
+        free(out);
+    }
+    const struct cox_filter_shape shape = {.width = WIDTH,
+                                           .height = HEIGHT,
+                                           .sample = COX_FILTER_16,
+                                           .in_pitch_bytes = WIDTH * 2,
+                                           .out_pitch_bytes = WIDTH * 2,
+                                           .radius_x = 63,
+                                           .radius_y = 63};
+    struct cox_session_params box = {0}, guided = {0};
+    cr_assert_eq(cox_filter_box(&shape, &storage, &box), COX_OK);
+    cr_assert_eq(cox_filter_box_prepare(&shape, &params), COX_OK);
+    cr_assert(filter(runtime, &box, &params, words, sizeof words, &out, sizeof words));
+    cr_expect_arr_eq(out, words, sizeof words, "box");
+    free(out);
+    cr_assert_eq(cox_filter_guided(&shape, &storage, &guided), COX_OK);
+    cr_assert_eq(cox_filter_guided_prepare(&shape, 0, &params), COX_OK);
+    cr_assert(filter(runtime, &guided, &params, words, sizeof words, &out, sizeof words));
+    cr_expect_arr_eq(out, words, sizeof words, "guided");
+    free(out);
+    cox_runtime_destroy(&runtime);
+}
+
+/* --- Work-groups -------------------------------------------------------------------------------------------------- */
+
+enum { SCAN_WIDTH = 700, SCAN_HEIGHT = 9 };
+
+static void fill_rows(uint8_t *plane)
+{
+    for (int y = 0; y < SCAN_HEIGHT; y++)
+        for (int x = 0; x < SCAN_WIDTH; x++)
+            plane[y * SCAN_WIDTH + x] = (uint8_t)(y == 0   ? 0
+                                                  : y == 1 ? 255
+                                                  : y == 2 ? x == 699
+                                                  : y == 3 ? x != 699
+                                                           : (x * 31 + y * 7) % 251 % 5);
+}
+
+/* Of a kernel of scan.cl, one row of output for each of input. False: not on this device. */
+static bool scan(cox_runtime *runtime, const char *kernel, enum cox_filter_scan way, uint32_t group, const uint8_t *in,
+                 void **out)
+{
+    static struct cox_filter_storage storage;
+    struct cox_session_params session = {0};
+    struct cox_filter_params params;
+    const struct cox_filter_shape shape = {.width = SCAN_WIDTH,
+                                           .height = SCAN_HEIGHT,
+                                           .sample = COX_FILTER_8,
+                                           .in_pitch_bytes = SCAN_WIDTH,
+                                           .out_pitch_bytes = SCAN_WIDTH * 4,
+                                           .scan = way,
+                                           .group = group};
+    cr_assert_eq(cox_filter_prefix_sums(&shape, &storage, &session), COX_OK);
+    cr_assert_eq(cox_filter_prefix_sums_prepare(&shape, &params), COX_OK);
+    struct cox_pass pass = session.passes[0];
+    struct cox_stage stage = pass.stages[0];
+    stage.kernel = kernel;
+    pass.stages = &stage;
+    session.passes = &pass;
+    return filter(runtime, &session, &params, in, SCAN_WIDTH * SCAN_HEIGHT, out, SCAN_WIDTH * SCAN_HEIGHT * 4);
+}
+
+Test(filters, add_up_and_answer_the_same_in_each_of_three_ways)
+{
+    cox_runtime *runtime = open_devices();
+    static uint8_t in[SCAN_WIDTH * SCAN_HEIGHT];
+    static const char *const ways[] = {"blocks", "barriers", "built in"};
+    fill_rows(in);
+    for (int way = 0; way < 3; way++)
+        for (uint32_t group = 32; group <= 512; group *= 4) {
+            void *sums, *facts;
+            if (!scan(runtime, "prefix_sums", (enum cox_filter_scan)way, group, in, &sums)) {
+                fprintf(stderr, "groups of %u, %s: skipped, because the device has none\n", group, ways[way]);
+                continue;
+            }
+            cr_assert(scan(runtime, "row_facts", (enum cox_filter_scan)way, group, in, &facts));
+            for (int y = 0; y < SCAN_HEIGHT; y++) {
+                const uint8_t *row = in + y * SCAN_WIDTH;
+                const uint32_t *got = (const uint32_t *)sums + y * SCAN_WIDTH;
+                uint32_t sum = 0, any = 0, all = 1;
+                for (int x = 0; x < SCAN_WIDTH; x++) {
+                    sum += row[x];
+                    any |= row[x] != 0;
+                    all &= row[x] != 0;
+                    cr_assert_eq(got[x], sum, "%s, groups of %u: row %d, column %d", ways[way], group, y, x);
+                }
+                const uint32_t last = row[SCAN_WIDTH - 1], want[] = {sum, any, all, last, sum - last};
+                cr_expect_arr_eq((const uint32_t *)facts + y * SCAN_WIDTH, want, sizeof want,
+                                 "%s, groups of %u: row %d", ways[way], group, y);
+            }
+            free(sums);
+            free(facts);
+        }
+    cox_runtime_destroy(&runtime);
+}
+
+Test(filters, transpose_in_groups_of_any_size)
+{
+    enum { WIDTH = 77, HEIGHT = 130 };
+    cox_runtime *runtime = open_devices();
+    static struct cox_filter_storage storage;
+    static uint32_t in[WIDTH * HEIGHT];
+    for (uint32_t i = 0; i < WIDTH * HEIGHT; i++)
+        in[i] = i * 2654435761u;
+    for (uint32_t group = 32; group <= 1024; group *= 2)
+        for (int way = 0; way < 3; way++) {
+            const struct cox_filter_shape shape = {.width = WIDTH,
+                                                   .height = HEIGHT,
+                                                   .in_pitch_bytes = WIDTH * 4,
+                                                   .out_pitch_bytes = HEIGHT * 4,
+                                                   .transpose = (enum cox_filter_transpose)way,
+                                                   .group = group};
+            struct cox_session_params session = {0};
+            struct cox_filter_params params;
+            void *out;
+            cr_assert_eq(cox_filter_transposition(&shape, &storage, &session), COX_OK);
+            cr_assert_eq(cox_filter_transposition_prepare(&shape, &params), COX_OK);
+            if (!filter(runtime, &session, &params, in, sizeof in, &out, sizeof in))
+                continue;
+            for (int y = 0; y < HEIGHT; y++)
+                for (int x = 0; x < WIDTH; x++)
+                    cr_assert_eq(((const uint32_t *)out)[x * HEIGHT + y], in[y * WIDTH + x], "way %d, groups of %u",
+                                 way, group);
+            free(out);
+        }
+    cox_runtime_destroy(&runtime);
+}

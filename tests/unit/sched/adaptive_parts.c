@@ -1,0 +1,176 @@
+/* The parts of `adaptive`, and `inter-frame`: what a launch costs, trials of other plans, whole frames in turn.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "adaptive/speed.h"
+#include "adaptive/trials.h"
+#include "support/random_jitter.h"
+#include <coxswain/sched.h>
+#include <criterion/criterion.h>
+#include <math.h>
+
+/* --- speed --- */
+
+static void learn(struct cox__speed *speed, double ns, double work)
+{
+    const struct cox__busy busy = {1, work, ns};
+    if (!speed->frames)
+        cox__speed_begin(speed, ns, work);
+    cox__speed_contrast(speed, ns, work);
+    cox__speed_learn(speed, &busy);
+}
+
+Test(speed, tells_the_fixed_cost_from_launches_of_unlike_size)
+{
+    struct cox__speed speed = {0};
+    random_begin(3);
+    for (uint32_t frame = 0; frame < 200; frame++) {
+        const double work = frame % 2 ? 900 : 300;
+        learn(&speed, 10 * (120 + work) * random_jitter(0.02), work);
+    }
+    cr_expect_float_eq(speed.theta, 120, 30, "%g", speed.theta);
+    cr_expect_float_eq(cox__speed_ns(&speed, 1, 600), 7200, 300, "%g", cox__speed_ns(&speed, 1, 600));
+}
+
+Test(speed, follows_a_change_that_stays_and_forgets_one_that_does_not)
+{
+    struct cox__speed speed = {0};
+    random_begin(5);
+    for (uint32_t frame = 0; frame < 50; frame++)
+        learn(&speed, 5000 * random_jitter(0.02), 500);
+    learn(&speed, 40000, 500);
+    learn(&speed, 5000, 500);
+    cr_expect_float_eq(cox__speed_ns(&speed, 1, 500), 5000, 1000, "%g", cox__speed_ns(&speed, 1, 500));
+    for (uint32_t frame = 0; frame < 4; frame++)
+        learn(&speed, 15000 * random_jitter(0.02), 500);
+    cr_expect_float_eq(cox__speed_ns(&speed, 1, 500), 15000, 1500, "%g", cox__speed_ns(&speed, 1, 500));
+}
+
+Test(speed, stays_finite_whatever_is_measured)
+{
+    struct cox__speed speed = {0};
+    random_begin(7);
+    for (uint32_t i = 0; i < 100000; i++) {
+        const double ns = exp(random_jitter(1) * 4), work = 1 + 4e9 * fabs(random_jitter(2) - 1);
+        learn(&speed, i % 7 ? ns : 1.8e19, i % 5 ? work : 1);
+        cr_assert(isfinite(cox__speed_ns(&speed, 1, work)) && cox__speed_level(&speed) > 0, "%u", i);
+        cr_assert(speed.theta >= 0 && isfinite(speed.theta) && speed.theta_variance >= 0, "%u", i);
+    }
+}
+
+/* --- trials --- */
+
+static const struct cox__trial_plan both = {3, 0}, one = {1, 0};
+
+/* Frames that take `own` with the plan in use at the start, and `other` with another; up to a verdict or `end`. */
+static enum cox__trial_verdict play(struct cox__trials *trials, uint64_t *frame, uint64_t end, double own, double other)
+{
+    const struct cox__trial_plan in_use = trials->in_use;
+    while (*frame < end) {
+        const struct cox__trial_plan plan = cox__trials_plan(trials, *frame, 0, 0);
+        const enum cox__trial_verdict verdict =
+            cox__trials_tell(trials, *frame, (plan.devices == in_use.devices ? own : other) * random_jitter(0.02));
+        (*frame)++;
+        if (verdict != COX__TRIAL_GOES_ON)
+            return verdict;
+    }
+    return COX__TRIAL_GOES_ON;
+}
+
+Test(trials, adopt_a_plan_that_is_faster)
+{
+    struct cox__trials trials;
+    uint64_t frame = 0;
+    random_begin(11);
+    cox__trials_init(&trials, both);
+    cr_expect_not(cox__trials_due(&trials, one, 0), "the first frames are for learning");
+    cr_expect(cox__trials_due(&trials, one, 100));
+    cr_expect_not(cox__trials_due(&trials, both, 100), "it is in use");
+    cox__trials_begin(&trials, one, 4, 0);
+    cr_expect_eq(play(&trials, &frame, 100, 10, 8), COX__TRIAL_WON);
+    cr_expect_eq(trials.in_use.devices, one.devices);
+    cr_expect_eq(frame, 4 + 2 * 12, "the blocks before and after cost nothing and are longer");
+}
+
+Test(trials, end_before_they_begin_where_the_plan_in_use_is_good_enough)
+{
+    struct cox__trials trials;
+    uint64_t frame = 0;
+    random_begin(12);
+    cox__trials_init(&trials, both);
+    cox__trials_begin(&trials, one, 4, 11);
+    cr_expect_eq(play(&trials, &frame, 40, 10, 1), COX__TRIAL_GOES_ON, "no frame had the other plan");
+    cr_expect_eq(trials.phase, COX__TRIAL_IDLE);
+    cr_expect_eq(trials.in_use.devices, both.devices);
+    cr_expect(cox__trials_due(&trials, one, frame), "nothing was held against it");
+}
+
+Test(trials, end_early_where_a_plan_is_much_slower_and_pause_ever_longer)
+{
+    struct cox__trials trials;
+    uint64_t frame = 0, pause = 0;
+    random_begin(13);
+    cox__trials_init(&trials, both);
+    for (uint32_t i = 0; i < 4; i++) {
+        cox__trials_begin(&trials, one, 4, 0);
+        const uint64_t began = frame;
+        cr_expect_eq(play(&trials, &frame, UINT64_MAX, 10, 30), COX__TRIAL_LOST);
+        cr_expect_leq(frame - began, 12 * (1 + (i > 0)) + 1, "one frame of it");
+        cr_expect_eq(trials.in_use.devices, both.devices);
+        const uint64_t lost = frame;
+        while (!cox__trials_due(&trials, one, frame))
+            (void)play(&trials, &frame, frame + 1, 10, 30);
+        cr_expect_gt(frame - lost, 100, "a loss is made up for first");
+        cr_expect_gt(trials.plans[0].pause, pause);
+        pause = trials.plans[0].pause;
+    }
+}
+
+Test(trials, are_not_decided_by_one_late_frame)
+{
+    struct cox__trials trials;
+    random_begin(17);
+    cox__trials_init(&trials, both);
+    cox__trials_begin(&trials, one, 8, 0);
+    enum cox__trial_verdict verdict = COX__TRIAL_GOES_ON;
+    for (uint64_t frame = 0; verdict == COX__TRIAL_GOES_ON; frame++) {
+        const struct cox__trial_plan plan = cox__trials_plan(&trials, frame, 0, 0);
+        verdict = cox__trials_tell(&trials, frame, frame % 8 == 3 ? 30 : plan.devices == one.devices ? 8 : 10);
+    }
+    cr_expect_eq(verdict, COX__TRIAL_WON);
+}
+
+/* --- inter-frame --- */
+
+static uint32_t device_of(const struct cox_policy *policy, void *state, struct cox_sched_view *view)
+{
+    struct cox_split split = {.struct_size = sizeof split};
+    char why[160];
+    cr_assert_eq(policy->split(state, view, &split), COX_OK);
+    cr_assert_eq(cox_split_check(&split, view, why, sizeof why), COX_OK, "%s", why);
+    cr_assert_eq(split.band_count, 1);
+    return split.bands[0].device;
+}
+
+Test(inter_frame, gives_each_frame_to_the_device_that_should_be_done_first)
+{
+    const struct cox_policy *policy = cox_policy_find("inter-frame");
+    const struct cox_sched_device devices[] = {{true, 1, 3000000}, {true, 1, 1000000}};
+    struct cox_sched_view view = {
+        .struct_size = sizeof view, .rows = 1080, .granule = 8, .device_count = 2, .devices = devices, .in_flight = 4};
+    cr_assert_leq(policy->state_bytes(2), 4096);
+    uint64_t state[512] = {0};
+    cr_assert_eq(policy->init(state, &view, NULL), COX_OK);
+    uint32_t frames[2] = {0};
+    for (view.frame = 0; view.frame < 40; view.frame++) {
+        frames[device_of(policy, state, &view)]++;
+        if (view.frame < 3)
+            continue;
+        const struct cox_frame_measurement told = {.struct_size = sizeof told, .frame = view.frame - 3};
+        policy->observe_frame(state, &told);
+    }
+    cr_expect(frames[0] >= 8 && frames[0] <= 12, "%u of 40 to the one with a quarter of the speed", frames[0]);
+
+    view.in_flight = 1;
+    const struct cox_frame_measurement told = {.struct_size = sizeof told, .frame = view.frame - 1};
+    policy->observe_frame(state, &told);
+    cr_expect_eq(device_of(policy, state, &view), 1, "the fastest");
+}
