@@ -88,7 +88,6 @@ static bool open_session(struct bench *bench, struct entrant *entrant, const str
 {
     struct cox_session_params params = *from;
     params.in_flight = IN_FLIGHT;
-    params.keep_rows = true;
     params.device_count = device < bench->device_count;
     params.devices = &device;
     entrant->buffer_count = params.binding_count;

@@ -334,9 +334,10 @@ struct cox_session_params {
     const struct cox_pass *passes;
 
     /* Staged devices keep what several passes touch, for each frame in flight and one more, if they have room for it,
-     * and only what another device reads is copied. Else all that a pass writes is copied out, and what the next one
-     * reads in. Off unless asked for: it has not been measured on a GPU yet. */
-    bool keep_rows;
+     * and only what another device reads is copied. A binding is kept if every kernel that is given rows of it also
+     * takes its COX_ARG_ORIGIN, which is then 0: the memory is the whole frame's. True: nothing is kept; all that a
+     * pass writes is copied to the host's memory, and what the next one reads from there. */
+    bool copy_between_passes;
 };
 #define COX_SESSION_PARAMS(...) COX_LITERAL(struct cox_session_params, __VA_ARGS__)
 

@@ -370,7 +370,7 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
         set_granule(runtime, pass, devices, count);
     }
     /* To verify, another device does the rows of a pass that is over, from the host's memory. */
-    if (params->verify > 0 || !params->keep_rows)
+    if (params->verify > 0 || params->copy_between_passes)
         session->pipeline.resident = 0;
     session->pipeline.sets = session->in_flight + 1;
     if (runtime->topology)

@@ -265,7 +265,24 @@ static void take_together(struct cox__pipeline *pipeline, const struct cox_sessi
     }
 }
 
-/* See struct cox__pipeline. What is changed in place, and what a pass reads of the application's that one overwrites,
+/* Whether every stage of the pass that is given the binding's memory also asks where it begins. */
+static bool asks_origin(const struct cox__pass *pass, uint32_t binding)
+{
+    for (uint32_t s = 0; s < pass->stage_count; s++) {
+        bool given = false, asked = false;
+        for (uint32_t a = 0; a < pass->stages[s].arg_count; a++) {
+            const struct cox_arg *arg = &pass->stages[s].args[a];
+            given |= arg->kind == COX_ARG_KIND_BUFFER && arg->index == binding;
+            asked |= arg->kind == COX_ARG_KIND_ORIGIN && arg->index == binding;
+        }
+        if (given && !asked)
+            return false;
+    }
+    return true;
+}
+
+/* See struct cox__pipeline. A kernel that takes its rows for the band's cannot work in memory of the whole frame. What
+ * is changed in place, and what a pass reads of the application's that one overwrites,
  * cannot be made again: then nothing is kept, since a frame could not begin anew. */
 static uint32_t find_resident(const struct cox__pipeline *pipeline)
 {
@@ -277,7 +294,9 @@ static uint32_t find_resident(const struct cox__pipeline *pipeline)
         for (uint32_t p = 0; p < pipeline->pass_count; p++) {
             const struct cox_binding *of = &pipeline->passes[p].bindings[i];
             touching += of->contract != COX__UNUSED;
-            fits &= of->contract == COX__UNUSED || (!cox__is_own(of) && of->contract != COX_REDUCE);
+            fits &= of->contract == COX__UNUSED ||
+                    (!cox__is_own(of) && of->contract != COX_REDUCE &&
+                     (of->contract == COX_WHOLE || asks_origin(&pipeline->passes[p], i)));
         }
         if (binding->access == COX_READ_WRITE)
             return 0;

@@ -197,26 +197,6 @@ static cox_status copy_ranges(struct cox__instance *instance, struct cox__job *j
     return COX_OK;
 }
 
-/* The piece's memory of a binding that the device keeps. */
-static cox_status take_set(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
-                           struct staging *state, uint32_t index, uint32_t first, uint32_t count, uint32_t piece,
-                           bool cut)
-{
-    const bool whole = !cox__by_rows(&cox__cl_pass(instance, job)->bindings[index]);
-    state->origins[index] = first;
-    if (whole)
-        state->mems[index] = instance->sets[job->set].mems[index];
-    else {
-        const cox_status status = cox__cl_set_part(instance, job, index, cut ? piece : job->slot % COX__CL_PIECES_MAX,
-                                                   first, count, &state->mems[index]);
-        if (status)
-            return status;
-    }
-    if (!cut && piece > 0)
-        return COX_OK;
-    return copy_ranges(instance, job, slot, index, true, first, whole ? UINT32_MAX : first + count, NULL);
-}
-
 /* Copy in what a piece needs: its own rows; with the first piece also the buffers that are not cut into pieces (HALO,
  * WHOLE), since a kernel reads them as a whole. */
 static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
@@ -233,9 +213,13 @@ static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job 
         if (cut)
             cox__binding_rows(pass, i, first_row, rows, &first, &count);
         if (cox__cl_keeps(job, i)) {
-            status = take_set(instance, job, slot, state, i, first, count, piece, cut);
+            state->mems[i] = instance->sets[job->set].mems[i];
+            state->origins[i] = 0;
+            if (cut || piece == 0)
+                status = copy_ranges(instance, job, slot, i, true, first,
+                                     cox__by_rows(binding) ? first + count : UINT32_MAX, NULL);
         } else {
-            state->mems[i] = cut ? slot->pieces[job->pass][i][piece] : slot->mems[i];
+            state->mems[i] = cut ? slot->pieces[i][piece] : slot->mems[i];
             state->origins[i] = first;
             if (!cox__is_own(binding) && (binding->access != COX_WRITE || job->preserve) && (cut || piece == 0))
                 status = copy_of_slot(instance, job, slot, i, true, state->band_origins[i], first, count, NULL);
@@ -271,10 +255,24 @@ static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job
     return COX_OK;
 }
 
+/* Rows of a piece. Each pass would cut a binding differently, and sub-buffers that lie in others end the process with
+ * NVIDIA 580 when they are released: so a band is cut only if no other pass touches what its kernels get by rows, or
+ * the device keeps it, for then kernels get all of it. */
+static uint32_t rows_of_piece(const struct cox__instance *instance, const struct cox__job *job)
+{
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    if (!job->alone)
+        return job->rows;
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (pass->bindings[i].contract == COX_ROWS && instance->in_several >> i & 1 && !cox__cl_keeps(job, i))
+            return job->rows;
+    return instance->piece_rows[job->pass];
+}
+
 static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
-    const uint32_t piece_rows = job->alone ? instance->piece_rows[job->pass] : job->rows;
+    const uint32_t piece_rows = rows_of_piece(instance, job);
     struct staging state = {.cut = piece_rows < job->rows};
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (cox__by_rows(&pass->bindings[i]))

@@ -1,6 +1,5 @@
-/* What a staged device keeps of a frame from pass to pass: memory of the whole frame, and sub-buffers of it for bands.
+/* What a staged device keeps of a frame from pass to pass: memory of the whole frame, made with its instance.
  *
- * It is made with its instance; sub-buffers are made and let go with the engine lock held.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "instance_parts.h"
 
@@ -65,10 +64,6 @@ void cox__cl_sets_free(struct cox__instance *instance)
 {
     for (uint32_t s = 0; s < instance->set_count; s++) {
         struct cox__cl_set *set = &instance->sets[s];
-        struct cox__cl_part *parts = &set->parts[0][0][0];
-        for (size_t p = 0; p < sizeof set->parts / sizeof *parts; p++)
-            if (parts[p].mem)
-                clReleaseMemObject(parts[p].mem);
         for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++)
             if (set->mems[i])
                 clReleaseMemObject(set->mems[i]);
@@ -76,35 +71,4 @@ void cox__cl_sets_free(struct cox__instance *instance)
     free(instance->sets);
     instance->sets = NULL;
     instance->set_count = 0;
-}
-
-cox_status cox__cl_set_part(struct cox__instance *instance, const struct cox__job *job, uint32_t binding,
-                            uint32_t number, uint32_t first, uint32_t count, cl_mem *mem)
-{
-    struct cox__cl_set *set = &instance->sets[job->set];
-    struct cox__cl_part *part = &set->parts[job->pass][binding][number];
-    const size_t pitch = instance->pipeline->bindings[binding].pitch_bytes;
-    const cl_buffer_region region = {.origin = first * pitch, .size = count * pitch};
-    if (part->mem && part->origin == region.origin && part->bytes == region.size) {
-        *mem = part->mem;
-        return COX_OK;
-    }
-    cl_mem old = part->mem;
-    part->mem = NULL;
-    cl_int code;
-    const struct cox__driver_call call = cox__cl_call(instance);
-    if (old)
-        clReleaseMemObject(old); /* a kernel that has it goes on with it */
-    cl_mem made = clCreateSubBuffer(set->mems[binding], CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region,
-                                    &code);
-    if (!cox__driver_call_end(&call)) {
-        if (code == CL_SUCCESS)
-            clReleaseMemObject(made);
-        cox__driver_call_abandon(&call);
-    }
-    const cox_status status = cox__cl_instance_check(instance, code, "clCreateSubBuffer");
-    if (status == COX_OK)
-        *part = (struct cox__cl_part){.mem = made, .origin = region.origin, .bytes = region.size};
-    *mem = part->mem;
-    return status;
 }

@@ -20,8 +20,7 @@ enum cox__cl_command { COX__CL_COPY_IN, COX__CL_KERNEL, COX__CL_COPY_OUT, COX__C
 /* A queue slot: carries one band at a time and owns all that the band needs, so that nothing is created per frame. */
 struct cox__cl_slot {
     cl_mem mems[COX_BINDINGS_MAX]; /* staged: the band; REDUCE: the partial; a band's own binding */
-    /* Staged, ROWS: sub-buffers of mems, one per piece. */
-    cl_mem pieces[COX_PASSES_MAX][COX_BINDINGS_MAX][COX__CL_PIECES_MAX];
+    cl_mem pieces[COX_BINDINGS_MAX][COX__CL_PIECES_MAX]; /* staged, ROWS in a single pass: sub-buffers of mems */
     void *partials[COX_BINDINGS_MAX];                 /* REDUCE: where the partial is read to */
     struct cox__cl_object *objects[COX_BINDINGS_MAX]; /* borrowed for the band under way; NULL = none */
     cl_event *events;                                 /* of the band's commands, in the order enqueued */
@@ -35,18 +34,10 @@ struct cox__cl_slot {
     struct cox__cl_callback *callback; /* of the band under way; NULL = no band, or a band without one */
 };
 
-/* Part of a resident binding's memory as a kernel gets it. */
-struct cox__cl_part {
-    cl_mem mem; /* NULL = none yet */
-    size_t origin;
-    size_t bytes;
-};
-
-/* Staged: the device's memory of one frame's resident bindings (engine/backend.h), the whole frame's. */
+/* Staged: the device's memory of one frame's resident bindings (engine/backend.h), the whole frame's. A kernel is given
+ * all of it, from origin 0: no band needs a sub-buffer. */
 struct cox__cl_set {
     cl_mem mems[COX_BINDINGS_MAX];
-    /* The sub-buffers that were used last, per piece of a band, or queue slot. */
-    struct cox__cl_part parts[COX_PASSES_MAX][COX_BINDINGS_MAX][COX__CL_PIECES_MAX];
 };
 
 /* The last value of a kernel argument: setting it again is not free. */
@@ -84,6 +75,7 @@ struct cox__instance {
     bool hangs;     /* the device did not answer while the instance was made */
     bool abandoned; /* or isolated */
     uint32_t piece_rows[COX_PASSES_MAX];
+    uint32_t in_several; /* bindings that more than one pass touches, a bit for each: they have no pieces */
     uint32_t slot_count;
     uint32_t event_max;
     cl_command_queue queues[COX__CL_QUEUE_COUNT];
@@ -167,11 +159,6 @@ uint32_t cox__cl_instance_resident(struct cox__backend *base, const struct cox__
  * `instance->hangs` set. */
 cox_status cox__cl_sets_allocate(struct cox__instance *instance);
 void cox__cl_sets_free(struct cox__instance *instance);
-
-/* Rows of a resident binding as a kernel gets them; `number`: the piece's number if the binding is cut, else the queue
- * slot's, so that bands under way do not take each other's. Errors (logged): E_DEVICE_MEMORY, … */
-cox_status cox__cl_set_part(struct cox__instance *instance, const struct cox__job *job, uint32_t binding,
-                            uint32_t number, uint32_t first, uint32_t count, cl_mem *mem);
 
 /* ---- queue_slot.c ---- */
 

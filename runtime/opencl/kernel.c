@@ -170,12 +170,10 @@ static cl_int set_arg(struct cox__cl_kernel *kernel, cl_uint index, size_t bytes
     return code;
 }
 
-/* Band objects and parts of what is kept come and go, and a new one may have the address of a released one: they are
- * set each time. */
-static cl_int set_buffer(const struct cox__instance *instance, struct cox__cl_kernel *kernel, cl_uint index, cl_mem mem,
-                         bool kept)
+/* Band objects come and go, and a new one may have the address of a released one: they are set each time. */
+static cl_int set_buffer(const struct cox__instance *instance, struct cox__cl_kernel *kernel, cl_uint index, cl_mem mem)
 {
-    if (instance->staged && !kept)
+    if (instance->staged)
         return set_arg(kernel, index, sizeof mem, &mem);
     kernel->memos[index].bytes = 0;
     return clSetKernelArg(kernel->id, index, sizeof mem, &mem);
@@ -189,7 +187,7 @@ static cl_int set_args(const struct cox__instance *instance, const struct cox__c
         cl_int number = 0, code;
         switch (arg->kind) {
         case COX_ARG_KIND_BUFFER:
-            code = set_buffer(instance, kernel, a, launch->mems[arg->index], cox__cl_keeps(launch->job, arg->index));
+            code = set_buffer(instance, kernel, a, launch->mems[arg->index]);
             break;
         case COX_ARG_KIND_PARAMS:
             code = set_arg(kernel, a, arg->bytes, (const char *)launch->job->params + arg->offset);

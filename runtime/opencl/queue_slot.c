@@ -46,11 +46,10 @@ static size_t band_bytes(const struct cox__pass *pass, uint32_t index, uint32_t 
 static void free_slot_mems(struct cox__cl_slot *slot)
 {
     for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++) {
-        for (uint32_t n = 0; n < COX_PASSES_MAX * COX__CL_PIECES_MAX; n++) {
-            cl_mem *piece = &slot->pieces[n / COX__CL_PIECES_MAX][i][n % COX__CL_PIECES_MAX];
-            if (*piece)
-                clReleaseMemObject(*piece);
-            *piece = NULL;
+        for (uint32_t p = 0; p < COX__CL_PIECES_MAX; p++) {
+            if (slot->pieces[i][p])
+                clReleaseMemObject(slot->pieces[i][p]);
+            slot->pieces[i][p] = NULL;
         }
         if (slot->mems[i]) {
             clReleaseMemObject(slot->mems[i]);
@@ -69,8 +68,7 @@ static cl_int make_pieces(struct cox__instance *instance, struct cox__cl_slot *s
     cl_int code = CL_SUCCESS;
     for (uint32_t p = 0; p < COX__CL_PIECES_MAX && code == CL_SUCCESS && p * step < all; p++) {
         const cl_buffer_region region = {.origin = p * step, .size = all - p * step < step ? all - p * step : step};
-        slot->pieces[number][index][p] = clCreateSubBuffer(slot->mems[index], 0, CL_BUFFER_CREATE_TYPE_REGION, &region,
-                                                           &code);
+        slot->pieces[index][p] = clCreateSubBuffer(slot->mems[index], 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
     }
     return code;
 }
@@ -114,7 +112,7 @@ static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot
     for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++) {
         code = make_mem(instance, slot, i, max_rows);
         for (uint32_t p = 0; instance->staged && p < pipeline->pass_count && code == CL_SUCCESS; p++)
-            if (pipeline->passes[p].bindings[i].contract == COX_ROWS)
+            if (pipeline->passes[p].bindings[i].contract == COX_ROWS && !(instance->in_several >> i & 1))
                 code = make_pieces(instance, slot, p, i, max_rows[p]);
     }
     /* The fill commands end before their buffers are released. */

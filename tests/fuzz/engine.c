@@ -1013,7 +1013,6 @@ static void take_session(uint32_t devices, uint32_t granule)
                                            .in_flight = 1 + more % 4,
                                            .min_band_rows = more / 4 % 4 * 4,
                                            .verify = shares[more / 16 % 4],
-                                           .keep_rows = true,
                                            .device_timeout_ns = give_ups[more / 64],
                                            .no_warmup = flags & 8,
                                            .report = on_report};

@@ -109,10 +109,10 @@ static void describe(struct shape_frames *frames)
 static const struct cox_variant any_device = {.source = "fake"};
 #define STAGE(its_kernel, in, out)                                                                          \
     {                                                                                                       \
-        .kernel = (its_kernel), .columns = 64, .variant_count = 1, .variants = &any_device, .arg_count = 2, \
+        .kernel = (its_kernel), .columns = 64, .variant_count = 1, .variants = &any_device, .arg_count = 4, \
         .args = (const struct cox_arg[])                                                                    \
         {                                                                                                   \
-            COX_ARG_BUFFER(in), COX_ARG_BUFFER(out)                                                         \
+            COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), COX_ARG_ORIGIN(in), COX_ARG_ORIGIN(out)                \
         }                                                                                                   \
     }
 static const struct cox_stage near_there[] = {STAGE("rig_near", 0, 1)}, near_on[] = {STAGE("rig_near", 1, 2)},

@@ -9,10 +9,11 @@
 enum { ROWS = 96, COLUMNS = 96, PITCH = 128, BYTES = ROWS * PITCH, FRAMES = 6 };
 
 static const struct cox_variant any_device = {.source = "fake"};
-#define BETWEEN(in, out) ((const struct cox_arg[]){COX_ARG_BUFFER(in), COX_ARG_BUFFER(out)})
+#define BETWEEN(in, out) \
+    ((const struct cox_arg[]){COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), COX_ARG_ORIGIN(in), COX_ARG_ORIGIN(out)})
 #define STAGE(name, in, out)                                                                               \
     {                                                                                                      \
-        .kernel = (name), .columns = COLUMNS, .variant_count = 1, .variants = &any_device, .arg_count = 2, \
+        .kernel = (name), .columns = COLUMNS, .variant_count = 1, .variants = &any_device, .arg_count = 4, \
         .args = BETWEEN(in, out)                                                                           \
     }
 

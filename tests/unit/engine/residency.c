@@ -10,10 +10,11 @@
 enum { ROWS = 96, COLUMNS = 96, PITCH = 128, BYTES = ROWS * PITCH, FRAMES = 6 };
 
 static const struct cox_variant any_device = {.source = "fake"};
-#define BETWEEN(in, out) ((const struct cox_arg[]){COX_ARG_BUFFER(in), COX_ARG_BUFFER(out)})
+#define BETWEEN(in, out) \
+    ((const struct cox_arg[]){COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), COX_ARG_ORIGIN(in), COX_ARG_ORIGIN(out)})
 #define STAGE(name, in, out)                                                                               \
     {                                                                                                      \
-        .kernel = (name), .columns = COLUMNS, .variant_count = 1, .variants = &any_device, .arg_count = 2, \
+        .kernel = (name), .columns = COLUMNS, .variant_count = 1, .variants = &any_device, .arg_count = 4, \
         .args = BETWEEN(in, out)                                                                           \
     }
 #define STAGED(the_name)                                                                                            \
@@ -57,7 +58,7 @@ static const struct cox_pass passes[] = {PASS(use_a, to_a), PASS(use_b, to_b), P
 
 #define SESSION(...)                                                                                   \
     COX_SESSION_PARAMS(.rows = ROWS, .binding_count = BINDINGS, .bindings = bindings, .pass_count = 3, \
-                       .passes = passes, .in_flight = 2, .keep_rows = true, __VA_ARGS__)
+                       .passes = passes, .in_flight = 2, __VA_ARGS__)
 
 static void near_rows(const unsigned char *in, unsigned char *out)
 {
@@ -425,14 +426,13 @@ Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
     enum { SCRATCH = 6 };
     struct cox_binding all[SCRATCH + 2] = {[IN] = bindings[IN], [SCRATCH + 1] = bindings[OUT]};
     struct cox_stage stages[SCRATCH + 1] = {{0}};
-    struct cox_arg args[SCRATCH][2];
+    struct cox_arg args[SCRATCH][4];
     struct cox_use uses[SCRATCH + 1][2], use_last[SCRATCH + 1] = {{0}};
     struct cox_pass steps[SCRATCH + 1] = {{0}};
     for (uint32_t i = 0; i < SCRATCH; i++) {
         all[i + 1] = bindings[A];
         stages[i] = (struct cox_stage)STAGE("rig_near", IN, A);
-        args[i][0] = (struct cox_arg)COX_ARG_BUFFER(IN);
-        args[i][1] = (struct cox_arg)COX_ARG_BUFFER(i + 1);
+        memcpy(args[i], BETWEEN(IN, i + 1), sizeof args[i]);
         stages[i].args = args[i];
         uses[i][0] = use_a[0];
         uses[i][1] = (struct cox_use){.binding = i + 1, .access = COX_WRITE};
@@ -448,7 +448,7 @@ Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
     cr_assert_eq(cox_session_create(rig_runtime(bench.rig),
                                     COX_SESSION_PARAMS(.rows = ROWS, .binding_count = SCRATCH + 2, .bindings = all,
                                                        .pass_count = SCRATCH + 1, .passes = steps, NO_WARMUP,
-                                                       .keep_rows = true, .params_bytes = sizeof(struct rig_params),
+                                                       .params_bytes = sizeof(struct rig_params),
                                                        .custom_policy = &alternate),
                                     &bench.session),
                  COX_OK, "%s", rig_log(bench.rig));

@@ -240,10 +240,11 @@ static void call_kept(uint32_t index, cl_int status)
 /* ---- a backend, a pipeline, two buffers ---- */
 
 static const char source[] =
-    "kernel void work(global const uint *in, global uint *out, int columns, int first, int rows) {\n"
-    "    int x = get_global_id(0), y = get_global_id(1);\n"
-    "    if (x < columns && y < rows)\n"
-    "        out[y * columns + x] = in[y * columns + x] * 3 + first + y;\n"
+    "kernel void work(global const uint *in, global uint *out, int columns, int first, int rows, int in_origin,\n"
+    "                 int out_origin) {\n"
+    "    int x = get_global_id(0), y = first + get_global_id(1);\n"
+    "    if (x < columns && y < first + rows)\n"
+    "        out[(y - out_origin) * columns + x] = in[(y - in_origin) * columns + x] * 3 + y;\n"
     "}\n";
 
 struct rig {
@@ -285,10 +286,10 @@ static struct rig *rig_new(const char *devices)
         {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = COLUMNS * 4},
         {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = COLUMNS * 4}};
     const struct cox_variant variant = {.source = source, .options = ""};
-    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_FIRST_ROW,
-                                   COX_ARG_ROWS};
+    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS,  COX_ARG_FIRST_ROW,
+                                   COX_ARG_ROWS,      COX_ARG_ORIGIN(0), COX_ARG_ORIGIN(1)};
     const struct cox_stage stage = {
-        .kernel = "work", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 5, .args = args};
+        .kernel = "work", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 7, .args = args};
     cr_assert_eq(cox__pipeline_init(&rig->pipeline,
                                     COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
                                                        .stage_count = 1, .stages = &stage),
