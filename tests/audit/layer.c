@@ -212,6 +212,7 @@ struct object {
     uintptr_t host;   /* address of the first byte with CL_MEM_USE_HOST_PTR, else 0 */
     /* kernel */
     cl_mem args[ARGS_MAX];
+    bool to_const[ARGS_MAX];
     cl_uint local_dims;
     size_t local[3];
     /* event */
@@ -1039,6 +1040,18 @@ static cl_event CL_API_CALL audit_clCreateUserEvent(cl_context context, cl_int *
     return event;
 }
 
+/* Whether the argument is a pointer to const: then the kernel only reads what it is given. False too where the driver
+ * does not know. */
+static bool is_to_const(cl_kernel kernel, cl_uint index)
+{
+    cl_kernel_arg_type_qualifier qualifier = 0;
+    cl_kernel_arg_address_qualifier space = 0;
+    if (next.clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof qualifier, &qualifier, NULL) ||
+        next.clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space, NULL))
+        return false;
+    return space == CL_KERNEL_ARG_ADDRESS_CONSTANT || (qualifier & CL_KERNEL_ARG_TYPE_CONST) != 0;
+}
+
 /* An argument of a pointer's size that is a living memory object's handle is taken for one. */
 static cl_int CL_API_CALL audit_clSetKernelArg(cl_kernel kernel, cl_uint index, size_t bytes, const void *value)
 {
@@ -1051,10 +1064,13 @@ static cl_int CL_API_CALL audit_clSetKernelArg(cl_kernel kernel, cl_uint index, 
     cl_mem mem = NULL;
     if (value && bytes == sizeof mem)
         memcpy(&mem, value, sizeof mem);
+    const bool to_const = mem && index < ARGS_MAX && is_to_const(kernel, index);
     pthread_mutex_lock(&lock);
     struct object *object = find(kernel, AUDIT_TYPE_KERNEL);
-    if (object && index < ARGS_MAX)
+    if (object && index < ARGS_MAX) {
         object->args[index] = find_mem(mem) ? mem : NULL;
+        object->to_const[index] = to_const;
+    }
     pthread_mutex_unlock(&lock);
     return error;
 }
@@ -1392,13 +1408,13 @@ static cl_int CL_API_CALL audit_clEnqueueUnmapMemObject(cl_command_queue queue, 
     return command_end(command, next.clEnqueueUnmapMemObject(queue, mem, pointer, wait_count, wait, event), event);
 }
 
-/* What a kernel writes is told by its objects' flags: everything that is not CL_MEM_READ_ONLY. */
+/* A kernel writes what it has by a pointer that is not to const, unless the object is CL_MEM_READ_ONLY. */
 static void touch_args(struct command *command, const struct object *kernel)
 {
     for (unsigned i = 0; kernel && i < ARGS_MAX; i++) {
         const struct object *mem = kernel->args[i] ? find_mem(kernel->args[i]) : NULL;
         if (mem)
-            add_access(command, mem_access(mem, 0, SIZE_MAX, !(mem->flags & CL_MEM_READ_ONLY)));
+            add_access(command, mem_access(mem, 0, SIZE_MAX, !kernel->to_const[i] && !(mem->flags & CL_MEM_READ_ONLY)));
     }
 }
 
