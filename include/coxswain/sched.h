@@ -50,7 +50,8 @@ struct cox_band {
     X(COX_REASON_SUBSET, 15, "fewer devices: together they slow each other down")                  \
     X(COX_REASON_TRIAL, 16, "trial of another way to split")                                       \
     X(COX_REASON_ENERGY, 17, "least energy within the deadline")                                   \
-    X(COX_REASON_ON_DEMAND, 18, "handed out on demand")
+    X(COX_REASON_ON_DEMAND, 18, "handed out on demand")                                            \
+    X(COX_REASON_SHARED, 19, "rows stay where the pass before had them")
 
 enum cox_reason {
 #define COX_REASON_ENUM(name, value, text) name = value,

@@ -338,6 +338,11 @@ struct cox_session_params {
      * takes its COX_ARG_ORIGIN, which is then 0: the memory is the whole frame's. True: nothing is kept; all that a
      * pass writes is copied to the host's memory, and what the next one reads from there. */
     bool copy_between_passes;
+
+    /* Successive passes of as many rows, with neither devices nor a policy of their own, share one split, unless the
+     * policy hands out rows on demand: so rows stay on the devices that have them. The policy is told what a device
+     * took for all of them, as if they were one. True: each pass is split for itself. */
+    bool split_each_pass;
 };
 #define COX_SESSION_PARAMS(...) COX_LITERAL(struct cox_session_params, __VA_ARGS__)
 

@@ -8,6 +8,7 @@
 #include "host/leak.h"
 #include "misuse.h"
 #include "params.h"
+#include "split/together.h"
 #include "store/device_profile.h"
 
 #include <stdlib.h>
@@ -168,6 +169,43 @@ static uint32_t list_devices(const cox_session *session, uint32_t number)
     return list ? list : UINT32_MAX;
 }
 
+static uint32_t least_common_multiple(uint32_t a, uint32_t b)
+{
+    uint32_t x = a, y = b;
+    while (y) {
+        const uint32_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x * b;
+}
+
+/* Whether the pass can have the split of the one before it: the same rows, cut at the same places at no loss, on the
+ * same devices, for the same policy. */
+static bool can_share(const cox_session *session, uint32_t number, uint32_t devices)
+{
+    const struct cox__pass *pass = &session->pipeline.passes[number], *before = pass - 1;
+    const uint32_t least = least_common_multiple(pass->granule, before->granule);
+    return devices > 1 && pass->rows == before->rows && !pass->policy && !before->policy && !pass->device_count &&
+           !before->device_count && (least == pass->granule || least == before->granule);
+}
+
+/* Which passes share a split, and the granule that suits all that do. */
+static void share_splits(cox_session *session, const struct cox_session_params *params, uint32_t devices)
+{
+    const struct cox_policy *policy = params->custom_policy ? params->custom_policy : cox_policy_find(params->policy);
+    const bool never = params->split_each_pass || !policy || policy->next;
+    for (uint32_t p = 0, lead = 0; p < session->pipeline.pass_count; p++) {
+        if (p == 0 || never || !can_share(session, p, devices))
+            lead = p;
+        session->sharing[p].lead = lead;
+        session->sharing[lead].count = p - lead + 1;
+        const uint32_t one = session->pipeline.passes[lead].granule, other = session->pipeline.passes[p].granule;
+        for (uint32_t q = lead; q <= p; q++)
+            session->pipeline.passes[q].granule = one > other ? one : other;
+    }
+}
+
 static cox_status start_policy(cox_session *session, uint32_t number, const struct cox_session_params *params)
 {
     struct cox__sharing *sharing = &session->sharing[number];
@@ -189,6 +227,12 @@ static cox_status start_policy(cox_session *session, uint32_t number, const stru
     }
     sharing->devices = list_devices(session, number);
     sharing->policy = *policy;
+    if (sharing->lead != number)
+        return COX_OK;
+    if (sharing->count > 1 && !(sharing->together = calloc(1, sizeof *sharing->together))) {
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "no memory to share a split");
+        return COX_E_NOMEM;
+    }
     size_t bytes = policy->state_bytes(session->device_count);
     sharing->state = calloc(1, bytes ? bytes : 1);
     if (!sharing->state) {
@@ -290,8 +334,10 @@ static void free_session(cox_session *session)
     if (session->shadow.frame)
         cox__frame_free(session->shadow.frame);
     free(session->shadow.frame);
-    for (uint32_t p = 0; p < COX_PASSES_MAX; p++)
+    for (uint32_t p = 0; p < COX_PASSES_MAX; p++) {
         free(session->sharing[p].state);
+        free(session->sharing[p].together);
+    }
     free(session->sorted);
     free(session->sorted_notices);
     free(session->sorted_passes);
@@ -369,6 +415,7 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
             session->partial_bytes = pass->partial_bytes;
         set_granule(runtime, pass, devices, count);
     }
+    share_splits(session, params, count);
     /* To verify, another device does the rows of a pass that is over, from the host's memory. */
     if (params->verify > 0 || params->copy_between_passes)
         session->pipeline.resident = 0;

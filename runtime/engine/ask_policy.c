@@ -8,9 +8,30 @@
 #include "engine.h"
 #include "frame.h"
 #include "split/layout.h"
+#include "split/together.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* Time of the whole frame on a device alone, in all passes that share the split; 0 = not known of all. */
+static uint64_t solo_ns(const struct cox_session *session, const struct cox__device *device, uint32_t lead)
+{
+    uint64_t sum = 0;
+    for (uint32_t p = lead; p < lead + session->sharing[lead].count; p++) {
+        if (!device->passes[p].solo_ns)
+            return 0;
+        sum += device->passes[p].solo_ns;
+    }
+    return sum;
+}
+
+static bool in_place(const struct cox_session *session, uint32_t lead)
+{
+    bool any = false;
+    for (uint32_t p = lead; p < lead + session->sharing[lead].count; p++)
+        any |= session->pipeline.passes[p].in_place;
+    return any;
+}
 
 void cox__engine_view(const struct cox_session *session, uint32_t number, uint64_t frame,
                       struct cox_sched_device *devices, struct cox_sched_view *view)
@@ -21,7 +42,7 @@ void cox__engine_view(const struct cox_session *session, uint32_t number, uint64
         const struct cox__device *device = &session->devices[d];
         devices[d].usable = (doing >> d & 1) != 0;
         devices[d].hint = (double)device->info.compute_units * (device->info.type == COX_DEVICE_CPU ? 1 : 4);
-        devices[d].solo_ns = device->passes[number].solo_ns;
+        devices[d].solo_ns = solo_ns(session, device, number);
     }
     *view = (struct cox_sched_view){.struct_size = sizeof *view,
                                     .frame = frame,
@@ -32,7 +53,7 @@ void cox__engine_view(const struct cox_session *session, uint32_t number, uint64
                                     .devices = devices,
                                     .in_flight = session->in_flight,
                                     .pool = session->sharing[number].policy.next != NULL,
-                                    .shadow = !pass->in_place &&
+                                    .shadow = session->sharing[number].count == 1 && !in_place(session, number) &&
                                               atomic_load(&session->spare.state) != COX__SPARE_UNAVAILABLE};
 }
 
@@ -104,9 +125,39 @@ static void note_predictions(struct cox__frame *frame, const struct cox_split *s
     }
 }
 
+/* The band of the pass before that did the rows from `first_row`. */
+static const struct cox_band_report *band_before(const struct cox__frame *frame, uint32_t first_row)
+{
+    uint32_t b = 0;
+    while (frame->bands[b].pass + 1 != frame->pass || frame->bands[b].state != COX__BAND_DONE ||
+           !cox__band_is_of_split(&frame->bands[b]) || frame->reports[b].first_row != first_row)
+        b++;
+    return &frame->reports[b];
+}
+
+/* Rows stay where they are; another device stands in for one that has gone. */
+static void split_as_before(struct cox_session *session, struct cox__frame *frame)
+{
+    const uint32_t rows = cox__frame_pass(session, frame)->rows, doing = cox__device_doing(session, frame->pass);
+    const uint32_t best = cox__device_best(session, frame->pass, 0);
+    frame->passes[frame->pass].reason = COX_REASON_SHARED;
+    for (uint32_t first = 0, end = 0; first < rows; first = end) {
+        const uint32_t had = band_before(frame, first)->device, device = doing >> had & 1 ? had : best;
+        do
+            end += band_before(frame, end)->rows;
+        while (end < rows && band_before(frame, end)->device == had);
+        if (!cox__frame_add(session, frame, device, first, end - first, frame->attempt))
+            frame->status = COX_E_DEVICE_MEMORY;
+    }
+}
+
 void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
 {
     struct cox__sharing *sharing = &session->sharing[frame->pass];
+    if (sharing->lead != frame->pass) {
+        split_as_before(session, frame);
+        return;
+    }
     struct cox_pass_report *report = &frame->passes[frame->pass];
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_sched_view view;
@@ -134,7 +185,8 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
         if (!cox__frame_add(session, frame, split.bands[b].device, split.bands[b].first_row, split.bands[b].rows,
                             frame->attempt))
             frame->status = COX_E_DEVICE_MEMORY;
-    note_predictions(frame, &split);
+    if (sharing->count == 1)
+        note_predictions(frame, &split);
     frame->pool_first_row = split.pool_first_row;
     report->pool_rows = frame->pool_left = split.pool_rows;
     frame->shadow = split.shadow;
@@ -299,10 +351,11 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
 void cox__policy_observe(struct cox_session *session, const struct cox__frame *frame, uint32_t band)
 {
     const struct cox_band_report *report = &frame->reports[band];
-    const struct cox__sharing *sharing = &session->sharing[frame->bands[band].pass];
+    const uint32_t pass = frame->bands[band].pass, lead = session->sharing[pass].lead;
+    const struct cox__sharing *sharing = &session->sharing[lead];
     if (frame->kind == COX__FRAME_WARMUP || !sharing->policy.observe)
         return;
-    const uint64_t start_ns = frame->passes[frame->bands[band].pass].start_ns;
+    const uint64_t start_ns = frame->passes[pass].start_ns;
     /* A band of the split waits from the frame's start on, also while its device has no free place for it. */
     const uint64_t begin_ns = report->end_ns - report->wall_ns;
     const bool of_split = frame->bands[band].kind == COX__BAND_ROWS && begin_ns > start_ns;
@@ -318,7 +371,20 @@ void cox__policy_observe(struct cox_session *session, const struct cox__frame *f
         .flags = (frame->bands[band].kind != COX__BAND_ROWS ? COX_MEASURED_CHUNK : 0u) |
                  (frame->kind == COX__FRAME_SHADOW ? COX_MEASURED_SHADOW : 0u) |
                  (frame->bands[band].state == COX__BAND_DONE ? 0u : COX_MEASURED_UNFINISHED)};
-    sharing->policy.observe(sharing->state, &measurement);
+    if (sharing->together)
+        cox__together_add(sharing->together, pass - lead, &measurement);
+    if (!sharing->together || measurement.flags & COX_MEASURED_UNFINISHED)
+        sharing->policy.observe(sharing->state, &measurement);
+}
+
+/* The last pass that shares the split is over. */
+static void observe_together(struct cox_session *session, const struct cox__frame *frame,
+                             const struct cox__sharing *sharing)
+{
+    struct cox_measurement measurement;
+    for (uint32_t d = 0; d < session->device_count && sharing->policy.observe; d++)
+        if (cox__together_sum(sharing->together, sharing->count, frame->index, d, &measurement))
+            sharing->policy.observe(sharing->state, &measurement);
 }
 
 static double read_meter(const struct cox_session *session)
@@ -341,25 +407,32 @@ static double used_joules(struct cox_session *session)
 
 void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *frame)
 {
-    struct cox__sharing *sharing = &session->sharing[frame->pass];
+    const uint32_t lead = session->sharing[frame->pass].lead;
+    struct cox__sharing *sharing = &session->sharing[lead];
     struct cox_pass_report *report = &frame->passes[frame->pass];
+    const uint64_t start_ns = frame->passes[lead].start_ns, before = sharing->last_end_ns;
+    const uint64_t begin = start_ns > before ? start_ns : before;
     const bool last = cox__frame_is_complete(session, frame);
-    const uint64_t before = sharing->last_end_ns;
-    const uint64_t begin = report->start_ns > before ? report->start_ns : before;
     report->end_ns = frame->end_ns > report->start_ns ? frame->end_ns : report->start_ns;
     if (last)
         frame->joules = used_joules(session);
+    if (frame->pass + 1 < lead + sharing->count && !last) /* the policy takes them for one */
+        return;
     if (report->end_ns > before)
         sharing->last_end_ns = report->end_ns;
-    if (frame->status || !sharing->policy.observe_frame)
+    if (frame->status)
+        return;
+    if (sharing->together)
+        observe_together(session, frame, sharing);
+    if (!sharing->policy.observe_frame)
         return;
     const uint64_t told_ns = last ? frame->delivered_ns : report->end_ns;
     const struct cox_frame_measurement measurement = {
         .struct_size = sizeof measurement,
         .frame = frame->index,
-        .wall_ns = report->end_ns - report->start_ns,
+        .wall_ns = report->end_ns - start_ns,
         .period_ns = report->end_ns > begin ? report->end_ns - begin : 0,
-        .joules = session->pipeline.pass_count == 1 ? frame->joules : -1, /* no pass's alone is known */
+        .joules = session->pipeline.pass_count == sharing->count ? frame->joules : -1, /* no pass's alone is known */
         .latency_ns = told_ns > frame->submit_ns ? told_ns - frame->submit_ns : 0,
         .deadline_ns = frame->deadline_ns};
     sharing->policy.observe_frame(sharing->state, &measurement);

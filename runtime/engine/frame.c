@@ -263,6 +263,8 @@ static struct cox_pass_report sum_passes(const struct cox__frame *frame)
     for (uint32_t p = 1; p <= frame->pass; p++) {
         const struct cox_pass_report *pass = &frame->passes[p];
         sum.reason = pass->reason == COX_REASON_RERUN ? pass->reason : sum.reason;
+        if (pass->reason == COX_REASON_SHARED) /* what was predicted is for both */
+            continue;
         sum.predicted_ns = sum.predicted_ns && pass->predicted_ns ? sum.predicted_ns + pass->predicted_ns : 0;
         sum.alternative_ns = sum.alternative_ns && pass->alternative_ns ? sum.alternative_ns + pass->alternative_ns : 0;
         sum.pool_rows += pass->pool_rows;

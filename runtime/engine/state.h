@@ -402,10 +402,19 @@ struct cox__profile {
     unsigned char key[32];
 };
 
+struct cox__together; /* split/together.h */
+
 /* How the rows of one of the session's passes are shared out. */
 struct cox__sharing {
     struct cox_policy policy;
-    void *state;      /* the policy's */
+    void *state; /* the policy's; NULL = the split is another pass's, `lead` */
+
+    /* Successive passes that share a split: the first of them, and how many they are; of the first only, if they are
+     * more than one, what the policy is told of them. */
+    uint32_t lead;
+    uint32_t count;
+    struct cox__together *together;
+
     uint32_t devices; /* those that do the pass while one of them is active, a bit for each of the session's */
     bool has_last_split;
     struct cox_split last_split;

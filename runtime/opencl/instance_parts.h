@@ -21,10 +21,10 @@ enum cox__cl_command { COX__CL_COPY_IN, COX__CL_KERNEL, COX__CL_COPY_OUT, COX__C
 struct cox__cl_slot {
     cl_mem mems[COX_BINDINGS_MAX]; /* staged: the band; REDUCE: the partial; a band's own binding */
     cl_mem pieces[COX_BINDINGS_MAX][COX__CL_PIECES_MAX]; /* staged, ROWS in a single pass: sub-buffers of mems */
-    void *partials[COX_BINDINGS_MAX];                 /* REDUCE: where the partial is read to */
-    struct cox__cl_object *objects[COX_BINDINGS_MAX]; /* borrowed for the band under way; NULL = none */
-    cl_event *events;                                 /* of the band's commands, in the order enqueued */
-    unsigned char *kinds;                             /* parallel to events: enum cox__cl_command */
+    void *partials[COX_BINDINGS_MAX];                    /* REDUCE: where the partial is read to */
+    struct cox__cl_object *objects[COX_BINDINGS_MAX];    /* borrowed for the band under way; NULL = none */
+    cl_event *events;                                    /* of the band's commands, in the order enqueued */
+    unsigned char *kinds;                                /* parallel to events: enum cox__cl_command */
     uint32_t event_count;
     uint64_t submit_ns;
     uint64_t enqueued_ns[2];           /* when the calls that enqueued the last two commands had returned */

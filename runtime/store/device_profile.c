@@ -45,7 +45,8 @@ static void feed_variants(struct cox__sha256 *sha, const struct cox__pass *pass,
 static void feed_pass(struct cox__sha256 *sha, const struct cox__pass *pass, const struct cox__sharing *sharing)
 {
     feed_text(sha, sharing->policy.name);
-    FEED_NUMBERS(sha, pass->rows, pass->granule, pass->binding_count, pass->stage_count, sharing->devices);
+    FEED_NUMBERS(sha, pass->rows, pass->granule, pass->binding_count, pass->stage_count, sharing->devices,
+                 sharing->lead);
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox_binding *binding = &pass->bindings[i];
         FEED_NUMBERS(sha, binding->contract, binding->access, binding->pitch_bytes, binding->row_divisor,
@@ -129,7 +130,7 @@ static bool read_file(cox_session *session)
     const uint32_t passes = session->pipeline.pass_count, devices = session->device_count;
     bool good = sorted && bytes == (size_t)passes * devices * sizeof *sorted;
     for (uint32_t p = 0; good && p < passes; p++)
-        good = cox__device_profiles_plausible(&sorted[p * devices], devices);
+        good = session->sharing[p].lead != p || cox__device_profiles_plausible(&sorted[p * devices], devices);
     if (sorted && !good)
         cox__log(log, COX_LOG_INFO, "device profiles: a file holds no usable figures and is ignored");
     for (uint32_t p = 0; good && p < passes; p++)
@@ -147,6 +148,17 @@ static bool policies_take_profiles(const cox_session *session)
     return take;
 }
 
+/* Give a policy what was measured: of passes that share a split the first one's, with the time alone of all. */
+static void give(cox_session *session, uint32_t lead)
+{
+    struct cox_device_profile profiles[COX_DEVICES_MAX];
+    memcpy(profiles, session->profile.loaded[lead], session->device_count * sizeof *profiles);
+    for (uint32_t u = 0; u < session->device_count; u++)
+        for (uint32_t p = lead + 1; p < lead + session->sharing[lead].count; p++)
+            profiles[u].solo_ns += session->profile.loaded[p][u].solo_ns;
+    cox__engine_load_profile(session, lead, profiles);
+}
+
 void cox__device_profile_load(cox_session *session, const struct cox_session_params *params)
 {
     if (!session->runtime->cache_dir || params->no_profile || !policies_take_profiles(session))
@@ -157,7 +169,8 @@ void cox__device_profile_load(cox_session *session, const struct cox_session_par
     if (!read_file(session))
         return;
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
-        cox__engine_load_profile(session, p, session->profile.loaded[p]);
+        if (session->sharing[p].lead == p)
+            give(session, p);
         for (uint32_t u = 0; u < session->device_count; u++)
             session->devices[u].passes[p].solo_ns = (uint64_t)session->profile.loaded[p][u].solo_ns;
     }
@@ -165,10 +178,17 @@ void cox__device_profile_load(cox_session *session, const struct cox_session_par
     cox__log(&session->runtime->log, COX_LOG_INFO, "the session begins with what an earlier one measured");
 }
 
-/* What the session learnt of a pass, in the order of the file. False: nothing worth saving. */
+/* What the session learnt of a pass, in the order of the file; of one whose split is another's the time alone. False:
+ * nothing worth saving. */
 static bool collect(const cox_session *session, uint32_t pass, struct cox_device_profile *sorted)
 {
     struct cox_device_profile profiles[COX_DEVICES_MAX];
+    if (session->sharing[pass].lead != pass) {
+        for (uint32_t i = 0; i < session->device_count; i++)
+            sorted[i] = (struct cox_device_profile){
+                .solo_ns = (double)session->devices[session->profile.order[i]].passes[pass].solo_ns};
+        return true;
+    }
     if (!cox__engine_save_profile(session, pass, profiles))
         return false;
     for (uint32_t i = 0; i < session->device_count; i++) {
@@ -179,7 +199,7 @@ static bool collect(const cox_session *session, uint32_t pass, struct cox_device
         if (sorted[i].frames == 0)
             sorted[i] = session->profile.loaded[pass][u];
         sorted[i].share = profiles[u].share;
-        if (sorted[i].solo_ns == 0)
+        if (sorted[i].solo_ns == 0 || session->sharing[pass].count > 1)
             sorted[i].solo_ns = (double)session->devices[u].passes[pass].solo_ns;
     }
     return cox__device_profiles_plausible(sorted, session->device_count);

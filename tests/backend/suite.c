@@ -798,8 +798,9 @@ static void run_one(struct suite *suite, const struct contract *contract, uint32
                                               .stage_count = contract->pass_count ? 0 : contract->stage_count,
                                               .stages = stages, .pass_count = contract->pass_count, .passes = passes,
                                               .params_bytes = sizeof(struct params), .custom_policy = &random_policy,
-                                              .in_flight = in_flight, .allow_in_place = true,
-                                              .no_warmup = in_flight == 3, .report = on_report, .report_user = suite),
+                                              .split_each_pass = in_flight > 1, .in_flight = in_flight,
+                                              .allow_in_place = true, .no_warmup = in_flight == 3, .report = on_report,
+                                              .report_user = suite),
                            &session) != COX_OK)
         good = fail(&run, "session");
     good = good && play(&run, session) && all_devices_helped(&run, session);

@@ -46,6 +46,7 @@ static cox_session *open_session(const struct filter_test *test, uint32_t device
     if (device == BITS_ALL_DEVICES) {
         random_splits_begin(0, 0);
         params.custom_policy = &random_splits_policy;
+        params.split_each_pass = true;
     } else {
         params.policy = "single";
         params.devices = &device;

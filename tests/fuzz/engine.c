@@ -1015,6 +1015,7 @@ static void take_session(uint32_t devices, uint32_t granule)
                                            .verify = shares[more / 16 % 4],
                                            .device_timeout_ns = give_ups[more / 64],
                                            .no_warmup = flags & 8,
+                                           .split_each_pass = flags & 64,
                                            .report = on_report};
     if (!w.params.policy)
         w.params.custom_policy = &rig_policy;

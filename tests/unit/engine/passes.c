@@ -247,7 +247,8 @@ static void try_splits(const struct cox_pass *passes, uint32_t count)
         split_seed = seed;
         open_bench(&bench, &three_kinds);
         expect_near(&bench);
-        cr_assert_eq(try_session(&bench, NEAR_SESSION(passes, count, .custom_policy = &random_policy, .in_flight = 3)),
+        cr_assert_eq(try_session(&bench, NEAR_SESSION(passes, count, .split_each_pass = true,
+                                                      .custom_policy = &random_policy, .in_flight = 3)),
                      COX_OK, "%s", rig_log(bench.rig));
         run_frames(&bench, 2);
         close_bench(&bench);
@@ -293,7 +294,7 @@ Test(passes, read_all_of_what_an_earlier_one_wrote)
     }
     cr_assert_eq(try_session(&bench, COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 4, .bindings = bindings,
                                                         .passes = passes, .pass_count = 3, .in_flight = 3,
-                                                        .custom_policy = &random_policy)),
+                                                        .split_each_pass = true, .custom_policy = &random_policy)),
                  COX_OK, "%s", rig_log(bench.rig));
     run_frames(&bench, 4);
     close_bench(&bench);
@@ -322,7 +323,7 @@ Test(passes, may_do_all_rows_beyond_their_bands)
     }
     cr_assert_eq(try_session(&bench, COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 6, .bindings = bindings,
                                                         .stage_count = 5, .stages = five_stages,
-                                                        .custom_policy = &random_policy)),
+                                                        .split_each_pass = true, .custom_policy = &random_policy)),
                  COX_OK, "%s", rig_log(bench.rig));
     run_frames(&bench, 1);
     close_bench(&bench);
@@ -449,9 +450,9 @@ Test(passes, are_done_again_where_a_device_fails)
             static struct bench bench;
             open_bench(&bench, &three_kinds);
             expect_near(&bench);
-            cr_assert_eq(try_session(&bench,
-                                     NEAR_SESSION(near_exchange, 2, .in_flight = 3, .no_warmup = true,
-                                                  .device_timeout_ns = 1000000, .custom_policy = &random_policy)),
+            cr_assert_eq(try_session(&bench, NEAR_SESSION(near_exchange, 2, .in_flight = 3, .no_warmup = true,
+                                                          .device_timeout_ns = 1000000, .split_each_pass = true,
+                                                          .custom_policy = &random_policy)),
                          COX_OK);
             fake_script(rig_fake(bench.rig),
                         &(struct fake_fault){
@@ -536,7 +537,7 @@ Test(passes, are_in_the_report_one_after_the_other)
     open_bench(&bench, &three_kinds);
     expect_near(&bench);
     cr_assert_eq(try_session(&bench, NEAR_SESSION(near_exchange, 2, .in_flight = 1, .no_warmup = true,
-                                                  .custom_policy = &random_policy)),
+                                                  .split_each_pass = true, .custom_policy = &random_policy)),
                  COX_OK);
     run_frames(&bench, 1);
     cr_assert_eq(rig_report_count(bench.rig), FRAMES);

@@ -268,7 +268,7 @@ static const struct cox_policy first_half = {
 
 Test(residency, what_is_not_handed_over_any_more_stays_on_its_device)
 {
-    open_bench(&two_staged, SESSION(NO_WARMUP, .custom_policy = &first_half));
+    open_bench(&two_staged, SESSION(NO_WARMUP, .split_each_pass = true, .custom_policy = &first_half));
     const struct copies before = run_counted(4);
     cr_expect_gt(before.back_rows, 0);
     run_frames(40);
@@ -369,7 +369,7 @@ Test(residency, any_split_of_any_pass_gives_the_same)
 {
     uint32_t fetches = 0, kept = 0;
     for (split_seed = 0; split_seed < 20; split_seed++) {
-        open_bench(&mixed, SESSION(.custom_policy = &random_policy));
+        open_bench(&mixed, SESSION(.split_each_pass = true, .custom_policy = &random_policy));
         const struct copies copies = run_counted(4 * FRAMES);
         fetches += copies.fetches;
         kept += copies.kept[0] + copies.kept[1];
@@ -393,7 +393,7 @@ Test(residency, what_a_later_pass_overwrites_is_not_taken_for_the_new)
                                            PASS(use_last, turned_a)};
     for (split_seed = 0; split_seed < 20; split_seed++) {
         static unsigned char rows[BYTES], more[BYTES];
-        struct cox_session_params params = *SESSION(.custom_policy = &random_policy);
+        struct cox_session_params params = *SESSION(.split_each_pass = true, .custom_policy = &random_policy);
         params.passes = four;
         params.pass_count = 4;
         open_bench(&mixed, &params);
@@ -449,7 +449,7 @@ Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
                                     COX_SESSION_PARAMS(.rows = ROWS, .binding_count = SCRATCH + 2, .bindings = all,
                                                        .pass_count = SCRATCH + 1, .passes = steps, NO_WARMUP,
                                                        .params_bytes = sizeof(struct rig_params),
-                                                       .custom_policy = &alternate),
+                                                       .split_each_pass = true, .custom_policy = &alternate),
                                     &bench.session),
                  COX_OK, "%s", rig_log(bench.rig));
     cox_buffer *buffers[SCRATCH + 2] = {[IN] = bench.in[0], [SCRATCH + 1] = bench.out[0]};
@@ -486,7 +486,8 @@ Test(residency, rows_that_a_lost_device_had_are_done_again)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (uint32_t skip = 0; skip < 24; skip++) {
             split_seed = skip;
-            open_bench(&mixed, SESSION(NO_WARMUP, .device_timeout_ns = 1000000, .custom_policy = &random_policy));
+            open_bench(&mixed, SESSION(NO_WARMUP, .device_timeout_ns = 1000000, .split_each_pass = true,
+                                       .custom_policy = &random_policy));
             fake_script(rig_fake(bench.rig), &(struct fake_fault){.kind = kinds[k],
                                                                   .device = skip % 2,
                                                                   .skip = skip * 5,
@@ -526,7 +527,7 @@ static const struct cox_policy last_on_second = {
 /* The second band reads what was to be copied in for the first one. */
 Test(residency, a_band_does_not_count_where_the_copies_of_the_one_before_it_failed)
 {
-    open_bench(&two_staged, SESSION(NO_WARMUP, .custom_policy = &last_on_second));
+    open_bench(&two_staged, SESSION(NO_WARMUP, .split_each_pass = true, .custom_policy = &last_on_second));
     run_frames(3);
     const struct copies copies = run_counted(1);
     cr_expect_eq(copies.in[2], ROWS); /* for both bands */
@@ -556,7 +557,7 @@ Test(residency, a_shadow_run_has_what_it_reads)
 {
     uint32_t shadows = 0;
     for (split_seed = 0; split_seed < 8; split_seed++) {
-        open_bench(&mixed, SESSION(.custom_policy = &random_policy));
+        open_bench(&mixed, SESSION(.split_each_pass = true, .custom_policy = &random_policy));
         run_frames(4 * FRAMES);
         for (uint32_t i = 0; i < rig_report_count(bench.rig); i++) {
             const struct rig_report *report = rig_report_at(bench.rig, i);

@@ -73,6 +73,7 @@ static cox_session *session_open(cox_runtime *runtime, struct cox_session_params
     if (device == ALL_DEVICES) {
         random_splits_begin(0, 0);
         params->custom_policy = &random_splits_policy;
+        params->split_each_pass = true;
         params->report = count_bands;
     } else {
         params->policy = "single";
