@@ -135,7 +135,7 @@ static const struct cox_band_report *band_before(const struct cox__frame *frame,
     return &frame->reports[b];
 }
 
-/* Rows stay where they are; another device stands in for one that has gone. */
+/* Rows stay where they are; those of a device that has gone go to another one. */
 static void split_as_before(struct cox_session *session, struct cox__frame *frame)
 {
     const uint32_t rows = cox__frame_pass(session, frame)->rows, doing = cox__device_doing(session, frame->pass);

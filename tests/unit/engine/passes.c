@@ -410,6 +410,148 @@ Test(passes, are_done_by_the_devices_that_they_name)
     close_bench(&bench);
 }
 
+/* ---- one split for passes that can share it ---- */
+
+/* Asked and told since the session began. */
+static struct {
+    uint32_t splits, frames;
+    bool pool, shadow;
+    uint64_t solo_ns;
+    struct cox_measurement bands[FRAMES][3]; /* by frame and device */
+    struct cox_frame_measurement whole[FRAMES];
+} heard;
+
+/* A border that moves from frame to frame, between the first device and the last. */
+static cox_status hearing_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
+{
+    const uint32_t border = view->granule * (uint32_t)(1 + view->frame % 3);
+    (void)state;
+    heard.splits++;
+    heard.pool |= view->pool;
+    heard.shadow |= view->shadow;
+    heard.solo_ns = view->devices[0].solo_ns;
+    out->bands[0] = (struct cox_band){0, 0, border};
+    out->bands[1] = (struct cox_band){2, border, view->rows - border};
+    out->band_count = 2;
+    out->predicted_ns = 1000;
+    return COX_OK;
+}
+
+static void hearing_observe(void *state, const struct cox_measurement *measurement)
+{
+    (void)state;
+    cr_assert_lt(measurement->frame, FRAMES);
+    cr_assert_eq(heard.bands[measurement->frame][measurement->device].rows, 0, "told twice");
+    heard.bands[measurement->frame][measurement->device] = *measurement;
+}
+
+static void hearing_observe_frame(void *state, const struct cox_frame_measurement *measurement)
+{
+    (void)state;
+    heard.frames++;
+    heard.whole[measurement->frame] = *measurement;
+}
+
+static const struct cox_policy hearing = {.name = "hearing",
+                                          .state_bytes = random_bytes,
+                                          .init = random_init,
+                                          .split = hearing_split,
+                                          .observe = hearing_observe,
+                                          .observe_frame = hearing_observe_frame};
+
+static void run_hearing(struct bench *bench, const struct cox_session_params *params)
+{
+    memset(&heard, 0, sizeof heard);
+    open_bench(bench, &three_kinds);
+    expect_near(bench);
+    cr_assert_eq(try_session(bench, params), COX_OK, "%s", rig_log(bench->rig));
+    submit_frames(bench);
+    cr_assert_eq(cox_session_wait(bench->session), COX_OK);
+    expect_right(bench, 0);
+}
+
+Test(passes, share_a_split)
+{
+    static struct bench bench;
+    run_hearing(&bench, NEAR_SESSION(near_exchange, 2, .in_flight = 1, .custom_policy = &hearing));
+    cr_assert_eq(heard.splits, FRAMES);
+    cr_assert_eq(heard.frames, FRAMES);
+    cr_assert(!heard.pool && !heard.shadow);
+    cr_assert_gt(heard.solo_ns, 0);
+    for (uint32_t i = 0, f = 0; i < rig_report_count(bench.rig); i++) {
+        const struct rig_report *report = rig_report_at(bench.rig, i);
+        if (report->frame.warmup)
+            continue;
+        cr_assert_eq(report->frame.band_count, 4);
+        cr_assert_eq(report->passes[1].reason, COX_REASON_SHARED);
+        cr_assert_eq(report->frame.predicted_ns, 1000);
+        cr_assert_eq(heard.whole[f].wall_ns, report->passes[1].end_ns - report->passes[0].start_ns);
+        for (uint32_t b = 0; b < 2; b++) {
+            const struct cox_band_report *first = &report->bands[b], *second = &report->bands[2 + b];
+            const struct cox_measurement *told = &heard.bands[f][first->device];
+            cr_assert_eq(second->device, first->device);
+            cr_assert_eq(second->first_row, first->first_row);
+            cr_assert_eq(second->rows, first->rows);
+            cr_assert_eq(told->rows, first->rows);
+            cr_assert_eq(told->first_row, first->first_row);
+            cr_assert_eq(told->wall_ns, first->wall_ns + second->wall_ns);
+        }
+        f++;
+    }
+    close_bench(&bench);
+}
+
+Test(passes, have_splits_of_their_own_where_they_say_so)
+{
+    static struct bench bench;
+    static const uint32_t all[] = {0, 1, 2};
+    struct cox_policy on_demand = hearing;
+    struct cox_pass listed[] = {near_exchange[0], near_exchange[1]};
+    listed[1].device_count = 3;
+    listed[1].devices = all;
+    on_demand.observe = NULL; /* each pass would tell */
+    on_demand.observe_frame = NULL;
+    const struct cox_policy quiet = on_demand;
+    on_demand.next = random_next;
+    run_hearing(&bench, NEAR_SESSION(near_exchange, 2, .split_each_pass = true, .custom_policy = &quiet));
+    cr_assert_eq(heard.splits, 2 * FRAMES);
+    cr_assert(heard.shadow);
+    close_bench(&bench);
+    run_hearing(&bench, NEAR_SESSION(near_exchange, 2, .custom_policy = &on_demand));
+    cr_assert_eq(heard.splits, 2 * FRAMES);
+    cr_assert(heard.pool);
+    close_bench(&bench);
+    run_hearing(&bench, NEAR_SESSION(listed, 2, .custom_policy = &quiet));
+    cr_assert_eq(heard.splits, 2 * FRAMES);
+    close_bench(&bench);
+    listed[1] = near_exchange[1];
+    listed[1].policy = "single";
+    run_hearing(&bench, NEAR_SESSION(listed, 2, .custom_policy = &quiet));
+    cr_assert_eq(heard.splits, FRAMES);
+    close_bench(&bench);
+}
+
+/* Rows of a device that is lost between two passes go to another one. */
+Test(passes, share_a_split_while_a_device_is_lost)
+{
+    for (uint32_t skip = 1; skip < 12; skip++) {
+        static struct bench bench;
+        memset(&heard, 0, sizeof heard);
+        struct cox_policy quiet = hearing;
+        quiet.observe = NULL;
+        quiet.observe_frame = NULL;
+        open_bench(&bench, &three_kinds);
+        expect_near(&bench);
+        cr_assert_eq(try_session(&bench, NEAR_SESSION(near_exchange, 2, .in_flight = 2, .no_warmup = true,
+                                                      .custom_policy = &quiet)),
+                     COX_OK);
+        fake_script(rig_fake(bench.rig),
+                    &(struct fake_fault){.kind = FAKE_DEVICE_DIES, .device = 2, .skip = skip, .delay_ns = UINT64_MAX});
+        run_frames(&bench, 2);
+        close_bench(&bench);
+    }
+}
+
 Test(passes, go_to_other_devices_where_theirs_cannot_be_had)
 {
     static const uint32_t one[] = {2};

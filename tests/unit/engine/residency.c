@@ -222,6 +222,23 @@ Test(residency, a_device_alone_is_given_nothing_between_passes_and_gives_nothing
     close_bench();
 }
 
+/* It is given the band's rows, not the frame's. */
+Test(residency, a_kernel_that_does_not_ask_where_its_rows_begin_gets_copies)
+{
+    const struct cox_arg args[] = {COX_ARG_BUFFER(A), COX_ARG_BUFFER(B)};
+    struct cox_stage plain = STAGE("rig_near", A, B);
+    struct cox_pass steps[] = {passes[0], passes[1], passes[2]};
+    struct cox_session_params params = *SESSION(NO_WARMUP);
+    plain.args = args;
+    plain.arg_count = 2;
+    steps[1].stages = &plain;
+    params.passes = steps;
+    open_bench(&one_staged, &params);
+    const struct copies copies = run_counted(1);
+    cr_expect(copies.kept[0] == 0 && copies.kept[1] == 0);
+    close_bench();
+}
+
 static const double halves[] = {0.5, 0.5};
 #define HALVES .policy = "static", .policy_options = COX_POLICY_OPTIONS(.ratios = halves, .ratio_count = 2)
 
