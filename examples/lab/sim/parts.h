@@ -51,6 +51,7 @@ struct lab_run {
     uint32_t rows, granule;
     struct cox_split split;
     double start_ns, end_ns;
+    double split_ns;                       /* when the pass began whose split it has */
     uint32_t done_rows;                    /* of bands that the engine knows to have ended */
     bool asks[COX_DEVICES_MAX];            /* the device will be offered rows of the pool */
     uint32_t bands_next[COX_DEVICES_MAX];  /* of the split, the first that may be the device's and is not in a queue */

@@ -251,9 +251,12 @@ static bool simulate(const struct job *job, const struct cox_policy *policy, con
     return status == COX_OK;
 }
 
+/* What is recorded is what policies are asked and told: that must be of each pass for itself. */
 static struct lab_sim_options options_of(const struct job *job)
 {
-    return job->record->options ? *job->record->options : (struct lab_sim_options){0};
+    struct lab_sim_options options = job->record->options ? *job->record->options : (struct lab_sim_options){0};
+    options.split_each_pass = true;
+    return options;
 }
 
 /* One policy over the whole world, into a session. */

@@ -32,6 +32,26 @@ struct asked {
     uint32_t pass;
 };
 
+/* Whether the pass of a frame has the split of the one before it, as in the runtime. */
+static bool shares(const struct lab_sim *sim, const struct lab_run *run, uint32_t pass)
+{
+    return pass > 0 && sim->policy && sim->policy != &lab_hindsight && !sim->policy->next &&
+           !sim->options->split_each_pass && run->shapes[pass].rows == run->shapes[pass - 1].rows &&
+           run->shapes[pass].granule == run->shapes[pass - 1].granule;
+}
+
+/* The first of the passes that share a split with this one, and how many they are. */
+static uint32_t lead_of(const struct lab_sim *sim, const struct lab_run *run, uint32_t pass, uint32_t *count)
+{
+    uint32_t lead = pass, end = pass + 1;
+    while (shares(sim, run, lead))
+        lead--;
+    while (end < sim->pass_count && shares(sim, run, end))
+        end++;
+    *count = end - lead;
+    return lead;
+}
+
 static struct asked asked_of(struct lab_sim *sim, const struct lab_run *run)
 {
     struct lab_sharing *sharing = &sim->sharing[run->pass];
@@ -188,16 +208,71 @@ static cox_status decide(struct lab_sim *sim, const struct asked *of, struct lab
     return COX_OK;
 }
 
+/* The split of the pass before; without a device that is gone. */
+static void decide_as_before(struct lab_sim *sim, const struct asked *of)
+{
+    struct cox_split *split = &of->sharing->split;
+    *split = of->run->split;
+    split->reason = COX_REASON_SHARED;
+    split->predicted_ns = split->alternative_ns = 0;
+    memset(split->device_ns, 0, sizeof split->device_ns);
+    if (cox_split_check(split, &sim->view, NULL, 0))
+        whole_frame(sim, of->pass, split);
+}
+
+/* What a device took for passes that share a split. False: it had no rows, or not the same in each. */
+static bool sum_passes(const struct lab_run *run, uint32_t lead, uint32_t count, uint32_t device,
+                       struct cox_measurement *sum)
+{
+    uint32_t rows[COX_PASSES_MAX] = {0};
+    bool even = true;
+    *sum = (struct cox_measurement){.frame = run->frame, .device = device};
+    for (uint32_t i = 0; i < run->measured_count; i++) {
+        const struct cox_measurement *band = &run->measured[i];
+        if (band->device != device)
+            continue;
+        even = even && !band->flags;
+        sum->kernel_ns = band->kernel_ns && (!sum->wall_ns || sum->kernel_ns) ? sum->kernel_ns + band->kernel_ns : 0;
+        sum->wall_ns += band->wall_ns;
+        sum->queue_ns += band->queue_ns;
+        if (run->measured_passes[i] == lead && (!sum->rows || band->first_row < sum->first_row))
+            sum->first_row = band->first_row;
+        rows[run->measured_passes[i]] += band->rows;
+        sum->rows = rows[lead];
+    }
+    for (uint32_t p = lead; p < lead + count; p++)
+        even = even && rows[p] == sum->rows;
+    return even && sum->rows > 0;
+}
+
+/* Tell the policy of the bands of the pass under way; of passes that share a split together, at the end of the last. */
+static void observe_bands(struct lab_sim *sim, struct lab_run *run, uint32_t lead, uint32_t count)
+{
+    const bool last = run->pass + 1 == lead + count, told = sim->policy && sim->policy->observe;
+    for (uint32_t i = 0; told && last && i < run->measured_count; i++)
+        if (count == 1 || run->measured[i].flags & COX_MEASURED_UNFINISHED)
+            sim->policy->observe(sim->sharing[count == 1 ? run->measured_passes[i] : lead].state, &run->measured[i]);
+    for (uint32_t d = 0; told && last && count > 1 && d < sim->view.device_count; d++) {
+        struct cox_measurement sum;
+        if (sum_passes(run, lead, count, d, &sum))
+            sim->policy->observe(sim->sharing[lead].state, &sum);
+    }
+    if (last)
+        run->measured_count = 0;
+}
+
 /* Tell the policy what the pass under way cost: between two passes, and, of the last one, at the frame's delivery. */
 static void observe_pass(struct lab_sim *sim, struct lab_run *run, double joules)
 {
-    struct lab_sharing *sharing = &sim->sharing[run->pass];
-    for (uint32_t i = 0; sim->policy && sim->policy->observe && i < run->measured_count; i++)
-        sim->policy->observe(sim->sharing[run->measured_passes[i]].state, &run->measured[i]);
-    run->measured_count = 0;
-    double begin_ns = fmax(run->start_ns, sharing->ended_ns);
+    uint32_t count;
+    const uint32_t lead = lead_of(sim, run, run->pass, &count);
+    struct lab_sharing *sharing = &sim->sharing[lead];
+    observe_bands(sim, run, lead, count);
+    if (run->pass + 1 < lead + count)
+        return;
+    double begin_ns = fmax(run->split_ns, sharing->ended_ns);
     struct cox_frame_measurement whole = {.frame = run->frame,
-                                          .wall_ns = lab_whole(run->end_ns - run->start_ns),
+                                          .wall_ns = lab_whole(run->end_ns - run->split_ns),
                                           .period_ns = lab_whole(run->end_ns - begin_ns),
                                           .joules = joules,
                                           .latency_ns = lab_whole(sim->now_ns - run->submit_ns),
@@ -300,15 +375,18 @@ static void look_at(struct lab_sim *sim, uint64_t frame, const struct lab_shape 
     sim->view.granule = shape->granule;
 }
 
-/* What the policy may know of the devices. */
-static void show_devices(struct lab_sim *sim, const struct lab_sharing *sharing, bool warmed_up)
+/* What the policy may know of the devices, for so many passes that share a split. */
+static void show_devices(struct lab_sim *sim, const struct lab_sharing *sharing, uint32_t count, bool warmed_up)
 {
     for (uint32_t d = 0; d < sim->view.device_count; d++) {
         struct cox_sched_device *device = &sim->devices[d];
         device->usable = sim->workers[d].usable;
         device->hint = sim->world->hints ? sim->world->hints[d] : 1;
         bool known = warmed_up && sim->warmed[d] && !sim->options->no_solo;
-        device->solo_ns = known ? lab_whole(sharing->solo_ns[d] * sim->view.rows / sharing->solo_rows) : 0;
+        double solo_ns = 0;
+        for (uint32_t p = 0; p < count; p++)
+            solo_ns += sharing[p].solo_ns[d] * sim->view.rows / sharing[p].solo_rows;
+        device->solo_ns = known ? lab_whole(solo_ns) : 0;
     }
 }
 
@@ -327,7 +405,7 @@ static void warm_up(struct lab_sim *sim, uint32_t pass, const struct lab_shape *
 static cox_status init_policy(struct lab_sim *sim, uint32_t pass)
 {
     struct lab_sharing *sharing = &sim->sharing[pass];
-    show_devices(sim, sharing, false);
+    show_devices(sim, sharing, 1, false);
     cox_status status = COX_OK;
     if (sim->policy->init)
         status = sim->policy->init(sharing->state, &sim->view, &sim->options->policy);
@@ -502,7 +580,10 @@ static cox_status begin_pass(struct lab_sim *sim, struct lab_run *run)
     const struct asked of = asked_of(sim, run);
     struct lab_sim_frame *out = run->out;
     look_at(sim, run->frame, &run->shapes[run->pass]);
-    show_devices(sim, of.sharing, true);
+    uint32_t count;
+    const uint32_t lead = lead_of(sim, run, run->pass, &count);
+    show_devices(sim, &sim->sharing[lead], count, true);
+    sim->view.shadow = !sim->options->no_shadow && count == 1;
     sim->view.waited_ns = lab_whole(sim->now_ns - run->submit_ns);
     sim->view.deadline_ns = sim->options->policy.deadline_ns;
     const bool asks = knows_all(sim);
@@ -512,7 +593,11 @@ static cox_status begin_pass(struct lab_sim *sim, struct lab_run *run)
     const struct cox_split before = of.sharing->split;
     if (asks)
         decide_by_oracle(sim, of.sharing, oracle);
-    cox_status status = asks ? COX_OK : decide(sim, &of, out);
+    cox_status status = COX_OK;
+    if (!asks && lead != run->pass)
+        decide_as_before(sim, &of);
+    else if (!asks)
+        status = decide(sim, &of, out);
     if (status)
         return status;
     if (oracle && sim->pass_count > 1)
@@ -523,6 +608,8 @@ static cox_status begin_pass(struct lab_sim *sim, struct lab_run *run)
     run->granule = sim->view.granule;
     run->split = of.sharing->split;
     run->start_ns = run->end_ns = sim->now_ns;
+    if (lead == run->pass)
+        run->split_ns = run->start_ns;
     return COX_OK;
 }
 

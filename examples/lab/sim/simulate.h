@@ -122,10 +122,11 @@ struct lab_oracle {
 struct lab_sim_options {
     uint32_t in_flight; /* 0 = 1; at most LAB_IN_FLIGHT_MAX */
     uint32_t min_band_rows;
-    bool no_pool;   /* a policy may not use `next` */
-    bool no_shadow; /* nor shadows */
-    bool no_solo;   /* the policy is not told what devices took alone in warm-up */
-    bool no_oracle; /* oracle, best device and expected time are not looked for: the fields say 0 */
+    bool no_pool;         /* a policy may not use `next` */
+    bool no_shadow;       /* nor shadows */
+    bool no_solo;         /* the policy is not told what devices took alone in warm-up */
+    bool split_each_pass; /* passes of as many rows do not share a split */
+    bool no_oracle;       /* oracle, best device and expected time are not looked for: the fields say 0 */
     struct cox_policy_options policy;
     const struct cox_device_profile *profiles; /* for each device; NULL = none is loaded */
     /* world->frames entries, zeroed before the first run and kept between runs over the same world: saves time, changes

@@ -1181,6 +1181,61 @@ Test(lab_sim, rows_that_move_between_passes_cost_more)
     cr_assert_float_eq(frames[1].wall_ns, frames[1].oracle_ns, 1e-3);
 }
 
+static struct {
+    uint32_t splits, bands;
+    struct cox_measurement band; /* the last of `a` */
+    struct cox_frame_measurement frame;
+} heard;
+
+/* A border that moves each time. */
+static cox_status moving_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
+{
+    const uint32_t border = heard.splits++ % 2 ? 60 : 40;
+    (void)state;
+    out->band_count = 2;
+    out->bands[0] = (struct cox_band){0, 0, border};
+    out->bands[1] = (struct cox_band){1, border, view->rows - border};
+    return COX_OK;
+}
+
+static void moving_observe(void *state, const struct cox_measurement *measurement)
+{
+    (void)state;
+    heard.bands++;
+    if (measurement->device == 0)
+        heard.band = *measurement;
+}
+
+static void moving_observe_frame(void *state, const struct cox_frame_measurement *measurement)
+{
+    (void)state;
+    heard.frame = *measurement;
+}
+
+static const struct cox_policy moving = {.name = "moving",
+                                         .state_bytes = crossing_bytes,
+                                         .split = moving_split,
+                                         .observe = moving_observe,
+                                         .observe_frame = moving_observe_frame};
+
+/* As in the runtime: on `a` 40 rows take 40 + 3 * 40 us, on `b` 60 rows 2 * 60 + 60 us. */
+Test(lab_sim, passes_of_as_many_rows_share_a_split)
+{
+    set_world("{" TWO ", \"frames\": 1, \"passes\": [{}, {\"moved_row_us\": 5, \"devices\": ["
+              "{\"device\": \"a\", \"row_us\": 3}, {\"device\": \"b\", \"row_us\": 1}]}]}");
+    run(&moving, NULL);
+    cr_assert(heard.splits == 1 && heard.bands == 2);
+    cr_assert(heard.band.rows == 40 && heard.band.first_row == 0 && !heard.band.flags);
+    ASSERT_US((double)heard.band.wall_ns, 160);
+    ASSERT_US((double)heard.frame.wall_ns, 240);
+    ASSERT_US(frames[0].wall_ns, 240);
+    heard.splits = heard.bands = 0;
+    run(&moving, &(const struct lab_sim_options){.split_each_pass = true});
+    cr_assert(heard.splits == 2 && heard.bands == 4);
+    ASSERT_US((double)heard.band.wall_ns, 60 * 3 + 20 * 5);
+    ASSERT_US((double)heard.frame.wall_ns, 60 * 3 + 20 * 5);
+}
+
 Test(lab_sim, passes_of_several_frames_overlap)
 {
     set_world("{" TWO ", \"frames\": 20, " PASSES("") "}");
