@@ -194,7 +194,7 @@ struct cox_pass {
     uint32_t device_count;
     const uint32_t *devices;
 
-    const char *policy;     /* NULL = the session's */
+    const char *policy;     /* NULL = the session's; with one of its own the pass has a split of its own */
     cox_pass_done_fn *done; /* NULL = none */
     void *done_user;
 };
