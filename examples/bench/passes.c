@@ -15,6 +15,9 @@
 #include <string.h>
 
 enum { ROUNDS = 9, IN_FLIGHT = 3, SETS = IN_FLIGHT + 1, FRAMES_DEFAULT = 24, BUFFERS = 3 };
+enum {
+    LEARN_FRAMES = 150
+}; /* `adaptive` beside an H200 needs about 100 to find out that the processor is in its way */
 enum { ENTRANTS_MAX = 5 * COX_DEVICES_MAX + 16, RESULTS_MAX = COX_DEVICES_MAX + 12 };
 
 static const double bar_empty_us = 30; /* of a processor */
@@ -37,6 +40,7 @@ struct entrant {
     cox_session *sessions[2];
     uint32_t buffer_count;
     bool between; /* what is between two passes is a buffer, not scratch */
+    bool of_all;  /* devices: a policy shares rows out */
     const void *params;
     double ns[ROUNDS]; /* a frame: mean of the turn; BLOCKING: median */
 };
@@ -77,6 +81,7 @@ static struct entrant *add(struct bench *bench, enum way way, const char *what, 
     struct entrant *entrant = &bench->entrants[bench->entrant_count++];
     char who[25];
     entrant->way = way;
+    entrant->of_all = device >= bench->device_count && bench->device_count > 1;
     snprintf(who, sizeof who, "%.24s", name_of(bench, device));
     snprintf(entrant->name, sizeof entrant->name, "%.50s, %s", what, who);
     return entrant;
@@ -141,9 +146,12 @@ static bool run_rounds(struct bench *bench)
 {
     const uint32_t count = bench->entrant_count;
     double ignored;
-    for (uint32_t e = 0; e < count; e++) /* compilation, warm-up, what a policy learns at first */
-        if (!take_turn(bench, &bench->entrants[e], 2 * bench->frames, &ignored))
-            return false;
+    for (uint32_t e = 0; e < count; e++) { /* compilation, warm-up, what a policy learns at first */
+        const uint32_t turns = bench->entrants[e].of_all ? LEARN_FRAMES / bench->frames + 2 : 2;
+        for (uint32_t i = 0; i < turns; i++)
+            if (!take_turn(bench, &bench->entrants[e], bench->frames, &ignored))
+                return false;
+    }
     for (uint32_t round = 0; round < ROUNDS;) {
         quiet_begin(&bench->quiet);
         for (uint32_t i = 0; i < count; i++) {

@@ -163,6 +163,7 @@ struct way {
     uint32_t local_columns;
     uint32_t frames; /* to run; 0 = 40 */
     bool no_cache;
+    bool passes; /* two, that share a split */
 };
 
 static struct way usual(void)
@@ -181,6 +182,15 @@ struct outcome {
     char log[4000];
 };
 
+static cox_status submit(const struct rig_frames *frames, cox_session *session, uint32_t index, uint32_t buffer_count)
+{
+    const uint32_t i = index % frames->count;
+    cox_buffer *const buffers[] = {frames->in[i], frames->out[i], NULL};
+    return cox_session_submit(session,
+                              COX_FRAME(.buffers = buffers, .buffer_count = buffer_count, .params = &frames->params[i]),
+                              rig_done, frames->rig);
+}
+
 /* One session in a runtime of its own. */
 static struct outcome run_session(const struct way *way)
 {
@@ -190,6 +200,7 @@ static struct outcome run_session(const struct way *way)
     const struct cox_binding bindings[] = {
         {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = way->pitch},
         {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = way->pitch},
+        {.name = "middle", .contract = COX_ROWS, .pitch_bytes = way->pitch, .scratch = true},
     };
     const struct cox_variant variant = {
         .source = way->source ? way->source : "fake", .options = way->options, .local_columns = way->local_columns};
@@ -198,10 +209,25 @@ static struct outcome run_session(const struct way *way)
     stage.variants = &variant;
     struct cox_session_params params = way->params;
     params.rows = way->rows;
-    params.binding_count = 2;
+    params.binding_count = 2; /* without `middle` */
     params.bindings = bindings;
     params.stage_count = 1;
     params.stages = &stage;
+    const struct cox_arg aside[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(2)};
+    struct cox_stage stage_aside = stage;
+    stage_aside.args = aside;
+    stage_aside.arg_count = 2;
+    const struct cox_use uses[][2] = {{{.binding = 0}, {.binding = 2, .access = COX_WRITE}},
+                                      {{.binding = 0}, {.binding = 1, .access = COX_WRITE}}};
+    const struct cox_pass passes[] = {{.use_count = 2, .uses = uses[0], .stage_count = 1, .stages = &stage_aside},
+                                      {.use_count = 2, .uses = uses[1], .stage_count = 1, .stages = &stage}};
+    if (way->passes) {
+        params.binding_count = 3;
+        params.stage_count = 0;
+        params.stages = NULL;
+        params.pass_count = 2;
+        params.passes = passes;
+    }
     params.params_bytes = sizeof(struct rig_params);
     params.report = rig_report;
     params.report_user = rig;
@@ -211,7 +237,7 @@ static struct outcome run_session(const struct way *way)
     cox_session_info(session, &info, sizeof info);
     outcome.loaded = info.profile_loaded;
     for (uint32_t i = 0; i < (way->frames ? way->frames : 40); i++)
-        cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
+        cr_assert_eq(submit(frames, session, i, params.binding_count), COX_OK);
     cox_session_wait(session);
     cox_session_info(session, &info, sizeof info);
     for (uint32_t d = 0; d < info.device_count; d++)
@@ -320,6 +346,22 @@ Test(device_profile, lets_the_second_session_begin_at_the_good_split)
     cr_assert_eq(second.first_reason, COX_REASON_PROFILE);
     cr_assert_arr_eq(second.first, first.last, sizeof first.last);
     cr_assert_arr_eq(second.last, first.last, sizeof first.last);
+}
+
+Test(device_profile, of_passes_that_share_a_split_is_of_all_of_them)
+{
+    struct way way = usual();
+    way.passes = true;
+    struct outcome first = run_session(&way);
+    cr_assert_not(first.loaded);
+    struct outcome second = run_session(&way);
+    cr_assert(second.loaded, "%s", second.log);
+    cr_assert_eq(second.first_reason, COX_REASON_PROFILE);
+    cr_assert_arr_eq(second.first, first.last, sizeof first.last);
+    for (int d = 0; d < 3; d++)
+        cr_assert_eq(second.solo_ns[d], first.solo_ns[d]);
+    way.params.split_each_pass = true;
+    cr_assert_not(run_session(&way).loaded);
 }
 
 /* With jitter, so that there is something to learn; rows handed out on demand count for who did them. */
