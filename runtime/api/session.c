@@ -169,23 +169,12 @@ static uint32_t list_devices(const cox_session *session, uint32_t number)
     return list ? list : UINT32_MAX;
 }
 
-static uint32_t least_common_multiple(uint32_t a, uint32_t b)
-{
-    uint32_t x = a, y = b;
-    while (y) {
-        const uint32_t rest = x % y;
-        x = y;
-        y = rest;
-    }
-    return a / x * b;
-}
-
 /* Whether the pass can have the split of the one before it: the same rows, cut at the same places at no loss, on the
  * same devices, for the same policy. */
 static bool can_share(const cox_session *session, uint32_t number, uint32_t devices)
 {
     const struct cox__pass *pass = &session->pipeline.passes[number], *before = pass - 1;
-    const uint32_t least = least_common_multiple(pass->granule, before->granule);
+    const uint64_t least = cox__lcm_bounded(pass->granule, before->granule, pass->rows);
     return devices > 1 && pass->rows == before->rows && !pass->policy && !before->policy && !pass->device_count &&
            !before->device_count && (least == pass->granule || least == before->granule);
 }

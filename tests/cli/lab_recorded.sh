@@ -51,7 +51,7 @@ read_again 2 adaptive chunks last-frame
 
 record cpu:2x1 --kernel "$2/examples/lab/data/soften.cl" --policy adaptive,chunks --in-flight 2
 run 0 "decisions in passes" replay --decisions "$db"
-shows out ", adaptive: 80 splits, 0 grants: all the same"
+shows out ", adaptive: 40 splits, 0 grants: all the same"
 shows out ", chunks: 80 splits, [0-9]+ grants: all the same"
 run 0 "replay of two passes" replay "$db"
 shows out "^  pass 0, across, 96 rows\$"
