@@ -9,16 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 3840, HEIGHT = 2160, FRAMES_DEFAULT = 40, CEILINGS = 6, KERNELS = 8, ENTRANTS = CEILINGS + KERNELS };
+enum { WIDTH = 3840, HEIGHT = 2160, FRAMES_DEFAULT = 40, CEILINGS = 6, KERNELS = 10, ENTRANTS = CEILINGS + KERNELS };
 
 /* The last one finds the arithmetic rate: so much arithmetic that memory does not matter. */
 static const uint32_t multiply_adds[CEILINGS] = {0, 3, 6, 12, 24, 192};
 
-enum kind { PICTURE, PICTURE_HISTOGRAM, VIDEO, VIDEO_ANALYSIS };
+enum kind { PICTURE, PICTURE_HISTOGRAM, VIDEO, VIDEO_ANALYSIS, BLUR, GAUSSIAN };
 
 /* The kernels. `operations` are those of a pixel: additions, multiplications, choices, shifts, bitwise operations and
  * conversions, as docs/results/kernel-operations.sh counts them. Loads, stores, shuffles and sums of addresses are not
- * among them. */
+ * among them. 0 = not counted: a filter's, of which only the accesses to memory that cannot be done without are. */
 static const struct kernel {
     const char *name;
     const char *key; /* JSON */
@@ -37,7 +37,13 @@ static const struct kernel {
     {"video, PQ, with analysis", "video_pq_analyse", VIDEO, .analyse = true, .operations = 260},
     {"video, PQ, analysis alone", "video_analysis", VIDEO_ANALYSIS, .operations = 39},
     {"video, HLG", "video_hlg", VIDEO, .transfer = COX_TRANSFER_HLG, .operations = 280},
+    {"blur of radius 15, separable", "blur", BLUR, .operations = 0},
+    {"Gaussian, recursive", "gaussian", GAUSSIAN, .operations = 0},
 };
+
+/* Times that a filter reads or writes a sample of a plane of floats: the blur reads and writes in each of two passes;
+ * the Gaussian forwards and backwards, along the rows and down the columns. */
+enum { BLUR_ACCESSES = 4, GAUSSIAN_ACCESSES = 8 };
 
 enum { BUFFERS_MAX = 2 * COX_VIDEO_PLANES_MAX + 1 };
 
@@ -51,6 +57,7 @@ struct entrant {
         struct cox_tonemap_params picture;
         struct cox_video_params video;
         struct bench_ceiling_params ceiling;
+        struct cox_filter_params filter;
     } params;
     uint64_t kernel_ns; /* of the frame under way */
     bool unprofiled;    /* the device does not say how long kernels take */
@@ -66,6 +73,8 @@ struct frames {
     cox_buffer *video[2][COX_VIDEO_PLANES_MAX], *video_out[COX_VIDEO_PLANES_MAX], *video_counts; /* PQ, HLG */
     struct cox_video_shape video_shape;
     cox_buffer *ceiling_in, *ceiling_out;
+    cox_buffer *plane_in, *plane_out; /* of floats */
+    size_t plane_pitch;
 };
 
 struct bench {
@@ -125,6 +134,18 @@ static bool make_pictures(cox_runtime *runtime, struct frames *frames)
            make_buffer(runtime, COX_TONEMAP_HISTOGRAM_BYTES, &frames->picture_counts);
 }
 
+static bool make_plane(cox_runtime *runtime, struct frames *frames)
+{
+    frames->plane_pitch = cox_runtime_pitch_bytes(runtime, (size_t)frames->width * sizeof(float));
+    const size_t bytes = frames->height * frames->plane_pitch;
+    if (!make_buffer(runtime, bytes, &frames->plane_in) || !make_buffer(runtime, bytes, &frames->plane_out))
+        return false;
+    float *data = cox_buffer_data(frames->plane_in);
+    for (size_t i = 0; i < bytes / sizeof *data; i++)
+        data[i] = (float)((i * 2654435761u >> 16 & 1023) + 1) / 1024;
+    return true;
+}
+
 static bool fill_frames(struct frames *frames)
 {
     struct bench_scene *scene = bench_scene_create(frames->width, frames->height);
@@ -153,7 +174,7 @@ static bool make_frames(cox_runtime *runtime, struct frames *frames)
         !make_pictures(runtime, frames) || !make_video(runtime, frames) || !fill_frames(frames))
         return false;
     bench_ceiling_input(&ceiling, frames->height, cox_buffer_data(frames->ceiling_in));
-    return true;
+    return make_plane(runtime, frames);
 }
 
 static void clear_frames(struct frames *frames)
@@ -170,6 +191,8 @@ static void clear_frames(struct frames *frames)
     cox_buffer_destroy(&frames->video_counts);
     cox_buffer_destroy(&frames->ceiling_in);
     cox_buffer_destroy(&frames->ceiling_out);
+    cox_buffer_destroy(&frames->plane_in);
+    cox_buffer_destroy(&frames->plane_out);
 }
 
 /* --- sessions --- */
@@ -276,6 +299,41 @@ static bool add_video(struct bench *bench, uint32_t device, const struct kernel 
     return make_session(bench, device, &params, entrant);
 }
 
+static bool add_filter(struct bench *bench, uint32_t device, const struct kernel *kernel, struct entrant *entrant)
+{
+    enum { RADIUS = 15 };
+    const struct frames *frames = &bench->frames;
+    const bool blurs = kernel->kind == BLUR;
+    const struct cox_filter_shape shape = {.struct_size = sizeof shape,
+                                           .width = frames->width,
+                                           .height = frames->height,
+                                           .sample = COX_FILTER_FLOAT,
+                                           .in_pitch_bytes = frames->plane_pitch,
+                                           .out_pitch_bytes = frames->plane_pitch,
+                                           .radius_x = blurs ? RADIUS : 0,
+                                           .radius_y = blurs ? RADIUS : 0,
+                                           .form = COX_FILTER_EXCHANGE};
+    struct cox_filter_storage storage;
+    struct cox_session_params params = {0};
+    float weights[2 * RADIUS + 1];
+    for (uint32_t i = 0; i < sizeof weights / sizeof *weights; i++)
+        weights[i] = 1.0f / (2 * RADIUS + 1);
+    const struct cox_filter_weights all = {.struct_size = sizeof all, .across = weights, .down = weights};
+    cox_status status = blurs ? cox_filter_separable(&shape, &storage, &params)
+                              : cox_filter_gaussian(&shape, &storage, &params);
+    if (status == COX_OK)
+        status = blurs ? cox_filter_separable_prepare(&shape, &all, &entrant->params.filter)
+                       : cox_filter_gaussian_prepare(&shape, RADIUS / 3.0f, RADIUS / 3.0f, &entrant->params.filter);
+    if (status)
+        return bench_fail("%s: %s", kernel->name, cox_status_text(status));
+    entrant->bytes = (uint64_t)frames->width * frames->height * sizeof(float) *
+                     (blurs ? BLUR_ACCESSES : GAUSSIAN_ACCESSES);
+    entrant->buffers[0] = frames->plane_in;
+    entrant->buffers[1] = frames->plane_out; /* what is between is the library's */
+    entrant->buffer_count = params.binding_count;
+    return make_session(bench, device, &params, entrant);
+}
+
 static bool add_entrant(struct bench *bench, uint32_t device, uint32_t index)
 {
     struct entrant *entrant = &bench->entrants[index];
@@ -284,6 +342,8 @@ static bool add_entrant(struct bench *bench, uint32_t device, uint32_t index)
         return add_ceiling(bench, device, multiply_adds[index], entrant);
     const struct kernel *kernel = &kernels[index - CEILINGS];
     bool picture = kernel->kind == PICTURE || kernel->kind == PICTURE_HISTOGRAM;
+    if (kernel->kind == BLUR || kernel->kind == GAUSSIAN)
+        return add_filter(bench, device, kernel, entrant);
     return (picture ? add_picture : add_video)(bench, device, kernel, entrant);
 }
 
@@ -300,7 +360,7 @@ static bool run_frame(struct entrant *entrant, uint32_t round)
 }
 
 /* The order of a round: no two neighbours work on the same buffers. */
-static const uint32_t order[ENTRANTS] = {0, 6, 1, 10, 2, 7, 3, 11, 4, 8, 5, 12, 9, 13};
+static const uint32_t order[ENTRANTS] = {0, 6, 1, 10, 2, 7, 3, 11, 4, 8, 14, 5, 12, 9, 15, 13};
 
 /* Rounds of one frame of each. The first frames after a session's own warm-up are not counted. */
 static bool run_rounds(struct bench *bench)
@@ -396,9 +456,12 @@ static void print_device(const struct bench *bench)
     for (uint32_t k = 0; k < KERNELS; k++) {
         const struct entrant *entrant = &bench->entrants[CEILINGS + k];
         const struct shares shares = find_shares(bench, k);
-        printf("  %-28s %10.1f [%8.1f,%8.1f] %9.2f %8.2f %6.0f %8.2f   %s\n", kernels[k].name, fps(entrant->frame_ns),
-               fps(entrant->high_ns), fps(entrant->low_ns), gbs(entrant), shares.memory, kernels[k].operations,
-               shares.arithmetic, binding_name(&shares));
+        printf("  %-28s %10.1f [%8.1f,%8.1f] %9.2f %8.2f ", kernels[k].name, fps(entrant->frame_ns),
+               fps(entrant->high_ns), fps(entrant->low_ns), gbs(entrant), shares.memory);
+        if (kernels[k].operations > 0)
+            printf("%6.0f %8.2f   %s\n", kernels[k].operations, shares.arithmetic, binding_name(&shares));
+        else
+            printf("%6s %8s   -\n", "-", "-");
     }
 }
 
@@ -448,14 +511,16 @@ static void json_device(struct json *json, const struct bench *bench)
         json_key(json, "kernel");
         json_string(json, kernels[k].key);
         json_times(json, &bench->entrants[CEILINGS + k]);
-        json_key(json, "operations");
-        json_number(json, kernels[k].operations);
         json_key(json, "of_copy");
         json_number(json, shares.memory);
-        json_key(json, "of_operations");
-        json_number(json, shares.arithmetic);
-        json_key(json, "binds");
-        json_string(json, binding_name(&shares));
+        if (kernels[k].operations > 0) {
+            json_key(json, "operations");
+            json_number(json, kernels[k].operations);
+            json_key(json, "of_operations");
+            json_number(json, shares.arithmetic);
+            json_key(json, "binds");
+            json_string(json, binding_name(&shares));
+        }
         json_close_object(json);
     }
     json_close_array(json);
