@@ -35,13 +35,18 @@ static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filte
 
 /* --- Passes ------------------------------------------------------------------------------------------------------- */
 
+/* Vectors of lines that a processor's work-item filters side by side. */
+enum { GROUPS = 2 };
+
 /* A pass that filters into rows of `lines` interleaved lines. */
 static void add_stage(struct cox__plan *plan, bool down, uint32_t lines, uint32_t from, uint32_t to, size_t params)
 {
-    char options[64];
-    snprintf(options, sizeof options, "-DCOX_LINES=%u", lines);
-    const struct cox__form cpu = {.vector = COX__PLAN_VECTOR, .item_rows = COX__PLAN_VECTOR, .options = options};
-    const struct cox__form gpu = {.vector = 1, .local_rows = 32, .options = options};
+    char cpu_options[64], gpu_options[64];
+    snprintf(cpu_options, sizeof cpu_options, "-DCOX_LINES=%u -DCOX_GROUPS=%d", lines, GROUPS);
+    snprintf(gpu_options, sizeof gpu_options, "-DCOX_LINES=%u -DCOX_GROUPS=1", lines);
+    const struct cox__form cpu = {
+        .vector = COX__PLAN_VECTOR, .item_rows = GROUPS * COX__PLAN_VECTOR, .options = cpu_options};
+    const struct cox__form gpu = {.vector = 1, .local_rows = 32, .options = gpu_options};
     cox__plan_stage(plan, down ? "gauss_lines" : "gauss_rows", cox__source_filter_gauss, lines,
                     (const uint32_t[]){from, to}, 2, params, sizeof(struct direction), &cpu, &gpu);
 }

@@ -17,10 +17,11 @@
  * columns of its input). `gauss_rows`: along row l of `in` to row l of `out`. COX_LINES channels are interleaved in a
  * row of `out`: then row l has COX_LINES lines, and sample i of line c of `gauss_lines` is in row i * COX_LINES + c of
  * `in`.
- * Geometry: dimension 0 over COX_LINES, dimension 1 over groups of COX_WIDTH rows of `out`, each a lane; any local
- * size. Work-items and lanes past the end store nothing. A line is stored in chunks of COX_CHUNK samples.
+ * Geometry: dimension 0 over COX_LINES, dimension 1 over groups of COX_WIDTH * COX_GROUPS rows of `out`, each a lane;
+ * any local size. Work-items and lanes past the end store nothing. A line is stored in chunks of COX_CHUNK samples. Each
+ * step of a line waits for the one before; COX_GROUPS vectors side by side give a processor something to do meanwhile.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_LINES. Sizes, pitches and coefficients are parameters.
+ * Build defines: COX_WIDTH (detmath.clh), COX_GROUPS, COX_LINES. Sizes, pitches and coefficients are parameters.
  * Access: `in` WHOLE (gauss_lines) or ROWS (gauss_rows) read, `out` ROWS write; the backward filter reads there what
  * the forward one of the same work-item wrote. Every buffer begins at the row its `origin` says.
  * Numerics: see detmath.clh and plane.clh. A state below 2^-50 becomes 0: a tail decays to zero and not through the
@@ -32,6 +33,7 @@
 #include "filter/plane.clh"
 
 #define COX_CHUNK 8
+#define COX_LANES (COX_WIDTH * COX_GROUPS)
 
 struct gauss_params {
     int length;  /* of a line, in samples */
@@ -79,85 +81,98 @@ struct lines {
     int count, pitch, place;
 };
 
-/* Sample `at` of each of `count` rows. */
-static inline real load_lanes(__global const uchar *rows, int count, int pitch, int at)
+/* Sample `at` of rows from `first` on, of `count`. */
+static inline real load_lanes(__global const uchar *rows, int first, int count, int pitch, int at)
 {
     float lanes[COX_WIDTH];
     for (int i = 0; i < COX_WIDTH; i++)
-        lanes[i] = ((__global const float *)(rows + (size_t)min(i, count - 1) * pitch))[at];
+        lanes[i] = ((__global const float *)(rows + (size_t)min(first + i, count - 1) * pitch))[at];
     return FROM_ARRAY(real, lanes);
 }
 
-/* Samples i .. i + count - 1 of the lines, from or to tile[sample * COX_WIDTH + lane]. */
+/* Samples i .. i + count - 1 of the lines, from or to tile[sample * COX_LANES + lane]. */
 static inline void load_chunk(const struct lines *to, float *tile, int i, int count)
 {
-    for (int lane = 0; lane < COX_WIDTH; lane++) {
+    for (int lane = 0; lane < COX_LANES; lane++) {
         __global const float *row = (__global const float *)(to->out + (size_t)min(lane, to->count - 1) * to->pitch);
         for (int j = 0; j < count; j++)
-            tile[j * COX_WIDTH + lane] = row[(i + j) * COX_LINES + to->place];
+            tile[j * COX_LANES + lane] = row[(i + j) * COX_LINES + to->place];
     }
 }
 
 static inline void store_chunk(const struct lines *to, const float *tile, int i, int count)
 {
-    for (int lane = 0; lane < COX_WIDTH && lane < to->count; lane++) {
+    for (int lane = 0; lane < COX_LANES && lane < to->count; lane++) {
         __global float *row = (__global float *)(to->out + (size_t)lane * to->pitch);
 #if COX_LINES == 1
         if (count == COX_CHUNK) {
             float chunk[COX_CHUNK];
             for (int j = 0; j < COX_CHUNK; j++)
-                chunk[j] = tile[j * COX_WIDTH + lane];
+                chunk[j] = tile[j * COX_LANES + lane];
             vstore8(vload8(0, chunk), 0, row + i);
             continue;
         }
 #endif
         for (int j = 0; j < count; j++)
-            row[(i + j) * COX_LINES + to->place] = tile[j * COX_WIDTH + lane];
+            row[(i + j) * COX_LINES + to->place] = tile[j * COX_LANES + lane];
     }
 }
 
-static inline void backward(const struct lines *to, struct state s, int length, real b, real c1, real c2)
+#define EACH_GROUP _Pragma("unroll") for (int g = 0; g < COX_GROUPS; g++)
+
+static inline void backward(const struct lines *to, struct state *s, int length, real b, real c1, real c2)
 {
-    float tile[COX_CHUNK * COX_WIDTH];
+    float tile[COX_CHUNK * COX_LANES];
     /* The last sample's result is the state itself. */
     int i = (length - 1) / COX_CHUNK * COX_CHUNK;
     for (int count = length - i, newest = 1; i >= 0; i -= COX_CHUNK, count = COX_CHUNK) {
         load_chunk(to, tile, i, count);
         for (int j = count - 1; j >= 0; j--) {
-            const real w = newest ? s.w : advance(&s, FROM_ARRAY(real, tile + j * COX_WIDTH), b, c1, c2);
+            float *sample = tile + j * COX_LANES;
+            EACH_GROUP {
+                const real x = FROM_ARRAY(real, sample + g * COX_WIDTH);
+                const real w = newest ? s[g].w : advance(&s[g], x, b, c1, c2);
+                TO_ARRAY(w, sample + g * COX_WIDTH);
+            }
             newest = 0;
-            TO_ARRAY(w, tile + j * COX_WIDTH);
         }
         store_chunk(to, tile, i, count);
     }
 }
 
-#define FORWARD(LOAD)                                                    \
-    const real b = REAL(k.b), c1 = REAL(k.c1), c2 = REAL(k.c2);          \
-    real x = LOAD(0);                                                    \
-    struct state s = {settle(x), REAL(0.0f), REAL(0.0f), REAL(0.0f)};    \
-    for (int i = 0; i < k.length; i += COX_CHUNK) {                      \
-        float tile[COX_CHUNK * COX_WIDTH];                               \
-        const int count = min(k.length - i, COX_CHUNK);                  \
-        for (int j = 0; j < count; j++) {                                \
-            x = LOAD(i + j);                                             \
-            TO_ARRAY(advance(&s, x, b, c1, c2), tile + j * COX_WIDTH);   \
-        }                                                                \
-        store_chunk(&to, tile, i, count);                                \
-    }                                                                    \
-    backward(&to, turn(s, x, k.back), k.length, b, c1, c2)
+#define FORWARD(LOAD)                                                                         \
+    const real b = REAL(k.b), c1 = REAL(k.c1), c2 = REAL(k.c2);                               \
+    real x[COX_GROUPS];                                                                       \
+    struct state s[COX_GROUPS];                                                               \
+    EACH_GROUP {                                                                              \
+        x[g] = LOAD(g, 0);                                                                    \
+        s[g] = (struct state){settle(x[g]), REAL(0.0f), REAL(0.0f), REAL(0.0f)};              \
+    }                                                                                         \
+    for (int i = 0; i < k.length; i += COX_CHUNK) {                                           \
+        float tile[COX_CHUNK * COX_LANES];                                                    \
+        const int count = min(k.length - i, COX_CHUNK);                                       \
+        for (int j = 0; j < count; j++)                                                       \
+            EACH_GROUP {                                                                      \
+                x[g] = LOAD(g, i + j);                                                        \
+                TO_ARRAY(advance(&s[g], x[g], b, c1, c2), tile + j * COX_LANES + g * COX_WIDTH); \
+            }                                                                                 \
+        store_chunk(&to, tile, i, count);                                                     \
+    }                                                                                         \
+    EACH_GROUP s[g] = turn(s[g], x[g], k.back);                                               \
+    backward(&to, s, k.length, b, c1, c2)
 
 __kernel void gauss_lines(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
                           struct gauss_params params, int first, int rows)
 {
     const struct gauss_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
-    const int c = (int)get_global_id(0), l = first + (int)get_global_id(1) * COX_WIDTH;
+    const int c = (int)get_global_id(0), l = first + (int)get_global_id(1) * COX_LANES;
     if (l >= first + rows || c >= COX_LINES || k.length <= 0) /* parameters that are all zeros */
         return;
-    const struct lines to = {ROW_OF(__global uchar, out, l, out_origin, k.out_pitch), min(first + rows - l, COX_WIDTH),
+    const struct lines to = {ROW_OF(__global uchar, out, l, out_origin, k.out_pitch), min(first + rows - l, COX_LANES),
                              k.out_pitch, c};
-#define DOWN(i) \
-    clean_real(load_reals(ROW_OF(__global const float, in, (i) * COX_LINES + c, in_origin, k.in_pitch), l, k.columns))
+#define DOWN(g, i)                                                                                        \
+    clean_real(load_reals(ROW_OF(__global const float, in, (i) * COX_LINES + c, in_origin, k.in_pitch), \
+                          l + (g) * COX_WIDTH, k.columns))
     FORWARD(DOWN);
 }
 
@@ -165,12 +180,12 @@ __kernel void gauss_rows(__global const uchar *in, __global uchar *out, int in_o
                          struct gauss_params params, int first, int rows)
 {
     const struct gauss_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
-    const int c = (int)get_global_id(0), l = first + (int)get_global_id(1) * COX_WIDTH;
+    const int c = (int)get_global_id(0), l = first + (int)get_global_id(1) * COX_LANES;
     if (l >= first + rows || c >= COX_LINES || k.length <= 0) /* parameters that are all zeros */
         return;
-    const struct lines to = {ROW_OF(__global uchar, out, l, out_origin, k.out_pitch), min(first + rows - l, COX_WIDTH),
+    const struct lines to = {ROW_OF(__global uchar, out, l, out_origin, k.out_pitch), min(first + rows - l, COX_LANES),
                              k.out_pitch, c};
     __global const uchar *from = ROW_OF(__global const uchar, in, l, in_origin, k.in_pitch);
-#define ALONG(i) clean_real(load_lanes(from, to.count, k.in_pitch, (i) * COX_LINES + c))
+#define ALONG(g, i) clean_real(load_lanes(from, (g) * COX_WIDTH, to.count, k.in_pitch, (i) * COX_LINES + c))
     FORWARD(ALONG);
 }
