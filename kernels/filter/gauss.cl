@@ -18,8 +18,9 @@
  * row of `out`: then row l has COX_LINES lines, and sample i of line c of `gauss_lines` is in row i * COX_LINES + c of
  * `in`.
  * Geometry: dimension 0 over COX_LINES, dimension 1 over groups of COX_WIDTH * COX_GROUPS rows of `out`, each a lane;
- * any local size. Work-items and lanes past the end store nothing. A line is stored in chunks of COX_CHUNK samples. Each
- * step of a line waits for the one before; COX_GROUPS vectors side by side give a processor something to do meanwhile.
+ * any local size. Work-items and lanes past the end store nothing. A line is stored in chunks of COX_CHUNK samples.
+ * Each step of a line waits for the one before; COX_GROUPS vectors side by side give a processor something to do
+ * meanwhile.
  *
  * Build defines: COX_WIDTH (detmath.clh), COX_GROUPS, COX_LINES. Sizes, pitches and coefficients are parameters.
  * Access: `in` WHOLE (gauss_lines) or ROWS (gauss_rows) read, `out` ROWS write; the backward filter reads there what
