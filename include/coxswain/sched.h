@@ -153,7 +153,8 @@ struct cox_grant {
     uint64_t predicted_ns; /* how long they should take; 0 = the policy does not say */
 };
 
-/* What one band of one frame cost. Times are host wall times unless they say otherwise. */
+/* What one band of one frame cost, or what a device took for its bands of several passes that share a split: then times
+ * are sums, and rows those of one pass. Times are host wall times unless they say otherwise. */
 struct cox_measurement {
     size_t struct_size;
     uint64_t frame;

@@ -61,7 +61,8 @@ enum cox_arg_kind {
     COX_ARG_KIND_ROWS = 3,   /* int: the band's number of such rows */
     COX_ARG_KIND_FRAME = 4,  /* int: all such rows */
 
-    /* int: the buffer row at which binding `index`'s memory begins; for HALO, whose memory begins before the band. */
+    /* int: the buffer row at which binding `index`'s memory begins: before the band for HALO, and at 0 where a device
+     * keeps a frame's rows between passes. A kernel that takes it finds buffer row r at r - origin, of ROWS too. */
     COX_ARG_KIND_ORIGIN = 5,
 
     COX_ARG_KIND_LOCAL = 6,   /* __local T *: `bytes` of local memory */
@@ -176,9 +177,9 @@ struct cox_pass_end {
  * be quick and must not call the session. */
 typedef void cox_pass_done_fn(void *user, const struct cox_pass_end *end);
 
-/* One pass over the frame: bands of rows, each running all stages. A frame's passes run one after the other, each split
- * for itself, by its own history; in between, every row is there for all devices. Passes of several frames in flight
- * overlap. */
+/* One pass over the frame: bands of rows, each running all stages. A frame's passes run one after the other; in
+ * between, every row is there for all devices. Successive ones of as many rows share a split
+ * (cox_session_params.split_each_pass). Passes of several frames in flight overlap. */
 struct cox_pass {
     const char *name; /* for messages; may be NULL. Copied. */
     uint32_t rows;    /* of the pass, as of a frame; 0 = the session's */
@@ -333,15 +334,17 @@ struct cox_session_params {
     uint32_t pass_stride;
     const struct cox_pass *passes;
 
-    /* Staged devices keep what several passes touch, for each frame in flight and one more, if they have room for it,
-     * and only what another device reads is copied. A binding is kept if every kernel that is given rows of it also
-     * takes its COX_ARG_ORIGIN, which is then 0: the memory is the whole frame's. True: nothing is kept; all that a
-     * pass writes is copied to the host's memory, and what the next one reads from there. */
+    /* True: all that a pass writes is copied from staged devices to the host's memory, and what the next one reads from
+     * there. Else these devices keep what several passes touch, for each frame in flight and one more, if they have room
+     * for it, and only what another device reads is copied. A binding is kept if every kernel that is given rows of it
+     * also takes its COX_ARG_ORIGIN. Nothing is kept with `verify`, or where a pass changes something in place or
+     * overwrites an input. */
     bool copy_between_passes;
 
-    /* Successive passes of as many rows, with neither devices nor a policy of their own, share one split, unless the
-     * policy hands out rows on demand: so rows stay on the devices that have them. The policy is told what a device
-     * took for all of them, as if they were one. True: each pass is split for itself. */
+    /* True: each pass is split for itself. Else successive passes of as many rows, with neither `devices` nor a `policy`
+     * of their own, share one split, unless the policy hands out rows on demand or their granules leave too few splits
+     * in common: so rows stay on the devices that have them. The policy is told what a device took for all of them, as
+     * if they were one pass, when the last is over; it can have no shadow. */
     bool split_each_pass;
 };
 #define COX_SESSION_PARAMS(...) COX_LITERAL(struct cox_session_params, __VA_ARGS__)

@@ -169,14 +169,14 @@ static uint32_t list_devices(const cox_session *session, uint32_t number)
     return list ? list : UINT32_MAX;
 }
 
-/* Whether the pass can have the split of the one before it: the same rows, cut at the same places at no loss, on the
- * same devices, for the same policy. */
+/* Whether the pass can have the split of the one before it: the same rows, on the same devices, for the same policy, and
+ * a granule in common that leaves enough splits. */
 static bool can_share(const cox_session *session, uint32_t number, uint32_t devices)
 {
     const struct cox__pass *pass = &session->pipeline.passes[number], *before = pass - 1;
     const uint64_t least = cox__lcm_bounded(pass->granule, before->granule, pass->rows);
     return devices > 1 && pass->rows == before->rows && !pass->policy && !before->policy && !pass->device_count &&
-           !before->device_count && (least == pass->granule || least == before->granule);
+           !before->device_count && (pass->granule == before->granule || least <= pass->rows / GRANULES_MIN);
 }
 
 /* Which passes share a split, and the granule that suits all that do. */
@@ -189,9 +189,11 @@ static void share_splits(cox_session *session, const struct cox_session_params *
             lead = p;
         session->sharing[p].lead = lead;
         session->sharing[lead].count = p - lead + 1;
-        const uint32_t one = session->pipeline.passes[lead].granule, other = session->pipeline.passes[p].granule;
+        const uint32_t granule = (uint32_t)cox__lcm_bounded(session->pipeline.passes[lead].granule,
+                                                            session->pipeline.passes[p].granule,
+                                                            session->pipeline.passes[p].rows);
         for (uint32_t q = lead; q <= p; q++)
-            session->pipeline.passes[q].granule = one > other ? one : other;
+            session->pipeline.passes[q].granule = granule;
     }
 }
 

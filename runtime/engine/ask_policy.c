@@ -166,6 +166,8 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
     view_of_frame(session, frame, report->start_ns, devices, &view);
     memset(&split, 0, sizeof split);
     split.struct_size = sizeof split;
+    if (sharing->together)
+        cox__together_begin(sharing->together, frame->index);
     if (sharing->policy.split(sharing->state, &view, &split) == COX_OK &&
         cox_split_check(&split, &view, why, sizeof why) == COX_OK) {
         sharing->last_split = split;

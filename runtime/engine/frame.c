@@ -257,13 +257,13 @@ static uint32_t sort_reports(struct cox_session *session, const struct cox__fram
 }
 
 /* What the passes say together. */
-static struct cox_pass_report sum_passes(const struct cox__frame *frame)
+static struct cox_pass_report sum_passes(const struct cox_session *session, const struct cox__frame *frame)
 {
     struct cox_pass_report sum = frame->passes[0];
     for (uint32_t p = 1; p <= frame->pass; p++) {
         const struct cox_pass_report *pass = &frame->passes[p];
         sum.reason = pass->reason == COX_REASON_RERUN ? pass->reason : sum.reason;
-        if (pass->reason == COX_REASON_SHARED) /* what was predicted is for both */
+        if (session->sharing[p].lead != p) /* what was predicted is for all that share the split */
             continue;
         sum.predicted_ns = sum.predicted_ns && pass->predicted_ns ? sum.predicted_ns + pass->predicted_ns : 0;
         sum.alternative_ns = sum.alternative_ns && pass->alternative_ns ? sum.alternative_ns + pass->alternative_ns : 0;
@@ -279,7 +279,7 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
         return;
     frame->passes[frame->pass].end_ns = frame->end_ns;
     const uint32_t first = internal ? frame->pass : 0; /* runs of the engine's own are of one pass */
-    const struct cox_pass_report all = internal ? frame->passes[first] : sum_passes(frame);
+    const struct cox_pass_report all = internal ? frame->passes[first] : sum_passes(session, frame);
     const struct cox_frame_report report = {.struct_size = sizeof report,
                                             .index = frame->index,
                                             .warmup = frame->kind == COX__FRAME_WARMUP,

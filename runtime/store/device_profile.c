@@ -97,6 +97,8 @@ static void make_key(cox_session *session, const struct cox_session_params *para
 
 /* ---- the content ---- */
 
+static const double a_day_ns = 86400e9;
+
 static bool in_range(double value, double least, double most)
 {
     return value >= least && value <= most; /* false for NaN */
@@ -104,7 +106,6 @@ static bool in_range(double value, double least, double most)
 
 bool cox__device_profiles_plausible(const struct cox_device_profile *profiles, uint32_t count)
 {
-    static const double a_day_ns = 86400e9;
     double shares = 0;
     bool any = false;
     for (uint32_t d = 0; d < count; d++) {
@@ -120,6 +121,15 @@ bool cox__device_profiles_plausible(const struct cox_device_profile *profiles, u
     return any && shares <= 1.01; /* less than 1: the others were handed out on demand */
 }
 
+/* Of a pass whose split is another's only the times alone count. */
+static bool times_plausible(const struct cox_device_profile *profiles, uint32_t count)
+{
+    bool plausible = true;
+    for (uint32_t d = 0; d < count; d++)
+        plausible &= in_range(profiles[d].solo_ns, 0, a_day_ns);
+    return plausible;
+}
+
 /* Read the session's file into session->profile.loaded, in the order of the session's devices. */
 static bool read_file(cox_session *session)
 {
@@ -130,7 +140,8 @@ static bool read_file(cox_session *session)
     const uint32_t passes = session->pipeline.pass_count, devices = session->device_count;
     bool good = sorted && bytes == (size_t)passes * devices * sizeof *sorted;
     for (uint32_t p = 0; good && p < passes; p++)
-        good = session->sharing[p].lead != p || cox__device_profiles_plausible(&sorted[p * devices], devices);
+        good = session->sharing[p].lead == p ? cox__device_profiles_plausible(&sorted[p * devices], devices)
+                                             : times_plausible(&sorted[p * devices], devices);
     if (sorted && !good)
         cox__log(log, COX_LOG_INFO, "device profiles: a file holds no usable figures and is ignored");
     for (uint32_t p = 0; good && p < passes; p++)
@@ -154,8 +165,10 @@ static void give(cox_session *session, uint32_t lead)
     struct cox_device_profile profiles[COX_DEVICES_MAX];
     memcpy(profiles, session->profile.loaded[lead], session->device_count * sizeof *profiles);
     for (uint32_t u = 0; u < session->device_count; u++)
-        for (uint32_t p = lead + 1; p < lead + session->sharing[lead].count; p++)
-            profiles[u].solo_ns += session->profile.loaded[p][u].solo_ns;
+        for (uint32_t p = lead + 1; p < lead + session->sharing[lead].count; p++) {
+            const double more_ns = session->profile.loaded[p][u].solo_ns;
+            profiles[u].solo_ns = profiles[u].solo_ns > 0 && more_ns > 0 ? profiles[u].solo_ns + more_ns : 0;
+        }
     cox__engine_load_profile(session, lead, profiles);
 }
 

@@ -6,16 +6,22 @@ static uint32_t slot_of(uint64_t frame)
     return (uint32_t)(frame % (COX_IN_FLIGHT_MAX + 1));
 }
 
-/* The device goes on to another pass, or begins anew with the first. */
+/* The device goes on to another pass. */
 static void begin_pass(struct cox__together_part *part, uint32_t pass, const struct cox_measurement *measurement)
 {
-    if (part->frame != measurement->frame + 1 || pass == 0)
+    if (part->frame != measurement->frame + 1)
         *part = (struct cox__together_part){
             .frame = measurement->frame + 1, .first_row = measurement->first_row, .uneven = pass > 0};
     else
         part->uneven |= part->pass_rows != part->rows || part->pass + 1 != pass;
     part->pass = pass;
     part->pass_rows = 0;
+}
+
+void cox__together_begin(struct cox__together *together, uint64_t frame)
+{
+    for (uint32_t d = 0; d < COX_DEVICES_MAX; d++)
+        together->parts[slot_of(frame)][d].frame = 0;
 }
 
 void cox__together_add(struct cox__together *together, uint32_t pass, const struct cox_measurement *measurement)

@@ -25,6 +25,9 @@ struct cox__together {
     struct cox__together_part parts[COX_IN_FLIGHT_MAX + 1][COX_DEVICES_MAX];
 };
 
+/* The frame's first pass is split, perhaps once more: what was told of the frame does not count. */
+void cox__together_begin(struct cox__together *together, uint64_t frame);
+
 /* A band has ended, of the pass with this number, from 0. The passes of a frame come in order. */
 void cox__together_add(struct cox__together *together, uint32_t pass, const struct cox_measurement *measurement);
 

@@ -229,7 +229,7 @@ static bool sum_passes(const struct lab_run *run, uint32_t lead, uint32_t count,
     *sum = (struct cox_measurement){.frame = run->frame, .device = device};
     for (uint32_t i = 0; i < run->measured_count; i++) {
         const struct cox_measurement *band = &run->measured[i];
-        if (band->device != device)
+        if (band->device != device || run->measured_passes[i] < lead || run->measured_passes[i] >= lead + count)
             continue;
         even = even && !band->flags;
         sum->kernel_ns = band->kernel_ns && (!sum->wall_ns || sum->kernel_ns) ? sum->kernel_ns + band->kernel_ns : 0;
@@ -249,9 +249,12 @@ static bool sum_passes(const struct lab_run *run, uint32_t lead, uint32_t count,
 static void observe_bands(struct lab_sim *sim, struct lab_run *run, uint32_t lead, uint32_t count)
 {
     const bool last = run->pass + 1 == lead + count, told = sim->policy && sim->policy->observe;
-    for (uint32_t i = 0; told && last && i < run->measured_count; i++)
-        if (count == 1 || run->measured[i].flags & COX_MEASURED_UNFINISHED)
-            sim->policy->observe(sim->sharing[count == 1 ? run->measured_passes[i] : lead].state, &run->measured[i]);
+    for (uint32_t i = 0; told && last && i < run->measured_count; i++) {
+        const uint32_t pass = run->measured_passes[i];
+        const bool together = count > 1 && pass >= lead && pass < lead + count; /* else: a shadow of another pass */
+        if (!together || run->measured[i].flags & COX_MEASURED_UNFINISHED)
+            sim->policy->observe(sim->sharing[together ? lead : pass].state, &run->measured[i]);
+    }
     for (uint32_t d = 0; told && last && count > 1 && d < sim->view.device_count; d++) {
         struct cox_measurement sum;
         if (sum_passes(run, lead, count, d, &sum))

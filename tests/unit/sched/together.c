@@ -89,8 +89,12 @@ Test(together, forgets_what_was_before_a_beginning_anew)
     struct cox_measurement out;
     add(0, 3, 0, 0, 50, 100);
     add(1, 3, 0, 0, 50, 100);
+    add(0, 3, 1, 50, 50, 100);
+    add(1, 3, 1, 50, 50, 100);
+    cox__together_begin(&together, 3);
     add(0, 3, 0, 10, 40, 7);
     add(1, 3, 0, 10, 40, 7);
+    cr_assert_not(sum(2, 3, 1, &out), "it has no rows any more");
     cr_assert(sum(2, 3, 0, &out));
     cr_assert_eq(out.rows, 40);
     cr_assert_eq(out.first_row, 10);
