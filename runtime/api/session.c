@@ -169,8 +169,8 @@ static uint32_t list_devices(const cox_session *session, uint32_t number)
     return list ? list : UINT32_MAX;
 }
 
-/* Whether the pass can have the split of the one before it: the same rows, on the same devices, for the same policy, and
- * a granule in common that leaves enough splits. */
+/* Whether the pass can have the split of the one before it: the same rows, on the same devices, for the same policy,
+ * and a granule in common that leaves enough splits. */
 static bool can_share(const cox_session *session, uint32_t number, uint32_t devices)
 {
     const struct cox__pass *pass = &session->pipeline.passes[number], *before = pass - 1;
