@@ -334,17 +334,17 @@ struct cox_session_params {
     uint32_t pass_stride;
     const struct cox_pass *passes;
 
-    /* True: all that a pass writes is copied from staged devices to the host's memory, and what the next one reads from
-     * there. Else these devices keep what several passes touch, for each frame in flight and one more, if they have room
-     * for it, and only what another device reads is copied. A binding is kept if every kernel that is given rows of it
-     * also takes its COX_ARG_ORIGIN. Nothing is kept with `verify`, or where a pass changes something in place or
-     * overwrites an input. */
+    /* True: all that a pass writes is copied from staged devices to the host's memory, and what the next one reads
+     * from there. Else these devices keep what several passes touch, for each frame in flight and one more, if they
+     * have room for it, and only what another device reads is copied. A binding is kept if every kernel that is given
+     * rows of it also takes its COX_ARG_ORIGIN. Nothing is kept with `verify`, or where a pass changes something in
+     * place or overwrites an input. */
     bool copy_between_passes;
 
-    /* True: each pass is split for itself. Else successive passes of as many rows, with neither `devices` nor a `policy`
-     * of their own, share one split, unless the policy hands out rows on demand or their granules leave too few splits
-     * in common: so rows stay on the devices that have them. The policy is told what a device took for all of them, as
-     * if they were one pass, when the last is over; it can have no shadow. */
+    /* True: each pass is split for itself. Else successive passes of as many rows, with neither `devices` nor a
+     * `policy` of their own, share one split, unless the policy hands out rows on demand or their granules leave too
+     * few splits in common: so rows stay on the devices that have them. The policy is told what a device took for all
+     * of them, as if they were one pass, when the last is over; it can have no shadow. */
     bool split_each_pass;
 };
 #define COX_SESSION_PARAMS(...) COX_LITERAL(struct cox_session_params, __VA_ARGS__)
