@@ -424,7 +424,8 @@ static struct {
 /* A border that moves from frame to frame, between the first device and the last. */
 static cox_status hearing_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
-    const uint32_t border = view->granule * (uint32_t)(1 + view->frame % 3);
+    uint32_t border = view->granule * (uint32_t)(1 + view->frame % 3);
+    border = border < view->rows ? border : view->granule;
     (void)state;
     heard.splits++;
     heard.pool |= view->pool;
@@ -528,6 +529,27 @@ Test(passes, have_splits_of_their_own_where_they_say_so)
     listed[1].policy = "single";
     run_hearing(&bench, NEAR_SESSION(listed, 2, .custom_policy = &quiet));
     cr_assert_eq(heard.splits, FRAMES);
+    close_bench(&bench);
+}
+
+/* The pitch of `in` lets the first pass be cut in two places only: the second one need not be cut there. */
+Test(passes, do_not_share_a_coarse_split)
+{
+    static struct bench bench;
+    struct cox_binding odd[] = {near_bindings[0], near_bindings[1], near_bindings[2]};
+    struct cox_session_params params = *NEAR_SESSION(near_exchange, 2);
+    struct cox_policy quiet = hearing;
+    quiet.observe = NULL;
+    quiet.observe_frame = NULL;
+    odd[0].pitch_bytes = PITCH - 28;
+    params.bindings = odd;
+    params.custom_policy = &quiet;
+    memset(&heard, 0, sizeof heard);
+    open_bench(&bench, &three_kinds);
+    cr_assert_eq(try_session(&bench, &params), COX_OK, "%s", rig_log(bench.rig));
+    submit_frames(&bench);
+    cr_assert_eq(cox_session_wait(bench.session), COX_OK);
+    cr_assert_eq(heard.splits, 2 * FRAMES);
     close_bench(&bench);
 }
 
