@@ -169,6 +169,12 @@ static uint32_t list_devices(const cox_session *session, uint32_t number)
     return list ? list : UINT32_MAX;
 }
 
+/* The policy of a pass, or of the passes that name none. NULL: there is none of the name. */
+static const struct cox_policy *find_policy(const struct cox_session_params *params, const char *own)
+{
+    return params->custom_policy && !own ? params->custom_policy : cox_policy_find(own ? own : params->policy);
+}
+
 /* Whether the pass can have the split of the one before it: the same rows, on the same devices, for the same policy,
  * and a granule in common that leaves enough splits. */
 static bool can_share(const cox_session *session, uint32_t number, uint32_t devices)
@@ -182,7 +188,7 @@ static bool can_share(const cox_session *session, uint32_t number, uint32_t devi
 /* Which passes share a split, and the granule that suits all that do. */
 static void share_splits(cox_session *session, const struct cox_session_params *params, uint32_t devices)
 {
-    const struct cox_policy *policy = params->custom_policy ? params->custom_policy : cox_policy_find(params->policy);
+    const struct cox_policy *policy = find_policy(params, NULL);
     const bool never = params->split_each_pass || !policy || policy->next;
     for (uint32_t p = 0, lead = 0; p < session->pipeline.pass_count; p++) {
         if (p == 0 || never || !can_share(session, p, devices))
@@ -200,12 +206,10 @@ static void share_splits(cox_session *session, const struct cox_session_params *
 static cox_status start_policy(cox_session *session, uint32_t number, const struct cox_session_params *params)
 {
     struct cox__sharing *sharing = &session->sharing[number];
-    const char *name = session->pipeline.passes[number].policy ? session->pipeline.passes[number].policy
-                                                               : params->policy;
-    const bool custom = params->custom_policy && !session->pipeline.passes[number].policy;
-    const struct cox_policy *policy = custom ? params->custom_policy : cox_policy_find(name);
+    const char *own = session->pipeline.passes[number].policy;
+    const struct cox_policy *policy = find_policy(params, own);
     if (!policy) {
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "there is no policy '%s'", name);
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "there is no policy '%s'", own ? own : params->policy);
         return COX_E_NOT_FOUND;
     }
     if (!policy->name || !policy->state_bytes || !policy->init || !policy->split) {

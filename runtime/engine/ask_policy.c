@@ -25,14 +25,6 @@ static uint64_t solo_ns(const struct cox_session *session, const struct cox__dev
     return sum;
 }
 
-static bool in_place(const struct cox_session *session, uint32_t lead)
-{
-    bool any = false;
-    for (uint32_t p = lead; p < lead + session->sharing[lead].count; p++)
-        any |= session->pipeline.passes[p].in_place;
-    return any;
-}
-
 void cox__engine_view(const struct cox_session *session, uint32_t number, uint64_t frame,
                       struct cox_sched_device *devices, struct cox_sched_view *view)
 {
@@ -53,7 +45,7 @@ void cox__engine_view(const struct cox_session *session, uint32_t number, uint64
                                     .devices = devices,
                                     .in_flight = session->in_flight,
                                     .pool = session->sharing[number].policy.next != NULL,
-                                    .shadow = session->sharing[number].count == 1 && !in_place(session, number) &&
+                                    .shadow = session->sharing[number].count == 1 && !pass->in_place &&
                                               atomic_load(&session->spare.state) != COX__SPARE_UNAVAILABLE};
 }
 
@@ -125,14 +117,10 @@ static void note_predictions(struct cox__frame *frame, const struct cox_split *s
     }
 }
 
-/* The band of the pass before that did the rows from `first_row`. */
+/* As cox__frame_band_from, of the pass before. */
 static const struct cox_band_report *band_before(const struct cox__frame *frame, uint32_t first_row)
 {
-    uint32_t b = 0;
-    while (frame->bands[b].pass + 1 != frame->pass || frame->bands[b].state != COX__BAND_DONE ||
-           !cox__band_is_of_split(&frame->bands[b]) || frame->reports[b].first_row != first_row)
-        b++;
-    return &frame->reports[b];
+    return &frame->reports[cox__frame_band_from(frame, frame->pass - 1, first_row)];
 }
 
 /* Rows stay where they are; those of a device that has gone go to another one. */

@@ -189,12 +189,11 @@ bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *fr
     return true;
 }
 
-/* The band of the pass that did the rows from `first_row`. */
-static uint32_t band_from(const struct cox__frame *frame, uint32_t first_row)
+uint32_t cox__frame_band_from(const struct cox__frame *frame, uint32_t pass, uint32_t first_row)
 {
-    uint32_t band = frame->first_band;
-    while (frame->bands[band].state != COX__BAND_DONE || !cox__band_is_of_split(&frame->bands[band]) ||
-           frame->reports[band].first_row != first_row)
+    uint32_t band = 0;
+    while (frame->bands[band].pass != pass || frame->bands[band].state != COX__BAND_DONE ||
+           !cox__band_is_of_split(&frame->bands[band]) || frame->reports[band].first_row != first_row)
         band++;
     COX_INVARIANT(band < frame->band_count);
     return band;
@@ -212,7 +211,7 @@ void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *f
         void *into = backend->ops->mem_data(frame->mems[i]);
         memset(into, 0, binding->bytes);
         for (uint32_t next = 0; next < pass->rows;) {
-            const uint32_t band = band_from(frame, next);
+            const uint32_t band = cox__frame_band_from(frame, frame->pass, next);
             binding->merge(into, (char *)frame->bands[band].partials + offset, binding->bytes, binding->merge_user);
             next += frame->reports[band].rows;
         }

@@ -39,6 +39,9 @@ void cox__frame_end_band(struct cox__frame *frame, uint32_t band, cox_status sta
 /* A band that was DONE does not count after all. */
 void cox__frame_revoke_band(struct cox__frame *frame, uint32_t band, cox_status status);
 
+/* The band that did the rows of a pass from `first_row` on. All bands of the pass are in. */
+uint32_t cox__frame_band_from(const struct cox__frame *frame, uint32_t pass, uint32_t first_row);
+
 /* Keep a band's partial results until all bands are in, since its queue slot is wanted for other bands before that.
  * False: no memory. */
 bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *frame, uint32_t band,

@@ -281,19 +281,29 @@ static bool asks_origin(const struct cox__pass *pass, uint32_t binding)
     return true;
 }
 
+static uint32_t find_in_several(const struct cox__pipeline *pipeline)
+{
+    uint32_t once = 0, several = 0;
+    for (uint32_t p = 0; p < pipeline->pass_count; p++)
+        for (uint32_t i = 0; i < pipeline->binding_count; i++)
+            if (pipeline->passes[p].bindings[i].contract != COX__UNUSED) {
+                several |= once & UINT32_C(1) << i;
+                once |= UINT32_C(1) << i;
+            }
+    return several;
+}
+
 /* See struct cox__pipeline. A kernel that takes its rows for the band's cannot work in memory of the whole frame. What
- * is changed in place, and what a pass reads of the application's that one overwrites,
- * cannot be made again: then nothing is kept, since a frame could not begin anew. */
+ * is changed in place, and what a pass reads of the application's that one overwrites, cannot be made again: then
+ * nothing is kept, since a frame could not begin anew. */
 static uint32_t find_resident(const struct cox__pipeline *pipeline)
 {
     uint32_t resident = 0;
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const struct cox_binding *binding = &pipeline->bindings[i];
-        uint32_t touching = 0;
         bool fits = binding->pitch_bytes && cox__by_rows(binding);
         for (uint32_t p = 0; p < pipeline->pass_count; p++) {
             const struct cox_binding *of = &pipeline->passes[p].bindings[i];
-            touching += of->contract != COX__UNUSED;
             fits &= of->contract == COX__UNUSED ||
                     (!cox__is_own(of) && of->contract != COX_REDUCE &&
                      (of->contract == COX_WHOLE || asks_origin(&pipeline->passes[p], i)));
@@ -303,7 +313,7 @@ static uint32_t find_resident(const struct cox__pipeline *pipeline)
         for (uint32_t p = 0; p < pipeline->pass_count; p++)
             if (pipeline->passes[p].in_place)
                 return 0;
-        if (fits && touching > 1)
+        if (fits && pipeline->in_several >> i & 1)
             resident |= UINT32_C(1) << i;
     }
     return resident;
@@ -330,6 +340,7 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox_sessio
     }
     if (copied) {
         take_together(out, params);
+        out->in_several = find_in_several(out);
         out->resident = find_resident(out);
         return COX_OK;
     }

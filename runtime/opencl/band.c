@@ -264,7 +264,7 @@ static uint32_t rows_of_piece(const struct cox__instance *instance, const struct
     if (!job->alone)
         return job->rows;
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        if (pass->bindings[i].contract == COX_ROWS && instance->in_several >> i & 1 && !cox__cl_keeps(job, i))
+        if (pass->bindings[i].contract == COX_ROWS && instance->pipeline->in_several >> i & 1 && !cox__cl_keeps(job, i))
             return job->rows;
     return instance->piece_rows[job->pass];
 }

@@ -54,18 +54,6 @@ static cox_status make_context(struct cox__instance *instance, bool fresh)
     return cox__cl_instance_check(instance, code, "clCreateContext");
 }
 
-static uint32_t find_in_several(const struct cox__pipeline *pipeline)
-{
-    uint32_t once = 0, several = 0;
-    for (uint32_t p = 0; p < pipeline->pass_count; p++)
-        for (uint32_t i = 0; i < pipeline->binding_count; i++)
-            if (pipeline->passes[p].bindings[i].contract != COX__UNUSED) {
-                several |= once & UINT32_C(1) << i;
-                once |= UINT32_C(1) << i;
-            }
-    return several;
-}
-
 cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,
                                    uint32_t slots, bool fresh, struct cox__instance **out, uint32_t *max_rows)
 {
@@ -80,7 +68,6 @@ cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device, c
     instance->pipeline = pipeline;
     instance->staged = instance->device->info.mode == COX_MODE_STAGED;
     instance->pass_count = pipeline->pass_count;
-    instance->in_several = find_in_several(pipeline);
     instance->event_max = COX__CL_PIECES_MAX * (COX_STAGES_MAX + 2 * pipeline->binding_count) +
                           (pipeline->resident ? COX__JOB_RANGES_MAX + COX__JOB_BACK_MAX : 0);
     if (fresh)

@@ -75,7 +75,6 @@ struct cox__instance {
     bool hangs;     /* the device did not answer while the instance was made */
     bool abandoned; /* or isolated */
     uint32_t piece_rows[COX_PASSES_MAX];
-    uint32_t in_several; /* bindings that more than one pass touches, a bit for each: they have no pieces */
     uint32_t slot_count;
     uint32_t event_max;
     cl_command_queue queues[COX__CL_QUEUE_COUNT];

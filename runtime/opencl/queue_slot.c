@@ -112,7 +112,7 @@ static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot
     for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++) {
         code = make_mem(instance, slot, i, max_rows);
         for (uint32_t p = 0; instance->staged && p < pipeline->pass_count && code == CL_SUCCESS; p++)
-            if (pipeline->passes[p].bindings[i].contract == COX_ROWS && !(instance->in_several >> i & 1))
+            if (pipeline->passes[p].bindings[i].contract == COX_ROWS && !(pipeline->in_several >> i & 1))
                 code = make_pieces(instance, slot, p, i, max_rows[p]);
     }
     /* The fill commands end before their buffers are released. */
