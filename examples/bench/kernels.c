@@ -140,9 +140,7 @@ static bool make_plane(cox_runtime *runtime, struct frames *frames)
     const size_t bytes = frames->height * frames->plane_pitch;
     if (!make_buffer(runtime, bytes, &frames->plane_in) || !make_buffer(runtime, bytes, &frames->plane_out))
         return false;
-    float *data = cox_buffer_data(frames->plane_in);
-    for (size_t i = 0; i < bytes / sizeof *data; i++)
-        data[i] = (float)((i * 2654435761u >> 16 & 1023) + 1) / 1024;
+    bench_plane_fill(cox_buffer_data(frames->plane_in), bytes / sizeof(float));
     return true;
 }
 
@@ -315,14 +313,10 @@ static bool add_filter(struct bench *bench, uint32_t device, const struct kernel
                                            .form = COX_FILTER_EXCHANGE};
     struct cox_filter_storage storage;
     struct cox_session_params params = {0};
-    float weights[2 * RADIUS + 1];
-    for (uint32_t i = 0; i < sizeof weights / sizeof *weights; i++)
-        weights[i] = 1.0f / (2 * RADIUS + 1);
-    const struct cox_filter_weights all = {.struct_size = sizeof all, .across = weights, .down = weights};
     cox_status status = blurs ? cox_filter_separable(&shape, &storage, &params)
                               : cox_filter_gaussian(&shape, &storage, &params);
     if (status == COX_OK)
-        status = blurs ? cox_filter_separable_prepare(&shape, &all, &entrant->params.filter)
+        status = blurs ? bench_blur_prepare(&shape, &entrant->params.filter)
                        : cox_filter_gaussian_prepare(&shape, RADIUS / 3.0f, RADIUS / 3.0f, &entrant->params.filter);
     if (status)
         return bench_fail("%s: %s", kernel->name, cox_status_text(status));

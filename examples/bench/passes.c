@@ -15,9 +15,8 @@
 #include <string.h>
 
 enum { ROUNDS = 9, IN_FLIGHT = 3, SETS = IN_FLIGHT + 1, FRAMES_DEFAULT = 24, BUFFERS = 3 };
-enum {
-    LEARN_FRAMES = 150
-}; /* `adaptive` beside an H200 needs about 100 to find out that the processor is in its way */
+/* `adaptive` beside an H200 needs about 100 to find out that the processor is in its way. */
+enum { LEARN_FRAMES = 150 };
 enum { ENTRANTS_MAX = 5 * COX_DEVICES_MAX + 16, RESULTS_MAX = COX_DEVICES_MAX + 12 };
 
 static const double bar_empty_us = 30; /* of a processor */
@@ -259,14 +258,10 @@ static struct cox_filter_shape plane(const struct bench *bench, enum cox_filter_
 
 static bool make_blur(const struct bench *bench, uint32_t radius, enum cox_filter_form form, struct filter *filter)
 {
-    float weights[64];
-    for (uint32_t i = 0; i <= 2 * radius; i++)
-        weights[i] = 1.0f / (float)(2 * radius + 1);
-    const struct cox_filter_weights all = {.struct_size = sizeof all, .across = weights, .down = weights};
     filter->shape = plane(bench, COX_FILTER_FLOAT, radius, form);
     cox_status status = cox_filter_separable(&filter->shape, &filter->storage, &filter->session);
     if (status == COX_OK)
-        status = cox_filter_separable_prepare(&filter->shape, &all, &filter->params);
+        status = bench_blur_prepare(&filter->shape, &filter->params);
     return status == COX_OK || bench_fail("blur: %s", cox_status_text(status));
 }
 
@@ -553,9 +548,7 @@ static bool prepare(struct bench *bench, struct parts *parts)
             if (status)
                 return bench_fail("%s", cox_status_text(status));
         }
-        float *data = cox_buffer_data(bench->buffers[s][0]);
-        for (size_t i = 0; i < bytes / sizeof *data; i++)
-            data[i] = (float)((i * 2654435761u >> 16 & 1023) + 1) / 1024;
+        bench_plane_fill(cox_buffer_data(bench->buffers[s][0]), bytes / sizeof(float));
     }
     bench->times = calloc(2 * (size_t)bench->frames, sizeof *bench->times);
     return bench->times || bench_fail("out of memory");

@@ -71,6 +71,15 @@ void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t 
                         const cox_runtime *runtime, struct cox_session_params *session);
 void bench_ceiling_input(const struct bench_ceiling *ceiling, uint32_t height, float *data);
 
+/* --- a plane (plane.c) --- */
+
+/* Floats from 1/1024 to 1. */
+void bench_plane_fill(float *samples, size_t count);
+
+/* Parameters of a blur by equal weights, the same radius across and down, 31 at most. Errors as
+ * cox_filter_separable_prepare. */
+cox_status bench_blur_prepare(const struct cox_filter_shape *shape, struct cox_filter_params *params);
+
 /* --- a scene (scene.c) --- */
 
 struct bench_scene;
