@@ -14,7 +14,6 @@
  * nothing failed, 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/bits_suite.h"
-#include "support/random_splits.h"
 #include "support/ref_filter_case.h"
 #include <coxswain/coxswain.h>
 #include <inttypes.h>
@@ -41,17 +40,7 @@ static cox_session *open_session(const struct filter_test *test, uint32_t device
 {
     struct cox_session_params params = test->session;
     cox_session *session = NULL;
-    params.no_warmup = true;
-    params.device_timeout_ns = 60000000000; /* a busy machine */
-    if (device == BITS_ALL_DEVICES) {
-        random_splits_begin(0, 0);
-        params.custom_policy = &random_splits_policy;
-        params.split_each_pass = true;
-    } else {
-        params.policy = "single";
-        params.devices = &device;
-        params.device_count = 1;
-    }
+    bits_session_params(&params, &device, 0, 0);
     need(cox_session_create(suite.runtime, &params, &session), test->about->name);
     struct cox_session_info info;
     cox_session_info(session, &info, sizeof info);

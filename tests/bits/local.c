@@ -11,7 +11,6 @@
  * nothing failed, 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/bits_suite.h"
-#include "support/random_splits.h"
 #include "support/ref_local_case.h"
 #include <coxswain/coxswain.h>
 #include <inttypes.h>
@@ -180,17 +179,7 @@ static cox_session *open_session(const struct subject *subject, uint32_t device)
 {
     struct cox_session_params params = subject->session;
     cox_session *session = NULL;
-    params.no_warmup = true;
-    params.device_timeout_ns = 60000000000; /* a busy machine */
-    if (device == BITS_ALL_DEVICES) {
-        random_splits_begin(0, 0);
-        params.custom_policy = &random_splits_policy;
-        params.split_each_pass = true;
-    } else {
-        params.policy = "single";
-        params.devices = &device;
-        params.device_count = 1;
-    }
+    bits_session_params(&params, &device, 0, 0);
     need(cox_session_create(suite.runtime, &params, &session), subject->name);
     return session;
 }

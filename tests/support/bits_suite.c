@@ -112,24 +112,34 @@ static void on_report(void *user, const struct cox_frame_report *report)
     random_tally_report(&session->tally, report, session->rows, session->granule, session->devices);
 }
 
+void bits_session_params(struct cox_session_params *params, const uint32_t *device, uint32_t split_first,
+                         uint32_t split_granule)
+{
+    params->no_warmup = true;
+    params->device_timeout_ns = 60000000000; /* a busy machine */
+    if (*device == BITS_ALL_DEVICES) {
+        random_splits_begin(split_first, split_granule);
+        params->custom_policy = &random_splits_policy;
+        params->split_each_pass = true;
+    } else {
+        params->policy = "single";
+        params->devices = device;
+        params->device_count = 1;
+    }
+}
+
 bool bits_session_open(struct bits_suite *suite, const char *what, const struct cox_session_params *pipeline,
                        uint32_t device, uint32_t split_first, uint32_t split_granule, struct bits_session *out)
 {
     struct cox_session_params params = *pipeline;
     *out = (struct bits_session){.suite = suite, .rows = params.rows};
-    params.no_warmup = true;
-    params.device_timeout_ns = 60000000000; /* a busy machine */
+    bits_session_params(&params, &device, split_first, split_granule);
     if (device == BITS_ALL_DEVICES) {
         snprintf(out->how, sizeof out->how, "random splits");
-        params.custom_policy = &random_splits_policy;
         params.report = on_report;
         params.report_user = out;
-        random_splits_begin(split_first, split_granule);
     } else {
         snprintf(out->how, sizeof out->how, "device %u alone", device);
-        params.policy = "single";
-        params.devices = &device;
-        params.device_count = 1;
     }
     const cox_status status = cox_session_create(suite->runtime, &params, &out->session);
     if (status != COX_OK)

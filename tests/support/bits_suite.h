@@ -51,6 +51,11 @@ struct bits_session {
     struct random_tally tally; /* of the scheduler thread while frames are under way */
 };
 
+/* Add what such a session is made with, for one device or BITS_ALL_DEVICES; the other arguments are as below. `device`
+ * must last as long as the params. */
+void bits_session_params(struct cox_session_params *params, const uint32_t *device, uint32_t split_first,
+                         uint32_t split_granule);
+
 /* `what` is for messages, `params` a pipeline's; the other fields but in_flight are set here. All devices: under the
  * splits from number `split_first` on, with cuts at multiples of `split_granule`, 0 = of the session's own granule. */
 bool bits_session_open(struct bits_suite *suite, const char *what, const struct cox_session_params *params,

@@ -460,6 +460,10 @@ static const struct cox_policy hearing = {.name = "hearing",
                                           .observe = hearing_observe,
                                           .observe_frame = hearing_observe_frame};
 
+/* It is told nothing. */
+static const struct cox_policy asked_only = {
+    .name = "asked only", .state_bytes = random_bytes, .init = random_init, .split = hearing_split};
+
 static void run_hearing(struct bench *bench, const struct cox_session_params *params)
 {
     memset(&heard, 0, sizeof heard);
@@ -506,15 +510,12 @@ Test(passes, have_splits_of_their_own_where_they_say_so)
 {
     static struct bench bench;
     static const uint32_t all[] = {0, 1, 2};
-    struct cox_policy on_demand = hearing;
+    struct cox_policy on_demand = asked_only;
     struct cox_pass listed[] = {near_exchange[0], near_exchange[1]};
     listed[1].device_count = 3;
     listed[1].devices = all;
-    on_demand.observe = NULL; /* each pass would tell */
-    on_demand.observe_frame = NULL;
-    const struct cox_policy quiet = on_demand;
     on_demand.next = random_next;
-    run_hearing(&bench, NEAR_SESSION(near_exchange, 2, .split_each_pass = true, .custom_policy = &quiet));
+    run_hearing(&bench, NEAR_SESSION(near_exchange, 2, .split_each_pass = true, .custom_policy = &asked_only));
     cr_assert_eq(heard.splits, 2 * FRAMES);
     cr_assert(heard.shadow);
     close_bench(&bench);
@@ -522,12 +523,12 @@ Test(passes, have_splits_of_their_own_where_they_say_so)
     cr_assert_eq(heard.splits, 2 * FRAMES);
     cr_assert(heard.pool);
     close_bench(&bench);
-    run_hearing(&bench, NEAR_SESSION(listed, 2, .custom_policy = &quiet));
+    run_hearing(&bench, NEAR_SESSION(listed, 2, .custom_policy = &asked_only));
     cr_assert_eq(heard.splits, 2 * FRAMES);
     close_bench(&bench);
     listed[1] = near_exchange[1];
     listed[1].policy = "single";
-    run_hearing(&bench, NEAR_SESSION(listed, 2, .custom_policy = &quiet));
+    run_hearing(&bench, NEAR_SESSION(listed, 2, .custom_policy = &asked_only));
     cr_assert_eq(heard.splits, FRAMES);
     close_bench(&bench);
 }
@@ -538,12 +539,9 @@ Test(passes, do_not_share_a_coarse_split)
     static struct bench bench;
     struct cox_binding odd[] = {near_bindings[0], near_bindings[1], near_bindings[2]};
     struct cox_session_params params = *NEAR_SESSION(near_exchange, 2);
-    struct cox_policy quiet = hearing;
-    quiet.observe = NULL;
-    quiet.observe_frame = NULL;
     odd[0].pitch_bytes = PITCH - 28;
     params.bindings = odd;
-    params.custom_policy = &quiet;
+    params.custom_policy = &asked_only;
     memset(&heard, 0, sizeof heard);
     open_bench(&bench, &three_kinds);
     cr_assert_eq(try_session(&bench, &params), COX_OK, "%s", rig_log(bench.rig));
@@ -559,13 +557,10 @@ Test(passes, share_a_split_while_a_device_is_lost)
     for (uint32_t skip = 1; skip < 12; skip++) {
         static struct bench bench;
         memset(&heard, 0, sizeof heard);
-        struct cox_policy quiet = hearing;
-        quiet.observe = NULL;
-        quiet.observe_frame = NULL;
         open_bench(&bench, &three_kinds);
         expect_near(&bench);
         cr_assert_eq(try_session(&bench, NEAR_SESSION(near_exchange, 2, .in_flight = 2, .no_warmup = true,
-                                                      .custom_policy = &quiet)),
+                                                      .custom_policy = &asked_only)),
                      COX_OK);
         fake_script(rig_fake(bench.rig),
                     &(struct fake_fault){.kind = FAKE_DEVICE_DIES, .device = 2, .skip = skip, .delay_ns = UINT64_MAX});
@@ -574,32 +569,34 @@ Test(passes, share_a_split_while_a_device_is_lost)
     }
 }
 
+static const uint32_t staged_only[] = {2};
+static const struct cox_pass last_on_staged[] = {PASS("first", uses_first, near_first),
+                                                 {.name = "last",
+                                                  .use_count = sizeof uses_last / sizeof *uses_last,
+                                                  .uses = uses_last,
+                                                  .stage_count = 1,
+                                                  .stages = near_last,
+                                                  .device_count = 1,
+                                                  .devices = staged_only}};
+
 Test(passes, go_to_other_devices_where_theirs_cannot_be_had)
 {
-    static const uint32_t one[] = {2};
-    struct cox_pass passes[] = {near_exchange[0], near_exchange[1]};
     static struct bench bench;
-    passes[1].device_count = 1;
-    passes[1].devices = one;
     open_bench(&bench, &three_kinds);
     expect_near(&bench);
     fake_script(rig_fake(bench.rig),
                 &(struct fake_fault){.kind = FAKE_INSTANCE_FAILS, .device = 2, .status = COX_E_BUILD});
-    cr_assert_eq(try_session(&bench, NEAR_SESSION(passes, 2)), COX_OK, "%s", rig_log(bench.rig));
+    cr_assert_eq(try_session(&bench, NEAR_SESSION(last_on_staged, 2)), COX_OK, "%s", rig_log(bench.rig));
     run_frames(&bench, 1);
     close_bench(&bench);
 }
 
 Test(passes, go_to_other_devices_while_theirs_is_lost)
 {
-    static const uint32_t one[] = {2};
-    struct cox_pass passes[] = {near_exchange[0], near_exchange[1]};
     static struct bench bench;
-    passes[1].device_count = 1;
-    passes[1].devices = one;
     open_bench(&bench, &three_kinds);
     expect_near(&bench);
-    cr_assert_eq(try_session(&bench, NEAR_SESSION(passes, 2, .in_flight = 3)), COX_OK);
+    cr_assert_eq(try_session(&bench, NEAR_SESSION(last_on_staged, 2, .in_flight = 3)), COX_OK);
     fake_script(rig_fake(bench.rig),
                 &(struct fake_fault){.kind = FAKE_DEVICE_DIES, .device = 2, .skip = 40, .delay_ns = UINT64_MAX});
     run_frames(&bench, 6);
