@@ -207,11 +207,6 @@ static cox_status check_bindings(const struct check *check)
             status = check_binding(&binding, i, check->rows, check->params->allow_in_place, check->log);
         if (status)
             return status;
-        if (cox__is_own(&binding) && binding.row_divisor > 1)
-            return REFUSE(check->log,
-                          "%sbinding %u (%s): a band's own rows are the pass's; a row divisor of %u is not "
-                          "possible",
-                          check->where, i, cox__binding_name(&binding), binding.row_divisor);
     }
     return COX_OK;
 }

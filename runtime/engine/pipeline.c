@@ -43,9 +43,10 @@ uint32_t cox__pass_granule(const struct cox__pass *pass, uint32_t device, const 
     uint64_t granule = 1, bound = pass->rows;
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox_binding *binding = &pass->bindings[i];
-        if (!cox__by_rows(binding) || cox__is_own(binding))
+        if (!cox__by_rows(binding))
             continue;
-        uint64_t align = info->base_align_bytes ? info->base_align_bytes : 1;
+        /* A band's own rows begin where its memory does. */
+        uint64_t align = info->base_align_bytes && !cox__is_own(binding) ? info->base_align_bytes : 1;
         uint64_t aligned_rows = align / gcd(binding->pitch_bytes, align);
         granule = cox__lcm_bounded(granule, aligned_rows * binding->row_divisor, bound);
     }
@@ -183,8 +184,11 @@ static void extend(struct cox__pass *pass)
         for (uint32_t i = 0; i < pass->binding_count; i++) {
             if (!cox__is_own(&pass->bindings[i]) || !writes_own(pass, s, i))
                 continue;
+            const uint32_t divisor = pass->bindings[i].row_divisor;
             for (uint32_t reader = s + 1; reader < pass->stage_count; reader++) {
-                const uint64_t rows = (uint64_t)pass->extents[reader] + pass->bindings[i].halo_rows;
+                const uint64_t own = (uint64_t)cox__buffer_rows(pass->extents[reader], divisor) +
+                                     pass->bindings[i].halo_rows;
+                const uint64_t rows = own * divisor;
                 if (cox__stage_takes(&pass->stages[reader], i) && rows > pass->extents[s])
                     pass->extents[s] = rows < pass->rows ? (uint32_t)rows : pass->rows; /* it has no more */
             }

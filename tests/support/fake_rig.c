@@ -149,6 +149,30 @@ static void near(const struct fake_args *args)
     show(args, binding_of(args, 1));
 }
 
+/* What frame row r adds to row r / 2 of pairs. */
+static unsigned pair_of(const struct fake_args *args, uint32_t r, uint32_t c)
+{
+    return row_of(args, 0, r)[c] * 3u + (r + 1 < args->frame_rows ? row_of(args, 0, r + 1)[c] : 0u);
+}
+
+static void pairs(const struct fake_args *args)
+{
+    for (uint32_t r = args->first_row; r < args->first_row + args->rows; r += 2)
+        for (uint32_t c = 0; c < columns_of(args); c++)
+            row_of(args, 1, r)[c] = (unsigned char)pair_of(args, r, c);
+}
+
+static void unpair(const struct fake_args *args)
+{
+    for (uint32_t r = args->first_row; r < args->first_row + args->rows; r++)
+        for (uint32_t c = 0; c < columns_of(args); c++) {
+            const uint32_t even = r / 2 * 2;
+            const unsigned above = even > 0 ? row_of(args, 0, even - 2)[c] : 0;
+            const unsigned below = even + 2 < args->frame_rows ? row_of(args, 0, even + 2)[c] : 0;
+            row_of(args, 1, r)[c] = (unsigned char)(above * 3 + row_of(args, 0, r)[c] * 5u + below * 7 + r);
+        }
+}
+
 static void turn(const struct fake_args *args)
 {
     for (uint32_t r = args->first_row; r < args->first_row + args->rows; r++)
@@ -191,7 +215,8 @@ void rig_turn_rows(const unsigned char *in, unsigned char *out, uint32_t rows, u
 static const struct fake_kernel kernels[] = {
     {"rig_map", map},       {"rig_halo", halo},   {"rig_table", table},   {"rig_count", count},
     {"rig_chroma", chroma}, {"rig_first", first}, {"rig_second", second}, {"rig_inplace", inplace},
-    {"rig_near", near},     {"rig_turn", turn},   {"rig_flip", flip},
+    {"rig_near", near},     {"rig_pairs", pairs}, {"rig_unpair", unpair}, {"rig_turn", turn},
+    {"rig_flip", flip},
 };
 
 void rig_merge_sum(void *into, const void *partial, size_t bytes, void *user)

@@ -64,6 +64,8 @@ const struct rig_report *rig_report_at(struct rig *rig, uint32_t index);
  *   rig_second   the same bindings:                out = middle ^ row
  *   rig_inplace  buffer ROWS read and written      buffer = buffer * 3 + 1
  *   rig_near     in HALO, out ROWS or a band's own   out = row above * 3 + row * 5 + row below * 7 + number of the row
+ *   rig_pairs    in HALO, own /2                   own = row * 3 + row below, for each even row
+ *   rig_unpair   own /2, out ROWS                  out = own row above * 3 + own row * 5 + own row below * 7 + row
  *   rig_turn     in WHOLE, out ROWS                out = in, rows and columns changed for each other, + 1
  *   rig_flip     in WHOLE, out ROWS                out = in, the last row first, + add
  * A stage of the test's own may name other bindings by its arguments. */

@@ -300,6 +300,45 @@ Test(passes, read_all_of_what_an_earlier_one_wrote)
     close_bench(&bench);
 }
 
+static const struct cox_stage pair_stages[] = {STAGE("rig_pairs", 0, 1), STAGE("rig_unpair", 1, 2)};
+
+/* A band's own rows of which each stands for two of the frame's: the stage that makes them begins on an even row. */
+Test(passes, may_have_own_rows_for_several_of_the_frame)
+{
+    enum { ODD_ROWS = ROWS - 1 }; /* the last own row is of one */
+    const struct cox_binding bindings[] = {{.contract = COX_HALO, .pitch_bytes = PITCH, .halo_rows = 0},
+                                           {.contract = COX_HALO,
+                                            .access = COX_READ_WRITE,
+                                            .pitch_bytes = PITCH,
+                                            .row_divisor = 2,
+                                            .halo_rows = 1,
+                                            .scratch = true},
+                                           BY_ROWS(.access = COX_WRITE)};
+    static struct bench bench;
+    static unsigned char own[BYTES];
+    open_bench(&bench, &three_kinds);
+    for (uint32_t f = 0; f < FRAMES; f++) {
+        const unsigned char *in = cox_buffer_data(bench.in[f]);
+        for (uint32_t r = 0; r < ODD_ROWS; r += 2)
+            for (uint32_t c = 0; c < COLUMNS; c++)
+                own[r / 2 * PITCH + c] = (unsigned char)(in[r * PITCH + c] * 3u +
+                                                         (r + 1 < ODD_ROWS ? in[(r + 1) * PITCH + c] : 0u));
+        for (uint32_t r = 0; r < ODD_ROWS; r++)
+            for (uint32_t c = 0; c < COLUMNS; c++) {
+                const unsigned char *row = own + r / 2 * PITCH + c;
+                const unsigned above = r / 2 > 0 ? *(row - PITCH) : 0u;
+                const unsigned below = r / 2 * 2 + 2 < ODD_ROWS ? row[PITCH] : 0u;
+                bench.expected[f][r * PITCH + c] = (unsigned char)(above * 3 + *row * 5u + below * 7 + r);
+            }
+    }
+    cr_assert_eq(try_session(&bench, COX_SESSION_PARAMS(.rows = ODD_ROWS, .binding_count = 3, .bindings = bindings,
+                                                        .stage_count = 2, .stages = pair_stages, .in_flight = 3,
+                                                        .custom_policy = &random_policy)),
+                 COX_OK, "%s", rig_log(bench.rig));
+    run_frames(&bench, 4);
+    close_bench(&bench);
+}
+
 static const struct cox_stage five_stages[] = {STAGE("rig_near", 0, 1), STAGE("rig_near", 1, 2),
                                                STAGE("rig_near", 2, 3), STAGE("rig_near", 3, 4),
                                                STAGE("rig_near", 4, 5)};
