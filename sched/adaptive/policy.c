@@ -211,7 +211,8 @@ static void choose_plan(struct cox__adaptive *state, const struct cox_sched_view
 
 /* --- rows --- */
 
-/* When each device will be done with what is queued on it, from now; with one frame in flight, at once. */
+/* When each device will be done with what is queued on it, from when the first of those that have rows will be; with
+ * one frame in flight, at once. The others are idle: that frames are queued says nothing for giving them rows. */
 static void fill_heads(struct cox__adaptive *state, const struct cox_sched_view *view, struct decision *decision)
 {
     double least = 1e300;
@@ -223,7 +224,7 @@ static void fill_heads(struct cox__adaptive *state, const struct cox_sched_view 
             queued_ns += slot ? slot->parts[d].expected_ns : 0;
         }
         decision->head_ns[d] = cox__max(0, queued_ns - state->devices[d].lead_ns);
-        if (decision->plan.devices >> d & 1)
+        if (decision->plan.devices >> d & 1 && (!state->current_rows || state->current[d]))
             least = cox__min(least, decision->head_ns[d]);
     }
     for (uint32_t d = 0; d < view->device_count; d++)
