@@ -12,6 +12,7 @@ extern const char cox__source_video_blocks[];
 extern const char cox__source_filter_separable[];
 extern const char cox__source_filter_convolve[];
 extern const char cox__source_filter_gauss[];
+extern const char cox__source_filter_gauss_blocks[];
 extern const char cox__source_filter_box[];
 extern const char cox__source_filter_guided[];
 extern const char cox__source_filter_transpose[];

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 3840, HEIGHT = 2160, FRAMES_DEFAULT = 40, CEILINGS = 6, KERNELS = 10, ENTRANTS = CEILINGS + KERNELS };
+enum { WIDTH = 3840, HEIGHT = 2160, FRAMES_DEFAULT = 40, CEILINGS = 6, KERNELS = 11, ENTRANTS = CEILINGS + KERNELS };
 
 /* The last one finds the arithmetic rate: so much arithmetic that memory does not matter. */
 static const uint32_t multiply_adds[CEILINGS] = {0, 3, 6, 12, 24, 192};
@@ -27,6 +27,7 @@ static const struct kernel {
     enum cox_pixel_out out;
     enum cox_transfer transfer;
     bool analyse;
+    enum cox_filter_form form;
     double operations;
 } kernels[KERNELS] = {
     {"picture, half to 8 bits", "picture_half_8", PICTURE, COX_PIXEL_RGBA_HALF, COX_PIXEL_RGBA8, .operations = 182},
@@ -37,8 +38,9 @@ static const struct kernel {
     {"video, PQ, with analysis", "video_pq_analyse", VIDEO, .analyse = true, .operations = 260},
     {"video, PQ, analysis alone", "video_analysis", VIDEO_ANALYSIS, .operations = 39},
     {"video, HLG", "video_hlg", VIDEO, .transfer = COX_TRANSFER_HLG, .operations = 280},
-    {"blur of radius 15, separable", "blur", BLUR, .operations = 0},
-    {"Gaussian, recursive", "gaussian", GAUSSIAN, .operations = 0},
+    {"blur of radius 15, separable", "blur", BLUR, .form = COX_FILTER_EXCHANGE, .operations = 0},
+    {"Gaussian, recursive, in blocks", "gaussian", GAUSSIAN, .operations = 0},
+    {"Gaussian, recursive, by lines", "gaussian_lines", GAUSSIAN, .form = COX_FILTER_EXCHANGE, .operations = 0},
 };
 
 /* Times that a filter reads or writes a sample of a plane of floats: the blur reads and writes in each of two passes;
@@ -310,7 +312,7 @@ static bool add_filter(struct bench *bench, uint32_t device, const struct kernel
                                            .out_pitch_bytes = frames->plane_pitch,
                                            .radius_x = blurs ? RADIUS : 0,
                                            .radius_y = blurs ? RADIUS : 0,
-                                           .form = COX_FILTER_EXCHANGE};
+                                           .form = kernel->form};
     struct cox_filter_storage storage;
     struct cox_session_params params = {0};
     cox_status status = blurs ? cox_filter_separable(&shape, &storage, &params)

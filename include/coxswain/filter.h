@@ -40,13 +40,15 @@ enum cox_filter_edge {
     COX_FILTER_ZERO = 2,
 };
 
-/* How a filter of several steps becomes passes. The results are the same. */
+/* How a filter of several steps becomes passes. The results are the same, but the Gaussian's. */
 enum cox_filter_form {
     COX_FILTER_OVERLAP = 0,  /* fewer passes: a band computes the rows about it, which the next step needs, by itself */
     COX_FILTER_EXCHANGE = 1, /* a pass for each step: between two, the devices exchange rows */
 
-    /* Gaussian only: along the rows, transposed, and both again, for comparison; channels 1 or 4. The Gaussian's other
-     * forms are one: down the columns into a transposed plane, and the same again. */
+    /* Gaussian only: along the rows, transposed, and both again, for comparison; channels 1 or 4. The Gaussian's
+     * forms are filters of their own, whose results differ by rounding: OVERLAP is in blocks of 32 samples, all at
+     * once, for GPUs and many cores; EXCHANGE goes down the columns into a transposed plane, and the same again, with
+     * less arithmetic, for few cores. */
     COX_FILTER_ROWS = 2,
 };
 
@@ -90,7 +92,7 @@ struct cox_filter_shape {
 
 /* Parameters of one frame, opaque; `cox_frame.params` points to one. */
 struct cox_filter_params {
-    uint64_t word[128];
+    uint64_t word[256];
 };
 
 /* What a session's pipeline points to, opaque. */

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-enum { COX_BINDINGS_MAX = 12, COX_STAGES_MAX = 8, COX_ARGS_MAX = 24, COX_PARAMS_MAX = 1024, COX_IN_FLIGHT_MAX = 16 };
+enum { COX_BINDINGS_MAX = 12, COX_STAGES_MAX = 8, COX_ARGS_MAX = 24, COX_PARAMS_MAX = 2048, COX_IN_FLIGHT_MAX = 16 };
 enum { COX_PASSES_MAX = 8 };
 
 /* How a pass touches a buffer with respect to its band. */
@@ -295,7 +295,10 @@ struct cox_session_params {
     uint32_t stage_stride;
     const struct cox_binding *bindings;
     const struct cox_stage *stages;
-    size_t params_bytes; /* size of the per-frame parameter block; at most COX_PARAMS_MAX */
+
+    /* Size of the per-frame parameter block, at most COX_PARAMS_MAX. A kernel may take parts of it: every device takes
+     * 1024 bytes of arguments (CL_DEVICE_MAX_PARAMETER_SIZE), some more. */
+    size_t params_bytes;
 
     const char *policy;                              /* NULL = "adaptive" */
     const struct cox_policy *custom_policy;          /* not NULL: used instead of `policy` */

@@ -22,6 +22,26 @@ struct params {
 };
 _Static_assert(sizeof(struct params) <= sizeof(struct cox_filter_params), "fits in the public block");
 
+/* COX_BLOCK, and the quantities of a record of sums and of states. */
+enum { BLOCK = 32, SUMS = 8, STATES = 6 };
+
+/* One direction's parameters in blocks: struct gauss_blocks_params of gauss_blocks.cl. */
+struct blocks_direction {
+    int32_t length, blocks, columns, in_pitch, out_pitch, sums_pitch, states_pitch, stride;
+    float b, c1, c2, back[9], over[9], through[9];
+};
+
+/* What a sample adds to its block's sums: struct gauss_sums_params. */
+struct sums_direction {
+    struct blocks_direction blocks;
+    float forward[3][BLOCK], backward[3][BLOCK];
+};
+
+struct blocks_params {
+    struct sums_direction along, down;
+};
+_Static_assert(sizeof(struct blocks_params) <= sizeof(struct cox_filter_params), "fits in the public block");
+
 static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filter_shape *from)
 {
     const cox_status status = cox__plan_shape(to, from);
@@ -33,7 +53,12 @@ static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filte
     return good ? COX_OK : COX_E_INVALID;
 }
 
-/* --- Passes ------------------------------------------------------------------------------------------------------- */
+static bool in_blocks(const struct cox_filter_shape *shape)
+{
+    return shape->form == COX_FILTER_OVERLAP;
+}
+
+/* --- Passes of lines ---------------------------------------------------------------------------------------------- */
 
 /* Vectors of lines that a processor's work-item filters side by side. */
 enum { GROUPS = 2 };
@@ -72,6 +97,103 @@ static size_t turned_pitch(const struct cox_filter_shape *shape)
     return cox__plan_scratch_pitch(4 * (size_t)shape->height * channels);
 }
 
+static void add_lines_passes(struct cox__plan *plan, const struct cox_filter_shape *shape, uint32_t in, uint32_t out)
+{
+    const uint32_t columns = cox__plan_columns(shape), width = shape->width, height = shape->height;
+    const size_t first = offsetof(struct params, first), second = offsetof(struct params, second);
+    if (shape->form != COX_FILTER_ROWS) {
+        const uint32_t turned = cox__plan_binding(plan, "turned", COX_WRITE, turned_pitch(shape), columns, true);
+        add_pass(plan, "columns", columns, true, 1, in, turned, first);
+        add_pass(plan, "rows", height, true, shape->channels, turned, out, second);
+        return;
+    }
+    const uint32_t across = cox__plan_binding(plan, "rows", COX_WRITE, straight_pitch(shape), height, true);
+    const uint32_t turned = cox__plan_binding(plan, "turned", COX_WRITE, turned_pitch(shape), width, true);
+    const uint32_t down = cox__plan_binding(plan, "columns", COX_WRITE, turned_pitch(shape), width, true);
+    add_pass(plan, "rows", height, false, shape->channels, in, across, first);
+    cox__transpose_pass(plan, "transpose", shape, width, height, across, turned,
+                        offsetof(struct params, transpose_first));
+    add_pass(plan, "columns", width, false, shape->channels, turned, down, second);
+    cox__transpose_pass(plan, "transpose back", shape, height, width, down, out,
+                        offsetof(struct params, transpose_second));
+}
+
+/* --- Passes of blocks --------------------------------------------------------------------------------------------- */
+
+static uint32_t blocks_of(uint32_t samples)
+{
+    return (samples + BLOCK - 1) / BLOCK;
+}
+
+/* Floats between the quantities of a record down the columns: whole work-items fit. */
+static size_t column_stride(const struct cox_filter_shape *shape)
+{
+    return (size_t)blocks_of(cox__plan_columns(shape)) * BLOCK;
+}
+
+static size_t row_sums_pitch(const struct cox_filter_shape *shape)
+{
+    return cox__plan_scratch_pitch(sizeof(float) * SUMS * BLOCK * blocks_of(shape->width) * shape->channels);
+}
+
+static size_t column_pitch(const struct cox_filter_shape *shape, size_t quantities)
+{
+    return cox__plan_scratch_pitch(sizeof(float) * quantities * column_stride(shape));
+}
+
+/* How many of a work-item's two dimensions are lanes: along the rows, rows; down the columns, elements. */
+static void add_blocks_stage(struct cox__plan *plan, const struct cox_filter_shape *shape, const char *kernel,
+                             bool along, bool sums, uint32_t columns, const uint32_t *bindings, uint32_t binding_count)
+{
+    enum { LANES = GROUPS * COX__PLAN_VECTOR };
+    char cpu_options[64], gpu_options[64];
+    snprintf(cpu_options, sizeof cpu_options, "-DCOX_LINES=%u -DCOX_GROUPS=%d", shape->channels, GROUPS);
+    snprintf(gpu_options, sizeof gpu_options, "-DCOX_LINES=%u -DCOX_GROUPS=1", shape->channels);
+    const struct cox__form cpu = {.vector = COX__PLAN_VECTOR,
+                                  .item_columns = along ? 1 : LANES,
+                                  .item_rows = along ? LANES : BLOCK,
+                                  .options = cpu_options};
+    const struct cox__form gpu = {.vector = 1,
+                                  .local_columns = along ? 4 : 64,
+                                  .local_rows = along ? BLOCK : 1,
+                                  .item_rows = along ? 1 : BLOCK,
+                                  .options = gpu_options};
+    cox__plan_stage(plan, kernel, cox__source_filter_gauss_blocks, columns, bindings, binding_count,
+                    along ? offsetof(struct blocks_params, along) : offsetof(struct blocks_params, down),
+                    sums ? sizeof(struct sums_direction) : sizeof(struct blocks_direction), &cpu, &gpu);
+}
+
+static void add_blocks_passes(struct cox__plan *plan, const struct cox_filter_shape *shape, uint32_t in, uint32_t out)
+{
+    const uint32_t height = shape->height, columns = cox__plan_columns(shape), blocks = blocks_of(height);
+    const uint32_t records = blocks_of(shape->width) * shape->channels;
+    const uint32_t row_sums = cox__plan_binding(plan, "row sums", COX_WRITE, row_sums_pitch(shape), blocks, true);
+    const uint32_t across = cox__plan_binding(plan, "rows", COX_WRITE, straight_pitch(shape), height, true);
+    const uint32_t column_sums = cox__plan_binding(plan, "column sums", COX_WRITE, column_pitch(shape, SUMS), blocks,
+                                                   true);
+    const uint32_t states = cox__plan_binding(plan, "states", COX_READ_WRITE, column_pitch(shape, STATES), blocks,
+                                              true);
+    cox__plan_pass(plan, "rows", height);
+    cox__plan_use(plan, in, COX_ROWS, COX_READ, 0);
+    cox__plan_use(plan, row_sums, COX_ROWS, COX_WRITE, 0);
+    cox__plan_divide(plan, BLOCK);
+    cox__plan_use(plan, across, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, column_sums, COX_ROWS, COX_WRITE, 0);
+    cox__plan_divide(plan, BLOCK);
+    add_blocks_stage(plan, shape, "gauss_row_sums", true, true, records, (uint32_t[]){in, row_sums}, 2);
+    add_blocks_stage(plan, shape, "gauss_row_carry", true, false, shape->channels, (uint32_t[]){row_sums}, 1);
+    add_blocks_stage(plan, shape, "gauss_row_apply", true, false, records, (uint32_t[]){in, row_sums, across}, 3);
+    add_blocks_stage(plan, shape, "gauss_column_sums", false, true, columns, (uint32_t[]){across, column_sums}, 2);
+    cox__plan_pass(plan, "columns", height);
+    cox__plan_use(plan, across, COX_ROWS, COX_READ, 0);
+    cox__plan_use(plan, column_sums, COX_WHOLE, COX_READ, 0);
+    cox__plan_use(plan, states, COX_HALO, COX_READ_WRITE, blocks);
+    cox__plan_divide(plan, BLOCK);
+    cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
+    add_blocks_stage(plan, shape, "gauss_column_carry", false, false, columns, (uint32_t[]){column_sums, states}, 2);
+    add_blocks_stage(plan, shape, "gauss_column_apply", false, false, columns, (uint32_t[]){across, states, out}, 3);
+}
+
 cox_status cox_filter_gaussian(const struct cox_filter_shape *given, struct cox_filter_storage *storage,
                                struct cox_session_params *session)
 {
@@ -80,25 +202,9 @@ cox_status cox_filter_gaussian(const struct cox_filter_shape *given, struct cox_
     struct cox__plan *plan = status ? NULL : cox__plan_begin(storage, session, shape.height);
     if (!plan)
         return status ? status : COX_E_INVALID;
-    const uint32_t columns = cox__plan_columns(&shape), width = shape.width, height = shape.height;
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes, height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes, height, false);
-    const size_t first = offsetof(struct params, first), second = offsetof(struct params, second);
-    if (shape.form != COX_FILTER_ROWS) {
-        const uint32_t turned = cox__plan_binding(plan, "turned", COX_WRITE, turned_pitch(&shape), columns, true);
-        add_pass(plan, "columns", columns, true, 1, in, turned, first);
-        add_pass(plan, "rows", height, true, shape.channels, turned, out, second);
-    } else {
-        const uint32_t across = cox__plan_binding(plan, "rows", COX_WRITE, straight_pitch(&shape), height, true);
-        const uint32_t turned = cox__plan_binding(plan, "turned", COX_WRITE, turned_pitch(&shape), width, true);
-        const uint32_t down = cox__plan_binding(plan, "columns", COX_WRITE, turned_pitch(&shape), width, true);
-        add_pass(plan, "rows", height, false, shape.channels, in, across, first);
-        cox__transpose_pass(plan, "transpose", &shape, width, height, across, turned,
-                            offsetof(struct params, transpose_first));
-        add_pass(plan, "columns", width, false, shape.channels, turned, down, second);
-        cox__transpose_pass(plan, "transpose back", &shape, height, width, down, out,
-                            offsetof(struct params, transpose_second));
-    }
+    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes, shape.height, false);
+    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes, shape.height, false);
+    (in_blocks(&shape) ? add_blocks_passes : add_lines_passes)(plan, &shape, in, out);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }
@@ -157,33 +263,82 @@ static void advance(struct state *s, const struct recursion *r, double x)
     s->w += s->d1;
 }
 
-/* What the backward filter is at a line's end, for each component of the forward one's state there alone: the forward
- * filter runs on over zeros until it has decayed, then the backward one from there to the line's end. */
-static void set_back(float back[9], const struct recursion *r, double sigma)
-{
-    enum { TAIL = 32 * 128 + 64 };
-    const int steps = (int)(32 * sigma) + 64;
-    for (int column = 0; column < 3; column++) {
-        double tail[TAIL] = {0};
-        struct state s = {column == 0, column == 1, column == 2}, v = {0};
-        tail[0] = s.w;
-        for (int i = 1; i < steps; i++) {
-            advance(&s, r, 0);
-            tail[i] = s.w;
-        }
-        for (int i = steps - 1; i >= 0; i--)
-            advance(&v, r, tail[i]);
-        back[column] = (float)v.w;
-        back[3 + column] = (float)v.d1;
-        back[6 + column] = (float)v.d2;
-    }
-}
-
 /* Small coefficients are 0, so that their products with states, which are 0 or multiples of 2^-73, and the sums of
  * these are no denormal numbers. */
 static float cut(double x)
 {
     return fabs(x) < 0x1p-30 ? 0.0f : (float)x;
+}
+
+static double *part(struct state *s, int index)
+{
+    return (double *[]){&s->w, &s->d1, &s->d2}[index];
+}
+
+/* A matrix's column: what a unit of a state's component becomes. */
+static void set_column(float matrix[9], int column, struct state s)
+{
+    for (int row = 0; row < 3; row++)
+        matrix[3 * row + column] = cut(*part(&s, row));
+}
+
+/* What the backward filter is at a line's last sample, or, `beyond`, when it comes to it, for each component of the
+ * forward one's state there alone: the forward filter runs on over zeros until it has decayed, then the backward one
+ * from there. */
+static void set_back(float back[9], const struct recursion *r, double sigma, bool beyond)
+{
+    enum { TAIL = 32 * 128 + 64 };
+    const int steps = (int)(32 * sigma) + 64;
+    for (int column = 0; column < 3; column++) {
+        double tail[TAIL] = {0};
+        struct state s = {0}, v = {0};
+        *part(&s, column) = 1;
+        tail[0] = s.w;
+        for (int i = 1; i < steps; i++) {
+            advance(&s, r, 0);
+            tail[i] = s.w;
+        }
+        for (int i = steps - 1; i >= (beyond ? 1 : 0); i--)
+            advance(&v, r, tail[i]);
+        set_column(back, column, v);
+    }
+}
+
+/* What is left of a state behind a block, and what the backward filter makes of what the forward one left in it. */
+static void set_block(struct blocks_direction *d, const struct recursion *r)
+{
+    for (int column = 0; column < 3; column++) {
+        double block[BLOCK];
+        struct state s = {0}, v = {0};
+        *part(&s, column) = 1;
+        for (int i = 0; i < BLOCK; i++) {
+            advance(&s, r, 0);
+            block[i] = s.w;
+        }
+        for (int i = BLOCK - 1; i >= 0; i--)
+            advance(&v, r, block[i]);
+        set_column(d->over, column, s);
+        set_column(d->through, column, v);
+    }
+}
+
+/* What both filters make of a block in which one sample is 1, at rest where they come to it. */
+static void set_sums(struct sums_direction *to, const struct recursion *r)
+{
+    for (int at = 0; at < BLOCK; at++) {
+        double block[BLOCK];
+        struct state s = {0}, v = {0};
+        for (int i = 0; i < BLOCK; i++) {
+            advance(&s, r, i == at);
+            block[i] = s.w;
+        }
+        for (int i = BLOCK - 1; i >= 0; i--)
+            advance(&v, r, block[i]);
+        for (int p = 0; p < 3; p++) {
+            to->forward[p][at] = cut(*part(&s, p));
+            to->backward[p][at] = cut(*part(&v, p) / r->b);
+        }
+    }
 }
 
 static void set_direction(struct direction *d, double sigma)
@@ -192,9 +347,65 @@ static void set_direction(struct direction *d, double sigma)
     d->b = (float)r.b;
     d->c1 = cut(r.c1);
     d->c2 = cut(r.c2);
-    set_back(d->back, &r, sigma);
-    for (int i = 0; i < 9; i++)
-        d->back[i] = cut((double)d->back[i]);
+    set_back(d->back, &r, sigma, false);
+}
+
+static void set_blocks_direction(struct sums_direction *to, double sigma)
+{
+    const struct recursion r = recursion_of(sigma);
+    struct blocks_direction *d = &to->blocks;
+    d->b = (float)r.b;
+    d->c1 = cut(r.c1);
+    d->c2 = cut(r.c2);
+    set_back(d->back, &r, sigma, true);
+    set_block(d, &r);
+    set_sums(to, &r);
+}
+
+static void prepare_lines(const struct cox_filter_shape *shape, double sigma_x, double sigma_y,
+                          struct cox_filter_params *params)
+{
+    const int32_t width = (int32_t)shape->width, height = (int32_t)shape->height;
+    const int32_t columns = (int32_t)cox__plan_columns(shape);
+    const int32_t in = (int32_t)shape->in_pitch_bytes, out = (int32_t)shape->out_pitch_bytes;
+    const int32_t straight = (int32_t)straight_pitch(shape), turned = (int32_t)turned_pitch(shape);
+    struct params p = {.first = {0}};
+    if (shape->form != COX_FILTER_ROWS) {
+        p.first = (struct direction){.length = height, .columns = columns, .in_pitch = in, .out_pitch = turned};
+        p.second = (struct direction){.length = width, .columns = height, .in_pitch = turned, .out_pitch = out};
+    } else {
+        p.first = (struct direction){.length = width, .columns = columns, .in_pitch = in, .out_pitch = straight};
+        p.transpose_first = (struct cox__transpose_params){width, height, straight, turned};
+        p.second = (struct direction){.length = height, .in_pitch = turned, .out_pitch = turned};
+        p.transpose_second = (struct cox__transpose_params){height, width, turned, out};
+    }
+    const bool rows_first = shape->form == COX_FILTER_ROWS;
+    set_direction(&p.first, rows_first ? sigma_x : sigma_y);
+    set_direction(&p.second, rows_first ? sigma_y : sigma_x);
+    cox__plan_params(params, &p, sizeof p);
+}
+
+static void prepare_blocks(const struct cox_filter_shape *shape, double sigma_x, double sigma_y,
+                           struct cox_filter_params *params)
+{
+    const int32_t straight = (int32_t)straight_pitch(shape);
+    struct blocks_params p = {.along.blocks = {.length = (int32_t)shape->width,
+                                               .blocks = (int32_t)blocks_of(shape->width),
+                                               .in_pitch = (int32_t)shape->in_pitch_bytes,
+                                               .out_pitch = straight,
+                                               .sums_pitch = (int32_t)row_sums_pitch(shape),
+                                               .stride = BLOCK},
+                              .down.blocks = {.length = (int32_t)shape->height,
+                                              .blocks = (int32_t)blocks_of(shape->height),
+                                              .columns = (int32_t)cox__plan_columns(shape),
+                                              .in_pitch = straight,
+                                              .out_pitch = (int32_t)shape->out_pitch_bytes,
+                                              .sums_pitch = (int32_t)column_pitch(shape, SUMS),
+                                              .states_pitch = (int32_t)column_pitch(shape, STATES),
+                                              .stride = (int32_t)column_stride(shape)}};
+    set_blocks_direction(&p.along, sigma_x);
+    set_blocks_direction(&p.down, sigma_y);
+    cox__plan_params(params, &p, sizeof p);
 }
 
 cox_status cox_filter_gaussian_prepare(const struct cox_filter_shape *given, float sigma_x, float sigma_y,
@@ -205,23 +416,6 @@ cox_status cox_filter_gaussian_prepare(const struct cox_filter_shape *given, flo
     if (status || !params || !((double)sigma_x >= SIGMA_LEAST && (double)sigma_x <= SIGMA_MOST) ||
         !((double)sigma_y >= SIGMA_LEAST && (double)sigma_y <= SIGMA_MOST))
         return status ? status : COX_E_INVALID;
-    const int32_t width = (int32_t)shape.width, height = (int32_t)shape.height;
-    const int32_t columns = (int32_t)cox__plan_columns(&shape);
-    const int32_t in = (int32_t)shape.in_pitch_bytes, out = (int32_t)shape.out_pitch_bytes;
-    const int32_t straight = (int32_t)straight_pitch(&shape), turned = (int32_t)turned_pitch(&shape);
-    struct params p = {.first = {0}};
-    if (shape.form != COX_FILTER_ROWS) {
-        p.first = (struct direction){.length = height, .columns = columns, .in_pitch = in, .out_pitch = turned};
-        p.second = (struct direction){.length = width, .columns = height, .in_pitch = turned, .out_pitch = out};
-    } else {
-        p.first = (struct direction){.length = width, .columns = columns, .in_pitch = in, .out_pitch = straight};
-        p.transpose_first = (struct cox__transpose_params){width, height, straight, turned};
-        p.second = (struct direction){.length = height, .in_pitch = turned, .out_pitch = turned};
-        p.transpose_second = (struct cox__transpose_params){height, width, turned, out};
-    }
-    const bool rows_first = shape.form == COX_FILTER_ROWS;
-    set_direction(&p.first, (double)(rows_first ? sigma_x : sigma_y));
-    set_direction(&p.second, (double)(rows_first ? sigma_y : sigma_x));
-    cox__plan_params(params, &p, sizeof p);
+    (in_blocks(&shape) ? prepare_blocks : prepare_lines)(&shape, (double)sigma_x, (double)sigma_y, params);
     return COX_OK;
 }

@@ -28,53 +28,17 @@
  * Numerics: see detmath.clh and plane.clh. A state below 2^-50 becomes 0: a tail decays to zero and not through the
  * denormal numbers. A line is filtered by one work-item in one order.
  * SPDX-License-Identifier: Apache-2.0 */
-#define COX_SAMPLE 0
-#define COX_CHANNELS 1
-#define COX_ITEM 0
-#include "filter/plane.clh"
+#include "filter/gauss.clh"
 
 #define COX_CHUNK 8
-#define COX_LANES (COX_WIDTH * COX_GROUPS)
 
 struct gauss_params {
     int length;  /* of a line, in samples */
     int columns; /* elements in a row of `in` */
     int in_pitch, out_pitch;
-    float b, c1, c2;
+    struct gauss_recursion step;
     float back[9]; /* the backward filter's first state from the forward one's last, relative to the last sample */
 };
-
-struct state {
-    real w, rest, d1, d2; /* rest: what rounding took from w */
-};
-
-static inline real settle(real x)
-{
-    return PICK((x >= REAL(0x1p-50f)) | (x <= REAL(-0x1p-50f)), x, REAL(0.0f));
-}
-
-static inline real advance(struct state *s, real x, real b, real c1, real c2)
-{
-    const real both = s->d1 + s->d2;
-    const real t = b * (x - (s->w + both)) - (c1 * both + c2 * s->d2);
-    s->d2 = settle(s->d2 + t);
-    s->d1 = settle(s->d1 + s->d2);
-    const real change = s->d1 + s->rest, w = settle(s->w + change);
-    s->rest = settle(change - (w - s->w));
-    s->w = w;
-    return w;
-}
-
-static inline struct state turn(struct state s, real last, const float *back)
-{
-    const real w = s.w - last;
-    struct state r;
-    r.rest = REAL(0.0f);
-    r.w = settle(last + (REAL(back[0]) * w + (REAL(back[1]) * s.d1 + REAL(back[2]) * s.d2)));
-    r.d1 = settle(REAL(back[3]) * w + (REAL(back[4]) * s.d1 + REAL(back[5]) * s.d2));
-    r.d2 = settle(REAL(back[6]) * w + (REAL(back[7]) * s.d1 + REAL(back[8]) * s.d2));
-    return r;
-}
 
 /* Where a group of lines lies in `out`: `lines` rows of it, samples `place` + i * COX_LINES. */
 struct lines {
@@ -119,9 +83,7 @@ static inline void store_chunk(const struct lines *to, const float *tile, int i,
     }
 }
 
-#define EACH_GROUP _Pragma("unroll") for (int g = 0; g < COX_GROUPS; g++)
-
-static inline void backward(const struct lines *to, struct state *s, int length, real b, real c1, real c2)
+static inline void backward(const struct lines *to, struct state *s, int length, struct gauss_recursion k)
 {
     float tile[COX_CHUNK * COX_LANES];
     /* The last sample's result is the state itself. */
@@ -132,7 +94,7 @@ static inline void backward(const struct lines *to, struct state *s, int length,
             float *sample = tile + j * COX_LANES;
             EACH_GROUP {
                 const real x = FROM_ARRAY(real, sample + g * COX_WIDTH);
-                const real w = newest ? s[g].w : advance(&s[g], x, b, c1, c2);
+                const real w = newest ? s[g].w : advance(&s[g], x, k);
                 TO_ARRAY(w, sample + g * COX_WIDTH);
             }
             newest = 0;
@@ -142,7 +104,6 @@ static inline void backward(const struct lines *to, struct state *s, int length,
 }
 
 #define FORWARD(LOAD)                                                                         \
-    const real b = REAL(k.b), c1 = REAL(k.c1), c2 = REAL(k.c2);                               \
     real x[COX_GROUPS];                                                                       \
     struct state s[COX_GROUPS];                                                               \
     EACH_GROUP {                                                                              \
@@ -155,12 +116,12 @@ static inline void backward(const struct lines *to, struct state *s, int length,
         for (int j = 0; j < count; j++)                                                       \
             EACH_GROUP {                                                                      \
                 x[g] = LOAD(g, i + j);                                                        \
-                TO_ARRAY(advance(&s[g], x[g], b, c1, c2), tile + j * COX_LANES + g * COX_WIDTH); \
+                TO_ARRAY(advance(&s[g], x[g], k.step), tile + j * COX_LANES + g * COX_WIDTH); \
             }                                                                                 \
         store_chunk(&to, tile, i, count);                                                     \
     }                                                                                         \
-    EACH_GROUP s[g] = turn(s[g], x[g], k.back);                                               \
-    backward(&to, s, k.length, b, c1, c2)
+    EACH_GROUP s[g] = carry_over(k.back, s[g], x[g], REAL(0.0f), REAL(0.0f), REAL(0.0f));      \
+    backward(&to, s, k.length, k.step)
 
 __kernel void gauss_lines(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
                           struct gauss_params params, int first, int rows)

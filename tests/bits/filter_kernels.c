@@ -34,6 +34,11 @@ struct rows {
     uint32_t first, count;
 };
 
+static uint32_t at_least_1(uint32_t x)
+{
+    return x ? x : 1;
+}
+
 static bool is_private(const struct cox_use *use)
 {
     return use->contract == COX_HALO && use->access == COX_READ_WRITE;
@@ -52,12 +57,12 @@ static struct rows rows_open(const struct filter_test *test, const struct cox_us
                              uint32_t count, uint32_t pass_rows, uint32_t private_rows)
 {
     const struct cox_binding *binding = &test->session.bindings[use->binding];
-    const uint32_t all = (uint32_t)(binding->bytes / binding->pitch_bytes);
-    struct rows rows = {.first = first, .count = count};
+    const uint32_t divisor = at_least_1(use->row_divisor);
+    if (use->contract == COX_HALO)
+        widen(&first, &count, use->halo_rows * divisor + (use->access == COX_READ ? private_rows : 0), pass_rows);
+    struct rows rows = {.first = first / divisor, .count = (first + count + divisor - 1) / divisor - first / divisor};
     if (use->contract == COX_WHOLE)
-        rows = (struct rows){.count = all};
-    else if (use->contract == COX_HALO)
-        widen(&rows.first, &rows.count, use->halo_rows + (use->access == COX_READ ? private_rows : 0), pass_rows);
+        rows = (struct rows){.count = (uint32_t)(binding->bytes / binding->pitch_bytes)};
     cl_int code;
     const size_t bytes = rows.count * binding->pitch_bytes;
     rows.mem = clCreateBuffer(here.device.context, use->access == COX_READ ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE,
@@ -68,11 +73,6 @@ static struct rows rows_open(const struct filter_test *test, const struct cox_us
                                        (char *)plane + rows.first * binding->pitch_bytes, 0, NULL, NULL),
                   "clEnqueueWriteBuffer");
     return rows;
-}
-
-static uint32_t at_least_1(uint32_t x)
-{
-    return x ? x : 1;
 }
 
 static void launch(const struct filter_test *test, const struct cox_stage *stage, const struct cox_variant *variant,
@@ -134,16 +134,16 @@ static void run_band(const struct filter_test *test, void *const *planes, const 
     for (uint32_t u = 0; u < pass->use_count; u++)
         if (is_private(&pass->uses[u]))
     private = &pass->uses[u];
+    const uint32_t private_rows = private ? private->halo_rows * at_least_1(private->row_divisor) : 0;
     for (uint32_t u = 0; u < pass->use_count; u++) {
         const struct cox_use *use = &pass->uses[u];
-        rows[use->binding] = rows_open(test, use, planes[use->binding], first, count, pass->rows,
-                                       private ? private->halo_rows : 0);
+        rows[use->binding] = rows_open(test, use, planes[use->binding], first, count, pass->rows, private_rows);
     }
     for (uint32_t s = 0; s < pass->stage_count; s++) {
         const struct cox_stage *stage = &pass->stages[s];
         uint32_t begin = first, stage_rows = count;
         if (private && written_by(stage) == private->binding)
-            widen(&begin, &stage_rows, private->halo_rows, pass->rows);
+            widen(&begin, &stage_rows, private_rows, pass->rows);
         launch(test, stage, &stage->variants[form], kernels[s], rows, begin, stage_rows);
         if (s + 1 < pass->stage_count)
             take_round(test, written_by(stage), &rows[written_by(stage)]);

@@ -180,15 +180,16 @@ fi
 
 run 0 "kernels" kernels --devices cpu --frames 10 --size 640x360 --json
 count out '"multiply_adds": ' 6
-count out '"kernel": ' 10
+count out '"kernel": ' 11
 count out '"binds": "\(memory\|arithmetic\|neither\)"' 8
-count out '"fps": [1-9]' 16
+count out '"fps": [1-9]' 17
 count out '"gbs": 0\.000000' 0
 valid_json
 run 0 "kernels as text" kernels --devices cpu --frames 10 --size 640x360
 for name in "copy" "copy + 24 multiply-adds" "picture, half to 8 bits" "picture, float to 8 bits" \
     "picture, half to 16 bits" "picture histogram, half" "video, PQ" "video, PQ, with analysis" \
-    "video, PQ, analysis alone" "video, HLG" "blur of radius 15, separable" "Gaussian, recursive"; do
+    "video, PQ, analysis alone" "video, HLG" "blur of radius 15, separable" "Gaussian, recursive, in blocks" \
+    "Gaussian, recursive, by lines"; do
     count out "^  $name  *[1-9][0-9.]* " 1
 done
 
