@@ -153,7 +153,7 @@ static void print_devices(const struct found *found)
         const char *text;
     } modes[] = {
         {COX_MODE_SHARED, "one context with others; each band is a part of one buffer"},
-        {COX_MODE_MAPPED, "works in host memory, on its own range of it; nothing is copied"},
+        {COX_MODE_MAPPED, "works in host memory, on its own range of it"},
         {COX_MODE_STAGED, "has memory of its own; copies run beside the kernels"},
     };
     bool used[3] = {false, false, false};
@@ -348,6 +348,7 @@ static void put_device(struct json *json, const struct cox_device_info *device, 
     put_number(json, "global_bytes", device->global_bytes);
     put_number(json, "max_alloc_bytes", device->max_alloc_bytes);
     put_bool(json, "unified", device->unified);
+    put_text(json, "host_memory", cox_host_memory_name(device->host_memory));
     if (measured) {
         put_ends(json, &measured->ends);
         put_memory(json, &measured->memory);

@@ -86,6 +86,17 @@ enum cox_memory_mode {
     COX_MODE_STAGED = 3, /* own memory; pinned host memory, copies in pieces that overlap compute */
 };
 
+/* Whether a device's driver works in the host's memory or on a copy of it, told by how long mapping takes: OpenCL
+ * allows both, whatever a device's type. Staged devices always copy. */
+enum cox_host_memory {
+    COX_HOST_MEMORY_UNKNOWN = 0, /* could not be measured */
+    COX_HOST_MEMORY_WRAPPED = 1,
+    COX_HOST_MEMORY_COPIED = 2,
+};
+
+/* "unknown", "wrapped", "copied"; "unknown" for any other value. */
+COX_API const char *cox_host_memory_name(enum cox_host_memory memory);
+
 /* "cpu", "gpu", "accelerator", "other"; "shared", "mapped", "staged"; "unknown" for any other value. */
 COX_API const char *cox_device_type_name(enum cox_device_type type);
 COX_API const char *cox_memory_mode_name(enum cox_memory_mode mode);
@@ -109,10 +120,11 @@ struct cox_device_info {
     uint32_t subdevice;      /* 0 = not a sub-device, else 1 + its index in the partition */
     uint32_t max_work_group; /* work-items */
     uint32_t vector_width_float;
-    uint32_t base_align_bytes; /* alignment that a sub-buffer's offset needs */
+    uint32_t base_align_bytes; /* of a band's memory: what the driver asks for; a page for a mapped GPU */
     uint64_t global_bytes;
     uint64_t max_alloc_bytes;
     bool unified; /* works on host memory */
+    enum cox_host_memory host_memory;
 };
 
 /* 0 if `runtime` is NULL. */

@@ -482,6 +482,7 @@ struct cox_session_info {
     uint64_t worst_late_ns; /* the most of these, after it */
     uint32_t device_count;
     struct cox_session_device devices[COX_DEVICES_MAX];
+    enum cox_host_memory host_memory[COX_DEVICES_MAX]; /* parallel to devices: bands are wrapped or copied */
 };
 
 /* Never waits for a device. All zeros for NULL, and in a child process after fork. Thread-safety: safe from any

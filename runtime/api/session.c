@@ -795,6 +795,7 @@ void cox_session_info(cox_session *session, struct cox_session_info *info, size_
                                                        .returned = device->returned,
                                                        .solo_ns = cox__device_solo_ns(session, d),
                                                        .max_rows = device->passes[0].max_rows};
+        found.host_memory[d] = device->info.host_memory;
     }
     pthread_mutex_unlock(&session->lock);
     cox__sized_write(info, info_bytes, &found, sizeof found);

@@ -59,6 +59,19 @@ const char *cox_memory_mode_name(enum cox_memory_mode mode)
     return "unknown";
 }
 
+const char *cox_host_memory_name(enum cox_host_memory memory)
+{
+    switch (memory) {
+    case COX_HOST_MEMORY_UNKNOWN:
+        break;
+    case COX_HOST_MEMORY_WRAPPED:
+        return "wrapped";
+    case COX_HOST_MEMORY_COPIED:
+        return "copied";
+    }
+    return "unknown";
+}
+
 const char *cox_device_state_name(enum cox_device_state state)
 {
     switch (state) {

@@ -186,6 +186,22 @@ static cox_status group_platform(struct cox__cl_backend *backend, const uint32_t
     return status;
 }
 
+/* What is known of a device's way to the host's memory once its mode is settled. */
+static void settle_memory(struct cox__cl_backend *backend, struct cox__cl_device *device)
+{
+    struct cox_device_info *info = &device->info;
+    if (info->mode == COX_MODE_STAGED) {
+        info->host_memory = COX_HOST_MEMORY_COPIED;
+        return;
+    }
+    /* Drivers of integrated GPUs copy what does not begin on a page, whatever alignment they ask for. */
+    if (info->type != COX_DEVICE_CPU && info->base_align_bytes < COX__PAGE_BYTES)
+        info->base_align_bytes = COX__PAGE_BYTES;
+    info->host_memory = cox__cl_host_memory(backend->groups[device->group].context, device->service);
+    if (info->host_memory == COX_HOST_MEMORY_COPIED)
+        cox__log(backend->log, COX_LOG_INFO, "%s: its driver copies the memory that bands lie in", info->name);
+}
+
 cox_status cox__cl_make_contexts(struct cox__cl_backend *backend)
 {
     bool done[COX_DEVICES_MAX] = {false};
@@ -200,5 +216,7 @@ cox_status cox__cl_make_contexts(struct cox__cl_backend *backend)
         if (status)
             return status;
     }
+    for (uint32_t d = 0; d < backend->device_count; d++)
+        settle_memory(backend, &backend->devices[d]);
     return COX_OK;
 }

@@ -145,7 +145,7 @@ lacks out 'There is a GPU' "a server's console chip"
 # --- JSON ------------------------------------------------------------------------------------------------------------
 for key in version host cores cpus kinds reserved workers_kept_off reserved_cpu reserve_reason platforms index vendor \
     devices number name platform driver id type mode platform_index device_index subdevice context_group compute_units \
-    parent_units max_work_group vector_width_float base_align_bytes global_bytes max_alloc_bytes unified missing notes; do
+    parent_units max_work_group vector_width_float base_align_bytes global_bytes max_alloc_bytes unified host_memory missing notes; do
     if grep -q "\"$key\": " "$work/plain.json"; then pass; else fail "JSON lacks \"$key\""; fi
 done
 if command -v jq >/dev/null; then

@@ -161,6 +161,7 @@ Test(api, a_runtime_describes_its_devices_platforms_and_processor)
         cr_assert_geq(info.parent_units, info.compute_units);
         cr_assert_geq(info.max_work_group, 1);
         cr_assert_geq(info.base_align_bytes, 1);
+        cr_assert_eq(info.host_memory, info.mode == COX_MODE_STAGED ? COX_HOST_MEMORY_COPIED : COX_HOST_MEMORY_WRAPPED);
         cr_assert_gt(info.max_alloc_bytes, 0);
         for (uint32_t e = 0; e < d; e++)
             cr_assert_str_neq(ids[e], info.id, "a device is listed twice");
@@ -180,6 +181,15 @@ Test(api, a_runtime_describes_its_devices_platforms_and_processor)
     cr_assert_neq(host.reserve_reason[0], 0);
     cox_runtime_destroy(&runtime);
     cr_assert_null(runtime);
+}
+
+Test(api, a_staged_device_works_on_copies)
+{
+    cox_runtime *runtime = open_runtime("cpu=staged", NULL);
+    struct cox_device_info info;
+    cr_assert_eq(cox_runtime_device_info(runtime, 0, &info, sizeof info), COX_OK);
+    cr_expect_eq(info.host_memory, COX_HOST_MEMORY_COPIED);
+    cox_runtime_destroy(&runtime);
 }
 
 Test(api, defaults_need_no_parameters)
@@ -671,6 +681,9 @@ Test(api, every_status_reason_type_and_mode_has_a_text)
     cr_assert_str_eq(cox_memory_mode_name(COX_MODE_SHARED), "shared");
     cr_assert_str_eq(cox_memory_mode_name(COX_MODE_MAPPED), "mapped");
     cr_assert_str_eq(cox_memory_mode_name(COX_MODE_STAGED), "staged");
+    cr_assert_str_eq(cox_host_memory_name(COX_HOST_MEMORY_UNKNOWN), "unknown");
+    cr_assert_str_eq(cox_host_memory_name(COX_HOST_MEMORY_WRAPPED), "wrapped");
+    cr_assert_str_eq(cox_host_memory_name(COX_HOST_MEMORY_COPIED), "copied");
     cr_assert_str_eq(cox_memory_mode_name((enum cox_memory_mode)9), "unknown");
     char version[32];
     snprintf(version, sizeof version, "%d.%d.%d", COX_VERSION_MAJOR, COX_VERSION_MINOR, COX_VERSION_PATCH);
