@@ -11,23 +11,26 @@ static bool usable(const struct cox__cl_object *object)
     return cox__cl_queue_state(object->queue) != COX__CL_ABANDONED;
 }
 
-static void unmap_object(struct cox__cl_object *object)
+static void unmap_object(struct cox__cl_object *object, cl_command_queue queue)
 {
     void *mapped = object->mapped;
     object->mapped = NULL; /* once, even if the call does not return */
     object->stale = true;
-    clEnqueueUnmapMemObject(object->queue->id, object->mem, mapped, 0, NULL, NULL);
+    clEnqueueUnmapMemObject(queue, object->mem, mapped, 0, NULL, NULL);
 }
 
-static void release_object(struct cox__cl_backend *backend, struct cox__mem *mem, struct cox__cl_object *object)
+/* `by`: the queue that will work on the memory next, which the unmapping must come before; NULL = none will. */
+static void release_object(struct cox__cl_backend *backend, struct cox__mem *mem, struct cox__cl_object *object,
+                           const struct cox__cl_queue *by)
 {
     if (!usable(object)) {
         cox__cl_hang_release_after(backend, object->mem, object->mapped, object->queue, 0, mem->pages);
         return;
     }
     if (object->mapped) {
-        unmap_object(object);
-        clFlush(object->queue->id);
+        const struct cox__cl_queue *queue = by && by->context == object->queue->context ? by : object->queue;
+        unmap_object(object, queue->id);
+        clFlush(queue->id);
     }
     clReleaseMemObject(object->mem);
     cox__cl_queue_unref(object->queue);
@@ -85,14 +88,17 @@ static bool out_of_use(const struct cox__mem *mem, const struct cox__cl_object *
     return mem->uses - object->used > COX__CL_OBJECT_USES && usable(object);
 }
 
-/* Which of two goes first: one that is out of use; of those, one of a device that has failed, since it keeps an old
- * context; then the less recently used. */
+/* Which of two goes first: one that is not mapped, since another device may be about to write where an unmapping is
+ * still under way; one that is out of use; of those, one of a device that has failed, since it keeps an old context;
+ * then the less recently used. */
 static bool goes_before(const struct cox__mem *mem, const struct cox__cl_object *one,
                         const struct cox__cl_object *other)
 {
     const bool old_one = out_of_use(mem, one), old_other = out_of_use(mem, other);
     const bool sound_one = cox__cl_queue_state(one->queue) == COX__CL_SOUND;
     const bool sound_other = cox__cl_queue_state(other->queue) == COX__CL_SOUND;
+    if (!one->mapped != !other->mapped)
+        return !one->mapped;
     if (old_one != old_other)
         return old_one;
     if (old_one && sound_one != sound_other)
@@ -125,12 +131,13 @@ static void place_object(struct cox__cl_backend *backend, struct cox__mem *mem, 
         return;
     }
     const struct cox__driver_call call = cox__driver_call_begin(backend->post.watchdog);
-    release_object(backend, mem, &old);
+    release_object(backend, mem, &old, fresh->queue);
     cox__cl_returned(&call);
 }
 
-/* No two sub-buffers of one parent that overlap stay mapped. The unmapping goes to the queue of the mapping, which may
- * not have ended yet if two frames in flight read the same buffer. */
+/* No two sub-buffers of one parent that overlap stay mapped. The unmapping comes before the kernel in its queue, so
+ * that it has ended when the band has: in another queue no band would wait for it. But a mapping that may not have
+ * ended yet, since two frames in flight read the same buffer, has to be undone in its own. */
 static void unmap_overlaps(const struct cox__cl_backend *backend, struct cox__mem *mem,
                            const struct cox__cl_object *object)
 {
@@ -139,9 +146,9 @@ static void unmap_overlaps(const struct cox__cl_backend *backend, struct cox__me
         if (other == object || !other->mapped || !other->sub || !usable(other) ||
             other->offset >= object->offset + object->bytes || object->offset >= other->offset + other->bytes)
             continue;
-        cl_command_queue queue = other->queue->id;
+        cl_command_queue queue = (other->busy ? other : object)->queue->id;
         const struct cox__driver_call call = cox__driver_call_begin(backend->post.watchdog);
-        unmap_object(other);
+        unmap_object(other, queue);
         clFlush(queue);
         cox__cl_returned(&call);
     }
@@ -249,7 +256,7 @@ bool cox__cl_objects_unmap(struct cox__mem *mem)
     bool all = true;
     for (uint32_t i = 0; i < mem->object_count; i++)
         if (mem->objects[i].mapped && usable(&mem->objects[i])) {
-            unmap_object(&mem->objects[i]);
+            unmap_object(&mem->objects[i], mem->objects[i].queue->id);
             clFlush(mem->objects[i].queue->id); /* all before the first wait */
         }
     for (uint32_t i = 0; i < mem->object_count; i++) {
@@ -273,5 +280,5 @@ bool cox__cl_objects_unmap(struct cox__mem *mem)
 void cox__cl_objects_release(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
     for (uint32_t i = 0; i < mem->object_count; i++)
-        release_object(backend, mem, &mem->objects[i]);
+        release_object(backend, mem, &mem->objects[i], NULL);
 }
