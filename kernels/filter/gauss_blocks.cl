@@ -114,7 +114,7 @@ static inline void sum_up(BLOCK_SAMPLES, __global float *record, int stride, con
 static inline void carry(__global const float *sums, size_t sums_step, __global float *states, size_t states_step,
                          const struct gauss_blocks_params *k)
 {
-    enum { BATCH = 8 };
+    enum { BATCH = COX_WIDTH == 1 ? 16 : 8 };
     struct state s = {settle(quantity(sums, LEVEL, k->stride)), REAL(0.0f), REAL(0.0f), REAL(0.0f)};
     for (int first = 0; first < k->blocks; first += BATCH) {
         real level[BATCH];

@@ -139,7 +139,7 @@ Test(engine_refuse, counts_that_are_zero_or_too_large)
     REFUSES(COX_E_INVALID, "arguments: 0 to 24 are needed, 25 are", recipe.stages[0].arg_count = COX_ARGS_MAX + 1);
     REFUSES(COX_E_INVALID, "17 frames in flight; 0 to 16 are possible",
             recipe.params.in_flight = COX_IN_FLIGHT_MAX + 1);
-    REFUSES(COX_E_INVALID, "1025 bytes of parameters; 0 to 1024 are possible",
+    REFUSES(COX_E_INVALID, "2049 bytes of parameters; 0 to 2048 are possible",
             recipe.params.params_bytes = COX_PARAMS_MAX + 1);
     REFUSES(COX_E_INVALID, "stage 0 (rig_map) has 4294967295 columns; 0 to 2147483647",
             recipe.stages[0].columns = UINT32_MAX);
