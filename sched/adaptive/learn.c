@@ -6,7 +6,8 @@
 
 static const double UNFINISHED = 2; /* time that an unfinished launch is guessed to need, over what it took */
 static const double USUAL_GAIN = 0.1;
-enum { SETTLED = 6 }; /* frames after which a device's time alone is compared with its speed */
+static const double ALONE_STREAM = 0.9; /* most of its time alone over that beside others, with frames in flight */
+enum { SETTLED = 6 };                   /* frames after which a device's time alone is compared with its speed */
 
 /* Learn what launches took, in the plan in use or in the one that is tried; a device that had only a guess begins with
  * them. */
@@ -40,7 +41,8 @@ static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_
         device->lead_ns = end_ns[d] < 0 ? 0 : latest_ns - end_ns[d];
         if (end_ns[d] >= 0 && !slot->trial && in_use && !(device->alone > 0) && device->solo_ns > 0 && sharing > 1 &&
             device->speed.frames >= SETTLED)
-            device->alone = cox__clip(device->solo_ns / cox__speed_ns(&device->speed, 1, state->rows), 0.1, 1.5);
+            device->alone = cox__clip(device->solo_ns / cox__speed_ns(&device->speed, 1, state->rows), 0.1,
+                                      state->in_flight > 1 ? ALONE_STREAM : 1.5);
     }
 }
 
