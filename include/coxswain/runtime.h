@@ -120,7 +120,7 @@ struct cox_device_info {
     uint32_t subdevice;      /* 0 = not a sub-device, else 1 + its index in the partition */
     uint32_t max_work_group; /* work-items */
     uint32_t vector_width_float;
-    uint32_t base_align_bytes; /* of a band's memory: what the driver asks for; a page for a mapped GPU */
+    uint32_t base_align_bytes; /* alignment that a sub-buffer's offset needs */
     uint64_t global_bytes;
     uint64_t max_alloc_bytes;
     bool unified; /* works on host memory */

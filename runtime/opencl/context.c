@@ -194,9 +194,6 @@ static void settle_memory(struct cox__cl_backend *backend, struct cox__cl_device
         info->host_memory = COX_HOST_MEMORY_COPIED;
         return;
     }
-    /* Drivers of integrated GPUs copy what does not begin on a page, whatever alignment they ask for. */
-    if (info->type != COX_DEVICE_CPU && info->base_align_bytes < COX__PAGE_BYTES)
-        info->base_align_bytes = COX__PAGE_BYTES;
     info->host_memory = cox__cl_host_memory(backend->groups[device->group].context, device->service);
     if (info->host_memory == COX_HOST_MEMORY_COPIED)
         cox__log(backend->log, COX_LOG_INFO, "%s: its driver copies the memory that bands lie in", info->name);
