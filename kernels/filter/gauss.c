@@ -167,15 +167,15 @@ static void add_blocks_passes(struct cox__plan *plan, const struct cox_filter_sh
 {
     const uint32_t height = shape->height, columns = cox__plan_columns(shape), blocks = blocks_of(height);
     const uint32_t records = blocks_of(shape->width) * shape->channels;
-    const uint32_t row_sums = cox__plan_binding(plan, "row sums", COX_WRITE, row_sums_pitch(shape), blocks, true);
+    const uint32_t row_sums = cox__plan_binding(plan, "row sums", COX_READ_WRITE, row_sums_pitch(shape), blocks, true);
     const uint32_t across = cox__plan_binding(plan, "rows", COX_WRITE, straight_pitch(shape), height, true);
     const uint32_t column_sums = cox__plan_binding(plan, "column sums", COX_WRITE, column_pitch(shape, SUMS), blocks,
                                                    true);
     const uint32_t states = cox__plan_binding(plan, "states", COX_READ_WRITE, column_pitch(shape, STATES), blocks,
                                               true);
     cox__plan_pass(plan, "rows", height);
-    cox__plan_use(plan, in, COX_ROWS, COX_READ, 0);
-    cox__plan_use(plan, row_sums, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, in, COX_HALO, COX_READ, 0);
+    cox__plan_use(plan, row_sums, COX_HALO, COX_READ_WRITE, 0); /* each band's own, with lanes past the last row */
     cox__plan_divide(plan, BLOCK);
     cox__plan_use(plan, across, COX_ROWS, COX_WRITE, 0);
     cox__plan_use(plan, column_sums, COX_ROWS, COX_WRITE, 0);

@@ -20,10 +20,9 @@
  *
  * Build defines: COX_WIDTH (detmath.clh), COX_GROUPS, COX_LINES (channels). Sizes, pitches and coefficients are
  * parameters.
- * Access: `in` and `out` ROWS. Row r of `row_sums`, of `column_sums` and of `states` belongs to rows r * COX_BLOCK to
- * (r + 1) * COX_BLOCK - 1 of the frame. `column_sums` ROWS, and WHOLE for gauss_column_carry, which does all rows and
- * whose `states` is each band's own. A record holds its quantities `stride` floats apart. Every buffer begins at the
- * row its `origin` says.
+ * Access: `in` and `out` by rows; `row_sums` and `states` are each band's own; `column_sums` ROWS, and WHOLE for
+ * gauss_column_carry, which does all rows. Row r of these three is of the frame's COX_BLOCK rows from r * COX_BLOCK on.
+ * A record holds its quantities `stride` floats apart. Every buffer begins at the row its `origin` says.
  * Numerics: see detmath.clh and gauss.cl. Blocks lie where the frame's rows and columns do, not the band's, and each
  * is filtered by one work-item in one order, so the cut does not matter.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -139,7 +139,8 @@ static void unmap_overlaps(const struct cox__cl_backend *backend, struct cox__me
         if (other == object || !other->mapped || !other->sub || !usable(other) ||
             other->offset >= object->offset + object->bytes || object->offset >= other->offset + other->bytes)
             continue;
-        cl_command_queue queue = (other->busy ? other : object)->queue->id;
+        const bool own = other->busy || other->queue->context != object->queue->context;
+        cl_command_queue queue = (own ? other : object)->queue->id;
         const struct cox__driver_call call = cox__driver_call_begin(backend->post.watchdog);
         unmap_object(other, queue);
         clFlush(queue);
