@@ -9,10 +9,16 @@
 
 static const double SIGMA_LEAST = 0.5, SIGMA_MOST = 128;
 
+/* The recursion: struct gauss_recursion of gauss.clh. */
+struct step {
+    float b, c1, c2;
+};
+
 /* One direction's parameters: struct gauss_params of gauss.cl. */
 struct direction {
     int32_t length, columns, in_pitch, out_pitch;
-    float b, c1, c2, back[9];
+    struct step step;
+    float back[9];
 };
 
 /* The two directions, and for COX_FILTER_ROWS the transpositions after them. */
@@ -28,7 +34,8 @@ enum { BLOCK = 32, SUMS = 8, STATES = 6 };
 /* One direction's parameters in blocks: struct gauss_blocks_params of gauss_blocks.cl. */
 struct blocks_direction {
     int32_t length, blocks, columns, in_pitch, out_pitch, sums_pitch, states_pitch, stride;
-    float b, c1, c2, back[9], over[9], through[9];
+    struct step step;
+    float back[9], over[9], through[9];
 };
 
 /* What a sample adds to its block's sums: struct gauss_sums_params. */
@@ -270,6 +277,11 @@ static float cut(double x)
     return fabs(x) < 0x1p-30 ? 0.0f : (float)x;
 }
 
+static struct step step_of(const struct recursion *r)
+{
+    return (struct step){(float)r->b, cut(r->c1), cut(r->c2)};
+}
+
 static double *part(struct state *s, int index)
 {
     return (double *[]){&s->w, &s->d1, &s->d2}[index];
@@ -304,19 +316,28 @@ static void set_back(float back[9], const struct recursion *r, double sigma, boo
     }
 }
 
+/* Both filters over a block of zeros, or with a 1 at sample `one` (BLOCK = none): forwards from *s, which becomes the
+ * state behind it, then backwards from rest. Returns the backward filter's state before the block. */
+static struct state filter_block(struct state *s, const struct recursion *r, int one)
+{
+    double block[BLOCK];
+    struct state v = {0};
+    for (int i = 0; i < BLOCK; i++) {
+        advance(s, r, i == one);
+        block[i] = s->w;
+    }
+    for (int i = BLOCK - 1; i >= 0; i--)
+        advance(&v, r, block[i]);
+    return v;
+}
+
 /* What is left of a state behind a block, and what the backward filter makes of what the forward one left in it. */
 static void set_block(struct blocks_direction *d, const struct recursion *r)
 {
     for (int column = 0; column < 3; column++) {
-        double block[BLOCK];
-        struct state s = {0}, v = {0};
+        struct state s = {0};
         *part(&s, column) = 1;
-        for (int i = 0; i < BLOCK; i++) {
-            advance(&s, r, 0);
-            block[i] = s.w;
-        }
-        for (int i = BLOCK - 1; i >= 0; i--)
-            advance(&v, r, block[i]);
+        const struct state v = filter_block(&s, r, BLOCK);
         set_column(d->over, column, s);
         set_column(d->through, column, v);
     }
@@ -326,14 +347,7 @@ static void set_block(struct blocks_direction *d, const struct recursion *r)
 static void set_sums(struct sums_direction *to, const struct recursion *r)
 {
     for (int at = 0; at < BLOCK; at++) {
-        double block[BLOCK];
-        struct state s = {0}, v = {0};
-        for (int i = 0; i < BLOCK; i++) {
-            advance(&s, r, i == at);
-            block[i] = s.w;
-        }
-        for (int i = BLOCK - 1; i >= 0; i--)
-            advance(&v, r, block[i]);
+        struct state s = {0}, v = filter_block(&s, r, at);
         for (int p = 0; p < 3; p++) {
             to->forward[p][at] = cut(*part(&s, p));
             to->backward[p][at] = cut(*part(&v, p) / r->b);
@@ -344,9 +358,7 @@ static void set_sums(struct sums_direction *to, const struct recursion *r)
 static void set_direction(struct direction *d, double sigma)
 {
     const struct recursion r = recursion_of(sigma);
-    d->b = (float)r.b;
-    d->c1 = cut(r.c1);
-    d->c2 = cut(r.c2);
+    d->step = step_of(&r);
     set_back(d->back, &r, sigma, false);
 }
 
@@ -354,9 +366,7 @@ static void set_blocks_direction(struct sums_direction *to, double sigma)
 {
     const struct recursion r = recursion_of(sigma);
     struct blocks_direction *d = &to->blocks;
-    d->b = (float)r.b;
-    d->c1 = cut(r.c1);
-    d->c2 = cut(r.c2);
+    d->step = step_of(&r);
     set_back(d->back, &r, sigma, true);
     set_block(d, &r);
     set_sums(to, &r);

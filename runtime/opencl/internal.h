@@ -84,10 +84,12 @@ cox_status cox__cl_discover(struct cox__cl_backend *backend, const struct cox__c
 /* Make contexts, run the self-test, settle each device's memory mode. Until then info.mode holds what the selection
  * asks for, 0 where it leaves the mode open. */
 cox_status cox__cl_make_contexts(struct cox__cl_backend *backend);
+void cox__cl_drop_contexts(struct cox__cl_backend *backend);
+
+/* ---- host_memory.c ---- */
 
 /* Whether the queue's device works in memory that a buffer wraps, by measurement: some milliseconds. */
 enum cox_host_memory cox__cl_host_memory(cl_context context, cl_command_queue queue);
-void cox__cl_drop_contexts(struct cox__cl_backend *backend);
 
 /* ---- program.c ---- */
 

@@ -13,7 +13,7 @@ struct cox__cl_object {
     cl_mem mem;
     void *mapped;
     bool stale; /* does not know what the application wrote since its last use, or since its parent was made */
-    struct cox__cl_queue *queue; /* counted; in order, and the only one that has commands for the object */
+    struct cox__cl_queue *queue; /* counted; in order. What overlaps may have the object unmapped in its own */
     enum cox_access access;
     bool busy; /* a band under way uses it: a driver may refuse to unmap what is not mapped yet */
     bool sub;  /* a sub-buffer of its group's parent, not a wrapper of its own */
@@ -24,8 +24,8 @@ struct cox__cl_object {
 
 enum {
     COX__CL_OBJECTS_MAX = 256, /* more than the bands of a steady split need on every device */
-    /* An object that had none of so many uses of its memory gives its place to the next new one: its split has moved
-     * on, or its device was made anew, and it keeps the old context. */
+    /* An object that had none of so many uses of its memory may give its place to a new one: its split has moved on, or
+     * its device was made anew, and it keeps the old context. One that is not mapped goes before it. */
     COX__CL_OBJECT_USES = 4 * COX__CL_OBJECTS_MAX,
 };
 
