@@ -48,7 +48,9 @@ static void begin(struct cox_session *session, const struct cox__frame *of, cons
     frame->submit_ns = of->submit_ns;
     memcpy(frame->params, of->params, session->pipeline.params_bytes);
     /* Devices are writing the outputs of a frame that a run is beside; only a run on probation is compared. */
-    cox__spare_fill(session, of, band->first_row, band->rows, probation);
+    cox__spare_fill_inputs(session, of, band->first_row, band->rows);
+    if (probation)
+        cox__spare_fill_outputs(session, of, band->first_row, band->rows);
     cox__spare_use(session);
     shadow->busy = true;
     shadow->device = band->device;

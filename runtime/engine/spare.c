@@ -144,20 +144,35 @@ static char *data_of(const struct cox_session *session, struct cox__mem *mem, si
     return (char *)session->runtime->backend->ops->mem_data(mem) + offset;
 }
 
-void cox__spare_fill(struct cox_session *session, const struct cox__frame *frame, uint32_t first_row, uint32_t rows,
-                     bool outputs)
+static void copy_part(struct cox_session *session, const struct cox__frame *frame, uint32_t binding, uint32_t first_row,
+                      uint32_t rows)
 {
-    struct cox__spare *spare = &session->spare;
+    size_t offset;
+    const size_t bytes = part_of(cox__frame_pass(session, frame), binding, first_row, rows, &offset);
+    memcpy(data_of(session, session->spare.mems[binding], offset), data_of(session, frame->mems[binding], offset),
+           bytes);
+}
+
+void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,
+                            uint32_t rows)
+{
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox_binding *binding = &pass->bindings[i];
-        if (!cox__is_shared(binding) || binding->contract == COX_REDUCE ||
-            (binding->contract == COX_WHOLE && spare->whole) || (cox__written_by_rows(binding) && !outputs))
-            continue;
-        size_t offset, bytes = part_of(pass, i, first_row, rows, &offset);
-        memcpy(data_of(session, spare->mems[i], offset), data_of(session, frame->mems[i], offset), bytes);
+        if (cox__is_shared(binding) && binding->contract != COX_REDUCE && !cox__written_by_rows(binding) &&
+            !(binding->contract == COX_WHOLE && session->spare.whole))
+            copy_part(session, frame, i, first_row, rows);
     }
-    spare->whole = true;
+    session->spare.whole = true;
+}
+
+void cox__spare_fill_outputs(struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,
+                             uint32_t rows)
+{
+    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (cox__written_by_rows(&pass->bindings[i]))
+            copy_part(session, frame, i, first_row, rows);
 }
 
 bool cox__spare_equals(const struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,

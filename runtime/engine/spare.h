@@ -13,12 +13,16 @@ bool cox__spare_take(struct cox_session *session, const struct cox__frame *owner
 void cox__spare_use(struct cox_session *session);
 void cox__spare_release(struct cox_session *session);
 
-/* Copy what a band over these rows reads from the frame's buffers. With `outputs` also what is in the rows that it
- * writes: where rows are compared, bytes that no kernel writes are compared with them. */
-void cox__spare_fill(struct cox_session *session, const struct cox__frame *frame, uint32_t first_row, uint32_t rows,
-                     bool outputs);
+/* Copy what a band over these rows only reads from the frame's buffers. */
+void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,
+                            uint32_t rows);
 
-/* Add PLANNED bands that check rows of the band `origin`, after cox__spare_take and cox__spare_fill. False: the
+/* Copy what is in the rows that it writes. Before rows are done to be compared: bytes that no kernel writes are
+ * compared with them, and a faulty device may have written those of the device that did the rows here before. */
+void cox__spare_fill_outputs(struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,
+                             uint32_t rows);
+
+/* Add PLANNED bands that check rows of the band `origin`, after cox__spare_take and both ways to fill them. False: the
  * frame has too many bands; its status says so. */
 bool cox__spare_add_check(struct cox_session *session, struct cox__frame *frame, uint32_t device, uint32_t first_row,
                           uint32_t rows, uint32_t origin);

@@ -84,7 +84,9 @@ struct cox__request {
 enum cox__frame_kind { COX__FRAME_OF_APPLICATION, COX__FRAME_WARMUP, COX__FRAME_SHADOW };
 
 /* Two devices disagree about a band; a vote finds the faulty one. A third device decides if there is one. Otherwise the
- * band's owner does the rows again, then its peer; the device that contradicts itself is the faulty one.
+ * band's owner does the rows again, then its peer; the device that contradicts itself is the faulty one: the
+ * owner if it agrees with its peer now, or if the peer alone gives the same rows again; else the peer, unless neither or
+ * both do, which is no verdict.
  *
  *   NONE -> THIRD ---------------> NONE (convicted, or no verdict)
  *     '---> OWNER -> PEER -------> NONE

@@ -94,7 +94,8 @@ static bool check_band(struct cox_session *session, struct cox__frame *frame, ui
                        alone ? "there is one device only" : "no device is done with them");
         return true;
     }
-    cox__spare_fill(session, frame, report.first_row, report.rows, true);
+    cox__spare_fill_inputs(session, frame, report.first_row, report.rows);
+    cox__spare_fill_outputs(session, frame, report.first_row, report.rows);
     return cox__spare_add_check(session, frame, peer, report.first_row, report.rows, band);
 }
 
@@ -136,6 +137,7 @@ static void ask_voter(struct cox_session *session, struct cox__frame *frame, uin
 {
     struct cox__vote *vote = &frame->vote;
     vote->state = state;
+    cox__spare_fill_outputs(session, frame, vote->first_row, vote->rows);
     if (cox__device_is_active(&session->devices[device]) &&
         cox__spare_add_check(session, frame, device, vote->first_row, vote->rows, vote->band))
         return;
@@ -188,9 +190,10 @@ static void count_vote(struct cox_session *session, struct cox__frame *frame, co
         return;
     }
     vote->state = COX__VOTE_NONE;
-    if (for_owner) {
+    const bool owner_repeated = state == COX__VOTE_PEER && vote->owner_repeated;
+    if (for_owner || (owner_repeated && !for_peer)) {
         convict(session, vote->peer);
-    } else if (for_peer && !(state == COX__VOTE_PEER && vote->owner_repeated)) {
+    } else if (for_peer && !owner_repeated) {
         convict(session, owner);
     } else {
         frame->status = COX_E_MISMATCH;

@@ -76,6 +76,7 @@ struct slot {
     bool fails;
     uint64_t fails_late_ns; /* how long the rest of it takes after a command has failed */
     uint32_t corrupt_rows;
+    bool strays; /* wrong in the last byte of each row */
     uint64_t lie_ns;
     uint64_t early_end_ns;
     bool no_post;
@@ -475,8 +476,8 @@ static void run_kernels(struct slot *slot)
         copy_range(instance, work, &work->back[b], false);
 }
 
-/* Flip a bit in so many of the band's rows of each output: in their first byte, which every kernel writes. The same
- * rows come out wrong in the same way again, but not on another device. */
+/* Flip a bit in so many of the band's rows of each output: in their first byte, which every kernel writes, or the last
+ * one. The same rows come out wrong in the same way again, but not on another device. */
 static void corrupt(struct slot *slot)
 {
     const struct cox__pass *pass = pass_of(slot->instance, &slot->work);
@@ -494,7 +495,7 @@ static void corrupt(struct slot *slot)
                                                       : slot->work.mems[i]->data + offset;
         const size_t step = partial ? 1 : binding->pitch_bytes;
         for (uint32_t k = 0; k < slot->corrupt_rows && k < bytes / step; k++)
-            data[k * step] ^= (unsigned char)(1u << (first_row + k + slot->instance->device) % 8);
+            data[k * step + (slot->strays ? step - 1 : 0)] ^= (unsigned char)(1u << (first_row + k + slot->instance->device) % 8);
     }
 }
 
@@ -1305,6 +1306,8 @@ static void draw_faults(struct fake *fake, struct slot *slot)
     }
     if ((fault = strike(fake, FAKE_CORRUPTS, instance->device)))
         slot->corrupt_rows = fault->factor >= 1 ? (uint32_t)fault->factor : 1;
+    if ((slot->strays = strike(fake, FAKE_STRAYS, instance->device) != NULL))
+        slot->corrupt_rows = UINT32_MAX;
     if ((fault = strike(fake, FAKE_LIES_PROFILE, instance->device)))
         slot->lie_ns = fault->delay_ns ? fault->delay_ns : UINT64_MAX / 2;
     if ((fault = strike(fake, FAKE_END_EARLY, instance->device)))

@@ -93,6 +93,8 @@ enum fake_fault_kind {
     /* Looks good, but in the first `factor` rows of each output (0 = one) a bit is wrong, the same one when the rows
      * are done again. */
     FAKE_CORRUPTS,
+    /* The same in the last byte of each row of its outputs, which kernels may leave alone. */
+    FAKE_STRAYS,
     /* The profile says that the kernels took `delay_ns`; 0 = ages. */
     FAKE_LIES_PROFILE,
     /* The band claims to have ended `delay_ns` before it was submitted. */

@@ -121,6 +121,37 @@ Test(engine_verify, of_two_devices_the_one_that_contradicts_itself_lies)
             }
 }
 
+Test(engine_verify, a_device_that_contradicts_itself_lies_though_it_never_says_what_is_right)
+{
+    for (uint32_t device = 0; device < 2; device++) {
+        struct scene scene;
+        begin(&scene, &pair, SHAPE_MAP, 1, 1);
+        /* The other's band it does wrong, and again, but not the same way. Its own is right. */
+        for (uint32_t rows = 1; rows <= 2; rows++)
+            fake_script(scene.fake,
+                        &(struct fake_fault){.kind = FAKE_CORRUPTS, .device = device, .skip = 1, .factor = rows});
+        scene_play(&scene, 12);
+        cr_assert_eq(scene_failed(&scene, 0, LEARN + 12), 0, "%s", rig_log(scene.rig));
+        check_faulty(&scene, device, "map");
+        END(&scene);
+    }
+}
+
+Test(engine_verify, what_a_faulty_device_leaves_where_no_kernel_writes_is_not_its_judges)
+{
+    for (uint32_t two = 0; two < 2; two++)
+        for (uint32_t device = 0; device < 2; device++)
+            for (uint32_t skip = 0; skip < 2; skip++) {
+                struct scene scene;
+                begin(&scene, two ? &pair : &trio, SHAPE_CHROMA, 2, 1);
+                fake_script(scene.fake, &(struct fake_fault){.kind = FAKE_STRAYS, .device = device, .skip = skip});
+                scene_play(&scene, 12);
+                cr_assert_eq(scene_failed(&scene, 0, LEARN + 12), 0, "%s", rig_log(scene.rig));
+                check_faulty(&scene, device, "chroma");
+                END(&scene);
+            }
+}
+
 Test(engine_verify, two_devices_that_stand_by_what_they_say_leave_no_verdict)
 {
     struct scene scene;
