@@ -6,6 +6,7 @@
 #include "engine/residency.h"
 #include "engine/transitions.h"
 #include "host/leak.h"
+#include "host/pages.h"
 #include "misuse.h"
 #include "params.h"
 #include "split/together.h"
@@ -41,21 +42,32 @@ static cox_status choose_devices(cox_runtime *runtime, const struct cox_session_
     return COX_OK;
 }
 
-/* Every band boundary but the frame's end is a multiple of it on each of the devices. */
+/* Drivers of integrated GPUs copy what does not begin on a page, whatever alignment they ask for. */
+static bool copies_less_on_pages(const struct cox_device_info *info)
+{
+    return info->mode == COX_MODE_MAPPED && info->type != COX_DEVICE_CPU &&
+           info->host_memory == COX_HOST_MEMORY_WRAPPED && info->base_align_bytes < COX__PAGE_BYTES;
+}
+
+/* Every band boundary but the frame's end is a multiple of it on each of the devices. With `on_pages` the bands of
+ * devices that copy less then begin on pages. */
 static uint32_t granule_of(const cox_runtime *runtime, const struct cox__pass *pass, const uint32_t *devices,
-                           uint32_t count)
+                           uint32_t count, bool on_pages)
 {
     uint64_t granule = 1;
     for (uint32_t i = 0; i < count; i++) {
         struct cox_device_info info;
         runtime->backend->ops->device_info(runtime->backend, devices[i], &info);
+        if (on_pages && copies_less_on_pages(&info))
+            info.base_align_bytes = COX__PAGE_BYTES;
         granule = cox__lcm_bounded(granule, cox__pass_granule(pass, devices[i], &info), pass->rows);
     }
     return (uint32_t)granule;
 }
 
-/* A frame of fewer granules cannot be shared out as the devices' speeds ask for. */
-enum { GRANULES_MIN = 8 };
+/* A frame of fewer granules cannot be shared out as the devices' speeds ask for; one of so many can, where pages make
+ * them larger. */
+enum { GRANULES_MIN = 8, GRANULES_OF_PAGES = 64 };
 
 /* Say that few splits are possible, and which pitches would mend that where the pitches are why. */
 static void tell_granule(const cox_runtime *runtime, const struct cox__pass *pass, const uint32_t *devices,
@@ -65,7 +77,7 @@ static void tell_granule(const cox_runtime *runtime, const struct cox__pass *pas
     for (uint32_t i = 0; i < other.binding_count; i++)
         if (cox__by_rows(&other.bindings[i]))
             other.bindings[i].pitch_bytes = cox_runtime_pitch_bytes(runtime, other.bindings[i].pitch_bytes);
-    const uint32_t granule = granule_of(runtime, &other, devices, count);
+    const uint32_t granule = granule_of(runtime, &other, devices, count, false);
     cox__log(&runtime->log, COX_LOG_WARN, "%s: the granule is %u of %u rows%s",
              pass->granule == pass->rows ? "rows cannot be split" : "few splits are possible", pass->granule,
              pass->rows,
@@ -73,7 +85,7 @@ static void tell_granule(const cox_runtime *runtime, const struct cox__pass *pas
     for (uint32_t i = 0; i < other.binding_count && granule < pass->granule; i++) {
         const size_t pitch_bytes = other.bindings[i].pitch_bytes;
         other.bindings[i].pitch_bytes = pass->bindings[i].pitch_bytes;
-        if (granule_of(runtime, &other, devices, count) > granule)
+        if (granule_of(runtime, &other, devices, count, false) > granule)
             cox__log(&runtime->log, COX_LOG_WARN,
                      "binding %u (%s): a pitch of %zu bytes in place of %zu lets the granule be %u "
                      "(cox_runtime_pitch_bytes)",
@@ -84,7 +96,9 @@ static void tell_granule(const cox_runtime *runtime, const struct cox__pass *pas
 
 static void set_granule(cox_runtime *runtime, struct cox__pass *pass, const uint32_t *devices, uint32_t count)
 {
-    pass->granule = granule_of(runtime, pass, devices, count);
+    pass->granule = granule_of(runtime, pass, devices, count, true);
+    if (pass->granule > pass->rows / GRANULES_OF_PAGES)
+        pass->granule = granule_of(runtime, pass, devices, count, false);
     if (count > 1 && pass->granule > 1 && pass->granule > pass->rows / GRANULES_MIN)
         tell_granule(runtime, pass, devices, count);
 }

@@ -84,9 +84,8 @@ struct cox__request {
 enum cox__frame_kind { COX__FRAME_OF_APPLICATION, COX__FRAME_WARMUP, COX__FRAME_SHADOW };
 
 /* Two devices disagree about a band; a vote finds the faulty one. A third device decides if there is one. Otherwise the
- * band's owner does the rows again, then its peer; the device that contradicts itself is the faulty one: the
- * owner if it agrees with its peer now, or if the peer alone gives the same rows again; else the peer, unless neither or
- * both do, which is no verdict.
+ * band's owner does the rows again, then its peer; the device that contradicts itself is the faulty one. No verdict
+ * if both do, or neither.
  *
  *   NONE -> THIRD ---------------> NONE (convicted, or no verdict)
  *     '---> OWNER -> PEER -------> NONE

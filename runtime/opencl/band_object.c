@@ -53,10 +53,17 @@ static cl_mem wrap(const struct cox__cl_backend *backend, const struct cox__cl_q
     return *code ? NULL : made;
 }
 
+enum { LINE_BYTES = 64 };
+
 static cl_mem make_wrapper(const struct cox__cl_backend *backend, const struct cox__mem *mem,
                            const struct cox__cl_object *object, cl_int *code)
 {
-    return wrap(backend, object->queue, object->access, (char *)mem->data + object->offset, object->bytes, code);
+    /* A size that is no multiple of a cache line makes drivers of integrated GPUs copy. Behind a frame's last rows the
+     * library's own memory has the rest of a page. */
+    size_t bytes = (object->bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    if (object->offset + object->bytes < mem->bytes || object->offset + bytes > mem->padded_bytes)
+        bytes = object->bytes;
+    return wrap(backend, object->queue, object->access, (char *)mem->data + object->offset, bytes, code);
 }
 
 static cl_mem make_subbuffer(const struct cox__cl_backend *backend, struct cox__mem *mem,

@@ -777,6 +777,7 @@ static void op_device_info(struct cox__backend *backend, uint32_t index, struct 
         .global_bytes = 1u << 30,
         .max_alloc_bytes = 1u << 30,
         .unified = script->mode != COX_MODE_STAGED,
+        .host_memory = script->host_memory,
     };
     if (script->name)
         snprintf(info->name, sizeof info->name, "%s", script->name);

@@ -45,6 +45,7 @@ struct fake_device {
     const char *driver;
     enum cox_device_type type;
     enum cox_memory_mode mode;
+    enum cox_host_memory host_memory;
     uint32_t align_bytes;
     uint32_t max_rows;
     uint32_t compute_units;

@@ -340,6 +340,43 @@ Test(engine_contracts, frames_of_one_row_and_other_odd_sizes_work_on_any_number_
         }
 }
 
+Test(engine_contracts, bands_of_a_mapped_gpu_begin_on_pages_where_enough_of_them_are_left)
+{
+    static const struct {
+        uint32_t rows, pitch;
+        enum cox_device_type type;
+        enum cox_memory_mode mode;
+        enum cox_host_memory host_memory;
+        uint32_t granule; /* 8 rows of 1536 bytes are three pages */
+    } cases[] = {{512, 1536, COX_DEVICE_GPU, COX_MODE_MAPPED, COX_HOST_MEMORY_WRAPPED, 8},
+                 {511, 1536, COX_DEVICE_GPU, COX_MODE_MAPPED, COX_HOST_MEMORY_WRAPPED, 1},
+                 {512, 1500, COX_DEVICE_GPU, COX_MODE_MAPPED, COX_HOST_MEMORY_WRAPPED, 16},
+                 {512, 4096, COX_DEVICE_GPU, COX_MODE_MAPPED, COX_HOST_MEMORY_WRAPPED, 1},
+                 {512, 1536, COX_DEVICE_GPU, COX_MODE_MAPPED, COX_HOST_MEMORY_COPIED, 1},
+                 {512, 1536, COX_DEVICE_GPU, COX_MODE_MAPPED, COX_HOST_MEMORY_UNKNOWN, 1},
+                 {512, 1536, COX_DEVICE_GPU, COX_MODE_SHARED, COX_HOST_MEMORY_WRAPPED, 1},
+                 {512, 1536, COX_DEVICE_CPU, COX_MODE_MAPPED, COX_HOST_MEMORY_WRAPPED, 1}};
+    static const struct cox_variant variant = {.source = "fake"};
+    const struct cox_stage stage = {.kernel = "rig_table", .columns = COLUMNS, .variant_count = 1, .variants = &variant};
+    for (uint32_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        const struct fake_params devices = {.device_count = 2,
+                                            .devices = {{.ns_per_row = 2e3},
+                                                        {.type = cases[c].type,
+                                                         .mode = cases[c].mode,
+                                                         .host_memory = cases[c].host_memory,
+                                                         .align_bytes = 64,
+                                                         .ns_per_row = 1e3}}};
+        const struct cox_binding bindings[] = {
+            {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = cases[c].pitch},
+            {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = cases[c].pitch},
+            {.name = "table", .contract = COX_WHOLE, .access = COX_READ, .bytes = 256}};
+        struct scene scene = scene_new(&devices, cases[c].rows, 3, bindings, 1, &stage);
+        cr_assert_eq(scene.granule, cases[c].granule, "case %u: %u", c, scene.granule);
+        run(&scene);
+        scene_end(&scene);
+    }
+}
+
 Test(engine_contracts, the_granule_suits_every_variant_of_the_devices_that_take_part)
 {
     static const struct cox_variant variants[] = {
