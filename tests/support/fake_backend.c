@@ -495,7 +495,8 @@ static void corrupt(struct slot *slot)
                                                       : slot->work.mems[i]->data + offset;
         const size_t step = partial ? 1 : binding->pitch_bytes;
         for (uint32_t k = 0; k < slot->corrupt_rows && k < bytes / step; k++)
-            data[k * step + (slot->strays ? step - 1 : 0)] ^= (unsigned char)(1u << (first_row + k + slot->instance->device) % 8);
+            data[k * step + (slot->strays ? step - 1 : 0)] ^=
+                (unsigned char)(1u << (first_row + k + slot->instance->device) % 8);
     }
 }
 

@@ -357,7 +357,8 @@ Test(engine_contracts, bands_of_a_mapped_gpu_begin_on_pages_where_enough_of_them
                  {512, 1536, COX_DEVICE_GPU, COX_MODE_SHARED, COX_HOST_MEMORY_WRAPPED, 1},
                  {512, 1536, COX_DEVICE_CPU, COX_MODE_MAPPED, COX_HOST_MEMORY_WRAPPED, 1}};
     static const struct cox_variant variant = {.source = "fake"};
-    const struct cox_stage stage = {.kernel = "rig_table", .columns = COLUMNS, .variant_count = 1, .variants = &variant};
+    const struct cox_stage stage = {
+        .kernel = "rig_table", .columns = COLUMNS, .variant_count = 1, .variants = &variant};
     for (uint32_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         const struct fake_params devices = {.device_count = 2,
                                             .devices = {{.ns_per_row = 2e3},
