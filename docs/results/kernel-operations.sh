@@ -1,26 +1,39 @@
 #!/bin/sh
-# Operations of the library's kernels per pixel, as Oclgrind counts them:  docs/results/kernel-operations.sh [BIN_DIR]
+# Operations of the library's kernels per pixel, as Oclgrind counts them, with each arithmetic:
+#
+#     docs/results/kernel-operations.sh [BIN_DIR]
 #
 # Oclgrind runs the vector form of each kernel and counts the instructions it executes. What counts as an operation, for
-# 16 pixels: floating-point additions, subtractions and multiplications, shifts, bitwise operations, conversions, and
+# 16 pixels: floating-point additions, subtractions, multiplications and fma, shifts, bitwise operations, conversions, and
 # choices with their comparison as one, as in a minimum. What does not: loads and stores, rearranging vectors, integer
 # sums (addresses, mostly).
 # The figures belong into the table on top of examples/bench/kernels.c. Takes a minute or two.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 cd "$(dirname "$0")/../.."
+bin=${1:-build/bin}
 width=2048
 height=32
-oclgrind --build-options "-DINLINE=static -fno-inline" --inst-counts --log /dev/null "${1:-build/bin}/cox-bench" kernels --size ${width}x$height --frames 10 |
-    awk -v pixels=$((width * height)) '
-        /^Instructions executed for kernel/ { split($0, part, "\047"); kernel[++n] = part[2]; next }
-        /^ *[0-9]+ - (fadd|fsub|fmul|select|and|or|xor|shl|lshr|ashr)$/ { count[n] += $1 }
-        /^ *[0-9]+ - call _Z[0-9]+(convert_|(min|max|clamp)Dv)/ { count[n] += $1 }
-        END {
-            # The last round; its order is that of examples/bench/kernels.c.
-            split("HLG;histogram;analysis alone;picture, half to 16 bits;PQ with analysis;picture, float to 8 bits;" \
-                  "PQ;picture, half to 8 bits", name, ";")
-            for (i = n; i > 0 && found < 8; i--)
-                if (kernel[i] != "ceiling")
-                    printf "%-28s %5.0f\n", name[++found], 16 * count[i] / pixels
-        }'
+# count DEFINE: Oclgrind does not report an fma, but has one.
+count()
+{
+    oclgrind --build-options "-DINLINE=static -fno-inline $1" --inst-counts --log /dev/null \
+        "$bin/cox-bench" kernels --size ${width}x$height --frames 10 |
+        awk -v pixels=$((width * height)) '
+            /^Instructions executed for kernel/ { split($0, part, "\047"); kernel[++n] = part[2]; next }
+            /^ *[0-9]+ - (fadd|fsub|fmul|select|and|or|xor|shl|lshr|ashr)$/ { count[n] += $1 }
+            /^ *[0-9]+ - call _Z[0-9]+(convert_|fmaDv|(min|max|clamp)Dv)/ { count[n] += $1 }
+            END {
+                # The last round; its order is that of examples/bench/kernels.c.
+                split("HLG;histogram;analysis alone;picture, half to 16 bits;PQ with analysis;picture, float to 8 bits;" \
+                      "PQ;picture, half to 8 bits", name, ";")
+                for (i = n; i > 0 && found < 8; i--)
+                    if (kernel[i] ~ /^(picture|video|histogram)$/)
+                        printf "%-28s %5.0f\n", name[++found], 16 * count[i] / pixels
+            }'
+}
+
+echo "muladd"
+count ""
+echo "fma"
+count -DCOX_FMA

@@ -2,8 +2,8 @@
  * same with some arithmetic.
  *
  * A frame of 4:2:0 has 3 bytes a pixel going in (10 bits in 16) and 1.5 coming out (8 bits); so has this one: of two
- * words read it writes one. `n` multiply-adds a pixel are 4/3 n for each word read. A multiply-add is a multiplication
- * and an addition, as in the project's kernels, which use no fma (detmath.clh says why). Each word's chain of them
+ * words read it writes one. `n` multiply-adds a pixel are 4/3 n for each word read. A multiply-add is what
+ * it is in the project's kernels: an fma, or a multiplication and an addition. Each word's chain of them
  * depends on itself only; a work-item has 8 chains under way on a GPU, 96 on a CPU.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "shared.h"
@@ -32,7 +32,11 @@ static const char source[] =
     "#define LOAD(p) vload4(0, p)\n"
     "#define STORE(v, p) vstore4(v, 0, p)\n"
     "#endif\n"
+    "#ifdef COX_FMA\n"
+    "#define ROUND(v) fma(v, (real)(0.9990234375f), (real)(0.0009765625f))\n"
+    "#else\n"
     "#define ROUND(v) ((v) * (real)(0.9990234375f) + (real)(0.0009765625f))\n"
+    "#endif\n"
     "kernel void ceiling(global const float *in, global uint *out, int in_pitch, int out_pitch, int columns, int rows)\n"
     "{\n"
     "    int x = (int)get_global_id(0) * ITEM, y = (int)get_global_id(1);\n"

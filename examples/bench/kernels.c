@@ -16,8 +16,8 @@ static const uint32_t multiply_adds[CEILINGS] = {0, 3, 6, 12, 24, 192};
 
 enum kind { PICTURE, PICTURE_HISTOGRAM, VIDEO, VIDEO_ANALYSIS, BLUR, GAUSSIAN };
 
-/* The kernels. `operations` are those of a pixel: additions, multiplications, choices, shifts, bitwise operations and
- * conversions, as docs/results/kernel-operations.sh counts them. Loads, stores, shuffles and sums of addresses are not
+/* The kernels. `operations` are those of a pixel, with muladd and with fma: additions, multiplications, fma, choices,
+ * shifts, bitwise operations and conversions, as docs/results/kernel-operations.sh counts them. Loads, stores, shuffles and sums of addresses are not
  * among them. 0 = not counted: a filter's, of which only the accesses to memory that cannot be done without are. */
 static const struct kernel {
     const char *name;
@@ -28,19 +28,22 @@ static const struct kernel {
     enum cox_transfer transfer;
     bool analyse;
     enum cox_filter_form form;
-    double operations;
+    double operations[2];
 } kernels[KERNELS] = {
-    {"picture, half to 8 bits", "picture_half_8", PICTURE, COX_PIXEL_RGBA_HALF, COX_PIXEL_RGBA8, .operations = 182},
-    {"picture, float to 8 bits", "picture_float_8", PICTURE, COX_PIXEL_RGBA_FLOAT, COX_PIXEL_RGBA8, .operations = 173},
-    {"picture, half to 16 bits", "picture_half_16", PICTURE, COX_PIXEL_RGBA_HALF, COX_PIXEL_RGBA16, .operations = 192},
-    {"picture histogram, half", "picture_histogram", PICTURE_HISTOGRAM, COX_PIXEL_RGBA_HALF, .operations = 49},
-    {"video, PQ", "video_pq", VIDEO, .transfer = COX_TRANSFER_PQ, .operations = 247},
-    {"video, PQ, with analysis", "video_pq_analyse", VIDEO, .analyse = true, .operations = 260},
-    {"video, PQ, analysis alone", "video_analysis", VIDEO_ANALYSIS, .operations = 39},
-    {"video, HLG", "video_hlg", VIDEO, .transfer = COX_TRANSFER_HLG, .operations = 280},
-    {"blur of radius 15, separable", "blur", BLUR, .form = COX_FILTER_EXCHANGE, .operations = 0},
-    {"Gaussian, recursive, in blocks", "gaussian", GAUSSIAN, .operations = 0},
-    {"Gaussian, recursive, by lines", "gaussian_lines", GAUSSIAN, .form = COX_FILTER_EXCHANGE, .operations = 0},
+    {"picture, half to 8 bits", "picture_half_8", PICTURE, COX_PIXEL_RGBA_HALF, COX_PIXEL_RGBA8,
+     .operations = {182, 142}},
+    {"picture, float to 8 bits", "picture_float_8", PICTURE, COX_PIXEL_RGBA_FLOAT, COX_PIXEL_RGBA8,
+     .operations = {173, 133}},
+    {"picture, half to 16 bits", "picture_half_16", PICTURE, COX_PIXEL_RGBA_HALF, COX_PIXEL_RGBA16,
+     .operations = {192, 146}},
+    {"picture histogram, half", "picture_histogram", PICTURE_HISTOGRAM, COX_PIXEL_RGBA_HALF, .operations = {49, 39}},
+    {"video, PQ", "video_pq", VIDEO, .transfer = COX_TRANSFER_PQ, .operations = {247, 166}},
+    {"video, PQ, with analysis", "video_pq_analyse", VIDEO, .analyse = true, .operations = {260, 179}},
+    {"video, PQ, analysis alone", "video_analysis", VIDEO_ANALYSIS, .operations = {39, 35}},
+    {"video, HLG", "video_hlg", VIDEO, .transfer = COX_TRANSFER_HLG, .operations = {280, 200}},
+    {"blur of radius 15, separable", "blur", BLUR, .form = COX_FILTER_EXCHANGE},
+    {"Gaussian, recursive, in blocks", "gaussian", GAUSSIAN, .form = COX_FILTER_OVERLAP},
+    {"Gaussian, recursive, by lines", "gaussian_lines", GAUSSIAN, .form = COX_FILTER_EXCHANGE},
 };
 
 /* Times that a filter reads or writes a sample of a plane of floats: the blur reads and writes in each of two passes;
@@ -396,11 +399,22 @@ static double rate(const struct bench *bench, const struct entrant *entrant, dou
     return operations * bench->frames.width * bench->frames.height * fps(entrant->frame_ns) * 1e-9;
 }
 
+/* Of a multiply-add. */
+static double parts(const struct bench *bench)
+{
+    return cox_runtime_arithmetic(bench->runtime) == COX_ARITHMETIC_FMA ? 1 : 2;
+}
+
+static double operations_of(const struct bench *bench, uint32_t kernel)
+{
+    return kernels[kernel].operations[cox_runtime_arithmetic(bench->runtime) == COX_ARITHMETIC_FMA];
+}
+
 /* The ceilings that count: the copy's bytes, the operations of the one with the most. */
 static void find_ceilings(struct bench *bench)
 {
     bench->copy_gbs = gbs(&bench->entrants[0]);
-    bench->operations_gs = rate(bench, &bench->entrants[CEILINGS - 1], 2.0 * multiply_adds[CEILINGS - 1]);
+    bench->operations_gs = rate(bench, &bench->entrants[CEILINGS - 1], parts(bench) * multiply_adds[CEILINGS - 1]);
 }
 
 /* How near a kernel is to each ceiling; the higher share binds. */
@@ -412,7 +426,7 @@ static struct shares find_shares(const struct bench *bench, uint32_t kernel)
 {
     const struct entrant *entrant = &bench->entrants[CEILINGS + kernel];
     return (struct shares){.memory = gbs(entrant) / bench->copy_gbs,
-                           .arithmetic = rate(bench, entrant, kernels[kernel].operations) / bench->operations_gs};
+                           .arithmetic = rate(bench, entrant, operations_of(bench, kernel)) / bench->operations_gs};
 }
 
 static double binding_share(const struct shares *shares)
@@ -435,8 +449,9 @@ static const char *binding_name(const struct shares *shares)
 static void print_device(const struct bench *bench)
 {
     const struct cox_device_info *device = &bench->device;
-    printf("\n%s (%s %s, %s), %u compute units, %s memory\n", device->name, device->platform, device->driver,
-           cox_device_type_name(device->type), device->compute_units, cox_memory_mode_name(device->mode));
+    printf("\n%s (%s %s, %s), %u compute units, %s memory, %s\n", device->name, device->platform, device->driver,
+           cox_device_type_name(device->type), device->compute_units, cox_memory_mode_name(device->mode),
+           cox_arithmetic_name(cox_runtime_arithmetic(bench->runtime)));
     if (bench->entrants[0].unprofiled)
         printf("  it does not say how long its kernels take: these times are from submission to completion\n");
     printf("  %-28s %10s %19s %9s %15s\n", "ceiling", "frames/s", "[quartiles]", "GB/s", "10^9 ops/s");
@@ -445,7 +460,7 @@ static void print_device(const struct bench *bench)
         char name[48];
         snprintf(name, sizeof name, c == 0 ? "copy" : "copy + %u multiply-adds", multiply_adds[c]);
         printf("  %-28s %10.1f [%8.1f,%8.1f] %9.2f %15.1f\n", name, fps(entrant->frame_ns), fps(entrant->high_ns),
-               fps(entrant->low_ns), gbs(entrant), rate(bench, entrant, 2.0 * multiply_adds[c]));
+               fps(entrant->low_ns), gbs(entrant), rate(bench, entrant, parts(bench) * multiply_adds[c]));
     }
     printf("  %-28s %10s %19s %9s %8s %6s %8s   %s\n", "kernel", "frames/s", "[quartiles]", "GB/s", "of copy", "ops/px",
            "of ops/s", "binds");
@@ -454,8 +469,8 @@ static void print_device(const struct bench *bench)
         const struct shares shares = find_shares(bench, k);
         printf("  %-28s %10.1f [%8.1f,%8.1f] %9.2f %8.2f ", kernels[k].name, fps(entrant->frame_ns),
                fps(entrant->high_ns), fps(entrant->low_ns), gbs(entrant), shares.memory);
-        if (kernels[k].operations > 0)
-            printf("%6.0f %8.2f   %s\n", kernels[k].operations, shares.arithmetic, binding_name(&shares));
+        if (operations_of(bench, k) > 0)
+            printf("%6.0f %8.2f   %s\n", operations_of(bench, k), shares.arithmetic, binding_name(&shares));
         else
             printf("%6s %8s   -\n", "-", "-");
     }
@@ -485,6 +500,8 @@ static void json_device(struct json *json, const struct bench *bench)
     json_string(json, bench->device.platform);
     json_key(json, "driver");
     json_string(json, bench->device.driver);
+    json_key(json, "arithmetic");
+    json_string(json, cox_arithmetic_name(cox_runtime_arithmetic(bench->runtime)));
     json_key(json, "mode");
     json_string(json, cox_memory_mode_name(bench->device.mode));
     json_key(json, "ceilings");
@@ -495,7 +512,7 @@ static void json_device(struct json *json, const struct bench *bench)
         json_unsigned(json, multiply_adds[c]);
         json_times(json, &bench->entrants[c]);
         json_key(json, "operations_gs");
-        json_number(json, rate(bench, &bench->entrants[c], 2.0 * multiply_adds[c]));
+        json_number(json, rate(bench, &bench->entrants[c], parts(bench) * multiply_adds[c]));
         json_close_object(json);
     }
     json_close_array(json);
@@ -509,9 +526,9 @@ static void json_device(struct json *json, const struct bench *bench)
         json_times(json, &bench->entrants[CEILINGS + k]);
         json_key(json, "of_copy");
         json_number(json, shares.memory);
-        if (kernels[k].operations > 0) {
+        if (operations_of(bench, k) > 0) {
             json_key(json, "operations");
-            json_number(json, kernels[k].operations);
+            json_number(json, operations_of(bench, k));
             json_key(json, "of_operations");
             json_number(json, shares.arithmetic);
             json_key(json, "binds");
@@ -622,7 +639,8 @@ bool bench_kernels(const struct bench_options *options, bool *met)
     bool good = bench->memory || bench_fail("out of memory");
     if (good) {
         cox_status status = cox_runtime_create(&bench->runtime,
-                                               COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
+                                               COX_RUNTIME_PARAMS(.devices = options->devices,
+                                                                  .arithmetic = options->arithmetic, .log = bench_log));
         good = status == COX_OK || bench_fail("%s", cox_status_text(status));
     }
     good = good && make_frames(bench->runtime, &bench->frames) && measure_devices(bench, options);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
+#include "common/option_name.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -29,6 +30,7 @@ static const char usage_text[] =
     "                   passes: frames of each turn (default 24)\n"
     "  --kernel KIND    stream: video (PQ, 4:2:0, 10 bits to 8; the default) or pictures (RGBA half to RGBA8)\n"
     "  --in-flight N    stream: frames under way at once, 1 to 8 (default: 1, 2, 3 and 6, one after the other)\n"
+    "  --arithmetic A   stream, kernels: auto (fma where all devices have it; the default), muladd or fma\n"
     "  --size WxH       stream, kernels: size of the frames (default 3840x2160); passes (default 1920x1080)\n"
     "  --ratio R        split: work per row on the second device over that on the first, 1 to 64 (default 3)\n"
     "  --policy NAMES   policies to measure, with commas between: split: one (default: the library's), stream (default:\n"
@@ -95,6 +97,7 @@ enum {
     OPTION_FRAMES,
     OPTION_KERNEL,
     OPTION_IN_FLIGHT,
+    OPTION_ARITHMETIC,
     OPTION_SIZE,
     OPTION_RATIO,
     OPTION_POLICY,
@@ -110,6 +113,7 @@ int bench_options_parse(int argc, char **argv, struct bench_options *options, bo
                                           {"frames", required_argument, NULL, OPTION_FRAMES},
                                           {"kernel", required_argument, NULL, OPTION_KERNEL},
                                           {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
+                                          {"arithmetic", required_argument, NULL, OPTION_ARITHMETIC},
                                           {"size", required_argument, NULL, OPTION_SIZE},
                                           {"ratio", required_argument, NULL, OPTION_RATIO},
                                           {"policy", required_argument, NULL, OPTION_POLICY},
@@ -138,6 +142,12 @@ int bench_options_parse(int argc, char **argv, struct bench_options *options, bo
             if (!read_number("--in-flight", optarg, 1, 8, true, &number))
                 return BENCH_EXIT_USAGE;
             options->in_flight = (uint32_t)number;
+            break;
+        case OPTION_ARITHMETIC:
+            if (!option_arithmetic(optarg, &options->arithmetic)) {
+                bench_fail("--arithmetic '%s': auto, muladd or fma is needed", optarg);
+                return BENCH_EXIT_USAGE;
+            }
             break;
         case OPTION_SIZE:
             if (!read_size(optarg, options))

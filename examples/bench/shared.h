@@ -24,6 +24,7 @@ struct bench_options {
     uint32_t width, height;                   /* kernels, stream: 0 = the default */
     bool pictures;                            /* stream: pictures instead of video */
     uint32_t in_flight;                       /* stream: 0 = 1, 2, 3 and 6, one after the other */
+    enum cox_arithmetic arithmetic;           /* stream, kernels */
     double ratio;                             /* split: work per row of the second device over that of the first */
     const char *policies[BENCH_POLICIES_MAX]; /* split, stream, decide: NULL ends them; none = the command's default */
     bool calls;                               /* overhead, stream: list the calls of the driver */

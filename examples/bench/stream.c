@@ -292,7 +292,8 @@ bool bench_stream(const struct bench_options *options, bool *met)
     stream->frame_count = options->frames ? options->frames : FRAMES_DEFAULT;
     stream->same_output = true;
     cox_status status = cox_runtime_create(&stream->runtime,
-                                           COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
+                                           COX_RUNTIME_PARAMS(.devices = options->devices,
+                                                              .arithmetic = options->arithmetic, .log = bench_log));
     bool good = status == COX_OK || bench_fail("%s", cox_status_text(status));
     if (good) {
         stream->device_count = cox_runtime_device_count(stream->runtime);

@@ -24,6 +24,7 @@ enum {
 /* The pipeline, and as many sets of buffers as frames may be in flight. `pipeline` points into the struct. */
 struct stream_frames {
     uint32_t width, height, sets;
+    enum cox_arithmetic arithmetic; /* of the runtime */
     union {
         struct cox_tonemap_storage picture;
         struct cox_video_storage video;

@@ -71,6 +71,7 @@ bool stream_frames_make(struct stream_frames *frames, cox_runtime *runtime, cons
     frames->width = options->width ? options->width : WIDTH;
     frames->height = options->height ? options->height : HEIGHT;
     frames->sets = sets;
+    frames->arithmetic = cox_runtime_arithmetic(runtime);
     if (!(options->pictures ? describe_picture : describe_video)(frames, runtime))
         return false;
     for (uint32_t set = 0; set < sets; set++)

@@ -62,3 +62,13 @@ size_t option_name_list(const struct option *known, const char *written, char *t
     }
     return count;
 }
+
+bool option_arithmetic(const char *written, enum cox_arithmetic *arithmetic)
+{
+    for (enum cox_arithmetic a = COX_ARITHMETIC_AUTO; a <= COX_ARITHMETIC_FMA; a++)
+        if (strcmp(written, cox_arithmetic_name(a)) == 0) {
+            *arithmetic = a;
+            return true;
+        }
+    return false;
+}

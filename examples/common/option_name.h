@@ -1,9 +1,10 @@
-/* Names of long options as people mistype them.
+/* Names of long options as people mistype them, and words that are the same for several programs.
  * Thread-safety: safe from any thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef OPTION_NAME_H
 #define OPTION_NAME_H
 
+#include <coxswain/runtime.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +17,8 @@ const char *option_name_nearest(const struct option *known, const char *written)
 
 /* "'--repeat', '--reserve'": the options that begin with `written`. Returns how many. */
 size_t option_name_list(const struct option *known, const char *written, char *text, size_t bytes);
+
+/* "auto", "muladd" or "fma". */
+bool option_arithmetic(const char *written, enum cox_arithmetic *arithmetic);
 
 #endif

@@ -434,6 +434,8 @@ void report_write_stats(struct report *report, const struct report_about *about,
     struct json json;
     json_begin(&json, stream);
     json_open_object(&json, false);
+    json_key(&json, "arithmetic");
+    json_string(&json, about->arithmetic);
     json_key(&json, "devices");
     json_open_array(&json, false);
     for (uint32_t d = 0; d < about->device_count; d++) {

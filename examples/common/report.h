@@ -93,6 +93,7 @@ struct report_film {
 struct report_about {
     const char *program; /* for the trace */
     const char *policy;
+    const char *arithmetic; /* "fma" or "muladd" */
     uint32_t granule;
     uint32_t device_count;
     const struct report_device *devices;

@@ -47,6 +47,7 @@ struct found {
     struct cox_platform_info *platforms;
     uint32_t device_count;
     struct cox_device_info *devices;
+    enum cox_arithmetic arithmetic;
     struct measured *measured; /* of each device; NULL = not asked for */
     struct missing missing;
 };
@@ -179,6 +180,11 @@ static void print_devices(const struct found *found)
         if (used[m])
             printf("  %-7s %s\n", cox_memory_mode_name(modes[m].mode), modes[m].text);
     }
+    printf("\nArithmetic of all of them: %s\n", cox_arithmetic_name(found->arithmetic));
+    for (uint32_t i = 0; i < found->device_count; i++)
+        if (found->devices[i].fma != COX_FMA_FAST)
+            printf("  %s has %s fma\n", found->devices[i].name,
+                   found->devices[i].fma == COX_FMA_SLOW ? "a slow" : "no");
 }
 
 static void print_ends(const struct found *found)
@@ -349,6 +355,7 @@ static void put_device(struct json *json, const struct cox_device_info *device, 
     put_number(json, "max_alloc_bytes", device->max_alloc_bytes);
     put_bool(json, "unified", device->unified);
     put_text(json, "host_memory", cox_host_memory_name(device->host_memory));
+    put_text(json, "fma", cox_fma_name(device->fma));
     if (measured) {
         put_ends(json, &measured->ends);
         put_memory(json, &measured->memory);
@@ -363,6 +370,7 @@ static void print_json(const struct found *found)
     json_open_object(&json, false);
     put_text(&json, "version", cox_version());
     put_host(&json, &found->host);
+    put_text(&json, "arithmetic", cox_arithmetic_name(found->arithmetic));
     json_key(&json, "platforms");
     json_open_array(&json, false);
     for (uint32_t i = 0; i < found->platform_count; i++) {
@@ -475,6 +483,7 @@ static bool collect(const cox_runtime *runtime, struct found *found)
     cox_runtime_host_info(runtime, &found->host, sizeof found->host);
     found->platform_count = cox_runtime_platform_count(runtime);
     found->device_count = cox_runtime_device_count(runtime);
+    found->arithmetic = cox_runtime_arithmetic(runtime);
     found->platforms = calloc(found->platform_count + 1, sizeof *found->platforms);
     found->devices = calloc(found->device_count + 1, sizeof *found->devices);
     if (!found->platforms || !found->devices)

@@ -66,6 +66,7 @@ bool devices_start(struct devices *devices, const struct options *options)
 {
     char cache[4096];
     const struct cox_runtime_params params = {.devices = options->devices,
+                                              .arithmetic = options->arithmetic,
                                               .reserve = options->reserve,
                                               .reserve_cpu = options->reserve_cpu,
                                               .cache_dir = options->no_cache ? NULL
@@ -112,6 +113,11 @@ bool devices_memory(const char *what, uint32_t width, uint32_t height, double by
 
 /* --- For people and for statistics -------------------------------------------------------------------------------- */
 
+const char *devices_arithmetic(const struct devices *devices)
+{
+    return cox_arithmetic_name(cox_runtime_arithmetic(devices->runtime));
+}
+
 void devices_print(const struct devices *devices, const struct cox_session_info *session, bool verbose)
 {
     say("devices\n");
@@ -126,6 +132,8 @@ void devices_print(const struct devices *devices, const struct cox_session_info 
             device->compute_units == 1 ? "" : "s", device->subdevice ? ", a sub-device" : "",
             mark == '-' ? ": does not take part" : "");
     }
+    if (verbose)
+        say("  arithmetic %s\n", devices_arithmetic(devices));
     struct cox_host_info host;
     cox_runtime_host_info(devices->runtime, &host, sizeof host);
     if (host.reserved)
@@ -223,6 +231,7 @@ void devices_describe(const struct devices *devices, const struct cox_session_in
                                                   .returned = session->devices[d].returned};
     }
     *about = (struct report_about){.program = "cox-tonemap",
+                                   .arithmetic = devices_arithmetic(devices),
                                    .policy = session->policy,
                                    .granule = session->granule,
                                    .device_count = session->device_count,

@@ -20,6 +20,9 @@ bool devices_start(struct devices *devices, const struct options *options);
 
 void devices_stop(struct devices *devices);
 
+/* "fma" or "muladd": what bits a hash is of. */
+const char *devices_arithmetic(const struct devices *devices);
+
 /* One line for each device, with the mark that the split's bar has for it. */
 void devices_print(const struct devices *devices, const struct cox_session_info *session, bool verbose);
 

@@ -71,6 +71,8 @@ const char options_usage[] = "Usage: cox-tonemap INPUT -o OUTPUT [options]\n"
                              "                      to 1\n"
                              "  --reserve WHICH     keep a core for feeding devices: auto (default), on, off\n"
                              "                      or a CPU's number\n"
+                             "  --arithmetic WHICH  fma, muladd, or auto (default): fma where all devices are\n"
+                             "                      quick at it. The same bits everywhere need the same\n"
                              "  --in-flight N       frames under way at once, 1 to 16 (default 2)\n"
                              "  --deadline MS       count the frames that take longer from when the devices\n"
                              "                      are given them to when they are done\n"
@@ -117,6 +119,7 @@ enum {
     OPTION_POLICY,
     OPTION_SPLIT,
     OPTION_RESERVE,
+    OPTION_ARITHMETIC,
     OPTION_IN_FLIGHT,
     OPTION_DEADLINE,
     OPTION_NO_CACHE,
@@ -154,6 +157,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"policy", required_argument, NULL, OPTION_POLICY},
                                              {"split", required_argument, NULL, OPTION_SPLIT},
                                              {"reserve", required_argument, NULL, OPTION_RESERVE},
+                                             {"arithmetic", required_argument, NULL, OPTION_ARITHMETIC},
                                              {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
                                              {"deadline", required_argument, NULL, OPTION_DEADLINE},
                                              {"no-cache", no_argument, NULL, OPTION_NO_CACHE},
@@ -451,6 +455,9 @@ static bool parse_work(struct options *options, int which, const char *text, str
         return parse_split(options, text, error);
     case OPTION_RESERVE:
         return parse_reserve(options, text, error);
+    case OPTION_ARITHMETIC:
+        return option_arithmetic(text, &options->arithmetic) ||
+               wrong(error, "--arithmetic %s: not auto, muladd or fma", text);
     case OPTION_IN_FLIGHT:
         if (!parse_count(text, 1, COX_IN_FLIGHT_MAX, &count))
             return wrong(error, "--in-flight %s: not a number of frames between 1 and %d", text, COX_IN_FLIGHT_MAX);

@@ -53,6 +53,7 @@ struct options {
     double ratios[COX_DEVICES_MAX]; /* policy_options points to them */
     double verify_share;            /* of the bands that two devices do */
     uint64_t repeat;
+    enum cox_arithmetic arithmetic;
     enum cox_reserve reserve;
     uint32_t reserve_cpu;
     uint32_t in_flight;

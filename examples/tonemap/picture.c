@@ -396,7 +396,7 @@ static bool deliver(struct job *job)
     if (options->verify && !verify(job, hash))
         return false;
     if (options->hash || options->verbose)
-        say("hash      %016" PRIx64 "\n", hash);
+        say("hash      %016" PRIx64 "  %s\n", hash, devices_arithmetic(&job->devices));
     if (!picture_output_write(job->output, cox_buffer_data(last), job->shape.out_pitch_bytes, &error))
         return complain_about(options->output, &error);
     records_write(&job->records, job->report, &about);

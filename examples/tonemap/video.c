@@ -426,7 +426,7 @@ static void print_summary(struct job *job, const struct report_film *about)
             (double)film->most_peak_nits, film->steer.cuts, film->steer.cuts == 1 ? "" : "s");
     devices_print_late(job->options, job->report);
     if (job->options->hash)
-        say("hash      %016" PRIx64 "\n", job->hash);
+        say("hash      %016" PRIx64 "  %s\n", job->hash, devices_arithmetic(&job->devices));
 }
 
 static void print_written(const struct job *job, uint64_t frames)

@@ -31,6 +31,16 @@ enum cox_reserve {
     COX_RESERVE_CORE = 3, /* yes, the core of the operating system's CPU number `reserve_cpu` */
 };
 
+/* How the project's kernels compute a * b + c: rounded twice, or once (fma). One for all devices of a runtime, from its
+ * creation to its end, so that each of them gives the same bits; the two give different ones, in the last place.
+ *
+ * Programs are built with -DCOX_FMA where it is fma, for kernels of applications that want to do likewise. */
+enum cox_arithmetic {
+    COX_ARITHMETIC_AUTO = 0, /* fma if it is quick on every device; measured is nothing */
+    COX_ARITHMETIC_MULADD = 1,
+    COX_ARITHMETIC_FMA = 2,
+};
+
 /* Zero in every field means the default. Read only during cox_runtime_create. */
 struct cox_runtime_params {
     size_t struct_size;
@@ -45,13 +55,16 @@ struct cox_runtime_params {
     cox_log_fn *log; /* NULL = silent */
     void *log_user;
     enum cox_log_level log_level; /* most detailed level reported; 0 = COX_LOG_WARN */
+
+    enum cox_arithmetic arithmetic;
 };
 #define COX_RUNTIME_PARAMS(...) COX_LITERAL(struct cox_runtime_params, __VA_ARGS__)
 
 /* Find the devices, group them into contexts, start the scheduler thread. `*out` is NULL unless COX_OK.
  *
  * `devices` is a comma-separated list; each entry is
- *   all | cpu | gpu | accelerator          every device of that type
+ *   all | cpu | gpu | accelerator          every device of that type; `all` leaves out a GPU that computes on the
+ *                                          processor and has no fma, where the processor has
  *   P.D                                    device D of platform P, as `cox-devices` numbers them
  *   TEXT                                   every device whose name or platform's name contains TEXT (any case)
  * followed by an optional sub-device suffix  :NxC  (N sub-devices of C compute units each; without a selector
@@ -64,9 +77,11 @@ struct cox_runtime_params {
  * Blocks: for the drivers' start-up (0.1 to 2 s).
  * Errors, each with a line in the log that says which argument and why:
  *   COX_E_INVALID      `out` is NULL; the syntax of `devices`, more sub-devices than the device has compute units for,
- *                      more than 32 devices; `reserve` is no cox_reserve; `reserve_cpu` is none of this process's CPUs
+ *                      more than 32 devices; `reserve` is no cox_reserve, `arithmetic` no cox_arithmetic; `reserve_cpu` is none
+ *                      of this process's CPUs
  *   COX_E_NOT_FOUND    an entry of `devices` selects nothing
- *   COX_E_UNSUPPORTED  a field that this library does not know; a device that cannot be cut as `devices` says
+ *   COX_E_UNSUPPORTED  a field that this library does not know; a device that cannot be cut as `devices` says; fma
+ *                      asked for where a device has none
  *   COX_E_NO_PLATFORM, COX_E_NO_DEVICE (platforms are there, devices are not), COX_E_NOMEM, COX_E_SYSTEM (no thread can
  *   be had) */
 COX_API COX_MUST_CHECK cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params *params);
@@ -93,6 +108,16 @@ enum cox_host_memory {
     COX_HOST_MEMORY_WRAPPED = 1,
     COX_HOST_MEMORY_COPIED = 2,
 };
+
+/* A device's fma(): whether it says that it has one, and for a processor whether there is an instruction for it. Slow is
+ * a call into a library, some twenty times slower. */
+enum cox_fma { COX_FMA_NONE = 0, COX_FMA_SLOW = 1, COX_FMA_FAST = 2 };
+
+/* "none", "slow", "fast"; "unknown" for any other value. */
+COX_API const char *cox_fma_name(enum cox_fma fma);
+
+/* "auto", "muladd", "fma"; "unknown" for any other value. */
+COX_API const char *cox_arithmetic_name(enum cox_arithmetic arithmetic);
 
 /* "unknown", "wrapped", "copied"; "unknown" for any other value. */
 COX_API const char *cox_host_memory_name(enum cox_host_memory memory);
@@ -125,10 +150,14 @@ struct cox_device_info {
     uint64_t max_alloc_bytes;
     bool unified; /* works on host memory */
     enum cox_host_memory host_memory;
+    enum cox_fma fma;
 };
 
 /* 0 if `runtime` is NULL. */
 COX_API uint32_t cox_runtime_device_count(const cox_runtime *runtime);
+
+/* What the kernels use, never AUTO; AUTO if `runtime` is NULL. */
+COX_API enum cox_arithmetic cox_runtime_arithmetic(const cox_runtime *runtime);
 
 /* Errors: COX_E_NOT_FOUND (index past the end), COX_E_INVALID (`runtime` or `info` is NULL); *info is untouched. */
 COX_API cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index, struct cox_device_info *info,

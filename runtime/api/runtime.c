@@ -78,6 +78,7 @@ cox_status cox__runtime_create_with(cox_runtime **out, const struct cox_runtime_
         status = make(user, post_to(runtime), &runtime->log, &runtime->backend);
     if (status == COX_OK)
         status = cox__worker_create(&runtime->worker, NULL, runtime->backend->ops->advance != NULL);
+    runtime->arithmetic = COX_ARITHMETIC_MULADD;
     if (status == COX_OK) /* only the scheduler thread moves a virtual clock */
         runtime->polls_inline = runtime->backend->ops->advance == NULL;
     if (status)
@@ -116,6 +117,10 @@ cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params
     }
     *out = NULL;
     status = cox__params_told(status, "cox_runtime_params", &log);
+    if (status == COX_OK && (unsigned)params->arithmetic > COX_ARITHMETIC_FMA) {
+        cox__log(&log, COX_LOG_ERROR, "arithmetic: %d is no cox_arithmetic", (int)params->arithmetic);
+        status = COX_E_INVALID;
+    }
     cox_runtime *runtime = status ? NULL : new_runtime(params);
     if (!runtime) {
         status = status ? status : COX_E_NOMEM;
@@ -126,12 +131,14 @@ cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params
         goto fail;
     const struct cox__cl_options options = {.devices = params->devices,
                                             .cache_dir = params->cache_dir,
+                                            .arithmetic = params->arithmetic,
                                             .topology = runtime->topology,
                                             .post = post_to(runtime),
                                             .log = &runtime->log};
     status = cox__cl_create(&runtime->backend, &options);
     if (status)
         goto fail;
+    runtime->arithmetic = cox__cl_arithmetic(runtime->backend);
     status = cox__worker_create(&runtime->worker, runtime->topology, false);
     if (status)
         goto fail;
@@ -227,6 +234,11 @@ void cox_runtime_destroy(cox_runtime **out)
 uint32_t cox_runtime_device_count(const cox_runtime *runtime)
 {
     return runtime ? runtime->backend->ops->device_count(runtime->backend) : 0;
+}
+
+enum cox_arithmetic cox_runtime_arithmetic(const cox_runtime *runtime)
+{
+    return runtime ? runtime->arithmetic : COX_ARITHMETIC_AUTO;
 }
 
 cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index, struct cox_device_info *info,

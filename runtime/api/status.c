@@ -72,6 +72,32 @@ const char *cox_host_memory_name(enum cox_host_memory memory)
     return "unknown";
 }
 
+const char *cox_fma_name(enum cox_fma fma)
+{
+    switch (fma) {
+    case COX_FMA_NONE:
+        return "none";
+    case COX_FMA_SLOW:
+        return "slow";
+    case COX_FMA_FAST:
+        return "fast";
+    }
+    return "unknown";
+}
+
+const char *cox_arithmetic_name(enum cox_arithmetic arithmetic)
+{
+    switch (arithmetic) {
+    case COX_ARITHMETIC_AUTO:
+        return "auto";
+    case COX_ARITHMETIC_MULADD:
+        return "muladd";
+    case COX_ARITHMETIC_FMA:
+        return "fma";
+    }
+    return "unknown";
+}
+
 const char *cox_device_state_name(enum cox_device_state state)
 {
     switch (state) {

@@ -502,6 +502,7 @@ struct cox_session {
 
 struct cox_runtime {
     struct cox__log log;
+    enum cox_arithmetic arithmetic;
     char *cache_dir;                /* NULL = nothing is kept from run to run */
     struct cox__topology *topology; /* NULL over a backend that is not OpenCL */
     struct cox__backend *backend;

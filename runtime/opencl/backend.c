@@ -102,6 +102,8 @@ cox_status cox__cl_create(struct cox__backend **out, const struct cox__cl_option
         goto fail;
     cox__topology_enter(options->topology);
     status = cox__cl_make_contexts(backend);
+    if (status == COX_OK)
+        status = cox__cl_choose_arithmetic(backend, options->arithmetic);
     cox__topology_leave(options->topology);
     if (status)
         goto fail;
@@ -111,6 +113,11 @@ cox_status cox__cl_create(struct cox__backend **out, const struct cox__cl_option
 fail:
     destroy(&backend->base);
     return status;
+}
+
+enum cox_arithmetic cox__cl_arithmetic(const struct cox__backend *base)
+{
+    return ((const struct cox__cl_backend *)base)->arithmetic;
 }
 
 uint32_t cox__cl_platform_count(struct cox__backend *base)

@@ -10,6 +10,7 @@
 struct cox__cl_options {
     const char *devices; /* selection */
     const char *cache_dir;
+    enum cox_arithmetic arithmetic;
     struct cox__topology *topology;
     struct cox__post post;
     const struct cox__log *log;
@@ -17,6 +18,9 @@ struct cox__cl_options {
 
 /* Errors: as cox_runtime_create. */
 cox_status cox__cl_create(struct cox__backend **out, const struct cox__cl_options *options);
+
+/* What the kernels use. */
+enum cox_arithmetic cox__cl_arithmetic(const struct cox__backend *backend);
 
 /* Platforms of the machine, for diagnosis. `backend` is one from cox__cl_create. */
 uint32_t cox__cl_platform_count(struct cox__backend *backend);

@@ -49,6 +49,7 @@ struct cox__cl_backend {
     const struct cox__log *log;
     struct cox__post post;
     char *cache_dir;
+    enum cox_arithmetic arithmetic;
     uint32_t platform_count;
     struct cox_platform_info platforms[COX__CL_PLATFORMS_MAX];
     uint32_t device_count;
@@ -90,6 +91,13 @@ void cox__cl_drop_contexts(struct cox__cl_backend *backend);
 
 /* Whether the queue's device works in memory that a buffer wraps, by measurement: some milliseconds. */
 enum cox_host_memory cox__cl_host_memory(cl_context context, cl_command_queue queue);
+
+/* ---- arithmetic.c ---- */
+
+enum cox_fma cox__cl_fma_of(cl_device_id id, enum cox_device_type type);
+
+/* What the kernels of all devices use. Errors (logged): E_UNSUPPORTED. */
+cox_status cox__cl_choose_arithmetic(struct cox__cl_backend *backend, enum cox_arithmetic asked);
 
 /* ---- program.c ---- */
 

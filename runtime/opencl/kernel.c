@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "instance_parts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +111,19 @@ static cox_status make_kernels(struct cox__instance *instance, struct cox__cl_st
     return COX_OK;
 }
 
+/* A stage's program, with the runtime's arithmetic among its options. */
+static cox_status build(struct cox__instance *instance, struct cox__cl_stage *made)
+{
+    const bool fma = instance->backend->arithmetic == COX_ARITHMETIC_FMA;
+    char *options;
+    if (asprintf(&options, "%s%s", made->variant->options, fma ? " -DCOX_FMA" : "") < 0)
+        return COX_E_NOMEM;
+    const cox_status status = cox__cl_build(instance->backend, instance->device_index, instance->context,
+                                            made->variant->source, options, &made->program, &made->writable);
+    free(options);
+    return status;
+}
+
 cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_stage *made)
 {
     const struct cox__log *log = instance->backend->log;
@@ -120,8 +134,7 @@ cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_sta
                  cox_device_type_name(info->type));
         return COX_E_UNSUPPORTED;
     }
-    cox_status status = cox__cl_build(instance->backend, instance->device_index, instance->context,
-                                      made->variant->source, made->variant->options, &made->program, &made->writable);
+    cox_status status = build(instance, made);
     if (status == COX_OK)
         status = make_kernels(instance, made);
     if (status)

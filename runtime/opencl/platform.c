@@ -29,6 +29,7 @@ struct root {
     char platform_version[128];
     char place[64]; /* PCI address or UUID; "" = unknown */
     bool duplicate; /* the same silicon was listed before */
+    bool costly;    /* it would bring less than it costs the others */
     bool used;
 };
 
@@ -128,6 +129,7 @@ static void describe(struct root *root, const struct cox_platform_info *platform
     info->global_bytes = device_ulong(root->id, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->max_alloc_bytes = device_ulong(root->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     info->unified = info->type == COX_DEVICE_CPU || device_uint(root->id, CL_DEVICE_HOST_UNIFIED_MEMORY);
+    info->fma = cox__cl_fma_of(root->id, info->type);
     find_place(root);
     snprintf(info->id, sizeof info->id, "%.60s/%.60s/%.60s", info->platform, info->name,
              root->place[0] ? root->place : "-");
@@ -186,6 +188,29 @@ static void list_devices(struct discovery *found, cl_platform_id platform, uint3
     }
 }
 
+/* Mesa's drivers that compute on the processor. */
+static bool is_software(const struct root *root)
+{
+    return strncmp(root->info.name, "llvmpipe", 8) == 0 || strncmp(root->info.name, "softpipe", 8) == 0;
+}
+
+/* A GPU that is the processor once more, slower, and has no fma: with it all devices would have to go without. */
+static void find_costly(struct discovery *found)
+{
+    bool processor = false;
+    for (uint32_t r = 0; r < found->root_count; r++)
+        processor |= found->roots[r].info.type == COX_DEVICE_CPU && found->roots[r].info.fma == COX_FMA_FAST;
+    for (uint32_t r = 0; r < found->root_count; r++) {
+        struct root *root = &found->roots[r];
+        root->costly = processor && is_software(root) && root->info.fma != COX_FMA_FAST;
+        if (root->costly)
+            cox__log(found->backend->log, COX_LOG_INFO,
+                     "%s computes on the processor, and without fma, which the others would have to do without, too: "
+                     "left out unless named",
+                     root->info.name);
+    }
+}
+
 static cox_status list_platforms(struct discovery *found)
 {
     cl_platform_id ids[COX__CL_PLATFORMS_MAX];
@@ -199,6 +224,7 @@ static cox_status list_platforms(struct discovery *found)
     found->backend->platform_count = count < COX__CL_PLATFORMS_MAX ? count : COX__CL_PLATFORMS_MAX;
     for (uint32_t p = 0; p < found->backend->platform_count; p++)
         list_devices(found, ids[p], p);
+    find_costly(found);
     if (!found->root_count) {
         cox__log(found->backend->log, COX_LOG_ERROR, "%u OpenCL platform%s installed, but no device", count,
                  count == 1 ? " is" : "s are");
@@ -285,7 +311,8 @@ static cox_status add_whole(struct discovery *found, const struct root *root, co
 static bool entry_takes(const struct cox__select_entry *entry, const struct root *root)
 {
     bool generic = entry->kind == COX__SELECT_ALL || entry->kind == COX__SELECT_TYPE;
-    return !root->used && !(generic && root->duplicate) && cox__select_match(entry, &root->info);
+    return !root->used && !(generic && root->duplicate) && !(entry->kind == COX__SELECT_ALL && root->costly) &&
+           cox__select_match(entry, &root->info);
 }
 
 /* First pass of the selection: whether an asynchronous device and a CPU are in it, which decides on the reservation. */

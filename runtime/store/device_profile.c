@@ -10,7 +10,7 @@
 enum { FRAMES_LEAST = 8 }; /* a session of fewer says little */
 
 /* Counted up when what is measured means something else than before, or the struct changes. */
-static const uint32_t key_version = 3;
+static const uint32_t key_version = 4;
 
 /* ---- the key ---- */
 
@@ -84,7 +84,8 @@ static void make_key(cox_session *session, const struct cox_session_params *para
     struct cox__sha256 sha;
     cox__sha256_begin(&sha);
     FEED_NUMBERS(&sha, key_version, session->device_count, session->min_band_rows, params->policy_options->objective,
-                 params->policy_options->deadline_ns, session->pipeline.params_bytes, session->pipeline.pass_count);
+                 params->policy_options->deadline_ns, session->pipeline.params_bytes, session->pipeline.pass_count,
+                 session->runtime->arithmetic);
     for (uint32_t i = 0; i < session->device_count; i++)
         feed_device(&sha, &session->devices[session->profile.order[i]]);
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {

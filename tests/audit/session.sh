@@ -49,7 +49,7 @@ rusticl="RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu"
 audit "CPU" cpu RUSTICL_ENABLE=
 audit "two sub-devices" cpu:2x1 RUSTICL_ENABLE=
 # shellcheck disable=SC2086
-audit "CPU and llvmpipe" - $rusticl
+audit "CPU and llvmpipe" cpu,gpu $rusticl
 # shellcheck disable=SC2086
 audit "llvmpipe" gpu $rusticl
 audit "CPU with copies" cpu=staged RUSTICL_ENABLE=

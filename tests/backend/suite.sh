@@ -56,7 +56,7 @@ export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
 bench "llvmpipe" "rusticl" "$work/rusticl" --expect 1 --mode mapped
 bench "llvmpipe, staged" "rusticl" "$work/rusticl" --devices gpu=staged --expect 1 --mode staged
-bench "PoCL and llvmpipe" "pocl rusticl" "$work/both" --expect 2 --mode mapped
+bench "PoCL and llvmpipe" "pocl rusticl" "$work/both" --devices cpu,gpu --expect 2 --mode mapped
 bench "PoCL and llvmpipe, staged" "pocl rusticl" "$work/both" --devices cpu,gpu=staged --expect 2
 bench "two sub-devices and llvmpipe" "pocl rusticl cores" "$work/both" --devices cpu:2x1,gpu --expect 3
 unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE

@@ -145,7 +145,7 @@ lacks out 'There is a GPU' "a server's console chip"
 # --- JSON ------------------------------------------------------------------------------------------------------------
 for key in version host cores cpus kinds reserved workers_kept_off reserved_cpu reserve_reason platforms index vendor \
     devices number name platform driver id type mode platform_index device_index subdevice context_group compute_units \
-    parent_units max_work_group vector_width_float base_align_bytes global_bytes max_alloc_bytes unified host_memory missing notes; do
+    parent_units max_work_group vector_width_float base_align_bytes global_bytes max_alloc_bytes unified host_memory fma arithmetic missing notes; do
     if grep -q "\"$key\": " "$work/plain.json"; then pass; else fail "JSON lacks \"$key\""; fi
 done
 if command -v jq >/dev/null; then
@@ -203,9 +203,14 @@ if grep -q '"name": "rusticl"' "$work/plain.json"; then
     has out 'rusticl .* none, which is normal \(.*RUSTICL_ENABLE\)' 'rusticl without drivers'
     RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
     export RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
-    run 0 'llvmpipe as a GPU' --measure
+    run 0 'llvmpipe as a GPU' --devices all,gpu --measure
     has out ' gpu .* llvmpipe' 'llvmpipe as a GPU'
+    has out '^Arithmetic of all of them: muladd' 'llvmpipe as a GPU'
+    has out 'llvmpipe.* has no fma' 'llvmpipe as a GPU'
     has out '^  [0-9.]+ +(its clock tells none|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)' 'llvmpipe measured'
+    # Without a GPU that computes on the processor all can have fma.
+    run 0 'all but llvmpipe' --json
+    if grep -q '"fma": "fast"' "$work/out"; then lacks out llvmpipe 'all but llvmpipe'; else has out llvmpipe 'without fma'; fi
     unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
 else
     echo "skipped llvmpipe, because rusticl is not installed"

@@ -447,7 +447,7 @@ elif able "cox-lab run with a GPU hog" rusticl; then
     RUSTICL_DEVICE_TYPE=gpu
     export RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
     # shellcheck disable=SC2086
-    run 0 "a GPU hog" $small --kernel tonemap --policy ewma --disturb gpu-hog@4:8
+    run 0 "a GPU hog" $small --devices cpu,gpu --kernel tonemap --policy ewma --disturb gpu-hog@4:8
     shows out "gpu-hog@4:8, real, on "
     unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
     OCL_ICD_VENDORS="$work/pocl"

@@ -134,7 +134,8 @@ if [ "$have_python" ]; then
     python3 - "$work/d/stats.json" "$work/d/trace.json" >"$work/out" 2>"$work/err" <<'END' && pass || fail 'their content'
 import json, sys
 stats = json.load(open(sys.argv[1]))
-assert list(stats) == ["devices", "policy", "granule", "frames", "shadows", "summary"], list(stats)
+assert list(stats) == ["arithmetic", "devices", "policy", "granule", "frames", "shadows", "summary"], list(stats)
+assert stats["arithmetic"] in ("fma", "muladd")
 assert len(stats["devices"]) == 2
 for device in stats["devices"]:
     assert list(device) == ["name", "type", "mode", "state", "lost", "returned"], device

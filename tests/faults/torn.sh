@@ -85,8 +85,8 @@ each "two cores of PoCL" "pocl cores" pocl cpu:2x1 0.1
 [ ! $ALL ] || each "two cores of PoCL, staged" "pocl cores" pocl cpu:2x1=staged 0.1
 RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
 export RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
-each "PoCL and llvmpipe" "pocl rusticl" both all cpu
-[ ! $ALL ] || each "PoCL and llvmpipe, staged" "pocl rusticl" both all=staged cpu
+each "PoCL and llvmpipe" "pocl rusticl" both cpu,gpu cpu
+[ ! $ALL ] || each "PoCL and llvmpipe, staged" "pocl rusticl" both cpu=staged,gpu=staged cpu
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ] || exit 1
 [ $passed -gt 0 ] || exit 77

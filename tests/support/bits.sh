@@ -1,14 +1,15 @@
 #!/bin/sh
 # The same bits on every set-up: sourced by bits/*.sh with `program`, a program that prints what its head says, and
 # `title`, the head of the table. It runs on PoCL, on llvmpipe, on two sub-devices and on PoCL + llvmpipe, mapped and
-# staged, each with only the platforms it names. Every line must have the same hash from all of them.
+# staged, each with only the platforms it names, in both arithmetics where it has them. Every line must have the same
+# hash from all of them in the same arithmetic.
 #
 # A program prints for each thing compared   bits WHAT SIZE HOW HASH RUNS equal|DIFFERENT
 # and with --reference                       heading TEXT
 #                                            error WHAT FIGURES... within|BEYOND
 #
 # SPLITS=N for another number of random splits for each thing and set-up than `enough`. COX_SHORT=1: the first set-up that this
-# machine can have, and 3 splits.
+# machine can have, in muladd, and 3 splits.
 # SPDX-License-Identifier: Apache-2.0
 [ -z "${COX_SHORT:-}" ] || enough=3
 splits=${SPLITS:-$enough}
@@ -16,8 +17,8 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 . "$here/../support/setups.sh"
-ran=0 failed=0 left_out=0
-reference=--reference # the first set-up's results, which the others must equal, are held against the reference
+ran=0 failed=0 left_out=0 # of an arithmetic
+compared=0 all_left_out=0 all_passed=0 all_failed=0
 
 skip() { # NAME WHY
     left_out=$((left_out + 1))
@@ -32,7 +33,7 @@ setup() {
     shift 3
     began=$(date +%s)
     # shellcheck disable=SC2086
-    OCL_ICD_VENDORS="$icds" timeout 1800 "$program" --cache "${COX_TEST_KERNELS:-$work/cache}" --splits "$splits" $reference "$@" \
+    OCL_ICD_VENDORS="$icds" timeout 1800 "$program" --cache "${COX_TEST_KERNELS:-$work/cache}" --splits "$splits" --arithmetic "$arithmetic" $reference "$@" \
         >"$work/out" 2>"$work/err"
     code=$?
     if [ $code -eq 77 ]; then
@@ -52,59 +53,79 @@ setup() {
     fi
 }
 
-unset POCL_DEVICES RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
-setup "PoCL" "pocl" "$work/pocl" --devices cpu --expect 1
-setup "two sub-devices of PoCL" "pocl cores" "$work/pocl" --devices cpu:2x1 --expect 2
-export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
-setup "llvmpipe" "rusticl" "$work/rusticl" --devices gpu --expect 1
-setup "PoCL + llvmpipe" "pocl rusticl" "$work/both" --devices cpu,gpu --expect 2
-setup "PoCL + llvmpipe, both staged" "pocl rusticl" "$work/both" --devices cpu=staged,gpu=staged --expect 2
-
-[ $ran -gt 0 ] || exit 77
+setups() {
+    unset POCL_DEVICES RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
+    setup "PoCL" "pocl" "$work/pocl" --devices cpu --expect 1
+    setup "two sub-devices of PoCL" "pocl cores" "$work/pocl" --devices cpu:2x1 --expect 2
+    export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
+    setup "llvmpipe" "rusticl" "$work/rusticl" --devices gpu --expect 1
+    setup "PoCL + llvmpipe" "pocl rusticl" "$work/both" --devices cpu,gpu --expect 2
+    setup "PoCL + llvmpipe, both staged" "pocl rusticl" "$work/both" --devices cpu=staged,gpu=staged --expect 2
+}
 
 # One line for each thing compared: passed if all set-ups have it, each found its own results equal, and the hashes are the
 # same. Then those against the reference. A set-up that failed otherwise counts as well.
-echo
-awk -v ran="$ran" -v left_out="$left_out" -v broken="$failed" -v title="$title" '
-    $1 == "bits" {
-        key = $2 " " $3 " " $4
-        if (!(key in hash)) {
-            hash[key] = $5
-            order[count++] = key
-        } else if (hash[key] != $5)
-            differs[key] = differs[key] " " $5
-        seen[key]++
-        runs[key] += $6
-        if ($7 != "equal")
-            inside[key]++
-    }
-    $1 == "heading" { heading = heading "\n" substr($0, 9) }
-    $1 == "error" { error[errors++] = $0 }
-    END {
-        split(title, word, " ")
-        printf "%-15s %-9s %-12s %-16s %6s  %s\n", word[1], "size", word[2], "hash", "runs", "set-ups"
-        for (i = 0; i < count; i++) {
-            key = order[i]
-            split(key, word, " ")
-            good = seen[key] == ran && !inside[key] && !(key in differs)
-            good ? passed++ : failed++
-            printf "%-15s %-9s %-12s %s %6d  %s\n", word[1], word[2], word[3], hash[key], runs[key],
-                good ? "equal on " ran : "FAILED: " seen[key] " of " ran " set-ups, " inside[key] + 0 \
-                " of them not equal in themselves" (key in differs ? ", elsewhere" differs[key] : "")
+compare() {
+    awk -v ran="$ran" -v counts="$work/counts" -v broken="$failed" -v title="$title" '
+        $1 == "bits" {
+            key = $2 " " $3 " " $4
+            if (!(key in hash)) {
+                hash[key] = $5
+                order[count++] = key
+            } else if (hash[key] != $5)
+                differs[key] = differs[key] " " $5
+            seen[key]++
+            runs[key] += $6
+            if ($7 != "equal")
+                inside[key]++
         }
-        if (errors)
-            print heading
-        for (i = 0; i < errors; i++) {
-            words = split(error[i], word, " ")
-            good = word[words] == "within"
-            good ? passed++ : failed++
-            printf "%-16s", word[2]
-            for (w = 3; w < words; w++)
-                printf " %9s", word[w]
-            print good ? "   within" : "   FAILED"
-        }
-        if (broken && !failed)
-            failed = broken
-        printf "\n%d set-ups compared, %d left out\n%d passed, %d failed\n", ran, left_out, passed, failed
-        exit failed != 0
-    }' "$work/all"
+        $1 == "heading" { heading = heading "\n" substr($0, 9) }
+        $1 == "error" { error[errors++] = $0 }
+        END {
+            split(title, word, " ")
+            printf "%-15s %-9s %-12s %-16s %6s  %s\n", word[1], "size", word[2], "hash", "runs", "set-ups"
+            for (i = 0; i < count; i++) {
+                key = order[i]
+                split(key, word, " ")
+                good = seen[key] == ran && !inside[key] && !(key in differs)
+                good ? passed++ : failed++
+                printf "%-15s %-9s %-12s %s %6d  %s\n", word[1], word[2], word[3], hash[key], runs[key],
+                    good ? "equal on " ran : "FAILED: " seen[key] " of " ran " set-ups, " inside[key] + 0 \
+                    " of them not equal in themselves" (key in differs ? ", elsewhere" differs[key] : "")
+            }
+            if (errors)
+                print heading
+            for (i = 0; i < errors; i++) {
+                words = split(error[i], word, " ")
+                good = word[words] == "within"
+                good ? passed++ : failed++
+                printf "%-16s", word[2]
+                for (w = 3; w < words; w++)
+                    printf " %9s", word[w]
+                print good ? "   within" : "   FAILED"
+            }
+            if (broken && !failed)
+                failed = broken
+            print passed + 0, failed + 0 >counts
+        }' "$work/all"
+}
+
+[ -n "${COX_SHORT:-}" ] && arithmetics=muladd || arithmetics="muladd fma"
+for arithmetic in $arithmetics; do
+    ran=0 failed=0 left_out=0
+    reference=--reference # the first set-up's results, which the others must equal, are held against the reference
+    : >"$work/all"
+    echo "$arithmetic"
+    setups
+    echo
+    echo "0 $((ran > 0))" >"$work/counts" # should awk fail
+    [ $ran -eq 0 ] || compare
+    echo
+    compared=$((compared + ran)) all_left_out=$((all_left_out + left_out))
+    read -r passed failed <"$work/counts"
+    all_passed=$((all_passed + passed)) all_failed=$((all_failed + failed))
+done
+[ $compared -gt 0 ] || exit 77
+echo "$compared set-ups compared, $all_left_out left out"
+echo "$all_passed passed, $all_failed failed"
+exit $((all_failed != 0))

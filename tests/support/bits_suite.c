@@ -25,6 +25,8 @@ static int read_option(struct bits_suite *suite, struct cox_runtime_params *para
         params->devices = value;
     else if (!strcmp(option, "--cache") && value)
         params->cache_dir = value;
+    else if (!strcmp(option, "--arithmetic") && value)
+        params->arithmetic = strcmp(value, "fma") == 0 ? COX_ARITHMETIC_FMA : COX_ARITHMETIC_MULADD;
     else if (!strcmp(option, "--expect") && number > 0)
         *expected = (uint32_t)number;
     else if (!strcmp(option, "--splits") && number > 0)
@@ -40,13 +42,15 @@ static int read_option(struct bits_suite *suite, struct cox_runtime_params *para
     return 2;
 }
 
-static bool look_at_devices(struct bits_suite *suite)
+/* `*slow`: one of them has no quick fma. */
+static bool look_at_devices(struct bits_suite *suite, bool *slow)
 {
     for (uint32_t d = 0; d < suite->device_count; d++) {
         struct cox_device_info info;
         if (cox_runtime_device_info(suite->runtime, d, &info, sizeof info) != COX_OK)
             return false;
         suite->staged |= info.mode == COX_MODE_STAGED;
+        *slow |= info.fma != COX_FMA_FAST;
         printf("device %u: %s (%s), %s, %s, %u units\n", d, info.name, info.platform, cox_device_type_name(info.type),
                cox_memory_mode_name(info.mode), info.compute_units);
     }
@@ -71,16 +75,26 @@ int bits_suite_begin(struct bits_suite *suite, int argc, char **argv, bits_optio
     if (suite->small && suite->splits > SPLITS_SMALL)
         suite->splits = SPLITS_SMALL;
     const cox_status status = cox_runtime_create(&suite->runtime, &params);
+    const bool fma = params.arithmetic == COX_ARITHMETIC_FMA;
+    bool slow = false;
     if (status) {
         fprintf(stderr, "%s: %s\n", argv[0], cox_status_text(status));
-        return status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE ? 77 : 1;
+        return status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || (fma && status == COX_E_UNSUPPORTED) ? 77
+                                                                                                                : 1;
     }
     suite->device_count = cox_runtime_device_count(suite->runtime);
     if (expected && suite->device_count != expected) {
         bits_complain(suite, "%u devices instead of %u", suite->device_count, expected);
         suite->failed++;
     }
-    return look_at_devices(suite) ? -1 : 1;
+    if (!look_at_devices(suite, &slow))
+        return 1;
+    if (fma && slow) {
+        fprintf(stderr, "%s: fma is slow here\n", argv[0]);
+        cox_runtime_destroy(&suite->runtime);
+        return 77;
+    }
+    return -1;
 }
 
 bool bits_complain(struct bits_suite *suite, const char *format, ...)

@@ -1,6 +1,7 @@
 /* What the programs of bits/ that open a runtime have in common: their options, the devices, what they count.
  *
  *   --devices SEL  --cache DIR   the runtime's
+ *   --arithmetic A               muladd or fma; status 77 if devices have no quick fma
  *   --expect N                   so many devices, or it has failed
  *   --splits N                   random splits of each thing
  *   --reference                  compare with the reference too

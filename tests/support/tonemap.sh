@@ -68,7 +68,7 @@ appears() {
     done
 }
 # The hash that --hash printed.
-hash_of() { sed -n 's/^hash  *\([0-9a-f]\{16\}\)$/\1/p' "$work/out"; }
+hash_of() { sed -n 's/^hash  *\([0-9a-f]\{16\}\)  [a-z]*$/\1/p' "$work/out"; }
 
 # Big-endian number of FILE at OFFSET, of so many BYTES.
 number() {

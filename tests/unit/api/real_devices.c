@@ -31,6 +31,78 @@ static cox_runtime *open_runtime(const char *devices, const char *cache_dir)
     return runtime;
 }
 
+/* ---- arithmetic ---- */
+
+/* What rounding a product costs; nothing if both are rounded. */
+static const char told_source[] = "#pragma OPENCL FP_CONTRACT OFF\n"
+                                  "kernel void told(global const float *in, global float *out, int columns) {\n"
+                                  "    int x = get_global_id(0);\n"
+                                  "    if (x >= columns) return;\n"
+                                  "#ifdef COX_FMA\n"
+                                  "    out[x] = fma(in[x], in[x], -in[x] * in[x]);\n"
+                                  "#else\n"
+                                  "    out[x] = in[x] * in[x] + -in[x] * in[x];\n"
+                                  "#endif\n"
+                                  "}\n";
+
+/* Whether programs of this runtime were built with COX_FMA. */
+static bool kernels_use_fma(cox_runtime *runtime)
+{
+    enum { COLUMNS = 64 };
+    const size_t pitch = cox_runtime_pitch_bytes(runtime, COLUMNS * sizeof(float));
+    const struct cox_binding bindings[] = {{.name = "in", .access = COX_READ, .pitch_bytes = pitch},
+                                           {.name = "out", .access = COX_WRITE, .pitch_bytes = pitch}};
+    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS};
+    const struct cox_variant variant = {.source = told_source};
+    const struct cox_stage stage = {
+        .kernel = "told", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 3, .args = args};
+    cox_session *session = NULL;
+    cox_buffer *buffers[2] = {NULL, NULL};
+    cr_assert_eq(cox_session_create(runtime,
+                                    COX_SESSION_PARAMS(.rows = 1, .binding_count = 2, .bindings = bindings,
+                                                       .stage_count = 1, .stages = &stage, .no_warmup = true),
+                                    &session),
+                 COX_OK, "%s", logged);
+    for (int b = 0; b < 2; b++)
+        cr_assert_eq(cox_buffer_create(runtime, pitch, &buffers[b]), COX_OK);
+    float *in = cox_buffer_data(buffers[0]);
+    for (int x = 0; x < COLUMNS; x++)
+        in[x] = 3.0f + (float)x * 0x1p-20f;
+    const struct cox_frame frame = {.buffers = buffers, .buffer_count = 2};
+    cr_assert_eq(cox_session_run(session, &frame), COX_OK);
+    bool any = false;
+    for (int x = 0; x < COLUMNS; x++)
+        any |= ((const float *)cox_buffer_data(buffers[1]))[x] != 0;
+    cox_session_destroy(&session);
+    cox_buffer_destroy(&buffers[0]);
+    cox_buffer_destroy(&buffers[1]);
+    return any;
+}
+
+Test(real_devices, one_arithmetic_serves_all_devices, .timeout = 600)
+{
+    cox_runtime *runtime = open_runtime(NULL, NULL);
+    bool all_fast = true, all_have = true;
+    for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++) {
+        struct cox_device_info info;
+        cr_assert_eq(cox_runtime_device_info(runtime, d, &info, sizeof info), COX_OK);
+        all_fast &= info.fma == COX_FMA_FAST;
+        all_have &= info.fma != COX_FMA_NONE;
+    }
+    cr_assert_eq(cox_runtime_arithmetic(runtime), all_fast ? COX_ARITHMETIC_FMA : COX_ARITHMETIC_MULADD);
+    cr_assert_eq(kernels_use_fma(runtime), all_fast);
+    cox_runtime_destroy(&runtime);
+    cr_assert_eq(cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.arithmetic = COX_ARITHMETIC_MULADD)), COX_OK);
+    cr_assert_eq(cox_runtime_arithmetic(runtime), COX_ARITHMETIC_MULADD);
+    cr_assert_not(kernels_use_fma(runtime));
+    cox_runtime_destroy(&runtime);
+    cr_assert_eq(cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.arithmetic = COX_ARITHMETIC_FMA)),
+                 all_have ? COX_OK : COX_E_UNSUPPORTED);
+    cr_assert_eq(cox_runtime_arithmetic(runtime), all_have ? COX_ARITHMETIC_FMA : COX_ARITHMETIC_AUTO);
+    cox_runtime_destroy(&runtime);
+    cr_assert_eq(cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.arithmetic = (enum cox_arithmetic)3)), COX_E_INVALID);
+}
+
 /* ---- a pipeline: out = in * 2654435761 + add + row ---- */
 
 static const char source[] =
@@ -685,6 +757,14 @@ Test(api, every_status_reason_type_and_mode_has_a_text)
     cr_assert_str_eq(cox_host_memory_name(COX_HOST_MEMORY_WRAPPED), "wrapped");
     cr_assert_str_eq(cox_host_memory_name(COX_HOST_MEMORY_COPIED), "copied");
     cr_assert_str_eq(cox_memory_mode_name((enum cox_memory_mode)9), "unknown");
+    cr_assert_str_eq(cox_fma_name(COX_FMA_NONE), "none");
+    cr_assert_str_eq(cox_fma_name(COX_FMA_SLOW), "slow");
+    cr_assert_str_eq(cox_fma_name(COX_FMA_FAST), "fast");
+    cr_assert_str_eq(cox_fma_name((enum cox_fma)3), "unknown");
+    cr_assert_str_eq(cox_arithmetic_name(COX_ARITHMETIC_AUTO), "auto");
+    cr_assert_str_eq(cox_arithmetic_name(COX_ARITHMETIC_MULADD), "muladd");
+    cr_assert_str_eq(cox_arithmetic_name(COX_ARITHMETIC_FMA), "fma");
+    cr_assert_str_eq(cox_arithmetic_name((enum cox_arithmetic)3), "unknown");
     char version[32];
     snprintf(version, sizeof version, "%d.%d.%d", COX_VERSION_MAJOR, COX_VERSION_MINOR, COX_VERSION_PATCH);
     cr_assert_str_eq(cox_version(), version);

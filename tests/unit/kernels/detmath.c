@@ -49,6 +49,9 @@ static inline int min(int a, int b)
     return a < b ? a : b;
 }
 
+#ifdef COX_FMA
+#define fma fmaf
+#endif
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF /* gcc is strict under -std=c11 */
 #endif

@@ -267,8 +267,13 @@ static const struct report_device devices[2] = {
     {.name = "first \"one\"", .type = "cpu", .mode = "mapped"},
     {.name = "second", .type = "gpu", .mode = "staged", .state = "quarantined", .lost = 2, .returned = 1}};
 static const uint64_t solo_ns[2] = {20000, 20000};
-static const struct report_about about = {
-    .program = "test", .policy = "ewma", .granule = 4, .device_count = 2, .devices = devices, .solo_ns = solo_ns};
+static const struct report_about about = {.arithmetic = "fma",
+                                          .program = "test",
+                                          .policy = "ewma",
+                                          .granule = 4,
+                                          .device_count = 2,
+                                          .devices = devices,
+                                          .solo_ns = solo_ns};
 
 Test(report, statistics_have_the_documented_form)
 {
@@ -283,6 +288,7 @@ Test(report, statistics_have_the_documented_form)
     cr_expect(is_json(text), "%s", text);
     cr_expect_str_eq(text,
                      "{\n"
+                     "  \"arithmetic\": \"fma\",\n"
                      "  \"devices\": [\n"
                      "    {\"name\": \"first \\\"one\\\"\", \"type\": \"cpu\", \"mode\": \"mapped\", "
                      "\"state\": \"active\", \"lost\": 0, \"returned\": 0},\n"

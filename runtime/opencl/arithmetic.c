@@ -1,0 +1,55 @@
+/* Which of a * b + c and fma() the kernels of a runtime use. What a device can do decides, never a measurement: the same
+ * devices must give the same bits in every run.
+ *
+ * Runs on the application's thread that makes the runtime.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "internal.h"
+
+/* CPU platforms compile for the processor that they run on. */
+static bool host_has_fma(void)
+{
+#if defined __x86_64__ || defined __i386__
+    return __builtin_cpu_supports("fma");
+#elif defined __aarch64__
+    return true;
+#else
+    return false;
+#endif
+}
+
+/* FP_FAST_FMAF, which OpenCL has for this, neither PoCL (3.1, 5.0) nor NVIDIA (580) defines, whose devices are quick at
+ * it. GPUs that have no such instruction do not report CL_FP_FMA (llvmpipe). */
+enum cox_fma cox__cl_fma_of(cl_device_id id, enum cox_device_type type)
+{
+    cl_device_fp_config config = 0;
+    if (clGetDeviceInfo(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, NULL) || !(config & CL_FP_FMA))
+        return COX_FMA_NONE;
+    return type == COX_DEVICE_CPU && !host_has_fma() ? COX_FMA_SLOW : COX_FMA_FAST;
+}
+
+static cox_status check_fma(const struct cox__cl_backend *backend)
+{
+    for (uint32_t d = 0; d < backend->device_count; d++)
+        if (backend->devices[d].info.fma == COX_FMA_NONE) {
+            cox__log(backend->log, COX_LOG_ERROR, "arithmetic: fma is asked for, and %s has none",
+                     backend->devices[d].info.name);
+            return COX_E_UNSUPPORTED;
+        }
+    return COX_OK;
+}
+
+cox_status cox__cl_choose_arithmetic(struct cox__cl_backend *backend, enum cox_arithmetic asked)
+{
+    uint32_t fast = 0, slow = 0;
+    for (uint32_t d = 0; d < backend->device_count; d++) {
+        const bool quick = backend->devices[d].info.fma == COX_FMA_FAST;
+        fast += quick;
+        slow = quick ? slow : d;
+    }
+    const bool all = fast == backend->device_count;
+    backend->arithmetic = asked != COX_ARITHMETIC_AUTO ? asked : all ? COX_ARITHMETIC_FMA : COX_ARITHMETIC_MULADD;
+    if (asked == COX_ARITHMETIC_AUTO && fast && !all)
+        cox__log(backend->log, COX_LOG_INFO, "all kernels go without fma, since %s has no quick one",
+                 backend->devices[slow].info.name);
+    return asked == COX_ARITHMETIC_FMA ? check_fma(backend) : COX_OK;
+}
