@@ -17,8 +17,9 @@ static const uint32_t multiply_adds[CEILINGS] = {0, 3, 6, 12, 24, 192};
 enum kind { PICTURE, PICTURE_HISTOGRAM, VIDEO, VIDEO_ANALYSIS, BLUR, GAUSSIAN };
 
 /* The kernels. `operations` are those of a pixel, with muladd and with fma: additions, multiplications, fma, choices,
- * shifts, bitwise operations and conversions, as docs/results/kernel-operations.sh counts them. Loads, stores, shuffles and sums of addresses are not
- * among them. 0 = not counted: a filter's, of which only the accesses to memory that cannot be done without are. */
+ * shifts, bitwise operations and conversions, as docs/results/kernel-operations.sh counts them. Loads, stores,
+ * shuffles and sums of addresses are not among them. 0 = not counted: a filter's, of which only the accesses to memory
+ * that cannot be done without are. */
 static const struct kernel {
     const char *name;
     const char *key; /* JSON */

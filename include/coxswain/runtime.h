@@ -77,8 +77,8 @@ struct cox_runtime_params {
  * Blocks: for the drivers' start-up (0.1 to 2 s).
  * Errors, each with a line in the log that says which argument and why:
  *   COX_E_INVALID      `out` is NULL; the syntax of `devices`, more sub-devices than the device has compute units for,
- *                      more than 32 devices; `reserve` is no cox_reserve, `arithmetic` no cox_arithmetic; `reserve_cpu` is none
- *                      of this process's CPUs
+ *                      more than 32 devices; `reserve` is no cox_reserve, `arithmetic` no cox_arithmetic; `reserve_cpu`
+ *                      is none of this process's CPUs
  *   COX_E_NOT_FOUND    an entry of `devices` selects nothing
  *   COX_E_UNSUPPORTED  a field that this library does not know; a device that cannot be cut as `devices` says; fma
  *                      asked for where a device has none
@@ -109,8 +109,8 @@ enum cox_host_memory {
     COX_HOST_MEMORY_COPIED = 2,
 };
 
-/* A device's fma(): whether it says that it has one, and for a processor whether there is an instruction for it. Slow is
- * a call into a library, some twenty times slower. */
+/* A device's fma(): whether it says that it has one, and for a processor whether there is an instruction for it. Slow
+ * is a call into a library, some twenty times slower. */
 enum cox_fma { COX_FMA_NONE = 0, COX_FMA_SLOW = 1, COX_FMA_FAST = 2 };
 
 /* "none", "slow", "fast"; "unknown" for any other value. */

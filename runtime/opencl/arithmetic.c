@@ -1,5 +1,5 @@
-/* Which of a * b + c and fma() the kernels of a runtime use. What a device can do decides, never a measurement: the same
- * devices must give the same bits in every run.
+/* Which of a * b + c and fma() the kernels of a runtime use. What a device can do decides, never a measurement: the
+ * same devices must give the same bits in every run.
  *
  * Runs on the application's thread that makes the runtime.
  * SPDX-License-Identifier: Apache-2.0 */
