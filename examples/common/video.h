@@ -33,8 +33,8 @@ struct video_format {
     bool other_transfer; /* it names a transfer curve that is none of ours: it is no HDR video. `text` has the name */
     enum cox_transfer transfer;
     enum cox_primaries primaries;
-    double mastering_peak_nits; /* of the mastering display; 0 = unknown */
-    double max_cll_nits;        /* brightest pixel of the film; 0 = unknown */
+    double mastering_peak_nits; /* of the mastering display, as the stream says: it may be nonsense; 0 = unknown */
+    double max_cll_nits;        /* brightest pixel of the film, likewise; 0 = unknown */
     uint64_t frames;            /* 0 = unknown (a pipe) */
     char text[96];              /* for people: "y4m, 4:2:0, 10 bits" */
 };

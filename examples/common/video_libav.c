@@ -423,18 +423,13 @@ static bool is_interlaced(const AVFrame *frame)
 }
 
 /* 0 unless it is light that PQ can say. */
-static double sane_nits(double nits)
-{
-    return nits > 0 && nits <= 10000 ? nits : 0;
-}
-
 static void take_light(struct video_format *format, const AVMasteringDisplayMetadata *display,
                        const AVContentLightMetadata *content)
 {
     if (display && display->has_luminance && display->max_luminance.den)
-        format->mastering_peak_nits = sane_nits(av_q2d(display->max_luminance));
+        format->mastering_peak_nits = av_q2d(display->max_luminance) > 0 ? av_q2d(display->max_luminance) : 0;
     if (content)
-        format->max_cll_nits = sane_nits(content->MaxCLL);
+        format->max_cll_nits = content->MaxCLL;
 }
 
 /* The frame's word counts before the container's. */

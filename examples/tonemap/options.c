@@ -61,6 +61,8 @@ const char options_usage[] = "Usage: cox-tonemap INPUT -o OUTPUT [options]\n"
                              "  --frame N           only frame N, as a PNG\n"
                              "  --lookahead 0|1     with --peak auto: 1 looks at each frame before it is\n"
                              "                      mapped (default 0)\n"
+                             "  --trust-metadata    with --peak auto: no light over the peak that the stream\n"
+                             "                      names (default: what the frames show counts)\n"
                              "\n"
                              "The devices and the split:\n"
                              "  --devices LIST      cpu, gpu, all, PLATFORM.DEVICE, part of a name; :NxC for\n"
@@ -115,6 +117,7 @@ enum {
     OPTION_FRAMES,
     OPTION_FRAME,
     OPTION_LOOKAHEAD,
+    OPTION_TRUST_METADATA,
     OPTION_DEVICES,
     OPTION_POLICY,
     OPTION_SPLIT,
@@ -153,6 +156,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"frames", required_argument, NULL, OPTION_FRAMES},
                                              {"frame", required_argument, NULL, OPTION_FRAME},
                                              {"lookahead", required_argument, NULL, OPTION_LOOKAHEAD},
+                                             {"trust-metadata", no_argument, NULL, OPTION_TRUST_METADATA},
                                              {"devices", required_argument, NULL, OPTION_DEVICES},
                                              {"policy", required_argument, NULL, OPTION_POLICY},
                                              {"split", required_argument, NULL, OPTION_SPLIT},
@@ -178,7 +182,7 @@ static const uint64_t video_only = GIVEN(OPTION_TO) | GIVEN(OPTION_SDR_WHITE) | 
                                    GIVEN(OPTION_TRANSFER) | GIVEN(OPTION_PRIMARIES) | GIVEN(OPTION_RANGE) |
                                    GIVEN(OPTION_SIZE) | GIVEN(OPTION_FORMAT) | GIVEN(OPTION_RATE) |
                                    GIVEN(OPTION_START) | GIVEN(OPTION_FRAMES) | GIVEN(OPTION_FRAME) |
-                                   GIVEN(OPTION_LOOKAHEAD);
+                                   GIVEN(OPTION_LOOKAHEAD) | GIVEN(OPTION_TRUST_METADATA);
 
 /* Sets the text; returns false. */
 __attribute__((format(printf, 2, 3))) static bool wrong(struct options_error *error, const char *format, ...)
@@ -524,6 +528,9 @@ static bool parse_one(struct options *options, int which, const char *text, stru
     case OPTION_FRAME:
     case OPTION_LOOKAHEAD:
         return parse_frames(options, which, text, error);
+    case OPTION_TRUST_METADATA:
+        options->trust_metadata = true;
+        return true;
     case OPTION_DEVICES:
     case OPTION_POLICY:
     case OPTION_SPLIT:
@@ -664,6 +671,8 @@ static bool suits_video(struct options *options, struct options_error *error)
                      *options->output ? options->output : "''");
     if (options->op == COX_OPERATOR_EXPOSURE)
         return wrong(error, "the operator exposure is for pictures; linear and clip are its like for video");
+    if (!options->peak_auto && options->trust_metadata)
+        return wrong(error, "--trust-metadata is about --peak auto; --peak %g is fixed", options->peak_nits);
     if (!options->peak_auto && options->given & GIVEN(OPTION_LOOKAHEAD))
         return wrong(error, "--lookahead is about --peak auto; --peak %g is fixed", options->peak_nits);
     return suits_frames(options, error) && suits_depth(options, error);

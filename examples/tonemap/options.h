@@ -63,6 +63,7 @@ struct options {
     bool raw_by_name; /* the input's name ends as raw files' names do, but no size is given */
     bool one_frame;
     bool lookahead;
+    bool trust_metadata;
     bool no_cache, hash, verbose, quiet;
     bool verify; /* on each device alone, too */
 };

@@ -23,6 +23,7 @@ struct job {
     struct video_format target;
     double known_peak_nits; /* from the stream's metadata; 0 = none */
     const char *known_peak; /* which that is */
+    double odd_peak_nits;   /* from there too, and nonsense; 0 = none */
     bool assumed;           /* nothing says that the transfer curve is PQ */
     struct video_output *output;
     struct picture_output *picture;
@@ -137,25 +138,39 @@ static bool choose_shape(struct job *job)
     return true;
 }
 
+static double white_nits(const struct options *options)
+{
+    return options->sdr_white_nits > 0 ? options->sdr_white_nits : 203.0;
+}
+
+/* What the stream says of its peak; 0 = nothing. HDR is brighter than SDR white, and PQ ends at 10 000. */
+static void note_known_peak(struct job *job, double nits, const char *which)
+{
+    if (nits <= 0)
+        return;
+    if (nits < white_nits(job->options) || nits > 10000) {
+        job->odd_peak_nits = nits;
+        return;
+    }
+    job->known_peak_nits = nits;
+    job->known_peak = which;
+}
+
 static void choose_light(struct job *job)
 {
     const struct options *options = job->options;
     const struct video_format *format = job->format;
     struct film_plan *plan = &job->plan;
     const double gain = exp2(options->exposure_stops);
-    if (format->mastering_peak_nits > 0) {
-        job->known_peak_nits = format->mastering_peak_nits;
-        job->known_peak = "the mastering display's";
-    } else if (format->max_cll_nits > 0) {
-        job->known_peak_nits = format->max_cll_nits;
-        job->known_peak = "that of the film's brightest pixel";
-    }
+    note_known_peak(job, format->max_cll_nits, "that of the film's brightest pixel");
+    note_known_peak(job, format->mastering_peak_nits, "the mastering display's");
     plan->settings = (struct cox_video_settings){
         .sdr_white_nits = (float)options->sdr_white_nits, .desaturate = options->desaturate, .detail = options->detail};
     if (options->peak_auto) {
         plan->steering.on = true;
         plan->steering.lookahead = options->lookahead || options->to == OUTPUT_PNG;
-        plan->steering.options.most_nits = (float)job->known_peak_nits;
+        plan->steering.options.prior_nits = (float)job->known_peak_nits;
+        plan->steering.options.most_nits = options->trust_metadata ? (float)job->known_peak_nits : 0;
         plan->steering.gain = gain;
     } else {
         plan->settings.peak_nits = (float)options->peak_nits;
@@ -314,19 +329,22 @@ static void print_input(const struct job *job)
 static void print_light(const struct job *job)
 {
     const struct options *options = job->options;
-    const double white_nits = options->sdr_white_nits > 0 ? options->sdr_white_nits : 203.0;
     char peak[128];
     if (!options->peak_auto)
         snprintf(peak, sizeof peak, "peak %g cd/m2", options->peak_nits);
     else
         snprintf(peak, sizeof peak, "peak from the %s", job->plan.steering.lookahead ? "frame" : "frame before");
-    say("light     %s, SDR white %g cd/m2, %s", cox_operator_name(options->op), white_nits, peak);
+    say("light     %s, SDR white %g cd/m2, %s", cox_operator_name(options->op), white_nits(options), peak);
     if (options->exposure_stops != 0)
         say(", %+g stops", options->exposure_stops);
     say("\n");
     if (job->known_peak)
         say("          the stream names a peak of %g cd/m2, %s%s\n", job->known_peak_nits, job->known_peak,
-            options->peak_auto ? ", and no brighter light is expected" : "");
+            !options->peak_auto       ? ""
+            : options->trust_metadata ? ", and no brighter light is expected"
+                                      : "; what the frames show counts");
+    if (job->odd_peak_nits > 0)
+        say("          the stream names a peak of %g cd/m2, which cannot be: ignored\n", job->odd_peak_nits);
 }
 
 static bool start_film(struct job *job)

@@ -176,15 +176,17 @@ struct cox_video_steer_options {
     size_t struct_size;
     float frames;    /* time constant of the filter in frames, a quarter of it for a peak that rises far; 0 = 24 */
     float cut;       /* share of the blocks that must differ for a cut, 0 .. 1; 0 = 0.2; over 1 = never */
-    float most_nits; /* the peak never goes above, unless SDR white does: mastering display or MaxCLL; 0 = none */
+    float most_nits; /* the peak never goes above, unless SDR white does; 0 = none */
 
     /* A scene whose average is over this multiple of SDR white is darkened to it; 0 = 1; negative = never. */
     float bright_average;
+
+    float prior_nits; /* the peak until a frame has told one, such as the mastering display's or MaxCLL; 0 = 1000 */
 };
 
 /* Take one frame's histogram; set peak_nits and gain of `settings` (the other fields are read) for the frame to come.
- * NULL options are the defaults. The peak is at least SDR white and at most 10 000 cd/m2; while the film has been black
- * it is 1000. The gain is 0.25 .. 1. Returns whether the frame began a new scene. */
+ * NULL options are the defaults. The peak is at least SDR white and at most 10 000 cd/m2. The gain is 0.25 .. 1.
+ * Returns whether the frame began a new scene. */
 COX_API bool cox_video_steer(struct cox_video_steer *steer, const struct cox_video_steer_options *options,
                              const struct cox_video_shape *shape, const uint32_t *histogram,
                              struct cox_video_settings *settings);

@@ -200,7 +200,7 @@ bool cox_video_steer(struct cox_video_steer *steer, const struct cox_video_steer
                         cox__pq_signal(average / COX__PQ_NITS));
     }
 
-    double limit = fmin(COX__PEAK_NITS, most), gain = 1; /* while the film has been black */
+    double limit = fmin(cox__given(o->prior_nits, COX__PEAK_NITS), most), gain = 1; /* while the film has been black */
     if (steer->peak_signal > 0) {
         limit = COX__PQ_NITS * cox__pq_light(round(steer->peak_signal * SIGNAL_STEPS) / SIGNAL_STEPS);
         const double bright = o->bright_average < 0.0f ? HUGE_VAL : cox__given(o->bright_average, 1);

@@ -352,7 +352,7 @@ if [ "$have_python" ]; then
     python3 - "$work/d/s.json" "$work/d/f.json" "$work/d/t.json" >"$work/out" 2>"$work/err" <<'END' && pass || fail 'statistics: content'
 import json, sys
 stats, fixed, trace = (json.load(open(name)) for name in sys.argv[1:])
-assert list(stats) == ["devices", "policy", "granule", "frames", "shadows", "summary", "film"], list(stats)
+assert list(stats) == ["arithmetic", "devices", "policy", "granule", "frames", "shadows", "summary", "film"], list(stats)
 assert [frame["index"] for frame in stats["frames"]] == list(range(12))
 for frame in stats["frames"]:
     assert list(frame) == ["index", "wall_us", "latency_us", "deadline_us", "reason", "predicted_us", "alternative_us",
@@ -670,10 +670,34 @@ if [ "${have_containers:-}" ]; then
         'a container of BT.709' "$work/709.mkv" -o a.y4m
     run 0 'SDR taken for HLG' "$work/sdr.mkv" -o null: --transfer hlg
     has out 'HLG, BT.709' 'SDR taken for HLG'
-    if ffmpeg -v quiet -i "$work/clip.y4m" -c:v libx265 -x265-params "log-level=-1:lossless=1:hdr10=1:colorprim=bt2020:\
-transfer=smpte2084:colormatrix=bt2020nc:max-cll=600,200:\
-master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(4000000,50)" "$work/m.mkv" </dev/null; then
-        run 0 'mastering metadata' "$work/m.mkv" -o null: --stats m.json --hash
+    # tagged FILE PEAK: with a mastering display of PEAK/10000 cd/m2.
+    tagged()
+    {
+        ffmpeg -v quiet -y -i "$work/clip.y4m" -c:v libx265 -x265-params "log-level=-1:lossless=1:hdr10=1:colorprim=bt2020:\
+transfer=smpte2084:colormatrix=bt2020nc:max-cll=$3,200:\
+master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L($2,1)" "$work/$1" </dev/null
+    }
+    if tagged m.mkv 4000000 600; then
+        # Light that the frames show is kept whatever the stream says of its peak.
+        for tags in "4000000 600" "50 600" "50 0" "90000000 0" "30000000 20000"; do
+            # shellcheck disable=SC2086
+            tagged t.mkv $tags
+            run 0 "tagged $tags" "$work/t.mkv" -o null: --hash
+            equal "$(hash_of)" "$automatic" "tagged $tags"
+            case $tags in
+            "4000000 600" | "30000000 20000")
+                has out 'names a peak of [34]00+ cd/m2, the mastering.*; what the frames show counts$' "tagged $tags"
+                ;;
+            "50 600")
+                has out "names a peak of 600 cd/m2, that of the film's brightest pixel; what the frames" "tagged $tags"
+                ;;
+            esac
+            case $tags in 50*) has out 'names a peak of 0.005 cd/m2, which cannot be: ignored$' "tagged $tags" ;; esac
+        done
+        tagged t.mkv 50 0
+        run 0 'nonsense is not trusted' "$work/t.mkv" -o null: --hash --trust-metadata
+        equal "$(hash_of)" "$automatic" 'nonsense is not trusted'
+        run 0 'mastering metadata' "$work/m.mkv" -o null: --stats m.json --hash --trust-metadata
         has out '^light .*, peak from the frame before$' 'mastering metadata is no peak'
         has out "^ +the stream names a peak of 400 cd/m2, the mastering display's, and no brighter light is expected\$" \
             'mastering metadata bounds the peak'

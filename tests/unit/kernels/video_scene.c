@@ -547,6 +547,19 @@ Test(video_scene, options_bound_the_peak_and_the_speed)
     cox_video_steer(&(struct cox_video_steer){0}, &senseless, &pq, high, &settings);
     cr_expect_float_eq(settings.peak_nits, 203, 0.2);
 
+    uint32_t black[BINS] = {0};
+    black[0] = 1000;
+    const struct cox_video_steer_options prior = {.prior_nits = 4000}, both = {.prior_nits = 4000, .most_nits = 600};
+    struct cox_video_steer told = {0};
+    cox_video_steer(&(struct cox_video_steer){0}, NULL, &pq, black, &settings);
+    cr_expect_float_eq(settings.peak_nits, 1000, 1, "nothing is known");
+    cox_video_steer(&told, &prior, &pq, black, &settings);
+    cr_expect_float_eq(settings.peak_nits, 4000, 1, "before a frame has told a peak");
+    cox_video_steer(&told, &prior, &pq, low, &settings);
+    cr_expect_float_eq(settings.peak_nits, 203, 0.2, "and no longer");
+    cox_video_steer(&(struct cox_video_steer){0}, &both, &pq, black, &settings);
+    cr_expect_float_eq(settings.peak_nits, 600, 1);
+
     struct cox_video_settings fast = {0}, own = {0};
     struct cox_video_steer steer = {0};
     uint32_t shot[BINS];
@@ -564,8 +577,9 @@ Test(video_scene, options_bound_the_peak_and_the_speed)
     cr_expect_not(cox_video_steer(&steer, &never, &pq, shot, &settings));
     cr_expect_eq(steer.cuts, 0);
 
-    const struct cox_video_steer_options odd[] = {{.frames = NAN, .cut = NAN, .most_nits = NAN, .bright_average = NAN},
-                                                  {.frames = -1, .cut = -1, .most_nits = -1}};
+    const struct cox_video_steer_options odd[] = {
+        {.frames = NAN, .cut = NAN, .most_nits = NAN, .bright_average = NAN, .prior_nits = NAN},
+        {.frames = -1, .cut = -1, .most_nits = -1, .prior_nits = -1}};
     for (int i = 0; i < 2; i++) {
         struct cox_video_steer a = {0}, b = {0};
         struct cox_video_settings odd_settings = {0}, default_settings = {0};

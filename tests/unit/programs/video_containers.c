@@ -433,7 +433,7 @@ Test(containers, give_the_light_that_the_container_alone_knows)
         double peak;
         uint64_t max_cll;
         double expected_peak, expected_max_cll;
-    } cases[] = {{1000, 640, 1000, 640}, {4000, 10000, 4000, 10000}, {1e9, 65535, 0, 0}, {-5, 0, 0, 0}};
+    } cases[] = {{1000, 640, 1000, 640}, {4000, 10000, 4000, 10000}, {1e9, 65535, 1e9, 65535}, {-5, 0, 0, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         write_matroska("a.mkv", cases[i].peak, cases[i].max_cll, 0);
         struct video_input *input = open_file("a.mkv");
