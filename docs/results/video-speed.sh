@@ -4,7 +4,7 @@
 #     docs/results/video-speed.sh DIR [BIN_DIR]
 #
 # DIR takes a 4K PQ clip (25 MB a frame), which is made there once, and two films of the output, which are removed. Both
-# programs map it with hable, a peak of 1000 cd/m2, SDR white at 100 and no desaturation. Needs ffmpeg with zscale; with
+# programs map it with hable, a peak of 1000 cd/m2, SDR white at 100, no desaturation and no dither. Needs ffmpeg with zscale; with
 # GNU time (Debian: time) the peak resident memory is shown too.
 #
 #     FRAMES=48 ROUNDS=5         how much
@@ -35,7 +35,7 @@ trap 'exit 143' TERM
 tags=setparams=color_primaries=bt2020:color_trc=smpte2084:colorspace=bt2020nc:range=tv
 chain="$tags,zscale=t=linear:npl=100,format=gbrpf32le,zscale=p=bt709,tonemap=tonemap=hable:desat=0:peak=10"
 chain="$chain,zscale=t=bt709:m=bt709:r=tv,format=yuv420p"
-same="--operator hable --sdr-white 100 --desat 0 ${OPTIONS:-}"
+same="--operator hable --sdr-white 100 --desat 0 --dither none ${OPTIONS:-}"
 
 # film PICTURE WIDTHxHEIGHT NITS FRAMES OUTPUT: a PQ film of a still, 1.0 at so many nits.
 film() {
@@ -71,12 +71,13 @@ median() {
     sort -n "$1" | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
-# the_five: each once
-the_five() {
+# take_turns: each once
+take_turns() {
     # shellcheck disable=SC2086
     {
         run ffmpeg ffmpeg -nostdin -v error -i "$clip" -vf "$chain" -f null -
         run cox "$cox" -q "$clip" -o null: $same --peak 1000
+        run cox_defaults "$cox" -q "$clip" -o null: ${OPTIONS:-}
         run cox_auto "$cox" -q "$clip" -o null: $same --peak auto
         run ffmpeg_file ffmpeg -nostdin -v error -y -i "$clip" -vf "$chain" "$work/out.y4m"
         rm "$work/out.y4m" # before the system writes it to the disk, beside the next program
@@ -121,11 +122,11 @@ fi
 cat "$clip" >/dev/null # into the page cache
 count=$(ffprobe -v error -select_streams v:0 -count_packets -show_entries stream=nb_read_packets -of csv=p=0 "$clip")
 rm -f "$work"/*
-the_five # compiles the kernels, where that has not been done; not counted
+take_turns # compiles the kernels, where that has not been done; not counted
 rm -f "$work"/*
 round=0
 while [ $round -lt "$rounds" ]; do
-    the_five
+    take_turns
     round=$((round + 1))
 done
 
@@ -137,6 +138,7 @@ echo "median of the rounds' ratios, the memory the most of all rounds"
 line ffmpeg "ffmpeg, output discarded" ffmpeg
 line cox "cox-tonemap, output discarded" ffmpeg
 line cox_auto "cox-tonemap --peak auto, discarded" ffmpeg
+line cox_defaults "cox-tonemap with its defaults, discarded" ffmpeg
 line ffmpeg_file "ffmpeg, y4m to a file" ffmpeg_file
 line cox_file "cox-tonemap, y4m to a file" ffmpeg_file
 "$cox" -q examples/data/StillLife.exr -o "$work/sdr.png"

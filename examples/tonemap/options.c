@@ -44,7 +44,8 @@ const char options_usage[] = "Usage: cox-tonemap INPUT -o OUTPUT [options]\n"
                              "  --alpha             pictures: keep an alpha channel (default: transparent\n"
                              "                      parts lie over black)\n"
                              "  --sdr-white NITS    video: the light that becomes SDR white (default 203)\n"
-                             "  --dither WHICH      video: none (default) or ordered\n"
+                             "  --dither WHICH      video: none or ordered (default: ordered where the output\n"
+                             "                      has fewer bits than the input)\n"
                              "\n"
                              "What the video is, where it does not say so itself:\n"
                              "  --transfer CURVE    pq (default of more than 8 bits), hlg or linear\n"
@@ -358,6 +359,7 @@ static bool parse_look(struct options *options, int which, const char *text, str
     case OPTION_DITHER:
         word = parse_word(text, dithers);
         options->dither = word > 0 ? COX_DITHER_ORDERED : COX_DITHER_NONE;
+        options->has_dither = true;
         return word >= 0 || wrong(error, "--dither %s: neither none nor ordered", text);
     default:
         if (strcmp(text, "8") && strcmp(text, "10") && strcmp(text, "16"))

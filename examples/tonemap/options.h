@@ -30,6 +30,7 @@ struct options {
     float detail;     /* the same */
     enum cox_operator op;
     enum cox_dither dither;
+    bool has_dither;
     enum output_kind to;
     uint32_t depth; /* 8, 10 or 16 */
     enum picture_alpha alpha;

@@ -116,6 +116,8 @@ static bool choose_shape(struct job *job)
                                       .op = options->op,
                                       .fade = options->desaturate >= 0,
                                       .dither = options->dither};
+    if (!options->has_dither && shape->out.depth < shape->in.depth)
+        shape->dither = COX_DITHER_ORDERED;
     job->assumed = !rgba && !options->has_transfer && !format->has_transfer;
     if (job->assumed && !may_be_pq(job))
         return false;

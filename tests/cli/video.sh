@@ -222,7 +222,7 @@ kernels="--operator reinhard
 --operator local
 --operator local --detail 2
 --desat 0
---dither ordered
+--dither none
 --transfer hlg"
 if [ -n "${ASAN_OPTIONS:-}" ]; then
     echo 'skipped all operators but one, because a sanitizer is at work'
@@ -240,12 +240,16 @@ $kernels
 --primaries bt709
 --range full
 END
-for way in '--operator hable' '--sdr-white 203' '--desat 0.75' '--dither none' '--exposure 0' '--transfer pq' \
+for way in '--operator hable' '--sdr-white 203' '--desat 0.75' '--dither ordered' '--exposure 0' '--transfer pq' \
     '--primaries bt2020' '--range limited' '--depth 8'; do
     # shellcheck disable=SC2086
     run 0 "$way" "$work/clip.y4m" -o a.nv12 --peak 1000 --hash $way
     equal "$(hash_of)" "$fixed" "$way is the default"
 done
+run 0 'as many bits' "$work/clip.y4m" -o a.p010 --peak 1000 --hash
+as_many=$(hash_of)
+run 0 'as many bits, not dithered' "$work/clip.y4m" -o a.p010 --peak 1000 --hash --dither none
+equal "$(hash_of)" "$as_many" 'as many bits are not dithered'
 if [ -z "${ASAN_OPTIONS:-}" ]; then
     run 0 'local, look ahead, two devices' "$work/clip.y4m" -o null: --operator local --lookahead 1 --hash --devices cpu:2x1
     local_ahead=$(hash_of)
