@@ -4,6 +4,7 @@
 #define VIDEO_KINDS_H
 
 #include "peek.h"
+#include "video_team.h"
 #include "video.h"
 
 #include <stdatomic.h>
@@ -52,10 +53,11 @@ struct video_source {
     uint8_t kept[PEEK_BYTES];
     int fd; /* -1 = memory */
     bool close_fd;
-    bool seekable;   /* a regular file: read at offsets */
-    uint64_t base;   /* where in the file the stream begins */
-    uint64_t offset; /* of the next byte, in the stream */
-    int cancel_fd;   /* becomes readable on cancelling; -1 = nothing here waits */
+    bool seekable;           /* a regular file: read at offsets, */
+    struct video_team *team; /* side by side where that pays; else NULL */
+    uint64_t base;           /* where in the file the stream begins */
+    uint64_t offset;         /* of the next byte, in the stream */
+    int cancel_fd;           /* becomes readable on cancelling; -1 = nothing here waits */
     atomic_bool cancelled;
 };
 

@@ -45,6 +45,7 @@ bool video_source_open(struct video_source *source, const char *path, struct pic
     source->seekable = S_ISREG(about.st_mode) && about.st_size > 0 && from >= 0;
     if (source->seekable) {
         source->base = (uint64_t)from;
+        source->team = video_team_create(video_team_best());
         (void)posix_fadvise(source->fd, from, 0, POSIX_FADV_SEQUENTIAL);
     } else {
         (void)fcntl(source->fd, F_SETPIPE_SZ, PIPE_BYTES);
@@ -72,6 +73,7 @@ void video_source_close(struct video_source *source)
     if (source->cancel_fd >= 0)
         close(source->cancel_fd);
     source->fd = source->cancel_fd = -1;
+    video_team_destroy(&source->team);
 }
 
 /* How much of `ready` has not been given out. */
@@ -100,7 +102,7 @@ static ssize_t read_some(const struct video_source *source, const struct iovec *
         return 0;
     int most = count < VIDEO_PIECES ? (int)count : VIDEO_PIECES;
     if (source->seekable)
-        return preadv(source->fd, pieces, most, (off_t)(source->base + source->offset));
+        return video_team_read(source->team, source->fd, pieces, most, (off_t)(source->base + source->offset));
     wait_for_data(source);
     if (atomic_load(&source->cancelled)) {
         errno = EINTR;
