@@ -502,16 +502,16 @@ struct cox_session {
 
 struct cox_runtime {
     struct cox__log log;
-    enum cox_arithmetic arithmetic;
     char *cache_dir;                /* NULL = nothing is kept from run to run */
     struct cox__topology *topology; /* NULL over a backend that is not OpenCL */
     struct cox__backend *backend;
     struct cox__loop *loop;
     struct cox__worker *worker;
     struct cox__watchdog *watchdog;
-    struct cox__mpsc jobs;         /* finished jobs, posted by the backend */
-    struct cox__mpsc requests;     /* frames and detachments, from application threads */
-    bool polls_closely;            /* there is a core for it: devices are polled without a pause */
+    struct cox__mpsc jobs;     /* finished jobs, posted by the backend */
+    struct cox__mpsc requests; /* frames and detachments, from application threads */
+    bool polls_closely;        /* there is a core for it: devices are polled without a pause */
+    enum cox_arithmetic arithmetic;
     bool polls_inline;             /* the inline poller polls; else the scheduler thread alone does */
     _Atomic uint64_t next_step_ns; /* when the scheduler thread looks again without being woken; UINT64_MAX = never */
     atomic_bool spins;             /* the scheduler thread looks for requests without a pause */
