@@ -510,8 +510,8 @@ struct cox_runtime {
     struct cox__watchdog *watchdog;
     struct cox__mpsc jobs;     /* finished jobs, posted by the backend */
     struct cox__mpsc requests; /* frames and detachments, from application threads */
-    bool polls_closely;        /* there is a core for it: devices are polled without a pause */
     enum cox_arithmetic arithmetic;
+    bool polls_closely;            /* there is a core for it: devices are polled without a pause */
     bool polls_inline;             /* the inline poller polls; else the scheduler thread alone does */
     _Atomic uint64_t next_step_ns; /* when the scheduler thread looks again without being woken; UINT64_MAX = never */
     atomic_bool spins;             /* the scheduler thread looks for requests without a pause */
