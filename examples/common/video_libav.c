@@ -518,10 +518,12 @@ static bool describe(struct video_input *input, struct picture_error *error)
     struct video_format *format = &input->format;
     enum AVColorTransferCharacteristic transfer;
     if (!find_samples(frame->format, &format->pixel))
-        return picture_fail(error, "samples of the format %s are not supported",
-                            name_or(lib.av_get_pix_fmt_name(frame->format)));
+        return picture_fail(
+            error,
+            "samples of the format %s are not supported: convert them first (ffmpeg -i IN -pix_fmt yuv420p10le OUT)",
+            name_or(lib.av_get_pix_fmt_name(frame->format)));
     if (is_interlaced(frame))
-        return picture_fail(error, "interlaced video: it must be deinterlaced first");
+        return picture_fail(error, "interlaced video: deinterlace it first (ffmpeg -i IN -vf bwdif OUT)");
     if (is_dolby_only(stream))
         return picture_fail(error, "Dolby Vision of profile 5, which has no HDR10 picture in it, is not supported");
     if (frame->width <= 0 || frame->height <= 0)

@@ -69,7 +69,8 @@ static bool take_interlacing(const struct tag *tag, char *letter, struct picture
     if (!c || !strchr("p?tbm", c) || tag->text[2])
         return fail_tag(tag, "an unknown interlacing", error);
     if (c != 'p' && c != '?')
-        return fail_tag(tag, "interlaced video: it must be deinterlaced first", error);
+        return fail_tag(tag, "interlaced video: deinterlace it first (ffmpeg -i IN -vf bwdif -strict -1 OUT.y4m)",
+                        error);
     *letter = c;
     return true;
 }
@@ -109,7 +110,10 @@ static bool take_colours(const struct tag *tag, struct cox_video_format *pixel, 
         return fail_tag(tag, "video without chroma is not supported", error);
     if (!strcmp(name, "444alpha"))
         return fail_tag(tag, "video with an alpha plane is not supported", error);
-    return fail_tag(tag, "not 4:2:0, 4:2:2 or 4:4:4 of 8, 9, 10, 12, 14 or 16 bits", error);
+    return fail_tag(tag,
+                    "not 4:2:0, 4:2:2 or 4:4:4 of 8, 9, 10, 12, 14 or 16 bits: convert it first "
+                    "(ffmpeg -i IN -pix_fmt yuv420p10le -strict -1 OUT.y4m)",
+                    error);
 }
 
 static bool take_extension(const struct tag *tag, struct video_format *format, struct picture_error *error)
