@@ -56,6 +56,7 @@ static bool complain_start(const struct options *options, cox_status status)
         snprintf(what, sizeof what, "--devices %.200s", options->devices ? options->devices : "all");
         return complain_reasons(what);
     case COX_E_INVALID:
+    case COX_E_UNSUPPORTED:
         return complain_reasons("cannot start OpenCL");
     default:
         return complain_status("cannot start OpenCL", status);

@@ -537,6 +537,7 @@ static bool parse_one(struct options *options, int which, const char *text, stru
     case OPTION_POLICY:
     case OPTION_SPLIT:
     case OPTION_RESERVE:
+    case OPTION_ARITHMETIC:
     case OPTION_IN_FLIGHT:
     case OPTION_DEADLINE:
     case OPTION_REPEAT:

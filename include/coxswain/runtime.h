@@ -36,7 +36,7 @@ enum cox_reserve {
  *
  * Programs are built with -DCOX_FMA where it is fma, for kernels of applications that want to do likewise. */
 enum cox_arithmetic {
-    COX_ARITHMETIC_AUTO = 0, /* fma if it is quick on every device; measured is nothing */
+    COX_ARITHMETIC_AUTO = 0, /* fma if every device has it in hardware; no measurement decides */
     COX_ARITHMETIC_MULADD = 1,
     COX_ARITHMETIC_FMA = 2,
 };

@@ -117,6 +117,16 @@ for way in '--devices cpu:2x1' '--devices cpu:2x1 --split 0.3,0.7' '--devices cp
     equal "$(hash_of)" "$whole" "hash with $way"
     has out 'device +0 alone [0-9a-f]{16}  equal' "verified with $way"
 done
+run 0 'muladd' "$work/small.pfm" -o a.png --hash --arithmetic muladd --stats stats.json
+has out '^hash .*  muladd$' 'muladd'
+if grep -q '"arithmetic": "muladd"' "$work/d/stats.json"; then pass; else fail 'muladd in the statistics'; fi
+run 0 'auto' "$work/small.pfm" -o a.png --hash --arithmetic auto
+equal "$(hash_of)" "$whole" 'auto is the default'
+if grep -q '^flags.* fma ' /proc/cpuinfo; then
+    run 0 'fma' "$work/small.pfm" -o a.png --hash --arithmetic fma
+    has out '^hash .*  fma$' 'fma'
+    equal "$(hash_of)" "$whole" 'fma is the default where the processor has it'
+fi
 run 0 'a fixed split' "$work/small.pfm" -o a.png --devices cpu:2x1 --split 0.25,0.75 --stats stats.json
 if tr -d ' ' <"$work/d/stats.json" | grep -q '"rows":12,.*"rows":36,'; then pass; else fail 'shares of 12 and 36 rows'; fi
 
@@ -416,6 +426,7 @@ for count in 0 -1 x 1000001 99999999999999999999; do
 done
 refuses 2 'frames between 1 and 16' 'too many in flight' "$work/small.pfm" -o a.png --in-flight 17
 refuses 2 'not a number of milliseconds' 'a deadline of nothing' "$work/small.pfm" -o a.png --deadline 0
+refuses 2 '--arithmetic fused: not auto, muladd or fma' 'an unknown arithmetic' "$work/small.pfm" -o a.png --arithmetic fused
 refuses 2 'not auto, on, off' 'an unknown core' "$work/small.pfm" -o a.png --reserve some
 refuses 1 'CPU 99999' 'a core that is not there' "$work/small.pfm" -o a.png --reserve 99999
 refuses 2 'no input' 'no input' -o a.png
@@ -448,6 +459,10 @@ if [ -f /etc/OpenCL/vendors/rusticl.icd ]; then
     OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd
     refuses 1 'none of its platforms has a device.*pocl-opencl-icd' 'a platform without devices' "$work/small.pfm" \
         -o a.png
+    RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
+    export RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
+    refuses 1 'fma is asked for, and llvmpipe.* has none' 'no fma' "$work/small.pfm" -o a.png --arithmetic fma
+    unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
 else
     echo "skipped a platform without devices, because Mesa's OpenCL is not installed"
 fi
