@@ -11,9 +11,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "stream.h"
 #include "cl.h"
+#include "common/work.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,13 +69,13 @@ static bool make_context(struct stream_hand *hand)
         if (bench_cl_failed(code, "clCreateCommandQueue"))
             return false;
     }
-    /* As the library does. */
-    char options[512];
-    snprintf(options, sizeof options, "%s%s", hand->variant->options,
-             hand->frames->arithmetic == COX_ARITHMETIC_FMA ? " -DCOX_FMA" : "");
     hand->program = clCreateProgramWithSource(hand->context, 1, (const char **)&hand->variant->source, NULL, &code);
-    return !bench_cl_failed(code, "clCreateProgramWithSource") &&
-           !bench_cl_failed(clBuildProgram(hand->program, 1, &hand->device, options, NULL, NULL), "clBuildProgram");
+    if (bench_cl_failed(code, "clCreateProgramWithSource"))
+        return false;
+    char *options = work_build_options(hand->variant, hand->frames->arithmetic);
+    code = options ? clBuildProgram(hand->program, 1, &hand->device, options, NULL, NULL) : CL_OUT_OF_HOST_MEMORY;
+    free(options);
+    return !bench_cl_failed(code, "clBuildProgram");
 }
 
 static bool make_buffer(struct stream_hand *hand, struct slot *slot, uint32_t set, uint32_t b)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
 #include "common/work.h"
 
 #include <stdio.h>
@@ -61,4 +62,12 @@ void work_input_fill(float *data, const struct work_shape *shape)
     size_t count = shape->rows * shape->pitch_bytes / sizeof *data;
     for (size_t i = 0; i < count; i++)
         data[i] = (float)(i % 977) / 977.0f;
+}
+
+char *work_build_options(const struct cox_variant *variant, enum cox_arithmetic arithmetic)
+{
+    char *options;
+    const bool fma = arithmetic == COX_ARITHMETIC_FMA;
+    const char *own = variant->options ? variant->options : "";
+    return asprintf(&options, "%s%s", own, fma ? " -DCOX_FMA" : "") < 0 ? NULL : options;
 }

@@ -187,6 +187,7 @@ bool lab__run_open_baseline(struct run *run)
                                            .granule = info.granule,
                                            .devices = run->devices,
                                            .device_count = run->device_count,
+                                           .arithmetic = cox_runtime_arithmetic(run->runtime),
                                            .slots = run->options->in_flight,
                                            .frames = baseline->frames};
     if (!lab_dmda_open(&params, &baseline->dmda, why, sizeof why))

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "dmda.h"
 #include "common/now.h"
+#include "common/work.h"
 
 #include <pthread.h>
 #include <starpu.h>
@@ -306,8 +307,10 @@ static bool build_stage(struct lab_dmda *dmda, uint32_t device, uint32_t s, char
         return refuse(why, why_bytes, "kernel %s has no variant for %s", stage->kernel, info->name);
     const char *source = built->variant->source;
     built->program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
+    char *options = work_build_options(built->variant, dmda->params.arithmetic);
     if (!code)
-        code = clBuildProgram(built->program, 1, &id, built->variant->options, NULL, NULL);
+        code = options ? clBuildProgram(built->program, 1, &id, options, NULL, NULL) : CL_OUT_OF_HOST_MEMORY;
+    free(options);
     if (!code)
         built->kernel = clCreateKernel(built->program, stage->kernel, &code);
     if (code)

@@ -18,6 +18,7 @@ struct lab_dmda_params {
     uint32_t granule;
     const struct cox_device_info *devices;
     uint32_t device_count;
+    enum cox_arithmetic arithmetic; /* the runtime's */
     uint32_t slots;                 /* frames under way at once */
     const struct cox_frame *frames; /* of each slot: buffers and parameters */
 };
