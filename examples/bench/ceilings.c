@@ -2,9 +2,9 @@
  * same with some arithmetic.
  *
  * A frame of 4:2:0 has 3 bytes a pixel going in (10 bits in 16) and 1.5 coming out (8 bits); so has this one: of two
- * words read it writes one. `n` multiply-adds a pixel are 4/3 n for each word read. A multiply-add is what
- * it is in the project's kernels: an fma, or a multiplication and an addition. Each word's chain of them
- * depends on itself only; a work-item has 8 chains under way on a GPU, 96 on a CPU.
+ * words read it writes one. `n` multiply-adds a pixel are 4/3 n for each word read. A multiply-add is what it is
+ * in the project's kernels: an fma, or a multiplication and an addition. Each word's chain of them depends on itself
+ * only; a work-item has 8 chains under way on a GPU, 96 on a CPU.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "shared.h"
 

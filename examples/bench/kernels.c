@@ -400,22 +400,28 @@ static double rate(const struct bench *bench, const struct entrant *entrant, dou
     return operations * bench->frames.width * bench->frames.height * fps(entrant->frame_ns) * 1e-9;
 }
 
-/* Of a multiply-add. */
-static double parts(const struct bench *bench)
+static bool uses_fma(const struct bench *bench)
 {
-    return cox_runtime_arithmetic(bench->runtime) == COX_ARITHMETIC_FMA ? 1 : 2;
+    return cox_runtime_arithmetic(bench->runtime) == COX_ARITHMETIC_FMA;
+}
+
+/* 10^9 operations a second of a ceiling; an fma is one, a multiplication and an addition are two. */
+static double ceiling_rate(const struct bench *bench, uint32_t ceiling)
+{
+    const double operations = (uses_fma(bench) ? 1.0 : 2.0) * multiply_adds[ceiling];
+    return rate(bench, &bench->entrants[ceiling], operations);
 }
 
 static double operations_of(const struct bench *bench, uint32_t kernel)
 {
-    return kernels[kernel].operations[cox_runtime_arithmetic(bench->runtime) == COX_ARITHMETIC_FMA];
+    return kernels[kernel].operations[uses_fma(bench)];
 }
 
 /* The ceilings that count: the copy's bytes, the operations of the one with the most. */
 static void find_ceilings(struct bench *bench)
 {
     bench->copy_gbs = gbs(&bench->entrants[0]);
-    bench->operations_gs = rate(bench, &bench->entrants[CEILINGS - 1], parts(bench) * multiply_adds[CEILINGS - 1]);
+    bench->operations_gs = ceiling_rate(bench, CEILINGS - 1);
 }
 
 /* How near a kernel is to each ceiling; the higher share binds. */
@@ -461,7 +467,7 @@ static void print_device(const struct bench *bench)
         char name[48];
         snprintf(name, sizeof name, c == 0 ? "copy" : "copy + %u multiply-adds", multiply_adds[c]);
         printf("  %-28s %10.1f [%8.1f,%8.1f] %9.2f %15.1f\n", name, fps(entrant->frame_ns), fps(entrant->high_ns),
-               fps(entrant->low_ns), gbs(entrant), rate(bench, entrant, parts(bench) * multiply_adds[c]));
+               fps(entrant->low_ns), gbs(entrant), ceiling_rate(bench, c));
     }
     printf("  %-28s %10s %19s %9s %8s %6s %8s   %s\n", "kernel", "frames/s", "[quartiles]", "GB/s", "of copy", "ops/px",
            "of ops/s", "binds");
@@ -513,7 +519,7 @@ static void json_device(struct json *json, const struct bench *bench)
         json_unsigned(json, multiply_adds[c]);
         json_times(json, &bench->entrants[c]);
         json_key(json, "operations_gs");
-        json_number(json, rate(bench, &bench->entrants[c], parts(bench) * multiply_adds[c]));
+        json_number(json, ceiling_rate(bench, c));
         json_close_object(json);
     }
     json_close_array(json);

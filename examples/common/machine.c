@@ -28,6 +28,12 @@ static void read_cpu(char *text, size_t bytes)
     fclose(file);
 }
 
+unsigned machine_cpus(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? 0 : (unsigned)CPU_COUNT(&set);
+}
+
 void machine_read(struct machine *machine)
 {
     *machine = (struct machine){.load = -1};
@@ -35,9 +41,7 @@ void machine_read(struct machine *machine)
     struct utsname name;
     if (uname(&name) == 0)
         snprintf(machine->system, sizeof machine->system, "%.64s %.64s", name.sysname, name.release);
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        machine->cpus = (unsigned)CPU_COUNT(&set);
+    machine->cpus = machine_cpus();
     double loads[3];
     if (getloadavg(loads, 3) > 0)
         machine->load = loads[0];

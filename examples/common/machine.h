@@ -8,10 +8,13 @@ struct json;
 struct machine {
     char cpu[128];
     char system[160];
-    unsigned cpus; /* hardware threads this process may use */
+    unsigned cpus; /* machine_cpus */
     double load;   /* 1-minute load average at the start; negative = unknown */
 };
 void machine_read(struct machine *machine);
+
+/* Hardware threads that this process may use; 0 = unknown. */
+unsigned machine_cpus(void);
 
 /* Its members, into the object that is open. */
 void machine_json(const struct machine *machine, struct json *json);

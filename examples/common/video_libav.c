@@ -20,6 +20,7 @@
 #include <libavutil/dovi_meta.h>
 #include <libavutil/mastering_display_metadata.h>
 #include <libavutil/pixdesc.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -422,12 +423,11 @@ static bool is_interlaced(const AVFrame *frame)
 #endif
 }
 
-/* 0 unless it is light that PQ can say. */
 static void take_light(struct video_format *format, const AVMasteringDisplayMetadata *display,
                        const AVContentLightMetadata *content)
 {
     if (display && display->has_luminance && display->max_luminance.den)
-        format->mastering_peak_nits = av_q2d(display->max_luminance) > 0 ? av_q2d(display->max_luminance) : 0;
+        format->mastering_peak_nits = fmax(av_q2d(display->max_luminance), 0);
     if (content)
         format->max_cll_nits = content->MaxCLL;
 }

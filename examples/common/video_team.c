@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "video_team.h"
+#include "machine.h"
 #include "video_kinds.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -24,12 +24,12 @@ struct share {
 struct member {
     struct video_team *team;
     pthread_t thread;
-    struct share *share; /* to be read; NULL = none */
-    struct share memory;
+    bool called; /* its share is to be read */
+    struct share share;
 };
 
 struct video_team {
-    pthread_mutex_t lock; /* around the fields below and each member's `share` */
+    pthread_mutex_t lock; /* around the fields below and each member's `called` */
     pthread_cond_t begin, end;
     uint32_t at_work;
     bool over;
@@ -62,14 +62,14 @@ static void *work(void *user)
     struct video_team *team = member->team;
     pthread_mutex_lock(&team->lock);
     while (!team->over) {
-        if (!member->share) {
+        if (!member->called) {
             pthread_cond_wait(&team->begin, &team->lock);
             continue;
         }
         pthread_mutex_unlock(&team->lock);
-        read_share(team->fd, member->share);
+        read_share(team->fd, &member->share);
         pthread_mutex_lock(&team->lock);
-        member->share = NULL;
+        member->called = false;
         if (--team->at_work == 0)
             pthread_cond_signal(&team->end);
     }
@@ -81,11 +81,10 @@ static void *work(void *user)
  * with two, 350 to 490 with four, 430 to 620 with six, 290 to 710 with eight and more. */
 uint32_t video_team_best(void)
 {
-    cpu_set_t set;
-    const int cpus = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+    const uint32_t cpus = machine_cpus();
     if (cpus < CPUS_MIN)
         return 0;
-    return cpus / 2 - 1 < THREADS_BEST ? (uint32_t)cpus / 2 - 1 : THREADS_BEST;
+    return cpus / 2 - 1 < THREADS_BEST ? cpus / 2 - 1 : THREADS_BEST;
 }
 
 struct video_team *video_team_create(uint32_t threads)
@@ -127,16 +126,18 @@ void video_team_destroy(struct video_team **out)
     free(team);
 }
 
-/* Where in the pieces the next share begins. */
+/* Where the next share begins. */
 struct cursor {
     const struct iovec *piece;
-    size_t used; /* bytes of it */
+    size_t used;  /* bytes of it */
+    off_t offset; /* in the file */
 };
 
-static void cut_share(struct share *share, struct cursor *from, off_t offset, size_t wanted)
+static void cut_share(struct share *share, struct cursor *from, size_t wanted)
 {
     share->count = 0;
-    share->offset = offset;
+    share->offset = from->offset;
+    from->offset += (off_t)wanted;
     share->wanted = wanted;
     share->got = 0;
     share->failure = 0;
@@ -145,8 +146,10 @@ static void cut_share(struct share *share, struct cursor *from, off_t offset, si
         share->pieces[share->count++] = (struct iovec){(char *)from->piece->iov_base + from->used, bytes};
         wanted -= bytes;
         from->used += bytes;
-        if (bytes == there)
-            *from = (struct cursor){.piece = from->piece + 1};
+        if (bytes == there) {
+            from->piece++;
+            from->used = 0;
+        }
     }
 }
 
@@ -155,7 +158,7 @@ static ssize_t add_up(const struct video_team *team, uint32_t shares)
 {
     size_t sum = 0;
     for (uint32_t s = 0; s < shares; s++) {
-        const struct share *share = s ? &team->members[s - 1].memory : &team->own;
+        const struct share *share = s ? &team->members[s - 1].share : &team->own;
         sum += share->got;
         if (share->failure && !sum) {
             errno = share->failure;
@@ -176,16 +179,14 @@ ssize_t video_team_read(struct video_team *team, int fd, const struct iovec *pie
     const uint32_t shares = (uint32_t)(total / SHARE_BYTES < most ? total / SHARE_BYTES : most);
     if (shares < 2)
         return preadv(fd, pieces, count, offset);
-    struct cursor cursor = {.piece = pieces};
-    size_t before = total / shares + total % shares;
-    cut_share(&team->own, &cursor, offset, before);
+    struct cursor cursor = {.piece = pieces, .offset = offset};
+    cut_share(&team->own, &cursor, total / shares + total % shares);
     pthread_mutex_lock(&team->lock);
     team->fd = fd;
     team->at_work = shares - 1;
-    for (uint32_t m = 0; m + 1 < shares; m++, before += total / shares) {
-        struct member *member = &team->members[m];
-        cut_share(&member->memory, &cursor, offset + (off_t)before, total / shares);
-        member->share = &member->memory;
+    for (uint32_t m = 0; m + 1 < shares; m++) {
+        cut_share(&team->members[m].share, &cursor, total / shares);
+        team->members[m].called = true;
     }
     pthread_cond_broadcast(&team->begin);
     pthread_mutex_unlock(&team->lock);

@@ -35,9 +35,10 @@ struct work_pipeline {
 void work_pipeline_fill(struct work_pipeline *pipeline, const struct work_shape *shape, int factor_device, int factor,
                         struct cox_session_params *session);
 struct work_params work_params_of(const struct work_shape *shape);
+void work_input_fill(float *data, const struct work_shape *shape);
+
 /* What the library builds a variant with, for programs that build it by hand: its options, and the arithmetic of the
  * runtime whose bits they are to give. The caller frees it; NULL without memory. */
 char *work_build_options(const struct cox_variant *variant, enum cox_arithmetic arithmetic);
-void work_input_fill(float *data, const struct work_shape *shape);
 
 #endif

@@ -65,8 +65,8 @@ static uint32_t granule_of(const cox_runtime *runtime, const struct cox__pass *p
     return (uint32_t)granule;
 }
 
-/* A frame of fewer granules cannot be shared out as the devices' speeds ask for; one of so many can, where pages make
- * them larger. */
+/* A frame of fewer granules than GRANULES_MIN cannot be shared out as the devices' speeds ask for. Pages make granules
+ * larger only where GRANULES_OF_PAGES are left. */
 enum { GRANULES_MIN = 8, GRANULES_OF_PAGES = 64 };
 
 /* Say that few splits are possible, and which pitches would mend that where the pitches are why. */

@@ -17,8 +17,8 @@ void cox__spare_release(struct cox_session *session);
 void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,
                             uint32_t rows);
 
-/* Copy what is in the rows that it writes. Before rows are done to be compared: bytes that no kernel writes are
- * compared with them, and a faulty device may have written those of the device that did the rows here before. */
+/* Copy what is in the rows that it writes, each time before a device does them to be compared: bytes that no kernel
+ * writes are compared too, and a faulty device that did the rows on the spare buffers may have changed them there. */
 void cox__spare_fill_outputs(struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,
                              uint32_t rows);
 

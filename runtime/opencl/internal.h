@@ -94,6 +94,7 @@ enum cox_host_memory cox__cl_host_memory(cl_context context, cl_command_queue qu
 
 /* ---- arithmetic.c ---- */
 
+/* What the device says, and for a CPU whether the processor has the instruction. */
 enum cox_fma cox__cl_fma_of(cl_device_id id, enum cox_device_type type);
 
 /* What the kernels of all devices use. Errors (logged): E_UNSUPPORTED. */

@@ -29,7 +29,7 @@ struct root {
     char platform_version[128];
     char place[64]; /* PCI address or UUID; "" = unknown */
     bool duplicate; /* the same silicon was listed before */
-    bool costly;    /* it would bring less than it costs the others */
+    bool costly;    /* with it no device could use fma, and it computes on the processor (find_costly) */
     bool used;
 };
 

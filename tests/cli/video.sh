@@ -674,7 +674,7 @@ if [ "${have_containers:-}" ]; then
         'a container of BT.709' "$work/709.mkv" -o a.y4m
     run 0 'SDR taken for HLG' "$work/sdr.mkv" -o null: --transfer hlg
     has out 'HLG, BT.709' 'SDR taken for HLG'
-    # tagged FILE PEAK: with a mastering display of PEAK/10000 cd/m2.
+    # tagged FILE PEAK MAXCLL: the clip with a mastering display of PEAK/10000 cd/m2; a MAXCLL of 0 is none.
     tagged()
     {
         ffmpeg -v quiet -y -i "$work/clip.y4m" -c:v libx265 -x265-params "log-level=-1:lossless=1:hdr10=1:colorprim=bt2020:\
