@@ -1790,15 +1790,10 @@ void fake_release(struct fake *fake)
 {
     pthread_mutex_lock(&fake->lock);
     fake->held = false;
-    /* An early post is within the contract and wakes a loop that was told that nothing would ever happen. */
-    for (uint32_t u = 0; u < fake->instance_count; u++)
-        for (uint32_t i = 0; i < fake->instances[u]->slot_count; i++)
-            if (fake->instances[u]->slots[i].state == SLOT_RUNNING && !fake->instances[u]->abandoned) {
-                post(&fake->instances[u]->slots[i]);
-                pthread_mutex_unlock(&fake->lock);
-                return;
-            }
+    const struct cox_runtime *runtime = fake->post.ctx;
     pthread_mutex_unlock(&fake->lock);
+    if (runtime) /* its loop may have been told that nothing would ever happen */
+        cox__loop_wake(runtime->loop);
 }
 
 bool fake_await_gone(struct fake *fake)
