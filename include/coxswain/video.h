@@ -69,6 +69,16 @@ COX_API uint32_t cox_video_planes(const struct cox_video_format *format, uint32_
 /* Dither against banding: none, or an ordered 8 x 8 pattern fixed to the frame, of one code of the output. */
 enum cox_dither { COX_DITHER_NONE = 0, COX_DITHER_ORDERED = 1 };
 
+/* Light outside BT.709: clipped channel by channel, by the display as a rule; or moved towards grey of the same
+ * luminance until it is inside, which keeps its hue better. Light inside is not touched up to the knee (gamut_knee). */
+enum cox_gamut { COX_GAMUT_CLIP = 0, COX_GAMUT_COMPRESS = 1 };
+
+/* The output has as many pixels as the input; or half the width and height, of even sides, each the mean of 2 x 2 of
+ * the input's; or out_width x out_height, by Catmull-Rom's cubic (R. Keys 1981), widened where a side becomes smaller.
+ * All in the signal, before it becomes light: highlights finer than a pixel do not grow. Every operator but
+ * COX_OPERATOR_LOCAL; histograms are of the scaled frame. */
+enum cox_video_scale { COX_SCALE_NONE = 0, COX_SCALE_HALF = 1, COX_SCALE_FILTER = 2 };
+
 /* What the kernels are built for. Pitches are multiples of 4 bytes, at least row_bytes, at most 2^31 - 1.
  * Output chroma may be subsampled further than the input's, not less; RGBA in may go to any. RGBA out is of full range
  * whatever `range` says. A frame has fewer than 2^32 pixels. */
@@ -85,6 +95,10 @@ struct cox_video_shape {
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
     bool fade;            /* colours brighter than SDR white fade to white, by cox_video_settings.desaturate */
     enum cox_dither dither;
+    enum cox_gamut gamut;
+    enum cox_video_scale scale;
+    uint32_t out_width; /* COX_SCALE_FILTER: of Y'CbCr, each side an eighth to eightfold; else 0 */
+    uint32_t out_height;
 };
 
 /* How each frame is mapped. Zero means the default. */
@@ -96,6 +110,8 @@ struct cox_video_settings {
     float gain;           /* light is multiplied by this first; peak_nits counts after it; 0 = 1 */
     float desaturate;     /* with `fade`, as in cox_tonemap_settings: 0 = 0.75, negative = not at all */
     float detail;         /* COX_OPERATOR_LOCAL, as in cox_tonemap_settings: 0.25 .. 4; 0 = 1 */
+    float gamut_knee;     /* COX_GAMUT_COMPRESS: how far a colour is from grey, 1 = on the edge of BT.709, from where
+                             it is moved: 0.25 .. 0.95; 0 = 0.9 */
 };
 
 /* Per-frame parameters of both pipelines, opaque; `cox_frame.params` points to one, made by cox_video_prepare for the
@@ -116,10 +132,11 @@ struct cox_video_storage {
 /* Fill a session's pipeline (rows, bindings, stages or passes, params_bytes; the other fields are left alone, so zero
  * them first). What it points to lives in `storage`, which must stay where it is until cox_session_create has returned.
  *
- * mapping:  input planes (READ), output planes (ROWS, WRITE), and with `analyse` the histogram of the input (REDUCE);
- *           with COX_OPERATOR_LOCAL three bindings of scratch after these, for which a frame gives NULL:
- *           session->binding_count buffers in all
+ * mapping:  input planes (READ), output planes (ROWS, WRITE), and with `analyse` the histogram (REDUCE)
  * analysis: input planes, histogram: for a look ahead
+ * With COX_OPERATOR_LOCAL or COX_SCALE_FILTER bindings of scratch follow these, for which a frame gives NULL:
+ * session->binding_count buffers in all. Histograms are of the input, or where it is scaled of the scaled frame.
+ *
  * There is no log here. Errors:
  *   COX_E_UNSUPPORTED  a field of `shape` that this library does not know
  *   COX_E_INVALID      an argument is NULL, or a field of `shape` is not one of these:
@@ -129,7 +146,9 @@ struct cox_video_storage {
  *                                      16 bits, in of 16; reserved 0; out's chroma is subsampled no less than in's,
  *                                      unless in or out is RGBA
  *     in_pitch_bytes, out_pitch_bytes  of each plane: a multiple of 4, from row_bytes to 2^31 - 1
- *     transfer, primaries, dither      an enumerator; COX_TRANSFER_LINEAR with RGBA in only
+ *     transfer, primaries, dither,
+ *     gamut, scale                     an enumerator; COX_TRANSFER_LINEAR with RGBA in only
+ *     out_width, out_height            0, or with COX_SCALE_FILTER an eighth to eightfold of the input's, 1 .. 65536
  *     op                               any operator but COX_OPERATOR_EXPOSURE */
 COX_API COX_MUST_CHECK cox_status cox_video_mapping(const struct cox_video_shape *shape, bool analyse,
                                                     struct cox_video_storage *storage,
@@ -143,7 +162,8 @@ COX_API COX_MUST_CHECK cox_status cox_video_analysis(const struct cox_video_shap
  *   COX_E_UNSUPPORTED  a field of `shape` or `settings` that this library does not know
  *   COX_E_INVALID      an argument is NULL; `shape` is none (cox_video_mapping); of `settings`, sdr_white_nits is not 0
  *                      or 1 .. 10 000, peak_nits not 0 or 1 .. 10^6, hlg_peak_nits not 0 or 100 .. 10 000, gain not 0
- *                      or 2^-32 .. 2^32; desaturate is NaN; detail not 0 or 0.25 .. 4 */
+ *                      or 2^-32 .. 2^32; desaturate is NaN; detail not 0 or 0.25 .. 4,
+ *                      gamut_knee not 0 or 0.25 .. 0.95 */
 COX_API COX_MUST_CHECK cox_status cox_video_prepare(const struct cox_video_shape *shape,
                                                     const struct cox_video_settings *settings,
                                                     struct cox_video_params *params);

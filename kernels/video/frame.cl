@@ -8,6 +8,8 @@
  *     m        = max(c); with COX_FADE as in picture.cl: c + (m - c) over / (over + 3)
  *     c        = c f(m)/m, limited to -1 .. 1;  f as in picture.cl, or BT.2390's (pq.clh),
  *                or the ratio of local.clh in the place of f(m)/m
+ *     with COX_GAMUT: grey y, the luminance of c; d = (y - min(c)) / y, 1 on the edge of BT.709; from the knee K on
+ *                c = y + (c - y) (K + x / (1 + x / (1 - K))) / d,  x = d - K
  *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0: light outside the gamut keeps its sign
  *                until after the average of the chroma, so that noise about black stays about black; straight below
  *                |c| = 2^-18, where the power is steeper than single precision can follow
@@ -31,9 +33,12 @@
  *     COX_TRANSFER                     0 PQ, 1 HLG, 2 light
  *     COX_FADE                         0 or 1
  *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee, 3 BT.2390, 4 local
- *     COX_DITHER                       0 or 1
+ *     COX_DITHER, COX_GAMUT            0 or 1
+ *     COX_HALVE                        1: a pixel is the mean of 2 x 2 of the input's, of their signal: of the codes of
+ *                                      Y', and of Cb and Cr as they lie between their samples. Sizes are the output's
  * Sizes, pitches and constants are parameters, so that a compiled kernel serves every film of its kind.
- * Access: luma and RGBA ROWS read, chroma of 4:2:0 HALO(1) read, from buffer row `origin`, other chroma ROWS; outputs
+ * Access: luma and RGBA ROWS read, chroma of 4:2:0 HALO(1) read, from buffer row `origin`, other chroma ROWS, or where
+ * the frame was scaled before, each band's own, HALO(0), Y' too, from row `origin`; outputs
  * ROWS write; histogram REDUCE, zeroed before; with COX_CURVE 4 `base` HALO(1) read, a row for each row of blocks.
  * Numerics: see detmath.clh. Every result depends on the frame's samples only, not on the cut or COX_WIDTH: sums are
  * taken in one order. EOTF and its kin are minimax fits, weighted for codes of 10 bits (docs/guide/video.md).
@@ -145,11 +150,22 @@ static inline uns edge_pairs(__global const uchar *row, int x, int columns)
 {
     uint words[COX_WIDTH];
     for (int k = 0; k < COX_WIDTH; k++) {
-        const int left = min(x + 2 * k, columns - 1), right = min(x + 2 * k + 1, columns - 1);
+        const int left = clamp(x + 2 * k, 0, columns - 1), right = clamp(x + 2 * k + 1, 0, columns - 1);
         words[k] = IN_SAMPLE(row, left) | IN_SAMPLE(row, right) << PAIR_BITS;
     }
     return GATHERED(words);
 }
+
+#if COX_HALVE
+/* Every second of two vectors' values, which follow each other. */
+#if COX_WIDTH == 1
+#define EVEN_OF(a, b) (a)
+#define ODD_OF(a, b) (b)
+#else
+#define EVEN_OF(a, b) ((uns)((a).even, (b).even))
+#define ODD_OF(a, b) ((uns)((a).odd, (b).odd))
+#endif
+#endif
 
 /* --- Chroma in ---------------------------------------------------------------------------------------------------- */
 
@@ -162,7 +178,7 @@ struct chroma_rows {
     __global const uchar *near_u, *far_u, *near_v, *far_v;
 };
 
-#if COX_IN_SUB_X
+#if COX_IN_SUB_X && !COX_HALVE
 /* Chroma samples at plane columns i, i + 1, ... of one plane row. */
 static inline struct chroma chroma_samples(__global const uchar *u, __global const uchar *v, int i, int columns,
                                            bool edge)
@@ -304,6 +320,24 @@ INLINE void ratios(const real *m, real *ratio, MODEL_TYPE model, const struct vi
 #endif
 }
 
+#if COX_GAMUT
+/* The factor of c - y is y (u - K^2 y) / (u (u + (1 - 2 K) y)), u = y - min(c): one quotient. What is black or less
+ * becomes grey, since nothing else of that luminance is inside. Both factors of the denominator are 2^-40 at least:
+ * less is noise about black, and their product stays a normal number. */
+INLINE void compress_gamut(real *x, const struct video_params *k)
+{
+    real y[4], u[4], d[4];
+    FOUR(y[i] = det_luminance(x[3 * i], x[3 * i + 1], x[3 * i + 2]))
+    FOUR(u[i] = det_max(y[i] - det_min(x[3 * i], det_min(x[3 * i + 1], x[3 * i + 2])), REAL(0x1p-40f)))
+    FOUR(d[i] = u[i] * det_max(MULADD(y[i], REAL(k->gamut_rest), u[i]), REAL(0x1p-40f)))
+    reciprocals(d);
+    FOUR(d[i] = det_max(y[i] * MULADD(y[i], REAL(k->gamut_square), u[i]) * d[i], REAL(0.0f)))
+    FOUR(d[i] = PICK(u[i] < y[i] * REAL(k->gamut_knee), REAL(1.0f), d[i]))
+    SIX(x[i] = MULADD(x[i] - y[i / 3], d[i / 3], y[i / 3]))
+    SIX(x[i + 6] = MULADD(x[i + 6] - y[i / 3 + 2], d[i / 3 + 2], y[i / 3 + 2]))
+}
+#endif
+
 /* The input's signal to the output's. */
 INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
 {
@@ -329,6 +363,9 @@ INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
     SIX(x[i] = x[i] * ratio[i / 3])
     SIX(x[i + 6] = x[i + 6] * ratio[i / 3 + 2])
 #endif
+#if COX_GAMUT
+    compress_gamut(x, k);
+#endif
     bt1886(x);
     bt1886(x + 6);
 }
@@ -336,7 +373,10 @@ INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
 /* --- Rows in --------------------------------------------------------------------------------------------------- */
 
 struct source_row {
-#if IN_RGBA
+#if COX_HALVE
+    __global const uchar *first[3], *second[3]; /* of each plane the two rows, or with 4:2:0 the nearest one twice */
+    __global const uchar *above[2], *below[2];  /* chroma of 4:2:0: its neighbours */
+#elif IN_RGBA
     __global const uchar *rgba;
 #else
     __global const uchar *luma;
@@ -344,12 +384,141 @@ struct source_row {
 #endif
 };
 
-#if IN_RGBA
-static inline void rgba_samples(__global const uchar *row, int x, int columns, real *c)
+#if COX_HALVE && !IN_RGBA
+struct halves {
+    uns even, odd;
+};
+
+/* All bits of the lanes whose odd column is past the last one, where the last one comes again. */
+static inline uns past_end(int x, int columns)
+{
+    uint bits[COX_WIDTH];
+    for (int k = 0; k < COX_WIDTH; k++)
+        bits[k] = x + 2 * k + 1 >= columns ? ~0u : 0u;
+    return GATHERED(bits);
+}
+
+/* Sums of the four samples under each pixel. */
+static inline struct halves sums_of_four(__global const uchar *first, __global const uchar *second, int x, int columns,
+                                         bool edge)
+{
+    uns sum[2];
+    for (int i = 0; i < 2; i++) {
+        const int at = 2 * x + i * STEP;
+        const uns upper = edge ? edge_pairs(first, at, columns) : IN_PAIRS(first, at);
+        const uns lower = edge ? edge_pairs(second, at, columns) : IN_PAIRS(second, at);
+        sum[i] = (LEFT(upper) + RIGHT(upper)) + (LEFT(lower) + RIGHT(lower));
+    }
+    struct halves h;
+    h.even = EVEN_OF(sum[0], sum[1]);
+    h.odd = ODD_OF(sum[0], sum[1]);
+    return h;
+}
+
+#if COX_IN_SUB_X
+/* Samples i, i + 2, ... and i + 1, i + 3, ... of one row of chroma; `which`: Cb or Cr. In planes of their own i is
+ * even: a GPU reads no pair that is not aligned. */
+static inline struct halves every_second(__global const uchar *row, int which, int i, int columns, bool edge)
+{
+    struct halves h;
+#if COX_IN_LAYOUT == 1
+    if (edge) {
+        uint even[COX_WIDTH], odd[COX_WIDTH];
+        for (int k = 0; k < COX_WIDTH; k++) {
+            even[k] = IN_SAMPLE(row, 2 * clamp(i + 2 * k, 0, columns - 1) + which) >> COX_IN_SHIFT;
+            odd[k] = IN_SAMPLE(row, 2 * clamp(i + 2 * k + 1, 0, columns - 1) + which) >> COX_IN_SHIFT;
+        }
+        h.even = GATHERED(even);
+        h.odd = GATHERED(odd);
+        return h;
+    }
+    const uns a = IN_PAIRS(row, 2 * i), b = IN_PAIRS(row, 2 * i + STEP);
+    const uns here = which ? RIGHT(a) : LEFT(a), next = which ? RIGHT(b) : LEFT(b);
+    h.even = EVEN_OF(here, next);
+    h.odd = ODD_OF(here, next);
+#else
+    const uns pairs = edge ? edge_pairs(row, i, columns) : IN_PAIRS(row, i);
+    h.even = LEFT(pairs);
+    h.odd = RIGHT(pairs);
+#endif
+    return h;
+}
+
+/* The same, weighted over the rows that a pixel's two lie between. */
+static inline struct halves between_rows(const struct source_row *row, int which, int i, int columns, bool edge)
+{
+    struct halves h = every_second(row->first[1 + which], which, i, columns, edge);
+    const struct halves below = every_second(COX_IN_SUB_Y ? row->below[which] : row->second[1 + which], which, i,
+                                             columns, edge);
+#if COX_IN_SUB_Y && COX_IN_SITE != 2
+    const struct halves above = every_second(row->above[which], which, i, columns, edge);
+    h.even = (h.even * (uns)(6u) + above.even) + below.even;
+    h.odd = (h.odd * (uns)(6u) + above.odd) + below.odd;
+#elif COX_IN_SUB_Y
+    h.even = h.even * (uns)(3u) + below.even;
+    h.odd = h.odd * (uns)(3u) + below.odd;
+#else
+    h.even = h.even + below.even;
+    h.odd = h.odd + below.odd;
+#endif
+    return h;
+}
+
+/* And over the columns. */
+static inline struct halves chroma_of(const struct source_row *row, int which, int x, bool edge,
+                                      const struct video_params *k)
+{
+    const int columns = k->chroma_width;
+    const struct halves here = between_rows(row, which, x, columns, edge);
+#if COX_IN_LAYOUT == 1
+    const uns next = between_rows(row, which, x + 1, columns, edge).odd;
+#else /* samples are read in pairs, which begin at even columns only */
+    const uns next = between_rows(row, which, x + 2, columns, edge).even;
+#endif
+    struct halves h;
+#if COX_IN_SITE == 1
+#if COX_IN_LAYOUT == 1
+    const uns last = between_rows(row, which, x - 1, columns, edge).even;
+#else
+    const uns last = between_rows(row, which, x - 2, columns, edge).odd;
+#endif
+    h.even = (here.even * (uns)(6u) + last) + here.odd;
+    h.odd = (here.odd * (uns)(6u) + here.even) + next;
+#else
+    h.even = here.even * (uns)(3u) + here.odd;
+    h.odd = here.odd * (uns)(3u) + next;
+#endif
+    return h;
+}
+#else
+static inline struct halves chroma_of(const struct source_row *row, int which, int x, bool edge,
+                                      const struct video_params *k)
+{
+    return sums_of_four(row->first[1 + which], row->second[1 + which], x, 2 * k->width, edge);
+}
+#endif
+
+INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
+{
+    struct halves y = sums_of_four(row->first[0], row->second[0], x, 2 * k->width, edge);
+    struct halves u = chroma_of(row, 0, x, edge, k), v = chroma_of(row, 1, x, edge, k);
+    if (edge) {
+        const uns again = past_end(x, k->width);
+        y.odd = (y.odd & ~again) | (y.even & again);
+        u.odd = (u.odd & ~again) | (u.even & again);
+        v.odd = (v.odd & ~again) | (v.even & again);
+    }
+    const real scale = REAL(k->luma_scale);
+    rgb_signal(TO_REAL(AS_SINT(y.even)) * scale, TO_REAL(AS_SINT(u.even)), TO_REAL(AS_SINT(v.even)), k, s);
+    rgb_signal(TO_REAL(AS_SINT(y.odd)) * scale, TO_REAL(AS_SINT(u.odd)), TO_REAL(AS_SINT(v.odd)), k, s + 3);
+}
+#elif IN_RGBA
+/* Pixels x, x + step, .... */
+static inline void rgba_samples(__global const uchar *row, int x, int step, int columns, real *c)
 {
     int r[COX_WIDTH], g[COX_WIDTH], b[COX_WIDTH];
     for (int k = 0; k < COX_WIDTH; k++) {
-        const uint2 words = vload2(0, (__global const uint *)row + 2 * min(x + 2 * k, columns - 1));
+        const uint2 words = vload2(0, (__global const uint *)row + 2 * min(x + step * k, columns - 1));
         r[k] = (int)(words.x & 0xffffu);
         g[k] = (int)(words.x >> 16);
         b[k] = (int)(words.y & 0xffffu);
@@ -361,8 +530,19 @@ static inline void rgba_samples(__global const uchar *row, int x, int columns, r
 
 INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
 {
-    rgba_samples(row->rgba, x, k->width, s);
-    rgba_samples(row->rgba, x + 1, k->width, s + 3);
+#if COX_HALVE
+    for (int column = 0; column < 2; column++) {
+        real c[4][3];
+        for (int i = 0; i < 4; i++)
+            rgba_samples(i / 2 ? row->second[0] : row->first[0], 2 * (x + column) + i % 2, 4,
+                         2 * k->width - 1 + i % 2, c[i]); /* past the last pixel it comes again */
+        for (int i = 0; i < 3; i++)
+            s[3 * column + i] = ((c[0][i] + c[1][i]) + (c[2][i] + c[3][i])) * REAL(0.25f);
+    }
+#else
+    rgba_samples(row->rgba, x, 2, k->width, s);
+    rgba_samples(row->rgba, x + 1, 2, k->width, s + 3);
+#endif
 }
 #else
 static inline void to_rgb(uns luma, sums u, sums v, const struct video_params *k, real *s)
@@ -407,9 +587,34 @@ INLINE struct source_row source_at(__global const uchar *in_0, __global const uc
                                    bool lower, int first, int origin, const struct video_params *k)
 {
     struct source_row row;
-#if IN_RGBA
+#if COX_HALVE
+    __global const uchar *planes[3] = {in_0, in_1, in_2};
+    for (int p = 0; p < IN_PLANES; p++) {
+        row.first[p] = planes[p] + (size_t)(2 * y) * k->in_pitch[p];
+        row.second[p] = row.first[p] + k->in_pitch[p];
+    }
+#if COX_IN_SUB_Y
+    const int here = first + y, above = max(here - 1, 0) - origin;
+    const int below = min(here + 1, k->chroma_height - 1) - origin;
+    for (int p = 1; p < IN_PLANES; p++) {
+        row.first[p] = planes[p] + (size_t)(here - origin) * k->in_pitch[p];
+        row.second[p] = row.first[p];
+        row.above[p - 1] = planes[p] + (size_t)above * k->in_pitch[p];
+        row.below[p - 1] = planes[p] + (size_t)below * k->in_pitch[p];
+    }
+#endif
+#if !IN_RGBA && COX_IN_LAYOUT == 1
+    row.first[2] = row.first[1];
+    row.second[2] = row.second[1];
+    row.above[1] = row.above[0];
+    row.below[1] = row.below[0];
+#endif
+#elif IN_RGBA
     row.rgba = in_0 + (size_t)y * k->in_pitch[0];
 #else
+#if !COX_IN_SUB_Y
+    y += first - origin; /* scratch begins at the band's first row, also where this is a later piece of the band */
+#endif
     row.luma = in_0 + (size_t)y * k->in_pitch[0];
     int near = y, far = y;
 #if COX_IN_SUB_Y

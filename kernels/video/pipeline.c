@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sized.h"
 #include "sources.h"
+#include "scale.h"
 #include "scene.h"
 #include "tonemap/local.h"
 #include <coxswain/video.h>
@@ -24,11 +25,15 @@ struct video_params {
     float hlg_y[3], hlg_exponent;
     float a0, a1, a2, b0, b1, b2, knee;
     float fade, fade_speed;
+    float gamut_knee, gamut_square, gamut_rest;
     struct cox__bt2390 bt2390;
     float out_luma_scale, out_luma_0;
     float out_cb_scale, out_cr_scale, out_chroma_0;
     float out_max;
-    struct cox__local surround; /* of COX_OPERATOR_LOCAL alone */
+    union {
+        struct cox__local surround; /* of COX_OPERATOR_LOCAL alone */
+        struct cox__scale scale;    /* of COX_SCALE_FILTER alone, for the stages before */
+    };
 };
 
 _Static_assert(sizeof(struct video_params) <= sizeof(struct cox_video_params), "fits in the public block");
@@ -101,14 +106,45 @@ static bool pitches_ok(const struct cox_video_format *format, uint32_t width, ui
     return count != 0;
 }
 
+static uint32_t out_width(const struct cox_video_shape *s)
+{
+    return s->scale == COX_SCALE_FILTER ? s->out_width : s->width >> (s->scale == COX_SCALE_HALF);
+}
+
+static uint32_t out_height(const struct cox_video_shape *s)
+{
+    return s->scale == COX_SCALE_FILTER ? s->out_height : s->height >> (s->scale == COX_SCALE_HALF);
+}
+
+static bool scale_ok(const struct cox_video_shape *s)
+{
+    if ((unsigned)s->scale > COX_SCALE_FILTER || (s->scale && s->op == COX_OPERATOR_LOCAL))
+        return false;
+    if (s->scale == COX_SCALE_FILTER)
+        return s->in.layout != COX_VIDEO_RGBA && cox__scale_ok(s->width, s->out_width) &&
+               cox__scale_ok(s->height, s->out_height);
+    if (s->out_width || s->out_height)
+        return false;
+    /* Two rows of a plane are one of its binding. */
+    for (int i = 0; i < COX_VIDEO_PLANES_MAX && s->scale; i++)
+        if (s->in_pitch_bytes[i] > INT32_MAX / 2)
+            return false;
+    return !s->scale || (s->width % 2 == 0 && s->height % 2 == 0);
+}
+
 static bool shape_ok(const struct cox_video_shape *s)
 {
+    if (!scale_ok(s))
+        return false;
+    const uint32_t width = out_width(s), height = out_height(s);
     /* The counts have 32 bits. */
-    if ((uint64_t)s->width * s->height > UINT32_MAX || !pitches_ok(&s->in, s->width, s->height, s->in_pitch_bytes) ||
-        !pitches_ok(&s->out, s->width, s->height, s->out_pitch_bytes))
+    if ((uint64_t)s->width * s->height > UINT32_MAX || (uint64_t)width * height > UINT32_MAX ||
+        !pitches_ok(&s->in, s->width, s->height, s->in_pitch_bytes) ||
+        !pitches_ok(&s->out, width, height, s->out_pitch_bytes))
         return false;
     if ((unsigned)s->transfer > COX_TRANSFER_LINEAR || (unsigned)s->primaries > COX_PRIMARIES_BT709 ||
-        (unsigned)s->dither > COX_DITHER_ORDERED || !cox_operator_name(s->op) || s->op == COX_OPERATOR_EXPOSURE)
+        (unsigned)s->dither > COX_DITHER_ORDERED || (unsigned)s->gamut > COX_GAMUT_COMPRESS ||
+        !cox_operator_name(s->op) || s->op == COX_OPERATOR_EXPOSURE)
         return false;
     if (s->in.layout == COX_VIDEO_RGBA)
         return s->in.depth == 16;
@@ -165,12 +201,12 @@ static void build_options(char options[COX__PLAN_OPTIONS], const struct cox_vide
              "-DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%d -DCOX_IN_SHIFT=%u -DCOX_IN_DEPTH=%u -DCOX_IN_SUB_X=%u "
              "-DCOX_IN_SUB_Y=%u -DCOX_IN_SITE=%d -DCOX_OUT_LAYOUT=%d -DCOX_OUT_BYTES=%d -DCOX_OUT_SHIFT=%u "
              "-DCOX_OUT_SUB_X=%u -DCOX_OUT_SUB_Y=%u -DCOX_OUT_SITE=%d -DCOX_TRANSFER=%d -DCOX_CURVE=%d -DCOX_FADE=%d "
-             "-DCOX_DITHER=%d",
+             "-DCOX_DITHER=%d -DCOX_GAMUT=%d -DCOX_HALVE=%d",
              work->width, work->item_columns, work->item_rows, work->group, work->map, work->analyse, (int)in->layout,
              in->depth > 8 ? 2 : 1, in->high_bits ? 16 - in->depth : 0, in->depth, in->chroma_x_log2, in->chroma_y_log2,
              (int)in->site, (int)out->layout, out->depth > 8 ? 2 : 1, out->high_bits ? 16 - out->depth : 0,
              out->chroma_x_log2, out->chroma_y_log2, (int)out->site, (int)s->transfer, curve_code(s->op), s->fade,
-             (int)s->dither);
+             (int)s->dither, (int)s->gamut, s->scale == COX_SCALE_HALF);
 }
 
 /* Counts add up: exact in any order. */
@@ -198,7 +234,7 @@ static void fill_variants(const struct cox_video_shape *shape, bool map, bool an
                                                 .options = plan->options[s][0],
                                                 .local_columns = 1,
                                                 .local_rows = 1,
-                                                .item_columns = shape->width,
+                                                .item_columns = out_width(shape),
                                                 .item_rows = (uint32_t)rows};
     plan->variants[s][1] = (struct cox_variant){.source = cox__source_video_frame,
                                                 .options = plan->options[s][1],
@@ -208,8 +244,9 @@ static void fill_variants(const struct cox_video_shape *shape, bool map, bool an
                                                 .item_rows = (uint32_t)rows};
 }
 
+/* Of an input that is halved two rows are one of the session's, but for chroma that has half as many. */
 static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_format *format, uint32_t width,
-                           uint32_t height, const size_t *pitches, enum cox_access access)
+                           uint32_t height, const size_t *pitches, enum cox_access access, bool halve)
 {
     static const char *const names[2][COX_VIDEO_PLANES_MAX] = {{"input", "input chroma", "input chroma"},
                                                                {"output", "output chroma", "output chroma"}};
@@ -218,36 +255,43 @@ static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_
     for (uint32_t i = 0; i < count; i++) {
         /* Chroma between two rows of samples is interpolated. */
         const bool halo = access == COX_READ && planes[i].row_divisor > 1;
+        const bool paired = halve && planes[i].row_divisor == 1;
         bindings[i] = (struct cox_binding){.name = names[access != COX_READ][i],
                                            .contract = halo ? COX_HALO : COX_ROWS,
                                            .access = access,
-                                           .pitch_bytes = pitches[i],
-                                           .row_divisor = planes[i].row_divisor,
+                                           .pitch_bytes = paired ? 2 * pitches[i] : pitches[i],
+                                           .row_divisor = halve ? 1 : planes[i].row_divisor,
                                            .halo_rows = halo ? 1 : 0};
     }
     return count;
 }
 
-/* The operator's part of the parameters. */
-static size_t params_bytes(const struct cox_video_shape *shape)
+/* The parameters as a kernel has them: the operator local's own only where there is one. */
+static struct cox_arg params_arg(const struct cox_video_shape *shape)
 {
-    return shape->op == COX_OPERATOR_LOCAL ? sizeof(struct video_params) : offsetof(struct video_params, surround);
+    const size_t own = shape->op == COX_OPERATOR_LOCAL ? sizeof(struct cox__local) : 0;
+    return (struct cox_arg){COX_ARG_KIND_PARAMS, 0, 0, offsetof(struct video_params, surround) + own};
 }
 
-/* The stage that maps or analyses: all bindings that are not scratch, and `base` where that is given. */
+/* The stage that maps or analyses: from the frame's planes, which are the first bindings, or from the three of `scaled`
+ * where that is given, to the `outs` bindings after the planes; with `base` where that is given. */
 static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape *shape, bool map, bool analyse,
-                            uint32_t bindings, uint32_t chroma, const uint32_t *base)
+                            uint32_t planes, uint32_t outs, const uint32_t *scaled, const uint32_t *base)
 {
-    const uint32_t s = cox__plan_add_stage(plan, "video", shape->width, 0);
+    const uint32_t s = cox__plan_add_stage(plan, "video", out_width(shape), 0);
     struct cox_arg *args = plan->args[s];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < bindings; i++)
-        args[count++] = (struct cox_arg)COX_ARG_BUFFER(i);
+    uint32_t count = 0, chroma = 0;
+    for (uint32_t i = 0; i < (scaled ? COX_VIDEO_PLANES_MAX : planes); i++) {
+        chroma = scaled ? scaled[i] : i;
+        args[count++] = (struct cox_arg)COX_ARG_BUFFER(chroma);
+    }
+    for (uint32_t i = 0; i < outs; i++)
+        args[count++] = (struct cox_arg)COX_ARG_BUFFER(planes + i);
     if (base) {
         args[count++] = (struct cox_arg)COX_ARG_BUFFER(*base);
         args[count++] = (struct cox_arg)COX_ARG_ORIGIN(*base);
     }
-    args[count++] = (struct cox_arg){COX_ARG_KIND_PARAMS, 0, 0, params_bytes(shape)};
+    args[count++] = params_arg(shape);
     args[count++] = (struct cox_arg)COX_ARG_FIRST_ROW;
     args[count++] = (struct cox_arg)COX_ARG_ROWS;
     args[count++] = (struct cox_arg)COX_ARG_ORIGIN(chroma);
@@ -268,7 +312,7 @@ static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *sha
         args[count++] = (struct cox_arg)COX_ARG_BUFFER(i);
     args[count++] = (struct cox_arg)COX_ARG_BUFFER(moments);
     args[count++] = (struct cox_arg)COX_ARG_ORIGIN(moments);
-    args[count++] = (struct cox_arg)COX_ARG_PARAMS(struct video_params);
+    args[count++] = params_arg(shape);
     args[count++] = (struct cox_arg)COX_ARG_FIRST_ROW;
     args[count++] = (struct cox_arg)COX_ARG_ROWS;
     plan->stages[s].arg_count = count;
@@ -319,7 +363,25 @@ static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *
     use_bindings(plan, 0, bindings);
     cox__plan_use(plan, scratch.base, COX_HALO, COX_READ, 1);
     cox__plan_divide(plan, side);
-    add_frame_stage(plan, shape, true, analyse, bindings, planes - 1, &scratch.base);
+    add_frame_stage(plan, shape, true, analyse, planes, bindings - planes, NULL, &scratch.base);
+}
+
+/* Another size: its stages, then the one that maps, all on the band's own rows. Every device reads the whole frame. */
+static void map_scaled(struct cox__plan *plan, const struct cox_video_shape *shape, bool map, bool analyse,
+                       uint32_t planes)
+{
+    const uint32_t outs = plan->binding_count - planes;
+    const struct cox_video_shape result = cox__scale_result(shape);
+    struct cox_video_plane in[COX_VIDEO_PLANES_MAX];
+    uint32_t scaled[COX_VIDEO_PLANES_MAX] = {0};
+    cox_video_planes(&shape->in, shape->width, shape->height, in);
+    for (uint32_t i = 0; i < planes; i++)
+        plan->bindings[i] = (struct cox_binding){.name = plan->bindings[i].name,
+                                                 .contract = COX_WHOLE,
+                                                 .access = COX_READ,
+                                                 .bytes = shape->in_pitch_bytes[i] * in[i].rows};
+    cox__scale_stages(plan, shape, in, planes, offsetof(struct video_params, scale), scaled);
+    add_frame_stage(plan, &result, map, analyse, planes, outs, scaled, NULL);
 }
 
 static cox_status fill_session(const struct cox_video_shape *given, bool map, bool analyse,
@@ -328,15 +390,18 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
     struct cox_video_shape copy;
     const struct cox_video_shape *shape = &copy;
     const cox_status status = read_shape(&copy, given);
-    struct cox__plan *plan = status ? NULL : cox__plan_begin(room, session, copy.height);
+    if (status)
+        return status;
+    const uint32_t width = out_width(shape), height = out_height(shape);
+    struct cox__plan *plan = cox__plan_begin(room, session, height);
     if (!plan)
-        return status ? status : COX_E_INVALID;
+        return COX_E_INVALID;
     uint32_t bindings = add_planes(plan->bindings, &shape->in, shape->width, shape->height, shape->in_pitch_bytes,
-                                   COX_READ);
+                                   COX_READ, shape->scale == COX_SCALE_HALF);
     const uint32_t planes = bindings;
     if (map)
-        bindings += add_planes(plan->bindings + bindings, &shape->out, shape->width, shape->height,
-                               shape->out_pitch_bytes, COX_WRITE);
+        bindings += add_planes(plan->bindings + bindings, &shape->out, width, height, shape->out_pitch_bytes, COX_WRITE,
+                               false);
     if (analyse)
         plan->bindings[bindings++] = (struct cox_binding){.name = "histogram",
                                                           .contract = COX_REDUCE,
@@ -349,13 +414,16 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
         cox__plan_end(plan, sizeof(struct cox_video_params), session);
         return COX_OK;
     }
-    add_frame_stage(plan, shape, map, analyse, bindings, planes - 1, NULL);
-    session->rows = shape->height;
+    if (shape->scale == COX_SCALE_FILTER)
+        map_scaled(plan, shape, map, analyse, planes);
+    else
+        add_frame_stage(plan, shape, map, analyse, planes, bindings - planes, NULL, NULL);
+    session->rows = height;
     session->bindings = plan->bindings;
-    session->binding_count = bindings;
+    session->binding_count = plan->binding_count;
     session->binding_stride = sizeof plan->bindings[0];
     session->stages = plan->stages;
-    session->stage_count = 1;
+    session->stage_count = plan->stage_count;
     session->stage_stride = sizeof plan->stages[0];
     session->params_bytes = sizeof(struct cox_video_params);
     return COX_OK;
@@ -395,17 +463,19 @@ static const double to_bt709[2][9] = {
     {1.66049100, -0.58764114, -0.07284986, -0.12455047, 1.13289990, -0.00834942, -0.01815076, -0.10057890, 1.11872966},
     {1, 0, 0, 0, 1, 0, 0, 0, 1}};
 
-static void set_input(const struct cox_video_shape *s, struct video_params *p)
+/* `unit`: what the kernel has for each code of Y'. `chromas`: how many samples it adds up for one of Cb or Cr, each
+ * `unit` times. */
+static void set_input(const struct cox_video_shape *s, double unit, double chromas, struct video_params *p)
 {
     const struct coding code = coding_of(&s->in);
     const double *w = weights[s->primaries];
-    const double chroma = 1 / (code.chroma * chroma_scale(&s->in)), centre = code.grey / code.chroma;
+    const double chroma = 1 / (code.chroma * unit * chromas), centre = code.grey / code.chroma;
     const double red = 2 * (1 - w[0]), blue = 2 * (1 - w[2]);
     const double green_v = -red * w[0] / w[1], green_u = -blue * w[2] / w[1];
     const double offset = -code.black / code.luma;
     /* The kernel wants the signal of PQ from -1 to 1. */
     const double scale = s->transfer == COX_TRANSFER_PQ ? 2 : 1, low = s->transfer == COX_TRANSFER_PQ ? -1 : 0;
-    p->luma_scale = (float)(scale / code.luma);
+    p->luma_scale = (float)(scale / (code.luma * unit));
     p->red_v = (float)(scale * red * chroma);
     p->green_v = (float)(scale * green_v * chroma);
     p->green_u = (float)(scale * green_u * chroma);
@@ -455,6 +525,10 @@ static void set_curve(const struct cox_video_shape *s, const struct cox_video_se
     }
     p->fade = (float)(fade * scale);
     p->fade_speed = (float)(strength / (fade * scale));
+    const double knee = cox__given(settings->gamut_knee, 0.9);
+    p->gamut_knee = (float)knee;
+    p->gamut_square = (float)-(knee * knee);
+    p->gamut_rest = (float)(1 - 2 * knee);
 }
 
 /* Zero or from least to most; a NaN fails. */
@@ -477,7 +551,8 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape, const st
         return status;
     if (!in_bounds(settings->sdr_white_nits, 1, 10000) || !in_bounds(settings->peak_nits, 1, 1e6f) ||
         !in_bounds(settings->hlg_peak_nits, 100, 10000) || !in_bounds(settings->gain, 0x1p-32f, 0x1p32f) ||
-        isnan(settings->desaturate) || !cox__local_detail_ok(settings->detail))
+        isnan(settings->desaturate) || !cox__local_detail_ok(settings->detail) ||
+        !in_bounds(settings->gamut_knee, 0.25f, 0.95f))
         return COX_E_INVALID;
     const double white = cox__given(settings->sdr_white_nits, COX__SDR_WHITE_NITS);
     const double gain = cox__given(settings->gain, 1);
@@ -485,14 +560,22 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape, const st
     const double unit = shape->transfer == COX_TRANSFER_PQ    ? COX__PQ_NITS / white
                         : shape->transfer == COX_TRANSFER_HLG ? hlg_peak / white
                                                               : 1;
-    struct video_params p = {.width = (int32_t)shape->width, .height = (int32_t)shape->height};
-    p.chroma_width = (int32_t)((shape->width + shape->in.chroma_x_log2) >> shape->in.chroma_x_log2);
-    p.chroma_height = (int32_t)((shape->height + shape->in.chroma_y_log2) >> shape->in.chroma_y_log2);
+    const bool filtered = shape->scale == COX_SCALE_FILTER, halved = shape->scale == COX_SCALE_HALF;
+    const struct cox_video_shape mapped = filtered ? cox__scale_result(shape) : *shape;
+    struct video_params p = {.width = (int32_t)out_width(shape), .height = (int32_t)out_height(shape)};
+    p.chroma_width = (int32_t)((mapped.width + mapped.in.chroma_x_log2) >> mapped.in.chroma_x_log2);
+    p.chroma_height = (int32_t)((mapped.height + mapped.in.chroma_y_log2) >> mapped.in.chroma_y_log2);
     for (int i = 0; i < COX_VIDEO_PLANES_MAX; i++) {
-        p.in_pitch[i] = (int32_t)shape->in_pitch_bytes[i];
-        p.out_pitch[i] = (int32_t)shape->out_pitch_bytes[i];
+        p.in_pitch[i] = (int32_t)mapped.in_pitch_bytes[i];
+        p.out_pitch[i] = (int32_t)mapped.out_pitch_bytes[i];
     }
-    set_input(shape, &p);
+    if (filtered) {
+        struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
+        const uint32_t count = cox_video_planes(&shape->in, shape->width, shape->height, planes);
+        p.scale = cox__scale_of(shape, planes, count);
+    }
+    /* Where the size is halved, four of Y' are added up, and four times as many of Cb and Cr. */
+    set_input(shape, filtered ? (double)p.scale.unit : halved ? 4 : 1, chroma_scale(&mapped.in), &p);
     set_output(shape, &p);
     set_curve(shape, settings, unit * gain, white, &p);
     p.hlg_exponent = (float)(0.2 + 0.42 * log10(hlg_peak / 1000));

@@ -292,12 +292,15 @@ enum {
     CURVE,
     FADE,
     DITHER,
+    GAMUT,
+    SCALE,
     WORK, /* map, map and count, count */
     CHOICES
 };
 static const uint32_t choices[CHOICES] = {
-    [IN_KIND] = 9,   [IN_SUB] = 3,   [IN_SITE] = 3,   [IN_RANGE] = 2, [OUT_KIND] = 7, [OUT_SUB] = 3, [OUT_SITE] = 3,
-    [OUT_RANGE] = 2, [TRANSFER] = 3, [PRIMARIES] = 2, [CURVE] = 4,    [FADE] = 2,     [DITHER] = 2,  [WORK] = 3,
+    [IN_KIND] = 9,  [IN_SUB] = 3,    [IN_SITE] = 3,  [IN_RANGE] = 2,  [OUT_KIND] = 7, [OUT_SUB] = 3,
+    [OUT_SITE] = 3, [OUT_RANGE] = 2, [TRANSFER] = 3, [PRIMARIES] = 2, [CURVE] = 4,    [FADE] = 2,
+    [DITHER] = 2,   [GAMUT] = 2,     [SCALE] = 2,    [WORK] = 3,
 };
 enum { VALUES_MAX = 9, VARIANTS_MAX = 400 };
 
@@ -315,7 +318,8 @@ static void make_format(struct cox_video_format *format, const struct cox_video_
     format->range = (enum cox_range)range;
 }
 
-/* False: no such thing. A choice that means nothing for the others' sake has its first value only. */
+/* Of the given size out. False: no such thing. A choice that means nothing for the others' sake has its first value
+ * only. */
 static bool make_shape(const struct variant *variant, uint32_t width, uint32_t height, struct cox_video_shape *shape)
 {
     static const struct cox_video_format in_kinds[] = {
@@ -341,20 +345,23 @@ static bool make_shape(const struct variant *variant, uint32_t width, uint32_t h
     static const enum cox_operator curves[] = {COX_OPERATOR_CLIP, COX_OPERATOR_HABLE, COX_OPERATOR_MOBIUS,
                                                COX_OPERATOR_BT2390};
     const uint8_t *v = variant->value;
-    *shape = (struct cox_video_shape){.width = width,
-                                      .height = height,
+    *shape = (struct cox_video_shape){.width = width << v[SCALE],
+                                      .height = height << v[SCALE],
                                       .transfer = (enum cox_transfer)v[TRANSFER],
                                       .primaries = (enum cox_primaries)v[PRIMARIES],
                                       .op = curves[v[CURVE]],
                                       .fade = v[FADE],
-                                      .dither = (enum cox_dither)v[DITHER]};
+                                      .dither = (enum cox_dither)v[DITHER],
+                                      .gamut = (enum cox_gamut)v[GAMUT],
+                                      .scale = (enum cox_video_scale)v[SCALE]};
     make_format(&shape->in, &in_kinds[v[IN_KIND]], v[IN_SUB], v[IN_SITE], v[IN_RANGE]);
     make_format(&shape->out, &out_kinds[v[OUT_KIND]], v[OUT_SUB], v[OUT_SITE], v[OUT_RANGE]);
     if ((!v[IN_SUB] && v[IN_SITE]) || (!v[OUT_SUB] && v[OUT_SITE]))
         return false;
     for (int output = 0; output < 2; output++) {
         struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
-        uint32_t count = cox_video_planes(output ? &shape->out : &shape->in, width, height, planes);
+        uint32_t count = output ? cox_video_planes(&shape->out, width, height, planes)
+                                : cox_video_planes(&shape->in, shape->width, shape->height, planes);
         for (uint32_t p = 0; p < count; p++)
             (output ? shape->out_pitch_bytes : shape->in_pitch_bytes)[p] = (planes[p].row_bytes + 3) / 4 * 4;
     }
@@ -436,7 +443,7 @@ static void run_film(const struct variant *variant, uint32_t number, uint32_t wi
     bits_need(cox_video_prepare(&shape, &(const struct cox_video_settings){0}, &params), "cox_video_prepare");
     frame_open(&frame, &session, &params, fill_codes, 1 + number);
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
-    uint32_t ins = cox_video_planes(&shape.in, width, height, planes);
+    uint32_t ins = cox_video_planes(&shape.in, shape.width, shape.height, planes);
     uint32_t outs = work == 2 ? 0 : cox_video_planes(&shape.out, width, height, planes);
     for (uint32_t p = 0; p < outs; p++)
         frame.row_bytes[ins + p] = planes[p].row_bytes;

@@ -136,15 +136,29 @@ static double or_default(float setting, double standard)
     return setting == 0 ? standard : (double)setting;
 }
 
+void ref_video_size(const struct cox_video_shape *shape, uint32_t *width, uint32_t *height)
+{
+    const uint32_t half = shape->scale == COX_SCALE_HALF;
+    *width = shape->scale == COX_SCALE_FILTER ? shape->out_width : shape->width >> half;
+    *height = shape->scale == COX_SCALE_FILTER ? shape->out_height : shape->height >> half;
+}
+
+uint32_t ref_video_scratch(const struct cox_video_shape *shape)
+{
+    return shape->scale == COX_SCALE_FILTER ? 4 : 0;
+}
+
 void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
                     const struct cox_video_settings *settings)
 {
     *ref = (struct ref_video){.shape = *shape};
+    ref_video_size(shape, &ref->width, &ref->height);
     ref->white_nits = or_default(settings->sdr_white_nits, 203);
     ref->peak_nits = or_default(settings->peak_nits, 1000);
     ref->hlg_peak_nits = or_default(settings->hlg_peak_nits, 1000);
     ref->gain = or_default(settings->gain, 1);
     ref->detail = or_default(settings->detail, 1);
+    ref->knee = or_default(settings->gamut_knee, 0.9);
     ref->strength = shape->fade ? fmin(fmax(or_default(settings->desaturate, 0.75), 0), 1) : 0;
     ref->peak = ref->peak_nits / ref->white_nits;
     ref_primaries(shape->primaries, COX_PRIMARIES_BT709, ref->primaries);
@@ -234,8 +248,9 @@ static double chroma_at(const struct ref_video *ref, const void *const in[COX_VI
     return upper * (1 - down) + lower * down;
 }
 
-void ref_video_signal(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x, uint32_t y,
-                      double signal[3])
+/* What a sample says of itself: Y', Cb and Cr, or R', G' and B' of RGBA. */
+static void sample_parts(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x,
+                         uint32_t y, double parts[3])
 {
     const struct cox_video_format *format = &ref->shape.in;
     const char *row = (const char *)in[0] + y * ref->shape.in_pitch_bytes[0];
@@ -243,15 +258,82 @@ void ref_video_signal(const struct ref_video *ref, const void *const in[COX_VIDE
         for (int c = 0; c < 3; c++) {
             uint16_t bits;
             memcpy(&bits, row + 8 * (size_t)x + 2 * c, 2);
-            signal[c] = ref_colour(ref_half(bits), COX_PIXEL_RGBA_HALF);
+            parts[c] = ref_colour(ref_half(bits), COX_PIXEL_RGBA_HALF);
+            if (ref->shape.transfer != COX_TRANSFER_LINEAR)
+                parts[c] = fmin(fmax(parts[c], 0), 1);
         }
-    } else {
-        const double *k = luma_of[ref->shape.primaries];
-        const struct levels levels = levels_of(format);
-        const double luma = (sample_at(format, row, x) - levels.luma_zero) / (levels.luma_one - levels.luma_zero);
-        signal[2] = luma + 2 * (1 - k[2]) * chroma_at(ref, in, 0, x, y);
-        signal[0] = luma + 2 * (1 - k[0]) * chroma_at(ref, in, 1, x, y);
-        signal[1] = (luma - k[0] * signal[0] - k[2] * signal[2]) / k[1];
+        return;
+    }
+    const struct levels levels = levels_of(format);
+    parts[0] = (sample_at(format, row, x) - levels.luma_zero) / (levels.luma_one - levels.luma_zero);
+    parts[1] = chroma_at(ref, in, 0, x, y);
+    parts[2] = chroma_at(ref, in, 1, x, y);
+}
+
+/* Catmull-Rom's cubic (Keys 1981, a = -1/2). */
+static double cubic(double d)
+{
+    d = fabs(d);
+    return d < 1 ? 1.5 * d * d * d - 2.5 * d * d + 1 : d < 2 ? -0.5 * d * d * d + 2.5 * d * d - 4 * d + 2 : 0;
+}
+
+/* Where pixel `p` of `to` lies among the samples of a plane of `from` pixels, and how wide the filter is there. */
+static double place_of(uint32_t p, uint32_t from, uint32_t to, uint32_t log2, bool half_way, double *stretch)
+{
+    const double pixel = (p + 0.5) * from / to - 0.5;
+    *stretch = fmax(1, (double)from / to / (1 << log2));
+    return log2 ? (pixel - (half_way ? 0.5 : 0)) / 2 : pixel;
+}
+
+/* One of Y', Cb and Cr of a pixel of another size. */
+static double scaled_part(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], int part, uint32_t x,
+                          uint32_t y)
+{
+    const struct cox_video_shape *s = &ref->shape;
+    const struct cox_video_format *format = &s->in;
+    const struct levels levels = levels_of(format);
+    double wide, high, total = 0, weights = 0;
+    const double right = place_of(x, s->width, s->out_width, part ? format->chroma_x_log2 : 0,
+                                  format->site == COX_SITE_CENTRE, &wide);
+    const double down = place_of(y, s->height, s->out_height, part ? format->chroma_y_log2 : 0,
+                                 format->site != COX_SITE_TOP_LEFT, &high);
+    for (long j = (long)ceil(down - 2 * high); j <= (long)floor(down + 2 * high); j++)
+        for (long i = (long)ceil(right - 2 * wide); i <= (long)floor(right + 2 * wide); i++) {
+            const double weight = cubic((double)(i - right) / wide) * cubic((double)(j - down) / high);
+            const long column = i < 0 ? 0 : i >= (long)s->width ? (long)s->width - 1 : i;
+            const long row = j < 0 ? 0 : j >= (long)s->height ? (long)s->height - 1 : j;
+            weights += weight;
+            total += weight * (part ? chroma_sample(ref, in, part - 1, i, j) * levels.chroma_span + levels.chroma_zero
+                                    : sample_at(format, (const char *)in[0] + (size_t)row * s->in_pitch_bytes[0],
+                                                (size_t)column));
+        }
+    /* What swings past the codes that there are is limited to them, of 16 bits. */
+    const double code = fmin(fmax(total / weights, 0), 65535 / exp2(16 - (double)format->depth));
+    return part ? (code - levels.chroma_zero) / levels.chroma_span
+                : (code - levels.luma_zero) / (levels.luma_one - levels.luma_zero);
+}
+
+void ref_video_signal(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x, uint32_t y,
+                      double signal[3])
+{
+    const uint32_t side = ref->shape.scale == COX_SCALE_HALF ? 2 : 1;
+    const double *k = luma_of[ref->shape.primaries];
+    double mean[3] = {0, 0, 0};
+    for (uint32_t i = 0; i < side * side; i++) {
+        double parts[3];
+        if (ref->shape.scale == COX_SCALE_FILTER)
+            for (int c = 0; c < 3; c++)
+                parts[c] = scaled_part(ref, in, c, x, y);
+        else
+            sample_parts(ref, in, x * side + i % side, y * side + i / side, parts);
+        for (int c = 0; c < 3; c++)
+            mean[c] += parts[c] / (side * side);
+    }
+    memcpy(signal, mean, sizeof mean);
+    if (ref->shape.in.layout != COX_VIDEO_RGBA) {
+        signal[2] = mean[0] + 2 * (1 - k[2]) * mean[1];
+        signal[0] = mean[0] + 2 * (1 - k[0]) * mean[2];
+        signal[1] = (mean[0] - k[0] * signal[0] - k[2] * signal[2]) / k[1];
     }
     for (int c = 0; c < 3; c++)
         if (ref->shape.transfer != COX_TRANSFER_LINEAR)
@@ -290,14 +372,34 @@ static double to_bt709(const struct ref_video *ref, const double light[3], doubl
     return fmax(c[0], fmax(c[1], c[2]));
 }
 
+/* Towards grey of the same luminance, by how far from it the smallest channel lies. */
+static void compress_gamut(const struct ref_video *ref, double c[3])
+{
+    const double grey = dot(luma_of[COX_PRIMARIES_BT709], c), least = fmin(c[0], fmin(c[1], c[2]));
+    double factor = 0;
+    if (grey > 0) {
+        const double distance = (grey - least) / grey, beyond = distance - ref->knee;
+        if (beyond <= 0)
+            return;
+        factor = (ref->knee + beyond / (1 + beyond / (1 - ref->knee))) / distance;
+    }
+    for (int i = 0; i < 3; i++)
+        c[i] = grey + (c[i] - grey) * factor;
+}
+
 /* Light with BT.709's primaries, times what the operator says. */
 static void display_of(const struct ref_video *ref, const double c[3], double brightest, double ratio,
                        double display[3])
 {
     const double over = ref->strength * fmax(dot(luma_of[COX_PRIMARIES_BT709], c) / ref->fade - 1, 0);
     const double white = over / (over + 3);
+    double mapped[3];
+    for (int i = 0; i < 3; i++)
+        mapped[i] = (c[i] * (1 - white) + brightest * white) * ratio;
+    if (ref->shape.gamut == COX_GAMUT_COMPRESS)
+        compress_gamut(ref, mapped);
     for (int i = 0; i < 3; i++) {
-        const double v = fmin(fmax((c[i] * (1 - white) + brightest * white) * ratio, -1), 1);
+        const double v = fmin(fmax(mapped[i], -1), 1);
         display[i] = copysign(pow(fabs(v), 1 / 2.4), v);
     }
 }
@@ -407,7 +509,7 @@ uint32_t ref_video_code(const struct ref_video *ref, double value, uint32_t x, u
 /* The frame's Cb or Cr at full resolution, column and row outside the frame repeating its edge. */
 static double full_chroma(const struct ref_video *ref, const double *chroma, long x, long y)
 {
-    const long width = (long)ref->shape.width, height = (long)ref->shape.height;
+    const long width = (long)ref->width, height = (long)ref->height;
     x = x < 0 ? 0 : x >= width ? width - 1 : x;
     y = y < 0 ? 0 : y >= height ? height - 1 : y;
     return chroma[y * width + x];
@@ -435,7 +537,7 @@ static double chroma_down(const struct ref_video *ref, const double *chroma, lon
 static void write_rgba(const struct ref_video *ref, const double *display, double *out)
 {
     const double largest = (1u << ref->shape.out.depth) - 1;
-    for (size_t i = 0; i < (size_t)ref->shape.width * ref->shape.height; i++) {
+    for (size_t i = 0; i < (size_t)ref->width * ref->height; i++) {
         for (int c = 0; c < 3; c++)
             out[4 * i + (size_t)c] = largest * fmax(display[3 * i + (size_t)c], 0);
         out[4 * i + 3] = largest;
@@ -449,7 +551,7 @@ static void write_planes(const struct ref_video *ref, const double *display, dou
     const struct cox_video_format *format = &ref->shape.out;
     const double *k = luma_of[COX_PRIMARIES_BT709];
     const struct levels levels = levels_of(format);
-    const size_t pixels = (size_t)ref->shape.width * ref->shape.height;
+    const size_t pixels = (size_t)ref->width * ref->height;
     const bool semi = format->layout == COX_VIDEO_SEMI_PLANAR;
     for (size_t i = 0; i < pixels; i++)
         out[0][i] = limit(ref, levels.luma_zero + (levels.luma_one - levels.luma_zero) * dot(k, &display[3 * i]));
@@ -457,7 +559,7 @@ static void write_planes(const struct ref_video *ref, const double *display, dou
         const size_t channel = which == 0 ? 2 : 0; /* B for Cb, R for Cr */
         for (size_t i = 0; i < pixels; i++)
             chroma[i] = (display[3 * i + channel] - dot(k, &display[3 * i])) / (2 * (1 - k[channel]));
-        const struct ref_plane plane = ref_video_plane(format, ref->shape.width, ref->shape.height, 1);
+        const struct ref_plane plane = ref_video_plane(format, ref->width, ref->height, 1);
         for (size_t y = 0; y < plane.height; y++) {
             for (size_t x = 0; x < plane.width; x++) {
                 const double c = chroma_down(ref, chroma, (long)x, (long)y);
@@ -472,24 +574,24 @@ bool ref_video_map(const struct ref_video *ref, const void *const in[COX_VIDEO_P
                    double *out[COX_VIDEO_PLANES_MAX])
 {
     const struct cox_video_shape *shape = &ref->shape;
-    const size_t pixels = (size_t)shape->width * shape->height;
+    const size_t pixels = (size_t)ref->width * ref->height;
     const uint32_t planes = shape->out.layout == COX_VIDEO_RGBA          ? 1
                             : shape->out.layout == COX_VIDEO_SEMI_PLANAR ? 2
                                                                          : 3;
     double *display = malloc(pixels * 4 * sizeof(double));
     bool good = display != NULL;
     for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
-        const struct ref_plane plane = ref_video_plane(&shape->out, shape->width, shape->height, p);
+        const struct ref_plane plane = ref_video_plane(&shape->out, ref->width, ref->height, p);
         out[p] = p < planes ? malloc(sizeof(double) * plane.width * plane.height * plane.channels) : NULL;
         good = good && (out[p] || p >= planes);
     }
     struct ref_local local = {0};
     const bool surround = shape->op == COX_OPERATOR_LOCAL;
     if (surround)
-        good = good && ref_local_init(&local, shape->width, shape->height, 2, video_stops, &(struct planes){ref, in});
-    for (uint32_t y = 0; good && y < shape->height; y++) {
-        for (uint32_t x = 0; x < shape->width; x++) {
-            double signal[3], light[3], c[3], *to = &display[3 * ((size_t)y * shape->width + x)];
+        good = good && ref_local_init(&local, ref->width, ref->height, 2, video_stops, &(struct planes){ref, in});
+    for (uint32_t y = 0; good && y < ref->height; y++) {
+        for (uint32_t x = 0; x < ref->width; x++) {
+            double signal[3], light[3], c[3], *to = &display[3 * ((size_t)y * ref->width + x)];
             ref_video_signal(ref, in, x, y, signal);
             ref_video_light(ref, signal, light);
             if (surround) {
@@ -522,7 +624,7 @@ static double block_signal(const struct ref_video *ref, const void *const in[COX
     for (uint32_t i = 0; i < 4; i++) {
         double signal[3];
         const uint32_t column = x + i % 2, row = y + i / 2;
-        if (column >= ref->shape.width || row >= ref->shape.height)
+        if (column >= ref->width || row >= ref->height)
             continue;
         ref_video_signal(ref, in, column, row, signal);
         largest = fmax(largest, fmax(signal[0], fmax(signal[1], signal[2])));
@@ -543,8 +645,8 @@ void ref_video_histogram(const struct ref_video *ref, const void *const in[COX_V
 {
     memset(counts, 0, COX_VIDEO_HISTOGRAM_BYTES);
     memset(near, 0, COX_VIDEO_HISTOGRAM_BYTES);
-    for (uint32_t y = 0; y < ref->shape.height; y += 2) {
-        for (uint32_t x = 0; x < ref->shape.width; x += 2) {
+    for (uint32_t y = 0; y < ref->height; y += 2) {
+        for (uint32_t x = 0; x < ref->width; x += 2) {
             const double place = bin_place(ref, block_signal(ref, in, x, y));
             counts[(int)fmin(fmax(floor(place), 0), COX_VIDEO_BINS - 1)]++;
             if (fabs(place - round(place)) <= tolerance && round(place) >= 0 && round(place) < COX_VIDEO_BINS)

@@ -10,12 +10,19 @@
 /* A shape with its settings, the defaults filled in; fill with ref_video_init. */
 struct ref_video {
     struct cox_video_shape shape;
+    uint32_t width, height; /* of the output */
     double white_nits, peak_nits, hlg_peak_nits, gain, strength;
     double peak;            /* in multiples of SDR white */
     double fade;            /* luminance from which colours fade */
     double primaries[3][3]; /* to BT.709 */
     double detail;          /* COX_OPERATOR_LOCAL */
+    double knee;            /* COX_GAMUT_COMPRESS */
 };
+
+/* The size of the output's frames, and how many bindings of scratch the pipelines have, but those of
+ * COX_OPERATOR_LOCAL. */
+void ref_video_size(const struct cox_video_shape *shape, uint32_t *width, uint32_t *height);
+uint32_t ref_video_scratch(const struct cox_video_shape *shape);
 
 void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
                     const struct cox_video_settings *settings);
@@ -33,7 +40,7 @@ double ref_hlg_signal(double light);
 /* The matrix from the light of some primaries to that of others. */
 void ref_primaries(enum cox_primaries from, enum cox_primaries to, double m[3][3]);
 
-/* R', G', B' of a pixel, within 0 .. 1; for linear input the light itself, not negative. */
+/* R', G', B' of a pixel of the output, within 0 .. 1; for linear input the light itself, not negative. */
 void ref_video_signal(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x, uint32_t y,
                       double signal[3]);
 

@@ -76,6 +76,16 @@ Test(tone_mapping, video_shapes)
     FILM(COX_E_INVALID, shape.transfer = COX_TRANSFER_LINEAR);
     FILM(COX_E_INVALID, shape.primaries = (enum cox_primaries)2);
     FILM(COX_E_INVALID, shape.dither = (enum cox_dither)2);
+    FILM(COX_OK, shape.gamut = COX_GAMUT_COMPRESS);
+    FILM(COX_E_INVALID, shape.gamut = (enum cox_gamut)2);
+    FILM(COX_OK, shape.scale = COX_SCALE_HALF);
+    FILM(COX_E_INVALID, shape.scale = (enum cox_video_scale)3);
+    FILM(COX_E_INVALID, shape.scale = COX_SCALE_FILTER);
+    FILM(COX_E_INVALID, shape.out_width = shape.width, shape.out_height = shape.height);
+    FILM(COX_E_INVALID, shape.scale = COX_SCALE_HALF, shape.width--);
+    FILM(COX_E_INVALID, shape.scale = COX_SCALE_HALF, shape.height--);
+    FILM(COX_E_INVALID, shape.scale = COX_SCALE_HALF, shape.op = COX_OPERATOR_LOCAL);
+    FILM(COX_E_INVALID, shape.scale = COX_SCALE_HALF, shape.in_pitch_bytes[0] = (size_t)1 << 30);
     FILM(COX_E_INVALID, shape.op = COX_OPERATOR_EXPOSURE);
     FILM(COX_E_INVALID, shape.op = COX_OPERATOR_COUNT);
 }
@@ -138,6 +148,11 @@ Test(tone_mapping, video_settings)
     LIGHT(COX_E_INVALID, .gain = NAN);
     LIGHT(COX_E_INVALID, .desaturate = NAN);
     LIGHT(COX_OK, .desaturate = -INFINITY);
+    LIGHT(COX_OK, .gamut_knee = 0.25f);
+    LIGHT(COX_OK, .gamut_knee = 0.95f);
+    LIGHT(COX_E_INVALID, .gamut_knee = 0.24f);
+    LIGHT(COX_E_INVALID, .gamut_knee = 1);
+    LIGHT(COX_E_INVALID, .gamut_knee = NAN);
 }
 
 /* ---- pictures ---- */

@@ -89,11 +89,15 @@ static const char *shape_text(const struct cox_video_shape *s)
     static const char *const layouts[] = {"planar", "semi", "rgba"}, *const transfers[] = {"PQ", "HLG", "linear"},
                              *const subs[] = {"420", "422", "444"}, *const sites[] = {"left", "centre", "top-left"};
     const struct cox_video_format *f[2] = {&s->in, &s->out};
-    int at = snprintf(text, sizeof(text), "%s %s %s %ux%u%s", cox_operator_name(s->op), transfers[s->transfer],
+    int at = snprintf(text, sizeof(text), "%s %s %s %ux%u%s%s", cox_operator_name(s->op), transfers[s->transfer],
                       s->primaries == COX_PRIMARIES_BT709 ? "709" : "2020", s->width, s->height,
                       s->fade     ? s->dither ? " fade dither" : " fade"
                       : s->dither ? " dither"
-                                  : "");
+                                  : "",
+                      s->scale == COX_SCALE_FILTER ? " filtered"
+                      : s->scale                   ? " halved"
+                      : s->gamut                   ? " compress"
+                                                   : "");
     for (int i = 0; i < 2; i++)
         at += snprintf(text + at, sizeof(text) - (size_t)at, "%s %s %s%s %s %u", i ? " to" : ":", layouts[f[i]->layout],
                        subs[f[i]->chroma_x_log2 + f[i]->chroma_y_log2 == 2 ? 0 : 2 - f[i]->chroma_x_log2],
@@ -124,7 +128,9 @@ static struct frame frame_new(cox_runtime *runtime, const struct cox_video_shape
 {
     struct frame frame = {.shape = *shape};
     frame.in_count = cox_video_planes(&shape->in, shape->width, shape->height, frame.in_planes);
-    frame.out_count = cox_video_planes(&shape->out, shape->width, shape->height, frame.out_planes);
+    uint32_t width, height;
+    ref_video_size(shape, &width, &height);
+    frame.out_count = cox_video_planes(&shape->out, width, height, frame.out_planes);
     cr_assert_gt(frame.in_count, 0, "%s", shape_text(shape));
     cr_assert_gt(frame.out_count, 0, "%s", shape_text(shape));
     for (uint32_t p = 0; p < frame.in_count; p++) {
@@ -311,7 +317,7 @@ static cox_session *session_new(cox_runtime *runtime, const struct frame *frame,
 static void run_in(cox_session *session, const struct frame *frame, enum pipeline pipeline,
                    const struct cox_video_settings *settings)
 {
-    cox_buffer *buffers[2 * COX_VIDEO_PLANES_MAX + 1];
+    cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
     uint32_t count = 0;
     struct cox_video_params params;
     cr_assert_eq(cox_video_prepare(&frame->shape, settings, &params), COX_OK, "%s", shape_text(&frame->shape));
@@ -326,6 +332,7 @@ static void run_in(cox_session *session, const struct frame *frame, enum pipelin
         memset(cox_buffer_data(frame->histogram), GUARD, COX_VIDEO_HISTOGRAM_BYTES);
         buffers[count++] = frame->histogram;
     }
+    count += ref_video_scratch(&frame->shape);
     const cox_status status =
         cox_session_run(session, &(struct cox_frame){.buffers = buffers, .buffer_count = count, .params = &params});
     cr_assert_eq(status, COX_OK, "%s: %s: %s", shape_text(&frame->shape), cox_status_name(status), last_log);
@@ -375,7 +382,7 @@ static uint32_t output_at(const struct frame *frame, uint32_t plane, size_t inde
 static struct error judge_plane(const struct frame *frame, const struct ref_video *ref, const double *real, uint32_t p)
 {
     const struct cox_video_format *format = &frame->shape.out;
-    const struct ref_plane plane = ref_video_plane(format, frame->shape.width, frame->shape.height, p);
+    const struct ref_plane plane = ref_video_plane(format, ref->width, ref->height, p);
     struct error worst = {0};
     for (uint32_t y = 0; y < plane.height; y++) {
         for (size_t i = 0; i < (size_t)plane.width * plane.channels; i++) {
@@ -512,6 +519,7 @@ static void draw_shape(uint32_t *seed, enum cox_operator op, enum cox_transfer t
     shape->primaries = below(seed, 3) == 0 ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
     shape->fade = below(seed, 2) == 0;
     shape->dither = below(seed, 3) == 0 ? COX_DITHER_ORDERED : COX_DITHER_NONE;
+    shape->gamut = *seed >> 9 & 1 ? COX_GAMUT_COMPRESS : COX_GAMUT_CLIP;
     shape->in = format_of(in_semi ? COX_VIDEO_SEMI_PLANAR : COX_VIDEO_PLANAR, in_depth, sub,
                           (enum cox_chroma_site)below(seed, 3), range);
     shape->out = format_of(out_layout, out_layout == COX_VIDEO_RGBA ? 8u << below(seed, 2) : out_depth,
@@ -523,12 +531,13 @@ static void draw_settings(uint32_t *seed, struct cox_video_settings *settings)
 {
     static const float whites[] = {0, 100, 203, 80}, peaks[] = {0, 1000, 4000, 300, 10000},
                        gains[] = {0, 0, 0.5f, 1.7f}, desaturations[] = {0, -1, 1, 0.2f},
-                       displays[] = {0, 1000, 400, 2000, 100};
+                       displays[] = {0, 1000, 400, 2000, 100}, knees[] = {0, 0.5f, 0.95f, 0.25f};
     settings->sdr_white_nits = whites[below(seed, 4)];
     settings->peak_nits = peaks[below(seed, 5)];
     settings->hlg_peak_nits = displays[below(seed, 5)];
     settings->gain = gains[below(seed, 4)];
     settings->desaturate = desaturations[below(seed, 4)];
+    settings->gamut_knee = knees[*seed >> 11 & 3];
 }
 
 /* Every operator, range and subsampling with this transfer. */
@@ -636,6 +645,179 @@ Test(video, keeps_its_promise_on_the_edge_of_the_gamut)
     }
     cox_runtime_destroy(&runtime);
 }
+
+/* --- Another size ------------------------------------------------------------------------------------------------- */
+
+/* A film drawn from every layout, depth, subsampling, site and range in; every tenth one RGBA if `rgba`. Of `shape` the
+ * sizes are given. */
+static void draw_scaled(struct cox_video_shape *shape, uint32_t i, bool rgba, uint32_t *seed)
+{
+    static const uint32_t depths[] = {8, 10, 12, 16};
+    const enum cox_video_layout layout = below(seed, 2) ? COX_VIDEO_SEMI_PLANAR : COX_VIDEO_PLANAR;
+    const int sub = layout == COX_VIDEO_PLANAR ? (int)below(seed, 3) : SUB_420;
+    const enum cox_chroma_site site = (enum cox_chroma_site)below(seed, 3);
+    shape->op = below(seed, 2) ? COX_OPERATOR_HABLE : COX_OPERATOR_BT2390;
+    shape->gamut = (enum cox_gamut)below(seed, 2);
+    shape->transfer = (enum cox_transfer)below(seed, 2);
+    const uint32_t depth = depths[below(seed, 4)];
+    shape->in = format_of(layout, depth, sub, site, (enum cox_range)below(seed, 2));
+    if (rgba && i % 10 == 9) {
+        shape->in = format_of(COX_VIDEO_RGBA, 16, SUB_444, COX_SITE_LEFT, COX_RANGE_FULL);
+        shape->transfer = (enum cox_transfer)below(seed, 3);
+    }
+    shape->out = i % 8 == 7 ? format_of(COX_VIDEO_RGBA, 8, SUB_444, COX_SITE_LEFT, COX_RANGE_FULL)
+                            : format_of(COX_VIDEO_PLANAR, below(seed, 2) ? 8 : 10, SUB_420, site, COX_RANGE_LIMITED);
+}
+
+/* `count` films of these sizes, by turns on every device. */
+static void expect_scaled(const struct cox_video_shape *sizes, uint32_t size_count, uint32_t count, bool rgba,
+                          uint32_t seed)
+{
+    cox_runtime *runtime = open_devices();
+    struct error worst = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        struct cox_video_shape shape = sizes[below(&seed, size_count)];
+        draw_scaled(&shape, i, rgba, &seed);
+        struct frame frame = frame_new(runtime, &shape, below(&seed, 3));
+        fill_frame(&frame, i);
+        const uint32_t device = next_device(runtime);
+        const struct cox_video_settings settings = {.sdr_white_nits = 100};
+        run(runtime, &frame, MAPPING, &settings, VARIANT_OWN, device);
+        expect_right(&frame, &settings, device_name(runtime, device), &worst);
+        frame_free(&frame);
+    }
+    fprintf(stderr, "scaled: %g codes before rounding, %u after\n", worst.codes, worst.steps);
+    cox_runtime_destroy(&runtime);
+}
+
+/* Sizes that vectors fit and do not. */
+Test(video, halves_as_the_reference_does)
+{
+#define HALVED(w, h)                                         \
+    {                                                        \
+        .width = (w), .height = (h), .scale = COX_SCALE_HALF \
+    }
+    static const struct cox_video_shape sizes[] = {HALVED(2, 2),    HALVED(4, 2),    HALVED(66, 34),
+                                                   HALVED(128, 64), HALVED(130, 66), HALVED(262, 38)};
+    expect_scaled(sizes, sizeof sizes / sizeof *sizes, 80, true, 21);
+}
+
+Test(video, takes_the_size_that_the_reference_does)
+{
+#define RESIZED(w, h, to_w, to_h)                                                                         \
+    {                                                                                                     \
+        .width = (w), .height = (h), .out_width = (to_w), .out_height = (to_h), .scale = COX_SCALE_FILTER \
+    }
+    static const struct cox_video_shape sizes[] = {RESIZED(64, 48, 32, 24), RESIZED(66, 34, 44, 22),
+                                                   RESIZED(33, 21, 50, 62), RESIZED(130, 66, 17, 9),
+                                                   RESIZED(48, 32, 48, 32), RESIZED(5, 3, 40, 24)};
+    expect_scaled(sizes, sizeof sizes / sizeof *sizes, 60, false, 22);
+}
+
+/* --- Gamut -------------------------------------------------------------------------------------------------------- */
+
+/* Hue in degrees by Oklab (B. Ottosson, 2020) and by IC_TC_P (Recommendation ITU-R BT.2100), of light with
+ * BT.709's primaries, 1 = 203 cd/m2. */
+static double hue_of(const double rgb[3], bool oklab)
+{
+    static const double cones[2][3][3] = {{{1688 / 4096.0, 2146 / 4096.0, 262 / 4096.0},
+                                           {683 / 4096.0, 2951 / 4096.0, 462 / 4096.0},
+                                           {99 / 4096.0, 309 / 4096.0, 3688 / 4096.0}},
+                                          {{0.4122214708, 0.5363325363, 0.0514459929},
+                                           {0.2119034982, 0.6806995451, 0.1073969566},
+                                           {0.0883024619, 0.2817188376, 0.6299787005}}};
+    static const double axes[2][2][3] = {
+        {{6610 / 4096.0, -13613 / 4096.0, 7003 / 4096.0}, {17933 / 4096.0, -17390 / 4096.0, -543 / 4096.0}},
+        {{1.9779984951, -2.4285922050, 0.4505937099}, {0.0259040371, 0.7827717662, -0.8086757660}}};
+    double to_2020[3][3], light[3], lms[3], at[2] = {0, 0};
+    ref_primaries(COX_PRIMARIES_BT709, COX_PRIMARIES_BT2020, to_2020);
+    for (int i = 0; i < 3; i++)
+        light[i] = oklab ? rgb[i] : to_2020[i][0] * rgb[0] + to_2020[i][1] * rgb[1] + to_2020[i][2] * rgb[2];
+    for (int i = 0; i < 3; i++) {
+        lms[i] = cones[oklab][i][0] * light[0] + cones[oklab][i][1] * light[1] + cones[oklab][i][2] * light[2];
+        lms[i] = oklab ? cbrt(lms[i]) : ref_pq_signal(203 * fmax(lms[i], 0));
+    }
+    for (int axis = 0; axis < 2; axis++)
+        for (int i = 0; i < 3; i++)
+            at[axis] += axes[oklab][axis][i] * lms[i];
+    return atan2(at[1], at[0]) * 180 / M_PI;
+}
+
+/* BT.2020's hues across, saturation and value of the signal downwards. */
+static void sweep_colour(uint32_t x, uint32_t y, double rgb[3])
+{
+    static const double saturations[] = {0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1};
+    const uint32_t values = y / 8;
+    const double value = 0.2 * (1 + values);
+    for (int i = 0; i < 3; i++) {
+        const double k = fmod(5 - 2 * i + x / 60.0, 6);
+        const double level = value * (1 - saturations[y % 8] * fmax(0, fmin(fmin(k, 4 - k), 1)));
+        rgb[i] = ref_pq_signal(203 * pow(level, 2.4));
+    }
+}
+
+/* Mean distance of the hue that comes out from that which goes in, of what is outside BT.709 and not black. */
+static void hue_error(const struct frame *frame, double degrees[2])
+{
+    struct ref_video ref;
+    double sum[2] = {0, 0};
+    uint32_t count = 0;
+    ref_video_init(&ref, &frame->shape, &(struct cox_video_settings){0});
+    for (uint32_t y = 0; y < frame->shape.height; y++) {
+        for (uint32_t x = 0; x < frame->shape.width; x++) {
+            double signal[3], light[3], in[3], out[3], largest = 1;
+            sweep_colour(x, y, signal);
+            ref_video_light(&ref, signal, light);
+            for (int i = 0; i < 3; i++) {
+                in[i] = ref.primaries[i][0] * light[0] + ref.primaries[i][1] * light[1] +
+                        ref.primaries[i][2] * light[2];
+                out[i] = pow(output_at(frame, 0, 4 * (size_t)x + (size_t)i, y) / 65535.0, 2.4);
+                largest = fmax(largest, in[i]);
+            }
+            if (fmin(in[0], fmin(in[1], in[2])) > -1e-6)
+                continue;
+            for (int i = 0; i < 3; i++)
+                in[i] /= largest; /* as the operator does it */
+            count++;
+            for (int oklab = 0; oklab < 2; oklab++) {
+                const double off = fabs(hue_of(in, oklab) - hue_of(out, oklab));
+                sum[oklab] += fmin(off, 360 - off);
+            }
+        }
+    }
+    cr_assert_gt(count, 10000);
+    degrees[0] = sum[0] / count;
+    degrees[1] = sum[1] / count;
+}
+
+Test(video, compresses_the_gamut_with_half_the_hue_error_of_clipping)
+{
+    cox_runtime *runtime = open_devices();
+    double degrees[2][2];
+    for (int gamut = 0; gamut < 2; gamut++) {
+        struct cox_video_shape shape = plain_shape(360, 40, 16, 16, COX_OPERATOR_CLIP);
+        shape.in = format_of(COX_VIDEO_PLANAR, 16, SUB_444, COX_SITE_LEFT, COX_RANGE_FULL);
+        shape.out = format_of(COX_VIDEO_RGBA, 16, SUB_444, COX_SITE_LEFT, COX_RANGE_FULL);
+        shape.gamut = (enum cox_gamut)gamut;
+        struct frame frame = frame_new(runtime, &shape, 0);
+        for (uint32_t y = 0; y < shape.height; y++)
+            for (uint32_t x = 0; x < shape.width; x++) {
+                double rgb[3];
+                sweep_colour(x, y, rgb);
+                put_colour(&frame, x, y, rgb);
+            }
+        run(runtime, &frame, MAPPING, &(struct cox_video_settings){0}, VARIANT_OWN, next_device(runtime));
+        hue_error(&frame, degrees[gamut]);
+        frame_free(&frame);
+    }
+    fprintf(stderr, "hue error of BT.2020 clipped and compressed, degrees: %.2f %.2f (Oklab), %.2f %.2f (ICtCp)\n",
+            degrees[0][1], degrees[1][1], degrees[0][0], degrees[1][0]);
+    cr_expect_leq(degrees[1][1], 0.5 * degrees[0][1]);
+    cr_expect_leq(degrees[1][0], 0.65 * degrees[0][0]);
+    cox_runtime_destroy(&runtime);
+}
+
+/* --- Dither ------------------------------------------------------------------------------------------------------- */
 
 /* A slow ramp: the pattern must be the one that docs/internals/kernels.md says, in every plane's own coordinates, and
  * must not change the mean. A code that is off by one would pass for rounding elsewhere. */
@@ -1329,6 +1511,9 @@ static void spoil_shape(int how, struct cox_video_shape *s)
     case 20:
         s->out.range = (enum cox_range) - 1;
         break;
+    case 21:
+        s->gamut = (enum cox_gamut)2;
+        break;
     default:
         break;
     }
@@ -1355,7 +1540,7 @@ Test(video, refuses_shapes_that_are_none)
     cr_expect_eq(cox_video_analysis(&good, &storage, &session), COX_OK);
     cr_expect_eq(session.binding_count, 4);
     cr_expect_eq(cox_video_prepare(&good, &settings, &params), COX_OK);
-    for (int how = 0; how <= 20; how++) {
+    for (int how = 0; how <= 21; how++) {
         struct cox_video_shape bad = good;
         spoil_shape(how, &bad);
         cr_expect_eq(cox_video_mapping(&bad, false, &storage, &session), COX_E_INVALID, "shape %d", how);
@@ -1380,7 +1565,8 @@ Test(video, refuses_settings_that_are_none)
         {.peak_nits = -1},      {.peak_nits = NAN},      {.peak_nits = INFINITY},
         {.hlg_peak_nits = -1},  {.hlg_peak_nits = NAN},  {.hlg_peak_nits = INFINITY},
         {.gain = -1},           {.gain = NAN},           {.gain = INFINITY},
-        {.desaturate = NAN},
+        {.desaturate = NAN},    {.gamut_knee = 0.24f},   {.gamut_knee = 1},
+        {.gamut_knee = NAN},
     };
     struct cox_video_params params;
     for (int op = 0; op < OPERATORS; op++) {
@@ -1395,6 +1581,7 @@ Test(video, refuses_settings_that_are_none)
             {.hlg_peak_nits = 4000},
             {.gain = 0x1p-6f},
             {.desaturate = 9},
+            {.gamut_knee = 0.25f},
             {.desaturate = -INFINITY},
             {.sdr_white_nits = 1000},
         };
