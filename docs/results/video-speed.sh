@@ -4,8 +4,9 @@
 #     docs/results/video-speed.sh DIR [BIN_DIR]
 #
 # DIR takes a 4K PQ clip (25 MB a frame), which is made there once, and two films of the output, which are removed. Both
-# programs map it with hable, a peak of 1000 cd/m2, SDR white at 100, no desaturation and no dither. Needs ffmpeg with zscale; with
-# GNU time (Debian: time) the peak resident memory is shown too.
+# programs map it with hable, a peak of 1000 cd/m2, SDR white at 100, no desaturation, no dither and the gamut clipped;
+# and at half the size, which ffmpeg's chain does first, bicubic. Needs ffmpeg with zscale; with GNU time (Debian: time)
+# the peak resident memory is shown too.
 #
 #     FRAMES=48 ROUNDS=5         how much
 #     CLIP=FILE                  use this clip instead of making one
@@ -35,7 +36,8 @@ trap 'exit 143' TERM
 tags=setparams=color_primaries=bt2020:color_trc=smpte2084:colorspace=bt2020nc:range=tv
 chain="$tags,zscale=t=linear:npl=100,format=gbrpf32le,zscale=p=bt709,tonemap=tonemap=hable:desat=0:peak=10"
 chain="$chain,zscale=t=bt709:m=bt709:r=tv,format=yuv420p"
-same="--operator hable --sdr-white 100 --desat 0 --dither none ${OPTIONS:-}"
+half="zscale=w=iw/2:h=ih/2:f=bicubic,$chain"
+same="--operator hable --sdr-white 100 --desat 0 --dither none --gamut clip ${OPTIONS:-}"
 
 # film PICTURE WIDTHxHEIGHT NITS FRAMES OUTPUT: a PQ film of a still, 1.0 at so many nits.
 film() {
@@ -78,6 +80,8 @@ take_turns() {
         run ffmpeg ffmpeg -nostdin -v error -i "$clip" -vf "$chain" -f null -
         run cox "$cox" -q "$clip" -o null: $same --peak 1000
         run cox_defaults "$cox" -q "$clip" -o null: ${OPTIONS:-}
+        run ffmpeg_half ffmpeg -nostdin -v error -i "$clip" -vf "$half" -f null -
+        run cox_half "$cox" -q "$clip" -o null: $same --peak 1000 --scale 1/2
         run cox_auto "$cox" -q "$clip" -o null: $same --peak auto
         run ffmpeg_file ffmpeg -nostdin -v error -y -i "$clip" -vf "$chain" "$work/out.y4m"
         rm "$work/out.y4m" # before the system writes it to the disk, beside the next program
@@ -139,6 +143,8 @@ line ffmpeg "ffmpeg, output discarded" ffmpeg
 line cox "cox-tonemap, output discarded" ffmpeg
 line cox_auto "cox-tonemap --peak auto, discarded" ffmpeg
 line cox_defaults "cox-tonemap with its defaults, discarded" ffmpeg
+line ffmpeg_half "ffmpeg, half the size, discarded" ffmpeg_half
+line cox_half "cox-tonemap --scale 1/2, discarded" ffmpeg_half
 line ffmpeg_file "ffmpeg, y4m to a file" ffmpeg_file
 line cox_file "cox-tonemap, y4m to a file" ffmpeg_file
 "$cox" -q examples/data/StillLife.exr -o "$work/sdr.png"

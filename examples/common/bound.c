@@ -33,7 +33,7 @@ void bound_text(const struct bound_facts *facts, char *text, size_t bytes)
     if (input_ns >= devices_ns && input_ns >= output_ns)
         snprintf(text, bytes, "%s", maker);
     else if (output_ns > devices_ns)
-        snprintf(text, bytes, "output");
+        snprintf(text, bytes, facts->encoder ? "the encoder (%s)" : "output", facts->encoder);
     else if (facts->on_cpu &&
              maker_ns > own_ns) /* the devices would have been fast enough with the cores to themselves */
         snprintf(text, bytes, "%s, with %.0f %% of the processor time", maker,

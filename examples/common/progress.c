@@ -64,17 +64,80 @@ void progress_format(char *text, size_t bytes, uint64_t done, uint64_t total, ui
     snprintf(text, limit + 1, "%s%s%s%s", before, bar, after, apart);
 }
 
+void progress_format_json(char *text, size_t bytes, const struct progress *progress, uint64_t done, uint64_t now_ns,
+                          bool ended)
+{
+    const double seconds = (double)(now_ns - progress->begin_ns) / 1e9;
+    const double fps = seconds > 0 ? (double)done / seconds : 0;
+    char total[24] = "null", left[32] = "null", bound[48] = "null";
+    if (progress->total)
+        snprintf(total, sizeof total, "%llu", (unsigned long long)progress->total);
+    if (progress->total >= done && fps > 0)
+        snprintf(left, sizeof left, "%.1f", (double)(progress->total - done) / fps);
+    if (progress->bound)
+        snprintf(bound, sizeof bound, "\"%.40s\"", progress->bound);
+    snprintf(text, bytes,
+             "{\"frames\": %llu, \"total\": %s, \"seconds\": %.1f, \"fps\": %.2f, \"left_s\": %s, \"bytes\": %llu, "
+             "\"bound\": %s, \"ended\": %s}",
+             (unsigned long long)done, total, seconds, fps, left, (unsigned long long)progress->bytes, bound,
+             ended ? "true" : "false");
+}
+
+static void write_json(struct progress *progress, uint64_t done, uint64_t now_ns, bool ended)
+{
+    char text[320];
+    progress_format_json(text, sizeof text, progress, done, now_ns, ended);
+    fprintf(progress->stream, "%s\n", text);
+    fflush(progress->stream);
+    progress->drawn_ns = now_ns;
+}
+
+void progress_use_json(struct progress *progress, FILE *stream)
+{
+    progress->stream = stream;
+    progress->json = true;
+}
+
+void progress_end(struct progress *progress, uint64_t done, uint64_t now_ns)
+{
+    if (progress->json)
+        write_json(progress, done, now_ns, true);
+}
+
+/* "  12.3 MB  bound by devices", where the line has space for it beside the rest. */
+static void describe_more(const struct progress *progress, unsigned columns, char *text, size_t bytes)
+{
+    enum { REST_LEAST = 60 };
+    char size[32] = "", bound[64] = "";
+    if (progress->bytes)
+        snprintf(size, sizeof size, "  %.1f MB", (double)progress->bytes / 1e6);
+    if (progress->bound)
+        snprintf(bound, sizeof bound, "  bound by %.40s", progress->bound);
+    if (strlen(size) + strlen(bound) + REST_LEAST > columns)
+        bound[0] = 0;
+    if (strlen(size) + REST_LEAST > columns)
+        size[0] = 0;
+    snprintf(text, bytes, "%s%s", size, bound);
+}
+
 void progress_update(struct progress *progress, uint64_t done, const char *split, uint64_t now_ns)
 {
+    if (progress->json) {
+        if (now_ns - (progress->drawn_ns ? progress->drawn_ns : progress->begin_ns) >= 1000000000)
+            write_json(progress, done, now_ns, false);
+        return;
+    }
     if (!progress->stream || now_ns - progress->begin_ns < 500000000 || now_ns - progress->drawn_ns < 100000000)
         return;
     struct winsize size;
     unsigned columns = 79;
     if (!ioctl(fileno(progress->stream), TIOCGWINSZ, &size) && size.ws_col > 1)
         columns = size.ws_col - 1u;
-    char text[256];
-    progress_format(text, sizeof text, done, progress->total, now_ns - progress->begin_ns, split, columns);
-    fprintf(progress->stream, "\r%s\x1b[K", text);
+    char text[256], more[128];
+    describe_more(progress, columns, more, sizeof more);
+    progress_format(text, sizeof text, done, progress->total, now_ns - progress->begin_ns, split,
+                    columns - (unsigned)strlen(more));
+    fprintf(progress->stream, "\r%s%s\x1b[K", text, more);
     fflush(progress->stream);
     progress->drawn_ns = now_ns;
     progress->visible = true;

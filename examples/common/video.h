@@ -26,6 +26,7 @@ struct video_format {
     uint32_t width, height;
     struct cox_video_format pixel;
     struct video_rational rate;   /* frames per second */
+    struct video_rational tick;   /* seconds, which frames' times count; 0:0 = the stream gives no times */
     struct video_rational aspect; /* of a sample */
     char interlacing;             /* y4m's letter: 'p' progressive, '?' unknown; t, b, m: refused by the reader */
     /* What the stream itself says, if it says so. */
@@ -88,6 +89,10 @@ enum video_read video_input_read(struct video_input *input, void *const planes[C
 
 /* Pass over `frames` frames; ends early at the end of the stream. Files are sought in, pipes read. */
 enum video_read video_input_skip(struct video_input *input, uint64_t frames, struct picture_error *error);
+
+/* When the frame that was read last is to be shown, in ticks of the format. From the thread that reads. */
+#define VIDEO_NO_TIME INT64_MIN
+int64_t video_input_time(const struct video_input *input);
 
 /* Whether the frames that were read (not those passed over) do not follow each other in equal times. Only containers
  * give times. From any thread. */

@@ -118,6 +118,7 @@ static struct video_input *allocate(struct picture_error *error)
         picture_fail(error, "out of memory");
         return NULL;
     }
+    input->time = VIDEO_NO_TIME;
     video_source_open_memory(&input->source, NULL, 0);
     return input;
 }
@@ -249,6 +250,11 @@ enum video_read video_input_skip(struct video_input *input, uint64_t frames, str
     for (uint64_t i = 0; i < frames && result == VIDEO_READ_FRAME; i++)
         result = next(input, NULL, NULL, error);
     return result;
+}
+
+int64_t video_input_time(const struct video_input *input)
+{
+    return input->time;
 }
 
 bool video_input_rate_varies(const struct video_input *input)

@@ -132,6 +132,7 @@ struct video_input {
     struct video_planes planes;
     struct video_source source; /* not used by containers, but for cancelling */
     uint64_t next_frame;
+    int64_t time;                 /* of the last frame; readers without times leave it */
     struct video_writers writers; /* of video_input_maker alone */
     atomic_bool rate_varies;
     bool failed; /* every further read fails the same way */

@@ -1,22 +1,16 @@
 /* Containers (Matroska, MP4 and so on) through libavformat, decoded by libavcodec.
  *
- * The libraries are loaded when the first container is seen, not when the program starts: with what they need they are
- * over a hundred, which would cost every run a tenth of a second and 30 MB.
- *
- * They are given the file alone: no other protocol than a file's, and no format that names further files. The first
- * frame is decoded on opening, since it says what the container may not: samples, colours, mastering display.
+ * The first frame is decoded on opening, since it says what the container may not: samples, colours, mastering display.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "video_kinds.h"
 
 #if COX_HAVE_LIBAV
 
-#include <dlfcn.h>
+#include "libav_calls.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libavcodec/avcodec.h>
-#include <libavformat/avformat.h>
-#include <libavutil/avstring.h>
 #include <libavutil/dovi_meta.h>
 #include <libavutil/mastering_display_metadata.h>
 #include <libavutil/pixdesc.h>
@@ -26,10 +20,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* What film comes in. */
-static const char containers[] = "matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpegts,mpeg,mxf,nut,avi,flv,ivf,obu,ogg,asf,"
-                                 "hevc,h264,av1,vvc";
 
 /* Before the first frame some damage is usual: a recording begins wherever it was begun. */
 enum { DAMAGED_AT_FIRST_MAX = 1000 };
@@ -55,95 +45,6 @@ struct libav {
     uint64_t threads_first_ns;    /* their processor time at the first call of libav_maker, if `asked` */
     bool asked;
 };
-
-/* --- The libraries ------------------------------------------------------------------------------------------------ */
-
-#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
-#define LIBAV_SIDE_DATA(X) X(av_packet_side_data_get)
-#else
-#define LIBAV_SIDE_DATA(X) X(av_stream_get_side_data)
-#endif
-
-#define LIBAV_FUNCTIONS(X)           \
-    X(av_color_space_name)           \
-    X(av_color_transfer_name)        \
-    X(av_dict_free)                  \
-    X(av_dict_set)                   \
-    X(av_find_best_stream)           \
-    X(av_frame_alloc)                \
-    X(av_frame_free)                 \
-    X(av_frame_get_side_data)        \
-    X(av_frame_unref)                \
-    X(av_get_pix_fmt_name)           \
-    X(av_guess_frame_rate)           \
-    X(av_guess_sample_aspect_ratio)  \
-    X(av_log_set_level)              \
-    X(av_match_list)                 \
-    X(av_packet_alloc)               \
-    X(av_packet_free)                \
-    X(av_packet_unref)               \
-    X(av_probe_input_format2)        \
-    X(av_read_frame)                 \
-    X(av_rescale_q)                  \
-    X(av_strerror)                   \
-    X(avcodec_alloc_context3)        \
-    X(avcodec_free_context)          \
-    X(avcodec_get_name)              \
-    X(avcodec_open2)                 \
-    X(avcodec_parameters_to_context) \
-    X(avcodec_receive_frame)         \
-    X(avcodec_send_packet)           \
-    X(avcodec_version)               \
-    X(avformat_alloc_context)        \
-    X(avformat_close_input)          \
-    X(avformat_find_stream_info)     \
-    X(avformat_open_input)           \
-    X(avformat_version)              \
-    X(avutil_version)                \
-    LIBAV_SIDE_DATA(X)
-
-#define LIBAV_POINTER(name) __typeof__(name) *name;
-static struct {
-    LIBAV_FUNCTIONS(LIBAV_POINTER)
-} lib;
-
-static char loading_error[160];
-
-/* Sets one pointer of `lib`; ISO C knows no conversion between pointers to objects and to functions. */
-static bool find(void *handle, const char *name, void *pointer)
-{
-    void *found = dlsym(handle, name);
-    memcpy(pointer, &found, sizeof found);
-    return found;
-}
-
-#define LIBAV_FIND(name) found = find(handle, #name, &lib.name) && found;
-
-/* From one thread, as everything about inputs. False: `loading_error` says why. */
-static bool load(void)
-{
-    static bool tried, loaded;
-    if (tried)
-        return loaded;
-    tried = true;
-    void *handle = dlopen("libavformat.so." AV_STRINGIFY(LIBAVFORMAT_VERSION_MAJOR), RTLD_LAZY | RTLD_LOCAL);
-    if (!handle) {
-        const char *why = dlerror();
-        snprintf(loading_error, sizeof loading_error, "%s", why ? why : "libavformat is missing");
-        return false;
-    }
-    /* Its own dependencies, which the other two libraries are, are looked through as well. */
-    bool found = true;
-    LIBAV_FUNCTIONS(LIBAV_FIND)
-    loaded = found && lib.avformat_version() >> 16 == LIBAVFORMAT_VERSION_MAJOR &&
-             lib.avcodec_version() >> 16 == LIBAVCODEC_VERSION_MAJOR &&
-             lib.avutil_version() >> 16 == LIBAVUTIL_VERSION_MAJOR;
-    if (loaded)
-        lib.av_log_set_level(AV_LOG_QUIET); /* what goes wrong is said once, by us */
-    else
-        snprintf(loading_error, sizeof loading_error, "libavformat, libavcodec and libavutil do not fit each other");
-    return loaded;
-}
 
 /* --- What libav calls things -------------------------------------------------------------------------------------- */
 
@@ -203,7 +104,7 @@ static enum video_read fail_frame(const struct video_input *input, const char *w
 
 static bool known_container(const AVInputFormat *format)
 {
-    return format && lib.av_match_list(format->name, containers, ',');
+    return format && lib.av_match_list(format->name, libav_containers, ',');
 }
 
 /* More of a regular file than has been looked at, since some formats take more to be told. */
@@ -231,7 +132,7 @@ static bool looks_like_container(const uint8_t *bytes, size_t count)
 bool video_libav_knows(const char *path, const uint8_t *bytes, size_t count)
 {
     enum { LOOK_BYTES = 1 << 16 };
-    if (!load())
+    if (!libav_load())
         return looks_like_container(bytes, count);
     uint8_t *buffer = calloc(1, LOOK_BYTES + AVPROBE_PADDING_SIZE);
     if (!buffer)
@@ -383,6 +284,7 @@ static enum video_read libav_read(struct video_input *input, void *const memory[
     char what[128];
     if (!same_picture(input, frame, what, sizeof what))
         return fail_frame(input, what, 0, error);
+    input->time = frame->best_effort_timestamp;
     note_time(input, memory ? frame->best_effort_timestamp : AV_NOPTS_VALUE);
     for (uint32_t p = 0; memory && p < input->planes.count; p++)
         for (uint32_t row = 0; row < input->planes.plane[p].rows; row++)
@@ -393,20 +295,6 @@ static enum video_read libav_read(struct video_input *input, void *const memory[
 }
 
 /* --- What the stream says of itself ------------------------------------------------------------------------------- */
-
-/* Side data of a container, at least `bytes` long; NULL if there is none. */
-static const void *stream_data(const AVStream *stream, enum AVPacketSideDataType type, size_t bytes)
-{
-#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
-    const AVPacketSideData *found = lib.av_packet_side_data_get(stream->codecpar->coded_side_data,
-                                                                stream->codecpar->nb_coded_side_data, type);
-    return found && found->size >= bytes ? found->data : NULL;
-#else
-    size_t size = 0;
-    const void *found = lib.av_stream_get_side_data(stream, type, &size);
-    return size >= bytes ? found : NULL;
-#endif
-}
 
 static const void *frame_data(const AVFrame *frame, enum AVFrameSideDataType type, size_t bytes)
 {
@@ -436,9 +324,9 @@ static void take_light(struct video_format *format, const AVMasteringDisplayMeta
 static void take_metadata(struct video_format *format, const AVStream *stream, const AVFrame *frame)
 {
     take_light(format,
-               stream_data(stream, AV_PKT_DATA_MASTERING_DISPLAY_METADATA,
-                           offsetof(AVMasteringDisplayMetadata, has_luminance)),
-               stream_data(stream, AV_PKT_DATA_CONTENT_LIGHT_LEVEL, sizeof(AVContentLightMetadata)));
+               libav_stream_data(stream, AV_PKT_DATA_MASTERING_DISPLAY_METADATA,
+                                 offsetof(AVMasteringDisplayMetadata, has_luminance)),
+               libav_stream_data(stream, AV_PKT_DATA_CONTENT_LIGHT_LEVEL, sizeof(AVContentLightMetadata)));
     take_light(format, frame_data(frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA, sizeof(AVMasteringDisplayMetadata)),
                frame_data(frame, AV_FRAME_DATA_CONTENT_LIGHT_LEVEL, sizeof(AVContentLightMetadata)));
 }
@@ -484,8 +372,8 @@ static bool take_colours(struct video_format *format, const AVCodecParameters *c
 static bool is_dolby_only(const AVStream *stream)
 {
     const AVDOVIDecoderConfigurationRecord *dolby =
-        stream_data(stream, AV_PKT_DATA_DOVI_CONF,
-                    offsetof(AVDOVIDecoderConfigurationRecord, dv_bl_signal_compatibility_id) + 1);
+        libav_stream_data(stream, AV_PKT_DATA_DOVI_CONF,
+                          offsetof(AVDOVIDecoderConfigurationRecord, dv_bl_signal_compatibility_id) + 1);
     return dolby && dolby->dv_profile == 5;
 }
 
@@ -537,6 +425,7 @@ static bool describe(struct video_input *input, struct picture_error *error)
     format->interlacing = 'p';
     AVRational rate = lib.av_guess_frame_rate(libav->container, stream, NULL);
     format->rate = rational(rate);
+    format->tick = rational(stream->time_base);
     format->aspect = rational(lib.av_guess_sample_aspect_ratio(libav->container, stream, libav->frame));
     format->frames = count_frames(libav->container, stream, rate);
     take_range_and_site(format, stream->codecpar, frame);
@@ -586,37 +475,6 @@ static uint64_t missing_bytes(const char *path)
 
 /* --- Opening ------------------------------------------------------------------------------------------------------ */
 
-static bool fail_open(const char *what, int code, struct picture_error *error)
-{
-    char why[96];
-    lib.av_strerror(code, why, sizeof why);
-    return picture_fail(error, "%s: %s", what, why);
-}
-
-static bool open_container(struct video_input *input, struct picture_error *error)
-{
-    struct libav *libav = input->state;
-    size_t bytes = strlen(input->path) + sizeof "file:";
-    char *url = malloc(bytes);
-    libav->container = lib.avformat_alloc_context();
-    if (!url || !libav->container) {
-        free(url);
-        return picture_fail(error, "out of memory");
-    }
-    snprintf(url, bytes, "file:%s", input->path);
-    libav->container->interrupt_callback = (AVIOInterruptCB){is_cancelled, input};
-    AVDictionary *options = NULL;
-    lib.av_dict_set(&options, "protocol_whitelist", "file", 0);
-    lib.av_dict_set(&options, "format_whitelist", containers, 0);
-    int code = lib.avformat_open_input(&libav->container, url, NULL, &options);
-    lib.av_dict_free(&options);
-    free(url);
-    if (code < 0)
-        return fail_open("the container cannot be opened", code, error);
-    code = lib.avformat_find_stream_info(libav->container, NULL);
-    return code < 0 ? fail_open("the container cannot be read", code, error) : true;
-}
-
 static bool open_decoder(struct libav *libav, struct picture_error *error)
 {
     const AVCodec *codec = NULL;
@@ -641,7 +499,7 @@ static bool open_decoder(struct libav *libav, struct picture_error *error)
         code = lib.avcodec_open2(libav->decoder, codec, NULL);
     video_threads_list(&libav->threads);
     video_threads_without(&libav->threads, &before);
-    return code < 0 ? fail_open("its video cannot be decoded", code, error) : true;
+    return code < 0 ? libav_fail("its video cannot be decoded", code, error) : true;
 }
 
 static void libav_close(struct video_input *input)
@@ -666,8 +524,8 @@ static bool libav_open(struct video_input *input, struct picture_error *error)
     if (!is_regular(input->path))
         return picture_fail(error, "a container is read from a file only, not from standard input or a pipe: "
                                    "let ffmpeg make y4m of it (-strict -1 -f yuv4mpegpipe -)");
-    if (!load())
-        return picture_fail(error, "containers cannot be read: %s", loading_error);
+    if (!libav_load())
+        return picture_fail(error, "containers cannot be read: %s", libav_loading_error);
     struct libav *libav = calloc(1, sizeof *libav);
     if (!libav)
         return picture_fail(error, "out of memory");
@@ -683,7 +541,8 @@ static bool libav_open(struct video_input *input, struct picture_error *error)
         picture_fail(error, "out of memory");
         goto fail;
     }
-    if (!open_container(input, error) || !open_decoder(libav, error))
+    libav->container = libav_open_container(input->path, (AVIOInterruptCB){is_cancelled, input}, error);
+    if (!libav->container || !open_decoder(libav, error))
         goto fail;
     switch (decode(input, error)) {
     case VIDEO_READ_FRAME:

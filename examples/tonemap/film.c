@@ -98,6 +98,7 @@ static void *read_frames(void *user)
             break;
         result = read_one(film, n, &error);
         pthread_mutex_lock(&film->lock);
+        film->times[n % FILM_TIMES] = video_input_time(film->plan.input);
         film->read += result == VIDEO_READ_FRAME;
         pthread_cond_signal(&film->main_wake);
         pthread_mutex_unlock(&film->lock);
@@ -132,11 +133,12 @@ static void *write_frames(void *user)
     pthread_mutex_lock(&film->lock);
     while (good && await_mapped(film)) {
         cox_buffer **planes = film->out.slots[film->written % film->out.slot_count];
+        const int64_t time = film->times[film->written % FILM_TIMES];
         pthread_mutex_unlock(&film->lock);
         const void *memory[COX_VIDEO_PLANES_MAX] = {NULL};
         for (uint32_t p = 0; p < film->out.plane_count; p++)
             memory[p] = cox_buffer_data(planes[p]);
-        good = film->plan.take(film->plan.user, memory, film->out.pitch_bytes, &error);
+        good = film->plan.take(film->plan.user, memory, film->out.pitch_bytes, time, &error);
         pthread_mutex_lock(&film->lock);
         film->written += good;
         pthread_cond_signal(&film->main_wake);
@@ -277,13 +279,13 @@ static bool start_writer(struct film *film)
 static bool analyse_one(struct film *film)
 {
     const uint64_t n = film->analysing;
-    cox_buffer *buffers[COX_VIDEO_PLANES_MAX + 1];
+    cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
     struct cox_video_params params;
     uint32_t count = film->in.plane_count;
     memcpy(buffers, film->in.slots[n % film->in.slot_count], count * sizeof buffers[0]);
     buffers[count] = film->histograms[n % 2];
     cox_status status = cox_video_prepare(&film->plan.shape, &film->plan.settings, &params);
-    const struct cox_frame frame = {.buffers = buffers, .buffer_count = count + 1, .params = &params};
+    const struct cox_frame frame = {.buffers = buffers, .buffer_count = film->analysis_bindings, .params = &params};
     film->analysing++;
     if (status == COX_OK)
         status = cox_session_submit(film->analysis, &frame, on_analysed, film);
@@ -507,7 +509,7 @@ static void plan_slots(struct film *film)
     if (plan->steering.on && !plan->steering.lookahead)
         plan->session.in_flight = 1;
     describe_side(&film->in, plan->runtime, &shape->in, shape->width, shape->height);
-    describe_side(&film->out, plan->runtime, &shape->out, shape->width, shape->height);
+    describe_side(&film->out, plan->runtime, &shape->out, plan->out_width, plan->out_height);
     film->in.slot_count = plan->session.in_flight + 1 + plan->steering.lookahead;
     film->out.slot_count = plan->session.in_flight + !plan->discard;
     memcpy(shape->in_pitch_bytes, film->in.pitch_bytes, sizeof shape->in_pitch_bytes);
@@ -538,6 +540,7 @@ static cox_status make_sessions(struct film *film)
     params.in_flight = 1;
     params.report = NULL;
     status = cox_video_analysis(&plan->shape, &storage, &params);
+    film->analysis_bindings = params.binding_count;
     return status == COX_OK ? cox_session_create(plan->runtime, &params, &film->analysis) : status;
 }
 

@@ -18,7 +18,7 @@
 #include <coxswain/coxswain.h>
 #include <pthread.h>
 
-enum { FILM_SLOTS_MAX = COX_IN_FLIGHT_MAX + 2 };
+enum { FILM_SLOTS_MAX = COX_IN_FLIGHT_MAX + 2, FILM_TIMES = 2 * FILM_SLOTS_MAX };
 
 /* One side's planes and slots. */
 struct film_side {
@@ -45,8 +45,9 @@ struct film_steering {
 struct film_plan {
     cox_runtime *runtime;
     struct video_input *input;
-    uint64_t start, frames;       /* pass over so many, then take so many; 0 = all */
-    struct cox_video_shape shape; /* without pitches */
+    uint64_t start, frames;         /* pass over so many, then take so many; 0 = all */
+    struct cox_video_shape shape;   /* without pitches */
+    uint32_t out_width, out_height; /* pixels of an output frame */
     struct cox_video_settings settings;
     struct film_steering steering;
     struct cox_session_params session; /* policy, frames in flight, no_warmup, report; the rest is set here */
@@ -55,8 +56,9 @@ struct film_plan {
 
     /* Before the first frame is given to the devices, on the caller's thread. Returns false to end the film. */
     bool (*begin)(void *user);
-    /* A frame is done, on the writer's thread. Valid during the call. */
-    bool (*take)(void *user, const void *const planes[], const size_t pitch_bytes[], struct picture_error *error);
+    /* A frame is done, on the writer's thread. Valid during the call. `time` is the input's, see video_input_time. */
+    bool (*take)(void *user, const void *const planes[], const size_t pitch_bytes[], int64_t time,
+                 struct picture_error *error);
     /* Now and then, on the caller's thread: so many frames are done. */
     void (*show)(void *user, uint64_t mapped);
     /* Whether the user had enough; asked often, on the caller's thread. */
@@ -68,7 +70,7 @@ struct film {
     struct film_plan plan;
     struct film_side in, out;
     cox_session *mapping, *analysis;
-    uint32_t mapping_bindings; /* of the mapping: planes, a histogram, and what it has for itself */
+    uint32_t mapping_bindings, analysis_bindings; /* planes, a histogram, and what the pipeline has for itself */
     cox_buffer *histograms[2];
 
     struct cox_video_steer steer;
@@ -81,6 +83,7 @@ struct film {
     pthread_mutex_t lock; /* around what follows, down to the threads */
     pthread_cond_t reader_wake, main_wake, writer_wake;
     uint64_t read, analysing, analysed, submitted, mapped, written;
+    int64_t times[FILM_TIMES];    /* of frame n at n modulo FILM_TIMES: so many are read and not written at most */
     bool read_ended, write_ended; /* no more frames will come; the writer is gone */
     bool stop_reading, stop_writing;
     bool failed; /* there is a reason to stop, in the fields down to `write_error` */

@@ -13,7 +13,7 @@
 
 enum { REPEAT_MAX = 1000000 };
 
-const char options_usage[] = "Usage: cox-tonemap INPUT -o OUTPUT [options]\n"
+const char options_usage[] = "Usage: cox-tonemap INPUT... -o OUTPUT [options]\n"
                              "\n"
                              "Tone-maps HDR video or an HDR picture to SDR, on all OpenCL devices together.\n"
                              "\n"
@@ -23,11 +23,20 @@ const char options_usage[] = "Usage: cox-tonemap INPUT -o OUTPUT [options]\n"
                              "\n"
                              "  INPUT               video: y4m, raw frames, and what libavformat reads where\n"
                              "                      it is built in; picture: OpenEXR, Radiance .hdr, PFM.\n"
-                             "                      Told by content; - is standard input\n"
-                             "  -o, --output FILE   video: .y4m, .nv12, .p010, or .png for one frame; null:\n"
-                             "                      for nothing; picture: .png. - is standard output\n"
-                             "  --to KIND           video: y4m, nv12, p010, png or null, whatever the\n"
-                             "                      output's name\n"
+                             "                      Told by content; - is standard input. Several go\n"
+                             "                      to a folder, one after the other\n"
+                             "  -o, --output FILE   video: .mkv, .mp4, .y4m, .nv12, .p010, or .png for one\n"
+                             "                      frame; null: for nothing; picture: .png. - is standard\n"
+                             "                      output. A folder: a file there of the input's name\n"
+                             "  --to KIND           video: mkv, mp4, y4m, nv12, p010, png or null, whatever\n"
+                             "                      the output's name\n"
+                             "\n"
+                             "A finished file (.mkv, .mp4), with the input's sound and subtitles:\n"
+                             "  --encoder NAME[:KEY=VALUE,...]\n"
+                             "                      libavcodec's encoder and its options (default libx264)\n"
+                             "  --crf N             its quality: less is better and larger\n"
+                             "  --preset NAME       its speed: ultrafast to veryslow\n"
+                             "  --overwrite         replace a finished file that exists\n"
                              "\n"
                              "How the result looks:\n"
                              "  --operator NAME     hable (default), reinhard, mobius, bt2390, aces, linear,\n"
@@ -40,12 +49,17 @@ const char options_usage[] = "Usage: cox-tonemap INPUT -o OUTPUT [options]\n"
                              "                      1 (default 0.75)\n"
                              "  --detail FACTOR     --operator local: factor on the contrast of the detail,\n"
                              "                      0.25 to 4; 1 (default): as in the light\n"
-                             "  --depth BITS        PNG: 8 or 16; y4m: 8 or 10 (default 8)\n"
+                             "  --depth BITS        PNG: 8 or 16; y4m, mkv, mp4: 8 or 10 (default 8)\n"
                              "  --alpha             pictures: keep an alpha channel (default: transparent\n"
                              "                      parts lie over black)\n"
                              "  --sdr-white NITS    video: the light that becomes SDR white (default 203)\n"
                              "  --dither WHICH      video: none or ordered (default: ordered where the output\n"
                              "                      has fewer bits than the input)\n"
+                             "  --gamut WHICH       video: compress[:KNEE] (default of BT.2020) moves colours\n"
+                             "                      that SDR has not towards grey and keeps their hue;\n"
+                             "                      clip cuts them\n"
+                             "  --scale 1/2|WxH     video: half the width and height; or another size, also\n"
+                             "                      Wx or xH, to keep the picture's shape\n"
                              "\n"
                              "What the video is, where it does not say so itself:\n"
                              "  --transfer CURVE    pq (default of more than 8 bits), hlg or linear\n"
@@ -90,6 +104,8 @@ const char options_usage[] = "Usage: cox-tonemap INPUT -o OUTPUT [options]\n"
                              "  --verify            without a share: do the picture on each device alone too\n"
                              "                      and compare every bit\n"
                              "  --hash              print a hash of the output's pixels\n"
+                             "  --progress WHICH    video: live (default, on a terminal) or json: a line each\n"
+                             "                      second on standard error\n"
                              "  -v, --verbose       say more\n"
                              "  -q, --quiet         say nothing but errors\n"
                              "  -h, --help          this text\n"
@@ -99,6 +115,11 @@ const char options_usage[] = "Usage: cox-tonemap INPUT -o OUTPUT [options]\n"
 enum {
     OPTION_FIRST = 256,
     OPTION_TO = OPTION_FIRST,
+    OPTION_ENCODER,
+    OPTION_CRF,
+    OPTION_PRESET,
+    OPTION_OVERWRITE,
+    OPTION_PROGRESS,
     OPTION_OPERATOR,
     OPTION_EXPOSURE,
     OPTION_PEAK,
@@ -108,6 +129,8 @@ enum {
     OPTION_ALPHA,
     OPTION_SDR_WHITE,
     OPTION_DITHER,
+    OPTION_GAMUT,
+    OPTION_SCALE,
     OPTION_TRANSFER,
     OPTION_PRIMARIES,
     OPTION_RANGE,
@@ -138,6 +161,11 @@ enum {
 
 static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
                                              {"to", required_argument, NULL, OPTION_TO},
+                                             {"encoder", required_argument, NULL, OPTION_ENCODER},
+                                             {"crf", required_argument, NULL, OPTION_CRF},
+                                             {"preset", required_argument, NULL, OPTION_PRESET},
+                                             {"overwrite", no_argument, NULL, OPTION_OVERWRITE},
+                                             {"progress", required_argument, NULL, OPTION_PROGRESS},
                                              {"operator", required_argument, NULL, OPTION_OPERATOR},
                                              {"exposure", required_argument, NULL, OPTION_EXPOSURE},
                                              {"peak", required_argument, NULL, OPTION_PEAK},
@@ -147,6 +175,8 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"alpha", no_argument, NULL, OPTION_ALPHA},
                                              {"sdr-white", required_argument, NULL, OPTION_SDR_WHITE},
                                              {"dither", required_argument, NULL, OPTION_DITHER},
+                                             {"gamut", required_argument, NULL, OPTION_GAMUT},
+                                             {"scale", required_argument, NULL, OPTION_SCALE},
                                              {"transfer", required_argument, NULL, OPTION_TRANSFER},
                                              {"primaries", required_argument, NULL, OPTION_PRIMARIES},
                                              {"range", required_argument, NULL, OPTION_RANGE},
@@ -180,10 +210,16 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
 /* What means something for one kind of input only. */
 static const uint64_t picture_only = GIVEN(OPTION_ALPHA) | GIVEN(OPTION_REPEAT);
 static const uint64_t video_only = GIVEN(OPTION_TO) | GIVEN(OPTION_SDR_WHITE) | GIVEN(OPTION_DITHER) |
-                                   GIVEN(OPTION_TRANSFER) | GIVEN(OPTION_PRIMARIES) | GIVEN(OPTION_RANGE) |
-                                   GIVEN(OPTION_SIZE) | GIVEN(OPTION_FORMAT) | GIVEN(OPTION_RATE) |
-                                   GIVEN(OPTION_START) | GIVEN(OPTION_FRAMES) | GIVEN(OPTION_FRAME) |
-                                   GIVEN(OPTION_LOOKAHEAD) | GIVEN(OPTION_TRUST_METADATA);
+                                   GIVEN(OPTION_GAMUT) | GIVEN(OPTION_SCALE) | GIVEN(OPTION_TRANSFER) |
+                                   GIVEN(OPTION_PRIMARIES) | GIVEN(OPTION_RANGE) | GIVEN(OPTION_SIZE) |
+                                   GIVEN(OPTION_FORMAT) | GIVEN(OPTION_RATE) | GIVEN(OPTION_START) |
+                                   GIVEN(OPTION_FRAMES) | GIVEN(OPTION_FRAME) | GIVEN(OPTION_LOOKAHEAD) |
+                                   GIVEN(OPTION_TRUST_METADATA) | GIVEN(OPTION_ENCODER) | GIVEN(OPTION_CRF) |
+                                   GIVEN(OPTION_PRESET) | GIVEN(OPTION_OVERWRITE) | GIVEN(OPTION_PROGRESS);
+
+/* What means something for a finished file only. */
+static const uint64_t finished_only = GIVEN(OPTION_ENCODER) | GIVEN(OPTION_CRF) | GIVEN(OPTION_PRESET) |
+                                      GIVEN(OPTION_OVERWRITE);
 
 /* Sets the text; returns false. */
 __attribute__((format(printf, 2, 3))) static bool wrong(struct options_error *error, const char *format, ...)
@@ -221,6 +257,20 @@ static int parse_word(const char *text, const char *const *words)
         if (!strcmp(text, words[i]))
             return i;
     return -1;
+}
+
+/* From OUTPUT_PNG on: what --to says, and but for null what names end with. */
+static const char *const kind_names[] = {"png", "y4m", "nv12", "p010", "null", "mkv", "mp4", NULL};
+
+static enum output_kind find_kind(const char *name)
+{
+    const int word = parse_word(name, kind_names);
+    return word >= 0 ? (enum output_kind)(OUTPUT_PNG + word) : OUTPUT_NAME;
+}
+
+const char *options_kind_name(enum output_kind kind)
+{
+    return kind_names[kind - OUTPUT_PNG];
 }
 
 static void operator_names(char *text, size_t bytes)
@@ -321,6 +371,46 @@ static bool parse_nits(const char *text, double *nits)
     return parse_number(text, nits) && *nits >= 1 && *nits <= 1e6;
 }
 
+/* clip, compress, or compress:KNEE */
+static bool parse_gamut(struct options *options, const char *text, struct options_error *error)
+{
+    static const char compress[] = "compress";
+    const char *after = text + sizeof compress - 1;
+    double knee = 0;
+    options->has_gamut = true;
+    options->gamut = strcmp(text, "clip") ? COX_GAMUT_COMPRESS : COX_GAMUT_CLIP;
+    if (options->gamut == COX_GAMUT_CLIP || !strcmp(text, compress))
+        return true;
+    if (strncmp(text, compress, sizeof compress - 1) || *after != ':')
+        return wrong(error, "--gamut %s: neither clip nor compress, nor compress:KNEE", text);
+    if (!parse_number(after + 1, &knee) || knee < 0.25 || knee > 0.95)
+        return wrong(error, "--gamut %s: not a knee between 0.25 and 0.95", text);
+    options->gamut_knee = (float)knee;
+    return true;
+}
+
+/* 1/2, WxH, Wx or xH. */
+static bool parse_scale(struct options *options, const char *text, struct options_error *error)
+{
+    unsigned long sides[2] = {0, 0};
+    const char *at = text;
+    options->scale = strcmp(text, "1/2") ? COX_SCALE_FILTER : COX_SCALE_HALF;
+    if (options->scale == COX_SCALE_HALF)
+        return true;
+    bool good = true;
+    for (int i = 0; i < 2 && good; i++) {
+        char *end = (char *)at;
+        if (*at >= '1' && *at <= '9')
+            sides[i] = strtoul(at, &end, 10);
+        good = sides[i] <= 65536 && *end == (i ? '\0' : 'x');
+        at = end + 1;
+    }
+    options->scale_width = (uint32_t)sides[0];
+    options->scale_height = (uint32_t)sides[1];
+    return (good && (sides[0] || sides[1])) ||
+           wrong(error, "--scale %s: neither 1/2 nor a size such as 1920x1080, 1920x or x1080", text);
+}
+
 /* How the result is to look. */
 static bool parse_look(struct options *options, int which, const char *text, struct options_error *error)
 {
@@ -361,6 +451,10 @@ static bool parse_look(struct options *options, int which, const char *text, str
         options->dither = word > 0 ? COX_DITHER_ORDERED : COX_DITHER_NONE;
         options->has_dither = true;
         return word >= 0 || wrong(error, "--dither %s: neither none nor ordered", text);
+    case OPTION_GAMUT:
+        return parse_gamut(options, text, error);
+    case OPTION_SCALE:
+        return parse_scale(options, text, error);
     default:
         if (strcmp(text, "8") && strcmp(text, "10") && strcmp(text, "16"))
             return wrong(error, "--depth %s: neither 8 nor 16, nor 10 for y4m", text);
@@ -480,13 +574,26 @@ static bool parse_work(struct options *options, int which, const char *text, str
 /* Where things go, and what takes no value. */
 static bool parse_rest(struct options *options, int which, const char *text, struct options_error *error)
 {
-    static const char *const kinds[] = {"png", "y4m", "nv12", "p010", "null", NULL};
-    int word;
     switch (which) {
+    case OPTION_ENCODER:
+        options->encoder = text;
+        return (*text && *text != ':') || wrong(error, "--encoder %s: no name of an encoder", *text ? text : "''");
+    case OPTION_CRF:
+        options->crf = text;
+        return true;
+    case OPTION_PRESET:
+        options->preset = text;
+        return true;
+    case OPTION_PROGRESS:
+        options->progress_json = !strcmp(text, "json");
+        return options->progress_json || !strcmp(text, "live") ||
+               wrong(error, "--progress %s: neither live nor json", text);
+    case OPTION_OVERWRITE:
+        options->overwrite = true;
+        return true;
     case OPTION_TO:
-        word = parse_word(text, kinds);
-        options->to = word >= 0 ? (enum output_kind)(OUTPUT_PNG + word) : OUTPUT_NAME;
-        return word >= 0 || wrong(error, "--to %s: not y4m, nv12, p010, png or null", text);
+        options->to = find_kind(text);
+        return options->to != OUTPUT_NAME || wrong(error, "--to %s: not mkv, mp4, y4m, nv12, p010, png or null", text);
     case OPTION_STATS:
         options->stats = text;
         return true;
@@ -517,6 +624,8 @@ static bool parse_one(struct options *options, int which, const char *text, stru
     case OPTION_DEPTH:
     case OPTION_SDR_WHITE:
     case OPTION_DITHER:
+    case OPTION_GAMUT:
+    case OPTION_SCALE:
         return parse_look(options, which, text, error);
     case OPTION_TRANSFER:
     case OPTION_PRIMARIES:
@@ -563,6 +672,7 @@ static bool check_raw(struct options *options, struct options_error *error)
     bool size = options->given & GIVEN(OPTION_SIZE), format = options->given & GIVEN(OPTION_FORMAT);
     int ending = parse_word(name_ending(options->input), endings);
     options->raw.given = size || format;
+    options->raw_by_name = false;
     options->raw.rate = options->rate;
     if (format && !size)
         return wrong(error, "--format is about raw frames: give their size too, such as --size 3840x2160");
@@ -594,6 +704,15 @@ static bool check_options(struct options *options, struct options_error *error)
     standard += options->trace && !strcmp(options->trace, "-");
     if (standard > 1)
         return wrong(error, "only one of output, statistics and trace can go to standard output");
+    if (options->input_count > 1 && (options->stats || options->trace))
+        return wrong(error, "--%s is of one input, and there are %u", options->stats ? "stats" : "trace",
+                     options->input_count);
+    return check_raw(options, error);
+}
+
+bool options_take(struct options *options, const char *input, struct options_error *error)
+{
+    options->input = input;
     return check_raw(options, error);
 }
 
@@ -632,11 +751,10 @@ static bool suits_depth(struct options *options, struct options_error *error)
     static const struct {
         const char *what;
         uint32_t first, second; /* the first is the default */
-    } kinds[] = {[OUTPUT_PNG] = {"a PNG", 8, 16},
-                 [OUTPUT_Y4M] = {"y4m", 8, 10},
-                 [OUTPUT_NV12] = {"NV12", 8, 8},
-                 [OUTPUT_P010] = {"P010", 10, 10},
-                 [OUTPUT_NULL] = {"y4m", 8, 10}};
+    } kinds[] = {[OUTPUT_PNG] = {"a PNG", 8, 16},          [OUTPUT_Y4M] = {"y4m", 8, 10},
+                 [OUTPUT_NV12] = {"NV12", 8, 8},           [OUTPUT_P010] = {"P010", 10, 10},
+                 [OUTPUT_NULL] = {"y4m", 8, 10},           [OUTPUT_MKV] = {"a finished file", 8, 10},
+                 [OUTPUT_MP4] = {"a finished file", 8, 10}};
     uint32_t first = kinds[options->to].first, second = kinds[options->to].second;
     if (!options->depth)
         options->depth = first;
@@ -650,10 +768,9 @@ static bool suits_depth(struct options *options, struct options_error *error)
 /* NAME = it does not tell. */
 static enum output_kind kind_by_name(const char *output)
 {
-    static const char *const endings[] = {"png", "y4m", "nv12", "p010", NULL};
-    int ending = parse_word(name_ending(output), endings);
-    if (ending >= 0)
-        return (enum output_kind)(OUTPUT_PNG + ending);
+    const enum output_kind kind = find_kind(name_ending(output));
+    if (kind != OUTPUT_NAME && kind != OUTPUT_NULL)
+        return kind;
     return !strcmp(output, "null:") ? OUTPUT_NULL : !strcmp(output, "-") ? OUTPUT_Y4M : OUTPUT_NAME;
 }
 
@@ -663,17 +780,27 @@ bool options_want_video(const struct options *options)
     return kind != OUTPUT_NAME && kind != OUTPUT_PNG && strcmp(options->output, "-") != 0;
 }
 
+bool options_want_finished(const struct options *options)
+{
+    return options->to == OUTPUT_MKV || options->to == OUTPUT_MP4;
+}
+
 static bool suits_video(struct options *options, struct options_error *error)
 {
     if (options->to == OUTPUT_NAME)
         options->to = kind_by_name(options->output);
     if (options->to == OUTPUT_NAME)
         return wrong(error,
-                     "%s: what is it to be? There are .y4m, .nv12, .p010, .png for one frame, and null:; --to "
-                     "says it whatever the name is",
+                     "%s: what is it to be? There are .mkv, .mp4, .y4m, .nv12, .p010, .png for one frame, and "
+                     "null:; --to says it whatever the name is",
                      *options->output ? options->output : "''");
+    const uint64_t strange = options_want_finished(options) ? 0 : options->given & finished_only;
+    if (strange)
+        return wrong(error, "--%s is about finished files, .mkv and .mp4", option_name(strange & -strange));
     if (options->op == COX_OPERATOR_EXPOSURE)
         return wrong(error, "the operator exposure is for pictures; linear and clip are its like for video");
+    if (options->op == COX_OPERATOR_LOCAL && options->scale)
+        return wrong(error, "--scale is not for the operator local");
     if (!options->peak_auto && options->trust_metadata)
         return wrong(error, "--trust-metadata is about --peak auto; --peak %g is fixed", options->peak_nits);
     if (!options->peak_auto && options->given & GIVEN(OPTION_LOOKAHEAD))
@@ -736,11 +863,10 @@ static enum options_parsed parse_all(struct options *options, int argc, char **a
         bool good = true;
         switch (which) {
         case -1:
-            if (optind < argc)
-                options->input = argv[optind++];
-            if (optind < argc)
-                good = wrong(error, "one picture or video at a time: what is '%s'?", argv[optind]);
-            return good && check_options(options, error) ? OPTIONS_RUN : OPTIONS_WRONG;
+            options->inputs = argv + optind;
+            options->input_count = (uint32_t)(argc - optind);
+            options->input = argv[optind]; /* NULL after the last one */
+            return check_options(options, error) ? OPTIONS_RUN : OPTIONS_WRONG;
         case 'o':
             options->output = optarg;
             break;

@@ -13,14 +13,30 @@
 #include <coxswain/coxswain.h>
 
 /* What the output is; NAME = to be told by its name. */
-enum output_kind { OUTPUT_NAME = 0, OUTPUT_PNG, OUTPUT_Y4M, OUTPUT_NV12, OUTPUT_P010, OUTPUT_NULL };
+enum output_kind {
+    OUTPUT_NAME = 0,
+    OUTPUT_PNG,
+    OUTPUT_Y4M,
+    OUTPUT_NV12,
+    OUTPUT_P010,
+    OUTPUT_NULL,
+    OUTPUT_MKV,
+    OUTPUT_MP4
+};
 
 struct options {
     uint64_t given; /* which options were on the command line; see options_suit */
-    const char *input;
+    char **inputs;  /* as on the command line: one or more */
+    uint32_t input_count;
+    const char *input; /* the one at hand, at first the first */
     const char *output;
     const char *stats;
     const char *trace;
+
+    /* A finished file's; NULL = the default. */
+    const char *encoder;
+    const char *crf;
+    const char *preset;
 
     /* The look. */
     double exposure_stops;
@@ -30,7 +46,11 @@ struct options {
     float detail;     /* the same */
     enum cox_operator op;
     enum cox_dither dither;
-    bool has_dither;
+    enum cox_gamut gamut;
+    enum cox_video_scale scale;
+    uint32_t scale_width, scale_height; /* COX_SCALE_FILTER; 0 = as the other side says */
+    float gamut_knee;                   /* as in the library's settings */
+    bool has_dither, has_gamut;
     enum output_kind to;
     uint32_t depth; /* 8, 10 or 16 */
     enum picture_alpha alpha;
@@ -65,6 +85,8 @@ struct options {
     bool one_frame;
     bool lookahead;
     bool trust_metadata;
+    bool overwrite;
+    bool progress_json;
     bool no_cache, hash, verbose, quiet;
     bool verify; /* on each device alone, too */
 };
@@ -85,6 +107,10 @@ enum options_parsed {
 /* Sets every field of `options`. May reorder argv, as getopt does. */
 enum options_parsed options_parse(struct options *options, int argc, char **argv, struct options_error *error);
 
+/* Make `input`, one of `inputs`, the one at hand. False, and *error says why, where it and the options about raw frames
+ * do not fit each other. */
+bool options_take(struct options *options, const char *input, struct options_error *error);
+
 /* Whether every option that was given means something for this kind of input. What they say together is looked at,
  * too. */
 enum options_job { OPTIONS_PICTURE, OPTIONS_VIDEO };
@@ -94,6 +120,12 @@ bool options_suit(struct options *options, enum options_job job, struct options_
 bool options_want_video(const struct options *options);
 
 extern const char options_usage[];
+
+/* As --to has it; of any kind but OUTPUT_NAME. */
+const char *options_kind_name(enum output_kind kind);
+
+/* Whether the output is a finished file: Matroska or MP4. */
+bool options_want_finished(const struct options *options);
 
 /* "ewma, static, …" */
 void options_policy_names(char *text, size_t bytes);

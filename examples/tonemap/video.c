@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/bound.h"
+#include "common/finished.h"
 #include "common/progress.h"
 #include "devices.h"
 #include "files.h"
@@ -12,6 +13,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 struct job {
@@ -27,13 +29,17 @@ struct job {
     bool assumed;           /* nothing says that the transfer curve is PQ */
     struct video_output *output;
     struct picture_output *picture;
+    struct finished_file *finished;
+    char encoder[64]; /* the finished file's */
+    uint32_t copied;  /* streams of it */
     struct report *report;
     struct film_plan plan;
     struct film film;
     struct cox_session_info info;
     struct progress progress;
-    struct video_maker maker;         /* of the frames, as it was when last looked at */
-    uint64_t looked_ns, cpu_began_ns; /* when that was; this process's processor time before the film */
+    struct video_maker maker;                 /* of the frames, as it was when last looked at */
+    uint64_t bound_ns, waited_ns[FILM_WAITS]; /* what was waited for up to then */
+    uint64_t looked_ns, cpu_began_ns;         /* when that was; this process's processor time before the film */
     uint64_t started_ns;
     uint64_t hash;
     uint64_t lines_printed;
@@ -101,6 +107,69 @@ static bool may_be_pq(const struct job *job)
         job->options->input, narrow ? "video with BT.709's primaries" : "video of 8 bits", format->text);
 }
 
+/* The height that goes with a new width `to` where `of` x `side` keeps its proportion, or the other way round: the
+ * nearest even number. */
+static uint32_t in_proportion(uint32_t side, uint32_t of, uint32_t to)
+{
+    const uint32_t even = (uint32_t)(((uint64_t)side * to + of) / (2 * (uint64_t)of) * 2);
+    return even ? even : 1;
+}
+
+static bool eighth_to_eightfold(uint32_t from, uint32_t to)
+{
+    return to && (uint64_t)to * 8 >= from && (uint64_t)from * 8 >= to && to <= 65536;
+}
+
+/* The output's size. */
+static bool choose_size(struct job *job)
+{
+    const struct options *options = job->options;
+    struct film_plan *plan = &job->plan;
+    const uint32_t width = job->format->width, height = job->format->height;
+    plan->out_width = width;
+    plan->out_height = height;
+    if (options->scale == COX_SCALE_HALF) {
+        if (width % 2 || height % 2)
+            return complain("--scale 1/2 is for even sides, and %s is %u x %u; --scale %ux%u is not", options->input,
+                            width, height, (width + 1) / 2, (height + 1) / 2);
+        plan->out_width /= 2;
+        plan->out_height /= 2;
+    }
+    if (options->scale != COX_SCALE_FILTER)
+        return true;
+    if (job->format->pixel.layout == COX_VIDEO_RGBA)
+        return complain("--scale to a size is for Y'CbCr, and %s is RGBA; --scale 1/2 is for both", options->input);
+    plan->out_width = options->scale_width ? options->scale_width : in_proportion(options->scale_height, height, width);
+    plan->out_height = options->scale_height ? options->scale_height
+                                             : in_proportion(options->scale_width, width, height);
+    if (!eighth_to_eightfold(width, plan->out_width) || !eighth_to_eightfold(height, plan->out_height))
+        return complain("%s is %u x %u: --scale %ux%u is not between an eighth and eightfold", options->input, width,
+                        height, plan->out_width, plan->out_height);
+    plan->shape.out_width = plan->out_width;
+    plan->shape.out_height = plan->out_height;
+    return true;
+}
+
+/* A sample's aspect, so that the picture keeps its own. */
+static struct video_rational scaled_aspect(const struct video_format *from, uint32_t width, uint32_t height)
+{
+    uint64_t num = (uint64_t)from->aspect.num * from->width * height;
+    uint64_t den = (uint64_t)from->aspect.den * from->height * width;
+    uint64_t a = num, b = den;
+    if (!num || !den || (from->width == width && from->height == height))
+        return from->aspect;
+    while (b) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    for (num /= a, den /= a; num > INT32_MAX || den > INT32_MAX;) {
+        num /= 2;
+        den /= 2;
+    }
+    return num && den ? (struct video_rational){(uint32_t)num, (uint32_t)den} : from->aspect;
+}
+
 /* What the options say comes first, then what the stream says, then what most HDR video is. */
 static bool choose_shape(struct job *job)
 {
@@ -115,7 +184,10 @@ static bool choose_shape(struct job *job)
                                       .transfer = rgba ? COX_TRANSFER_LINEAR : COX_TRANSFER_PQ,
                                       .op = options->op,
                                       .fade = options->desaturate >= 0,
-                                      .dither = options->dither};
+                                      .dither = options->dither,
+                                      .scale = options->scale};
+    if (!choose_size(job))
+        return false;
     if (!options->has_dither && shape->out.depth < shape->in.depth)
         shape->dither = COX_DITHER_ORDERED;
     job->assumed = !rgba && !options->has_transfer && !format->has_transfer;
@@ -125,17 +197,21 @@ static bool choose_shape(struct job *job)
         shape->transfer = options->has_transfer ? options->transfer : format->transfer;
     if (options->has_primaries || format->has_primaries)
         shape->primaries = options->has_primaries ? options->primaries : format->primaries;
+    shape->gamut = shape->primaries == COX_PRIMARIES_BT2020 ? COX_GAMUT_COMPRESS : COX_GAMUT_CLIP;
+    if (options->has_gamut)
+        shape->gamut = options->gamut;
     if (options->has_range && rgba)
         return complain("--range is about Y'CbCr, and %s is RGBA", options->input);
     if (options->has_range)
         shape->in.range = options->range;
     if (shape->transfer == COX_TRANSFER_LINEAR && !rgba)
         return complain("--transfer linear is for RGBA, and %s is Y'CbCr", options->input);
-    job->target = (struct video_format){.width = format->width,
-                                        .height = format->height,
+    job->target = (struct video_format){.width = job->plan.out_width,
+                                        .height = job->plan.out_height,
                                         .pixel = shape->out,
                                         .rate = options->rate.num ? options->rate : format->rate,
-                                        .aspect = format->aspect,
+                                        .tick = format->tick,
+                                        .aspect = scaled_aspect(format, job->plan.out_width, job->plan.out_height),
                                         .interlacing = format->interlacing};
     return true;
 }
@@ -166,8 +242,10 @@ static void choose_light(struct job *job)
     const double gain = exp2(options->exposure_stops);
     note_known_peak(job, format->max_cll_nits, "that of the film's brightest pixel");
     note_known_peak(job, format->mastering_peak_nits, "the mastering display's");
-    plan->settings = (struct cox_video_settings){
-        .sdr_white_nits = (float)options->sdr_white_nits, .desaturate = options->desaturate, .detail = options->detail};
+    plan->settings = (struct cox_video_settings){.sdr_white_nits = (float)options->sdr_white_nits,
+                                                 .desaturate = options->desaturate,
+                                                 .detail = options->detail,
+                                                 .gamut_knee = options->gamut_knee};
     if (options->peak_auto) {
         plan->steering.on = true;
         plan->steering.lookahead = options->lookahead || options->to == OUTPUT_PNG;
@@ -182,6 +260,40 @@ static void choose_light(struct job *job)
 
 /* --- The output --------------------------------------------------------------------------------------------------- */
 
+static void tell_left_out(void *user, const char *what)
+{
+    const struct job *job = user;
+    warn("%s: %s", job->options->output, what);
+}
+
+/* Before any device works, since there is much that an encoder may be asked in vain. */
+static bool open_finished(struct job *job)
+{
+    const struct options *options = job->options;
+    struct picture_error error;
+    struct stat about;
+    if (!options_want_finished(options))
+        return true;
+    if (!options->overwrite && !stat(options->output, &about) && S_ISREG(about.st_mode))
+        return complain("%s: exists; --overwrite replaces it", options->output);
+    if (options->rate.num && job->format->tick.num)
+        return complain("--rate is for what has no times, and those of %s are kept", options->input);
+    const struct finished_params params = {.container = options->to == OUTPUT_MKV ? "matroska" : "mp4",
+                                           .encoder = options->encoder,
+                                           .crf = options->crf,
+                                           .preset = options->preset,
+                                           .source = job->format->tick.num ? options->input : NULL,
+                                           .start = options->start,
+                                           .frames = options->frames,
+                                           .left_out = tell_left_out,
+                                           .user = job};
+    if (!finished_open(&job->finished, options->output, &params, &job->target, &error))
+        return complain_about(options->output, &error);
+    snprintf(job->encoder, sizeof job->encoder, "%s", finished_encoder(job->finished));
+    job->copied = finished_copied(job->finished);
+    return true;
+}
+
 /* A film_plan's begin: not before there is something to write, so that a bad input leaves the file of before. */
 static bool open_output(void *user)
 {
@@ -193,7 +305,9 @@ static bool open_output(void *user)
                                                    [OUTPUT_NULL] = VIDEO_OUTPUT_NULL};
     struct picture_error error;
     bool good;
-    if (options->to == OUTPUT_PNG)
+    if (job->finished)
+        good = true;
+    else if (options->to == OUTPUT_PNG)
         good = picture_output_open(&job->picture, options->output, job->target.width, job->target.height,
                                    options->depth == 16 ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8, &error);
     else
@@ -213,17 +327,35 @@ static void hash_frame(struct job *job, const void *const memory[], const size_t
 }
 
 /* A film_plan's take. */
-static bool write_frame(void *user, const void *const memory[], const size_t pitch_bytes[], struct picture_error *error)
+static bool write_frame(void *user, const void *const memory[], const size_t pitch_bytes[], int64_t time,
+                        struct picture_error *error)
 {
     struct job *job = user;
     if (job->options->hash)
         hash_frame(job, memory, pitch_bytes);
+    if (job->finished)
+        return finished_write(job->finished, memory, pitch_bytes, time, error);
     if (job->picture)
         return picture_output_write(job->picture, memory[0], pitch_bytes[0], error);
     return video_output_write(job->output, memory, pitch_bytes, error);
 }
 
-/* A film ends with a whole frame whatever happened; a PNG is whole or not there. */
+/* What the encoder still holds is a part of the film's time. */
+static bool close_finished(struct job *job, bool good, struct picture_error *error)
+{
+    const uint64_t before_ns = now_ns();
+    bool finished = true;
+    if (good)
+        finished = finished_finish(&job->finished, &job->progress.bytes, error);
+    else
+        finished_abandon(&job->finished);
+    job->output_failed = !good || !finished;
+    job->film.ended_ns = now_ns();
+    job->film.waited_ns[FILM_WAIT_OUTPUT] += job->film.ended_ns - before_ns;
+    return finished;
+}
+
+/* A film ends with a whole frame whatever happened; a PNG and a finished file are whole or not there. */
 static bool close_output(struct job *job, bool good)
 {
     struct picture_error error;
@@ -233,6 +365,8 @@ static bool close_output(struct job *job, bool good)
         finished = picture_output_finish(&job->picture, &error);
     else
         picture_output_abandon(&job->picture);
+    if (job->finished)
+        finished = close_finished(job, good, &error);
     if (job->output)
         finished = video_output_finish(&job->output, &error);
     return finished || job->film.write_failed || complain_about(path, &error); /* else it has been said */
@@ -263,7 +397,7 @@ static void warn_of_rate(struct job *job)
     const struct options *options = job->options;
     const struct video_rational rate = job->target.rate;
     if (job->rate_warned || options->rate.num || options->to == OUTPUT_PNG || options->to == OUTPUT_NULL ||
-        !video_input_rate_varies(job->input))
+        options_want_finished(options) || !video_input_rate_varies(job->input))
         return;
     job->rate_warned = true;
     progress_clear(&job->progress);
@@ -276,6 +410,27 @@ static void warn_of_rate(struct job *job)
         warn("%s: its frame rate varies, and the output holds none: the frames' times are not kept (ffmpeg -vf fps=FPS "
              "before makes it constant)",
              options->input);
+}
+
+/* What the frames of the last second waited for most. */
+static void note_bound(struct job *job)
+{
+    const struct film *film = &job->film;
+    const bool decoder = job->maker.kind == VIDEO_MAKER_DECODER;
+    const char *const names[FILM_WAITS] = {[FILM_WAIT_INPUT] = decoder ? "decoder" : "input",
+                                           [FILM_WAIT_DEVICES] = "devices",
+                                           [FILM_WAIT_OUTPUT] = *job->encoder ? "encoder" : "output"};
+    const uint64_t here_ns = now_ns();
+    enum film_wait most = FILM_WAIT_INPUT;
+    if (here_ns - job->bound_ns < 1000000000)
+        return;
+    for (enum film_wait wait = FILM_WAIT_INPUT; wait < FILM_WAITS; wait++)
+        if (film->waited_ns[wait] - job->waited_ns[wait] > film->waited_ns[most] - job->waited_ns[most])
+            most = wait;
+    if (film->waited_ns[most] > job->waited_ns[most])
+        job->progress.bound = names[most];
+    memcpy(job->waited_ns, film->waited_ns, sizeof job->waited_ns);
+    job->bound_ns = here_ns;
 }
 
 /* A film_plan's show: every frame with --verbose, and the live line. */
@@ -293,8 +448,11 @@ static void show(void *user, uint64_t mapped)
         if (report_frame(job->report, job->lines_printed, &frame, bands, COX_BANDS_MAX))
             devices_print_frame(&frame, bands);
     }
-    if (job->options->quiet || !job->progress.stream)
+    if ((job->options->quiet && !job->progress.json) || !job->progress.stream)
         return;
+    note_bound(job);
+    if (job->finished)
+        job->progress.bytes = finished_bytes(job->finished);
     if (job->info.device_count > 1 && count && report_frame(job->report, count - 1, &frame, bands, COX_BANDS_MAX))
         report_bar(bands, frame.band_count, PROGRESS_SPLIT_WIDTH, split);
     progress_update(&job->progress, mapped, split, now_ns());
@@ -411,8 +569,10 @@ static void describe_film(const struct job *job, struct report_film *about)
 /* What the summary says it was bound by: as `about` does, or by its name what makes the frames. */
 static void name_bound(struct job *job, const struct report_film *about, char *text, size_t bytes)
 {
-    struct bound_facts facts = {
-        .input_ns = about->input_ns, .devices_ns = about->devices_ns, .output_ns = about->output_ns};
+    struct bound_facts facts = {.encoder = *job->encoder ? job->encoder : NULL,
+                                .input_ns = about->input_ns,
+                                .devices_ns = about->devices_ns,
+                                .output_ns = about->output_ns};
     const uint64_t own_ns = process_cpu_ns() - job->cpu_began_ns;
     job->looked_ns = 0;
     look_at_maker(job);
@@ -451,8 +611,8 @@ static void print_summary(struct job *job, const struct report_film *about)
 
 static void print_written(const struct job *job, uint64_t frames)
 {
-    static const char *const kinds[] = {
-        [OUTPUT_PNG] = "PNG", [OUTPUT_Y4M] = "y4m", [OUTPUT_NV12] = "NV12", [OUTPUT_P010] = "P010"};
+    static const char *const kinds[] = {[OUTPUT_PNG] = "PNG",   [OUTPUT_Y4M] = "y4m",      [OUTPUT_NV12] = "NV12",
+                                        [OUTPUT_P010] = "P010", [OUTPUT_MKV] = "Matroska", [OUTPUT_MP4] = "MP4"};
     const struct cox_video_format *pixel = &job->target.pixel;
     if (job->options->to == OUTPUT_NULL)
         return;
@@ -464,7 +624,10 @@ static void print_written(const struct job *job, uint64_t frames)
             : pixel->chroma_y_log2 ? "4:2:0"
                                    : "4:2:2",
             frames, frames == 1 ? "" : "s");
-    say("%u bit)\n", pixel->depth);
+    say("%u bit", pixel->depth);
+    if (*job->encoder)
+        say(", %s, %u stream%s copied", job->encoder, job->copied, job->copied == 1 ? "" : "s");
+    say(")\n");
 }
 
 /* Why the film ended before its end, if it did. */
@@ -484,7 +647,8 @@ static bool film_good(const struct job *job)
     if (film->failed)
         return false;
     if (interrupted())
-        return complain("interrupted after %" PRIu64 " frame%s", film->written, film->written == 1 ? "" : "s");
+        return complain("interrupted after %" PRIu64 " frame%s%s", film->written, film->written == 1 ? "" : "s",
+                        job->finished ? ": no file is written" : "");
     if (!film->read && first)
         return complain("%s: there is no frame %" PRIu64, job->options->input, first);
     if (!film->read)
@@ -503,6 +667,7 @@ static bool deliver(struct job *job)
     if (good)
         words_warn();
     good = close_output(job, good) && good;
+    progress_end(&job->progress, job->film.written, now_ns());
     cox_session_info(job->film.mapping, &job->info, sizeof job->info);
     if (job->film.analysis) {
         struct cox_session_info analysis;
@@ -532,6 +697,8 @@ static bool run(struct job *job)
     if (!files_differ(options) || !choose_shape(job))
         return false;
     choose_light(job);
+    if (!open_finished(job))
+        return false;
     if (!records_open(&job->records, options) || !devices_start(&job->devices, options) || !start_film(job))
         return false;
     print_input(job);
@@ -544,6 +711,9 @@ static bool run(struct job *job)
     if (job->format->frames && (!total || total > job->format->frames - job->plan.start))
         total = job->format->frames - job->plan.start;
     progress_begin(&job->progress, stderr, total, now_ns());
+    if (options->progress_json)
+        progress_use_json(&job->progress, stderr);
+    job->bound_ns = now_ns();
     look_at_maker(job);
     job->cpu_began_ns = process_cpu_ns();
     film_run(&job->film);
@@ -558,6 +728,7 @@ static void clean_up(struct job *job)
     devices_stop(&job->devices);
     report_destroy(&job->report);
     picture_output_abandon(&job->picture);
+    finished_abandon(&job->finished);
     records_abandon(&job->records);
     video_input_close(&job->input);
 }

@@ -208,6 +208,10 @@ static void on_crash(int number)
 
 void catch_signals(void)
 {
+    static bool caught;
+    if (caught)
+        return;
+    caught = true;
     struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};

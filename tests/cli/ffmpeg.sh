@@ -49,7 +49,7 @@ chain() {
     ffmpeg -v error -y -i "$work/$1.y4m" -vf "setparams=color_primaries=bt2020:color_trc=smpte2084:colorspace=bt2020nc:\
 range=tv,zscale=t=linear:npl=100,format=gbrpf32le,zscale=p=bt709,tonemap=tonemap=$2:desat=0:peak=10,\
 zscale=t=bt709:m=bt709:r=tv,format=yuv420p" "$work/theirs.y4m" 2>"$work/err" || die "ffmpeg's $2 on $1"
-    "$tonemap" "$work/$1.y4m" -o "$work/ours.y4m" -q --transfer pq --operator "$2" --peak 1000 --sdr-white 100 --desat 0 --dither none \
+    "$tonemap" "$work/$1.y4m" -o "$work/ours.y4m" -q --transfer pq --operator "$2" --peak 1000 --sdr-white 100 --desat 0 --dither none --gamut clip \
         2>"$work/err" || die "cox-tonemap's $2 on $1"
 }
 

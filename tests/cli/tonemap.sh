@@ -311,7 +311,7 @@ fi
 
 refuses 1 'a.png: cannot be written: No such file' 'a missing folder' "$work/small.pfm" -o no/such/a.png
 refuses 1 'cannot be written' 'a place that takes no files' "$work/small.pfm" -o /proc/a.png
-refuses 1 'is a directory' 'a folder as output' "$work/small.pfm" -o "$work"
+refuses 1 'is a directory' 'a folder as statistics' "$work/small.pfm" -o a.png --stats "$work"
 refuses 1 'ends in .png' 'an unknown kind of output' "$work/small.pfm" -o a.jpg
 refuses 1 '/dev/full: cannot be written: No space left' 'a full device' "$work/small.pfm" -o /dev/full
 refuses 1 '/dev/full: cannot be written: No space left' 'statistics on a full device' "$work/small.pfm" -o /dev/null \
@@ -447,7 +447,7 @@ unknown -z ' \(cox-tonemap --help lists them\)'
 refuses 2 "the option '--re' is short for several: '--reserve', '--repeat'\$" 'an ambiguous option' "$work/small.pfm" \
     -o a.png --re on
 refuses 2 '--operator needs a value' 'an option without its value' "$work/small.pfm" -o a.png --operator
-refuses 2 'one picture or video at a time' 'two inputs' "$work/small.pfm" "$work/small.pfm" -o a.png
+refuses 2 "several inputs go to a folder, and a.png is none: what is '.*small.pfm'" 'two inputs' "$work/small.pfm" "$work/small.pfm" -o a.png
 refuses 2 'only one of' 'two outputs on standard output' "$work/small.pfm" -o - --stats -
 
 # --- No OpenCL ---

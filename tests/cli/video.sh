@@ -223,6 +223,8 @@ kernels="--operator reinhard
 --operator local --detail 2
 --desat 0
 --dither none
+--gamut clip
+--gamut compress:0.5
 --transfer hlg"
 if [ -n "${ASAN_OPTIONS:-}" ]; then
     echo 'skipped all operators but one, because a sanitizer is at work'
@@ -241,7 +243,7 @@ $kernels
 --range full
 END
 for way in '--operator hable' '--sdr-white 203' '--desat 0.75' '--dither ordered' '--exposure 0' '--transfer pq' \
-    '--primaries bt2020' '--range limited' '--depth 8'; do
+    '--primaries bt2020' '--range limited' '--depth 8' '--gamut compress' '--gamut compress:0.9'; do
     # shellcheck disable=SC2086
     run 0 "$way" "$work/clip.y4m" -o a.nv12 --peak 1000 --hash $way
     equal "$(hash_of)" "$fixed" "$way is the default"
@@ -271,7 +273,7 @@ equal "$(head -n 1 "$work/d/rate.y4m" | tr ' ' '\n' | grep '^F')" 'F12500:1000' 
 run 0 'version' --version
 has out '^cox-tonemap [0-9]+\.[0-9]+' 'version'
 run 0 'help' --help
-for option in verify transfer primaries range peak sdr-white operator desat detail dither frames start lookahead frame size format; do
+for option in verify transfer primaries range peak sdr-white operator desat detail dither gamut frames start lookahead frame size format; do
     has out "--$option " "help names --$option"
 done
 
@@ -533,11 +535,11 @@ has err '^cox-tonemap: standard stream: cannot be written, .*: Broken pipe' 'the
 kill $feeder 2>/dev/null
 wait $feeder 2>/dev/null
 refuses 1 'no/such/a.y4m: cannot be written: No such file' 'a missing folder' "$work/clip.y4m" -o no/such/a.y4m
-refuses 1 'is a directory' 'a folder as output' "$work/clip.y4m" -o "$work" --to y4m
+refuses 1 'is the input' 'the folder of the input' "$work/clip.y4m" -o "$work" --to y4m
 refuses 1 '/dev/full: cannot be written, .*: No space left' 'a full device' "$work/clip.y4m" -o /dev/full --to y4m
 refuses 1 'statistics.*cannot be written|s.json: cannot be written' 'statistics that have no place' "$work/clip.y4m" \
     -o null: --stats no/such/s.json
-refuses 2 "x.avi: what is it to be\? There are .y4m, .nv12, .p010, .png" 'an unknown kind of output' "$work/clip.y4m" -o x.avi
+refuses 2 "x.avi: what is it to be\? There are .mkv, .mp4, .y4m, .nv12, .p010, .png" 'an unknown kind of output' "$work/clip.y4m" -o x.avi
 cp "$work/clip.y4m" "$work/d/in.y4m"
 run 1 'the input as output' in.y4m -o ./in.y4m
 has err 'in.y4m: is the input; give the output another name' 'the input as output'
@@ -737,6 +739,10 @@ wrong 'not a luminance between 1 and 10000' --sdr-white nan
 wrong "no operator 'filmic'; there are: hable, .*bt2390" --operator filmic
 wrong 'the operator exposure is for pictures' --operator exposure
 wrong 'neither none nor ordered' --dither yes
+wrong 'neither clip nor compress' --gamut soft
+wrong 'neither clip nor compress' --gamut compressed
+wrong 'not a knee between 0.25 and 0.95' --gamut compress:1
+wrong 'not a knee between 0.25 and 0.95' --gamut compress:
 wrong 'not a strength' --desat 2
 wrong 'not a factor between' --operator local --detail 0
 wrong '--detail is about --operator local' --detail 2
@@ -760,7 +766,7 @@ wrong 'give their format too.*yuv420p10' --size 64x48
 for rate in 0 -1 x 25/0 25/ 1/2/3 99999999999/1; do
     wrong 'not a number of frames per second' --rate "$rate"
 done
-wrong '--to avi: not y4m, nv12, p010, png or null' --to avi
+wrong '--to avi: not mkv, mp4, y4m, nv12, p010, png or null' --to avi
 wrong '--alpha is for pictures' --alpha
 wrong '--repeat is for pictures' --repeat 3
 wrong '--verify without a share is for pictures' --verify
@@ -780,12 +786,72 @@ refuses 2 'NV12 has 8 bits' 'NV12 of ten bits' "$work/clip.y4m" -o a.nv12 --dept
 refuses 2 'P010 has 10 bits' 'P010 of eight bits' "$work/clip.y4m" -o a.p010 --depth 8
 refuses 1 '--transfer linear is for RGBA' 'linear light in codes' "$work/clip.y4m" -o a.y4m --transfer linear
 refuses 1 '--range is about' 'a range of RGBA' "$work/black.rgba16f" --size 64x48 -o a.y4m --range full
-for option in '--transfer pq' '--primaries bt709' '--range full' '--sdr-white 100' '--dither none' '--frames 1' '--start 0' \
+for option in '--transfer pq' '--primaries bt709' '--range full' '--sdr-white 100' '--dither none' '--gamut clip' '--scale 1/2' '--frames 1' '--start 0' \
     '--frame 0' '--lookahead 0' '--rate 25' '--to png'; do
     # shellcheck disable=SC2086
     refuses 2 "${option%% *} is for video" "$option for a picture" "$work/small.pfm" -o a.png $option
 done
 refuses 2 'only one of' 'two outputs on standard output' "$work/clip.y4m" -o - --stats -
+
+# --- Another size ---
+
+run 0 'half the size' "$work/clip.y4m" -o a.y4m --scale 1/2 --peak 1000 --hash
+half=$(hash_of)
+equal "$(head -c 20 "$work/d/a.y4m")" 'YUV4MPEG2 W32 H24 F2' 'half the size: width and height'
+run 0 'half the size on two devices' "$work/clip.y4m" -o null: --scale 1/2 --peak 1000 --hash --devices cpu:2x1
+equal "$(hash_of)" "$half" 'half the size on two devices'
+run 0 'half the size, peak from the frames' "$work/clip.y4m" -o null: --scale 1/2 --lookahead 1
+rm "$work/d/a.y4m"
+
+run 0 'another size' "$work/clip.y4m" -o a.y4m --scale 44x --peak 1000 --hash
+scaled=$(hash_of)
+equal "$(head -c 20 "$work/d/a.y4m")" 'YUV4MPEG2 W44 H34 F2' 'another size: width and height'
+run 0 'another size on two devices' "$work/clip.y4m" -o null: --scale 44x34 --peak 1000 --hash --devices cpu:2x1
+equal "$(hash_of)" "$scaled" 'another size on two devices'
+run 0 'another size, peak from the frames' "$work/clip.y4m" -o null: --scale x60 --lookahead 1
+rm "$work/d/a.y4m"
+# A staged device takes a band in pieces where they are large enough, as of a frame like this one.
+head -c 24883200 /dev/urandom >"$work/large.yuv"
+large="--size 3840x2160 --format yuv420p10 --transfer pq --peak 1000 --scale 1920x1080 --in-flight 1"
+# shellcheck disable=SC2086
+run 0 'a large frame, mapped' "$work/large.yuv" -o null: $large --hash --devices cpu
+scaled=$(hash_of)
+# shellcheck disable=SC2086
+run 0 'a large frame, staged' "$work/large.yuv" -o null: $large --hash --devices cpu=staged
+equal "$(hash_of)" "$scaled" 'a large frame, staged'
+rm "$work/large.yuv"
+for size in 1/3 0x4 x 12 12x34x5 ' 3x4' -3x4 99999x 12x-1; do
+    refuses 2 'neither 1/2 nor a size' "the scale $size" "$work/clip.y4m" -o a.y4m --scale "$size"
+done
+refuses 1 'not between an eighth and eightfold' 'a size too small' "$work/clip.y4m" -o a.y4m --scale 7x48
+refuses 1 'is RGBA' 'another size of RGBA' "$work/black.rgba16f" --size 64x48 -o a.y4m --scale 32x
+refuses 2 'not for the operator local' 'local at half the size' "$work/clip.y4m" -o a.y4m --scale 1/2 --operator local
+
+# --- Several inputs ---
+
+mkdir "$work/in" "$work/d/folder"
+cp "$work/clip.y4m" "$work/in/one.y4m"
+cp "$work/clip.y4m" "$work/in/two.y4m"
+echo nothing >"$work/in/bad.y4m"
+run 0 'two into a folder' "$work/in/one.y4m" "$work/in/two.y4m" -o folder --to y4m --peak 1000
+run 0 'one alone' "$work/clip.y4m" -o a.y4m --peak 1000
+for name in one two; do
+    if cmp -s "$work/d/a.y4m" "$work/d/folder/$name.y4m"; then pass; else fail "several inputs: $name is another"; fi
+done
+run 0 'one into a folder' "$work/in/one.y4m" -o folder/ --to nv12 --peak 1000
+if [ -s "$work/d/folder/one.nv12" ]; then pass; else fail 'one into a folder'; fi
+run 0 'a picture into a folder' "$work/small.pfm" -o folder
+if [ -s "$work/d/folder/small.png" ]; then pass; else fail 'a picture into a folder'; fi
+rm "$work/d/folder/"*
+run 1 'a bad one among several' "$work/in/bad.y4m" "$work/in/missing.y4m" "$work/in/two.y4m" -o folder --to y4m --peak 1000
+has err '2 of 3 inputs failed' 'a bad one among several'
+if cmp -s "$work/d/a.y4m" "$work/d/folder/two.y4m"; then pass; else fail 'the good one after bad ones'; fi
+rm -r "$work/d/folder" "$work/d/a.y4m"
+refuses 2 'several inputs go to a folder, and a.y4m is none' 'several into a file' "$work/in/one.y4m" "$work/in/two.y4m" -o a.y4m
+refuses 2 'there is no such folder' 'a folder that is none' "$work/in/one.y4m" -o nowhere/
+refuses 2 'would both be' 'one name twice' "$work/in/one.y4m" "$work/clip.y4m" "$work/in/../clip.y4m" -o . --to nv12
+refuses 2 'standard input has no name' 'a folder for standard input' - "$work/in/one.y4m" -o . --to nv12
+refuses 2 '--stats is of one input' 'statistics of several' "$work/in/one.y4m" "$work/in/two.y4m" -o . --to nv12 --stats s.json
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -34,6 +34,8 @@ static void check_run(const struct options *options, char *const *args, int coun
     CHECK(is_one_of(options->input, args, count) && is_one_of(options->output, args, count));
     CHECK(is_one_of(options->stats, args, count) && is_one_of(options->trace, args, count));
     CHECK(is_one_of(options->devices, args, count));
+    CHECK(is_one_of(options->encoder, args, count) && is_one_of(options->crf, args, count));
+    CHECK(is_one_of(options->preset, args, count));
     CHECK(!options->policy || cox_policy_find(options->policy));
     CHECK(options->in_flight >= 1 && options->in_flight <= COX_IN_FLIGHT_MAX && options->repeat >= 1);
     CHECK(options->policy_options.ratio_count <= COX_DEVICES_MAX);
@@ -70,7 +72,9 @@ static void check_job(struct options options, enum options_job job)
         CHECK(!options.raw.given && !options.one_frame && !options.lookahead && !options.has_transfer);
         return;
     }
-    CHECK(options.to > OUTPUT_NAME && options.to <= OUTPUT_NULL);
+    CHECK(options.to > OUTPUT_NAME && options.to <= OUTPUT_MP4);
+    CHECK(options_want_finished(&options) ||
+          (!options.encoder && !options.crf && !options.preset && !options.overwrite));
     CHECK(!options.detail || (options.detail >= 0.25f && options.detail <= 4));
     CHECK(options.op != COX_OPERATOR_EXPOSURE && options.alpha == PICTURE_ALPHA_BLACK && options.repeat == 1);
     CHECK(!options.verify && (options.peak_auto || !options.lookahead));

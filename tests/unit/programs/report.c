@@ -684,6 +684,34 @@ Test(progress, nothing_is_shown_where_no_terminal_is)
     fclose(stream);
 }
 
+Test(progress, for_programs_is_a_line_of_json)
+{
+    struct progress progress;
+    char line[320];
+    FILE *stream = tmpfile();
+    cr_assert(stream != NULL);
+    progress_begin(&progress, stream, 200, 0);
+    progress.bytes = 1000;
+    progress.bound = "encoder";
+    progress_format_json(line, sizeof line, &progress, 50, 5000000000, false);
+    cr_expect_str_eq(line, "{\"frames\": 50, \"total\": 200, \"seconds\": 5.0, \"fps\": 10.00, \"left_s\": 15.0, "
+                           "\"bytes\": 1000, \"bound\": \"encoder\", \"ended\": false}");
+    progress_begin(&progress, stream, 0, 0); /* how much a pipe has to give is not known */
+    progress_format_json(line, sizeof line, &progress, 7, 2000000000, true);
+    cr_expect_str_eq(line, "{\"frames\": 7, \"total\": null, \"seconds\": 2.0, \"fps\": 3.50, \"left_s\": null, "
+                           "\"bytes\": 0, \"bound\": null, \"ended\": true}");
+    progress_use_json(&progress, stream);
+    progress_update(&progress, 7, "", 999000000);
+    cr_expect_eq(ftell(stream), 0); /* once a second */
+    progress_update(&progress, 7, "", 1000000000);
+    const long first = ftell(stream);
+    progress_update(&progress, 8, "", 1900000000);
+    cr_expect_eq(ftell(stream), first);
+    progress_end(&progress, 9, 1950000000);
+    cr_expect(first > 0 && ftell(stream) > first);
+    fclose(stream);
+}
+
 /* --- What a film was bound by ------------------------------------------------------------------------------------- */
 
 static void expect_bound(const char *expected, const struct bound_facts *facts)
@@ -727,6 +755,8 @@ Test(bound, a_maker_that_takes_the_cores_from_the_devices_is_named)
     facts.maker.cpu_ns = 1000;
     facts.output_ns = 90;
     expect_bound("output", &facts);
+    facts.encoder = "libx264";
+    expect_bound("the encoder (libx264)", &facts);
 }
 
 Test(bound, without_a_wait_nothing_is_named)

@@ -1,0 +1,45 @@
+/* The two parts behind finished.h: the encoder, and what is copied.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FINISHED_PARTS_H
+#define FINISHED_PARTS_H
+
+#include "finished.h"
+#include "libav_calls.h"
+
+/* An encoder for the container, open. The frames' times count ticks of its time base. NULL: `error` says why. */
+AVCodecContext *finished_open_encoder(const AVOutputFormat *container, const struct finished_params *params,
+                                      const struct video_format *format, struct picture_error *error);
+
+/* --- What is copied (finished_copies.c) --------------------------------------------------------------------------- */
+
+struct finished_copies;
+
+/* NULL: `error` says why. */
+struct finished_copies *finished_copies_open(const char *source, struct picture_error *error);
+void finished_copies_close(struct finished_copies **copies);
+
+/* Before the header of `out` is written: a stream for each that it can hold. The others are told of. */
+bool finished_copies_add(struct finished_copies *copies, AVFormatContext *out, const struct finished_params *params,
+                         struct picture_error *error);
+
+/* What the source says of its video that holds for the new one: language, title, flags, how it is to be turned. And the
+ * metadata of the whole. */
+void finished_copies_describe(const struct finished_copies *copies, AVFormatContext *out, AVStream *video);
+
+/* The chapters between two times, or those of the source if neither is AV_NOPTS_VALUE. */
+bool finished_copies_chapters(const struct finished_copies *copies, AVFormatContext *out, int64_t begin_us,
+                              int64_t end_us);
+
+/* Packets of these times only, in microseconds; AV_NOPTS_VALUE = no limit. */
+void finished_copies_begin(struct finished_copies *copies, int64_t begin_us);
+void finished_copies_end(struct finished_copies *copies, int64_t end_us);
+
+/* The packets that are due before `until_us`; INT64_MAX = all that are left. */
+bool finished_copies_write(struct finished_copies *copies, AVFormatContext *out, int64_t until_us,
+                           struct picture_error *error);
+
+/* What the times of the source's streams begin from: 0 but for a part of a broadcast, whose clock began days ago. */
+int64_t finished_copies_origin_us(const struct finished_copies *copies);
+uint32_t finished_copies_count(const struct finished_copies *copies);
+
+#endif

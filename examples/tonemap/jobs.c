@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs.h"
+#include "words.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_standard(const char *path)
+{
+    return path && path[0] == '-' && !path[1];
+}
+
+/* What the other options mean depends on the input, so this is said before anything about them. */
+static bool can_be_read(const char *input)
+{
+    return is_standard(input) || !access(input, R_OK) || complain("%s: cannot be opened: %s", input, strerror(errno));
+}
+
+enum options_job job_by_input(const struct options *options)
+{
+    const bool raw = options->raw.given || options->raw_by_name;
+    return raw || video_kind_of(options->input) != VIDEO_KIND_NONE ? OPTIONS_VIDEO : OPTIONS_PICTURE;
+}
+
+/* What is neither video nor a picture has it said by the one that the output is for. */
+static enum options_job job_of(const struct options *options)
+{
+    return options_want_video(options) ? OPTIONS_VIDEO : job_by_input(options);
+}
+
+int job_run(struct options *options)
+{
+    struct options_error wrong;
+    if (!can_be_read(options->input))
+        return EXIT_BAD;
+    const enum options_job job = job_of(options);
+    if (!options_suit(options, job, &wrong)) {
+        complain("%s", wrong.text);
+        return EXIT_USAGE;
+    }
+    const bool data = is_standard(options->output) || is_standard(options->stats) || is_standard(options->trace);
+    words_begin(options->quiet ? NULL
+                : data         ? stderr
+                               : stdout,
+                options->quiet     ? COX_LOG_ERROR
+                : options->verbose ? COX_LOG_INFO
+                                   : COX_LOG_WARN);
+    const bool good = (job == OPTIONS_VIDEO ? video_job(options) : picture_job(options)) && words_finish();
+    return good ? 0 : interrupted() ? 128 + interrupted() : EXIT_BAD;
+}
