@@ -49,15 +49,21 @@ struct codes {
     uns r, g, b, a;
 };
 
+#if COX_WIDTH == 1
+#define VECTORS 1
+#define EACH(...) ONCE(0, __VA_ARGS__)
+#define COLOURS(...) ONCE(0, __VA_ARGS__) ONCE(1, __VA_ARGS__) ONCE(2, __VA_ARGS__)
+#else
+#define VECTORS 2
+#define EACH(...) ONCE(0, __VA_ARGS__) ONCE(1, __VA_ARGS__)
+#define COLOURS(...) SIX(__VA_ARGS__)
+#endif
+#define STEP (VECTORS * COX_WIDTH)
+
 static inline real exposure_curve(real c, const struct picture_params *k)
 {
     real curve = det_log2(MULADD(c - REAL(k->start), REAL(k->inner), REAL(1.0f)));
     return PICK(c < REAL(k->start), c * REAL(k->slope), MULADD(curve, REAL(k->outer), REAL(k->start_out)));
-}
-
-static inline uns encode(real c)
-{
-    return det_quantise(ENCODE_SRGB(det_min(c, REAL(1.0f))), COX_SCALE, COX_MASK);
 }
 
 /* What a pixel needs beside itself. */
@@ -69,52 +75,66 @@ static inline uns encode(real c)
 #define MODEL_AT(x) 0
 #endif
 
-static inline struct codes map_pixels(struct pixels px, MODEL_TYPE model, const struct picture_params *k)
+/* Light to what the display is to show, of VECTORS vectors of pixels, each red, green and blue. They go through the
+ * arithmetic side by side, for each chain of operations alone waits for its own results most of the time. */
+INLINE void map_pixels(real *c, const MODEL_TYPE *model, const struct picture_params *k)
 {
-    real r = det_min(px.r * REAL(k->gain), REAL(MOST_LIGHT));
-    real g = det_min(px.g * REAL(k->gain), REAL(MOST_LIGHT));
-    real b = det_min(px.b * REAL(k->gain), REAL(MOST_LIGHT));
-    real m = det_max(r, det_max(g, b));
-    real over = det_max(det_luminance(r, g, b) - REAL(k->fade), REAL(0.0f)) * REAL(k->fade_speed);
-    real whiten = over + REAL(3.0f);
+    real m[VECTORS], over[VECTORS], whiten[VECTORS], w[VECTORS], ratio[VECTORS], inverse[VECTORS];
+    COLOURS(c[i] = det_min(c[i] * REAL(k->gain), REAL(MOST_LIGHT)))
+    EACH(m[i] = det_max(c[3 * i], det_max(c[3 * i + 1], c[3 * i + 2])))
+    EACH(over[i] = det_max(det_luminance(c[3 * i], c[3 * i + 1], c[3 * i + 2]) - REAL(k->fade), REAL(0.0f)) *
+                   REAL(k->fade_speed))
+    EACH(whiten[i] = over[i] + REAL(3.0f))
 #if COX_LOCAL
-    real w = over * det_rcp(whiten);
-    real ratio = local_ratio(m, model, &k->surround);
-    r = MULADD(m - r, w, r) * ratio;
-    g = MULADD(m - g, w, g) * ratio;
-    b = MULADD(m - b, w, b) * ratio;
+    EACH(w[i] = over[i] * det_rcp(whiten[i]))
+    EACH(ratio[i] = local_ratio(m[i], model[i], &k->surround))
+    COLOURS(c[i] = MULADD(m[i / 3] - c[i], w[i / 3], c[i]) * ratio[i / 3])
 #else
     if (k->kind == 0) {
-        real p = MULADD(MULADD(m, REAL(k->a2), REAL(k->a1)), m, REAL(k->a0));
-        real q = MULADD(MULADD(m, REAL(k->b2), REAL(k->b1)), m, REAL(k->b0)) * det_max(m, REAL(0x1p-40f));
-        real inverse = det_rcp(q * whiten); /* one reciprocal for both quotients */
-        real w = over * (inverse * q);
-        real ratio = PICK(m < REAL(k->knee), REAL(1.0f), p * (inverse * whiten));
-        r = MULADD(m - r, w, r) * ratio;
-        g = MULADD(m - g, w, g) * ratio;
-        b = MULADD(m - b, w, b) * ratio;
+        real p[VECTORS], q[VECTORS];
+        EACH(p[i] = MULADD(MULADD(m[i], REAL(k->a2), REAL(k->a1)), m[i], REAL(k->a0)))
+        EACH(q[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)) * det_max(m[i], REAL(0x1p-40f)))
+        EACH(inverse[i] = det_rcp(q[i] * whiten[i])) /* one reciprocal for both quotients */
+        EACH(w[i] = over[i] * (inverse[i] * q[i]))
+        EACH(ratio[i] = PICK(m[i] < REAL(k->knee), REAL(1.0f), p[i] * (inverse[i] * whiten[i])))
+        COLOURS(c[i] = MULADD(m[i / 3] - c[i], w[i / 3], c[i]) * ratio[i / 3])
     } else if (k->kind == 2) {
-        real light = det_max(m, REAL(0x1p-40f));
-        real inverse = det_rcp(light * whiten);
-        real w = over * (inverse * light);
-        real ratio = bt2390(light, &k->eetf) * (inverse * whiten);
-        r = MULADD(m - r, w, r) * ratio;
-        g = MULADD(m - g, w, g) * ratio;
-        b = MULADD(m - b, w, b) * ratio;
+        real light[VECTORS];
+        EACH(light[i] = det_max(m[i], REAL(0x1p-40f)))
+        EACH(inverse[i] = det_rcp(light[i] * whiten[i]))
+        EACH(w[i] = over[i] * (inverse[i] * light[i]))
+        EACH(ratio[i] = bt2390(light[i], &k->eetf) * (inverse[i] * whiten[i]))
+        COLOURS(c[i] = MULADD(m[i / 3] - c[i], w[i / 3], c[i]) * ratio[i / 3])
     } else {
-        real w = over * det_rcp(whiten);
-        r = exposure_curve(MULADD(m - r, w, r), k);
-        g = exposure_curve(MULADD(m - g, w, g), k);
-        b = exposure_curve(MULADD(m - b, w, b), k);
+        EACH(w[i] = over[i] * det_rcp(whiten[i]))
+        COLOURS(c[i] = exposure_curve(MULADD(m[i / 3] - c[i], w[i / 3], c[i]), k))
     }
 #endif
+    COLOURS(c[i] = ENCODE_SRGB(det_min(c[i], REAL(1.0f))))
+}
+
+INLINE struct codes to_codes(const real *c, real alpha)
+{
     struct codes out;
-    out.r = encode(r);
-    out.g = encode(g);
-    out.b = encode(b);
-    out.a = det_quantise(px.a, COX_SCALE, COX_MASK);
+    out.r = det_quantise(c[0], COX_SCALE, COX_MASK);
+    out.g = det_quantise(c[1], COX_SCALE, COX_MASK);
+    out.b = det_quantise(c[2], COX_SCALE, COX_MASK);
+    out.a = det_quantise(alpha, COX_SCALE, COX_MASK);
     return out;
 }
+
+/* The vector of pixels at `p`: its colours become number n of `c`, its alpha number n of `alpha`. */
+#define LOAD_VECTOR(n, p)      \
+    {                          \
+        struct pixels px;      \
+        LOAD(p);               \
+        UNPACK_COLOUR(px);     \
+        UNPACK_ALPHA(px);      \
+        c[3 * (n)] = px.r;     \
+        c[3 * (n) + 1] = px.g; \
+        c[3 * (n) + 2] = px.b; \
+        alpha[n] = px.a;       \
+    }
 
 __kernel void picture(__global const uchar *in, __global uchar *out,
 #if COX_LOCAL
@@ -132,36 +152,27 @@ __kernel void picture(__global const uchar *in, __global uchar *out,
 #endif
     __global const uint *src = (__global const uint *)(in + (size_t)y * COX_IN_PITCH);
     __global uint *dst = (__global uint *)(out + (size_t)y * COX_OUT_PITCH);
-    struct pixels px;
-#if COX_WIDTH == 1
-    const int end = min(x + COX_ITEM, COX_COLUMNS);
-    for (; x < end; x++) {
-        LOAD(src + x * COX_IN_WORDS);
-        UNPACK_COLOUR(px);
-        UNPACK_ALPHA(px);
-        const struct codes c = map_pixels(px, MODEL_AT(x), &p);
-        PACK(dst + x * COX_OUT_WORDS, c);
-    }
-#else
+    real c[3 * VECTORS], alpha[VECTORS];
+    MODEL_TYPE model[VECTORS];
     const int item_end = min(x + COX_ITEM, COX_COLUMNS);
-    for (; x + COX_WIDTH <= item_end; x += COX_WIDTH) {
-        LOAD(src + x * COX_IN_WORDS);
-        UNPACK_COLOUR(px);
-        UNPACK_ALPHA(px);
-        const struct codes c = map_pixels(px, MODEL_AT(x), &p);
-        PACK(dst + x * COX_OUT_WORDS, c);
+    for (; x + STEP <= item_end; x += STEP) {
+        EACH(LOAD_VECTOR(i, src + (x + i * COX_WIDTH) * COX_IN_WORDS))
+        EACH(model[i] = MODEL_AT(x + i * COX_WIDTH))
+        map_pixels(c, model, &p);
+        EACH(const struct codes codes = to_codes(c + 3 * i, alpha[i]);
+             PACK(dst + (x + i * COX_WIDTH) * COX_OUT_WORDS, codes))
     }
+#if COX_WIDTH > 1
     if (x < item_end) {
         const int rest = item_end - x;
-        uint words[COX_WIDTH * COX_IN_WORDS];
-        for (int i = 0; i < COX_WIDTH * COX_IN_WORDS; i++)
+        uint words[STEP * COX_IN_WORDS], packed[STEP * COX_OUT_WORDS];
+        for (int i = 0; i < STEP * COX_IN_WORDS; i++)
             words[i] = i < rest * COX_IN_WORDS ? src[x * COX_IN_WORDS + i] : 0;
-        LOAD(words);
-        UNPACK_COLOUR(px);
-        UNPACK_ALPHA(px);
-        const struct codes c = map_pixels(px, MODEL_AT(x), &p);
-        uint packed[COX_WIDTH * COX_OUT_WORDS];
-        PACK(packed, c);
+        EACH(LOAD_VECTOR(i, words + i * COX_WIDTH * COX_IN_WORDS))
+        EACH(model[i] = MODEL_AT(x + (i * COX_WIDTH < rest ? i * COX_WIDTH : 0))) /* its rows end there */
+        map_pixels(c, model, &p);
+        EACH(const struct codes codes = to_codes(c + 3 * i, alpha[i]);
+             PACK(packed + i * COX_WIDTH * COX_OUT_WORDS, codes))
         for (int i = 0; i < rest * COX_OUT_WORDS; i++)
             dst[x * COX_OUT_WORDS + i] = packed[i];
     }
