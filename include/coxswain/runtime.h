@@ -210,10 +210,14 @@ COX_API COX_MUST_CHECK cox_status cox_buffer_create(cox_runtime *runtime, size_t
 typedef void cox_released_fn(void *user);
 
 /* Use the application's memory, which it keeps owning and must keep alive until the buffer is destroyed and `released`
- * has run, or, without that (NULL), until cox_buffer_destroy has returned. Zero-copy where `data` is aligned to 4096
- * bytes; staged devices copy from pageable memory, which is slower. cox_buffer_info says what happens.
- * Errors, each with a line in the log: COX_E_INVALID (`runtime`, which has the log, or `out` is NULL; `data` is NULL or
- * not aligned to 16; `bytes` is 0 or more than SIZE_MAX / 2; a child process after fork), COX_E_NOMEM. */
+ * has run, or, without that (NULL), until cox_buffer_destroy has returned.
+ *
+ * `data` must be aligned as the kernels that are given it need: to the size of the types that they read there. This
+ * project's video kernels need nothing on a processor, and 4 bytes elsewhere. Processors work in it without a copy
+ * wherever it lies, GPUs with host memory mostly where it is aligned to 4096 bytes; staged devices copy from pageable
+ * memory, which is slower. cox_buffer_info says what happens.
+ * Errors, each with a line in the log: COX_E_INVALID (`runtime`, which has the log, or `out` is NULL; `data` is NULL;
+ * `bytes` is 0 or more than SIZE_MAX / 2; a child process after fork), COX_E_NOMEM. */
 COX_API COX_MUST_CHECK cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes,
                                                   cox_released_fn *released, void *user, cox_buffer **out);
 

@@ -12,6 +12,7 @@
  * Access: inputs ROWS read, `moments` ROWS write, its rows' first quantity.
  * Numerics: see detmath.clh. Codes add up as integers; of RGBA a block is summed up by one work-item, in one order.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "video/samples.clh"
 #include "video/signal.clh"
 
 #define SIDE (1 << COX_BLOCK_LOG2)
@@ -36,11 +37,11 @@ INLINE void stops_of(real *s, const struct video_params *k, float *stops)
 #if COX_IN_LAYOUT == 2
 
 /* R, G, B of pixels x, x + 1, ... of a row, one vector after the other. */
-static inline void signal_at(__global const uint *row, int x, const struct video_params *k, real *s)
+static inline void signal_at(__global const uchar *row, int x, const struct video_params *k, real *s)
 {
     int c[3][GROUP];
     for (int i = 0; i < GROUP; i++) {
-        const uint2 words = vload2(0, row + 2 * min(x + i, k->width - 1));
+        const uint2 words = PLACED_AT(uint2, row + 8 * min(x + i, k->width - 1));
         c[0][i] = (int)(words.x & 0xffffu);
         c[1][i] = (int)(words.x >> 16);
         c[2][i] = (int)(words.y & 0xffffu);
@@ -58,7 +59,7 @@ static inline void group_stops(__global const uchar *in, int first_block, int y0
     for (int block = 0; block < GROUP; block++)
         stops[block] = 0.0f;
     for (int r = 0; r < SIDE; r++) {
-        __global const uint *row = (__global const uint *)(in + (size_t)min(y0 + r, last_row) * k->in_pitch[0]);
+        __global const uchar *row = in + (size_t)min(y0 + r, last_row) * k->in_pitch[0];
         for (int x = 0; x < GROUP * SIDE; x += GROUP) {
             real s[6];
             float own[GROUP];
@@ -75,9 +76,11 @@ static inline void group_stops(__global const uchar *in, int first_block, int y0
 #else
 
 #if COX_IN_BYTES == 1
-typedef __global const uchar *sample_pointer;
+#define SAMPLES(n, row, x) PLACED_AT(uchar##n, (row) + (x))
+#define SAMPLE(row, x) (row)[x]
 #else
-typedef __global const ushort *sample_pointer;
+#define SAMPLES(n, row, x) PLACED_AT(ushort##n, (row) + 2 * (x))
+#define SAMPLE(row, x) PLACED_AT(ushort, (row) + 2 * (x))
 #endif
 
 /* The sums of a block's samples, `rows` rows of `count` (a power of two) from sample `begin` on: of every fourth one,
@@ -89,17 +92,17 @@ static inline uint4 sums_of(__global const uchar *plane, int pitch, int begin, i
     uint4 sums = (uint4)(0);
     uint rest[4] = {0, 0, 0, 0};
     for (int r = 0; r < rows; r++) {
-        const sample_pointer row = (sample_pointer)(plane + (size_t)min(y0 + r, last_row) * pitch);
+        __global const uchar *row = plane + (size_t)min(y0 + r, last_row) * pitch;
         if (begin + count > total || count < 4) {
             for (int i = 0; i < count; i++) {
                 const int at = begin + i, back = at < total ? 0 : (at - total + channels) / channels * channels;
-                rest[i % 4] += row[at - back] >> COX_IN_SHIFT;
+                rest[i % 4] += SAMPLE(row, at - back) >> COX_IN_SHIFT;
             }
         } else if (count == 4) {
-            sums += convert_uint4(vload4(0, row + begin)) >> COX_IN_SHIFT;
+            sums += convert_uint4(SAMPLES(4, row, begin)) >> COX_IN_SHIFT;
         } else {
             for (int i = begin; i < begin + count; i += 8)
-                wide += convert_uint8(vload8(0, row + i)) >> COX_IN_SHIFT;
+                wide += convert_uint8(SAMPLES(8, row, i)) >> COX_IN_SHIFT;
         }
     }
     return sums + wide.lo + wide.hi + vload4(0, rest);

@@ -43,6 +43,7 @@
  * Numerics: see detmath.clh. Every result depends on the frame's samples only, not on the cut or COX_WIDTH: sums are
  * taken in one order. EOTF and its kin are minimax fits, weighted for codes of 10 bits (docs/guide/video.md).
  * SPDX-License-Identifier: Apache-2.0 */
+#include "video/samples.clh"
 #include "video/signal.clh"
 
 #define COX_BINS 512
@@ -96,7 +97,7 @@ typedef COX_PASTE(ushort, COX_WIDTH) half_words;
 typedef COX_PASTE(uchar, COX_WIDTH) quarter_words;
 #define COX_VLOAD COX_PASTE(vload, COX_WIDTH)
 #define COX_VSTORE COX_PASTE(vstore, COX_WIDTH)
-#define VLOAD(type, p) COX_VLOAD(0, (__global const type *)(p))
+#define VLOAD(type, p) PLACED_AT(COX_PASTE(type, COX_WIDTH), p)
 #define VSTORE(type, v, p) COX_VSTORE(v, 0, (__global type *)(p))
 #define TO_UNS(x) COX_PASTE(convert_uint, COX_WIDTH)(x)
 #define TO_HALF_WORDS(x) COX_PASTE(convert_ushort, COX_WIDTH)(x)
@@ -142,7 +143,7 @@ typedef uns sums;
 #define IN_PAIRS(row, x) VLOAD(uint, (row) + 2 * (x))
 #define LEFT(pairs) (((pairs) & (uns)(0xffffu)) >> COX_IN_SHIFT)
 #define RIGHT(pairs) ((pairs) >> (16 + COX_IN_SHIFT))
-#define IN_SAMPLE(row, x) ((uint)((__global const ushort *)(row))[x])
+#define IN_SAMPLE(row, x) ((uint)PLACED_AT(ushort, (row) + 2 * (x)))
 #endif
 #define PAIR_BITS (8 * COX_IN_BYTES)
 
@@ -518,7 +519,7 @@ static inline void rgba_samples(__global const uchar *row, int x, int step, int 
 {
     int r[COX_WIDTH], g[COX_WIDTH], b[COX_WIDTH];
     for (int k = 0; k < COX_WIDTH; k++) {
-        const uint2 words = vload2(0, (__global const uint *)row + 2 * min(x + step * k, columns - 1));
+        const uint2 words = PLACED_AT(uint2, row + 8 * min(x + step * k, columns - 1));
         r[k] = (int)(words.x & 0xffffu);
         g[k] = (int)(words.x >> 16);
         b[k] = (int)(words.y & 0xffffu);

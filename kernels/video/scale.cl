@@ -16,7 +16,7 @@
  * buffer row for each block.
  * Numerics: see detmath.clh. Where a sample lies is computed in integers.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "math/detmath.clh"
+#include "video/samples.clh"
 
 #define IN_PLANES (3 - COX_IN_LAYOUT)
 #define BLOCK 16
@@ -97,7 +97,7 @@ static inline real weight(real d)
 #if COX_IN_BYTES == 1
 #define CODE(row, i) ((uint)(row)[i])
 #else
-#define CODE(row, i) ((uint)((__global const ushort *)(row))[i] >> COX_IN_SHIFT)
+#define CODE(row, i) ((uint)PLACED_AT(ushort, (row) + 2 * (i)) >> COX_IN_SHIFT)
 #endif
 
 /* Codes x, x + 1, ... of a row; past its end the last one. */
@@ -108,9 +108,9 @@ static inline real codes_at(__global const uchar *row, int x, int columns)
 #if COX_WIDTH == 1
         return (float)CODE(row, x);
 #elif COX_IN_BYTES == 1
-        return TO_REAL(COX_PASTE(vload, COX_WIDTH)(0, row + x));
+        return TO_REAL(PLACED_AT(COX_PASTE(uchar, COX_WIDTH), row + x));
 #else
-        const COX_PASTE(ushort, COX_WIDTH) words = COX_PASTE(vload, COX_WIDTH)(0, (__global const ushort *)row + x);
+        const COX_PASTE(ushort, COX_WIDTH) words = PLACED_AT(COX_PASTE(ushort, COX_WIDTH), row + 2 * x);
         return TO_REAL(words >> (ushort)COX_IN_SHIFT);
 #endif
     }

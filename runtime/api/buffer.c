@@ -52,10 +52,9 @@ cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes, cox_r
 {
     if (!can_make(runtime, out, "cox_buffer_wrap"))
         return COX_E_INVALID;
-    if (!data || !bytes || bytes > SIZE_MAX / 2 || (uintptr_t)data % 16) {
-        cox__log(&runtime->log, COX_LOG_ERROR,
-                 "cox_buffer_wrap: %zu bytes at %p; 1 to %zu are possible, at a multiple of 16 that is not NULL", bytes,
-                 data, SIZE_MAX / 2);
+    if (!data || !bytes || bytes > SIZE_MAX / 2) {
+        cox__log(&runtime->log, COX_LOG_ERROR, "cox_buffer_wrap: %zu bytes at %p; 1 to %zu are possible, not at NULL",
+                 bytes, data, SIZE_MAX / 2);
         return COX_E_INVALID;
     }
     const cox_status status = make_buffer(runtime, data, bytes, out);

@@ -633,11 +633,11 @@ static bool make_frame(struct run *run, struct frame *frame, uint64_t *seed)
             continue;
         }
         if (run->memory == MEMORY_APPLICATION) {
-            /* Aligned as little as cox_buffer_wrap allows, with a canary behind. */
+            /* Aligned as little as the kernels allow, with a canary behind. */
             char *room = malloc(run->bytes[i] + CANARY + 64);
             if (!room)
                 return false;
-            char *data = room + (16 - (uintptr_t)room % 64 + 64) % 64;
+            char *data = room + (4 - (uintptr_t)room % 64 + 64) % 64;
             memset(data + run->bytes[i], 0x5c, CANARY / 2);
             frame->base[i] = (uint32_t *)(void *)room;
             status = cox_buffer_wrap(run->suite->runtime, data, run->bytes[i], NULL, NULL, &frame->buffers[i]);

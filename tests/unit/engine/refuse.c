@@ -343,19 +343,16 @@ Test(engine_refuse, buffers_that_are_none)
     cox_runtime *runtime = rig_runtime(rig);
     cox_buffer *buffer;
     _Alignas(64) unsigned char memory[128];
-    char misaligned[80];
-    snprintf(misaligned, sizeof misaligned, "cox_buffer_wrap: 64 bytes at %p; 1 to", (void *)(memory + 8));
     BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_create: 0 bytes; 1 to 9223372036854775807",
                    cox_buffer_create(runtime, 0, &buffer));
     BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_create: 9223372036854775808 bytes; 1 to",
                    cox_buffer_create(runtime, SIZE_MAX / 2 + 1, &buffer));
-    BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_wrap: 63 bytes at (nil); 1 to 9223372036854775807 are possible, at a",
+    BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_wrap: 63 bytes at (nil); 1 to 9223372036854775807 are possible, not at",
                    cox_buffer_wrap(runtime, NULL, 63, NULL, NULL, &buffer));
     BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_wrap: 0 bytes at",
                    cox_buffer_wrap(runtime, memory, 0, NULL, NULL, &buffer));
     BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_wrap: 9223372036854775808 bytes at",
                    cox_buffer_wrap(runtime, memory, SIZE_MAX / 2 + 1, NULL, NULL, &buffer));
-    BUFFER_REFUSED(COX_E_INVALID, misaligned, cox_buffer_wrap(runtime, memory + 8, 64, NULL, NULL, &buffer));
     fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM});
     BUFFER_REFUSED(COX_E_NOMEM, "cox_buffer_create: 100 bytes: out of host memory",
                    cox_buffer_create(runtime, 100, &buffer));
