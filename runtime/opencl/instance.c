@@ -149,6 +149,7 @@ void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *i
                               void *ctx)
 {
     (void)base;
+    const bool sound = !instance->abandoned && !atomic_load(&instance->device->lost);
     if (instance->abandoned) {
         drain_slots(instance);
         cox__cl_hang_ends(instance->backend, instance->device_index, instance->shared);
@@ -158,7 +159,7 @@ void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *i
     cox__cl_sets_free(instance);
     for (uint32_t p = 0; p < COX_PASSES_MAX; p++)
         for (uint32_t s = 0; s < COX_STAGES_MAX; s++)
-            cox__cl_stage_clear(&instance->stages[p][s]);
+            cox__cl_stage_clear(instance, &instance->stages[p][s], sound);
     for (int q = 0; q < COX__CL_QUEUE_COUNT; q++)
         if (instance->queues[q] && !(instance->shared && q == COX__CL_QUEUE_COMPUTE))
             clReleaseCommandQueue(instance->queues[q]);

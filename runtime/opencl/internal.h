@@ -102,11 +102,24 @@ cox_status cox__cl_choose_arithmetic(struct cox__cl_backend *backend, enum cox_a
 
 /* ---- program.c ---- */
 
-/* Build a program for one device, through the cache of binaries. The compiler's log goes to the logger. The caller
- * releases `*out`, and frees `*writable`, the list of its writable arguments (NULL if there was no memory for it);
- * `writable` NULL: not wanted. Errors: COX_E_BUILD, COX_E_NOMEM, … */
-cox_status cox__cl_build(struct cox__cl_backend *backend, uint32_t device, cl_context context, const char *source,
-                         const char *options, cl_program *out, char **writable);
+/* A program for one device. */
+struct cox__cl_program {
+    cl_program id;  /* NULL = none */
+    char *writable; /* the list of its writable arguments; NULL = there was no memory for it */
+    size_t writable_bytes;
+    bool uncached; /* made from source; the cache has no binary of it */
+    unsigned char key[32];
+};
+
+/* Build a program, or load its binary from the cache. The compiler's log goes to the logger. Errors: COX_E_BUILD,
+ * COX_E_NOMEM, … */
+cox_status cox__cl_program_make(struct cox__cl_backend *backend, uint32_t device, cl_context context,
+                                const char *source, const char *options, struct cox__cl_program *out);
+
+/* Release it; zeros are accepted. `keep`: first its binary goes to the cache, if it is not there. That is done when the
+ * program is not needed any more, since some drivers compile anew for it (PoCL), which its first use would wait for. */
+void cox__cl_program_clear(struct cox__cl_backend *backend, uint32_t device, struct cox__cl_program *program,
+                           bool keep);
 
 /* ---- writable.c ---- */
 

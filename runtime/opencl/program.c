@@ -52,14 +52,13 @@ static cl_int build(cl_program program, const struct cox__cl_device *device, con
     return code;
 }
 
-/* `*list`: the program's writable arguments; the caller frees it. */
-static cl_program load(struct cox__cl_backend *backend, const struct cox__cl_device *device, cl_context context,
-                       const char *options, const unsigned char key[32], char **list)
+static bool load(struct cox__cl_backend *backend, const struct cox__cl_device *device, cl_context context,
+                 const char *options, struct cox__cl_program *out)
 {
     size_t bytes;
-    char *entry = cox__cache_load(backend->cache_dir, &cox__cache_kernels, key, &bytes, backend->log);
+    char *entry = cox__cache_load(backend->cache_dir, &cox__cache_kernels, out->key, &bytes, backend->log);
     if (!entry)
-        return NULL;
+        return false;
     const size_t list_bytes = cox__cl_writable_bytes(entry, bytes), binary_bytes = bytes - list_bytes;
     const unsigned char *binary = (unsigned char *)entry + list_bytes;
     cl_int status = CL_SUCCESS, code = CL_INVALID_BINARY;
@@ -70,17 +69,18 @@ static cl_program load(struct cox__cl_backend *backend, const struct cox__cl_dev
         program = NULL;
     /* What a binary is built with must be what it was made with. */
     if (program && status == CL_SUCCESS && build(program, device, options) == CL_SUCCESS) {
-        *list = malloc(list_bytes);
-        if (*list)
-            memcpy(*list, entry, list_bytes);
+        out->id = program;
+        out->writable = malloc(list_bytes);
+        if (out->writable)
+            memcpy(out->writable, entry, list_bytes);
         free(entry);
-        return program;
+        return true;
     }
     cox__log(backend->log, COX_LOG_INFO, "%s does not take a cached binary; building from source", device->info.name);
     if (program)
         clReleaseProgram(program);
     free(entry);
-    return NULL;
+    return false;
 }
 
 /* PoCL names a sub-device's parent as what its program is for. */
@@ -91,14 +91,15 @@ static bool is_or_holds(cl_device_id id, const struct cox__cl_device *device)
     return id == device->id || (parent && id == parent);
 }
 
-static void store(struct cox__cl_backend *backend, const struct cox__cl_device *device, cl_program program,
-                  const unsigned char key[32], const char *list, size_t list_bytes)
+static void store(struct cox__cl_backend *backend, const struct cox__cl_device *device,
+                  const struct cox__cl_program *program)
 {
     cl_device_id ids[COX_DEVICES_MAX];
     size_t sizes[COX_DEVICES_MAX] = {0}, got = 0;
+    const size_t list_bytes = program->writable_bytes;
     unsigned char *binaries[COX_DEVICES_MAX] = {0}, *entry;
-    if (clGetProgramInfo(program, CL_PROGRAM_DEVICES, sizeof ids, ids, &got) ||
-        clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL))
+    if (clGetProgramInfo(program->id, CL_PROGRAM_DEVICES, sizeof ids, ids, &got) ||
+        clGetProgramInfo(program->id, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL))
         return;
     size_t count = got / sizeof *ids;
     for (size_t i = 0; i < count; i++) {
@@ -107,10 +108,11 @@ static void store(struct cox__cl_backend *backend, const struct cox__cl_device *
         entry = malloc(list_bytes + sizes[i]);
         if (!entry)
             return;
-        memcpy(entry, list, list_bytes);
+        memcpy(entry, program->writable, list_bytes);
         binaries[i] = entry + list_bytes; /* NULL for the other devices: theirs are not wanted */
-        if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries, NULL) == CL_SUCCESS)
-            cox__cache_store(backend->cache_dir, &cox__cache_kernels, key, entry, list_bytes + sizes[i], backend->log);
+        if (clGetProgramInfo(program->id, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries, NULL) == CL_SUCCESS)
+            cox__cache_store(backend->cache_dir, &cox__cache_kernels, program->key, entry, list_bytes + sizes[i],
+                             backend->log);
         free(entry);
         return;
     }
@@ -136,29 +138,30 @@ static cox_status compile(const struct cox__cl_backend *backend, const struct co
     return COX_OK;
 }
 
-cox_status cox__cl_build(struct cox__cl_backend *backend, uint32_t index, cl_context context, const char *source,
-                         const char *options, cl_program *out, char **writable)
+cox_status cox__cl_program_make(struct cox__cl_backend *backend, uint32_t index, cl_context context, const char *source,
+                                const char *options, struct cox__cl_program *out)
 {
     const struct cox__cl_device *device = &backend->devices[index];
-    unsigned char key[32];
-    char *list = NULL;
-    size_t list_bytes;
-    *out = NULL;
+    *out = (struct cox__cl_program){0};
     if (backend->cache_dir) {
-        make_key(device, source, options, key);
-        *out = load(backend, device, context, options, key, &list);
+        make_key(device, source, options, out->key);
+        if (load(backend, device, context, options, out))
+            return COX_OK;
     }
-    if (!*out) {
-        const cox_status status = compile(backend, device, context, source, options, out);
-        if (status)
-            return status;
-        list = cox__cl_writable_list(*out, &list_bytes);
-        if (backend->cache_dir && list)
-            store(backend, device, *out, key, list, list_bytes);
-    }
-    if (writable)
-        *writable = list;
-    else
-        free(list);
+    const cox_status status = compile(backend, device, context, source, options, &out->id);
+    if (status)
+        return status;
+    out->writable = cox__cl_writable_list(out->id, &out->writable_bytes);
+    out->uncached = backend->cache_dir && out->writable;
     return COX_OK;
+}
+
+void cox__cl_program_clear(struct cox__cl_backend *backend, uint32_t index, struct cox__cl_program *program, bool keep)
+{
+    if (keep && program->uncached)
+        store(backend, &backend->devices[index], program);
+    if (program->id)
+        clReleaseProgram(program->id);
+    free(program->writable);
+    *program = (struct cox__cl_program){0};
 }
