@@ -21,6 +21,8 @@
 #endif
 
 #define LIBAV_FUNCTIONS(X)             \
+    X(av_buffer_create)                \
+    X(av_buffer_unref)                 \
     X(av_color_space_name)             \
     X(av_color_transfer_name)          \
     X(av_dict_copy)                    \
@@ -33,6 +35,7 @@
     X(av_frame_get_buffer)             \
     X(av_frame_get_side_data)          \
     X(av_frame_is_writable)            \
+    X(av_frame_move_ref)               \
     X(av_frame_unref)                  \
     X(av_free)                         \
     X(av_freep)                        \
@@ -59,7 +62,9 @@
     X(av_rescale_q)                    \
     X(av_strerror)                     \
     X(av_write_trailer)                \
+    X(avcodec_align_dimensions2)       \
     X(avcodec_alloc_context3)          \
+    X(avcodec_default_get_buffer2)     \
     X(avcodec_find_encoder)            \
     X(avcodec_find_encoder_by_name)    \
     X(avcodec_free_context)            \

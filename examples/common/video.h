@@ -12,6 +12,7 @@
 
 #include "picture.h" /* struct picture_error */
 
+#include <coxswain/runtime.h>
 #include <coxswain/video.h>
 
 enum { VIDEO_SIDE_MAX = 65536, VIDEO_FRAMES_MAX = INT32_MAX };
@@ -89,6 +90,33 @@ enum video_read video_input_read(struct video_input *input, void *const planes[C
 
 /* Pass over `frames` frames; ends early at the end of the stream. Files are sought in, pipes read. */
 enum video_read video_input_skip(struct video_input *input, uint64_t frames, struct picture_error *error);
+
+/* --- Frames lent instead of copied ---
+ *
+ * Of y4m and raw files a frame's buffers are the file's own memory, which processors alone read well; of containers, what
+ * the decoder has written to. */
+
+/* From here on frames come by video_input_borrow, in buffers of the runtime with rows `pitch_bytes` apart, which is set.
+ * Before the first frame. False, and they are to be read as ever: the input or the devices are not made for it. */
+bool video_input_lend(struct video_input *input, cox_runtime *runtime, size_t pitch_bytes[COX_VIDEO_PLANES_MAX]);
+
+/* The next frame. Its buffers are to be read only, and go back by video_input_return. Otherwise as video_input_read. */
+enum video_read video_input_borrow(struct video_input *input, cox_buffer *planes[COX_VIDEO_PLANES_MAX],
+                                   struct picture_error *error);
+
+/* Whether a frame is still what the input had: false where a file was cut or its disk failed meanwhile, which `error`
+ * says. To be asked when the frame has been used; from any thread. */
+bool video_input_kept(const struct video_input *input, cox_buffer *const planes[COX_VIDEO_PLANES_MAX],
+                      struct picture_error *error);
+
+/* A frame is not used any more, nor is any that came before it. Sets `planes` to NULL. From the thread that borrows. */
+void video_input_return(struct video_input *input, cox_buffer *planes[COX_VIDEO_PLANES_MAX]);
+
+/* All frames are back, and the runtime may go: none can be borrowed any more. NULL is accepted, and an input that lends
+ * nothing. */
+void video_input_reclaim(struct video_input *input);
+
+/* --- */
 
 /* When the frame that was read last is to be shown, in ticks of the format. From the thread that reads. */
 #define VIDEO_NO_TIME INT64_MIN

@@ -193,6 +193,7 @@ enum video_read video_read_samples(struct video_input *input, uint64_t begin, vo
     struct video_source *source = &input->source;
     uint64_t first = source->offset, frame_bytes = input->planes.frame_bytes;
     enum video_read result = VIDEO_READ_FRAME;
+    input->samples = first;
     if (!memory) {
         uint64_t got;
         result = video_source_skip(source, frame_bytes, &got, error);
@@ -214,17 +215,21 @@ enum video_read video_read_samples(struct video_input *input, uint64_t begin, vo
     return video_fail_truncated(input, begin, frame_bytes - came, error);
 }
 
-/* The next frame to `memory`, or nowhere. What went wrong once goes on being wrong. */
-static enum video_read next(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
-                            struct picture_error *error)
+/* Whether there is sense in going on; else *result says why not. What went wrong once goes on being wrong. */
+static bool may_read(const struct video_input *input, enum video_read *result, struct picture_error *error)
 {
     if (input->failed) {
         *error = input->error;
-        return VIDEO_READ_ERROR;
+        *result = VIDEO_READ_ERROR;
+        return false;
     }
-    if (atomic_load(&input->source.cancelled))
-        return VIDEO_READ_CANCELLED;
-    enum video_read result = input->reader->read(input, memory, pitch_bytes, error);
+    *result = VIDEO_READ_CANCELLED;
+    return !atomic_load(&input->source.cancelled);
+}
+
+/* What came of a frame. */
+static enum video_read counted(struct video_input *input, enum video_read result, struct picture_error *error)
+{
     if (result == VIDEO_READ_FRAME && ++input->next_frame > VIDEO_FRAMES_MAX) {
         picture_fail(error, "more than %d frames", VIDEO_FRAMES_MAX);
         result = VIDEO_READ_ERROR;
@@ -234,6 +239,16 @@ static enum video_read next(struct video_input *input, void *const memory[], con
         input->error = *error;
     }
     return result;
+}
+
+/* The next frame to `memory`, or nowhere. */
+static enum video_read next(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
+                            struct picture_error *error)
+{
+    enum video_read result;
+    return may_read(input, &result, error)
+               ? counted(input, input->reader->read(input, memory, pitch_bytes, error), error)
+               : result;
 }
 
 enum video_read video_input_read(struct video_input *input, void *const planes[COX_VIDEO_PLANES_MAX],
@@ -250,6 +265,46 @@ enum video_read video_input_skip(struct video_input *input, uint64_t frames, str
     for (uint64_t i = 0; i < frames && result == VIDEO_READ_FRAME; i++)
         result = next(input, NULL, NULL, error);
     return result;
+}
+
+/* --- Lending ------------------------------------------------------------------------------------------------------ */
+
+bool video_input_lend(struct video_input *input, cox_runtime *runtime, size_t pitch_bytes[COX_VIDEO_PLANES_MAX])
+{
+    if (!input->reader->lender->lend(input, runtime, pitch_bytes))
+        return false;
+    input->lends_to = runtime;
+    return true;
+}
+
+enum video_read video_input_borrow(struct video_input *input, cox_buffer *planes[COX_VIDEO_PLANES_MAX],
+                                   struct picture_error *error)
+{
+    enum video_read result;
+    return may_read(input, &result, error) ? counted(input, input->reader->lender->borrow(input, planes, error), error)
+                                           : result;
+}
+
+bool video_input_kept(const struct video_input *input, cox_buffer *const planes[COX_VIDEO_PLANES_MAX],
+                      struct picture_error *error)
+{
+    return input->reader->lender->kept(input, planes, error);
+}
+
+void video_input_return(struct video_input *input, cox_buffer *planes[COX_VIDEO_PLANES_MAX])
+{
+    if (planes[0])
+        input->reader->lender->give_back(input, planes);
+    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++)
+        planes[p] = NULL;
+}
+
+void video_input_reclaim(struct video_input *input)
+{
+    if (!input || !input->lends_to)
+        return;
+    input->reader->lender->reclaim(input);
+    input->lends_to = NULL;
 }
 
 int64_t video_input_time(const struct video_input *input)

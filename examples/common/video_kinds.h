@@ -3,6 +3,7 @@
 #ifndef VIDEO_KINDS_H
 #define VIDEO_KINDS_H
 
+#include "mapped_file.h"
 #include "peek.h"
 #include "video_team.h"
 #include "video.h"
@@ -55,6 +56,7 @@ struct video_source {
     bool close_fd;
     bool seekable;           /* a regular file: read at offsets, */
     struct video_team *team; /* side by side where that pays; else NULL */
+    struct mapped_file *map; /* of a regular file whose frames are used in place; else NULL */
     uint64_t base;           /* where in the file the stream begins */
     uint64_t offset;         /* of the next byte, in the stream */
     int cancel_fd;           /* becomes readable on cancelling; -1 = nothing here waits */
@@ -73,6 +75,9 @@ enum video_read video_source_read(struct video_source *source, struct iovec *pie
 /* Pass over bytes. As above. */
 enum video_read video_source_skip(struct video_source *source, uint64_t bytes, uint64_t *got,
                                   struct picture_error *error);
+
+/* Map the file; false where there is none or that fails. */
+bool video_source_map(struct video_source *source);
 
 /* How many bytes the stream has in all; 0 = unknown. */
 uint64_t video_source_bytes(const struct video_source *source);
@@ -114,6 +119,22 @@ struct video_writers {
 
 /* --- Kinds -------------------------------------------------------------------------------------------------------- */
 
+/* How a kind lends frames: video.h's functions of these names. */
+struct video_lender {
+    bool (*lend)(struct video_input *input, cox_runtime *runtime, size_t pitch_bytes[]);
+    enum video_read (*borrow)(struct video_input *input, cox_buffer *planes[], struct picture_error *error);
+    bool (*kept)(const struct video_input *input, cox_buffer *const planes[], struct picture_error *error);
+    void (*give_back)(struct video_input *input, cox_buffer *planes[]);
+    void (*reclaim)(struct video_input *input);
+};
+
+/* Whether rows that lie so far apart can be shared out: bands begin where every device's sub-buffers may, at one of
+ * enough places. */
+bool video_pitch_suits(const cox_runtime *runtime, const struct video_planes *planes, const size_t pitch_bytes[]);
+
+/* y4m and raw files, mapped (video_lend.c). */
+extern const struct video_lender video_lender_file;
+
 struct video_reader {
     /* Read the header; fill `format`, `planes`, `state`. On failure nothing is left allocated. */
     bool (*open)(struct video_input *input, struct picture_error *error);
@@ -121,6 +142,7 @@ struct video_reader {
     enum video_read (*read)(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
                             struct picture_error *error);
     void (*close)(struct video_input *input); /* NULL = nothing to do */
+    const struct video_lender *lender;
     /* What makes the frames; NULL = nothing, or what writes to the source. */
     void (*maker)(struct video_input *input, struct video_maker *maker);
 };
@@ -132,6 +154,8 @@ struct video_input {
     struct video_planes planes;
     struct video_source source; /* not used by containers, but for cancelling */
     uint64_t next_frame;
+    uint64_t samples;             /* y4m and raw: the byte at which those of the last frame began */
+    cox_runtime *lends_to;        /* NULL = frames are read */
     int64_t time;                 /* of the last frame; readers without times leave it */
     struct video_writers writers; /* of video_input_maker alone */
     atomic_bool rate_varies;

@@ -7,7 +7,7 @@
 
 #if COX_HAVE_LIBAV
 
-#include "libav_calls.h"
+#include "libav_pool.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,6 +23,9 @@
 
 /* Before the first frame some damage is usual: a recording begins wherever it was begun. */
 enum { DAMAGED_AT_FIRST_MAX = 1000 };
+
+/* Frames that are lent at once. */
+enum { LENT_MAX = 32 };
 
 struct libav {
     AVFormatContext *container;
@@ -44,6 +47,8 @@ struct libav {
     struct video_threads threads; /* the decoder's own */
     uint64_t threads_first_ns;    /* their processor time at the first call of libav_maker, if `asked` */
     bool asked;
+    struct libav_pool *_Atomic pool; /* what the decoder decodes into; NULL = memory of libav's */
+    AVFrame *lent[LENT_MAX];
 };
 
 /* --- What libav calls things -------------------------------------------------------------------------------------- */
@@ -272,8 +277,8 @@ static void note_time(struct video_input *input, int64_t time)
         atomic_store(&input->rate_varies, true);
 }
 
-static enum video_read libav_read(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
-                                  struct picture_error *error)
+/* The next frame to `frame`, if it is what the first one was; `passed_over`: nobody wants it. */
+static enum video_read next_frame(struct video_input *input, bool passed_over, struct picture_error *error)
 {
     struct libav *libav = input->state;
     enum video_read result = libav->waiting ? VIDEO_READ_FRAME : decode(input, error);
@@ -285,14 +290,139 @@ static enum video_read libav_read(struct video_input *input, void *const memory[
     if (!same_picture(input, frame, what, sizeof what))
         return fail_frame(input, what, 0, error);
     input->time = frame->best_effort_timestamp;
-    note_time(input, memory ? frame->best_effort_timestamp : AV_NOPTS_VALUE);
-    for (uint32_t p = 0; memory && p < input->planes.count; p++)
-        for (uint32_t row = 0; row < input->planes.plane[p].rows; row++)
-            memcpy((uint8_t *)memory[p] + row * pitch_bytes[p], frame->data[p] + (ptrdiff_t)row * frame->linesize[p],
-                   input->planes.plane[p].row_bytes);
+    note_time(input, passed_over ? AV_NOPTS_VALUE : frame->best_effort_timestamp);
+    return VIDEO_READ_FRAME;
+}
+
+static void copy_rows(const struct video_planes *planes, const AVFrame *from, void *const memory[],
+                      const size_t pitch_bytes[])
+{
+    for (uint32_t p = 0; p < planes->count; p++)
+        for (uint32_t row = 0; row < planes->plane[p].rows; row++)
+            memcpy((uint8_t *)memory[p] + row * pitch_bytes[p], from->data[p] + (ptrdiff_t)row * from->linesize[p],
+                   planes->plane[p].row_bytes);
+}
+
+static enum video_read libav_read(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
+                                  struct picture_error *error)
+{
+    struct libav *libav = input->state;
+    const enum video_read result = next_frame(input, !memory, error);
+    if (result != VIDEO_READ_FRAME)
+        return result;
+    if (memory)
+        copy_rows(&input->planes, libav->frame, memory, pitch_bytes);
     lib.av_frame_unref(libav->frame);
     return VIDEO_READ_FRAME;
 }
+
+/* --- Lending ------------------------------------------------------------------------------------------------------ */
+
+/* An AVCodecContext.get_buffer2. */
+static int get_buffer(AVCodecContext *decoder, AVFrame *frame, int flags)
+{
+    struct libav *libav = decoder->opaque;
+    struct libav_pool *pool = atomic_load(&libav->pool);
+    if (pool && decoder->codec->capabilities & AV_CODEC_CAP_DR1 && frame->format == libav->samples &&
+        libav_pool_give(pool, decoder, frame))
+        return 0;
+    return lib.avcodec_default_get_buffer2(decoder, frame, flags);
+}
+
+static bool libav_lend(struct video_input *input, cox_runtime *runtime, size_t pitch_bytes[])
+{
+    struct libav *libav = input->state;
+    const AVFrame *first = libav->frame;
+    for (uint32_t p = 0; p < input->planes.count; p++)
+        pitch_bytes[p] = libav->waiting && first->linesize[p] > 0 ? (size_t)first->linesize[p] : 0;
+    if (!libav->waiting || !video_pitch_suits(runtime, &input->planes, pitch_bytes))
+        return false;
+    atomic_store(&libav->pool, libav_pool_create(runtime, libav->decoder, first, &input->format.pixel));
+    return atomic_load(&libav->pool) != NULL;
+}
+
+/* A place for a frame that is lent; NULL: there are too many. */
+static AVFrame **find_lent(struct libav *libav, const void *data)
+{
+    for (uint32_t i = 0; i < LENT_MAX; i++)
+        if (data ? libav->lent[i] && libav->lent[i]->data[0] == data : !libav->lent[i])
+            return &libav->lent[i];
+    return NULL;
+}
+
+/* The frame where it has been decoded; of the few that were begun before frames were lent, or that the decoder has put
+ * elsewhere, a copy. */
+static AVFrame *lend_frame(struct video_input *input, cox_buffer *planes[])
+{
+    struct libav *libav = input->state;
+    struct libav_pool *pool = atomic_load(&libav->pool);
+    AVFrame *lent = lib.av_frame_alloc();
+    if (!lent)
+        return NULL;
+    if (libav_pool_find(pool, libav->frame, planes)) {
+        lib.av_frame_move_ref(lent, libav->frame);
+        return lent;
+    }
+    lent->width = libav->frame->width;
+    lent->height = libav->frame->height;
+    lent->format = libav->frame->format;
+    if (!libav_pool_give(pool, libav->decoder, lent) || !libav_pool_find(pool, lent, planes)) {
+        lib.av_frame_free(&lent);
+        return NULL;
+    }
+    void *memory[COX_VIDEO_PLANES_MAX];
+    size_t pitch_bytes[COX_VIDEO_PLANES_MAX];
+    for (uint32_t p = 0; p < input->planes.count; p++) {
+        memory[p] = lent->data[p];
+        pitch_bytes[p] = (size_t)lent->linesize[p];
+    }
+    copy_rows(&input->planes, libav->frame, memory, pitch_bytes);
+    lib.av_frame_unref(libav->frame);
+    return lent;
+}
+
+static enum video_read libav_borrow(struct video_input *input, cox_buffer *planes[], struct picture_error *error)
+{
+    AVFrame **place = find_lent(input->state, NULL);
+    const enum video_read result = next_frame(input, false, error);
+    if (result != VIDEO_READ_FRAME)
+        return result;
+    AVFrame *lent = place ? lend_frame(input, planes) : NULL;
+    if (!lent)
+        return fail_frame(input, "no memory for it", 0, error);
+    *place = lent;
+    return VIDEO_READ_FRAME;
+}
+
+/* What is decoded is no file. */
+static bool libav_kept(const struct video_input *input, cox_buffer *const planes[], struct picture_error *error)
+{
+    (void)input, (void)planes, (void)error;
+    return true;
+}
+
+static void libav_give_back(struct video_input *input, cox_buffer *planes[])
+{
+    AVFrame **place = find_lent(input->state, cox_buffer_data(planes[0]));
+    if (place)
+        lib.av_frame_free(place);
+}
+
+/* The decoder holds frames until it ends. */
+static void libav_reclaim(struct video_input *input)
+{
+    struct libav *libav = input->state;
+    struct libav_pool *pool = atomic_exchange(&libav->pool, NULL);
+    lib.av_frame_unref(libav->frame);
+    lib.avcodec_free_context(&libav->decoder);
+    libav_pool_destroy(&pool);
+}
+
+static const struct video_lender lender = {.lend = libav_lend,
+                                           .borrow = libav_borrow,
+                                           .kept = libav_kept,
+                                           .give_back = libav_give_back,
+                                           .reclaim = libav_reclaim};
 
 /* --- What the stream says of itself ------------------------------------------------------------------------------- */
 
@@ -493,6 +623,8 @@ static bool open_decoder(struct libav *libav, struct picture_error *error)
     int code = lib.avcodec_parameters_to_context(libav->decoder, libav->container->streams[stream]->codecpar);
     libav->decoder->thread_count = 0; /* as many as there are cores */
     libav->decoder->max_pixels = (int64_t)VIDEO_PIXELS_MAX;
+    libav->decoder->opaque = libav;
+    libav->decoder->get_buffer2 = get_buffer;
     struct video_threads before;
     video_threads_list(&before);
     if (code >= 0)
@@ -575,6 +707,6 @@ static void libav_maker(struct video_input *input, struct video_maker *maker)
 }
 
 const struct video_reader video_reader_libav = {
-    .open = libav_open, .read = libav_read, .close = libav_close, .maker = libav_maker};
+    .open = libav_open, .read = libav_read, .close = libav_close, .lender = &lender, .maker = libav_maker};
 
 #endif

@@ -87,4 +87,4 @@ static enum video_read raw_read(struct video_input *input, void *const memory[],
     return video_read_samples(input, input->source.offset, memory, pitch_bytes, error);
 }
 
-const struct video_reader video_reader_raw = {.open = raw_open, .read = raw_read};
+const struct video_reader video_reader_raw = {.open = raw_open, .read = raw_read, .lender = &video_lender_file};

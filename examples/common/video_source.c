@@ -73,6 +73,7 @@ void video_source_close(struct video_source *source)
     if (source->cancel_fd >= 0)
         close(source->cancel_fd);
     source->fd = source->cancel_fd = -1;
+    mapped_file_close(&source->map);
     video_team_destroy(&source->team);
 }
 
@@ -132,6 +133,16 @@ enum video_read video_source_read(struct video_source *source, struct iovec *pie
         pieces = video_rows_advance(pieces, &count, (size_t)bytes);
     }
     return VIDEO_READ_FRAME;
+}
+
+bool video_source_map(struct video_source *source)
+{
+    if (source->seekable && !source->map)
+        source->map = mapped_file_open(source->fd, source->base, video_source_bytes(source));
+    if (!source->map)
+        return false;
+    video_team_destroy(&source->team); /* it would have nothing to do */
+    return true;
 }
 
 uint64_t video_source_bytes(const struct video_source *source)

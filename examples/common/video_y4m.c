@@ -311,4 +311,4 @@ static enum video_read y4m_read(struct video_input *input, void *const memory[],
     return video_read_samples(input, begin, memory, pitch_bytes, error);
 }
 
-const struct video_reader video_reader_y4m = {.open = y4m_open, .read = y4m_read};
+const struct video_reader video_reader_y4m = {.open = y4m_open, .read = y4m_read, .lender = &video_lender_file};

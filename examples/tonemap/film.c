@@ -21,7 +21,8 @@ static void describe_side(struct film_side *side, cox_runtime *runtime, const st
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     side->plane_count = cox_video_planes(format, width, height, planes);
     for (uint32_t p = 0; p < side->plane_count; p++) {
-        side->pitch_bytes[p] = cox_runtime_pitch_bytes(runtime, planes[p].row_bytes);
+        if (!side->lent)
+            side->pitch_bytes[p] = cox_runtime_pitch_bytes(runtime, planes[p].row_bytes);
         side->plane_bytes[p] = side->pitch_bytes[p] * planes[p].rows;
     }
 }
@@ -45,7 +46,7 @@ double film_bytes(const struct film *film)
 {
     double bytes = 0;
     const struct film_side *const sides[] = {&film->in, &film->out};
-    for (int s = 0; s < 2; s++)
+    for (int s = film->in.lent; s < 2; s++)
         for (uint32_t p = 0; p < sides[s]->plane_count; p++)
             bytes += (double)sides[s]->plane_bytes[p] * sides[s]->slot_count;
     return bytes;
@@ -75,6 +76,11 @@ static enum video_read read_one(struct film *film, uint64_t frame, struct pictur
 {
     cox_buffer **planes;
     void *memory[COX_VIDEO_PLANES_MAX] = {NULL};
+    if (film->in.lent) {
+        planes = film->in.slots[frame % film->in.slot_count];
+        video_input_return(film->plan.input, planes);
+        return video_input_borrow(film->plan.input, planes, error);
+    }
     cox_status status = use_slot(&film->in, film->plan.runtime, frame, &planes);
     if (status != COX_OK) {
         picture_fail(error, "no memory to read a frame to: %s", cox_status_text(status));
@@ -108,8 +114,10 @@ static void *read_frames(void *user)
     pthread_mutex_lock(&film->lock);
     film->reader_cpu_ns = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
     film->read_ended = true;
-    film->read_failed = result == VIDEO_READ_ERROR;
-    film->read_error = error;
+    if (!film->read_failed) {
+        film->read_failed = result == VIDEO_READ_ERROR;
+        film->read_error = error;
+    }
     pthread_cond_signal(&film->main_wake);
     pthread_mutex_unlock(&film->lock);
     return NULL;
@@ -169,6 +177,20 @@ static bool fail(struct film *film, const char *step, cox_status status, uint64_
     return false;
 }
 
+/* Whether what the devices made of a frame is of what the input had. */
+static bool input_was_kept(struct film *film, uint64_t frame)
+{
+    struct picture_error error;
+    if (!film->in.lent || video_input_kept(film->plan.input, film->in.slots[frame % film->in.slot_count], &error))
+        return true;
+    pthread_mutex_lock(&film->lock);
+    film->failed = film->read_failed = true;
+    film->read_error = error;
+    pthread_cond_signal(&film->main_wake);
+    pthread_mutex_unlock(&film->lock);
+    return false;
+}
+
 /* A cox_done_fn. After a frame that failed nothing more is written: there would be a hole. */
 static void on_mapped(void *user, uint64_t frame, cox_status status)
 {
@@ -177,6 +199,8 @@ static void on_mapped(void *user, uint64_t frame, cox_status status)
         fail(film, "a frame failed", status, frame);
         return;
     }
+    if (!input_was_kept(film, frame))
+        return;
     pthread_mutex_lock(&film->lock);
     if (!film->failed)
         film->mapped++;
@@ -498,8 +522,8 @@ static void make_locks(struct film *film)
     pthread_condattr_destroy(&monotonic);
 }
 
-/* As few slots as keep everybody at work: what the devices have, and one more that is being read or written. A look
- * ahead has one frame besides. */
+/* As few slots as keep everybody at work: what the devices have, and one more that is being read or written; of frames
+ * that are lent two will do, since the input has its own. A look ahead has one frame besides. */
 static void plan_slots(struct film *film)
 {
     struct film_plan *plan = &film->plan;
@@ -508,9 +532,11 @@ static void plan_slots(struct film *film)
         plan->session.in_flight = 2;
     if (plan->steering.on && !plan->steering.lookahead)
         plan->session.in_flight = 1;
+    film->in.lent = video_input_lend(plan->input, plan->runtime, film->in.pitch_bytes);
     describe_side(&film->in, plan->runtime, &shape->in, shape->width, shape->height);
     describe_side(&film->out, plan->runtime, &shape->out, plan->out_width, plan->out_height);
-    film->in.slot_count = plan->session.in_flight + 1 + plan->steering.lookahead;
+    film->in.slot_count = plan->session.in_flight + plan->steering.lookahead;
+    film->in.slot_count += !film->in.lent || film->in.slot_count < 2;
     film->out.slot_count = plan->session.in_flight + !plan->discard;
     memcpy(shape->in_pitch_bytes, film->in.pitch_bytes, sizeof shape->in_pitch_bytes);
     memcpy(shape->out_pitch_bytes, film->out.pitch_bytes, sizeof shape->out_pitch_bytes);
@@ -562,6 +588,10 @@ void film_end(struct film *film)
     stop_threads(film);
     cox_session_destroy(&film->analysis);
     cox_session_destroy(&film->mapping);
+    if (film->in.lent)
+        for (uint32_t slot = 0; slot < FILM_SLOTS_MAX; slot++)
+            video_input_return(film->plan.input, film->in.slots[slot]);
+    video_input_reclaim(film->plan.input);
     free_slots(&film->in);
     free_slots(&film->out);
     for (uint32_t i = 0; i < 2; i++)

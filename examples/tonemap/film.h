@@ -27,6 +27,7 @@ struct film_side {
     size_t plane_bytes[COX_VIDEO_PLANES_MAX];
     uint32_t slot_count;
     uint32_t slots_made;
+    bool lent; /* the input's: the buffers are the input's own, of the frame that the slot has */
     cox_buffer *slots[FILM_SLOTS_MAX][COX_VIDEO_PLANES_MAX];
 };
 

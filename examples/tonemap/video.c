@@ -473,17 +473,18 @@ static void print_input(const struct job *job)
     const struct video_format *format = job->format;
     const struct cox_video_shape *shape = &job->plan.shape;
     char frames[48] = "", rate[48] = "";
+    const char *place = job->film.in.lent ? ", not copied" : "";
     if (format->frames)
         snprintf(frames, sizeof frames, ", %" PRIu64 " frame%s", format->frames, format->frames == 1 ? "" : "s");
     if (job->target.rate.num && job->target.rate.den)
         snprintf(rate, sizeof rate, ", %.6g frames/s", (double)job->target.rate.num / job->target.rate.den);
-    say("video     %s: %u x %u, %s; %s%s, %s%s%s%s\n", job->options->input, format->width, format->height, format->text,
-        transfers[shape->transfer], job->assumed ? " (assumed)" : "",
+    say("video     %s: %u x %u, %s; %s%s, %s%s%s%s%s\n", job->options->input, format->width, format->height,
+        format->text, transfers[shape->transfer], job->assumed ? " (assumed)" : "",
         shape->primaries == COX_PRIMARIES_BT2020 ? "BT.2020" : "BT.709",
         shape->in.layout == COX_VIDEO_RGBA     ? ""
         : shape->in.range == COX_RANGE_LIMITED ? ", limited range"
                                                : ", full range",
-        rate, frames);
+        rate, frames, place);
 }
 
 static void print_light(const struct job *job)

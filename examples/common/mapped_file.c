@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "mapped_file.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The kernel maps so many bytes around one that is touched, if they are in its cache: one touch for each. */
+enum { TOUCH_BYTES = 1 << 16 };
+
+struct mapped_file {
+    char *begin; /* of the mapping, a page's */
+    size_t length;
+    size_t before; /* bytes from there to the offset 0 */
+    size_t released;
+    size_t page_bytes;
+    struct sigaction others; /* what SIGBUS did before */
+    _Atomic uint64_t torn;   /* 1 + the first missing page's place in the mapping; 0 = none is missing */
+};
+
+static struct mapped_file *_Atomic mapped;
+
+static void on_bus_error(int signal, siginfo_t *info, void *context)
+{
+    struct mapped_file *map = atomic_load(&mapped);
+    const uintptr_t at = (uintptr_t)info->si_addr, begin = map ? (uintptr_t)map->begin : 0;
+    (void)context;
+    if (map && at >= begin && at - begin < map->length) {
+        const size_t place = (at - begin) / map->page_bytes * map->page_bytes;
+        uint64_t none = 0;
+        if (mmap(map->begin + place, map->page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                 -1, 0) != MAP_FAILED) {
+            atomic_compare_exchange_strong(&map->torn, &none, 1 + place);
+            return;
+        }
+    }
+    /* None of ours: it happens again, and does what it did before. */
+    static const struct sigaction otherwise = {.sa_handler = SIG_DFL};
+    sigaction(signal, map ? &map->others : &otherwise, NULL);
+}
+
+struct mapped_file *mapped_file_open(int fd, uint64_t base, uint64_t bytes)
+{
+    struct mapped_file *map = bytes ? calloc(1, sizeof *map) : NULL, *none = NULL;
+    if (!map)
+        return NULL;
+    map->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    map->before = (size_t)(base % map->page_bytes);
+    if (bytes > SIZE_MAX / 2 || !atomic_compare_exchange_strong(&mapped, &none, map))
+        goto fail;
+    map->length = map->before + (size_t)bytes;
+    map->begin = mmap(NULL, map->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd,
+                      (off_t)(base - map->before));
+    if (map->begin == MAP_FAILED)
+        goto give_up;
+    (void)madvise(map->begin, map->length, MADV_SEQUENTIAL);
+    const struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_RESTART};
+    if (!sigaction(SIGBUS, &action, &map->others))
+        return map;
+    munmap(map->begin, map->length);
+give_up:
+    atomic_store(&mapped, NULL);
+fail:
+    free(map);
+    return NULL;
+}
+
+void mapped_file_close(struct mapped_file **out)
+{
+    struct mapped_file *map = *out;
+    *out = NULL;
+    if (!map)
+        return;
+    sigaction(SIGBUS, &map->others, NULL);
+    atomic_store(&mapped, NULL);
+    munmap(map->begin, map->length);
+    free(map);
+}
+
+void *mapped_file_at(struct mapped_file *map, uint64_t offset, uint64_t bytes)
+{
+    const size_t there = map->length - map->before;
+    if (offset > there || bytes > there - offset)
+        return NULL;
+    char *at = map->begin + map->before + offset;
+    for (uint64_t i = 0; i < bytes; i += TOUCH_BYTES)
+        (void)*(volatile const char *)(at + i);
+    return at;
+}
+
+uint64_t mapped_file_offset(const struct mapped_file *map, const void *at)
+{
+    return (uint64_t)((const char *)at - map->begin) - map->before;
+}
+
+void mapped_file_release(struct mapped_file *map, uint64_t offset)
+{
+    const size_t until = (map->before + (size_t)offset) / map->page_bytes * map->page_bytes;
+    if (until <= map->released || until > map->length)
+        return;
+    (void)madvise(map->begin + map->released, until - map->released, MADV_DONTNEED);
+    map->released = until;
+}
+
+bool mapped_file_torn(const struct mapped_file *map, uint64_t *offset)
+{
+    const uint64_t torn = atomic_load(&map->torn);
+    if (torn)
+        *offset = torn - 1 > map->before ? torn - 1 - map->before : 0;
+    return torn != 0;
+}
