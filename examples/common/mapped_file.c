@@ -8,9 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The kernel maps so many bytes around one that is touched, if they are in its cache: one touch for each. */
-enum { TOUCH_BYTES = 1 << 16 };
-
 struct mapped_file {
     char *begin; /* of the mapping, a page's */
     size_t length;
@@ -85,10 +82,15 @@ void *mapped_file_at(struct mapped_file *map, uint64_t offset, uint64_t bytes)
     const size_t there = map->length - map->before;
     if (offset > there || bytes > there - offset)
         return NULL;
-    char *at = map->begin + map->before + offset;
-    for (uint64_t i = 0; i < bytes; i += TOUCH_BYTES)
-        (void)*(volatile const char *)(at + i);
-    return at;
+    return map->begin + map->before + offset;
+}
+
+void mapped_file_touch(const void *at, size_t bytes)
+{
+    /* The kernel maps so many bytes around one that is touched, if they are in its cache: one touch for each. */
+    enum { TOUCH_BYTES = 1 << 16 };
+    for (size_t i = 0; i < bytes; i += TOUCH_BYTES)
+        (void)*((const volatile char *)at + i);
 }
 
 uint64_t mapped_file_offset(const struct mapped_file *map, const void *at)

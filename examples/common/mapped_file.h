@@ -21,9 +21,12 @@ struct mapped_file *mapped_file_open(int fd, uint64_t base, uint64_t bytes);
 /* NULL is accepted. Nothing may use the memory any more. */
 void mapped_file_close(struct mapped_file **map);
 
-/* Where the byte at `offset` from `base` lies, with `bytes` from there on in memory; blocks for the disk. They are written
- * by nobody; what writes there changes this mapping alone. NULL: the file does not have so many. */
+/* Where the byte at `offset` from `base` lies, with `bytes` from there on. They are written by nobody; what writes there
+ * changes this mapping alone. NULL: the file does not have so many. */
 void *mapped_file_at(struct mapped_file *map, uint64_t offset, uint64_t bytes);
+
+/* Have the system bring so many bytes of a mapping into memory; blocks for the disk. */
+void mapped_file_touch(const void *at, size_t bytes);
 
 /* The offset of what mapped_file_at gave. */
 uint64_t mapped_file_offset(const struct mapped_file *map, const void *at);

@@ -78,6 +78,7 @@ static enum video_read borrow(struct video_input *input, cox_buffer *planes[], s
         picture_fail(error, "frame %" PRIu64 " (the first is 0) was added while the file was read", input->next_frame);
         return VIDEO_READ_ERROR;
     }
+    video_team_touch(input->source.team, at, about->frame_bytes);
     for (uint32_t p = 0; p < about->count; p++) {
         const size_t bytes = about->plane[p].row_bytes * about->plane[p].rows;
         const cox_status status = cox_buffer_wrap(input->lends_to, at, bytes, stays_mapped, NULL, &planes[p]);

@@ -139,10 +139,7 @@ bool video_source_map(struct video_source *source)
 {
     if (source->seekable && !source->map)
         source->map = mapped_file_open(source->fd, source->base, video_source_bytes(source));
-    if (!source->map)
-        return false;
-    video_team_destroy(&source->team); /* it would have nothing to do */
-    return true;
+    return source->map != NULL;
 }
 
 uint64_t video_source_bytes(const struct video_source *source)

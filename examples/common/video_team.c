@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "video_team.h"
 #include "machine.h"
+#include "mapped_file.h"
 #include "video_kinds.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@ struct share {
     struct iovec pieces[VIDEO_PIECES + 2]; /* the first and the last one may be parts */
     size_t count;
     off_t offset;
+    const void *touched; /* these `wanted` bytes of a mapping are to be touched, not read; NULL = read */
     size_t wanted, got;
     int failure; /* errno; 0 = none */
 };
@@ -56,6 +58,14 @@ static void read_share(int fd, struct share *share)
     }
 }
 
+static void do_share(int fd, struct share *share)
+{
+    if (share->touched)
+        mapped_file_touch(share->touched, share->wanted);
+    else
+        read_share(fd, share);
+}
+
 static void *work(void *user)
 {
     struct member *member = user;
@@ -67,7 +77,7 @@ static void *work(void *user)
             continue;
         }
         pthread_mutex_unlock(&team->lock);
-        read_share(team->fd, &member->share);
+        do_share(team->fd, &member->share);
         pthread_mutex_lock(&team->lock);
         member->called = false;
         if (--team->at_work == 0)
@@ -137,6 +147,7 @@ static void cut_share(struct share *share, struct cursor *from, size_t wanted)
 {
     share->count = 0;
     share->offset = from->offset;
+    share->touched = NULL;
     from->offset += (off_t)wanted;
     share->wanted = wanted;
     share->got = 0;
@@ -170,30 +181,60 @@ static ssize_t add_up(const struct video_team *team, uint32_t shares)
     return (ssize_t)sum;
 }
 
+/* How many shares of `total` bytes there are: 1 = they are not worth handing out. */
+static uint32_t shares_of(const struct video_team *team, size_t total)
+{
+    const size_t most = team ? team->member_count + 1 : 1;
+    const size_t shares = total / SHARE_BYTES < most ? total / SHARE_BYTES : most;
+    return shares ? (uint32_t)shares : 1;
+}
+
+/* The members' shares are made, and so is the team's own. Returns when all are done. */
+static void do_shares(struct video_team *team, int fd, uint32_t shares)
+{
+    pthread_mutex_lock(&team->lock);
+    team->fd = fd;
+    team->at_work = shares - 1;
+    for (uint32_t m = 0; m + 1 < shares; m++)
+        team->members[m].called = true;
+    pthread_cond_broadcast(&team->begin);
+    pthread_mutex_unlock(&team->lock);
+    do_share(fd, &team->own);
+    pthread_mutex_lock(&team->lock);
+    while (team->at_work)
+        pthread_cond_wait(&team->end, &team->lock);
+    pthread_mutex_unlock(&team->lock);
+}
+
 ssize_t video_team_read(struct video_team *team, int fd, const struct iovec *pieces, int count, off_t offset)
 {
     size_t total = 0;
     for (int i = 0; i < count; i++)
         total += pieces[i].iov_len;
-    const size_t most = team ? team->member_count + 1 : 1;
-    const uint32_t shares = (uint32_t)(total / SHARE_BYTES < most ? total / SHARE_BYTES : most);
+    const uint32_t shares = shares_of(team, total);
     if (shares < 2)
         return preadv(fd, pieces, count, offset);
     struct cursor cursor = {.piece = pieces, .offset = offset};
     cut_share(&team->own, &cursor, total / shares + total % shares);
-    pthread_mutex_lock(&team->lock);
-    team->fd = fd;
-    team->at_work = shares - 1;
-    for (uint32_t m = 0; m + 1 < shares; m++) {
+    for (uint32_t m = 0; m + 1 < shares; m++)
         cut_share(&team->members[m].share, &cursor, total / shares);
-        team->members[m].called = true;
-    }
-    pthread_cond_broadcast(&team->begin);
-    pthread_mutex_unlock(&team->lock);
-    read_share(fd, &team->own);
-    pthread_mutex_lock(&team->lock);
-    while (team->at_work)
-        pthread_cond_wait(&team->end, &team->lock);
-    pthread_mutex_unlock(&team->lock);
+    do_shares(team, fd, shares);
     return add_up(team, shares);
+}
+
+void video_team_touch(struct video_team *team, const void *at, size_t bytes)
+{
+    const uint32_t shares = shares_of(team, bytes);
+    const size_t each = bytes / shares, own = each + bytes % shares;
+    if (shares < 2) {
+        mapped_file_touch(at, bytes);
+        return;
+    }
+    team->own.touched = at;
+    team->own.wanted = own;
+    for (uint32_t m = 0; m + 1 < shares; m++) {
+        team->members[m].share.touched = (const char *)at + own + m * each;
+        team->members[m].share.wanted = each;
+    }
+    do_shares(team, -1, shares);
 }

@@ -7,11 +7,13 @@
 #include "engine/transitions.h"
 #include "host/leak.h"
 #include "host/pages.h"
+#include "host/worker.h"
 #include "misuse.h"
 #include "params.h"
 #include "split/together.h"
 #include "store/device_profile.h"
 
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,20 +121,65 @@ static uint32_t slots_of(const cox_session *session, const struct cox_device_inf
     return info->mode == COX_MODE_STAGED && session->in_flight > 2 ? 3 : 2;
 }
 
+/* One device's kernels and memory, on their way. */
+struct making {
+    cox_session *session;
+    uint32_t device, slot_count;
+    struct cox__instance *instance;
+    uint32_t max_rows[COX_PASSES_MAX];
+    cox_status status;
+    sem_t *made;
+};
+
+static void make_instance(void *ctx)
+{
+    struct making *making = ctx;
+    struct cox__backend *backend = making->session->runtime->backend;
+    making->status = backend->ops->instance_create(backend, making->device, &making->session->pipeline,
+                                                   making->slot_count, false, &making->instance, making->max_rows);
+    sem_post(making->made);
+}
+
+/* All at once, since each driver compiles for itself: the first device's on this thread, the others' on threads of their
+ * own. */
+static void make_instances(cox_session *session, struct making *makings, uint32_t count)
+{
+    const struct cox_runtime *runtime = session->runtime;
+    const struct cox__backend_ops *ops = runtime->backend->ops;
+    const bool one_thread = ops->one_thread && ops->one_thread(runtime->backend);
+    sem_t made;
+    sem_init(&made, 0, 0);
+    for (uint32_t i = count; i-- > 0;) {
+        makings[i].made = &made;
+        if (!i || one_thread || !runtime->worker || !cox__worker_run_now(runtime->worker, make_instance, &makings[i]))
+            make_instance(&makings[i]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        while (sem_wait(&made)) /* a signal */
+            ;
+    sem_destroy(&made);
+}
+
 static cox_status create_devices(cox_session *session, const uint32_t *devices, uint32_t count)
 {
     struct cox__backend *backend = session->runtime->backend;
+    struct making makings[COX_DEVICES_MAX] = {{0}};
     cox_status first_error = COX_OK;
     uint32_t told = 0;
     for (uint32_t i = 0; i < count; i++) {
+        struct cox_device_info info;
+        backend->ops->device_info(backend, devices[i], &info);
+        makings[i] = (struct making){.session = session, .device = devices[i], .slot_count = slots_of(session, &info)};
+    }
+    make_instances(session, makings, count);
+    for (uint32_t i = 0; i < count; i++) {
         struct cox__device *device = &session->devices[session->device_count];
-        struct cox__instance *instance;
-        uint32_t max_rows[COX_PASSES_MAX];
+        struct cox__instance *instance = makings[i].instance;
+        cox_status status = makings[i].status;
         backend->ops->device_info(backend, devices[i], &device->info);
-        device->slot_count = slots_of(session, &device->info);
-        cox_status status = backend->ops->instance_create(backend, devices[i], &session->pipeline, device->slot_count,
-                                                          false, &instance, max_rows);
-        if (status == COX_OK && (status = cox__device_attach(session, session->device_count, instance, max_rows)))
+        device->slot_count = makings[i].slot_count;
+        if (status == COX_OK &&
+            (status = cox__device_attach(session, session->device_count, instance, makings[i].max_rows)))
             backend->ops->instance_destroy(backend, instance, NULL, NULL);
         if (status) {
             cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not take part: %s", device->info.name,
