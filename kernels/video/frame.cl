@@ -401,7 +401,7 @@ static inline uns past_end(int x, int columns)
 }
 
 /* Sums of the four samples under each pixel. */
-static inline struct halves sums_of_four(__global const uchar *first, __global const uchar *second, int x, int columns,
+INLINE struct halves sums_of_four(__global const uchar *first, __global const uchar *second, int x, int columns,
                                          bool edge)
 {
     uns sum[2];
@@ -420,7 +420,7 @@ static inline struct halves sums_of_four(__global const uchar *first, __global c
 #if COX_IN_SUB_X
 /* Samples i, i + 2, ... and i + 1, i + 3, ... of one row of chroma; `which`: Cb or Cr. In planes of their own i is
  * even: a GPU reads no pair that is not aligned. */
-static inline struct halves every_second(__global const uchar *row, int which, int i, int columns, bool edge)
+INLINE struct halves every_second(__global const uchar *row, int which, int i, int columns, bool edge)
 {
     struct halves h;
 #if COX_IN_LAYOUT == 1
@@ -447,7 +447,7 @@ static inline struct halves every_second(__global const uchar *row, int which, i
 }
 
 /* The same, weighted over the rows that a pixel's two lie between. */
-static inline struct halves between_rows(const struct source_row *row, int which, int i, int columns, bool edge)
+INLINE struct halves between_rows(const struct source_row *row, int which, int i, int columns, bool edge)
 {
     struct halves h = every_second(row->first[1 + which], which, i, columns, edge);
     const struct halves below = every_second(COX_IN_SUB_Y ? row->below[which] : row->second[1 + which], which, i,
@@ -467,7 +467,7 @@ static inline struct halves between_rows(const struct source_row *row, int which
 }
 
 /* And over the columns. */
-static inline struct halves chroma_of(const struct source_row *row, int which, int x, bool edge,
+INLINE struct halves chroma_of(const struct source_row *row, int which, int x, bool edge,
                                       const struct video_params *k)
 {
     const int columns = k->chroma_width;
@@ -493,7 +493,7 @@ static inline struct halves chroma_of(const struct source_row *row, int which, i
     return h;
 }
 #else
-static inline struct halves chroma_of(const struct source_row *row, int which, int x, bool edge,
+INLINE struct halves chroma_of(const struct source_row *row, int which, int x, bool edge,
                                       const struct video_params *k)
 {
     return sums_of_four(row->first[1 + which], row->second[1 + which], x, 2 * k->width, edge);
