@@ -52,13 +52,13 @@ struct mapped_file *mapped_file_open(int fd, uint64_t base, uint64_t bytes)
     map->begin = mmap(NULL, map->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd,
                       (off_t)(base - map->before));
     if (map->begin == MAP_FAILED)
-        goto give_up;
+        goto fail_unmapped;
     (void)madvise(map->begin, map->length, MADV_SEQUENTIAL);
     const struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_RESTART};
     if (!sigaction(SIGBUS, &action, &map->others))
         return map;
     munmap(map->begin, map->length);
-give_up:
+fail_unmapped:
     atomic_store(&mapped, NULL);
 fail:
     free(map);

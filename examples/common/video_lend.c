@@ -61,7 +61,7 @@ static void stays_mapped(void *user)
     (void)user;
 }
 
-static void give_up(cox_buffer *planes[])
+static void drop_planes(cox_buffer *planes[])
 {
     for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++)
         cox_buffer_destroy(&planes[p]);
@@ -83,7 +83,7 @@ static enum video_read borrow(struct video_input *input, cox_buffer *planes[], s
         const size_t bytes = about->plane[p].row_bytes * about->plane[p].rows;
         const cox_status status = cox_buffer_wrap(input->lends_to, at, bytes, stays_mapped, NULL, &planes[p]);
         if (status != COX_OK) {
-            give_up(planes);
+            drop_planes(planes);
             picture_fail(error, "no memory for a frame: %s", cox_status_text(status));
             return VIDEO_READ_ERROR;
         }
@@ -114,7 +114,7 @@ static bool kept(const struct video_input *input, cox_buffer *const planes[], st
 static void give_back(struct video_input *input, cox_buffer *planes[])
 {
     mapped_file_release(input->source.map, end_of(input, planes));
-    give_up(planes);
+    drop_planes(planes);
 }
 
 /* Devices may still be told that they have nothing to do with the memory. */
