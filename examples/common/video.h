@@ -93,11 +93,11 @@ enum video_read video_input_skip(struct video_input *input, uint64_t frames, str
 
 /* --- Frames lent instead of copied ---
  *
- * Of y4m and raw files a frame's buffers are the file's own memory, which processors alone read well; of containers, what
- * the decoder has written to. */
+ * Of y4m and raw files a frame's buffers are the file's own memory, which processors alone read well; of containers,
+ * what the decoder has written to. */
 
-/* From here on frames come by video_input_borrow, in buffers of the runtime with rows `pitch_bytes` apart, which is set.
- * Before the first frame. False, and they are to be read as ever: the input or the devices are not made for it. */
+/* From here on frames come by video_input_borrow, in buffers of the runtime with rows `pitch_bytes` apart, which is
+ * set. Before the first frame. False, and they are to be read as ever: the input or the devices are not made for it. */
 bool video_input_lend(struct video_input *input, cox_runtime *runtime, size_t pitch_bytes[COX_VIDEO_PLANES_MAX]);
 
 /* The next frame. Its buffers are to be read only, and go back by video_input_return. Otherwise as video_input_read. */

@@ -1,7 +1,9 @@
 /* cox-devices: what Coxswain finds on this machine and what it would do with it.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "common/cache_folder.h"
 #include "common/json.h"
+#include "compile.h"
 #include "measure.h"
 #include "missing.h"
 
@@ -18,6 +20,7 @@ enum { EXIT_BAD = 1, EXIT_USAGE = 2, NOTES_MAX = 16 };
 
 static const char usage_text[] =
     "Usage: cox-devices [--json] [--devices LIST] [--reserve WHICH] [--measure]\n"
+    "       cox-devices --compile [--devices LIST]\n"
     "\n"
     "Lists the OpenCL platforms and devices of this machine, how each device would share memory with the others, the\n"
     "processor's cores, the core that would be reserved for feeding the devices, and what is missing.\n"
@@ -28,12 +31,14 @@ static const char usage_text[] =
     "      --reserve WHICH   auto (default), on, off or the number of a CPU\n"
     "      --measure         run frames on each device: how soon is it known that one has ended, is its\n"
     "                        memory copied?\n"
+    "      --compile         instead: compile the kernels of usual films now, so that cox-tonemap's first run on\n"
+    "                        these devices need not\n"
     "      --pci DIR         look for GPUs in DIR instead of /sys/bus/pci/devices\n"
     "  -h, --help            this text\n"
     "      --version         the version\n";
 
 struct options {
-    bool json, measure;
+    bool json, measure, compile;
     const char *devices;
     const char *pci_dir;
     enum cox_reserve reserve;
@@ -431,11 +436,12 @@ static int parse_reserve(const char *text, struct options *options)
 /* -1 to go on, or the exit status. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
-    enum { OPT_JSON = 256, OPT_DEVICES, OPT_RESERVE, OPT_MEASURE, OPT_PCI, OPT_VERSION };
+    enum { OPT_JSON = 256, OPT_DEVICES, OPT_RESERVE, OPT_MEASURE, OPT_COMPILE, OPT_PCI, OPT_VERSION };
     static const struct option longs[] = {{"json", no_argument, NULL, OPT_JSON},
                                           {"devices", required_argument, NULL, OPT_DEVICES},
                                           {"reserve", required_argument, NULL, OPT_RESERVE},
                                           {"measure", no_argument, NULL, OPT_MEASURE},
+                                          {"compile", no_argument, NULL, OPT_COMPILE},
                                           {"pci", required_argument, NULL, OPT_PCI},
                                           {"help", no_argument, NULL, 'h'},
                                           {"version", no_argument, NULL, OPT_VERSION},
@@ -455,6 +461,9 @@ static int parse_options(int argc, char **argv, struct options *options)
             break;
         case OPT_MEASURE:
             options->measure = true;
+            break;
+        case OPT_COMPILE:
+            options->compile = true;
             break;
         case OPT_PCI:
             options->pci_dir = optarg;
@@ -503,6 +512,18 @@ static bool measure_all(cox_runtime *runtime, struct found *found)
     return found->measured != NULL;
 }
 
+/* Every kind of film has its kernels in the cache afterwards. */
+static int compile_all(cox_runtime *runtime, bool cached)
+{
+    if (!cached)
+        return complain("there is no folder to keep kernels in: neither $XDG_CACHE_HOME nor $HOME names one");
+    printf("Films\n");
+    const cox_status status = compile_films(runtime);
+    if (status != COX_OK)
+        return complain(said.error[0] ? said.error : cox_status_text(status));
+    return fflush(stdout) != 0 || ferror(stdout) ? complain("the output cannot be written") : 0;
+}
+
 static void find_missing(struct found *found, const struct options *options, cox_status status)
 {
     static const struct cox_platform_info nameless; /* there are platforms, but no runtime to ask for their names */
@@ -529,16 +550,19 @@ static void look_at_system(void)
 int main(int argc, char **argv)
 {
     struct options options;
+    char folder[4096];
     int result = parse_options(argc, argv, &options);
     if (result >= 0)
         return result;
+    const char *cache = options.compile ? cache_folder(folder, sizeof folder) : NULL;
 
     look_at_system();
     cox_runtime *runtime = NULL;
     struct found found = {0};
     cox_status status = cox_runtime_create(&runtime,
                                            COX_RUNTIME_PARAMS(.devices = options.devices, .reserve = options.reserve,
-                                                              .reserve_cpu = options.reserve_cpu, .log = on_log));
+                                                              .reserve_cpu = options.reserve_cpu, .cache_dir = cache,
+                                                              .log = on_log));
     result = 0;
     if (status != COX_OK) {
         result = complain(said.error[0] ? said.error : cox_status_text(status));
@@ -547,6 +571,10 @@ int main(int argc, char **argv)
             for (uint32_t i = 0; i < found.missing.count; i++)
                 fprintf(stderr, "  %s\n", found.missing.text[i]);
         }
+        goto done;
+    }
+    if (options.compile) {
+        result = compile_all(runtime, cache);
         goto done;
     }
     if (!collect(runtime, &found)) {

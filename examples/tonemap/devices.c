@@ -1,42 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "devices.h"
+#include "common/cache_folder.h"
 #include "words.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* --- Where compiled kernels are kept ------------------------------------------------------------------------------ */
-
-static bool make_directories(char *path)
-{
-    for (char *slash = path + 1; *slash; slash++) {
-        if (*slash != '/')
-            continue;
-        *slash = 0;
-        bool made = !mkdir(path, 0700) || errno == EEXIST;
-        *slash = '/';
-        if (!made)
-            return false;
-    }
-    return !mkdir(path, 0700) || errno == EEXIST;
-}
-
-/* $XDG_CACHE_HOME/coxswain, or else ~/.cache/coxswain; NULL if there is no such place. */
-static const char *cache_directory(char *path, size_t bytes)
-{
-    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int length = -1;
-    if (base && *base == '/')
-        length = snprintf(path, bytes, "%s/coxswain", base);
-    else if (home && *home == '/')
-        length = snprintf(path, bytes, "%s/.cache/coxswain", home);
-    return length > 0 && (size_t)length < bytes && make_directories(path) ? path : NULL;
-}
 
 /* --- Start and end ------------------------------------------------------------------------------------------------ */
 
@@ -70,8 +41,7 @@ bool devices_start(struct devices *devices, const struct options *options)
                                               .arithmetic = options->arithmetic,
                                               .reserve = options->reserve,
                                               .reserve_cpu = options->reserve_cpu,
-                                              .cache_dir = options->no_cache ? NULL
-                                                                             : cache_directory(cache, sizeof cache),
+                                              .cache_dir = options->no_cache ? NULL : cache_folder(cache, sizeof cache),
                                               .log = words_log,
                                               .log_level = options->verbose ? COX_LOG_INFO : COX_LOG_WARN};
     cox_status status = cox_runtime_create(&devices->runtime, &params);

@@ -140,8 +140,8 @@ static void make_instance(void *ctx)
     sem_post(making->made);
 }
 
-/* All at once, since each driver compiles for itself: the first device's on this thread, the others' on threads of their
- * own. */
+/* All at once, since each driver compiles for itself: the first device's on this thread, the others' on threads of
+ * their own. */
 static void make_instances(cox_session *session, struct making *makings, uint32_t count)
 {
     const struct cox_runtime *runtime = session->runtime;

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 set -u
 devices=$1/cox-devices
+tonemap=$1/cox-tonemap # may not be built
+clip=$2/examples/data/stilllife_pq_480x270.y4m
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE POCL_DEVICES OCL_ICD_VENDORS
@@ -170,6 +172,20 @@ if command -v jq >/dev/null; then
         fail "--devices $number does not give that device"
     fi
 fi
+
+# --- Kernels before they are needed -----------------------------------------------------------------------------------
+cache=$work/compiled
+XDG_CACHE_HOME=$cache run 0 'kernels compiled' --compile --devices cpu
+if [ "$(grep -cE '^  (PQ|HLG) .* peak .* [0-9.]+ s$' "$work/out")" -eq 8 ]; then pass; else fail 'kernels compiled: films'; fi
+if [ "$(find "$cache/coxswain" -name '*.bin' | wc -l)" -ge 8 ]; then pass; else fail 'kernels compiled: files'; fi
+kept=$(find "$cache/coxswain" -name '*.bin' | wc -l)
+for film in '' '--peak 600' '--scale 1/2' '--scale 1/2 --peak 600'; do
+    # shellcheck disable=SC2086
+    [ ! -x "$tonemap" ] || XDG_CACHE_HOME=$cache "$tonemap" -q "$clip" -o null: --devices cpu $film 2>>"$work/err"
+done
+if [ "$(find "$cache/coxswain" -name '*.bin' | wc -l)" -eq "$kept" ]; then pass; else fail 'kernels compiled: a film needs others'; fi
+HOME='' XDG_CACHE_HOME='' run 1 'nowhere to keep kernels' --compile
+has err 'no folder to keep kernels in' 'nowhere to keep kernels'
 
 # --- Frames that are measured ----------------------------------------------------------------------------------------
 run 0 'measured frames' --measure

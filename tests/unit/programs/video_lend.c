@@ -1,5 +1,5 @@
-/* Frames that are lent: a file's own memory says what reading it says, wherever its frames begin, and a file that is cut
- * meanwhile is an error and no signal; what a decoder gives stays as it is for as long as it is lent.
+/* Frames that are lent: a file's own memory says what reading it says, wherever its frames begin, and a file that is
+ * cut meanwhile is an error and no signal; what a decoder gives stays as it is for as long as it is lent.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/mapped_file.h"
