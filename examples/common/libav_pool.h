@@ -13,9 +13,9 @@
 
 struct libav_pool;
 
-/* For frames of the pixel format, as the decoder has them now, with rows as far apart as those of its first one: H.264's
- * decoder wants that of all that refer to each other. The runtime stays until the pool is destroyed. NULL: no memory,
- * or the frame is none that can be lent. */
+/* For frames of the pixel format, as the decoder has them now, with rows as far apart as those of its first one:
+ * H.264's decoder wants that of all that refer to each other. The runtime stays until the pool is destroyed. NULL: no
+ * memory, or the frame is none that can be lent. */
 struct libav_pool *libav_pool_create(cox_runtime *runtime, AVCodecContext *decoder, const AVFrame *first,
                                      const struct cox_video_format *pixel);
 

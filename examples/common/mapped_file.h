@@ -1,10 +1,11 @@
 /* A file in memory, to be read in place: pages come when they are touched and go when they are released.
  *
- * Where the file has become shorter meanwhile, or its disk fails, touching it is the signal SIGBUS. That is caught: zeros
- * take the place of the missing page, on whichever thread it was touched, and the file is told as torn.
+ * Where the file has become shorter meanwhile, or its disk fails, touching it is the signal SIGBUS. That is caught:
+ * zeros take the place of the missing page, on whichever thread it was touched, and the file is told as torn.
  *
- * Thread-safety: one file at a time in the process, opened and closed by one thread; the memory and mapped_file_torn from
- * any. SPDX-License-Identifier: Apache-2.0 */
+ * Thread-safety: one file at a time in the process, opened and closed by one thread; the memory and mapped_file_torn
+ * from any.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAPPED_FILE_H
 #define MAPPED_FILE_H
 
@@ -21,8 +22,8 @@ struct mapped_file *mapped_file_open(int fd, uint64_t base, uint64_t bytes);
 /* NULL is accepted. Nothing may use the memory any more. */
 void mapped_file_close(struct mapped_file **map);
 
-/* Where the byte at `offset` from `base` lies, with `bytes` from there on. They are written by nobody; what writes there
- * changes this mapping alone. NULL: the file does not have so many. */
+/* Where the byte at `offset` from `base` lies, with `bytes` from there on. They are written by nobody; what writes
+ * there changes this mapping alone. NULL: the file does not have so many. */
 void *mapped_file_at(struct mapped_file *map, uint64_t offset, uint64_t bytes);
 
 /* Have the system bring so many bytes of a mapping into memory; blocks for the disk. */
