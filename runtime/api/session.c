@@ -7,13 +7,12 @@
 #include "engine/transitions.h"
 #include "host/leak.h"
 #include "host/pages.h"
-#include "host/worker.h"
+#include "host/thread.h"
 #include "misuse.h"
 #include "params.h"
 #include "split/together.h"
 #include "store/device_profile.h"
 
-#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,36 +127,36 @@ struct making {
     struct cox__instance *instance;
     uint32_t max_rows[COX_PASSES_MAX];
     cox_status status;
-    sem_t *made;
+    bool on_thread;
+    pthread_t thread;
 };
 
-static void make_instance(void *ctx)
+static void *make_instance(void *ctx)
 {
     struct making *making = ctx;
     struct cox__backend *backend = making->session->runtime->backend;
     making->status = backend->ops->instance_create(backend, making->device, &making->session->pipeline,
                                                    making->slot_count, false, &making->instance, making->max_rows);
-    sem_post(making->made);
+    return NULL;
 }
 
-/* All at once, since each driver compiles for itself: the first device's on this thread, the others' on threads of
- * their own. */
+/* All at once, since each driver compiles for itself: the last device's on this thread, the others' on threads of their
+ * own. One after the other where the driver wants that, and without a machine, as the tests' scripted devices are. */
 static void make_instances(cox_session *session, struct making *makings, uint32_t count)
 {
     const struct cox_runtime *runtime = session->runtime;
     const struct cox__backend_ops *ops = runtime->backend->ops;
-    const bool one_thread = ops->one_thread && ops->one_thread(runtime->backend);
-    sem_t made;
-    sem_init(&made, 0, 0);
-    for (uint32_t i = count; i-- > 0;) {
-        makings[i].made = &made;
-        if (!i || one_thread || !runtime->worker || !cox__worker_run_now(runtime->worker, make_instance, &makings[i]))
-            make_instance(&makings[i]);
+    const bool at_once = runtime->topology && !(ops->one_thread && ops->one_thread(runtime->backend));
+    for (uint32_t i = 0; i < count; i++) {
+        struct making *making = &makings[i];
+        making->on_thread = at_once && i + 1 < count &&
+                            cox__thread_start(&making->thread, "cox-making", make_instance, making);
+        if (!making->on_thread)
+            make_instance(making);
     }
     for (uint32_t i = 0; i < count; i++)
-        while (sem_wait(&made)) /* a signal */
-            ;
-    sem_destroy(&made);
+        if (makings[i].on_thread)
+            pthread_join(makings[i].thread, NULL);
 }
 
 static cox_status create_devices(cox_session *session, const uint32_t *devices, uint32_t count)
