@@ -8,13 +8,17 @@
 #include <stdbool.h>
 #include <time.h>
 
-/* Start a joinable thread that takes none of the application's signals; `name` has at most 15 characters. False: the
- * system gives no thread. pthread_setname_np wants _GNU_SOURCE. */
+/* Start a joinable thread that takes none of the application's signals, but for those of its own faults: the
+ * application may have mapped a file, and catch SIGBUS. `name` has at most 15 characters. False: the system gives no
+ * thread. pthread_setname_np wants _GNU_SOURCE. */
 static inline bool cox__thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     const bool started = pthread_create(thread, NULL, run, arg) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (started)
