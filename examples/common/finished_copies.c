@@ -32,6 +32,8 @@ struct finished_copies {
     bool ended;
     int video;
     uint32_t count;
+    uint32_t expected;     /* packets' sources: streams that go on, and covers that have not come */
+    uint32_t stream_count; /* when the source was opened: some have more later, which nobody has looked at */
     int64_t begin_us, end_us, origin_us;
     struct copied_stream *streams;
 };
@@ -164,7 +166,7 @@ static void tell_rotation(const struct finished_copies *copies, const AVFormatCo
 bool finished_copies_add(struct finished_copies *copies, AVFormatContext *out, const struct finished_params *params,
                          struct picture_error *error)
 {
-    for (unsigned i = 0; i < copies->source->nb_streams; i++) {
+    for (unsigned i = 0; i < copies->stream_count; i++) {
         AVStream *in = copies->source->streams[i];
         struct copied_stream *copied = &copies->streams[i];
         *copied = (struct copied_stream){.out = -1, .last_dts = AV_NOPTS_VALUE, .is_picture = is_cover(in)};
@@ -181,6 +183,7 @@ bool finished_copies_add(struct finished_copies *copies, AVFormatContext *out, c
         copied->out = stream->index;
         in->discard = copied->is_attached_now ? AVDISCARD_ALL : AVDISCARD_DEFAULT;
         copies->count++;
+        copies->expected += !copied->is_attached_now;
     }
     tell_rotation(copies, out, params);
     return true;
@@ -313,13 +316,14 @@ static bool is_wanted(struct finished_copies *copies)
 /* The next packet that may be copied to `packet`, unless there are no more. */
 static bool fetch(struct finished_copies *copies, struct picture_error *error)
 {
+    copies->ended |= !copies->expected; /* the rest of the source is video */
     while (!copies->waiting && !copies->ended) {
         int code = lib.av_read_frame(copies->source, copies->packet);
         if (code == AVERROR_EOF)
             copies->ended = true;
         else if (code < 0)
             return libav_fail("the source's sound or subtitles cannot be read", code, error);
-        else if (copies->packet->stream_index < (int)copies->source->nb_streams && is_wanted(copies))
+        else if (copies->packet->stream_index < (int)copies->stream_count && is_wanted(copies))
             copies->waiting = true;
         else
             lib.av_packet_unref(copies->packet);
@@ -350,6 +354,7 @@ static bool write_one(struct finished_copies *copies, AVFormatContext *out, stru
     const AVRational tick = out->streams[copied->out]->time_base;
     const int64_t origin = lib.av_rescale_q(copies->origin_us, AV_TIME_BASE_Q, in->time_base);
     copies->waiting = false;
+    copies->expected -= copied->is_picture;
     if (packet->pts != AV_NOPTS_VALUE)
         packet->pts -= origin;
     if (packet->dts != AV_NOPTS_VALUE)
@@ -397,7 +402,8 @@ struct finished_copies *finished_copies_open(const char *source, struct picture_
     if (!copies->source)
         goto fail;
     copies->packet = lib.av_packet_alloc();
-    copies->streams = calloc(copies->source->nb_streams + 1, sizeof *copies->streams);
+    copies->stream_count = copies->source->nb_streams;
+    copies->streams = calloc(copies->stream_count + 1, sizeof *copies->streams);
     copies->video = lib.av_find_best_stream(copies->source, AVMEDIA_TYPE_VIDEO, -1, -1, &decoder, 0);
     if (!copies->packet || !copies->streams || copies->video < 0) {
         picture_fail(error, copies->video < 0 ? "the source's video is not found again" : "out of memory");

@@ -167,8 +167,11 @@ bool libav_pool_give(struct libav_pool *pool, AVCodecContext *decoder, AVFrame *
     pthread_mutex_lock(&pool->lock);
     memory->used -= pool->plane_count - made;
     pthread_mutex_unlock(&pool->lock);
-    while (made--)
+    while (made--) {
         lib.av_buffer_unref(&frame->buf[made]);
+        frame->data[made] = NULL;
+        frame->linesize[made] = 0;
+    }
     return false;
 }
 

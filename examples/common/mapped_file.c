@@ -15,7 +15,8 @@ struct mapped_file {
     size_t released;
     size_t page_bytes;
     struct sigaction others; /* what SIGBUS did before */
-    _Atomic uint64_t torn;   /* 1 + the first missing page's place in the mapping; 0 = none is missing */
+    _Atomic uint64_t torn;   /* 1 + the least place of a missing page in the mapping; 0 = none is missing */
+    _Atomic uint32_t users;
 };
 
 static struct mapped_file *_Atomic mapped;
@@ -27,10 +28,11 @@ static void on_bus_error(int signal, siginfo_t *info, void *context)
     (void)context;
     if (map && at >= begin && at - begin < map->length) {
         const size_t place = (at - begin) / map->page_bytes * map->page_bytes;
-        uint64_t none = 0;
         if (mmap(map->begin + place, map->page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
                  -1, 0) != MAP_FAILED) {
-            atomic_compare_exchange_strong(&map->torn, &none, 1 + place);
+            uint64_t least = atomic_load(&map->torn);
+            while ((!least || 1 + place < least) && !atomic_compare_exchange_weak(&map->torn, &least, 1 + place))
+                ;
             return;
         }
     }
@@ -69,8 +71,8 @@ void mapped_file_close(struct mapped_file **out)
 {
     struct mapped_file *map = *out;
     *out = NULL;
-    if (!map)
-        return;
+    if (!map || atomic_load(&map->users))
+        return; /* a device that hangs may still read it: it stays */
     sigaction(SIGBUS, &map->others, NULL);
     atomic_store(&mapped, NULL);
     munmap(map->begin, map->length);
@@ -105,6 +107,16 @@ void mapped_file_release(struct mapped_file *map, uint64_t offset)
         return;
     (void)madvise(map->begin + map->released, until - map->released, MADV_DONTNEED);
     map->released = until;
+}
+
+void mapped_file_hold(struct mapped_file *map)
+{
+    atomic_fetch_add(&map->users, 1);
+}
+
+void mapped_file_let_go(void *map)
+{
+    atomic_fetch_sub(&((struct mapped_file *)map)->users, 1);
 }
 
 bool mapped_file_torn(const struct mapped_file *map, uint64_t *offset)

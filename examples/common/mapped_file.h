@@ -19,7 +19,7 @@ struct mapped_file;
  * cannot be, another file being mapped among the reasons: then it is to be read as usual. */
 struct mapped_file *mapped_file_open(int fd, uint64_t base, uint64_t bytes);
 
-/* NULL is accepted. Nothing may use the memory any more. */
+/* NULL is accepted. Where something still holds the memory, it stays mapped for good, and no other file can be. */
 void mapped_file_close(struct mapped_file **map);
 
 /* Where the byte at `offset` from `base` lies, with `bytes` from there on. They are written by nobody; what writes
@@ -35,7 +35,11 @@ uint64_t mapped_file_offset(const struct mapped_file *map, const void *at);
 /* What lies before `offset` is not needed any more. */
 void mapped_file_release(struct mapped_file *map, uint64_t offset);
 
-/* Whether a page was missing; *offset is the first such one's. */
+/* Something uses the memory, until it lets it go: from any thread. A cox_released_fn. */
+void mapped_file_hold(struct mapped_file *map);
+void mapped_file_let_go(void *map);
+
+/* Whether a page was missing; *offset is the least of them. */
 bool mapped_file_torn(const struct mapped_file *map, uint64_t *offset);
 
 #endif

@@ -55,12 +55,6 @@ static bool lend(struct video_input *input, cox_runtime *runtime, size_t pitch_b
            video_source_map(&input->source);
 }
 
-/* A cox_released_fn: the file stays mapped until the input is closed, after the runtime is gone. */
-static void stays_mapped(void *user)
-{
-    (void)user;
-}
-
 static void drop_planes(cox_buffer *planes[])
 {
     for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++)
@@ -81,8 +75,11 @@ static enum video_read borrow(struct video_input *input, cox_buffer *planes[], s
     video_team_touch(input->source.team, at, about->frame_bytes);
     for (uint32_t p = 0; p < about->count; p++) {
         const size_t bytes = about->plane[p].row_bytes * about->plane[p].rows;
-        const cox_status status = cox_buffer_wrap(input->lends_to, at, bytes, stays_mapped, NULL, &planes[p]);
+        mapped_file_hold(input->source.map);
+        const cox_status status = cox_buffer_wrap(input->lends_to, at, bytes, mapped_file_let_go, input->source.map,
+                                                  &planes[p]);
         if (status != COX_OK) {
+            mapped_file_let_go(input->source.map);
             drop_planes(planes);
             picture_fail(error, "no memory for a frame: %s", cox_status_text(status));
             return VIDEO_READ_ERROR;
@@ -117,7 +114,8 @@ static void give_back(struct video_input *input, cox_buffer *planes[])
     drop_planes(planes);
 }
 
-/* Devices may still be told that they have nothing to do with the memory. */
+/* Buffers go on a thread of the library, after they have been given up: the file stays mapped until the input is closed,
+ * when the runtime is gone. */
 static void reclaim(struct video_input *input)
 {
     (void)input;

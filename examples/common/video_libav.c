@@ -335,7 +335,8 @@ static bool libav_lend(struct video_input *input, cox_runtime *runtime, size_t p
     const AVFrame *first = libav->frame;
     for (uint32_t p = 0; p < input->planes.count; p++)
         pitch_bytes[p] = libav->waiting && first->linesize[p] > 0 ? (size_t)first->linesize[p] : 0;
-    if (!libav->waiting || !video_pitch_suits(runtime, &input->planes, pitch_bytes))
+    if (!libav->waiting || !(libav->decoder->codec->capabilities & AV_CODEC_CAP_DR1) ||
+        !video_pitch_suits(runtime, &input->planes, pitch_bytes))
         return false;
     atomic_store(&libav->pool, libav_pool_create(runtime, libav->decoder, first, &input->format.pixel));
     return atomic_load(&libav->pool) != NULL;
@@ -625,6 +626,12 @@ static bool open_decoder(struct libav *libav, struct picture_error *error)
     libav->decoder->max_pixels = (int64_t)VIDEO_PIXELS_MAX;
     libav->decoder->opaque = libav;
     libav->decoder->get_buffer2 = get_buffer;
+#if LIBAVCODEC_VERSION_MAJOR < 60 /* later versions take it for granted */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    libav->decoder->thread_safe_callbacks = 1;
+#pragma GCC diagnostic pop
+#endif
     struct video_threads before;
     video_threads_list(&before);
     if (code >= 0)

@@ -68,8 +68,8 @@ static int run_all(const struct options *options, char **outputs)
             one.output = outputs[i];
             status = job_run(&one);
         }
-        if (interrupted())
-            return status;
+        if (interrupted() && (status || i + 1 < options->input_count))
+            return status ? status : 128 + interrupted();
         failed += status != 0;
     }
     if (failed && options->input_count > 1)

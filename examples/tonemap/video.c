@@ -378,7 +378,7 @@ static bool close_output(struct job *job, bool good)
 static void look_at_maker(struct job *job)
 {
     const uint64_t here_ns = now_ns();
-    if (!say_wanted() || here_ns - job->looked_ns < 100000000)
+    if ((!say_wanted() && !job->progress.json) || here_ns - job->looked_ns < 100000000)
         return;
     job->looked_ns = here_ns;
     video_input_maker(job->input, &job->maker);

@@ -32,6 +32,8 @@ void words_begin(FILE *results, enum cox_log_level shown)
 {
     say_stream = results;
     logbook.shown = shown;
+    logbook.used = logbook.lines = 0; /* of another input */
+    logbook.text[0] = '\0';
 }
 
 bool words_finish(void)

@@ -139,7 +139,7 @@ static bool self_test(struct cox__cl_backend *backend, uint32_t group, const uin
             clReleaseMemObject(bands[i].sub);
         if (bands[i].kernel)
             clReleaseKernel(bands[i].kernel);
-        cox__cl_program_clear(backend, bands[i].device, &bands[i].program, false);
+        cox__cl_program_clear(backend, bands[i].device, &bands[i].program, true);
     }
     if (parent)
         clReleaseMemObject(parent);

@@ -149,7 +149,8 @@ void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *i
                               void *ctx)
 {
     (void)base;
-    const bool sound = !instance->abandoned && !atomic_load(&instance->device->lost);
+    const bool sound = !instance->abandoned && instance->shared &&
+                       cox__cl_queue_state(instance->shared) == COX__CL_SOUND;
     if (instance->abandoned) {
         drain_slots(instance);
         cox__cl_hang_ends(instance->backend, instance->device_index, instance->shared);
