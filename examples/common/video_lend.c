@@ -114,8 +114,8 @@ static void give_back(struct video_input *input, cox_buffer *planes[])
     drop_planes(planes);
 }
 
-/* Buffers go on a thread of the library, after they have been given up: the file stays mapped until the input is closed,
- * when the runtime is gone. */
+/* Buffers go on a thread of the library, after they have been given up: the file stays mapped until the input is
+ * closed, when the runtime is gone. */
 static void reclaim(struct video_input *input)
 {
     (void)input;
