@@ -16,7 +16,7 @@ struct mapped_file {
     size_t page_bytes;
     struct sigaction others; /* what SIGBUS did before */
     _Atomic uint64_t torn;   /* 1 + the least place of a missing page in the mapping; 0 = none is missing */
-    _Atomic uint32_t users;
+    _Atomic uint32_t users;  /* that hold the memory */
 };
 
 static struct mapped_file *_Atomic mapped;
@@ -51,6 +51,7 @@ struct mapped_file *mapped_file_open(int fd, uint64_t base, uint64_t bytes)
     if (bytes > SIZE_MAX / 2 || !atomic_compare_exchange_strong(&mapped, &none, map))
         goto fail;
     map->length = map->before + (size_t)bytes;
+    /* Writable, for drivers that map what kernels only read for writing: private, so that no write reaches the file. */
     map->begin = mmap(NULL, map->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd,
                       (off_t)(base - map->before));
     if (map->begin == MAP_FAILED)

@@ -46,7 +46,7 @@ double film_bytes(const struct film *film)
 {
     double bytes = 0;
     const struct film_side *const sides[] = {&film->in, &film->out};
-    for (int s = film->in.lent; s < 2; s++)
+    for (int s = film->in.lent ? 1 : 0; s < 2; s++) /* what is lent is the input's */
         for (uint32_t p = 0; p < sides[s]->plane_count; p++)
             bytes += (double)sides[s]->plane_bytes[p] * sides[s]->slot_count;
     return bytes;

@@ -104,7 +104,7 @@ struct film {
 /* Plan the slots; film_end gives everything back from here on. */
 void film_begin(struct film *film, const struct film_plan *plan);
 
-/* Bytes of all slots, once they are all made. */
+/* Bytes of all slots, once they are all made; not of frames that the input lends. */
 double film_bytes(const struct film *film);
 
 /* Start to read, and build the pipelines meanwhile. COX_OK or why not. */
