@@ -54,6 +54,33 @@ int main(void) { return 0; }" COX_HAVE_FORTIFY_3)
     list(APPEND cox_link_options LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack LINKER:-z,separate-code)
 endif()
 
+# GCC 12.1 and 12.2 fail in loops that take a maximum with fmax beside another result where the machine has an instruction
+# for it, as arm64 has (GCC's bug 108608). Then fmax is a call, as it is on x86.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+    set(CMAKE_REQUIRED_FLAGS "-O3 -std=c11")
+    check_c_source_compiles("
+#include <math.h>
+unsigned most(const double *from, double *to, int count, double *most)
+{
+    unsigned found = 0;
+    double value = 0;
+    for (int i = 0; i < count; i++) {
+        to[i] = from[i];
+        value = fmax(value, from[i]);
+        if (from[i] > 0)
+            found |= 1u << i;
+    }
+    *most = value;
+    return found;
+}" COX_HAVE_FMAX_IN_LOOPS)
+    unset(CMAKE_REQUIRED_FLAGS)
+    unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
+    if(NOT COX_HAVE_FMAX_IN_LOOPS)
+        list(APPEND cox_options -fno-builtin-fmax -fno-builtin-fmin -fno-builtin-fmaxf -fno-builtin-fminf)
+    endif()
+endif()
+
 function(cox_compile target)
     target_compile_options(${target} PRIVATE ${cox_options})
     # Empty, so that a file that says `#define _GNU_SOURCE` itself does not redefine it.

@@ -50,7 +50,7 @@ static void find_sensors(struct lab_telemetry *telemetry, const char *root, cons
 static void find_clock(struct lab_telemetry *telemetry, const char *card, const char *part, const char *chip)
 {
     char folder[SYSFS_PATH_BYTES];
-    snprintf(folder, sizeof folder, "class/drm/%s", card);
+    snprintf(folder, sizeof folder, "class/drm/%.63s", card);
     struct lab__source *source = lab__source_add(telemetry, LAB_CLOCK, LAB__MEAN, LAB__QUICK, "clock of ", "%s", part);
     static const char *const files[] = {
         "gt/gt0/rps_act_freq_mhz", "gt_act_freq_mhz", "device/tile0/gt0/freq0/act_freq",
@@ -72,7 +72,7 @@ void lab__find_gpus(struct lab_telemetry *telemetry, const char *root)
     for (size_t i = 0; i < count; i++) {
         char chip[SYSFS_PATH_BYTES] = "", part[24];
         snprintf(part, sizeof part, "GPU %.16s", cards[i]);
-        snprintf(folder, sizeof folder, "class/drm/%s/device/hwmon", cards[i]);
+        snprintf(folder, sizeof folder, "class/drm/%.63s/device/hwmon", cards[i]);
         if (sysfs_list(root, folder, "hwmon", chips, 1))
             snprintf(chip, sizeof chip, "%.100s/%.60s", folder, chips[0]);
         find_clock(telemetry, cards[i], part, chip);

@@ -27,7 +27,7 @@ static void find_sensors(struct lab_telemetry *telemetry, const char *root, cons
     char folder[SYSFS_PATH_BYTES], label[40];
     char entries[ENTRIES_MAX][SYSFS_NAME_BYTES];
     unsigned sensor;
-    snprintf(folder, sizeof folder, "class/hwmon/%s", chip);
+    snprintf(folder, sizeof folder, "class/hwmon/%.63s", chip);
     size_t count = sysfs_list(root, folder, "", entries, ENTRIES_MAX);
     bool intel = strcmp(driver, "coretemp") == 0;
     for (size_t i = 0; i < count; i++) {
