@@ -7,9 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* Memory that fills no huge page comes from malloc, where memory checkers see what goes past the end. */
 enum { HUGE_BYTES = 2 << 20, LARGE_BYTES = HUGE_BYTES };
+
+/* To the end of its last page: the system's are 4, 16 or 64 KiB, and only whole ones are mapped and unmapped. */
+static size_t mapped_bytes(size_t bytes)
+{
+    const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
 
 void *cox__pages_create(size_t bytes)
 {
@@ -19,8 +27,9 @@ void *cox__pages_create(size_t bytes)
             return NULL;
         return memset(pages, 0, bytes);
     }
-    if (bytes > SIZE_MAX - HUGE_BYTES)
+    if (bytes > SIZE_MAX - 2 * (size_t)HUGE_BYTES)
         return NULL;
+    bytes = mapped_bytes(bytes);
     char *all = mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (all == MAP_FAILED)
         return NULL;
@@ -38,5 +47,5 @@ void cox__pages_destroy(void *pages, size_t bytes)
     if (bytes < LARGE_BYTES)
         free(pages);
     else if (pages)
-        munmap(pages, bytes);
+        munmap(pages, mapped_bytes(bytes));
 }

@@ -176,21 +176,22 @@ Test(lending, a_file_that_is_cut_by_a_byte_is_an_error)
 Test(lending, a_file_that_is_cut_and_grows_again_is_an_error_where_pages_were_missing)
 {
     char path[64];
-    const int fd = make_file("a", 0, path);
+    const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    const int fd = make_file("a", (uint32_t)(8 * page_bytes), path);
     const uint64_t bytes = (uint64_t)lseek(fd, 0, SEEK_END);
     struct mapped_file *map = mapped_file_open(fd, 0, bytes);
     uint64_t offset = 0;
     cr_assert_not_null(map);
     const volatile char *data = mapped_file_at(map, 0, 1);
     cr_assert_not(mapped_file_torn(map, &offset));
-    cr_assert_eq(ftruncate(fd, 5000), 0);
-    cr_assert_eq(data[20000], 0);
+    cr_assert_eq(ftruncate(fd, (off_t)page_bytes + 904), 0);
+    cr_assert_eq(data[4 * page_bytes + 3616], 0);
     cr_assert(mapped_file_torn(map, &offset));
-    cr_assert_eq(offset, 20000 / 4096 * 4096);
-    cr_assert_eq(data[30000], 0);
-    cr_assert(mapped_file_torn(map, &offset) && offset == 20000 / 4096 * 4096);
-    cr_assert_eq(data[9000], 0); /* the least one counts */
-    cr_assert(mapped_file_torn(map, &offset) && offset == 9000 / 4096 * 4096);
+    cr_assert_eq(offset, 4 * page_bytes);
+    cr_assert_eq(data[7 * page_bytes + 1328], 0);
+    cr_assert(mapped_file_torn(map, &offset) && offset == 4 * page_bytes);
+    cr_assert_eq(data[2 * page_bytes + 808], 0); /* the least one counts */
+    cr_assert(mapped_file_torn(map, &offset) && offset == 2 * page_bytes);
     cr_assert_null(mapped_file_at(map, bytes, 1));
     cr_assert_null(mapped_file_open(fd, 0, 5000), "a second one");
     mapped_file_close(&map);
