@@ -110,7 +110,7 @@ enum cox_host_memory {
 };
 
 /* A device's fma(): whether it says that it has one, and for a processor whether there is an instruction for it. Slow
- * is a call into a library, some twenty times slower. */
+ * is a call, into a library some twenty times slower. PoCL on arm64 does not say so, but has one that is a call. */
 enum cox_fma { COX_FMA_NONE = 0, COX_FMA_SLOW = 1, COX_FMA_FAST = 2 };
 
 /* "none", "slow", "fast"; "unknown" for any other value. */

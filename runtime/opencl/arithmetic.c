@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "internal.h"
 
+#include <string.h>
+
 /* CPU platforms compile for the processor that they run on. */
 static bool host_has_fma(void)
 {
@@ -17,14 +19,29 @@ static bool host_has_fma(void)
 #endif
 }
 
+/* PoCL asks LLVM for features by the names that x86 has for them, so on arm64 it never reports CL_FP_FMA. Every arm64
+ * processor has the instruction, and PoCL's fma() uses it: the bits are those of other devices. But PoCL 3.1 does not
+ * inline its functions there: each fma() is a call, so it counts as slow. */
+static bool hides_fma(const struct cox_device_info *info)
+{
+#if defined __aarch64__
+    return info->type == COX_DEVICE_CPU && strcmp(info->platform, "Portable Computing Language") == 0;
+#else
+    (void)info;
+    return false;
+#endif
+}
+
 /* FP_FAST_FMAF, which OpenCL has for this, neither PoCL (3.1, 5.0) nor NVIDIA (580) defines, whose devices are quick at
  * it. GPUs that have no such instruction do not report CL_FP_FMA (llvmpipe). */
-enum cox_fma cox__cl_fma_of(cl_device_id id, enum cox_device_type type)
+enum cox_fma cox__cl_fma_of(cl_device_id id, const struct cox_device_info *info)
 {
     cl_device_fp_config config = 0;
+    if (hides_fma(info))
+        return COX_FMA_SLOW;
     if (clGetDeviceInfo(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, NULL) || !(config & CL_FP_FMA))
         return COX_FMA_NONE;
-    return type == COX_DEVICE_CPU && !host_has_fma() ? COX_FMA_SLOW : COX_FMA_FAST;
+    return info->type == COX_DEVICE_CPU && !host_has_fma() ? COX_FMA_SLOW : COX_FMA_FAST;
 }
 
 static cox_status check_fma(const struct cox__cl_backend *backend)

@@ -94,8 +94,8 @@ enum cox_host_memory cox__cl_host_memory(cl_context context, cl_command_queue qu
 
 /* ---- arithmetic.c ---- */
 
-/* What the device says, and for a CPU whether the processor has the instruction. */
-enum cox_fma cox__cl_fma_of(cl_device_id id, enum cox_device_type type);
+/* What the device says, and for a CPU whether the processor has the instruction. `info` knows its type and platform. */
+enum cox_fma cox__cl_fma_of(cl_device_id id, const struct cox_device_info *info);
 
 /* What the kernels of all devices use. Errors (logged): E_UNSUPPORTED. */
 cox_status cox__cl_choose_arithmetic(struct cox__cl_backend *backend, enum cox_arithmetic asked);

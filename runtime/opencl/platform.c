@@ -129,7 +129,7 @@ static void describe(struct root *root, const struct cox_platform_info *platform
     info->global_bytes = device_ulong(root->id, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->max_alloc_bytes = device_ulong(root->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     info->unified = info->type == COX_DEVICE_CPU || device_uint(root->id, CL_DEVICE_HOST_UNIFIED_MEMORY);
-    info->fma = cox__cl_fma_of(root->id, info->type);
+    info->fma = cox__cl_fma_of(root->id, info);
     find_place(root);
     snprintf(info->id, sizeof info->id, "%.60s/%.60s/%.60s", info->platform, info->name,
              root->place[0] ? root->place : "-");
