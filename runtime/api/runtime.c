@@ -11,6 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+/* CMakeLists.txt says it with the reasons; this is for other ways of building. */
+#if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "Coxswain runs on little-endian processors only"
+#endif
+_Static_assert(sizeof(void *) >= 8, "Coxswain runs on 64-bit systems only");
+
 /* How long the runtime's destruction waits for background tasks: where a driver is known to hang; and where none is,
  * so that tasks that are late have not had a processor. */
 #define HANGING_NS 1000000000ull
