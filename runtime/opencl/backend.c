@@ -16,12 +16,14 @@ static void destroy(struct cox__backend *base)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
     cox__cl_hang_leak_deferred(backend);
+    cox__cl_programs_drop(backend);
     cox__cl_drop_contexts(backend);
     cox__cl_callbacks_destroy(backend->callbacks, backend->log);
     for (uint32_t d = 0; d < backend->device_count; d++)
         if (backend->devices[d].is_subdevice)
             clReleaseDevice(backend->devices[d].id);
     pthread_mutex_destroy(&backend->hang_lock);
+    pthread_mutex_destroy(&backend->programs_lock);
     free(backend->cache_dir);
     free(backend);
 }
@@ -85,10 +87,8 @@ cox_status cox__cl_create(struct cox__backend **out, const struct cox__cl_option
     cox_status status = COX_E_NOMEM;
     if (!backend)
         return status;
-    if (pthread_mutex_init(&backend->hang_lock, NULL)) {
-        free(backend);
-        return status;
-    }
+    pthread_mutex_init(&backend->hang_lock, NULL);
+    pthread_mutex_init(&backend->programs_lock, NULL);
     backend->base.ops = &ops;
     backend->log = options->log;
     backend->post = options->post;

@@ -64,7 +64,7 @@ enum { TEST_WORDS = 4096, TEST_LOCAL = 64, TEST_ROUNDS = 4 };
 
 struct test_band {
     uint32_t device;
-    struct cox__cl_program program;
+    struct cox__cl_program *program;
     cl_kernel kernel;
     cl_mem sub;
 };
@@ -76,9 +76,9 @@ static bool test_band_make(struct cox__cl_backend *backend, struct test_band *ba
     const cl_buffer_region region = {.origin = (size_t)index * TEST_WORDS * 4, .size = TEST_WORDS * 4};
     band->device = device;
     cl_context context = backend->groups[backend->devices[device].group].context;
-    if (cox__cl_program_make(backend, device, context, test_source, "", &band->program))
+    if (cox__cl_program_get(backend, device, context, test_source, "", &band->program))
         return false;
-    band->kernel = clCreateKernel(band->program.id, "cox_test", &code);
+    band->kernel = clCreateKernel(band->program->id, "cox_test", &code);
     if (code)
         return false;
     band->sub = clCreateSubBuffer(parent, CL_MEM_WRITE_ONLY, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
@@ -139,8 +139,9 @@ static bool self_test(struct cox__cl_backend *backend, uint32_t group, const uin
             clReleaseMemObject(bands[i].sub);
         if (bands[i].kernel)
             clReleaseKernel(bands[i].kernel);
-        cox__cl_program_clear(backend, bands[i].device, &bands[i].program, true);
+        cox__cl_program_put(backend, bands[i].program, true);
     }
+    cox__cl_programs_drop(backend); /* no session asks for this one */
     if (parent)
         clReleaseMemObject(parent);
     free(host);

@@ -149,7 +149,8 @@ void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *i
                               void *ctx)
 {
     (void)base;
-    const bool sound = !instance->abandoned && instance->shared &&
+    /* A context of the instance's own goes with it. */
+    const bool sound = !instance->abandoned && !instance->own_context && instance->shared &&
                        cox__cl_queue_state(instance->shared) == COX__CL_SOUND;
     if (instance->abandoned) {
         drain_slots(instance);

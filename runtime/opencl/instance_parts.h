@@ -56,7 +56,7 @@ struct cox__cl_kernel {
 struct cox__cl_stage {
     const struct cox_stage *stage;
     const struct cox_variant *variant;
-    struct cox__cl_program program;
+    struct cox__cl_program *program; /* NULL = none */
     size_t local[2];
     uint32_t kernel_count;
     struct cox__cl_kernel *kernels;
@@ -133,8 +133,8 @@ const char *cox__cl_instance_may_write(struct cox__backend *base, const struct c
 /* Build the kernel of `made->stage`, and refuse a kernel that does not fit its stage. Errors (logged): E_UNSUPPORTED,
  * E_BUILD, E_INVALID, … */
 cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_stage *made);
-/* Half-made is accepted, and zeros. `keep`: as of cox__cl_program_clear. */
-void cox__cl_stage_clear(struct cox__instance *instance, struct cox__cl_stage *stage, bool keep);
+/* Half-made is accepted, and zeros. `sound`: as of cox__cl_program_put. */
+void cox__cl_stage_clear(struct cox__instance *instance, struct cox__cl_stage *stage, bool sound);
 
 /* What a kernel launch works on: the whole band, or one piece of it. */
 struct cox__cl_launch {

@@ -59,6 +59,8 @@ struct cox__cl_backend {
     struct cox__cl_callbacks *callbacks;
     pthread_mutex_t hang_lock;
     struct cox__cl_deferred *deferred; /* guarded by hang_lock */
+    pthread_mutex_t programs_lock;     /* a leaf */
+    struct cox__cl_program *programs;  /* guarded by programs_lock; those that were asked for last come first */
 };
 
 /* After a driver call in a job_* function or instance_flush. If the engine lock was revoked meanwhile, this does not
@@ -102,24 +104,34 @@ cox_status cox__cl_choose_arithmetic(struct cox__cl_backend *backend, enum cox_a
 
 /* ---- program.c ---- */
 
-/* A program for one device. */
+/* A program for one device, shared by all that ask for the same one in the same context. */
 struct cox__cl_program {
-    cl_program id;  /* NULL = none */
+    cl_program id;
     char *writable; /* the list of its writable arguments; NULL = there was no memory for it */
     size_t writable_bytes;
-    bool uncached; /* made from source; the cache has no binary of it */
+
+    /* program.c's; what changes is guarded by programs_lock: */
+    struct cox__cl_program *next;
+    cl_context context;
+    uint32_t device;
     unsigned char key[32];
+    uint32_t users;
+    bool uncached; /* made from source; the cache has no binary of it */
+    bool unsound;  /* a user's device has hung or failed: no session gets it any more */
 };
 
-/* Build a program, or load its binary from the cache. The compiler's log goes to the logger. Errors: COX_E_BUILD,
- * COX_E_NOMEM, … */
-cox_status cox__cl_program_make(struct cox__cl_backend *backend, uint32_t device, cl_context context,
-                                const char *source, const char *options, struct cox__cl_program *out);
+/* Get a program: one that is there, or its binary from the cache, or built. The compiler's log goes to the logger. On
+ * success it is to be given back with cox__cl_program_put. Errors: COX_E_BUILD, COX_E_NOMEM, … */
+cox_status cox__cl_program_get(struct cox__cl_backend *backend, uint32_t device, cl_context context, const char *source,
+                               const char *options, struct cox__cl_program **out);
 
-/* Release it; zeros are accepted. `keep`: first its binary goes to the cache, if it is not there. That is done when the
- * program is not needed any more, since some drivers compile anew for it (PoCL), which its first use would wait for. */
-void cox__cl_program_clear(struct cox__cl_backend *backend, uint32_t device, struct cox__cl_program *program,
-                           bool keep);
+/* Give it back; NULL is accepted. `sound`: its context and device are as they were. Once it has no user, the binary of
+ * a sound one goes to the cache, if it is not there: so late, since some drivers compile anew for it (PoCL), which its
+ * first use would wait for. It stays for the next session that asks for it, until many others have been used since. */
+void cox__cl_program_put(struct cox__cl_backend *backend, struct cox__cl_program *program, bool sound);
+
+/* Release the programs that have no user; those of hung devices are leaked. */
+void cox__cl_programs_drop(struct cox__cl_backend *backend);
 
 /* ---- writable.c ---- */
 

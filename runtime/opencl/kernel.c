@@ -84,7 +84,7 @@ static cox_status make_kernel(struct cox__instance *instance, const struct cox__
     kernel->memos = calloc(made->stage->arg_count ? made->stage->arg_count : 1, sizeof *kernel->memos);
     if (!kernel->memos)
         return COX_E_NOMEM;
-    kernel->id = clCreateKernel(made->program.id, made->stage->kernel, &code);
+    kernel->id = clCreateKernel(made->program->id, made->stage->kernel, &code);
     if (code)
         kernel->id = NULL;
     if (code == CL_INVALID_KERNEL_NAME) {
@@ -118,8 +118,8 @@ static cox_status build(struct cox__instance *instance, struct cox__cl_stage *ma
     char *options;
     if (asprintf(&options, "%s%s", made->variant->options, fma ? " -DCOX_FMA" : "") < 0)
         return COX_E_NOMEM;
-    const cox_status status = cox__cl_program_make(instance->backend, instance->device_index, instance->context,
-                                                   made->variant->source, options, &made->program);
+    const cox_status status = cox__cl_program_get(instance->backend, instance->device_index, instance->context,
+                                                  made->variant->source, options, &made->program);
     free(options);
     return status;
 }
@@ -155,16 +155,17 @@ const char *cox__cl_instance_may_write(struct cox__backend *base, const struct c
 {
     (void)base;
     const struct cox__cl_stage *made = &instance->stages[pass][stage];
-    return made->program.writable ? cox__cl_writable_find(made->program.writable, made->stage->kernel, arg) : NULL;
+    const char *list = made->program->writable;
+    return list ? cox__cl_writable_find(list, made->stage->kernel, arg) : NULL;
 }
 
-void cox__cl_stage_clear(struct cox__instance *instance, struct cox__cl_stage *stage, bool keep)
+void cox__cl_stage_clear(struct cox__instance *instance, struct cox__cl_stage *stage, bool sound)
 {
     for (uint32_t k = 0; k < stage->kernel_count; k++) {
         clReleaseKernel(stage->kernels[k].id);
         free(stage->kernels[k].memos);
     }
-    cox__cl_program_clear(instance->backend, instance->device_index, &stage->program, keep);
+    cox__cl_program_put(instance->backend, stage->program, sound);
     free(stage->kernels);
 }
 

@@ -1,14 +1,21 @@
 /* Programs: built for one device, or loaded from the cache of binaries. An entry of the cache is the list of the
  * program's writable arguments, and the binary behind it.
  *
- * Runs on the thread that makes the kernels: an application's or a worker thread.
+ * Sessions share them, and the latest ones stay when their session ends: a stream whose frames change their size goes
+ * on with a new session, which needs the same kernels at once.
+ *
+ * Runs on the thread that makes the kernels: an application's or a worker thread. Owns the backend's list of programs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "store/cache.h"
 #include "internal.h"
+#include "hang.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Programs that no session uses, at most. */
+enum { IDLE_MAX = 32 };
 
 static void log_build(const struct cox__cl_backend *backend, const struct cox__cl_device *device, cl_program program,
                       enum cox_log_level level)
@@ -138,30 +145,142 @@ static cox_status compile(const struct cox__cl_backend *backend, const struct co
     return COX_OK;
 }
 
-cox_status cox__cl_program_make(struct cox__cl_backend *backend, uint32_t index, cl_context context, const char *source,
-                                const char *options, struct cox__cl_program *out)
+static cox_status make(struct cox__cl_backend *backend, const char *source, const char *options,
+                       struct cox__cl_program *program)
 {
-    const struct cox__cl_device *device = &backend->devices[index];
-    *out = (struct cox__cl_program){0};
-    if (backend->cache_dir) {
-        make_key(device, source, options, out->key);
-        if (load(backend, device, context, options, out))
-            return COX_OK;
-    }
-    const cox_status status = compile(backend, device, context, source, options, &out->id);
+    const struct cox__cl_device *device = &backend->devices[program->device];
+    if (backend->cache_dir && load(backend, device, program->context, options, program))
+        return COX_OK;
+    const cox_status status = compile(backend, device, program->context, source, options, &program->id);
     if (status)
         return status;
-    out->writable = cox__cl_writable_list(out->id, &out->writable_bytes);
-    out->uncached = backend->cache_dir && out->writable;
+    program->writable = cox__cl_writable_list(program->id, &program->writable_bytes);
+    program->uncached = backend->cache_dir && program->writable;
     return COX_OK;
 }
 
-void cox__cl_program_clear(struct cox__cl_backend *backend, uint32_t index, struct cox__cl_program *program, bool keep)
+static void release(struct cox__cl_program *program)
 {
-    if (keep && program->uncached)
-        store(backend, &backend->devices[index], program);
     if (program->id)
         clReleaseProgram(program->id);
     free(program->writable);
-    *program = (struct cox__cl_program){0};
+    free(program);
+}
+
+/* ---- the list; called with the lock held ---- */
+
+/* Take the program out that `link` points to. */
+static struct cox__cl_program *unlink_program(struct cox__cl_program **link)
+{
+    struct cox__cl_program *program = *link;
+    *link = program->next;
+    program->next = NULL;
+    return program;
+}
+
+static void put_first(struct cox__cl_backend *backend, struct cox__cl_program *program)
+{
+    program->next = backend->programs;
+    backend->programs = program;
+}
+
+static struct cox__cl_program *find(struct cox__cl_backend *backend, uint32_t device, cl_context context,
+                                    const unsigned char key[32])
+{
+    struct cox__cl_program **link = &backend->programs;
+    while (*link && ((*link)->unsound || (*link)->device != device || (*link)->context != context ||
+                     memcmp((*link)->key, key, sizeof(*link)->key) != 0))
+        link = &(*link)->next;
+    return *link ? unlink_program(link) : NULL;
+}
+
+/* Take out what has no user and is not to stay, as a list. */
+static struct cox__cl_program *take_idle(struct cox__cl_backend *backend, uint32_t stay)
+{
+    struct cox__cl_program *taken = NULL;
+    for (struct cox__cl_program **link = &backend->programs; *link;) {
+        if ((*link)->users || (!(*link)->unsound && stay)) {
+            stay -= !(*link)->users;
+            link = &(*link)->next;
+            continue;
+        }
+        struct cox__cl_program *program = unlink_program(link);
+        program->next = taken;
+        taken = program;
+    }
+    return taken;
+}
+
+/* ---- what others call ---- */
+
+/* Two threads that ask for the same program at the same time build it twice. */
+cox_status cox__cl_program_get(struct cox__cl_backend *backend, uint32_t device, cl_context context, const char *source,
+                               const char *options, struct cox__cl_program **out)
+{
+    unsigned char key[32];
+    make_key(&backend->devices[device], source, options, key);
+    *out = NULL;
+    pthread_mutex_lock(&backend->programs_lock);
+    struct cox__cl_program *program = find(backend, device, context, key);
+    if (program) {
+        program->users++;
+        put_first(backend, program);
+    }
+    pthread_mutex_unlock(&backend->programs_lock);
+    if (!program) {
+        program = calloc(1, sizeof *program);
+        if (!program)
+            return COX_E_NOMEM;
+        program->context = context;
+        program->device = device;
+        program->users = 1;
+        memcpy(program->key, key, sizeof key);
+        const cox_status status = make(backend, source, options, program);
+        if (status) {
+            free(program);
+            return status;
+        }
+        pthread_mutex_lock(&backend->programs_lock);
+        put_first(backend, program);
+        pthread_mutex_unlock(&backend->programs_lock);
+    }
+    *out = program;
+    return COX_OK;
+}
+
+static void release_all(struct cox__cl_program *list)
+{
+    for (struct cox__cl_program *program; (program = list);) {
+        list = program->next;
+        release(program);
+    }
+}
+
+void cox__cl_program_put(struct cox__cl_backend *backend, struct cox__cl_program *program, bool sound)
+{
+    if (!program)
+        return;
+    pthread_mutex_lock(&backend->programs_lock);
+    program->unsound |= !sound;
+    if (program->users == 1 && program->uncached && !program->unsound) {
+        program->uncached = false;
+        pthread_mutex_unlock(&backend->programs_lock);
+        store(backend, &backend->devices[program->device], program);
+        pthread_mutex_lock(&backend->programs_lock);
+    }
+    program->users--;
+    struct cox__cl_program *taken = take_idle(backend, IDLE_MAX);
+    pthread_mutex_unlock(&backend->programs_lock);
+    release_all(taken);
+}
+
+void cox__cl_programs_drop(struct cox__cl_backend *backend)
+{
+    pthread_mutex_lock(&backend->programs_lock);
+    struct cox__cl_program *taken = take_idle(backend, 0);
+    pthread_mutex_unlock(&backend->programs_lock);
+    for (struct cox__cl_program *program = taken; program; program = program->next)
+        if (cox__cl_hang_in_group(backend, backend->devices[program->device].group))
+            program->id = NULL;
+    release_all(taken);
 }
