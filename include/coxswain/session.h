@@ -285,6 +285,10 @@ typedef void cox_report_fn(void *user, const struct cox_frame_report *report);
  * Called on the scheduler thread or on one inside cox_session_run when a frame starts or ends; must be quick. */
 typedef double cox_meter_fn(void *user);
 
+/* Thread-safety: cox_session_submit and cox_session_info from any thread; create and destroy are as for the
+ * runtime. */
+typedef struct cox_session cox_session;
+
 /* Zero in every optional field means the default. Read only during cox_session_create; everything is copied. */
 struct cox_session_params {
     size_t struct_size;
@@ -349,12 +353,14 @@ struct cox_session_params {
      * few splits in common: so rows stay on the devices that have them. The policy is told what a device took for all
      * of them, as if they were one pass, when the last is over; it can have no shadow. */
     bool split_each_pass;
+
+    /* A session of the same runtime, of other rows or pitches: where a stream changes its size or format. What it has
+     * measured of the same devices and policy is what this one begins with, scaled to the bytes of its frames, unless
+     * the cache_dir has what one of just this shape measured; with the same kernels there is no warm-up either. It may
+     * have frames under way, and is not needed any more once cox_session_create has returned. NULL = none. */
+    cox_session *predecessor;
 };
 #define COX_SESSION_PARAMS(...) COX_LITERAL(struct cox_session_params, __VA_ARGS__)
-
-/* Thread-safety: cox_session_submit and cox_session_info from any thread; create and destroy are as for the
- * runtime. */
-typedef struct cox_session cox_session;
 
 /* Build the kernels on every device, check the contracts, prepare frame slots. `*out` is NULL unless COX_OK.
  * A device on which a kernel does not build leaves the session with a log line that holds the compiler's output. The
@@ -363,7 +369,7 @@ typedef struct cox_session cox_session;
  *
  * Blocks: for compilation.
  * Errors: COX_E_INVALID (NULL; a shape, contract or argument that does not hold together, or a kernel that takes
- * others; from a callback, or in a child process after fork: the log says which), COX_E_UNSUPPORTED (a field that this
+ * others; a predecessor of another runtime; from a callback, or in a child process after fork: the log says which), COX_E_UNSUPPORTED (a field that this
  * library does not know, or a kernel that fits no device), COX_E_NOT_FOUND (policy), COX_E_BUILD (a kernel builds
  * on no device), COX_E_DEVICE_MEMORY, COX_E_NOMEM. */
 COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params,
@@ -476,7 +482,7 @@ struct cox_session_device {
 
 struct cox_session_info {
     uint32_t granule;    /* every band boundary but the frame's end is a multiple of it */
-    bool profile_loaded; /* began with the device profiles that an earlier session saved */
+    bool profile_loaded; /* began with what an earlier session or its predecessor measured */
     uint32_t in_flight;
     char policy[32];
     uint64_t frames_done;

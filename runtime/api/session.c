@@ -433,6 +433,10 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
                  params->verify);
         return COX_E_INVALID;
     }
+    if (params->predecessor && params->predecessor->runtime != runtime) {
+        cox__log(&runtime->log, COX_LOG_ERROR, "predecessor: is of another runtime");
+        return COX_E_INVALID;
+    }
     uint32_t devices[COX_DEVICES_MAX], count;
     cox_status status = choose_devices(runtime, params, devices, &count);
     if (status)
@@ -488,7 +492,8 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
             goto fail;
     }
     cox__device_profile_load(session, params);
-    if (params->no_warmup || session->device_count == 1) {
+    if (params->no_warmup || session->device_count == 1 ||
+        (params->predecessor && cox__device_profile_is_warm(session, params->predecessor))) {
         session->warmth = COX__SESSION_NOTHING_TO_WARM;
         session->warmup.state = COX__WARMUP_FINISHED;
     }

@@ -173,15 +173,9 @@ static void give(cox_session *session, uint32_t lead)
     cox__engine_load_profile(session, lead, profiles);
 }
 
-void cox__device_profile_load(cox_session *session, const struct cox_session_params *params)
+/* The session begins with session->profile.loaded. */
+static void begin_with_loaded(cox_session *session)
 {
-    if (!session->runtime->cache_dir || params->no_profile || !policies_take_profiles(session))
-        return;
-    sort_devices(session);
-    make_key(session, params);
-    session->profile.save = true;
-    if (!read_file(session))
-        return;
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
         if (session->sharing[p].lead == p)
             give(session, p);
@@ -192,45 +186,163 @@ void cox__device_profile_load(cox_session *session, const struct cox_session_par
     cox__log(&session->runtime->log, COX_LOG_INFO, "the session begins with what an earlier one measured");
 }
 
-/* What the session learnt of a pass, in the order of the file; of one whose split is another's the time alone. False:
- * nothing worth saving. */
-static bool collect(const cox_session *session, uint32_t pass, struct cox_device_profile *sorted)
+/* What the session learnt of a pass, by device; of one whose split is another's the time alone. False: nothing that
+ * would be of use. Frames may be under way. */
+static bool collect(cox_session *session, uint32_t pass, struct cox_device_profile *profiles)
 {
-    struct cox_device_profile profiles[COX_DEVICES_MAX];
+    double solo_ns[COX_DEVICES_MAX];
+    pthread_mutex_lock(&session->lock);
+    for (uint32_t u = 0; u < session->device_count; u++)
+        solo_ns[u] = (double)session->devices[u].passes[pass].solo_ns;
+    pthread_mutex_unlock(&session->lock);
     if (session->sharing[pass].lead != pass) {
-        for (uint32_t i = 0; i < session->device_count; i++)
-            sorted[i] = (struct cox_device_profile){
-                .solo_ns = (double)session->devices[session->profile.order[i]].passes[pass].solo_ns};
+        for (uint32_t u = 0; u < session->device_count; u++)
+            profiles[u] = (struct cox_device_profile){.solo_ns = solo_ns[u]};
         return true;
     }
     if (!cox__engine_save_profile(session, pass, profiles))
         return false;
-    for (uint32_t i = 0; i < session->device_count; i++) {
-        uint32_t u = session->profile.order[i];
-        sorted[i] = profiles[u];
+    for (uint32_t u = 0; u < session->device_count; u++) {
+        const double share = profiles[u].share;
         /* What was known of a device that this session never used stays; unless a profile was loaded, that is all
          * zero. */
-        if (sorted[i].frames == 0)
-            sorted[i] = session->profile.loaded[pass][u];
-        sorted[i].share = profiles[u].share;
-        if (sorted[i].solo_ns == 0 || session->sharing[pass].count > 1)
-            sorted[i].solo_ns = (double)session->devices[u].passes[pass].solo_ns;
+        if (profiles[u].frames == 0)
+            profiles[u] = session->profile.loaded[pass][u];
+        profiles[u].share = share;
+        if (profiles[u].solo_ns == 0 || session->sharing[pass].count > 1)
+            profiles[u].solo_ns = solo_ns[u];
     }
-    return cox__device_profiles_plausible(sorted, session->device_count);
+    return cox__device_profiles_plausible(profiles, session->device_count);
+}
+
+/* Whether the session has measured enough, of all its devices: the others learn to do without one that left. */
+static bool has_learnt(cox_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    bool all = !session->no_device && session->frames_done >= FRAMES_LEAST;
+    for (uint32_t u = 0; u < session->device_count; u++)
+        all = all && cox__device_is_active(&session->devices[u]);
+    pthread_mutex_unlock(&session->lock);
+    return all;
+}
+
+/* ---- from a predecessor ---- */
+
+/* The same passes by the same policies on the same devices. */
+static bool is_alike(const cox_session *a, const cox_session *b)
+{
+    bool alike = a->device_count == b->device_count && a->pipeline.pass_count == b->pipeline.pass_count;
+    for (uint32_t u = 0; alike && u < a->device_count; u++)
+        alike = a->devices[u].device == b->devices[u].device;
+    for (uint32_t p = 0; alike && p < a->pipeline.pass_count; p++)
+        alike = a->sharing[p].lead == b->sharing[p].lead && a->sharing[p].devices == b->sharing[p].devices &&
+                strcmp(a->sharing[p].policy.name, b->sharing[p].policy.name) == 0;
+    return alike;
+}
+
+/* Bytes that a pass goes through. */
+static double work_of(const struct cox__pass *pass)
+{
+    double bytes = 1;
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (cox__by_rows(&pass->bindings[i]))
+            bytes += (double)pass->bindings[i].pitch_bytes * pass->rows / pass->bindings[i].row_divisor;
+    return bytes;
+}
+
+static void scale(struct cox_device_profile *profiles, uint32_t count, const struct cox__pass *from,
+                  const struct cox__pass *to)
+{
+    const double work = work_of(to) / work_of(from), rows = (double)to->rows / from->rows;
+    for (uint32_t u = 0; u < count; u++) {
+        profiles[u].solo_ns *= work;
+        profiles[u].ns_per_row *= work / rows;
+    }
+}
+
+static bool take_over(cox_session *session, cox_session *from)
+{
+    bool good = has_learnt(from) && is_alike(session, from);
+    for (uint32_t p = 0; good && p < session->pipeline.pass_count; p++) {
+        good = collect(from, p, session->profile.loaded[p]);
+        scale(session->profile.loaded[p], session->device_count, &from->pipeline.passes[p],
+              &session->pipeline.passes[p]);
+    }
+    for (uint32_t p = 0; good && p < session->pipeline.pass_count; p++)
+        good = session->sharing[p].lead == p
+                   ? cox__device_profiles_plausible(session->profile.loaded[p], session->device_count)
+                   : times_plausible(session->profile.loaded[p], session->device_count);
+    if (!good)
+        memset(session->profile.loaded, 0, sizeof session->profile.loaded);
+    return good;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+static bool same_variants(const struct cox_stage *a, const struct cox_stage *b)
+{
+    bool same = a->variant_count == b->variant_count && same_text(a->kernel, b->kernel);
+    for (uint32_t v = 0; same && v < a->variant_count; v++) {
+        const struct cox_variant *one = &a->variants[v], *other = &b->variants[v];
+        same = one->device_plus_1 == other->device_plus_1 && one->type == other->type &&
+               one->local_columns == other->local_columns && one->local_rows == other->local_rows &&
+               same_text(one->options, other->options) && same_text(one->source, other->source);
+    }
+    return same;
+}
+
+static bool same_kernels(const cox_session *a, const cox_session *b)
+{
+    bool same = true;
+    for (uint32_t p = 0; same && p < a->pipeline.pass_count; p++) {
+        const struct cox__pass *one = &a->pipeline.passes[p], *other = &b->pipeline.passes[p];
+        same = one->stage_count == other->stage_count;
+        for (uint32_t s = 0; same && s < one->stage_count; s++)
+            same = same_variants(&one->stages[s], &other->stages[s]);
+    }
+    return same;
+}
+
+bool cox__device_profile_is_warm(cox_session *session, cox_session *predecessor)
+{
+    if (!session->profile.is_loaded || !has_learnt(predecessor) || !is_alike(session, predecessor) ||
+        !same_kernels(session, predecessor))
+        return false;
+    for (uint32_t u = 0; u < session->device_count; u++) {
+        session->devices[u].blocks_in_submit = predecessor->devices[u].blocks_in_submit;
+        session->any_blocks |= session->devices[u].blocks_in_submit;
+    }
+    return true;
+}
+
+void cox__device_profile_load(cox_session *session, const struct cox_session_params *params)
+{
+    if (!policies_take_profiles(session))
+        return;
+    session->profile.save = session->runtime->cache_dir && !params->no_profile;
+    if (session->profile.save) {
+        sort_devices(session);
+        make_key(session, params);
+    }
+    if ((session->profile.save && read_file(session)) ||
+        (params->predecessor && take_over(session, params->predecessor)))
+        begin_with_loaded(session);
 }
 
 void cox__device_profile_save(cox_session *session)
 {
-    struct cox_device_profile sorted[COX_PASSES_MAX * COX_DEVICES_MAX];
-    if (!session->profile.save || session->no_device || session->frames_done < FRAMES_LEAST)
+    struct cox_device_profile sorted[COX_PASSES_MAX * COX_DEVICES_MAX], profiles[COX_DEVICES_MAX];
+    if (!session->profile.save || !has_learnt(session))
         return;
-    /* The others have learnt to do without a device that left. */
-    for (uint32_t u = 0; u < session->device_count; u++)
-        if (!cox__device_is_active(&session->devices[u]))
-            return;
     bool worth = true;
-    for (uint32_t p = 0; worth && p < session->pipeline.pass_count; p++)
-        worth = collect(session, p, &sorted[p * session->device_count]);
+    for (uint32_t p = 0; worth && p < session->pipeline.pass_count; p++) {
+        worth = collect(session, p, profiles);
+        for (uint32_t i = 0; i < session->device_count; i++)
+            sorted[p * session->device_count + i] = profiles[session->profile.order[i]];
+    }
     if (worth)
         cox__cache_store(session->runtime->cache_dir, &cox__cache_profiles, session->profile.key, sorted,
                          (size_t)session->pipeline.pass_count * session->device_count * sizeof *sorted,

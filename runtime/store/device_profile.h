@@ -6,6 +6,8 @@
  * file in the cache directory (cache.h), named by the digest of all that. A file that is missing, damaged or
  * implausible is ignored and written anew when the session ends.
  *
+ * A session that has a predecessor begins with what that one has measured, where there is no file of its own kind.
+ *
  * Thread-safety: several threads and processes may load and save at once; of two that save the same profiles the last
  * one wins. Blocks for file access, so not for the scheduler thread.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -14,9 +16,14 @@
 
 #include "engine/engine.h"
 
-/* Load the session's profiles, if an earlier session saved them: gives them to the policy and sets the devices'
- * solo_ns. After the policy's init, before the first frame. */
+/* Load the session's profiles, if an earlier session saved them, or else take those of params->predecessor: gives them
+ * to the policy and sets the devices' solo_ns. After the policy's init, before the first frame. */
 void cox__device_profile_load(cox_session *session, const struct cox_session_params *params);
+
+/* Whether the session can do without a warm-up: it has begun with what was measured, and every device has done frames
+ * with its very kernels for the predecessor. It then takes over which devices compute inside the enqueue call. After
+ * cox__device_profile_load. */
+bool cox__device_profile_is_warm(cox_session *session, cox_session *predecessor);
 
 /* Save what the session measured, if it did enough frames and all its devices have lasted. When nothing is under way,
  * while the policy is alive. */

@@ -778,3 +778,95 @@ Test(device_profile, in_a_directory_that_cannot_be_written_is_loaded)
     cr_assert(run_session(&way).loaded);
     cr_assert_eq(chmod(dir, 0700), 0);
 }
+
+/* ---- from a predecessor ---- */
+
+static cox_status make_map(struct rig_frames *frames, cox_session *predecessor, cox_session **out)
+{
+    return rig_map_session(frames,
+                           COX_SESSION_PARAMS(.custom_policy = &learner, .report = rig_report,
+                                              .report_user = frames->rig, .predecessor = predecessor),
+                           out);
+}
+
+/* Rows by device of the last report, and its reason. */
+static enum cox_reason last_split(struct rig *rig, uint32_t *rows)
+{
+    const struct cox_frame_report *report = &rig_report_at(rig, rig_report_count(rig) - 1)->frame;
+    memset(rows, 0, FAKE_DEVICES_MAX * sizeof *rows);
+    for (uint32_t b = 0; b < report->band_count; b++)
+        rows[report->bands[b].device] += report->bands[b].rows;
+    return report->reason;
+}
+
+/* Twice the rows: the first frame is split as the predecessor's last one, without a warm-up. */
+Test(device_profile, are_taken_over_from_a_predecessor_of_other_rows)
+{
+    struct rig *rig = rig_new(&trio);
+    struct rig_frames *small = rig_frames_new(rig, 100, 16, 16, 4), *large = rig_frames_new(rig, 200, 16, 16, 4);
+    cox_session *first = NULL, *second = NULL;
+    uint32_t before[FAKE_DEVICES_MAX], after[FAKE_DEVICES_MAX];
+    cr_assert_eq(make_map(small, NULL, &first), COX_OK);
+    for (uint32_t i = 0; i < 40; i++)
+        cr_assert_eq(rig_submit(small, first, i, false), COX_OK);
+    cox_session_wait(first);
+    last_split(rig, before);
+    cr_assert_eq(make_map(large, first, &second), COX_OK);
+    cox_session_destroy(&first);
+    struct cox_session_info info;
+    cox_session_info(second, &info, sizeof info);
+    cr_assert(info.profile_loaded);
+    const uint32_t reports = rig_report_count(rig);
+    cr_assert_eq(rig_submit(large, second, 0, false), COX_OK);
+    cox_session_wait(second);
+    cr_assert_eq(rig_report_count(rig), reports + 1, "the frame: its kernels have run on every device");
+    cr_assert_eq(last_split(rig, after), COX_REASON_PROFILE);
+    for (uint32_t d = 0; d < 3; d++)
+        cr_assert_leq(abs((int)after[d] - 2 * (int)before[d]), 4, "device %u: %u rows of 100, then %u of 200", d,
+                      before[d], after[d]);
+    cr_assert_str_empty(rig_check(large, 0));
+    cox_session_destroy(&second);
+    rig_frames_free(&small);
+    rig_frames_free(&large);
+    cr_assert_str_empty(rig_end(&rig));
+}
+
+/* While frames of the predecessor are under way; and nothing is taken of one that has hardly begun. */
+Test(device_profile, of_a_predecessor_at_work_are_taken_if_it_has_learnt_something)
+{
+    struct rig *rig = rig_new(&trio);
+    struct rig_frames *frames = rig_frames_new(rig, 100, 16, 16, 4);
+    cox_session *first = NULL, *second = NULL;
+    struct cox_session_info info;
+    cr_assert_eq(make_map(frames, NULL, &first), COX_OK);
+    cr_assert_eq(make_map(frames, first, &second), COX_OK);
+    cox_session_info(second, &info, sizeof info);
+    cr_assert_not(info.profile_loaded);
+    cox_session_destroy(&second);
+    for (uint32_t i = 0; i < 20; i++)
+        cr_assert_eq(rig_submit(frames, first, i, false), COX_OK);
+    cr_assert_eq(make_map(frames, first, &second), COX_OK);
+    cox_session_info(second, &info, sizeof info);
+    cr_assert(info.profile_loaded);
+    cox_session_destroy(&second);
+    cox_session_destroy(&first);
+    rig_frames_free(&frames);
+    cr_assert_str_empty(rig_end(&rig));
+}
+
+Test(device_profile, are_not_taken_from_a_session_of_another_runtime)
+{
+    struct rig *rigs[2] = {rig_new(&trio), rig_new(&trio)};
+    struct rig_frames *frames[2];
+    cox_session *first = NULL, *second = NULL;
+    for (int i = 0; i < 2; i++)
+        frames[i] = rig_frames_new(rigs[i], 100, 16, 16, 4);
+    cr_assert_eq(make_map(frames[0], NULL, &first), COX_OK);
+    cr_assert_eq(make_map(frames[1], first, &second), COX_E_INVALID);
+    cr_assert(rig_logged(rigs[1], "predecessor"), "%s", rig_log(rigs[1]));
+    cox_session_destroy(&first);
+    for (int i = 0; i < 2; i++) {
+        rig_frames_free(&frames[i]);
+        cr_assert_str_empty(rig_end(&rigs[i]));
+    }
+}
