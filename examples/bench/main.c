@@ -53,6 +53,8 @@ int main(int argc, char **argv)
         good = bench_finish(&options, &met);
     } else if (strcmp(command, "passes") == 0) {
         good = bench_passes(&options, &met);
+    } else if (strcmp(command, "resize") == 0) {
+        good = bench_resize(&options, &met);
     } else {
         bench_options_usage(stderr);
         return BENCH_EXIT_USAGE;

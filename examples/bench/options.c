@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const char usage_text[] =
-    "Usage: cox-bench overhead|split|stream|kernels|decide|finish|passes [options]\n"
+    "Usage: cox-bench overhead|split|stream|kernels|decide|finish|passes|resize [options]\n"
     "       cox-bench guides ...\n"
     "\n"
     "overhead  one device: a frame through the library against the same frame in hand-written OpenCL\n"
@@ -20,14 +20,15 @@ static const char usage_text[] =
     "decide    what each policy costs a frame: processor time of its decisions, no device takes part\n"
     "finish    how soon buffers and cancelled sessions go while frames are under way\n"
     "passes    what a second pass costs; filters as one pass, as several, as sessions by hand; a device for each pass\n"
+    "resize    what a change of the frames' size costs a stream: a new session, with and without its predecessor\n"
     "guides    what vendors' guides to OpenCL advise, measured: a page. Options: cox-bench guides --help\n"
     "\n"
     "  --devices LIST   overhead: each device of the list in turn (default: every device)\n"
     "                   split: the first two of the list (default: cpu:2x1)\n"
-    "                   stream, kernels, finish, passes: these devices (default: every device)\n"
+    "                   stream, kernels, finish, passes, resize: these devices (default: every device)\n"
     "  --frames N       overhead: frames of each form (default 2000); split: frames of each split (default 200);\n"
     "                   stream: frames of each round (default 120); kernels: frames of each kernel (default 40);\n"
-    "                   passes: frames of each turn (default 24)\n"
+    "                   passes: frames of each turn (default 24); resize: frames of each size (default 30)\n"
     "  --kernel KIND    stream: video (PQ, 4:2:0, 10 bits to 8; the default) or pictures (RGBA half to RGBA8)\n"
     "  --in-flight N    stream: frames under way at once, 1 to 8 (default: 1, 2, 3 and 6, one after the other)\n"
     "  --arithmetic A   stream, kernels: auto (fma where all devices have it; the default), muladd or fma\n"

@@ -369,9 +369,9 @@ struct cox_session_params {
  *
  * Blocks: for compilation.
  * Errors: COX_E_INVALID (NULL; a shape, contract or argument that does not hold together, or a kernel that takes
- * others; a predecessor of another runtime; from a callback, or in a child process after fork: the log says which), COX_E_UNSUPPORTED (a field that this
- * library does not know, or a kernel that fits no device), COX_E_NOT_FOUND (policy), COX_E_BUILD (a kernel builds
- * on no device), COX_E_DEVICE_MEMORY, COX_E_NOMEM. */
+ * others; a predecessor of another runtime; from a callback, or in a child process after fork: the log says which),
+ * COX_E_UNSUPPORTED (a field that this library does not know, or a kernel that fits no device), COX_E_NOT_FOUND
+ * (policy), COX_E_BUILD (a kernel builds on no device), COX_E_DEVICE_MEMORY, COX_E_NOMEM. */
 COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params,
                                                      cox_session **out);
 

@@ -1,0 +1,225 @@
+/* cox-bench resize: what a change of the frames' size costs a stream. Video of 1080p and 720p in turn, tone-mapped,
+ * three frames in flight; at each change a session for the new size is made while frames of the old one are under way.
+ * With the old session as its predecessor, and without.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "shared.h"
+#include "common/json.h"
+
+#include <stdio.h>
+
+enum { SIZES = 2, SETS = 4, CHANGES = 20, FRAMES = 30, FRAMES_MAX = 1000, ABOUT = 4, FORMS = 2 };
+
+static const uint32_t widths[SIZES] = {1920, 1280}, heights[SIZES] = {1080, 720};
+static const double bar_frames = 2;
+
+/* What a stream of one size needs. */
+struct size {
+    struct cox_video_shape shape;
+    struct cox_video_storage storage;
+    struct cox_session_params params;
+    struct cox_video_params frame;
+    cox_buffer *buffers[SETS][COX_BINDINGS_MAX];
+};
+
+/* Deliveries of the stream, in order; by the scheduler thread, read when no frame is under way. */
+struct deliveries {
+    uint32_t count;
+    cox_status status;
+    uint64_t at_ns[(CHANGES + 1) * FRAMES_MAX];
+};
+
+struct form {
+    bool predecessor;
+    double create_ms[CHANGES], gap_ms[CHANGES], gap_frames[CHANGES];
+};
+
+static void on_done(void *user, uint64_t frame, cox_status status)
+{
+    struct deliveries *deliveries = user;
+    (void)frame;
+    deliveries->at_ns[deliveries->count++] = now_ns();
+    deliveries->status = deliveries->status ? deliveries->status : status;
+}
+
+static void fill_shape(struct cox_video_shape *shape, uint32_t width, uint32_t height)
+{
+    *shape = (struct cox_video_shape)COX_SIZED(struct cox_video_shape);
+    shape->width = width;
+    shape->height = height;
+    shape->in = (struct cox_video_format){
+        .layout = COX_VIDEO_SEMI_PLANAR, .depth = 10, .high_bits = true, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
+    shape->out = (struct cox_video_format){
+        .layout = COX_VIDEO_SEMI_PLANAR, .depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
+    for (int plane = 0; plane < 2; plane++) {
+        shape->in_pitch_bytes[plane] = 2 * (size_t)width;
+        shape->out_pitch_bytes[plane] = width;
+    }
+    shape->op = COX_OPERATOR_HABLE;
+}
+
+/* The planes of the input, then of the output. Destroyed with destroy_buffers, whatever this returns. */
+static cox_status make_buffers(cox_runtime *runtime, struct size *size)
+{
+    const struct cox_video_shape *shape = &size->shape;
+    cox_status status = COX_OK;
+    for (uint32_t set = 0; set < SETS; set++)
+        for (uint32_t out = 0, at = 0; out < 2; out++) {
+            struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
+            const size_t *pitches = out ? shape->out_pitch_bytes : shape->in_pitch_bytes;
+            const uint32_t count = cox_video_planes(out ? &shape->out : &shape->in, shape->width, shape->height,
+                                                    planes);
+            for (uint32_t p = 0; p < count && status == COX_OK; p++)
+                status = cox_buffer_create(runtime, pitches[p] * planes[p].rows, &size->buffers[set][at++]);
+        }
+    return status;
+}
+
+static void destroy_buffers(struct size *size)
+{
+    for (uint32_t set = 0; set < SETS; set++)
+        for (uint32_t b = 0; b < COX_BINDINGS_MAX; b++)
+            cox_buffer_destroy(&size->buffers[set][b]);
+}
+
+static cox_status make_size(cox_runtime *runtime, struct size *size, uint32_t width, uint32_t height)
+{
+    const struct cox_video_settings settings = COX_SIZED(struct cox_video_settings);
+    fill_shape(&size->shape, width, height);
+    size->params = (struct cox_session_params)COX_SIZED(struct cox_session_params);
+    size->params.in_flight = 3;
+    cox_status status = cox_video_mapping(&size->shape, false, &size->storage, &size->params);
+    if (status == COX_OK)
+        status = cox_video_prepare(&size->shape, &settings, &size->frame);
+    return status ? status : make_buffers(runtime, size);
+}
+
+static cox_status submit_frames(cox_session *session, struct size *size, uint32_t frames, struct deliveries *deliveries)
+{
+    cox_status status = COX_OK;
+    for (uint32_t i = 0; i < frames && status == COX_OK; i++)
+        status = cox_session_submit(session,
+                                    COX_FRAME(.buffers = size->buffers[i % SETS],
+                                              .buffer_count = size->params.binding_count, .params = &size->frame),
+                                    on_done, deliveries);
+    return status;
+}
+
+/* The longest time between two deliveries from the last one before frame `first` to a few behind it, and how many times
+ * as long as usual behind it that is. */
+static void look_at_change(const struct deliveries *deliveries, uint32_t first, uint32_t frames, double *gap_ms,
+                           double *gap_frames)
+{
+    double longest = 0;
+    for (uint32_t i = 0; i < ABOUT; i++) {
+        const double between = (double)(deliveries->at_ns[first + i] - deliveries->at_ns[first + i - 1]);
+        longest = between > longest ? between : longest;
+    }
+    /* The mean: of two frames that end together the second one takes no time. */
+    const uint64_t rest_ns = deliveries->at_ns[first + frames - 1] - deliveries->at_ns[first + ABOUT - 1];
+    *gap_ms = longest / 1e6;
+    *gap_frames = longest / ((double)rest_ns / (frames - ABOUT));
+}
+
+/* One stream: its first session is there when the changes begin, so all kernels are known. */
+static cox_status stream(cox_runtime *runtime, struct size *sizes, uint32_t frames, struct deliveries *deliveries,
+                         struct form *form)
+{
+    cox_session *session = NULL, *next = NULL;
+    *deliveries = (struct deliveries){0};
+    sizes[0].params.predecessor = NULL;
+    cox_status status = cox_session_create(runtime, &sizes[0].params, &session);
+    if (status == COX_OK)
+        status = submit_frames(session, &sizes[0], frames, deliveries);
+    for (uint32_t c = 0; c < CHANGES && status == COX_OK; c++) {
+        struct size *size = &sizes[(c + 1) % SIZES];
+        size->params.predecessor = form->predecessor ? session : NULL;
+        const uint64_t began = now_ns();
+        status = cox_session_create(runtime, &size->params, &next);
+        form->create_ms[c] = (double)(now_ns() - began) / 1e6;
+        if (status == COX_OK)
+            status = cox_session_wait(session); /* deliveries stay in order */
+        if (status == COX_OK)
+            status = submit_frames(next, size, frames, deliveries);
+        cox_session_destroy(&session);
+        session = next;
+        next = NULL;
+    }
+    cox_session_destroy(&session);
+    status = status ? status : deliveries->status;
+    for (uint32_t c = 0; c < CHANGES && status == COX_OK; c++)
+        look_at_change(deliveries, (c + 1) * frames, frames, &form->gap_ms[c], &form->gap_frames[c]);
+    return status;
+}
+
+static void print_json(struct form *forms, uint32_t frames, double create_ms)
+{
+    struct json json;
+    json_begin(&json, stdout);
+    json_open_object(&json, false);
+    json_key(&json, "frames");
+    json_unsigned(&json, frames);
+    json_key(&json, "first_create_ms");
+    json_number(&json, create_ms);
+    for (int f = 0; f < FORMS; f++) {
+        json_key(&json, forms[f].predecessor ? "predecessor" : "none");
+        json_open_object(&json, true);
+        json_key(&json, "create_ms");
+        json_number(&json, figures_quantile(forms[f].create_ms, CHANGES, 0.5));
+        json_key(&json, "gap_ms");
+        json_number(&json, figures_quantile(forms[f].gap_ms, CHANGES, 0.5));
+        json_key(&json, "gap_frames");
+        json_number(&json, figures_quantile(forms[f].gap_frames, CHANGES, 0.5));
+        json_key(&json, "gap_frames_worst");
+        json_number(&json, figures_quantile(forms[f].gap_frames, CHANGES, 1));
+        json_close_object(&json);
+    }
+    json_close_object(&json);
+    json_end(&json);
+}
+
+static void print_text(struct form *forms, uint32_t frames, double create_ms, bool met)
+{
+    printf("1080p and 720p in turn, %d changes, %u frames after each; the first session took %.1f ms to create\n",
+           CHANGES, frames, create_ms);
+    for (int f = 0; f < FORMS; f++)
+        printf("%-22s create %6.2f ms, longest gap %7.2f ms = %.2f frames (medians; worst %.2f frames)\n",
+               forms[f].predecessor ? "with its predecessor" : "without",
+               figures_quantile(forms[f].create_ms, CHANGES, 0.5), figures_quantile(forms[f].gap_ms, CHANGES, 0.5),
+               figures_quantile(forms[f].gap_frames, CHANGES, 0.5), figures_quantile(forms[f].gap_frames, CHANGES, 1));
+    printf("bar: at most %g frames, %s\n", bar_frames, met ? "met" : "missed");
+}
+
+bool bench_resize(const struct bench_options *options, bool *met)
+{
+    static struct deliveries deliveries; /* too large for a stack */
+    static struct size sizes[SIZES];
+    struct form forms[FORMS] = {{.predecessor = true}, {.predecessor = false}};
+    const uint32_t frames = options->frames ? options->frames : FRAMES;
+    cox_runtime *runtime = NULL;
+    if (frames > FRAMES_MAX)
+        return bench_fail("--frames: at most %d here", FRAMES_MAX);
+    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
+    for (uint32_t s = 0; s < SIZES && status == COX_OK; s++)
+        status = make_size(runtime, &sizes[s], widths[s], heights[s]);
+    cox_session *first = NULL;
+    const uint64_t began = now_ns();
+    if (status == COX_OK)
+        status = cox_session_create(runtime, &sizes[0].params, &first);
+    const double create_ms = (double)(now_ns() - began) / 1e6;
+    if (status == COX_OK)
+        status = submit_frames(first, &sizes[0], frames, &deliveries);
+    cox_session_destroy(&first);
+    for (int f = 0; f < FORMS && status == COX_OK; f++)
+        status = stream(runtime, sizes, frames, &deliveries, &forms[f]);
+    for (uint32_t s = 0; s < SIZES; s++)
+        destroy_buffers(&sizes[s]);
+    cox_runtime_destroy(&runtime);
+    if (status)
+        return bench_fail("%s", cox_status_text(status));
+    *met = figures_quantile(forms[0].gap_frames, CHANGES, 0.5) <= bar_frames;
+    if (options->json)
+        print_json(forms, frames, create_ms);
+    else
+        print_text(forms, frames, create_ms, *met);
+    return true;
+}
