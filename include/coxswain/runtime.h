@@ -17,6 +17,7 @@ extern "C" {
  * except cox_runtime_destroy, which must be the last one. */
 typedef struct cox_runtime cox_runtime;
 
+/* How much a line of the log matters. */
 enum cox_log_level { COX_LOG_ERROR = 1, COX_LOG_WARN = 2, COX_LOG_INFO = 3, COX_LOG_DEBUG = 4 };
 
 /* Receives one line without its newline, valid during the call. May run on any thread that is inside the
@@ -92,6 +93,7 @@ COX_API COX_MUST_CHECK cox_status cox_runtime_create(cox_runtime **out, const st
  * and in a child process after fork. */
 COX_API void cox_runtime_destroy(cox_runtime **runtime);
 
+/* What a device says it is (CL_DEVICE_TYPE). */
 enum cox_device_type { COX_DEVICE_CPU = 1, COX_DEVICE_GPU = 2, COX_DEVICE_ACCELERATOR = 3, COX_DEVICE_OTHER = 4 };
 
 /* How a device reaches the frame's memory. */
@@ -163,6 +165,7 @@ COX_API enum cox_arithmetic cox_runtime_arithmetic(const cox_runtime *runtime);
 COX_API cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index, struct cox_device_info *info,
                                            size_t info_bytes);
 
+/* The most kinds of cores that a cox_host_info holds. */
 enum { COX_CORE_KINDS_MAX = 8 };
 
 /* The machine's processor and the reserved core. */

@@ -10,6 +10,8 @@
 extern "C" {
 #endif
 
+/* The most bindings of a session, stages of a pass, arguments of a stage, bytes of the per-frame parameters, frames in
+ * flight; and passes of a session. */
 enum { COX_BINDINGS_MAX = 12, COX_STAGES_MAX = 8, COX_ARGS_MAX = 24, COX_PARAMS_MAX = 2048, COX_IN_FLIGHT_MAX = 16 };
 enum { COX_PASSES_MAX = 8 };
 
@@ -21,6 +23,7 @@ enum cox_contract {
     COX_REDUCE = 3, /* every band writes its own partial, zeroed before; the host merges them in row order */
 };
 
+/* What a pass does with a buffer. */
 enum cox_access { COX_READ = 0, COX_WRITE = 1, COX_READ_WRITE = 2 };
 
 /* Merge `partial` into `into` (the frame's buffer, zeroed before the first), `bytes` both. Runs on the scheduler
@@ -69,6 +72,7 @@ enum cox_arg_kind {
     COX_ARG_KIND_COLUMNS = 7, /* int: the stage's columns */
 };
 
+/* One argument of a kernel. What its kind does not use is 0. The macros are initialisers. */
 struct cox_arg {
     enum cox_arg_kind kind;
     uint32_t index;

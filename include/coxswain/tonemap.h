@@ -14,6 +14,9 @@
 extern "C" {
 #endif
 
+/* All but one are curves, which map a pixel by itself. COX_OPERATOR_LOCAL looks at its surroundings: it takes the
+ * picture apart into a base (an edge-preserving mean of log luminance) and the detail about it, compresses the base,
+ * lifts its shadows, and leaves the detail as it is or raises it. Formulas and sources: docs/internals/kernels.md. */
 #define COX_OPERATOR_MAP(X)                 \
     X(COX_OPERATOR_HABLE, 0, "hable")       \
     X(COX_OPERATOR_REINHARD, 1, "reinhard") \
@@ -34,16 +37,13 @@ enum cox_operator {
 };
 /* clang-format on */
 
-/* All but one are curves, which map a pixel by itself. COX_OPERATOR_LOCAL looks at its surroundings: it takes the
- * picture apart into a base (an edge-preserving mean of log luminance) and the detail about it, compresses the base,
- * lifts its shadows, and leaves the detail as it is or raises it. Formulas and sources: docs/internals/kernels.md. */
-
 /* "hable" …; NULL for any other value. */
 COX_API const char *cox_operator_name(enum cox_operator op);
 
 /* Errors: COX_E_NOT_FOUND (*op is untouched). */
 COX_API cox_status cox_operator_find(const char *name, enum cox_operator *op);
 
+/* Pixels of the input and of the output: R, G, B, A of that type. */
 enum cox_pixel_in { COX_PIXEL_RGBA_HALF = 0, COX_PIXEL_RGBA_FLOAT = 1 };
 enum cox_pixel_out { COX_PIXEL_RGBA8 = 0, COX_PIXEL_RGBA16 = 1 };
 

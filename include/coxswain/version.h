@@ -3,11 +3,14 @@
 #ifndef COXSWAIN_VERSION_H
 #define COXSWAIN_VERSION_H
 
+/* The version of these headers; cox_version tells that of the library that is loaded. */
 #define COX_VERSION_MAJOR 0
 #define COX_VERSION_MINOR 1
 #define COX_VERSION_PATCH 0
 #define COX_VERSION_STRING "0.1.0"
 
+/* COX_API: the library exports it.
+ * COX_MUST_CHECK: the compiler warns where the result is not looked at. */
 #if defined(_WIN32)
 #define COX_API
 #else

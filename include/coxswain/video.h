@@ -27,6 +27,7 @@ enum cox_transfer {
 /* Primaries of the input, and the Y'CbCr matrix that goes with them. */
 enum cox_primaries { COX_PRIMARIES_BT2020 = 0, COX_PRIMARIES_BT709 = 1 };
 
+/* The range of Y'CbCr codes (ITU-R BT.2100): limited, 16 .. 235 of 8 bits for Y', or all of them. */
 enum cox_range { COX_RANGE_LIMITED = 0, COX_RANGE_FULL = 1 };
 
 enum cox_video_layout {
@@ -59,6 +60,7 @@ struct cox_video_plane {
     uint32_t sample_bytes;
 };
 
+/* The most planes of a frame. */
 enum { COX_VIDEO_PLANES_MAX = 3 };
 
 /* The planes of a frame; returns how many. 0 if the size or the format does not work: sides are 1 .. 65536, there is no
@@ -175,7 +177,6 @@ struct cox_video_scene {
     uint64_t blocks;
     uint32_t reserved[4]; /* 0 */
 };
-
 COX_API void cox_video_read_scene(const struct cox_video_shape *shape, const struct cox_video_settings *settings,
                                   const uint32_t *histogram, struct cox_video_scene *out);
 

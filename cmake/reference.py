@@ -1,0 +1,389 @@
+#!/usr/bin/env python3
+# One page of HTML of the public headers, for people: each declaration with its comment, as both stand in the header.
+#   reference.py [-o PAGE.html] HEADER...
+# Exit status 1, and a line each on standard error: a declaration without a comment, a comment that names what no header declares.
+#
+# The headers' comments are prose, so little is looked for in them: what is indented is a list, a word with a colon that begins
+# a line is set off, names of the interface become links. A comment belongs to all declarations below it up to a blank line;
+# one with a blank line below it stands by itself, the first one being the header's own.
+# SPDX-License-Identifier: Apache-2.0
+import argparse
+import html
+import os
+import re
+import sys
+
+STYLE = """
+:root { color-scheme: light dark; --paper: #fcfcfb; --ink: #1b2027; --soft: #56606c; --rule: #e1e3e6; --shade: #f1f2f4; --accent: #0067b8; }
+@media screen and (prefers-color-scheme: dark) {
+    :root { --paper: #14171c; --ink: #e8eaed; --soft: #a3acb8; --rule: #2c323b; --shade: #1f242b; --accent: #58aef5; }
+}
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
+body { margin: 0; background: var(--paper); color: var(--ink); overflow-wrap: anywhere;
+    font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif; }
+main { max-width: 880px; margin: 0 auto; padding: 40px 24px 72px; }
+h1 { font-size: 32px; margin: 0 0 8px; line-height: 1.2; }
+h2 { font-size: 25px; margin: 72px 0 16px; padding-top: 28px; border-top: 1px solid var(--rule); line-height: 1.2; }
+h3 { font: 600 17px/1.4 ui-monospace, SFMono-Regular, "DejaVu Sans Mono", Menlo, monospace; margin: 0 0 8px; }
+section.item { margin: 44px 0 0; }
+h3 + section.item { margin-top: 20px; }
+p, dl { margin: 0 0 12px; }
+code, pre { font: 14px/1.5 ui-monospace, SFMono-Regular, "DejaVu Sans Mono", Menlo, monospace; }
+pre { background: var(--shade); border-radius: 6px; padding: 10px 14px; margin: 0 0 12px; overflow-x: auto; overflow-wrap: normal; }
+dt { margin-top: 8px; }
+dd { margin: 0 0 0 24px; }
+dl.members { border-left: 3px solid var(--rule); padding-left: 14px; }
+dl.members dd { color: var(--soft); }
+.soft, .index { color: var(--soft); font-size: 15px; }
+.index { columns: 260px; list-style: none; margin: 0; padding: 0; }
+.index li { padding: 2px 0; }
+a { color: var(--accent); text-decoration-thickness: 1px; text-underline-offset: 5px; }
+h3 a, pre a, code a, .index a { text-decoration: none; }
+h3 a { color: inherit; }
+:target { scroll-margin-top: 12px; background: var(--shade); }
+@media (max-width: 600px) { main { padding: 24px 16px 48px; } dd { margin-left: 14px; } }
+"""
+
+problems = []
+
+
+def text_of(comment):
+    """A comment's lines, without what makes them a comment."""
+    lines = re.sub(r"\s*\*/\s*$", "", comment.strip()).split("\n")
+    lines = [re.sub(r"^\s*(/\*|\*) ?", "", lines[0])] + [re.sub(r"^\s*\* ?", "", line) for line in lines[1:]]
+    return [line.rstrip() for line in lines if "SPDX-License-Identifier" not in line]
+
+
+def without_branches(text):
+    """Of each #if the branch for C, without the guard and the includes."""
+    kept, stack = [], []
+    for line in text.split("\n"):
+        if re.match(r"#\s*if", line):
+            guard = re.match(r"#\s*ifndef COXSWAIN_\w+_H", line)
+            # What is for C++ is left out; of another choice the last branch counts, which is the ordinary one.
+            stack.append(bool(guard) or not re.search(r"__cplusplus|_WIN32", line))
+        elif re.match(r"#\s*(else|elif)", line):
+            stack[-1] = not stack[-1]
+        elif re.match(r"#\s*endif", line):
+            stack.pop()
+        elif all(stack) and not re.match(r"#\s*(include|pragma|define COXSWAIN_\w+_H)\b", line):
+            kept.append(line)
+    return "\n".join(kept)
+
+
+class Declaration:
+    def __init__(self, source, comment, header):
+        self.source, self.comment, self.header = source, comment, header
+        self.place = ""  # its anchor
+        self.members = []  # (declaration, names, lines of its comment)
+        bare = re.sub(r"/\*.*?\*/", " ", source, flags=re.S)
+        if source.startswith("#"):
+            self.kind, self.name = "macro", re.match(r"#\s*define (\w+)", source)[1]
+        elif tagged := re.match(r"(?:typedef )?(struct|enum)\s*(\w*)\s*\{(.*)\}", bare, re.S):
+            self.kind, self.name = tagged[1], tagged[2]
+            self.read_members(source[source.index("{") + 1:source.rindex("}")])
+            self.name = self.name or self.members[0][1][0]
+        elif callback := re.match(r"typedef [\w\s*]*?\b(\w+)\(", bare):
+            self.kind, self.name = "callback", callback[1]
+        elif opaque := re.match(r"typedef struct \w+ (\w+);", bare):
+            self.kind, self.name = "type", opaque[1]
+        elif function := re.search(r"\b(cox_\w+)\(", bare):
+            self.kind, self.name = "function", function[1]
+        else:
+            self.kind, self.name = "unknown", bare.split()[0]
+            problems.append(f"{header}: not understood: {' '.join(bare.split())[:80]}")
+
+    def read_members(self, body):
+        """Fields end with ; and enumerators with , or the end. A comment before one, or behind it on its line, is its own."""
+        before, end = [], r";" if self.kind == "struct" else r","
+        body = re.sub(r"^\s*#.*$", "", body, flags=re.M)
+        for name, numbers in re.findall(r"(COX_\w+_MAP)\((\w+)\)", body):
+            entries = re.findall(r"X\((\w+), (-?\d+), (\".*?\")\)", maps.get(name, ""))
+            self.members += [(f"{entry} = {value}", [entry], [text]) for entry, value, text in entries]
+            body = body.replace(f"{name}({numbers})", "")
+        token = re.compile(r"\s*(?:(/\*.*?\*/)|((?:[^;,/(]|\([^)]*\)|/(?!\*))+?)\s*(?:" + end + r"|$)[ \t]*(/\*.*?\*/)?)"
+                           if self.kind == "enum" else
+                           r"\s*(?:(/\*.*?\*/)|((?:[^;/]|/(?!\*)|/\*.*?\*/)+?);[ \t]*(/\*.*?\*/)?)", re.S)
+        at = 0
+        while match := token.match(body, at):
+            at = match.end()
+            if match[1]:
+                before = text_of(match[1])
+            elif match[2].strip():
+                code = " ".join(match[2].split())
+                names = re.match(r"\w+", code)[0] if self.kind == "enum" else \
+                    (re.search(r"\(\*(\w+)\)", code) or re.search(r"(\w+)(\[[^]]*\])*$", code))[1]
+                self.members.append((code, [names], text_of(match[3]) if match[3] else before))
+                before = []
+        if body[at:].strip():
+            problems.append(f"{self.header}: {self.name}: not understood: {' '.join(body[at:].split())[:80]}")
+
+    def documented(self):
+        return bool(self.comment) or any(comment for _, _, comment in self.members)
+
+
+maps = {}  # of the X macros: their text
+
+
+def ended(source):
+    """Whether a declaration is there whole."""
+    bare = re.sub(r"/\*.*?\*/", "", source, flags=re.S).strip()
+    return "/*" not in bare and bare.endswith(";") and bare.count("{") == bare.count("}")
+
+
+def read(path):
+    """The header's own comment, and what follows: texts (lists of lines) and groups of declarations that share a comment."""
+    header = os.path.basename(path)
+    with open(path, encoding="utf-8") as file:
+        text = without_branches(file.read())
+    for macro in re.finditer(r"#\s*define (COX_\w+_MAP)\(X\)(?:.*\\\n)*.*\n", text):
+        maps[macro[1]] = macro[0]
+    about, found, comment, group = None, [], [], None
+    lines = iter(text.split("\n") + [""])
+    for line in lines:
+        source = line
+        if not line.strip():
+            if comment and not group:
+                if about is None:
+                    about = comment
+                else:
+                    found.append(comment)
+            comment, group = [], None
+        elif line.startswith("/*"):
+            while "*/" not in source:
+                source += "\n" + next(lines)
+            if "clang-format" not in source:
+                comment, group = text_of(source), None
+        elif line.startswith("#"):
+            while source.endswith("\\"):
+                source += "\n" + next(lines)
+        else:
+            while not ended(source):
+                source += "\n" + next(lines)
+        if line.strip() and not line.startswith(("/*", "#undef", "extern", "}")):
+            if not group:
+                group = []
+                found.append(group)
+            group.append(Declaration(source.strip(), comment, header))
+    return header, about or [], found
+
+
+# --- HTML ------------------------------------------------------------------------------------------------------------
+anchors = {}  # of every name: where its declaration is
+
+
+def linked(text, own=()):
+    """HTML of a piece of code or prose, whose names are links."""
+    def link(part):
+        before, name = part.split(" ") if " " in part else ("", part)
+        target = anchors.get(part) or anchors.get(name)
+        if target is None and "." in name:  # no field: a sentence's end, or what stands for several
+            head, _, field = name.partition(".")
+            return linked(head, own) + html.escape("." + field)
+        before += " " if before else ""
+        return before + (name if target is None or target in own else f'<a href="#{target}">{name}</a>')
+    parts = re.split(r"((?:\bstruct )?\b(?:cox|COX)_\w+(?:\.[a-z]\w*)?)", text)
+    return "".join(link(part) if i % 2 else html.escape(part, quote=False) for i, part in enumerate(parts))
+
+
+def inline(text, own=()):
+    parts = re.split(r"`([^`]*)`", text)
+    return "".join(f"<code>{linked(part, own)}</code>" if i % 2 else linked(part, own) for i, part in enumerate(parts))
+
+
+def indent_of(line):
+    return len(line) - len(line.lstrip())
+
+
+def list_of(lines, own):
+    """A list: TERM, two spaces or more, TEXT; what is as far in as TEXT goes on with it, what is less far in is a list within."""
+    least = min(map(indent_of, lines))
+    out, item = ["<dl>"], None
+
+    def put():
+        if item:
+            term, words, inner, _ = item
+            nested = list_of(inner, own) if inner else ""
+            out.append(f"<dt><code>{linked(term, own)}</code></dt><dd>{inline(' '.join(words), own)}{nested}</dd>" if words or nested
+                       else f"<dt>{inline(term, own)}</dt>")
+    for line in lines:
+        if indent_of(line) == least and not (item and not item[1] and item[0].count("(") > item[0].count(")")):
+            match = re.match(r"(\s*)(.*?\S)(\s{2,})(\S.*)$", line)
+            if item and not item[1] and item[0].endswith(","):  # a term of two lines
+                item[0] += " " + (match[2] if match else line.strip())
+                item[1] += [match[4]] if match else []
+                item[3] = match.start(4) if match else item[3]
+                continue
+            put()
+            item = [match[2], [match[4]], [], match.start(4)] if match else [line.strip(), [], [], least + 1]
+        elif not item[1]:
+            item[0] += " " + line.strip()
+        elif indent_of(line) >= item[3] or not item[2] and indent_of(line) == least + 1:
+            (item[2] if item[2] else item[1]).append(line if item[2] else line.strip())
+        else:
+            item[2].append(line)
+    put()
+    return "".join(out) + "</dl>"
+
+
+LABEL = re.compile(r"(Thread-safety|Errors(?:[ ,][^:.()]*)?|Blocks|Source|Cost|mapping|analysis|COX_[A-Z_]+):(?=\s|$)")
+
+
+def prose(lines, own=()):
+    """Paragraphs, lists where lines are indented, and a new line for each label."""
+    out, words, block = [], [], []
+
+    def end_words():
+        if words:
+            text = " ".join(words)
+            text = re.sub(r"(?<=[.)] )(?=(?:Thread-safety|Errors[^:.()]*|Blocks|Cost|Source):)", "\0", text)
+            for part in text.split("\0"):
+                label = LABEL.match(part)
+                out.append(f"<p><b>{label[0]}</b>{inline(part[label.end():], own)}</p>" if label else f"<p>{inline(part, own)}</p>")
+            words.clear()
+
+    def end_block():
+        if block:
+            out.append(list_of(block, own))
+            block.clear()
+    for line in lines + [""]:
+        if not line or indent_of(line) < 2:
+            end_block()
+            # A line that ends early, where the next word would still have had room, ends a paragraph.
+            if not line or LABEL.match(line) or words and len(words[-1]) + len(line.split()[0]) < 90:
+                end_words()
+            if line:
+                words.append(line.strip())
+        else:
+            end_words()
+            block.append(line)
+    end_block()
+    return "\n".join(out)
+
+
+def signature(declaration):
+    """The declaration as code; what does not fit in a line has an argument on each."""
+    bare = re.sub(r"/\*.*?\*/", " ", declaration.source, flags=re.S)
+    if declaration.kind == "macro":
+        name = re.match(r"#\s*define (\w+(?:\([^)]*\))?)", bare)[1]
+        value = " ".join(bare.replace("\\\n", " ").split(name, 1)[1].split())
+        return f"#define {name}" + (f" {value}" if value and len(value) < 60 else "")
+    bare = " ".join(bare.replace("COX_API", "").split())
+    match = re.match(r"(.*?\w)\((.*)\);$", bare)
+    if len(bare) <= 60 or not match:
+        return bare
+    arguments = re.split(r", (?![^(]*\))", match[2])
+    return f"{match[1]}(\n    " + ",\n    ".join(arguments) + ");"
+
+
+def render(group):
+    first = group[0]
+    shown = [d for d in group if d.kind != "macro" or not d.name.endswith("_MAP") or len(group) == 1]
+    own = {d.place for d in group}
+    headings = []
+    for d in group:
+        tag = f"{d.kind} " if d.kind in ("struct", "enum") and d.name.islower() else ""
+        headings.append(f'<a id="{d.place}" href="#{d.place}">{tag}{d.name}</a>')
+    parts = ['<section class="item">', f"<h3>{'<br>'.join(headings)}</h3>"]
+    parts.append(prose(first.comment, own))
+    for d in shown:
+        if d.kind in ("struct", "enum"):
+            rows = []
+            for code, names, comment in d.members:
+                ids = anchors[names[0] if d.kind == "enum" else f"{d.name}.{names[0]}"]
+                mark = "" if ids == d.place else f' id="{ids}"'  # the heading has it
+                rows.append(f"<dt{mark}><code>{linked(code, set(names))}</code></dt>"
+                            + (f"<dd>{prose(comment)}</dd>" if comment else ""))
+            parts.append('<dl class="members">' + "".join(rows) + "</dl>")
+        else:
+            parts.append(f"<pre>{linked(signature(d), own)}</pre>")
+    parts.append("</section>")
+    return "\n".join(parts)
+
+
+def link_list(places):
+    entries = (f'<li><a href="#{place}">{name}</a></li>' for name, place in sorted(places))
+    return f'<ul class="index">{"".join(entries)}</ul>'
+
+
+def page(headers, version):
+    """All of it."""
+    groups = [(h, entry) for h, _, found in headers for entry in found if isinstance(entry[0], Declaration)]
+    functions = {d.name for _, group in groups for d in group if d.kind == "function"}
+    for h, group in groups:
+        for d in group:
+            # A struct may have a function's name: then `struct` in front of it tells.
+            if d.kind == "struct" and d.name in functions:
+                d.place = anchors[f"struct {d.name}"] = f"struct-{d.name}"
+            else:
+                d.place = anchors[d.name] = d.name
+            for _, names, _ in d.members:
+                place = names[0] if d.kind == "enum" else f"{d.name}.{names[0]}"
+                anchors.setdefault(place, place)
+    for h, _, _ in headers:
+        anchors.setdefault(h, h)
+    out = ["<!doctype html>", '<html lang="en">', '<head><meta charset="utf-8">',
+           '<meta name="viewport" content="width=device-width, initial-scale=1">',
+           f"<title>Coxswain {version}: the interface</title>", f"<style>{STYLE}</style></head>", "<body><main>",
+           f"<h1>Coxswain {version}</h1>", '<p class="soft">The interface, from the comments of its headers.</p>', "<nav>"]
+    for h, about, found in headers:
+        names = [d.name for entry in found if isinstance(entry[0], Declaration) for d in entry]
+        if names:
+            summary = re.split(r"(?<=\.) ", " ".join(" ".join(about).split()))[0]
+            out.append(f'<p><a href="#{h}"><b>coxswain/{h}</b></a><br><span class="soft">{linked(summary)}</span></p>')
+    out.append('<p><a href="#index"><b>Index</b></a></p></nav>')
+    for h, about, found in headers:
+        if not any(isinstance(entry[0], Declaration) for entry in found):
+            continue
+        out.append(f'<h2 id="{h}">coxswain/{h}</h2>')
+        out.append(prose(about))
+        for entry in found:
+            out.append(render(entry) if isinstance(entry[0], Declaration) else prose(entry))
+    out.append('<h2 id="index">Index</h2>')
+    kinds = (("Functions", ("function",)), ("Types", ("struct", "enum", "type", "callback")), ("Macros", ("macro",)))
+    for title, wanted in kinds:
+        of_kind = [d for _, group in groups for d in group if d.kind in wanted]
+        places = [(d.name, d.place) for d in of_kind if d.kind == "macro" or d.name.islower()]
+        out.append(f"<h3>{title}</h3>{link_list(places)}<p></p>")
+    values = [(names[0], names[0]) for _, group in groups for d in group if d.kind == "enum" for _, names, _ in d.members]
+    out.append(f"<h3>Constants</h3>{link_list(values)}")
+    out.append("</main></body></html>")
+    return "\n".join(out) + "\n"
+
+
+def complain(headers):
+    """Declarations without a comment, and names in comments that no header declares."""
+    for header, about, found in headers:
+        if not about:
+            problems.append(f"{header}: no comment says what the header is for")
+        comments = [about]
+        for entry in found:
+            if not isinstance(entry[0], Declaration):
+                comments.append(entry)
+                continue
+            for d in entry:
+                comments += [d.comment] + [comment for _, _, comment in d.members]
+                if not d.documented():
+                    problems.append(f"{header}: {d.name}: no comment")
+        for comment in comments:
+            for name in re.findall(r"(?<![\w./-])(?:cox|COX)_\w+(?!\w|\.\.\.|…|\*)", "\n".join(comment)):
+                if name not in anchors and not name.endswith("_"):
+                    problems.append(f"{header}: a comment names {name}, which no header declares")
+
+
+arguments = argparse.ArgumentParser()
+arguments.add_argument("-o", dest="output")
+arguments.add_argument("headers", nargs="+")
+options = arguments.parse_args()
+read_headers = [read(path) for path in sorted(options.headers)]
+numbers = {d.name: d.source.split()[-1].strip('"') for _, _, found in read_headers for entry in found
+           if isinstance(entry[0], Declaration) for d in entry if d.name == "COX_VERSION_STRING"}
+made = page(read_headers, numbers.get("COX_VERSION_STRING", ""))
+complain(read_headers)
+if options.output:
+    with open(options.output, "w", encoding="utf-8") as output:
+        output.write(made)
+for problem in dict.fromkeys(problems):
+    print(problem, file=sys.stderr)
+sys.exit(bool(problems))
