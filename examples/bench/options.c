@@ -13,6 +13,8 @@ static const char usage_text[] =
     "Usage: cox-bench overhead|split|stream|kernels|decide|finish|passes|resize [options]\n"
     "       cox-bench guides ...\n"
     "\n"
+    "Measures what the library costs and what its splits are worth, on this machine.\n"
+    "\n"
     "overhead  one device: a frame through the library against the same frame in hand-written OpenCL\n"
     "split     two devices of unequal speed: how close the split comes to the best one there is\n"
     "stream    a stream of 4K frames, tone-mapped: each device alone and all together, beside hand-written OpenCL\n"

@@ -25,7 +25,12 @@ enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void print_usage(FILE *to)
 {
-    fputs("Usage: cox-lab COMMAND [options]\n\n", to);
+    fputs("Usage: cox-lab COMMAND [options]\n"
+          "\n"
+          "A lab for load balancing: policies in a simulator and on the devices of this machine, under disturbances,\n"
+          "against the best there is.\n"
+          "\n",
+          to);
     for (int i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].text);
     fputs("\ncox-lab COMMAND --help explains each.\n", to);
