@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Completions: every long option of each --help is offered, values and commands are, and zsh can read its files.
+#   completions.sh COMPLETIONS_DIR PROGRAMS_DIR
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+made=$1 programs=$2
+passed=0 failed=0
+
+# offered WORD...: what the completion of that command line offers for its last word
+offered()
+{
+    local name=${1//-/_}
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+    "_$name" || true
+    printf '%s\n' "${COMPREPLY[@]}"
+}
+
+# offers WHAT WORD...
+offers()
+{
+    if offered "${@:2}" | grep -Fxe "$1" >/dev/null; then
+        passed=$((passed + 1))
+    else
+        echo "'${*:2}' is not completed to $1, but to: $(offered "${@:2}" | tr '\n' ' ')"
+        failed=$((failed + 1))
+    fi
+}
+
+# every_option PROGRAM [COMMAND]
+every_option()
+{
+    local option
+    for option in $("$programs/$1" "${@:2}" --help | grep -E '^ {0,6}-' | grep -oE '^ *(-[^ ]+, )*-[^ ,]+' | grep -oE -e '--[a-z-]+' | sort -u); do
+        offers "$option" "$@" --
+        offers "$option" "$@" "${option%?}"
+    done
+}
+
+for file in "$made"/cox-*; do
+    # shellcheck disable=SC1090 # made by the build
+    source "$file"
+    name=$(basename "$file")
+    every_option "$name"
+    ! command -v zsh >/dev/null || zsh -n "$made/_$name" || { echo "zsh does not read _$name"; failed=$((failed + 1)); }
+done
+command -v zsh >/dev/null || echo "skipped zsh, because it is not installed"
+
+offers guides cox-bench g
+every_option cox-bench guides
+offers muladd cox-bench kernels --arithmetic mu
+offers pictures cox-bench stream --kernel ''
+offers auto cox-devices --reserve a
+if [ -x "$programs/cox-tonemap" ]; then
+    for operator in hable reinhard mobius bt2390 aces linear clip local exposure; do
+        offers $operator cox-tonemap film.mkv --operator "${operator:0:1}"
+        offers $operator cox-tonemap film.mkv --operator = "${operator:0:1}"
+        offers $operator cox-tonemap film.mkv --operator =
+    done
+    for policy in $("$programs/cox-tonemap" --policy help | tr -d ,); do
+        offers "$policy" cox-tonemap film.mkv --policy "${policy:0:2}"
+        offers "adaptive,$policy" cox-bench decide --policy "adaptive,${policy:0:2}"
+    done
+    offers compress cox-tonemap --gamut c
+    offers mkv cox-tonemap film.y4m --to m
+    offers gpu,cpu cox-tonemap --devices gpu,c
+    cd "$made"
+    offers cox-bench cox-tonemap cox-b
+    offers cox-bench cox-tonemap film.mkv --stats cox-b
+fi
+if [ -x "$programs/cox-lab" ]; then
+    for command in $("$programs/cox-lab" --help | sed -nE 's/^  ([a-z]+) .*/\1/p'); do
+        offers "$command" cox-lab "${command:0:2}"
+        every_option cox-lab "$command"
+    done
+    offers energy cox-lab run --objective e
+    offers perfetto cox-lab export session.db --format ''
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
