@@ -56,7 +56,7 @@ def text_of(comment):
 
 
 def without_branches(text):
-    """Of each #if the branch for C, without the guard and the includes."""
+    """Of each #if the branch for C, without include guard and includes."""
     kept, stack = [], []
     for line in text.split("\n"):
         if re.match(r"#\s*if", line):
