@@ -30,6 +30,9 @@ function(cox_made_of_help output kind name)
         set(options --policies $<TARGET_FILE:cox-tonemap>)
         set(policies cox-tonemap)
     endif()
+    if(cox_library_type STREQUAL "SHARED")
+        list(APPEND options --library $<TARGET_FILE:coxswain>) # a build for a distribution has no run paths
+    endif()
     list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/docs/guide/)
     add_custom_command(OUTPUT ${output}
         COMMAND ${COX_PYTHON} ${programs_script} ${kind} -o ${output} ${options} ${name} $<TARGET_FILE:${name}> ${ARGN}

@@ -3,6 +3,7 @@
 #   programs.py man  -o FILE [--version V] NAME PROGRAM GUIDE.md...   synopsis, commands and options by --help, prose of the guide
 #   programs.py page -o FILE [--version V] NAME TEXT GUIDE.md...      a page of section 7, of the guide alone
 #   programs.py bash|zsh -o FILE [--policies PROGRAM] NAME PROGRAM    PROGRAM --policy help names the policies
+#   --library FILE: the programs' library, for those that have no run path
 # Exit status 1, and a line on standard error: a --help that is not understood.
 #
 # A --help has its usage first. A line that begins with a dash, at most six columns in, begins an option; what stands further
@@ -25,6 +26,13 @@ ONE_OF = re.compile(r"(?:^|: |\bof )(%(item)s(?:, %(item)s)*,? or %(item)s%(ends
                     {"item": ITEM, "ends": ENDS})
 EXPLAINED = re.compile(r"(?:^|[;:] )(%s): " % WORD)
 CHOICES = ("NAME", "NAMES", "NAME[:KEY=VALUE,...]", "WHICH", "KIND", "CURVE", "LIST", "BITS", "A")
+
+
+def output_of(command):
+    ran = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8")
+    if ran.returncode:
+        sys.exit("programs.py: %s ends with status %d" % (" ".join(command), ran.returncode))
+    return ran.stdout
 
 
 class Option:
@@ -58,8 +66,7 @@ class Help:
     and Option."""
 
     def __init__(self, command):
-        output = subprocess.run(command + ["--help"], stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
-        lines = output.rstrip("\n").split("\n")
+        lines = output_of(command + ["--help"]).rstrip("\n").split("\n")
         if not lines[0].startswith("Usage: "):
             sys.exit("programs.py: %s --help does not begin with its usage" % " ".join(command))
         self.usage, self.parts = [], []
@@ -401,8 +408,7 @@ def zsh(name, program, policies):
 def policies_of(program):
     if not program:
         return []
-    output = subprocess.run([program, "--policy", "help"], stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
-    return re.findall(r"[a-z][a-z0-9-]*", output)
+    return re.findall(r"[a-z][a-z0-9-]*", output_of([program, "--policy", "help"]))
 
 
 def main():
@@ -411,11 +417,15 @@ def main():
     parser.add_argument("-o", dest="output", required=True)
     parser.add_argument("--version", default="")
     parser.add_argument("--policies")
+    parser.add_argument("--library")
     parser.add_argument("--see", action="append", default=[])
     parser.add_argument("name")
     parser.add_argument("program")
     parser.add_argument("guides", nargs="*")
     given = parser.parse_args()
+    if given.library:
+        paths = [os.path.dirname(given.library), os.environ.get("LD_LIBRARY_PATH")]
+        os.environ["LD_LIBRARY_PATH"] = ":".join(path for path in paths if path)
     if given.kind == "man":
         made = man(given.name, given.program, given.guides, given.version)
     elif given.kind == "page":
