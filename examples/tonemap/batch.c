@@ -13,6 +13,13 @@ static bool is_folder(const char *path)
     return !stat(path, &about) && S_ISDIR(about.st_mode);
 }
 
+/* What can be read once only: it is looked into to name its output, and what was read for that would be missing. */
+static bool is_read_once(const char *path)
+{
+    struct stat about;
+    return !stat(path, &about) && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode) || S_ISSOCK(about.st_mode));
+}
+
 bool batch_is(const struct options *options)
 {
     const size_t length = strlen(options->output);
@@ -45,6 +52,9 @@ static bool name_outputs(const struct options *options, char **outputs)
     for (uint32_t i = 0; i < options->input_count; i++) {
         if (!strcmp(options->inputs[i], "-"))
             return complain("standard input has no name for a file in %s", options->output);
+        if (is_read_once(options->inputs[i]))
+            return complain("%s: is no file; it can be read if it is the only input and the output is none of a folder",
+                            options->inputs[i]);
         if (!options_take(&at, options->inputs[i], &wrong))
             return complain("%s", wrong.text);
         outputs[i] = output_of(&at);

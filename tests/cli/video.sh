@@ -851,6 +851,9 @@ refuses 2 'several inputs go to a folder, and a.y4m is none' 'several into a fil
 refuses 2 'there is no such folder' 'a folder that is none' "$work/in/one.y4m" -o nowhere/
 refuses 2 'would both be' 'one name twice' "$work/in/one.y4m" "$work/clip.y4m" "$work/in/../clip.y4m" -o . --to nv12
 refuses 2 'standard input has no name' 'a folder for standard input' - "$work/in/one.y4m" -o . --to nv12
+mkfifo "$work/in/pipe.y4m"
+refuses 2 'pipe.y4m: is no file' 'a pipe among several' "$work/in/one.y4m" "$work/in/pipe.y4m" -o . --to nv12
+refuses 2 'pipe.y4m: is no file' 'a pipe into a folder' "$work/in/pipe.y4m" -o . --to nv12
 refuses 2 '--stats is of one input' 'statistics of several' "$work/in/one.y4m" "$work/in/two.y4m" -o . --to nv12 --stats s.json
 
 echo "$passed passed, $failed failed"
