@@ -9,6 +9,7 @@
 #include "store/cache.h"
 #include "internal.h"
 #include "hang.h"
+#include "host/leak.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -280,7 +281,9 @@ void cox__cl_programs_drop(struct cox__cl_backend *backend)
     struct cox__cl_program *taken = take_idle(backend, 0);
     pthread_mutex_unlock(&backend->programs_lock);
     for (struct cox__cl_program *program = taken; program; program = program->next)
-        if (cox__cl_hang_in_group(backend, backend->devices[program->device].group))
+        if (cox__cl_hang_in_group(backend, backend->devices[program->device].group)) {
+            cox__leak(program->id);
             program->id = NULL;
+        }
     release_all(taken);
 }
