@@ -190,7 +190,7 @@ static void begin_with_loaded(cox_session *session)
  * would be of use. Frames may be under way. */
 static bool collect(cox_session *session, uint32_t pass, struct cox_device_profile *profiles)
 {
-    double solo_ns[COX_DEVICES_MAX];
+    double solo_ns[COX_DEVICES_MAX] = {0};
     pthread_mutex_lock(&session->lock);
     for (uint32_t u = 0; u < session->device_count; u++)
         solo_ns[u] = (double)session->devices[u].passes[pass].solo_ns;
@@ -340,7 +340,7 @@ void cox__device_profile_save(cox_session *session)
     bool worth = true;
     for (uint32_t p = 0; worth && p < session->pipeline.pass_count; p++) {
         worth = collect(session, p, profiles);
-        for (uint32_t i = 0; i < session->device_count; i++)
+        for (uint32_t i = 0; worth && i < session->device_count; i++)
             sorted[p * session->device_count + i] = profiles[session->profile.order[i]];
     }
     if (worth)
