@@ -95,6 +95,9 @@ run 0 "finish" finish --devices cpu
 shows out "a buffer that no frame uses, destroyed beside 3 frames"
 shows out "16 frames of [0-9]* ms under way, cancelled, and the session destroyed"
 
+run 0 "resize" resize --devices cpu --frames 10
+shows out "with its predecessor"
+shows out "bar: at most 2 frames, "
 run 0 "passes on one device" passes --devices cpu --size 320x200 --frames 10
 shows out "an empty second pass, .* us ("
 shows out "two sessions one after the other: [0-9.]* times"
