@@ -35,6 +35,10 @@ def output_of(command):
     return ran.stdout
 
 
+def indent_of(line):
+    return len(line) - len(line.lstrip())
+
+
 class Option:
     def __init__(self, term, text):
         self.term, self.lines = term, [text] if text else []
@@ -75,7 +79,7 @@ class Help:
         option = None
         for line in lines:
             match, begins = OPTION.match(line), COMMAND.match(line)
-            inward = len(line) - len(line.lstrip())
+            inward = indent_of(line)
             if not line:
                 option = None
                 self.parts.append(("text", ""))
@@ -222,13 +226,13 @@ def described(parts):
     for at, part in enumerate(parts):
         before = parts[at - 1] if at else None
         if isinstance(part, Option):
-            made += [".TP", re.sub(r"(--?[\w-]+)", lambda found: "\\fB%s\\fR" % roff(found.group(1)), part.term, count=0)]
-            column = min([len(line) - len(line.lstrip()) for line in part.lines[1:]] or [0])
-            usual = max([len(line) - len(line.lstrip()) for line in part.lines[1:]] or [0])
+            made += [".TP", re.sub(r"(--?[\w-]+)", lambda found: "\\fB%s\\fR" % roff(found.group(1)), part.term)]
+            # Of lines that go on, those less far in than others begin a line of their own.
+            inward = [indent_of(line) for line in part.lines]
+            column, usual = min(inward[1:], default=0), max(inward[1:], default=0)
             text = [""]
             for number, line in enumerate(part.lines):
-                inward = len(line) - len(line.lstrip())
-                if number and column < usual and inward == column:
+                if number and inward[number] == column < usual:
                     text.append("")
                 text[-1] = (text[-1] + " " + re.sub(r" {2,}", "  ", line.strip())).strip()
             for number, line in enumerate(text):
