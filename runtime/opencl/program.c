@@ -195,32 +195,31 @@ static struct cox__cl_program *find(struct cox__cl_backend *backend, uint32_t de
     return *link ? unlink_program(link) : NULL;
 }
 
-/* Take out what has no user and is not to stay, as a list. */
+/* Take out what has no user, but for the first `stay` sound ones, as a list. */
 static struct cox__cl_program *take_idle(struct cox__cl_backend *backend, uint32_t stay)
 {
     struct cox__cl_program *taken = NULL;
     for (struct cox__cl_program **link = &backend->programs; *link;) {
-        if ((*link)->users || (!(*link)->unsound && stay)) {
-            stay -= !(*link)->users;
-            link = &(*link)->next;
-            continue;
+        struct cox__cl_program *program = *link;
+        const bool stays = !program->users && !program->unsound && stay;
+        stay -= stays;
+        if (program->users || stays) {
+            link = &program->next;
+        } else {
+            unlink_program(link);
+            program->next = taken;
+            taken = program;
         }
-        struct cox__cl_program *program = unlink_program(link);
-        program->next = taken;
-        taken = program;
     }
     return taken;
 }
 
 /* ---- what others call ---- */
 
-/* Two threads that ask for the same program at the same time build it twice. */
-cox_status cox__cl_program_get(struct cox__cl_backend *backend, uint32_t device, cl_context context, const char *source,
-                               const char *options, struct cox__cl_program **out)
+/* Get a program that is there; NULL = there is none. */
+static struct cox__cl_program *share(struct cox__cl_backend *backend, uint32_t device, cl_context context,
+                                     const unsigned char key[32])
 {
-    unsigned char key[32];
-    make_key(&backend->devices[device], source, options, key);
-    *out = NULL;
     pthread_mutex_lock(&backend->programs_lock);
     struct cox__cl_program *program = find(backend, device, context, key);
     if (program) {
@@ -228,23 +227,33 @@ cox_status cox__cl_program_get(struct cox__cl_backend *backend, uint32_t device,
         put_first(backend, program);
     }
     pthread_mutex_unlock(&backend->programs_lock);
-    if (!program) {
-        program = calloc(1, sizeof *program);
-        if (!program)
-            return COX_E_NOMEM;
-        program->context = context;
-        program->device = device;
-        program->users = 1;
-        memcpy(program->key, key, sizeof key);
-        const cox_status status = make(backend, source, options, program);
-        if (status) {
-            free(program);
-            return status;
-        }
-        pthread_mutex_lock(&backend->programs_lock);
-        put_first(backend, program);
-        pthread_mutex_unlock(&backend->programs_lock);
+    return program;
+}
+
+/* Two threads that ask for the same program at the same time build it twice. */
+cox_status cox__cl_program_get(struct cox__cl_backend *backend, uint32_t device, cl_context context, const char *source,
+                               const char *options, struct cox__cl_program **out)
+{
+    unsigned char key[32];
+    make_key(&backend->devices[device], source, options, key);
+    *out = share(backend, device, context, key);
+    if (*out)
+        return COX_OK;
+    struct cox__cl_program *program = calloc(1, sizeof *program);
+    if (!program)
+        return COX_E_NOMEM;
+    program->context = context;
+    program->device = device;
+    program->users = 1;
+    memcpy(program->key, key, sizeof key);
+    const cox_status status = make(backend, source, options, program);
+    if (status) {
+        free(program);
+        return status;
     }
+    pthread_mutex_lock(&backend->programs_lock);
+    put_first(backend, program);
+    pthread_mutex_unlock(&backend->programs_lock);
     *out = program;
     return COX_OK;
 }
