@@ -493,7 +493,7 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
     }
     cox__device_profile_load(session, params);
     if (params->no_warmup || session->device_count == 1 ||
-        (params->predecessor && cox__device_profile_is_warm(session, params->predecessor))) {
+        (params->predecessor && cox__device_profile_skip_warmup(session, params->predecessor))) {
         session->warmth = COX__SESSION_NOTHING_TO_WARM;
         session->warmup.state = COX__WARMUP_FINISHED;
     }

@@ -131,6 +131,12 @@ static bool times_plausible(const struct cox_device_profile *profiles, uint32_t 
     return plausible;
 }
 
+static bool pass_plausible(const cox_session *session, uint32_t pass, const struct cox_device_profile *profiles)
+{
+    return session->sharing[pass].lead == pass ? cox__device_profiles_plausible(profiles, session->device_count)
+                                               : times_plausible(profiles, session->device_count);
+}
+
 /* Read the session's file into session->profile.loaded, in the order of the session's devices. */
 static bool read_file(cox_session *session)
 {
@@ -141,8 +147,7 @@ static bool read_file(cox_session *session)
     const uint32_t passes = session->pipeline.pass_count, devices = session->device_count;
     bool good = sorted && bytes == (size_t)passes * devices * sizeof *sorted;
     for (uint32_t p = 0; good && p < passes; p++)
-        good = session->sharing[p].lead == p ? cox__device_profiles_plausible(&sorted[p * devices], devices)
-                                             : times_plausible(&sorted[p * devices], devices);
+        good = pass_plausible(session, p, &sorted[p * devices]);
     if (sorted && !good)
         cox__log(log, COX_LOG_INFO, "device profiles: a file holds no usable figures and is ignored");
     for (uint32_t p = 0; good && p < passes; p++)
@@ -264,14 +269,11 @@ static bool take_over(cox_session *session, cox_session *from)
 {
     bool good = has_learnt(from) && is_alike(session, from);
     for (uint32_t p = 0; good && p < session->pipeline.pass_count; p++) {
-        good = collect(from, p, session->profile.loaded[p]);
-        scale(session->profile.loaded[p], session->device_count, &from->pipeline.passes[p],
-              &session->pipeline.passes[p]);
+        struct cox_device_profile *profiles = session->profile.loaded[p];
+        good = collect(from, p, profiles);
+        scale(profiles, session->device_count, &from->pipeline.passes[p], &session->pipeline.passes[p]);
+        good = good && pass_plausible(session, p, profiles);
     }
-    for (uint32_t p = 0; good && p < session->pipeline.pass_count; p++)
-        good = session->sharing[p].lead == p
-                   ? cox__device_profiles_plausible(session->profile.loaded[p], session->device_count)
-                   : times_plausible(session->profile.loaded[p], session->device_count);
     if (!good)
         memset(session->profile.loaded, 0, sizeof session->profile.loaded);
     return good;
@@ -306,7 +308,7 @@ static bool same_kernels(const cox_session *a, const cox_session *b)
     return same;
 }
 
-bool cox__device_profile_is_warm(cox_session *session, cox_session *predecessor)
+bool cox__device_profile_skip_warmup(cox_session *session, cox_session *predecessor)
 {
     if (!session->profile.is_loaded || !has_learnt(predecessor) || !is_alike(session, predecessor) ||
         !same_kernels(session, predecessor))

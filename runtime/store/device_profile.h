@@ -20,10 +20,10 @@
  * to the policy and sets the devices' solo_ns. After the policy's init, before the first frame. */
 void cox__device_profile_load(cox_session *session, const struct cox_session_params *params);
 
-/* Whether the session can do without a warm-up: it has begun with what was measured, and every device has done frames
- * with its very kernels for the predecessor. It then takes over which devices compute inside the enqueue call. After
- * cox__device_profile_load. */
-bool cox__device_profile_is_warm(cox_session *session, cox_session *predecessor);
+/* Have the session do without a warm-up, if it has begun with what was measured and every device has done frames with
+ * the same kernels for the predecessor: it takes over which devices compute inside the enqueue call, which a warm-up
+ * would find out. False: it needs one. After cox__device_profile_load. */
+bool cox__device_profile_skip_warmup(cox_session *session, cox_session *predecessor);
 
 /* Save what the session measured, if it did enough frames and all its devices have lasted. When nothing is under way,
  * while the policy is alive. */
