@@ -177,6 +177,9 @@ struct cox_video_scene {
     uint64_t blocks;
     uint32_t reserved[4]; /* 0 */
 };
+
+/* Fill *out from a frame's histogram. `shape` and `settings` are the frame's: which transfer its steps are of, and the
+ * light that the signal stands for (sdr_white_nits, hlg_peak_nits). */
 COX_API void cox_video_read_scene(const struct cox_video_shape *shape, const struct cox_video_settings *settings,
                                   const uint32_t *histogram, struct cox_video_scene *out);
 
