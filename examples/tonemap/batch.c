@@ -53,7 +53,7 @@ static bool name_outputs(const struct options *options, char **outputs)
         if (!strcmp(options->inputs[i], "-"))
             return complain("standard input has no name for a file in %s", options->output);
         if (is_read_once(options->inputs[i]))
-            return complain("%s: is no file; it can be read if it is the only input and the output is none of a folder",
+            return complain("%s: is no file; a pipe or a device can only be the single input, with a file as output",
                             options->inputs[i]);
         if (!options_take(&at, options->inputs[i], &wrong))
             return complain("%s", wrong.text);
