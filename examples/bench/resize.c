@@ -2,24 +2,24 @@
  * three frames in flight; at each change a session for the new size is made while frames of the old one are under way.
  * With the old session as its predecessor, and without.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "shared.h"
+#include "stream.h"
 #include "common/json.h"
 
 #include <stdio.h>
 
-enum { SIZES = 2, SETS = 4, CHANGES = 20, FRAMES = 30, FRAMES_MAX = 1000, ABOUT = 4, FORMS = 2 };
+enum {
+    SIZES = 2,
+    IN_FLIGHT = 3,
+    SETS = IN_FLIGHT + 1,
+    CHANGES = 20,
+    FRAMES = 30,
+    FRAMES_MAX = 1000,
+    ABOUT = 4,
+    FORMS = 2
+};
 
 static const uint32_t widths[SIZES] = {1920, 1280}, heights[SIZES] = {1080, 720};
 static const double bar_frames = 2;
-
-/* What a stream of one size needs. */
-struct size {
-    struct cox_video_shape shape;
-    struct cox_video_storage storage;
-    struct cox_session_params params;
-    struct cox_video_params frame;
-    cox_buffer *buffers[SETS][COX_BINDINGS_MAX];
-};
 
 /* Deliveries of the stream, in order; by the scheduler thread, read when no frame is under way. */
 struct deliveries {
@@ -41,65 +41,23 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     deliveries->status = deliveries->status ? deliveries->status : status;
 }
 
-static void fill_shape(struct cox_video_shape *shape, uint32_t width, uint32_t height)
+static cox_status create_session(cox_runtime *runtime, const struct stream_frames *size, cox_session *predecessor,
+                                 cox_session **session)
 {
-    *shape = (struct cox_video_shape)COX_SIZED(struct cox_video_shape);
-    shape->width = width;
-    shape->height = height;
-    shape->in = (struct cox_video_format){
-        .layout = COX_VIDEO_SEMI_PLANAR, .depth = 10, .high_bits = true, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
-    shape->out = (struct cox_video_format){
-        .layout = COX_VIDEO_SEMI_PLANAR, .depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
-    for (int plane = 0; plane < 2; plane++) {
-        shape->in_pitch_bytes[plane] = 2 * (size_t)width;
-        shape->out_pitch_bytes[plane] = width;
-    }
-    shape->op = COX_OPERATOR_HABLE;
+    struct cox_session_params params = size->pipeline;
+    params.in_flight = IN_FLIGHT;
+    params.predecessor = predecessor;
+    return cox_session_create(runtime, &params, session);
 }
 
-/* The planes of the input, then of the output. Destroyed with destroy_buffers, whatever this returns. */
-static cox_status make_buffers(cox_runtime *runtime, struct size *size)
-{
-    const struct cox_video_shape *shape = &size->shape;
-    cox_status status = COX_OK;
-    for (uint32_t set = 0; set < SETS; set++)
-        for (uint32_t out = 0, at = 0; out < 2; out++) {
-            struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
-            const size_t *pitches = out ? shape->out_pitch_bytes : shape->in_pitch_bytes;
-            const uint32_t count = cox_video_planes(out ? &shape->out : &shape->in, shape->width, shape->height,
-                                                    planes);
-            for (uint32_t p = 0; p < count && status == COX_OK; p++)
-                status = cox_buffer_create(runtime, pitches[p] * planes[p].rows, &size->buffers[set][at++]);
-        }
-    return status;
-}
-
-static void destroy_buffers(struct size *size)
-{
-    for (uint32_t set = 0; set < SETS; set++)
-        for (uint32_t b = 0; b < COX_BINDINGS_MAX; b++)
-            cox_buffer_destroy(&size->buffers[set][b]);
-}
-
-static cox_status make_size(cox_runtime *runtime, struct size *size, uint32_t width, uint32_t height)
-{
-    const struct cox_video_settings settings = COX_SIZED(struct cox_video_settings);
-    fill_shape(&size->shape, width, height);
-    size->params = (struct cox_session_params)COX_SIZED(struct cox_session_params);
-    size->params.in_flight = 3;
-    cox_status status = cox_video_mapping(&size->shape, false, &size->storage, &size->params);
-    if (status == COX_OK)
-        status = cox_video_prepare(&size->shape, &settings, &size->frame);
-    return status ? status : make_buffers(runtime, size);
-}
-
-static cox_status submit_frames(cox_session *session, struct size *size, uint32_t frames, struct deliveries *deliveries)
+static cox_status submit_frames(cox_session *session, struct stream_frames *size, uint32_t frames,
+                                struct deliveries *deliveries)
 {
     cox_status status = COX_OK;
     for (uint32_t i = 0; i < frames && status == COX_OK; i++)
         status = cox_session_submit(session,
                                     COX_FRAME(.buffers = size->buffers[i % SETS],
-                                              .buffer_count = size->params.binding_count, .params = &size->frame),
+                                              .buffer_count = size->pipeline.binding_count, .params = &size->params),
                                     on_done, deliveries);
     return status;
 }
@@ -121,20 +79,18 @@ static void look_at_change(const struct deliveries *deliveries, uint32_t first, 
 }
 
 /* One stream: its first session is there when the changes begin, so all kernels are known. */
-static cox_status stream(cox_runtime *runtime, struct size *sizes, uint32_t frames, struct deliveries *deliveries,
-                         struct form *form)
+static cox_status stream(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames,
+                         struct deliveries *deliveries, struct form *form)
 {
     cox_session *session = NULL, *next = NULL;
     *deliveries = (struct deliveries){0};
-    sizes[0].params.predecessor = NULL;
-    cox_status status = cox_session_create(runtime, &sizes[0].params, &session);
+    cox_status status = create_session(runtime, &sizes[0], NULL, &session);
     if (status == COX_OK)
         status = submit_frames(session, &sizes[0], frames, deliveries);
     for (uint32_t c = 0; c < CHANGES && status == COX_OK; c++) {
-        struct size *size = &sizes[(c + 1) % SIZES];
-        size->params.predecessor = form->predecessor ? session : NULL;
+        struct stream_frames *size = &sizes[(c + 1) % SIZES];
         const uint64_t began = now_ns();
-        status = cox_session_create(runtime, &size->params, &next);
+        status = create_session(runtime, size, form->predecessor ? session : NULL, &next);
         form->create_ms[c] = (double)(now_ns() - began) / 1e6;
         if (status == COX_OK)
             status = cox_session_wait(session); /* deliveries stay in order */
@@ -189,33 +145,49 @@ static void print_text(struct form *forms, uint32_t frames, double create_ms, bo
     printf("bar: at most %g frames, %s\n", bar_frames, met ? "met" : "missed");
 }
 
-bool bench_resize(const struct bench_options *options, bool *met)
+/* Kernels are compiled here, which takes `create_ms`; then both streams. */
+static cox_status measure(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames, double *create_ms,
+                          struct form *forms)
 {
     static struct deliveries deliveries; /* too large for a stack */
-    static struct size sizes[SIZES];
-    struct form forms[FORMS] = {{.predecessor = true}, {.predecessor = false}};
-    const uint32_t frames = options->frames ? options->frames : FRAMES;
-    cox_runtime *runtime = NULL;
-    if (frames > FRAMES_MAX)
-        return bench_fail("--frames: at most %d here", FRAMES_MAX);
-    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
-    for (uint32_t s = 0; s < SIZES && status == COX_OK; s++)
-        status = make_size(runtime, &sizes[s], widths[s], heights[s]);
     cox_session *first = NULL;
     const uint64_t began = now_ns();
-    if (status == COX_OK)
-        status = cox_session_create(runtime, &sizes[0].params, &first);
-    const double create_ms = (double)(now_ns() - began) / 1e6;
+    cox_status status = create_session(runtime, &sizes[0], NULL, &first);
+    *create_ms = (double)(now_ns() - began) / 1e6;
     if (status == COX_OK)
         status = submit_frames(first, &sizes[0], frames, &deliveries);
     cox_session_destroy(&first);
     for (int f = 0; f < FORMS && status == COX_OK; f++)
         status = stream(runtime, sizes, frames, &deliveries, &forms[f]);
-    for (uint32_t s = 0; s < SIZES; s++)
-        destroy_buffers(&sizes[s]);
-    cox_runtime_destroy(&runtime);
+    return status;
+}
+
+bool bench_resize(const struct bench_options *options, bool *met)
+{
+    static struct stream_frames sizes[SIZES];
+    struct form forms[FORMS] = {{.predecessor = true}, {.predecessor = false}};
+    const uint32_t frames = options->frames ? options->frames : FRAMES;
+    cox_runtime *runtime = NULL;
+    double create_ms;
+    if (frames > FRAMES_MAX)
+        return bench_fail("--frames: at most %d here", FRAMES_MAX);
+    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
     if (status)
         return bench_fail("%s", cox_status_text(status));
+    bool good = true;
+    for (uint32_t s = 0; s < SIZES && good; s++) {
+        const struct bench_options of = {.width = widths[s], .height = heights[s]};
+        good = stream_frames_make(&sizes[s], runtime, &of, SETS);
+    }
+    if (good) {
+        status = measure(runtime, sizes, frames, &create_ms, forms);
+        good = status == COX_OK || bench_fail("%s", cox_status_text(status));
+    }
+    for (uint32_t s = 0; s < SIZES; s++)
+        stream_frames_free(&sizes[s]);
+    cox_runtime_destroy(&runtime);
+    if (!good)
+        return false;
     *met = figures_quantile(forms[0].gap_frames, CHANGES, 0.5) <= bar_frames;
     if (options->json)
         print_json(forms, frames, create_ms);
