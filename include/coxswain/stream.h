@@ -1,0 +1,204 @@
+/* A stream of video frames as an application has them: tone-mapped, in order, and given back on the thread that asks.
+ *
+ * Planes lie anywhere in memory, rows as far apart as the application has them, top down or bottom up, a window of a
+ * larger frame or not; size, format, light and look change from one frame to the next. Behind it are sessions
+ * (session.h) of video.h's pipelines: one for each shape, of which the last few stay, so that a stream which goes back
+ * finds it ready. What cannot be used where it lies is copied by rows, on the thread that sends or receives, and
+ * counted.
+ *
+ *     cox_video_stream_send(stream, &COX_VIDEO_FRAME(.in = &in, .out = &out, .user = me));
+ *     while (cox_video_stream_receive(stream, false, &result, sizeof result) == COX_OK)
+ *         show(result.user);
+ *
+ * Where a plane is used in place:
+ *
+ *                                                     every device works in       a GPU or another device
+ *                                                     host memory (processors)    that copies takes part
+ *     a buffer of the runtime, from its first byte    yes                         yes
+ *     any other memory, a window of a buffer          yes                         copied
+ *     pitch negative or no multiple of 4 bytes        copied                      copied
+ *
+ * In place also wants the pitches that the pipeline has: those of the stream's first frame, and others when two frames
+ * in a row have them; and, with several devices, a pitch at which rows can be shared out (cox_runtime_pitch_bytes).
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COXSWAIN_STREAM_H
+#define COXSWAIN_STREAM_H
+
+#include <coxswain/video.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A picture in the application's memory. What a field's type cannot say: */
+struct cox_video_image {
+    size_t struct_size;
+    struct cox_video_format format;
+    uint32_t width; /* of what is to be seen, in pixels */
+    uint32_t height;
+    enum cox_transfer transfer; /* of input */
+    enum cox_primaries primaries;
+
+    /* The first sample of each plane's top row, and the bytes from a row to the one below it: negative where the top
+     * row comes last in memory. As many planes as cox_video_planes says, of its row_bytes and rows. */
+    void *data[COX_VIDEO_PLANES_MAX];
+    ptrdiff_t pitch_bytes[COX_VIDEO_PLANES_MAX];
+
+    /* The buffer of the stream's runtime that holds the plane, of at least pitch x rows bytes from `data` on; what lies
+     * between its rows may be overwritten. NULL = other memory, of which nothing but the samples is touched. A pool's
+     * memory is made (cox_buffer_create) or wrapped (cox_buffer_wrap) once, and costs nothing from then on; it is given
+     * up with cox_buffer_destroy. */
+    cox_buffer *memory[COX_VIDEO_PLANES_MAX];
+
+    /* The brightest light that the stream says its frames have: MaxCLL, or the mastering display's peak. 0 = it says
+     * nothing, or nonsense. */
+    float peak_nits;
+};
+#define COX_VIDEO_IMAGE(...) COX_LITERAL(struct cox_video_image, __VA_ARGS__)
+
+/* Fill `image` with a format and size and with memory of the runtime's for them, one buffer a plane: its data,
+ * pitch_bytes and memory. The other fields are left alone.
+ * Errors: COX_E_INVALID (NULL; no such format or size), COX_E_NOMEM; nothing is kept then.
+ * Thread-safety: as cox_buffer_create. */
+COX_API COX_MUST_CHECK cox_status cox_video_image_create(cox_runtime *runtime, const struct cox_video_format *format,
+                                                         uint32_t width, uint32_t height,
+                                                         struct cox_video_image *image);
+
+/* Give up the buffers of an image, as cox_buffer_destroy does. NULL is accepted, and an image without any. */
+COX_API void cox_video_image_destroy(struct cox_video_image *image);
+
+/* Where the light that keeps its gradation comes from. */
+enum cox_video_peak {
+    COX_PEAK_BEFORE = 0, /* the frames before it: a frame is sent when the one before has been mapped */
+    COX_PEAK_OWN = 1,    /* the frame itself too, which is looked at first: a second pass over the input */
+    COX_PEAK_GIVEN = 2,  /* cox_video_settings.peak_nits */
+};
+
+/* For what the stream decides unless it is told. */
+enum cox_video_choice { COX_CHOICE_AUTO = 0, COX_CHOICE_NO = 1, COX_CHOICE_YES = 2 };
+
+/* How frames are to look. All zeros is how cox-tonemap maps a film. */
+struct cox_video_look {
+    size_t struct_size;
+    enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
+    enum cox_video_peak peak;
+    enum cox_video_choice dither;   /* AUTO: where the output has fewer bits than the input */
+    enum cox_video_choice compress; /* light outside BT.709 keeps its hue (COX_GAMUT_COMPRESS). AUTO: of BT.2020 */
+
+    /* Of these peak_nits counts with COX_PEAK_GIVEN alone, else the gain comes on top of what the frames ask for.
+     * desaturate negative = colours do not fade to white. NULL = all defaults. */
+    const struct cox_video_settings *settings;
+
+    /* How the curve follows the film; prior_nits 0 = what the image says. NULL = all defaults. */
+    const struct cox_video_steer_options *steering;
+
+    bool trust_peak; /* no light is brighter than the image says */
+    bool halve;      /* an output of half the size: each pixel the mean of 2 x 2 (COX_SCALE_HALF), which is quicker */
+};
+#define COX_VIDEO_LOOK(...) COX_LITERAL(struct cox_video_look, __VA_ARGS__)
+
+/* Thread-safety: frames are sent from one thread at a time and received from one, which may be another, both at once.
+ * cox_video_stream_set, _cancel, _descriptor and _info are safe from any thread. Nothing here may be called from a
+ * callback of the library's. */
+typedef struct cox_video_stream cox_video_stream;
+
+/* Make a stream. `session`: policy, devices, frames in flight, report and so on of its sessions; what describes a
+ * pipeline, and `predecessor`, is ignored; what it points to must stay until the stream is destroyed. NULL = all
+ * defaults. Reports have the numbers that cox_video_result has. `look` NULL = all defaults. Nothing is compiled before
+ * the first frame. `*out` is NULL unless COX_OK.
+ * Errors: COX_E_INVALID (NULL; `look` is none, see cox_video_stream_set), COX_E_UNSUPPORTED (a field that this library
+ * does not know), COX_E_NOMEM, COX_E_SYSTEM (no descriptor can be had). */
+COX_API COX_MUST_CHECK cox_status cox_video_stream_create(cox_runtime *runtime,
+                                                          const struct cox_session_params *session,
+                                                          const struct cox_video_look *look, cox_video_stream **out);
+
+/* Destroy and set to NULL; NULL is accepted. Frames under way are cancelled; those that were not received are not
+ * reported any more, and their memory is the application's again. Blocks until then. */
+COX_API void cox_video_stream_destroy(cox_video_stream **stream);
+
+/* How frames are to look that are sent from now on. What the sent frames ask for may still be refused there: a scale or
+ * format that the operator does not do.
+ * Errors: COX_E_INVALID (NULL; a field out of its range, as cox_video_mapping and cox_video_prepare say),
+ * COX_E_UNSUPPORTED (a field that this library does not know). Nothing changes then. */
+COX_API COX_MUST_CHECK cox_status cox_video_stream_set(cox_video_stream *stream, const struct cox_video_look *look);
+
+/* A frame to be sent. */
+struct cox_video_frame {
+    size_t struct_size;
+    const struct cox_video_image *in;  /* its planes are read only */
+    const struct cox_video_image *out; /* of another size: the frame is scaled (COX_SCALE_FILTER) */
+    void *user;                        /* comes back in the result */
+    bool nowait;                       /* COX_E_BUSY instead of blocking */
+
+    /* The frame does not follow what was sent before, after a seek for one: the curve begins anew, as with the stream's
+     * first frame. */
+    bool restart;
+
+    uint64_t deadline_ns; /* as in cox_frame */
+};
+#define COX_VIDEO_FRAME(...) COX_LITERAL(struct cox_video_frame, __VA_ARGS__)
+
+/* Send one frame. The structs are copied; the planes, and the buffers of `memory`, belong to the stream until the frame
+ * has been received.
+ *
+ * Blocks while as many frames are on the devices as are in flight; with COX_PEAK_BEFORE while any is, and for the whole
+ * of a frame that restarts, which is mapped twice, the first time to learn its light; with COX_PEAK_OWN for the look at
+ * the frame; for compilation where the frame is of a new shape.
+ * Errors, upon which the frame is not taken: COX_E_INVALID (NULL; an image that is none; a format, size or transfer
+ * that cannot be mapped, as cox_video_mapping says; a buffer that is too short or of another runtime), COX_E_BUSY
+ * (nowait), COX_E_UNSUPPORTED (a field that this library does not know), and those of cox_session_create and
+ * cox_session_submit. The log says why. */
+COX_API COX_MUST_CHECK cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_video_frame *frame);
+
+/* What became of a frame. */
+struct cox_video_result {
+    cox_status status; /* as a cox_done_fn gets it; not COX_OK: the output is undefined */
+    void *user;
+    uint64_t frame; /* from 0 in the order of sending */
+
+    /* Where the planes of input and output lie now: a buffer's memory may have moved (cox_buffer_data). */
+    void *in_data[COX_VIDEO_PLANES_MAX];
+    void *out_data[COX_VIDEO_PLANES_MAX];
+
+    uint64_t bytes_copied_in; /* by the host, since the planes could not be used where they lay */
+    uint64_t bytes_copied_out;
+    float peak_nits; /* that it was mapped with */
+    float gain;
+
+    /* COX_PEAK_BEFORE and COX_PEAK_OWN: what the frame's histogram says, and whether a scene begins with it. */
+    bool cut;
+    struct cox_video_scene scene;
+};
+
+/* Receive the next frame, in the order of sending. `wait`: block until it is done.
+ * Errors: COX_E_BUSY (frames are under way, the next one is not done), COX_E_NOT_FOUND (none is under way),
+ * COX_E_INVALID (NULL). */
+COX_API COX_MUST_CHECK cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait,
+                                                           struct cox_video_result *result, size_t result_bytes);
+
+/* Readable while a frame can be received: for poll, select, epoll. It stays the stream's: neither read nor close it.
+ * -1 if `stream` is NULL. */
+COX_API int cox_video_stream_descriptor(const cox_video_stream *stream);
+
+/* Cancel the frames that were sent until now (cox_session_cancel). They are received as ever. */
+COX_API void cox_video_stream_cancel(cox_video_stream *stream);
+
+/* Totals since the stream's beginning. */
+struct cox_video_stream_info {
+    uint64_t sent;
+    uint64_t received;
+    uint64_t bytes_copied_in;
+    uint64_t bytes_copied_out;
+    uint64_t frames_copied_in; /* of which something was */
+    uint64_t frames_copied_out;
+    uint64_t sessions_made;
+    struct cox_session_info session; /* of the newest frame's session; all zeros before the first frame */
+};
+
+/* Zeros if `stream` is NULL. */
+COX_API void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info, size_t info_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

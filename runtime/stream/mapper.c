@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mapper.h"
+#include "api/params.h"
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+/* So many shapes' sessions stay: a stream that goes back and forth between two, or three, makes none. */
+enum { KEPT = 3 };
+
+cox_status cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
+                             const struct cox_session_params *params)
+{
+    static const struct cox_session_params defaults = COX_SIZED(struct cox_session_params);
+    memset(mappers, 0, sizeof *mappers);
+    mappers->runtime = runtime;
+    const cox_status status = COX__SIZED_READ(&mappers->params, params ? params : &defaults);
+    if (!mappers->params.in_flight)
+        mappers->params.in_flight = 2;
+    mappers->params.predecessor = NULL;
+    pthread_mutex_init(&mappers->lock, NULL);
+    atomic_init(&mappers->made, 0);
+    return cox__params_told(status, "cox_session_params", &runtime->log);
+}
+
+static void destroy(struct cox__mapper *mapper)
+{
+    cox_session_destroy(&mapper->analysis);
+    cox_session_destroy(&mapper->mapping);
+    pthread_mutex_destroy(&mapper->lock);
+    free(mapper);
+}
+
+void cox__mappers_clear(struct cox__mappers *mappers)
+{
+    while (mappers->newest) {
+        struct cox__mapper *mapper = mappers->newest;
+        mappers->newest = mapper->next;
+        destroy(mapper);
+    }
+    pthread_mutex_destroy(&mappers->lock);
+}
+
+struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers, const struct cox_video_shape *shape,
+                                      bool steers)
+{
+    struct cox__mapper *mapper = mappers->newest;
+    while (mapper && (mapper->steers != steers || memcmp(&mapper->shape, shape, sizeof *shape) != 0))
+        mapper = mapper->next;
+    return mapper;
+}
+
+/* A cox_report_fn, with the stream's numbers for the session's. */
+static void report(void *user, const struct cox_frame_report *about)
+{
+    struct cox__mapper *mapper = user;
+    const struct cox_session_params *params = &mapper->all->params;
+    struct cox_frame_report told = *about;
+    pthread_mutex_lock(&mapper->lock);
+    const struct cox__number number = mapper->numbers[about->index % COX__NUMBERS];
+    pthread_mutex_unlock(&mapper->lock);
+    told.index = number.frame;
+    if (!number.rehearsal || about->warmup)
+        params->report(params->report_user, &told);
+}
+
+void cox__mapper_number(struct cox__mapper *mapper, uint64_t frame, bool rehearsal)
+{
+    pthread_mutex_lock(&mapper->lock);
+    mapper->numbers[mapper->submitted++ % COX__NUMBERS] = (struct cox__number){frame, rehearsal};
+    pthread_mutex_unlock(&mapper->lock);
+}
+
+void cox__mapper_take_back(struct cox__mapper *mapper)
+{
+    pthread_mutex_lock(&mapper->lock);
+    mapper->submitted--;
+    pthread_mutex_unlock(&mapper->lock);
+}
+
+/* The application's parameters, for a pipeline to be described in. */
+static struct cox_session_params params_of(struct cox__mapper *mapper)
+{
+    const struct cox__mappers *all = mapper->all;
+    struct cox_session_params params = all->params;
+    params.predecessor = all->newest ? all->newest->mapping : NULL;
+    if (params.report) {
+        params.report = report;
+        params.report_user = mapper;
+    }
+    return params;
+}
+
+static cox_status make(struct cox__mappers *mappers, const struct cox_video_shape *shape, bool steers,
+                       struct cox__mapper **out)
+{
+    struct cox_video_storage storage;
+    struct cox__mapper *mapper = calloc(1, sizeof *mapper);
+    if (!mapper)
+        return COX_E_NOMEM;
+    mapper->all = mappers;
+    mapper->shape = *shape;
+    mapper->steers = steers;
+    pthread_mutex_init(&mapper->lock, NULL);
+    struct cox_session_params params = params_of(mapper);
+    cox_status status = cox_video_mapping(shape, steers, &storage, &params);
+    if (status == COX_E_INVALID)
+        cox__log(&mappers->runtime->log, COX_LOG_ERROR,
+                 "a stream's frame cannot be mapped: of these formats, sizes, transfer and look (see "
+                 "cox_video_mapping)");
+    mapper->mapping_bindings = params.binding_count;
+    if (status == COX_OK)
+        status = cox_session_create(mappers->runtime, &params, &mapper->mapping);
+    if (status != COX_OK) {
+        destroy(mapper);
+        return status;
+    }
+    atomic_fetch_add(&mappers->made, 1);
+    *out = mapper;
+    return COX_OK;
+}
+
+static cox_status make_analysis(struct cox__mapper *mapper)
+{
+    struct cox_video_storage storage;
+    struct cox_session_params params = params_of(mapper);
+    params.predecessor = NULL;
+    params.report = NULL;
+    params.in_flight = 1;
+    const cox_status status = cox_video_analysis(&mapper->shape, &storage, &params);
+    mapper->analysis_bindings = params.binding_count;
+    return status == COX_OK ? cox_session_create(mapper->all->runtime, &params, &mapper->analysis) : status;
+}
+
+static void put_first(struct cox__mappers *mappers, struct cox__mapper *mapper)
+{
+    struct cox__mapper **link = &mappers->newest;
+    pthread_mutex_lock(&mappers->lock);
+    while (*link && *link != mapper)
+        link = &(*link)->next;
+    if (*link)
+        *link = mapper->next;
+    mapper->next = mappers->newest;
+    mappers->newest = mapper;
+    pthread_mutex_unlock(&mappers->lock);
+}
+
+/* Those behind the newest few, unless frames are under way. */
+static void drop_old(struct cox__mappers *mappers)
+{
+    struct cox__mapper **link = &mappers->newest, *old = NULL;
+    pthread_mutex_lock(&mappers->lock);
+    for (int place = 0; *link; place++) {
+        struct cox__mapper *mapper = *link;
+        if (place < KEPT || mapper->frames) {
+            link = &mapper->next;
+            continue;
+        }
+        *link = mapper->next;
+        mapper->next = old;
+        old = mapper;
+    }
+    pthread_mutex_unlock(&mappers->lock);
+    while (old) {
+        struct cox__mapper *next = old->next;
+        destroy(old);
+        old = next;
+    }
+}
+
+cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video_shape *shape, bool steers,
+                            bool looks_ahead, struct cox__mapper **out)
+{
+    struct cox__mapper *mapper = cox__mappers_find(mappers, shape, steers);
+    cox_status status = mapper ? COX_OK : make(mappers, shape, steers, &mapper);
+    if (status != COX_OK)
+        return status;
+    if (mapper != mappers->newest)
+        put_first(mappers, mapper);
+    drop_old(mappers);
+    if (looks_ahead && !mapper->analysis)
+        status = make_analysis(mapper);
+    *out = mapper;
+    return status;
+}
+
+void cox__mappers_cancel(struct cox__mappers *mappers)
+{
+    pthread_mutex_lock(&mappers->lock);
+    for (struct cox__mapper *mapper = mappers->newest; mapper; mapper = mapper->next)
+        (void)cox_session_cancel(mapper->mapping);
+    pthread_mutex_unlock(&mappers->lock);
+}
+
+void cox__mappers_session_info(struct cox__mappers *mappers, struct cox_session_info *info)
+{
+    memset(info, 0, sizeof *info);
+    pthread_mutex_lock(&mappers->lock);
+    if (mappers->newest)
+        cox_session_info(mappers->newest->mapping, info, sizeof *info);
+    pthread_mutex_unlock(&mappers->lock);
+}

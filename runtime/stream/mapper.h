@@ -1,0 +1,70 @@
+/* What maps the frames of one shape: a session, and where the frames are looked at first another one. A stream keeps
+ * those of the shapes that it had last.
+ * Thread-safety: one thread at a time; cox__mappers_cancel and _session_info from any.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_STREAM_MAPPER_H
+#define COX_STREAM_MAPPER_H
+
+#include <coxswain/stream.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* The numbers of the frames that a session had last, for its reports. */
+enum { COX__NUMBERS = 2 * COX_IN_FLIGHT_MAX + 4 };
+struct cox__number {
+    uint64_t frame; /* of the stream */
+    bool rehearsal; /* mapped to learn its light: of it warm-up runs alone are reported */
+};
+
+struct cox__mapper {
+    struct cox__mapper *next; /* the one in use before it */
+    const struct cox__mappers *all;
+    struct cox_video_shape shape;
+    bool steers; /* `mapping` fills a histogram */
+    cox_session *mapping;
+    cox_session *analysis; /* fills a histogram from the input alone; NULL = not needed yet */
+    uint32_t mapping_bindings;
+    uint32_t analysis_bindings;
+    atomic_uint frames;   /* sent through it and not received */
+    pthread_mutex_t lock; /* around what follows: reports read it */
+    uint64_t submitted;   /* to `mapping` */
+    struct cox__number numbers[COX__NUMBERS];
+};
+
+struct cox__mappers {
+    cox_runtime *runtime;
+    struct cox_session_params params; /* the application's */
+    pthread_mutex_t lock;             /* around the list, for other threads */
+    struct cox__mapper *newest;
+    atomic_ullong made;
+};
+
+/* `params`: what an application gives cox_video_stream_create. Errors: COX_E_UNSUPPORTED. */
+cox_status cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
+                             const struct cox_session_params *params);
+
+/* All of them; no frame is under way. */
+void cox__mappers_clear(struct cox__mappers *mappers);
+
+/* The mapper of just this shape, or NULL. */
+struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers, const struct cox_video_shape *shape,
+                                      bool steers);
+
+/* Make the one of this shape the newest, and make it if there is none; the sessions of shapes that were in use long ago
+ * and have no frames go. With `looks_ahead` there is an analysis too. Errors: as cox_video_mapping and
+ * cox_session_create. */
+cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video_shape *shape, bool steers,
+                            bool looks_ahead, struct cox__mapper **out);
+
+/* The next frame that `mapping` gets is this one of the stream. */
+void cox__mapper_number(struct cox__mapper *mapper, uint64_t frame, bool rehearsal);
+
+/* `mapping` refused it. */
+void cox__mapper_take_back(struct cox__mapper *mapper);
+
+void cox__mappers_cancel(struct cox__mappers *mappers);
+
+/* Of the newest; zeros if there is none. */
+void cox__mappers_session_info(struct cox__mappers *mappers, struct cox_session_info *info);
+
+#endif

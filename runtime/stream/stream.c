@@ -1,0 +1,491 @@
+/* A stream: frames go in on one thread, come back on one, in order.
+ *
+ *     send ──► [shape ─► mapper] ─► planes to buffers ─► session ──► done, on the scheduler thread ──► receive
+ *
+ * Frames that were sent and not received stand in a list, oldest first. `lock` guards it and all that the scheduler
+ * thread touches; what belongs to sending alone needs none, since one thread sends. Rows are copied without the lock:
+ * in on the sending thread, out on the receiving one.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "api/misuse.h"
+#include "api/params.h"
+#include "look.h"
+#include "mapper.h"
+#include "sides.h"
+
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* A frame that was sent. */
+struct sent {
+    struct sent *next; /* sent after it */
+    struct cox_video_stream *stream;
+    struct cox__mapper *mapper;
+    struct cox__side in, out;
+    struct cox__look look;
+    bool steers; /* the frames after it: its mapping fills the histogram */
+    bool learnt; /* its histogram has had its say already */
+    bool done;   /* mapped, or failed: under the lock */
+    struct cox_video_result result;
+};
+
+struct cox_video_stream {
+    cox_runtime *runtime;
+    struct cox__image_devices devices;
+    struct cox__mappers mappers;
+    struct cox__pool pool;
+
+    /* Of sending alone. */
+    struct cox_video_shape wanted_before; /* what the frame before would have liked best */
+    cox_buffer *histogram;                /* NULL until a frame has steered */
+
+    pthread_mutex_t lock; /* around what follows */
+    pthread_cond_t changed;
+    struct cox__look look;
+    struct cox__curve curve;
+    struct sent *oldest, *newest;
+    uint32_t on_devices; /* sent and not done */
+    uint32_t steering;   /* of them, will steer */
+    bool readable;       /* the descriptor is */
+    struct cox_video_stream_info totals;
+    int descriptor;
+};
+
+/* ---- The way back ------------------------------------------------------------------------------------------------ */
+
+/* The descriptor is readable while the oldest frame is done. The lock is held. */
+static void show_readable(cox_video_stream *stream)
+{
+    const bool readable = stream->oldest && stream->oldest->done;
+    uint64_t count = 1;
+    if (readable == stream->readable)
+        return;
+    const ssize_t moved = readable ? write(stream->descriptor, &count, sizeof count)
+                                   : read(stream->descriptor, &count, sizeof count);
+    stream->readable = moved == sizeof count ? readable : stream->readable;
+}
+
+/* A cox_done_fn. */
+static void on_done(void *user, uint64_t index, cox_status status)
+{
+    struct sent *sent = user;
+    cox_video_stream *stream = sent->stream;
+    (void)index;
+    pthread_mutex_lock(&stream->lock);
+    sent->result.status = status;
+    if (sent->steers && !sent->learnt && status == COX_OK)
+        cox__curve_follow(&stream->curve, &sent->look, &sent->mapper->shape, sent->in.image.image.peak_nits,
+                          stream->histogram, &sent->result);
+    stream->steering -= sent->steers;
+    stream->on_devices--;
+    sent->done = true;
+    show_readable(stream);
+    pthread_cond_broadcast(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+static void free_sent(struct sent *sent)
+{
+    cox_video_stream *stream = sent->stream;
+    cox__side_release(&sent->in, &stream->pool);
+    cox__side_release(&sent->out, &stream->pool);
+    if (sent->mapper)
+        atomic_fetch_sub(&sent->mapper->frames, 1);
+    free(sent);
+}
+
+/* Take the oldest frame off the list, if it is done. */
+static cox_status take_oldest(cox_video_stream *stream, bool wait, struct sent **out)
+{
+    cox_status status = COX_OK;
+    pthread_mutex_lock(&stream->lock);
+    while (wait && stream->oldest && !stream->oldest->done)
+        pthread_cond_wait(&stream->changed, &stream->lock);
+    struct sent *sent = stream->oldest;
+    if (!sent || !sent->done)
+        status = sent ? COX_E_BUSY : COX_E_NOT_FOUND;
+    else {
+        stream->oldest = sent->next;
+        if (!stream->oldest)
+            stream->newest = NULL;
+        show_readable(stream);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    *out = sent;
+    return status;
+}
+
+/* Where a plane lies now. */
+static void *data_of(const struct cox__side *side, uint32_t p)
+{
+    const struct cox_video_image *image = &side->image.image;
+    return side->place[p] == COX__PLACE_BUFFER ? cox_buffer_data(image->memory[p]) : image->data[p];
+}
+
+cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait, struct cox_video_result *result,
+                                    size_t result_bytes)
+{
+    struct sent *sent;
+    if (!stream || !result || cox__misuse(stream->runtime, "cox_video_stream_receive"))
+        return COX_E_INVALID;
+    const cox_status status = take_oldest(stream, wait, &sent);
+    if (status != COX_OK)
+        return status;
+    struct cox_video_result *about = &sent->result;
+    if (about->status == COX_OK)
+        cox__side_copy_out(&sent->out);
+    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
+        about->in_data[p] = data_of(&sent->in, p);
+        about->out_data[p] = data_of(&sent->out, p);
+    }
+    about->bytes_copied_in = sent->in.copied_bytes;
+    about->bytes_copied_out = sent->out.copied_bytes;
+    pthread_mutex_lock(&stream->lock);
+    stream->totals.received++;
+    stream->totals.bytes_copied_in += about->bytes_copied_in;
+    stream->totals.bytes_copied_out += about->bytes_copied_out;
+    stream->totals.frames_copied_in += about->bytes_copied_in > 0;
+    stream->totals.frames_copied_out += about->bytes_copied_out > 0;
+    pthread_mutex_unlock(&stream->lock);
+    cox__sized_write(result, result_bytes, about, sizeof *about);
+    free_sent(sent);
+    return COX_OK;
+}
+
+/* ---- The way in -------------------------------------------------------------------------------------------------- */
+
+/* The pitches that a side would like: its own where devices can use them. `any`: every one will do, it is copied. */
+static void like_pitches(const cox_video_stream *stream, const struct cox__image *image, size_t *pitch_bytes, bool *any)
+{
+    for (uint32_t p = 0; p < image->plane_count; p++) {
+        any[p] = cox__image_place(image, p, &stream->devices) == COX__PLACE_COPY;
+        pitch_bytes[p] = any[p] ? cox_runtime_pitch_bytes(stream->runtime, image->planes[p].row_bytes)
+                                : (size_t)image->image.pitch_bytes[p];
+    }
+}
+
+static bool same_but_pitches(const struct cox_video_shape *a, const struct cox_video_shape *b)
+{
+    struct cox_video_shape other = *b;
+    memcpy(other.in_pitch_bytes, a->in_pitch_bytes, sizeof other.in_pitch_bytes);
+    memcpy(other.out_pitch_bytes, a->out_pitch_bytes, sizeof other.out_pitch_bytes);
+    return !memcmp(a, &other, sizeof other);
+}
+
+/* The shape to map a frame with: the one that it would like best; where that differs from the last one in nothing but
+ * pitches, not before two frames in a row like it. */
+static void choose_shape(cox_video_stream *stream, const struct sent *sent, struct cox_video_shape *shape)
+{
+    const struct cox__mapper *last = stream->mappers.newest;
+    bool any_in[COX_VIDEO_PLANES_MAX] = {false}, any_out[COX_VIDEO_PLANES_MAX] = {false};
+    cox__look_shape(&sent->look, &sent->in.image.image, &sent->out.image.image, shape);
+    like_pitches(stream, &sent->in.image, shape->in_pitch_bytes, any_in);
+    like_pitches(stream, &sent->out.image, shape->out_pitch_bytes, any_out);
+    const bool alike = last && same_but_pitches(&last->shape, shape);
+    for (uint32_t p = 0; alike && p < COX_VIDEO_PLANES_MAX; p++) {
+        if (any_in[p])
+            shape->in_pitch_bytes[p] = last->shape.in_pitch_bytes[p];
+        if (any_out[p])
+            shape->out_pitch_bytes[p] = last->shape.out_pitch_bytes[p];
+    }
+    const struct cox_video_shape wanted = *shape;
+    if (alike && memcmp(&wanted, &stream->wanted_before, sizeof wanted) != 0 &&
+        !cox__mappers_find(&stream->mappers, &wanted, sent->steers))
+        *shape = last->shape;
+    stream->wanted_before = wanted;
+}
+
+/* Wait until the frame's turn has come. The lock is held. */
+static cox_status await_turn(cox_video_stream *stream, bool steers, bool nowait)
+{
+    const uint32_t most = steers ? 1 : stream->mappers.params.in_flight;
+    while (stream->on_devices >= most || stream->steering) {
+        if (nowait)
+            return COX_E_BUSY;
+        pthread_cond_wait(&stream->changed, &stream->lock);
+    }
+    return COX_OK;
+}
+
+/* The buffers of a frame of the mapping, or of the analysis. */
+static void fill_buffers(const struct sent *sent, bool mapping, cox_buffer *buffers[COX_BINDINGS_MAX])
+{
+    uint32_t count = sent->in.image.plane_count;
+    memcpy(buffers, sent->in.buffers, count * sizeof *buffers);
+    if (mapping) {
+        memcpy(buffers + count, sent->out.buffers, sent->out.image.plane_count * sizeof *buffers);
+        count += sent->out.image.plane_count;
+    }
+    if (sent->steers || !mapping)
+        buffers[count] = sent->stream->histogram;
+}
+
+/* Map the frame once for its histogram alone; it is no frame of the application's. */
+static cox_status rehearse(const struct sent *sent, const struct cox_frame *frame)
+{
+    cox__mapper_number(sent->mapper, sent->result.frame, true);
+    const cox_status status = cox_session_run(sent->mapper->mapping, frame);
+    if (status == COX_OK)
+        return cox_session_wait(sent->mapper->mapping); /* the report of a shadow may come later */
+    return status;
+}
+
+/* Learn the light of the frame before it is mapped: with COX_PEAK_OWN by analysis, else by a rehearsal. */
+static cox_status learn_light(struct sent *sent)
+{
+    cox_video_stream *stream = sent->stream;
+    const struct cox__mapper *mapper = sent->mapper;
+    const bool own = sent->look.look.peak == COX_PEAK_OWN;
+    cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
+    struct cox_video_params params;
+    const struct cox_frame frame = {.struct_size = sizeof frame,
+                                    .buffers = buffers,
+                                    .buffer_count = own ? mapper->analysis_bindings : mapper->mapping_bindings,
+                                    .params = &params,
+                                    .deadline_ns = UINT64_MAX};
+    fill_buffers(sent, !own, buffers);
+    cox_status status = cox_video_prepare(&mapper->shape, &sent->look.settings, &params);
+    if (status == COX_OK)
+        status = own ? cox_session_run(mapper->analysis, &frame) : rehearse(sent, &frame);
+    if (status != COX_OK)
+        return status;
+    pthread_mutex_lock(&stream->lock);
+    cox__curve_follow(&stream->curve, &sent->look, &mapper->shape, sent->in.image.image.peak_nits, stream->histogram,
+                      &sent->result);
+    pthread_mutex_unlock(&stream->lock);
+    sent->learnt = true;
+    return COX_OK;
+}
+
+/* Put the frame at the end of the list, where the scheduler thread and the receiver find it. The lock is held. */
+static void append(cox_video_stream *stream, struct sent *sent)
+{
+    if (stream->newest)
+        stream->newest->next = sent;
+    else
+        stream->oldest = sent;
+    stream->newest = sent;
+    stream->on_devices++;
+    stream->steering += sent->steers;
+    stream->totals.sent++;
+}
+
+/* The frame was refused: as before it was appended. The lock is held. */
+static void take_off_newest(cox_video_stream *stream, const struct sent *sent)
+{
+    struct sent *before = stream->oldest == sent ? NULL : stream->oldest;
+    while (before && before->next != sent)
+        before = before->next;
+    if (before)
+        before->next = NULL;
+    else
+        stream->oldest = NULL;
+    stream->newest = before;
+    stream->on_devices--;
+    stream->steering -= sent->steers;
+    stream->totals.sent--;
+    pthread_cond_broadcast(&stream->changed);
+}
+
+static cox_status submit(struct sent *sent, uint64_t deadline_ns)
+{
+    cox_video_stream *stream = sent->stream;
+    cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
+    struct cox_video_params params;
+    const struct cox_frame frame = {.struct_size = sizeof frame,
+                                    .buffers = buffers,
+                                    .buffer_count = sent->mapper->mapping_bindings,
+                                    .params = &params,
+                                    .deadline_ns = deadline_ns};
+    fill_buffers(sent, true, buffers);
+    pthread_mutex_lock(&stream->lock);
+    const struct cox_video_settings settings = cox__curve_settings(&stream->curve, &sent->look);
+    pthread_mutex_unlock(&stream->lock);
+    cox_status status = cox_video_prepare(&sent->mapper->shape, &settings, &params);
+    if (status != COX_OK)
+        return status;
+    sent->result.peak_nits = settings.peak_nits > 0 ? settings.peak_nits : 1000.0f;
+    sent->result.gain = settings.gain > 0 ? settings.gain : 1.0f;
+    pthread_mutex_lock(&stream->lock);
+    append(stream, sent);
+    pthread_mutex_unlock(&stream->lock);
+    cox__mapper_number(sent->mapper, sent->result.frame, false);
+    status = cox_session_submit(sent->mapper->mapping, &frame, on_done, sent);
+    if (status == COX_OK)
+        return COX_OK;
+    cox__mapper_take_back(sent->mapper);
+    pthread_mutex_lock(&stream->lock);
+    take_off_newest(stream, sent);
+    pthread_mutex_unlock(&stream->lock);
+    return status;
+}
+
+/* What the frame needs: a mapper, buffers, and what the curve has to know before it. */
+static cox_status make_ready(struct sent *sent)
+{
+    cox_video_stream *stream = sent->stream;
+    const enum cox_video_peak peak = sent->look.look.peak;
+    struct cox_video_shape shape;
+    choose_shape(stream, sent, &shape);
+    cox_status status = cox__mappers_use(&stream->mappers, &shape, sent->steers, peak == COX_PEAK_OWN, &sent->mapper);
+    if (status != COX_OK)
+        return status;
+    atomic_fetch_add(&sent->mapper->frames, 1);
+    status = cox__side_bind(&sent->in, &stream->devices, shape.in_pitch_bytes, &stream->pool);
+    if (status == COX_OK)
+        status = cox__side_bind(&sent->out, &stream->devices, shape.out_pitch_bytes, &stream->pool);
+    if (status == COX_OK && peak != COX_PEAK_GIVEN && !stream->histogram)
+        status = cox_buffer_create(stream->runtime, COX_VIDEO_HISTOGRAM_BYTES, &stream->histogram);
+    if (status != COX_OK)
+        return status;
+    cox__side_copy_in(&sent->in);
+    if (peak == COX_PEAK_OWN || (peak == COX_PEAK_BEFORE && !stream->curve.begun))
+        status = learn_light(sent);
+    return status;
+}
+
+/* Take a frame's description and its turn. */
+static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *frame, struct sent *sent)
+{
+    sent->stream = stream;
+    cox_status status = cox__image_read(&sent->in.image, frame->in, "a frame's input", stream->runtime);
+    if (status == COX_OK)
+        status = cox__image_read(&sent->out.image, frame->out, "a frame's output", stream->runtime);
+    if (status != COX_OK)
+        return status;
+    pthread_mutex_lock(&stream->lock);
+    sent->look = stream->look;
+    sent->steers = sent->look.look.peak == COX_PEAK_BEFORE;
+    status = await_turn(stream, sent->steers, frame->nowait);
+    if (status == COX_OK && frame->restart)
+        memset(&stream->curve, 0, sizeof stream->curve);
+    sent->result.frame = stream->totals.sent;
+    pthread_mutex_unlock(&stream->lock);
+    sent->result.user = frame->user;
+    return status;
+}
+
+cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_video_frame *from)
+{
+    struct cox_video_frame frame;
+    if (!stream || cox__misuse(stream->runtime, "cox_video_stream_send") ||
+        cox__misuse_null(stream->runtime, from, "cox_video_stream_send", "frame"))
+        return COX_E_INVALID;
+    cox_status status = cox__params_told(COX__SIZED_READ(&frame, from), "cox_video_frame", &stream->runtime->log);
+    if (status != COX_OK)
+        return status;
+    struct sent *sent = calloc(1, sizeof *sent);
+    if (!sent)
+        return COX_E_NOMEM;
+    status = admit(stream, &frame, sent);
+    if (status == COX_OK)
+        status = make_ready(sent);
+    if (status == COX_OK)
+        status = submit(sent, frame.deadline_ns);
+    if (status != COX_OK)
+        free_sent(sent);
+    return status;
+}
+
+/* ---- Beginning, end, and what may be asked in between ------------------------------------------------------------ */
+
+/* A look's status, after a line in the log where it is none. */
+static cox_status told_of_look(const cox_video_stream *stream, cox_status status)
+{
+    if (status == COX_E_INVALID)
+        cox__log(&stream->runtime->log, COX_LOG_ERROR,
+                 "a stream's look: a field is out of its range (see cox_video_mapping and cox_video_prepare)");
+    return cox__params_told(status, "cox_video_look, or what it points to", &stream->runtime->log);
+}
+
+cox_status cox_video_stream_create(cox_runtime *runtime, const struct cox_session_params *session,
+                                   const struct cox_video_look *look, cox_video_stream **out)
+{
+    if (out)
+        *out = NULL;
+    if (!runtime || cox__misuse_null(runtime, out, "cox_video_stream_create", "out") ||
+        cox__misuse(runtime, "cox_video_stream_create"))
+        return COX_E_INVALID;
+    cox_video_stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return COX_E_NOMEM;
+    stream->runtime = runtime;
+    cox__image_devices_read(runtime, &stream->devices);
+    cox__pool_init(&stream->pool, runtime);
+    pthread_mutex_init(&stream->lock, NULL);
+    pthread_cond_init(&stream->changed, NULL);
+    stream->descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    cox_status status = cox__mappers_init(&stream->mappers, runtime, session);
+    if (status == COX_OK)
+        status = told_of_look(stream, cox__look_read(&stream->look, look));
+    if (status == COX_OK && stream->descriptor < 0)
+        status = COX_E_SYSTEM;
+    if (status != COX_OK) {
+        cox_video_stream_destroy(&stream);
+        return status;
+    }
+    *out = stream;
+    return COX_OK;
+}
+
+void cox_video_stream_destroy(cox_video_stream **out)
+{
+    if (!out || !*out)
+        return;
+    cox_video_stream *stream = *out;
+    struct sent *sent;
+    if (cox__misuse(stream->runtime, "cox_video_stream_destroy"))
+        return;
+    *out = NULL;
+    cox__mappers_cancel(&stream->mappers);
+    while (take_oldest(stream, true, &sent) == COX_OK)
+        free_sent(sent);
+    cox__mappers_clear(&stream->mappers);
+    cox_buffer_destroy(&stream->histogram);
+    cox__pool_clear(&stream->pool);
+    if (stream->descriptor >= 0)
+        close(stream->descriptor);
+    pthread_cond_destroy(&stream->changed);
+    pthread_mutex_destroy(&stream->lock);
+    free(stream);
+}
+
+cox_status cox_video_stream_set(cox_video_stream *stream, const struct cox_video_look *from)
+{
+    struct cox__look look;
+    if (!stream || cox__misuse_null(stream->runtime, from, "cox_video_stream_set", "look"))
+        return COX_E_INVALID;
+    const cox_status status = told_of_look(stream, cox__look_read(&look, from));
+    if (status != COX_OK)
+        return status;
+    pthread_mutex_lock(&stream->lock);
+    stream->look = look;
+    pthread_mutex_unlock(&stream->lock);
+    return COX_OK;
+}
+
+int cox_video_stream_descriptor(const cox_video_stream *stream)
+{
+    return stream ? stream->descriptor : -1;
+}
+
+void cox_video_stream_cancel(cox_video_stream *stream)
+{
+    if (stream)
+        cox__mappers_cancel(&stream->mappers);
+}
+
+void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info, size_t info_bytes)
+{
+    struct cox_video_stream_info found = {0};
+    if (!info)
+        return;
+    if (stream) {
+        pthread_mutex_lock(&stream->lock);
+        found = stream->totals;
+        pthread_mutex_unlock(&stream->lock);
+        found.sessions_made = atomic_load(&stream->mappers.made);
+        cox__mappers_session_info(&stream->mappers, &found.session);
+    }
+    cox__sized_write(info, info_bytes, &found, sizeof found);
+}

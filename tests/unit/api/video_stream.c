@@ -1,0 +1,559 @@
+/* Streams of frames wherever an application has them, on real devices, through the public headers. What a stream gives
+ * is compared with what a session of its own gives for the same pictures in buffers of the library's.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "support/captured_log.h"
+#include <coxswain/coxswain.h>
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(video_stream, .timeout = 600);
+
+enum { WIDTH = 322, HEIGHT = 180, FRAMES_MAX = 16 };
+
+static const struct cox_video_format p10 = {.depth = 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
+static const struct cox_video_format p8 = {.depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
+static const struct cox_video_format rgba8 = {.layout = COX_VIDEO_RGBA, .depth = 8, .range = COX_RANGE_FULL};
+
+static cox_runtime *open_runtime(const char *devices)
+{
+    cox_runtime *runtime = NULL;
+    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = devices, .log = on_log,
+                                                                              .log_level = COX_LOG_DEBUG));
+    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
+        cr_skip_test("skipped, because there is no OpenCL device: %s", cox_status_text(status));
+    cr_assert_eq(status, COX_OK, "%s\n%s", cox_status_name(status), logged);
+    return runtime;
+}
+
+/* Two devices where the processor has two cores, else one. */
+static cox_runtime *open_any(void)
+{
+    cox_runtime *runtime = NULL;
+    if (cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = "cpu:2x1", .log = on_log,
+                                                        .log_level = COX_LOG_DEBUG)) == COX_OK)
+        return runtime;
+    return open_runtime(NULL);
+}
+
+/* ---- Pictures ---- */
+
+/* Memory of one picture, laid out in one of the ways that applications have. */
+struct picture {
+    struct cox_video_image image;
+    struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
+    uint32_t plane_count;
+    char *block;
+    size_t block_bytes;
+};
+
+struct layout {
+    size_t lead_bytes; /* before the first row of each plane */
+    size_t gap_bytes;  /* between rows */
+    bool bottom_up;
+};
+
+enum { UNTOUCHED = 0xA5 };
+
+static struct picture lay_out(const struct cox_video_format *format, uint32_t width, uint32_t height,
+                              const struct layout *layout)
+{
+    struct picture picture = {
+        .image = {.struct_size = sizeof picture.image, .format = *format, .width = width, .height = height}};
+    picture.plane_count = cox_video_planes(format, width, height, picture.planes);
+    size_t at[COX_VIDEO_PLANES_MAX];
+    for (uint32_t p = 0; p < picture.plane_count; p++) {
+        at[p] = picture.block_bytes + layout->lead_bytes;
+        picture.block_bytes = at[p] + (picture.planes[p].row_bytes + layout->gap_bytes) * picture.planes[p].rows;
+    }
+    picture.block = aligned_alloc(4096, (picture.block_bytes + 4095) / 4096 * 4096);
+    memset(picture.block, UNTOUCHED, picture.block_bytes);
+    for (uint32_t p = 0; p < picture.plane_count; p++) {
+        const ptrdiff_t pitch = (ptrdiff_t)(picture.planes[p].row_bytes + layout->gap_bytes);
+        picture.image.data[p] = picture.block + at[p] + (layout->bottom_up ? pitch * (picture.planes[p].rows - 1) : 0);
+        picture.image.pitch_bytes[p] = layout->bottom_up ? -pitch : pitch;
+    }
+    return picture;
+}
+
+static struct picture in_buffers(cox_runtime *runtime, const struct cox_video_format *format, uint32_t width,
+                                 uint32_t height)
+{
+    struct picture picture = {.image = {.struct_size = sizeof picture.image}};
+    picture.plane_count = cox_video_planes(format, width, height, picture.planes);
+    cr_assert_eq(cox_video_image_create(runtime, format, width, height, &picture.image), COX_OK);
+    return picture;
+}
+
+static void drop_picture(struct picture *picture)
+{
+    cox_video_image_destroy(&picture->image);
+    free(picture->block);
+}
+
+static unsigned char *row_of(const struct cox_video_image *image, uint32_t p, uint32_t row)
+{
+    return (unsigned char *)image->data[p] + (ptrdiff_t)row * image->pitch_bytes[p];
+}
+
+/* The same samples for the same `which`, wherever they lie. */
+static void paint(struct picture *picture, unsigned which)
+{
+    const unsigned mask = (1u << picture->image.format.depth) - 1;
+    for (uint32_t p = 0; p < picture->plane_count; p++)
+        for (uint32_t row = 0; row < picture->planes[p].rows; row++) {
+            unsigned char *to = row_of(&picture->image, p, row);
+            for (size_t x = 0; x < picture->planes[p].row_bytes / 2; x++) {
+                const unsigned code = (unsigned)(x * 7 + row * 13 + p * 101 + which * 211) * 3 & mask;
+                to[2 * x] = (unsigned char)code;
+                to[2 * x + 1] = (unsigned char)(code >> 8);
+            }
+        }
+}
+
+static bool same_samples(const struct picture *a, const struct picture *b)
+{
+    for (uint32_t p = 0; p < a->plane_count; p++)
+        for (uint32_t row = 0; row < a->planes[p].rows; row++)
+            if (memcmp(row_of(&a->image, p, row), row_of(&b->image, p, row), a->planes[p].row_bytes) != 0)
+                return false;
+    return a->plane_count == b->plane_count;
+}
+
+/* Whether all but the samples is as it was laid out. */
+static bool untouched_between(const struct picture *picture)
+{
+    char *copy = malloc(picture->block_bytes);
+    memcpy(copy, picture->block, picture->block_bytes);
+    for (uint32_t p = 0; p < picture->plane_count; p++)
+        for (uint32_t row = 0; row < picture->planes[p].rows; row++)
+            memset(copy + ((char *)row_of(&picture->image, p, row) - picture->block), UNTOUCHED,
+                   picture->planes[p].row_bytes);
+    bool good = true;
+    for (size_t i = 0; i < picture->block_bytes; i++)
+        good &= (unsigned char)copy[i] == UNTOUCHED;
+    free(copy);
+    return good;
+}
+
+/* ---- What a session gives ---- */
+
+/* Map a film of pictures `first` .. `first + count - 1` as cox-tonemap does by default: every frame's curve from those
+ * before it, the first one's from itself. */
+static void map_plainly(cox_runtime *runtime, unsigned first, unsigned count, bool follow, struct picture *out)
+{
+    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT);
+    struct cox_video_shape shape = {.struct_size = sizeof shape,
+                                    .width = WIDTH,
+                                    .height = HEIGHT,
+                                    .in = p10,
+                                    .out = p8,
+                                    .fade = true,
+                                    .dither = COX_DITHER_ORDERED,
+                                    .gamut = COX_GAMUT_COMPRESS};
+    struct cox_video_storage storage;
+    struct cox_video_params params;
+    struct cox_video_settings settings = {.struct_size = sizeof settings};
+    struct cox_video_steer steer = {0};
+    struct cox_session_params about = {.struct_size = sizeof about};
+    cox_session *session = NULL;
+    cox_buffer *histogram = NULL;
+    for (uint32_t p = 0; p < in.plane_count; p++) {
+        shape.in_pitch_bytes[p] = (size_t)in.image.pitch_bytes[p];
+        shape.out_pitch_bytes[p] = (size_t)out[0].image.pitch_bytes[p];
+    }
+    cr_assert_eq(cox_video_mapping(&shape, true, &storage, &about), COX_OK);
+    cr_assert_eq(cox_session_create(runtime, &about, &session), COX_OK, "%s", logged);
+    cr_assert_eq(cox_buffer_create(runtime, COX_VIDEO_HISTOGRAM_BYTES, &histogram), COX_OK);
+    for (unsigned n = 0; n < count; n++) {
+        paint(&in, first + n);
+        cox_buffer *buffers[] = {
+            in.image.memory[0],     in.image.memory[1],     in.image.memory[2], out[n].image.memory[0],
+            out[n].image.memory[1], out[n].image.memory[2], histogram};
+        const struct cox_frame frame = {
+            .struct_size = sizeof frame, .buffers = buffers, .buffer_count = 7, .params = &params};
+        for (int time = n == 0 && follow ? 0 : 1; time < 2; time++) {
+            cr_assert_eq(cox_video_prepare(&shape, &settings, &params), COX_OK);
+            cr_assert_eq(cox_session_run(session, &frame), COX_OK);
+            if (follow && (n > 0 || time == 0))
+                cox_video_steer(&steer, NULL, &shape, cox_buffer_data(histogram), &settings);
+        }
+    }
+    cox_session_destroy(&session);
+    cox_buffer_destroy(&histogram);
+    drop_picture(&in);
+}
+
+/* ---- Sending ---- */
+
+static cox_video_stream *open_stream(cox_runtime *runtime, const struct cox_video_look *look)
+{
+    cox_video_stream *stream = NULL;
+    cr_assert_eq(cox_video_stream_create(runtime, NULL, look, &stream), COX_OK, "%s", logged);
+    return stream;
+}
+
+static void send(cox_video_stream *stream, const struct picture *in, const struct picture *out)
+{
+    const cox_status status = cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &in->image, .out = &out->image,
+                                                                            .user = (void *)out));
+    cr_assert_eq(status, COX_OK, "%s\n%s", cox_status_name(status), logged);
+}
+
+static struct cox_video_result receive(cox_video_stream *stream)
+{
+    struct cox_video_result result;
+    cr_assert_eq(cox_video_stream_receive(stream, true, &result, sizeof result), COX_OK);
+    cr_assert_eq(result.status, COX_OK, "%s\n%s", cox_status_name(result.status), logged);
+    return result;
+}
+
+static const struct cox_video_look given = {.struct_size = sizeof given, .peak = COX_PEAK_GIVEN};
+
+/* ---- Tests ---- */
+
+Test(video_stream, a_film_is_mapped_as_by_a_session_of_its_own)
+{
+    enum { FRAMES = 6 };
+    cox_runtime *runtime = open_any();
+    struct picture plain[FRAMES], in[FRAMES], out[FRAMES];
+    for (int n = 0; n < FRAMES; n++) {
+        plain[n] = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+        in[n] = in_buffers(runtime, &p10, WIDTH, HEIGHT);
+        out[n] = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+        paint(&in[n], (unsigned)n);
+    }
+    for (int follow = 0; follow < 2; follow++) {
+        map_plainly(runtime, 0, FRAMES, follow, plain);
+        cox_video_stream *stream = open_stream(runtime, follow ? NULL : &given);
+        for (int n = 0; n < FRAMES; n++)
+            send(stream, &in[n], &out[n]);
+        for (int n = 0; n < FRAMES; n++) {
+            const struct cox_video_result result = receive(stream);
+            cr_expect_eq(result.user, &out[n]);
+            cr_expect_eq(result.frame, (uint64_t)n);
+            cr_expect_eq(result.bytes_copied_in + result.bytes_copied_out, 0);
+            cr_expect(same_samples(&plain[n], &out[n]), "frame %d, follow %d", n, follow);
+            cr_expect_eq(result.scene.blocks > 0, follow);
+        }
+        struct cox_video_result none;
+        cr_expect_eq(cox_video_stream_receive(stream, true, &none, sizeof none), COX_E_NOT_FOUND);
+        struct cox_video_stream_info info;
+        cox_video_stream_info(stream, &info, sizeof info);
+        cr_expect_eq(info.sent, FRAMES);
+        cr_expect_eq(info.received, FRAMES);
+        cr_expect_eq(info.sessions_made, 1);
+        cr_expect_eq(info.bytes_copied_in + info.bytes_copied_out, 0);
+        cr_expect_eq(info.session.frames_done, FRAMES + follow);
+        cox_video_stream_destroy(&stream);
+        cr_expect_null(stream);
+    }
+    for (int n = 0; n < FRAMES; n++) {
+        drop_picture(&plain[n]);
+        drop_picture(&in[n]);
+        drop_picture(&out[n]);
+    }
+    cox_runtime_destroy(&runtime);
+    cr_assert_null(runtime);
+}
+
+Test(video_stream, planes_anywhere_give_the_same_picture_and_nothing_else_is_touched)
+{
+    static const struct {
+        const char *name;
+        struct layout layout;
+        bool is_copied_everywhere;
+    } ways[] = {
+        {"packed and aligned", {0, 0, false}, false},
+        {"apart", {64, 60, false}, false},
+        {"at an odd address", {33, 44, false}, false},
+        {"an odd pitch", {16, 3, false}, true},
+        {"bottom up", {0, 32, true}, true},
+        {"bottom up, an odd pitch, at an odd address", {17, 5, true}, true},
+    };
+    cox_runtime *runtime = open_any();
+    struct picture plain = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+    map_plainly(runtime, 3, 1, false, &plain);
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        struct picture in = lay_out(&p10, WIDTH, HEIGHT, &ways[w].layout);
+        struct picture out = lay_out(&p8, WIDTH, HEIGHT, &ways[w].layout);
+        cox_video_stream *stream = open_stream(runtime, &given);
+        paint(&in, 3);
+        send(stream, &in, &out);
+        const struct cox_video_result result = receive(stream);
+        cr_expect(same_samples(&plain, &out), "%s", ways[w].name);
+        cr_expect(untouched_between(&in), "%s", ways[w].name);
+        cr_expect(untouched_between(&out), "%s", ways[w].name);
+        if (ways[w].is_copied_everywhere) {
+            uint64_t bytes = 0;
+            for (uint32_t p = 0; p < in.plane_count; p++)
+                bytes += in.planes[p].row_bytes * in.planes[p].rows;
+            cr_expect_eq(result.bytes_copied_in, bytes, "%s", ways[w].name);
+            cr_expect_eq(result.bytes_copied_out, bytes / 2, "%s", ways[w].name);
+        }
+        struct cox_video_stream_info info;
+        cox_video_stream_info(stream, &info, sizeof info);
+        cr_expect_eq(info.bytes_copied_in, result.bytes_copied_in);
+        cr_expect_eq(info.frames_copied_in, result.bytes_copied_in > 0);
+        cr_expect_eq(info.frames_copied_out, result.bytes_copied_out > 0);
+        cox_video_stream_destroy(&stream);
+        drop_picture(&in);
+        drop_picture(&out);
+    }
+    drop_picture(&plain);
+    cox_runtime_destroy(&runtime);
+}
+
+Test(video_stream, a_window_of_a_larger_frame_is_mapped_alone)
+{
+    enum { LEFT = 22, ABOVE = 12 };
+    cox_runtime *runtime = open_any();
+    struct picture plain = in_buffers(runtime, &p8, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+    struct picture large = in_buffers(runtime, &p10, WIDTH + 64, HEIGHT + 64);
+    map_plainly(runtime, 5, 1, false, &plain);
+    struct picture window = large;
+    window.image.width = WIDTH;
+    window.image.height = HEIGHT;
+    window.plane_count = cox_video_planes(&p10, WIDTH, HEIGHT, window.planes);
+    for (uint32_t p = 0; p < window.plane_count; p++)
+        window.image.data[p] = row_of(&large.image, p, ABOVE >> (p > 0)) + 2 * (LEFT >> (p > 0));
+    paint(&window, 5);
+    cox_video_stream *stream = open_stream(runtime, &given);
+    send(stream, &window, &out);
+    receive(stream);
+    cr_expect(same_samples(&plain, &out));
+    cox_video_stream_destroy(&stream);
+    drop_picture(&plain);
+    drop_picture(&out);
+    drop_picture(&large);
+    cox_runtime_destroy(&runtime);
+}
+
+/* A session for each of two sizes, and none more however often the stream goes from one to the other; order is kept. */
+Test(video_stream, size_format_and_look_change_in_mid_stream)
+{
+    cox_runtime *runtime = open_any();
+    struct picture in[FRAMES_MAX], out[FRAMES_MAX], first[4];
+    cox_video_stream *stream = open_stream(runtime, &given);
+    for (int n = 0; n < FRAMES_MAX; n++) {
+        const bool small = n / 2 % 2;
+        const uint32_t width = small ? WIDTH / 2 : WIDTH, height = small ? HEIGHT / 2 : HEIGHT;
+        in[n] = in_buffers(runtime, &p10, width, height);
+        out[n] = in_buffers(runtime, n < FRAMES_MAX - 1 ? &p8 : &rgba8, width, height);
+        paint(&in[n], (unsigned)n % 4);
+        send(stream, &in[n], &out[n]);
+    }
+    for (int n = 0; n < FRAMES_MAX; n++) {
+        cr_expect_eq(receive(stream).user, &out[n]);
+        if (n < 4)
+            first[n] = out[n];
+        else if (n < FRAMES_MAX - 1)
+            cr_expect(same_samples(&out[n], &first[n % 4]), "frame %d", n);
+    }
+    struct cox_video_stream_info info;
+    cox_video_stream_info(stream, &info, sizeof info);
+    cr_expect_eq(info.sessions_made, 3);
+    cr_expect_eq(info.bytes_copied_in + info.bytes_copied_out, 0);
+    cr_assert_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.op = COX_OPERATOR_BT2390, .peak = COX_PEAK_GIVEN)),
+                 COX_OK);
+    send(stream, &in[0], &out[1]);
+    receive(stream);
+    cr_expect_not(same_samples(&out[0], &out[1]));
+    cox_video_stream_destroy(&stream);
+    for (int n = 0; n < FRAMES_MAX; n++) {
+        drop_picture(&in[n]);
+        drop_picture(&out[n]);
+    }
+    cox_runtime_destroy(&runtime);
+}
+
+/* The first frame of another pitch is copied, and the second one of it not any more. */
+Test(video_stream, pitches_that_stay_are_taken_over)
+{
+    cox_runtime *runtime = open_any();
+    cox_video_stream *stream = open_stream(runtime, &given);
+    struct picture usual = in_buffers(runtime, &p10, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+    struct picture wide = in_buffers(runtime, &p10, 2 * WIDTH, HEIGHT);
+    wide.image.width = WIDTH;
+    paint(&usual, 1);
+    wide.plane_count = cox_video_planes(&p10, WIDTH, HEIGHT, wide.planes);
+    paint(&wide, 1);
+    static const int order[] = {0, 1, 0, 1, 1, 1, 0, 1};
+    static const int copied[] = {0, 1, 0, 1, 0, 0, 0, 0};
+    for (size_t n = 0; n < sizeof order / sizeof *order; n++) {
+        send(stream, order[n] ? &wide : &usual, &out);
+        cr_expect_eq(receive(stream).bytes_copied_in > 0, copied[n], "frame %zu", n);
+    }
+    cox_video_stream_destroy(&stream);
+    drop_picture(&usual);
+    drop_picture(&wide);
+    drop_picture(&out);
+    cox_runtime_destroy(&runtime);
+}
+
+Test(video_stream, a_restart_forgets_the_light_of_before)
+{
+    enum { FRAMES = 3 };
+    cox_runtime *runtime = open_any();
+    struct picture plain[FRAMES], in, out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+    in = in_buffers(runtime, &p10, WIDTH, HEIGHT);
+    for (int n = 0; n < FRAMES; n++)
+        plain[n] = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+    map_plainly(runtime, 7, FRAMES, true, plain);
+    cox_video_stream *stream = open_stream(runtime, NULL);
+    for (unsigned n = 0; n < 5; n++) { /* another film */
+        memset(in.image.data[0], 16 + (int)n, (size_t)in.image.pitch_bytes[0] * HEIGHT);
+        send(stream, &in, &out);
+        receive(stream);
+    }
+    for (unsigned n = 0; n < FRAMES; n++) {
+        paint(&in, 7 + n);
+        cr_assert_eq(cox_video_stream_send(stream,
+                                           COX_VIDEO_FRAME(.in = &in.image, .out = &out.image, .restart = n == 0)),
+                     COX_OK);
+        receive(stream);
+        cr_expect(same_samples(&plain[n], &out), "frame %u", n);
+    }
+    cox_video_stream_destroy(&stream);
+    for (int n = 0; n < FRAMES; n++)
+        drop_picture(&plain[n]);
+    drop_picture(&in);
+    drop_picture(&out);
+    cox_runtime_destroy(&runtime);
+}
+
+/* ---- Waiting ---- */
+
+Test(video_stream, the_descriptor_is_readable_while_a_frame_can_be_received)
+{
+    cox_runtime *runtime = open_any();
+    cox_video_stream *stream = open_stream(runtime, &given);
+    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT);
+    struct picture out[2] = {in_buffers(runtime, &p8, WIDTH, HEIGHT), in_buffers(runtime, &p8, WIDTH, HEIGHT)};
+    struct pollfd waits = {.fd = cox_video_stream_descriptor(stream), .events = POLLIN};
+    struct cox_video_result result;
+    paint(&in, 0);
+    cr_expect_eq(poll(&waits, 1, 0), 0);
+    cr_expect_eq(cox_video_stream_receive(stream, false, &result, sizeof result), COX_E_NOT_FOUND);
+    send(stream, &in, &out[0]);
+    send(stream, &in, &out[1]);
+    for (int n = 0; n < 2; n++) {
+        cr_assert_eq(poll(&waits, 1, 60000), 1);
+        cr_assert_eq(cox_video_stream_receive(stream, false, &result, sizeof result), COX_OK);
+        cr_expect_eq(result.user, &out[n]);
+    }
+    cr_expect_eq(poll(&waits, 1, 0), 0);
+    cox_video_stream_destroy(&stream);
+    drop_picture(&in);
+    drop_picture(&out[0]);
+    drop_picture(&out[1]);
+    cox_runtime_destroy(&runtime);
+}
+
+struct sender {
+    cox_video_stream *stream;
+    struct picture *in, *out;
+    int frames;
+};
+
+static void *send_all(void *user)
+{
+    const struct sender *sender = user;
+    for (int n = 0; n < sender->frames; n++)
+        send(sender->stream, sender->in, &sender->out[n % FRAMES_MAX]);
+    return NULL;
+}
+
+Test(video_stream, one_thread_sends_while_another_receives)
+{
+    enum { FRAMES = 200 };
+    cox_runtime *runtime = open_any();
+    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), out[FRAMES_MAX];
+    for (int n = 0; n < FRAMES_MAX; n++)
+        out[n] = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+    paint(&in, 0);
+    struct sender sender = {.stream = open_stream(runtime, NULL), .in = &in, .out = out, .frames = FRAMES};
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, send_all, &sender), 0);
+    for (uint64_t n = 0; n < FRAMES;) {
+        struct cox_video_result result;
+        const cox_status status = cox_video_stream_receive(sender.stream, true, &result, sizeof result);
+        if (status == COX_E_NOT_FOUND) /* the sender is not so far */
+            continue;
+        cr_assert_eq(status, COX_OK);
+        cr_assert_eq(result.frame, n++);
+        if (n % 50 == 0)
+            cox_video_stream_cancel(sender.stream);
+    }
+    pthread_join(thread, NULL);
+    cox_video_stream_destroy(&sender.stream);
+    drop_picture(&in);
+    for (int n = 0; n < FRAMES_MAX; n++)
+        drop_picture(&out[n]);
+    cox_runtime_destroy(&runtime);
+}
+
+Test(video_stream, destroying_it_gives_back_what_was_not_received)
+{
+    cox_runtime *runtime = open_any();
+    cox_video_stream *stream = open_stream(runtime, &given);
+    const struct layout layout = {8, 8, false};
+    struct picture in = lay_out(&p10, WIDTH, HEIGHT, &layout), out = lay_out(&p8, WIDTH, HEIGHT, &layout);
+    paint(&in, 0);
+    for (int n = 0; n < 5; n++)
+        send(stream, &in, &out);
+    cox_video_stream_destroy(&stream);
+    drop_picture(&in);
+    drop_picture(&out);
+    cox_runtime_destroy(&runtime);
+    cr_assert_null(runtime);
+}
+
+/* ---- Errors ---- */
+
+Test(video_stream, a_frame_that_is_none_is_refused_and_the_stream_goes_on)
+{
+    cox_runtime *runtime = open_any(), *other = open_any();
+    cox_video_stream *stream = open_stream(runtime, &given);
+    const struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+    struct picture strange = in_buffers(other, &p10, WIDTH, HEIGHT);
+    struct cox_video_image bad;
+#define REFUSED(status, ...)                                                                                      \
+    do {                                                                                                          \
+        bad = in.image;                                                                                           \
+        __VA_ARGS__;                                                                                              \
+        cr_expect_eq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &bad, .out = &out.image)), status, "%s", \
+                     #__VA_ARGS__);                                                                               \
+    } while (0)
+    REFUSED(COX_E_INVALID, bad.width = 0);
+    REFUSED(COX_E_INVALID, bad.format.depth = 7);
+    REFUSED(COX_E_INVALID, bad.data[1] = NULL);
+    REFUSED(COX_E_INVALID, bad.pitch_bytes[2] = 2);
+    REFUSED(COX_E_INVALID, bad.pitch_bytes[0] = 0);
+    REFUSED(COX_E_INVALID, bad.pitch_bytes[0] *= 2);
+    REFUSED(COX_E_INVALID, bad.data[0] = (char *)bad.data[0] - 4);
+    REFUSED(COX_E_INVALID, bad.data[0] = (char *)bad.data[0] + (size_t)bad.pitch_bytes[0]);
+    REFUSED(COX_E_INVALID, bad.pitch_bytes[0] = -bad.pitch_bytes[0]);
+    REFUSED(COX_E_INVALID, bad.memory[0] = strange.image.memory[0], bad.data[0] = strange.image.data[0]);
+    REFUSED(COX_E_INVALID, bad.transfer = (enum cox_transfer)9);
+    REFUSED(COX_E_INVALID, bad.transfer = COX_TRANSFER_LINEAR);
+    REFUSED(COX_E_UNSUPPORTED, bad.struct_size = 1 << 20);
+    cr_expect_eq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &in.image)), COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_send(stream, NULL), COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_send(NULL, COX_VIDEO_FRAME(.in = &in.image)), COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.op = COX_OPERATOR_EXPOSURE)), COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.dither = (enum cox_video_choice)3)), COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.peak = (enum cox_video_peak)3)), COX_E_INVALID);
+    const struct cox_video_settings dark = {.struct_size = sizeof dark, .sdr_white_nits = 0.5f};
+    cr_expect_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.settings = &dark)), COX_E_INVALID);
+    send(stream, &in, &out);
+    cr_expect_eq(receive(stream).frame, 0);
+    cox_video_stream_destroy(&stream);
+    struct picture all[] = {in, out, strange};
+    for (int n = 0; n < 3; n++)
+        drop_picture(&all[n]);
+    cox_runtime_destroy(&runtime);
+    cox_runtime_destroy(&other);
+}
