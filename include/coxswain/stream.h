@@ -6,17 +6,10 @@
  * finds it ready. What cannot be used where it lies is copied by rows, on the thread that sends or receives, and
  * counted.
  *
- *     cox_video_stream_send(stream, &COX_VIDEO_FRAME(.in = &in, .out = &out, .user = me));
- *     while (cox_video_stream_receive(stream, false, &result, sizeof result) == COX_OK)
- *         show(result.user);
- *
- * Where a plane is used in place:
- *
- *                                                     every device works in       a GPU or another device
- *                                                     host memory (processors)    that copies takes part
- *     a buffer of the runtime, from its first byte    yes                         yes
- *     any other memory, a window of a buffer          yes                         copied
- *     pitch negative or no multiple of 4 bytes        copied                      copied
+ * A plane is used in place, and not copied:
+ *   a buffer of the runtime's, from its first byte  on every device
+ *   other memory, a window of a buffer              where all devices work in the host's memory, as processors do
+ *   negative pitches, no multiples of 4 bytes       nowhere
  *
  * In place also wants the pitches that the pipeline has: those of the stream's first frame, and others when two frames
  * in a row have them; and, with several devices, a pitch at which rows can be shared out (cox_runtime_pitch_bytes).
