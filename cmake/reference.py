@@ -84,8 +84,8 @@ class Declaration:
             self.kind, self.name = tagged[1], tagged[2]
             self.read_members(source[source.index("{") + 1:source.rindex("}")])
             self.name = self.name or self.members[0][1][0]
-        elif callback := re.match(r"typedef [\w\s*]*?\b(\w+)\(", bare):
-            self.kind, self.name = "callback", callback[1]
+        elif callback := re.match(r"typedef [\w\s*]*?(?:\(\*(\w+)\)|\b(\w+))\(", bare):
+            self.kind, self.name = "callback", callback[1] or callback[2]
         elif opaque := re.match(r"typedef struct \w+ (\w+);", bare):
             self.kind, self.name = "type", opaque[1]
         elif function := re.search(r"\b(cox_\w+)\(", bare):
@@ -96,13 +96,13 @@ class Declaration:
 
     def read_members(self, body):
         """Fields end with ; and enumerators with , or the end. A comment before one, or behind it on its line, is its own."""
-        before, end = [], r";" if self.kind == "struct" else r","
+        before = []
         body = re.sub(r"^\s*#.*$", "", body, flags=re.M)
         for name, numbers in re.findall(r"(COX_\w+_MAP)\((\w+)\)", body):
             entries = re.findall(r"X\((\w+), (-?\d+), (\".*?\")\)", maps.get(name, ""))
             self.members += [(f"{entry} = {value}", [entry], [text]) for entry, value, text in entries]
             body = body.replace(f"{name}({numbers})", "")
-        token = re.compile(r"\s*(?:(/\*.*?\*/)|((?:[^;,/(]|\([^)]*\)|/(?!\*))+?)\s*(?:" + end + r"|$)[ \t]*(/\*.*?\*/)?)"
+        token = re.compile(r"\s*(?:(/\*.*?\*/)|((?:[^;,/(]|\([^)]*\)|/(?!\*))+?)\s*(?:,|$|(?=/\*))[ \t]*(/\*.*?\*/)?)"
                            if self.kind == "enum" else
                            r"\s*(?:(/\*.*?\*/)|((?:[^;/]|/(?!\*)|/\*.*?\*/)+?);[ \t]*(/\*.*?\*/)?)", re.S)
         at = 0
@@ -112,6 +112,8 @@ class Declaration:
                 before = text_of(match[1])
             elif match[2].strip():
                 code = " ".join(match[2].split())
+                if "{" in code:
+                    problems.append(f"{self.header}: {self.name}: not understood: {code[:80]}")
                 names = re.match(r"\w+", code)[0] if self.kind == "enum" else \
                     (re.search(r"\(\*(\w+)\)", code) or re.search(r"(\w+)(\[[^]]*\])*$", code))[1]
                 self.members.append((code, [names], text_of(match[3]) if match[3] else before))
@@ -129,7 +131,8 @@ maps = {}  # of the X macros: their text
 def ended(source):
     """Whether a declaration is there whole."""
     bare = re.sub(r"/\*.*?\*/", "", source, flags=re.S).strip()
-    return "/*" not in bare and bare.endswith(";") and bare.count("{") == bare.count("}")
+    whole = bare.endswith(";") or bare.endswith("}") and "(" in bare.split("{")[0]  # the body of an inline function
+    return "/*" not in bare and whole and bare.count("{") == bare.count("}")
 
 
 def read(path):
@@ -162,10 +165,13 @@ def read(path):
             while not ended(source):
                 source += "\n" + next(lines)
         if line.strip() and not line.startswith(("/*", "#undef", "extern", "}")):
+            declared = Declaration(source.strip(), comment, header)
+            if declared.name.endswith("_"):  # for a header's own functions
+                continue
             if not group:
                 group = []
                 found.append(group)
-            group.append(Declaration(source.strip(), comment, header))
+            group.append(declared)
     return header, about or [], found
 
 
@@ -269,7 +275,7 @@ def signature(declaration):
         name = re.match(r"#\s*define (\w+(?:\([^)]*\))?)", bare)[1]
         value = " ".join(bare.replace("\\\n", " ").split(name, 1)[1].split())
         return f"#define {name}" + (f" {value}" if value and len(value) < 60 else "")
-    bare = " ".join(bare.replace("COX_API", "").split())
+    bare = " ".join(re.sub(r"\s*\{.*\}$", ";", bare.replace("COX_API", ""), flags=re.S).split())
     match = re.match(r"(.*?\w)\((.*)\);$", bare)
     if len(bare) <= 60 or not match:
         return bare

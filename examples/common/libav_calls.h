@@ -31,11 +31,14 @@
     X(av_dict_set)                     \
     X(av_find_best_stream)             \
     X(av_frame_alloc)                  \
+    X(av_frame_clone)                  \
+    X(av_frame_copy_props)             \
     X(av_frame_free)                   \
     X(av_frame_get_buffer)             \
     X(av_frame_get_side_data)          \
     X(av_frame_is_writable)            \
     X(av_frame_move_ref)               \
+    X(av_frame_remove_side_data)       \
     X(av_frame_unref)                  \
     X(av_free)                         \
     X(av_freep)                        \

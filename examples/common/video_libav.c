@@ -7,7 +7,7 @@
 
 #if COX_HAVE_LIBAV
 
-#include "libav_pool.h"
+#include "libav_frames.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -47,45 +47,11 @@ struct libav {
     struct video_threads threads; /* the decoder's own */
     uint64_t threads_first_ns;    /* their processor time at the first call of libav_maker, if `asked` */
     bool asked;
-    struct libav_pool *_Atomic pool; /* what the decoder decodes into; NULL = memory of libav's */
+    struct cox_av_pool *_Atomic pool; /* what the decoder decodes into; NULL = memory of libav's */
     AVFrame *lent[LENT_MAX];
 };
 
 /* --- What libav calls things -------------------------------------------------------------------------------------- */
-
-static bool find_samples(enum AVPixelFormat format, struct cox_video_format *pixel)
-{
-    static const struct {
-        enum AVPixelFormat format;
-        struct cox_video_format pixel;
-    } known[] = {
-        {AV_PIX_FMT_YUV420P, {.depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
-        {AV_PIX_FMT_YUV422P, {.depth = 8, .chroma_x_log2 = 1}},
-        {AV_PIX_FMT_YUV444P, {.depth = 8}},
-        {AV_PIX_FMT_YUVJ420P, {.depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1, .range = COX_RANGE_FULL}},
-        {AV_PIX_FMT_YUVJ422P, {.depth = 8, .chroma_x_log2 = 1, .range = COX_RANGE_FULL}},
-        {AV_PIX_FMT_YUVJ444P, {.depth = 8, .range = COX_RANGE_FULL}},
-        {AV_PIX_FMT_YUV420P10LE, {.depth = 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
-        {AV_PIX_FMT_YUV422P10LE, {.depth = 10, .chroma_x_log2 = 1}},
-        {AV_PIX_FMT_YUV444P10LE, {.depth = 10}},
-        {AV_PIX_FMT_YUV420P12LE, {.depth = 12, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
-        {AV_PIX_FMT_YUV422P12LE, {.depth = 12, .chroma_x_log2 = 1}},
-        {AV_PIX_FMT_YUV444P12LE, {.depth = 12}},
-        {AV_PIX_FMT_YUV420P16LE, {.depth = 16, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
-        {AV_PIX_FMT_YUV422P16LE, {.depth = 16, .chroma_x_log2 = 1}},
-        {AV_PIX_FMT_YUV444P16LE, {.depth = 16}},
-        {AV_PIX_FMT_NV12, {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
-        {AV_PIX_FMT_P010LE,
-         {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 10, .high_bits = true, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
-        {AV_PIX_FMT_P016LE, {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 16, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (known[i].format == format) {
-            *pixel = known[i].pixel;
-            return true;
-        }
-    return false;
-}
 
 static const char *name_or(const char *name)
 {
@@ -250,7 +216,7 @@ static bool same_picture(const struct video_input *input, const AVFrame *frame, 
                  frame->width, frame->height);
         return false;
     }
-    if (find_samples(frame->format, &pixel) && pixel.depth == format->pixel.depth &&
+    if (cox_av_format(frame->format, &pixel) >= 0 && pixel.depth == format->pixel.depth &&
         pixel.layout == format->pixel.layout && pixel.chroma_x_log2 == format->pixel.chroma_x_log2 &&
         pixel.chroma_y_log2 == format->pixel.chroma_y_log2)
         return true;
@@ -322,24 +288,29 @@ static enum video_read libav_read(struct video_input *input, void *const memory[
 static int get_buffer(AVCodecContext *decoder, AVFrame *frame, int flags)
 {
     struct libav *libav = decoder->opaque;
-    struct libav_pool *pool = atomic_load(&libav->pool);
-    if (pool && decoder->codec->capabilities & AV_CODEC_CAP_DR1 && frame->format == libav->samples &&
-        libav_pool_give(pool, decoder, frame))
-        return 0;
+    struct cox_av_pool *pool = atomic_load(&libav->pool);
+    if (pool && frame->format == libav->samples)
+        return cox_av_pool_get_buffer2(pool, decoder, frame, flags);
     return lib.avcodec_default_get_buffer2(decoder, frame, flags);
 }
 
+/* The decoder has frames already, and wants others like them. */
 static bool libav_lend(struct video_input *input, cox_runtime *runtime, size_t pitch_bytes[])
 {
     struct libav *libav = input->state;
     const AVFrame *first = libav->frame;
-    for (uint32_t p = 0; p < input->planes.count; p++)
-        pitch_bytes[p] = libav->waiting && first->linesize[p] > 0 ? (size_t)first->linesize[p] : 0;
-    if (!libav->waiting || !(libav->decoder->codec->capabilities & AV_CODEC_CAP_DR1) ||
-        !video_pitch_suits(runtime, &input->planes, pitch_bytes))
-        return false;
-    atomic_store(&libav->pool, libav_pool_create(runtime, libav->decoder, first, &input->format.pixel));
-    return atomic_load(&libav->pool) != NULL;
+    bool good = libav->waiting && libav->decoder->codec->capabilities & AV_CODEC_CAP_DR1;
+    for (uint32_t p = 0; p < input->planes.count; p++) {
+        good = good && first->linesize[p] > 0 && first->linesize[p] % COX_AV_ALIGN_BYTES == 0;
+        pitch_bytes[p] = good ? (size_t)first->linesize[p] : 0;
+    }
+    struct cox_av_pool *pool = good && video_pitch_suits(runtime, &input->planes, pitch_bytes)
+                                   ? cox_av_pool_create(runtime)
+                                   : NULL;
+    if (pool)
+        memcpy(pool->pitch_bytes, pitch_bytes, sizeof pool->pitch_bytes);
+    atomic_store(&libav->pool, pool);
+    return pool != NULL;
 }
 
 /* A place for a frame that is lent; NULL: there are too many. */
@@ -351,23 +322,32 @@ static AVFrame **find_lent(struct libav *libav, const void *data)
     return NULL;
 }
 
+/* The buffers in which a frame begins; false where it is not of the pool, or is a window of what was decoded. */
+static bool find_planes(struct cox_av_pool *pool, const AVFrame *frame, uint32_t count, cox_buffer *planes[])
+{
+    bool found = cox_av_pool_find(pool, frame, planes);
+    for (uint32_t p = 0; p < count && found; p++)
+        found = frame->data[p] == cox_buffer_data(planes[p]);
+    return found;
+}
+
 /* The frame where it has been decoded; of the few that were begun before frames were lent, or that the decoder has put
  * elsewhere, a copy. */
 static AVFrame *lend_frame(struct video_input *input, cox_buffer *planes[])
 {
     struct libav *libav = input->state;
-    struct libav_pool *pool = atomic_load(&libav->pool);
+    struct cox_av_pool *pool = atomic_load(&libav->pool);
     AVFrame *lent = lib.av_frame_alloc();
     if (!lent)
         return NULL;
-    if (libav_pool_find(pool, libav->frame, planes)) {
+    if (find_planes(pool, libav->frame, input->planes.count, planes)) {
         lib.av_frame_move_ref(lent, libav->frame);
         return lent;
     }
     lent->width = libav->frame->width;
     lent->height = libav->frame->height;
     lent->format = libav->frame->format;
-    if (!libav_pool_give(pool, libav->decoder, lent) || !libav_pool_find(pool, lent, planes)) {
+    if (cox_av_pool_get(pool, lent, lent->width, lent->height) < 0 || !cox_av_pool_find(pool, lent, planes)) {
         lib.av_frame_free(&lent);
         return NULL;
     }
@@ -413,10 +393,10 @@ static void libav_give_back(struct video_input *input, cox_buffer *planes[])
 static void libav_reclaim(struct video_input *input)
 {
     struct libav *libav = input->state;
-    struct libav_pool *pool = atomic_exchange(&libav->pool, NULL);
+    struct cox_av_pool *pool = atomic_exchange(&libav->pool, NULL);
     lib.av_frame_unref(libav->frame);
     lib.avcodec_free_context(&libav->decoder);
-    libav_pool_destroy(&pool);
+    cox_av_pool_unref(&pool);
 }
 
 static const struct video_lender lender = {.lend = libav_lend,
@@ -469,9 +449,7 @@ static void take_range_and_site(struct video_format *format, const AVCodecParame
     format->has_range = range == AVCOL_RANGE_MPEG || range == AVCOL_RANGE_JPEG;
     if (format->has_range)
         format->pixel.range = range == AVCOL_RANGE_JPEG ? COX_RANGE_FULL : COX_RANGE_LIMITED;
-    format->pixel.site = site == AVCHROMA_LOC_CENTER    ? COX_SITE_CENTRE
-                         : site == AVCHROMA_LOC_TOPLEFT ? COX_SITE_TOP_LEFT
-                                                        : COX_SITE_LEFT;
+    format->pixel.site = cox_av_site(site);
 }
 
 /* Transfer, primaries and matrix. What this program would show in wrong colours is refused. */
@@ -536,7 +514,7 @@ static bool describe(struct video_input *input, struct picture_error *error)
     AVStream *stream = libav->container->streams[libav->stream];
     struct video_format *format = &input->format;
     enum AVColorTransferCharacteristic transfer;
-    if (!find_samples(frame->format, &format->pixel))
+    if (cox_av_format(frame->format, &format->pixel) < 0 || format->pixel.layout == COX_VIDEO_RGBA)
         return picture_fail(
             error,
             "samples of the format %s are not supported: convert them first (ffmpeg -i IN -pix_fmt yuv420p10le OUT)",

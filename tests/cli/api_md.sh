@@ -38,16 +38,17 @@ for program in api policy; do
     grep -q 'guided' "$work/log" && fail "the policy's splits are refused"
     passed=$((passed + 1))
 done
-# The recipe for an AVFrame, where libavutil is there.
-if pkg-config --exists libavutil 2>/dev/null; then
+# The functions around an AVFrame, where FFmpeg's headers are.
+if pkg-config --exists 'libavcodec >= 59.37' 2>/dev/null; then
     {
         awk '/^## / {on = $0 ~ /FFmpeg/} on && /^    / {print substr($0, 5)} on && /^$/' "$source/docs/guide/api.md"
-        echo 'bool use(cox_runtime *, const AVFrame *, cox_buffer **);'
-        echo 'bool use(cox_runtime *to, const AVFrame *frame, cox_buffer **out) { return wrap(to, frame, 3, out); }'
+        echo 'int use(cox_runtime **to, struct cox_av_map *map, AVCodecContext *decoder, AVFrame *frame, void (*show)(AVFrame *));'
+        echo 'int use(cox_runtime **to, struct cox_av_map *map, AVCodecContext *decoder, AVFrame *frame, void (*show)(AVFrame *))'
+        echo '{ return begin(to, map, decoder) + map_one(map, frame, frame, show); }'
     } >"$work/avframe.c"
     # shellcheck disable=SC2046
-    "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -I"$source/include" $(pkg-config --cflags libavutil) -c "$work/avframe.c" \
-        -o "$work/avframe.o" >"$work/log" 2>&1 || fail "the recipe for an AVFrame does not compile"
+    "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -I"$source/include" $(pkg-config --cflags libavcodec libavutil) -c "$work/avframe.c" \
+        -o "$work/avframe.o" >"$work/log" 2>&1 || fail "the functions around an AVFrame do not compile"
     passed=$((passed + 1))
 fi
 echo "$passed passed, 0 failed"

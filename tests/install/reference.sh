@@ -33,9 +33,30 @@ sed 's/^#//' "$dir/links" | LC_ALL=C sort -u | LC_ALL=C comm -23 - "$dir/places"
     cut -d ' ' -f 1 "$source/tests/install/exports.txt"
     sed -nE 's/^(struct|enum|typedef struct|typedef enum) (cox_\w+).*/\2/p; s/^#define (COX_\w+).*/\1/p; s/^    (COX_\w+) = .*/\1/p' \
         "$source"/include/coxswain/*.h
-} | grep -v '_ENUM$' | LC_ALL=C sort -u >"$dir/names" # X macros are there while an enum is made
+} | grep -v '_ENUM$\|_$' | LC_ALL=C sort -u >"$dir/names" # X macros are there while an enum is made
 LC_ALL=C comm -23 "$dir/names" "$dir/places" >"$dir/lost"
 [ ! -s "$dir/lost" ] || fail "not on the page: $(cat "$dir/lost")"
+
+# What the headers do not have yet, but may.
+cat >"$dir/good.h" <<'END_OF_HEADER'
+/* A header. */
+
+/* A pointer to a function. */
+typedef void (*cox_later)(int value, void *user);
+
+/* An inline function. */
+static inline int cox_inline(int value)
+{
+    return value > 0 ? value : 0;
+}
+
+/* Names, of which the last has no comma behind it. */
+enum cox_names { COX_ONE = 1, /* the first */ COX_TWO /* the last */ };
+END_OF_HEADER
+python3 "$source/cmake/reference.py" -o "$dir/good.html" "$dir/good.h" || fail "a header that is as it should be is complained of"
+for place in cox_later cox_inline cox_names COX_ONE COX_TWO; do
+    grep -q " id=\"$place\"" "$dir/good.html" || fail "$place is not on the page"
+done
 
 # A header like ours with one declaration that nothing is said of, and one name that there is not.
 cat >"$dir/bad.h" <<'END_OF_HEADER'

@@ -1,0 +1,274 @@
+/* The functions of coxswain/libav.h, compiled into an application as any does, with FFmpeg's own decoders.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "support/captured_log.h"
+#include <coxswain/coxswain.h>
+#include <coxswain/libav.h>
+#include <criterion/criterion.h>
+
+TestSuite(libav, .timeout = 600);
+
+enum { WIDTH = 322, HEIGHT = 182, FRAMES = 12 };
+
+static cox_runtime *open_runtime(void)
+{
+    cox_runtime *runtime = NULL;
+    const cox_status status = cox_runtime_create(&runtime,
+                                                 COX_RUNTIME_PARAMS(.log = on_log, .log_level = COX_LOG_DEBUG));
+    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
+        cr_skip_test("skipped, because there is no OpenCL device: %s", cox_status_text(status));
+    cr_assert_eq(status, COX_OK, "%s\n%s", cox_status_name(status), logged);
+    return runtime;
+}
+
+static void paint(AVFrame *frame, unsigned which)
+{
+    for (int p = 0; p < 3; p++)
+        for (int row = 0; row < (p ? (HEIGHT + 1) / 2 : HEIGHT); row++) {
+            uint8_t *to = frame->data[p] + (ptrdiff_t)row * frame->linesize[p];
+            for (int x = 0; x < (p ? (WIDTH + 1) / 2 : WIDTH); x++) {
+                const unsigned code = ((unsigned)(x * 5 + row * 3 + p * 97) + which * 61) & 1023;
+                to[2 * x] = (uint8_t)code;
+                to[2 * x + 1] = (uint8_t)(code >> 8);
+            }
+        }
+}
+
+static AVFrame *make_frame(unsigned which)
+{
+    AVFrame *frame = av_frame_alloc();
+    frame->format = AV_PIX_FMT_YUV420P10LE;
+    frame->width = WIDTH;
+    frame->height = HEIGHT;
+    frame->color_trc = AVCOL_TRC_SMPTE2084;
+    frame->color_primaries = AVCOL_PRI_BT2020;
+    frame->colorspace = AVCOL_SPC_BT2020_NCL;
+    frame->pts = which;
+    cr_assert_geq(av_frame_get_buffer(frame, 0), 0);
+    paint(frame, which);
+    return frame;
+}
+
+static AVMasteringDisplayMetadata *add_light(AVFrame *frame, int nits)
+{
+    AVMasteringDisplayMetadata *display = av_mastering_display_metadata_create_side_data(frame);
+    display->max_luminance = (AVRational){nits, 1};
+    display->has_luminance = 1;
+    return display;
+}
+
+static bool same_samples(const AVFrame *a, const AVFrame *b)
+{
+    for (int p = 0; p < 3; p++)
+        for (int row = 0; row < (p ? (HEIGHT + 1) / 2 : HEIGHT); row++)
+            if (memcmp(a->data[p] + (ptrdiff_t)row * a->linesize[p], b->data[p] + (ptrdiff_t)row * b->linesize[p],
+                       p ? (WIDTH + 1) / 2 : WIDTH) != 0)
+                return false;
+    return true;
+}
+
+/* Send all frames; receive what comes, in order, into `mapped`. */
+static void map_all(struct cox_av_map *map, AVFrame *const *frames, AVFrame **mapped)
+{
+    int received = 0;
+    for (int n = 0; n <= FRAMES; n++) {
+        cr_assert_eq(cox_av_send_frame(map, n < FRAMES ? frames[n] : NULL), 0, "%s", logged);
+        for (int code = 0; code >= 0;) {
+            AVFrame *frame = av_frame_alloc();
+            code = cox_av_receive_frame(map, frame);
+            if (code >= 0) {
+                cr_assert_lt(received, FRAMES);
+                cr_expect_eq(frame->pts, received);
+                mapped[received++] = frame;
+                continue;
+            }
+            cr_assert_eq(code, n < FRAMES ? AVERROR(EAGAIN) : AVERROR_EOF);
+            av_frame_free(&frame);
+        }
+    }
+    cr_assert_eq(received, FRAMES);
+}
+
+static void free_frames(AVFrame **frames)
+{
+    for (int n = 0; n < FRAMES; n++)
+        av_frame_free(&frames[n]);
+}
+
+static struct cox_video_stream_info info_of(const struct cox_av_map *map)
+{
+    struct cox_video_stream_info info;
+    cox_video_stream_info(map->stream, &info, sizeof info);
+    return info;
+}
+
+/* Encode the frames with ffv1, decode them into the map's memory. */
+static void recode(struct cox_av_map *map, AVFrame *const *frames, AVFrame **decoded)
+{
+    AVCodecContext *encoder = avcodec_alloc_context3(avcodec_find_encoder(AV_CODEC_ID_FFV1));
+    AVCodecContext *decoder = avcodec_alloc_context3(avcodec_find_decoder(AV_CODEC_ID_FFV1));
+    AVPacket *packet = av_packet_alloc();
+    encoder->width = decoder->width = WIDTH;
+    encoder->height = decoder->height = HEIGHT;
+    encoder->pix_fmt = AV_PIX_FMT_YUV420P10LE;
+    encoder->time_base = (AVRational){1, 25};
+    encoder->color_trc = AVCOL_TRC_SMPTE2084;
+    cox_av_map_attach(map, decoder);
+    cr_assert_geq(avcodec_open2(encoder, NULL, NULL), 0);
+    cr_assert_geq(avcodec_open2(decoder, NULL, NULL), 0);
+    int got = 0;
+    for (int n = 0; n <= FRAMES; n++) {
+        cr_assert_geq(avcodec_send_frame(encoder, n < FRAMES ? frames[n] : NULL), 0);
+        while (avcodec_receive_packet(encoder, packet) >= 0) {
+            cr_assert_geq(avcodec_send_packet(decoder, packet), 0);
+            av_packet_unref(packet);
+            AVFrame *frame = av_frame_alloc();
+            while (avcodec_receive_frame(decoder, frame) >= 0) {
+                decoded[got++] = frame;
+                frame = av_frame_alloc();
+            }
+            av_frame_free(&frame);
+        }
+    }
+    avcodec_send_packet(decoder, NULL);
+    for (AVFrame *frame = av_frame_alloc(); frame;) {
+        if (avcodec_receive_frame(decoder, frame) < 0) {
+            av_frame_free(&frame);
+            break;
+        }
+        decoded[got++] = frame;
+        frame = av_frame_alloc();
+    }
+    cr_assert_eq(got, FRAMES);
+    av_packet_free(&packet);
+    avcodec_free_context(&encoder);
+    avcodec_free_context(&decoder);
+}
+
+Test(libav, frames_of_the_pool_are_not_copied_and_give_what_others_give)
+{
+    cox_runtime *runtime = open_runtime();
+    struct cox_av_map map, other;
+    AVFrame *frames[FRAMES], *decoded[FRAMES], *mapped[FRAMES], *expected[FRAMES];
+    for (unsigned n = 0; n < FRAMES; n++)
+        frames[n] = make_frame(n);
+    cr_assert_eq(cox_av_map_open(&map, runtime, NULL, NULL), 0);
+    cr_assert_eq(cox_av_map_open(&other, runtime, NULL, NULL), 0);
+    recode(&map, frames, decoded);
+    for (int n = 0; n < FRAMES; n++) {
+        cox_buffer *planes[COX_VIDEO_PLANES_MAX];
+        cr_expect(cox_av_pool_find(map.pool, decoded[n], planes));
+        cr_expect_not(cox_av_pool_find(map.pool, frames[n], planes));
+    }
+    map_all(&map, decoded, mapped);
+    map_all(&other, frames, expected);
+    cr_expect_eq(info_of(&map).bytes_copied_in + info_of(&map).bytes_copied_out, 0);
+    cr_expect_eq(info_of(&other).bytes_copied_out, 0);
+    for (int n = 0; n < FRAMES; n++)
+        cr_expect(same_samples(mapped[n], expected[n]), "frame %d", n);
+    cox_av_map_close(&map); /* frames outlive it */
+    cox_av_map_close(&other);
+    free_frames(decoded);
+    free_frames(mapped);
+    free_frames(expected);
+    free_frames(frames);
+    cox_runtime_destroy(&runtime);
+    cr_assert_null(runtime);
+}
+
+Test(libav, a_mapped_frame_says_that_it_is_sdr)
+{
+    cox_runtime *runtime = open_runtime();
+    struct cox_av_map map;
+    AVFrame *frame = make_frame(0), *mapped = av_frame_alloc();
+    add_light(frame, 1000);
+    frame->sample_aspect_ratio = (AVRational){4, 3};
+    frame->pts = 77;
+    cr_assert_eq(cox_av_map_open(&map, runtime, NULL, NULL), 0);
+    map.format = AV_PIX_FMT_NV12;
+    map.width = WIDTH / 2;
+    map.height = HEIGHT / 2;
+    cr_assert_eq(cox_av_send_frame(&map, frame), 0, "%s", logged);
+    cr_assert_eq(cox_av_send_frame(&map, NULL), 0);
+    cr_assert_eq(cox_av_receive_frame(&map, mapped), 0, "%s", logged);
+    cr_expect_eq(mapped->format, AV_PIX_FMT_NV12);
+    cr_expect_eq(mapped->width, WIDTH / 2);
+    cr_expect_eq(mapped->color_trc, AVCOL_TRC_BT709);
+    cr_expect_eq(mapped->color_primaries, AVCOL_PRI_BT709);
+    cr_expect_eq(mapped->colorspace, AVCOL_SPC_BT709);
+    cr_expect_eq(mapped->color_range, AVCOL_RANGE_MPEG);
+    cr_expect_eq(mapped->pts, 77);
+    cr_expect_eq(mapped->sample_aspect_ratio.num, 4);
+    cr_expect_null(av_frame_get_side_data(mapped, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA));
+    cr_expect_not_null(av_frame_get_side_data(frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA));
+    cox_av_map_close(&map);
+    av_frame_free(&frame);
+    av_frame_free(&mapped);
+    cox_runtime_destroy(&runtime);
+}
+
+Test(libav, images_have_what_frames_say)
+{
+    AVFrame *frame = make_frame(0);
+    struct cox_video_image image;
+    add_light(frame, 4000);
+    frame->chroma_location = AVCHROMA_LOC_TOPLEFT;
+    frame->color_range = AVCOL_RANGE_JPEG;
+    frame->crop_left = 4;
+    frame->crop_top = 6;
+    frame->crop_bottom = 8;
+    cr_assert_eq(cox_av_image(frame, &image), 0);
+    cr_expect_eq(image.width, WIDTH - 4);
+    cr_expect_eq(image.height, HEIGHT - 14);
+    cr_expect_eq(image.data[0], frame->data[0] + 6 * frame->linesize[0] + 8);
+    cr_expect_eq(image.data[2], frame->data[2] + 3 * frame->linesize[2] + 4);
+    cr_expect_eq(image.format.depth, 10);
+    cr_expect_eq(image.format.site, COX_SITE_TOP_LEFT);
+    cr_expect_eq(image.format.range, COX_RANGE_FULL);
+    cr_expect_eq(image.transfer, COX_TRANSFER_PQ);
+    cr_expect_eq(image.peak_nits, 4000.0f);
+    frame->color_trc = AVCOL_TRC_ARIB_STD_B67;
+    frame->color_primaries = AVCOL_PRI_BT709;
+    cr_assert_eq(cox_av_image(frame, &image), 0);
+    cr_expect_eq(image.transfer, COX_TRANSFER_HLG);
+    cr_expect_eq(image.primaries, COX_PRIMARIES_BT709);
+    cr_expect(cox_av_is_hdr(frame));
+    frame->colorspace = AVCOL_SPC_BT2020_CL;
+    cr_expect_eq(cox_av_image(frame, &image), AVERROR(ENOSYS));
+    frame->colorspace = AVCOL_SPC_BT2020_NCL;
+    frame->format = AV_PIX_FMT_VAAPI;
+    cr_expect_eq(cox_av_image(frame, &image), AVERROR(ENOSYS));
+    av_frame_free(&frame);
+}
+
+Test(libav, many_that_are_sent_have_to_be_received)
+{
+    cox_runtime *runtime = open_runtime();
+    struct cox_av_map map;
+    AVFrame *frame = make_frame(0), *mapped = av_frame_alloc();
+    cr_assert_eq(cox_av_map_open(&map, runtime, NULL, NULL), 0);
+    int sent = 0, code;
+    while ((code = cox_av_send_frame(&map, frame)) >= 0)
+        cr_assert_lt(++sent, 1000);
+    cr_expect_eq(code, AVERROR(EAGAIN));
+    cox_av_map_flush(&map);
+    cr_expect_eq(cox_av_receive_frame(&map, mapped), AVERROR(EAGAIN));
+    cr_assert_eq(cox_av_send_frame(&map, frame), 0);
+    cr_assert_eq(cox_av_send_frame(&map, NULL), 0);
+    cr_expect_eq(cox_av_receive_frame(&map, mapped), 0);
+    av_frame_unref(mapped);
+    cr_expect_eq(cox_av_receive_frame(&map, mapped), AVERROR_EOF);
+    frame->height = HEIGHT / 2; /* a change of size, then a bad frame, after which it goes on */
+    cox_av_map_flush(&map);
+    cr_assert_eq(cox_av_send_frame(&map, frame), 0);
+    frame->format = AV_PIX_FMT_YUV420P9BE;
+    cr_expect_eq(cox_av_send_frame(&map, frame), AVERROR(ENOSYS));
+    frame->format = AV_PIX_FMT_YUV420P10LE;
+    cr_assert_eq(cox_av_send_frame(&map, NULL), 0);
+    cr_assert_eq(cox_av_receive_frame(&map, mapped), 0);
+    cr_expect_eq(mapped->height, HEIGHT / 2);
+    cox_av_map_close(&map);
+    av_frame_free(&frame);
+    av_frame_free(&mapped);
+    cox_runtime_destroy(&runtime);
+    cr_assert_null(runtime);
+}
