@@ -1,10 +1,12 @@
 /* cox-bench resize: what a change of the frames' size costs a stream. Video of 1080p and 720p in turn, tone-mapped,
- * three frames in flight; at each change a session for the new size is made while frames of the old one are under way.
- * With the old session as its predecessor, and without.
+ * three frames in flight. By hand: at each change a session for the new size is made while frames of the old one are
+ * under way, with the old session as its predecessor, and without. And as a cox_video_stream, which keeps the sessions.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "stream.h"
 #include "common/json.h"
 
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 
 enum {
@@ -15,7 +17,7 @@ enum {
     FRAMES = 30,
     FRAMES_MAX = 1000,
     ABOUT = 4,
-    FORMS = 2
+    FORMS = 3
 };
 
 static const uint32_t widths[SIZES] = {1920, 1280}, heights[SIZES] = {1080, 720};
@@ -28,8 +30,11 @@ struct deliveries {
     uint64_t at_ns[(CHANGES + 1) * FRAMES_MAX];
 };
 
+enum form_kind { FORM_STREAM, FORM_PREDECESSOR, FORM_NONE };
+static const char *const form_names[FORMS] = {"stream", "predecessor", "none"};
+static const char *const form_texts[FORMS] = {"a cox_video_stream", "with its predecessor", "without"};
+
 struct form {
-    bool predecessor;
     double create_ms[CHANGES], gap_ms[CHANGES], gap_frames[CHANGES];
 };
 
@@ -78,9 +83,9 @@ static void look_at_change(const struct deliveries *deliveries, uint32_t first, 
     *gap_frames = longest / ((double)rest_ns / (frames - ABOUT));
 }
 
-/* One stream: its first session is there when the changes begin, so all kernels are known. */
-static cox_status stream(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames,
-                         struct deliveries *deliveries, struct form *form)
+/* One stream of sessions: the first is there when the changes begin, so all kernels are known. */
+static cox_status by_hand(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames, bool predecessor,
+                          struct deliveries *deliveries, struct form *form)
 {
     cox_session *session = NULL, *next = NULL;
     *deliveries = (struct deliveries){0};
@@ -90,7 +95,7 @@ static cox_status stream(cox_runtime *runtime, struct stream_frames *sizes, uint
     for (uint32_t c = 0; c < CHANGES && status == COX_OK; c++) {
         struct stream_frames *size = &sizes[(c + 1) % SIZES];
         const uint64_t began = now_ns();
-        status = create_session(runtime, size, form->predecessor ? session : NULL, &next);
+        status = create_session(runtime, size, predecessor ? session : NULL, &next);
         form->create_ms[c] = (double)(now_ns() - began) / 1e6;
         if (status == COX_OK)
             status = cox_session_wait(session); /* deliveries stay in order */
@@ -101,10 +106,79 @@ static cox_status stream(cox_runtime *runtime, struct stream_frames *sizes, uint
         next = NULL;
     }
     cox_session_destroy(&session);
-    status = status ? status : deliveries->status;
-    for (uint32_t c = 0; c < CHANGES && status == COX_OK; c++)
-        look_at_change(deliveries, (c + 1) * frames, frames, &form->gap_ms[c], &form->gap_frames[c]);
-    return status;
+    return status ? status : deliveries->status;
+}
+
+/* The planes of one set of buffers. */
+static void describe_images(const struct stream_frames *size, uint32_t set, struct cox_video_image images[2])
+{
+    for (uint32_t side = 0; side < 2; side++) {
+        struct cox_video_image *image = &images[side];
+        *image = (struct cox_video_image){.struct_size = sizeof *image,
+                                          .format = {.depth = side ? 8 : 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
+                                          .width = size->width,
+                                          .height = size->height};
+        for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
+            const uint32_t b = side * COX_VIDEO_PLANES_MAX + p;
+            image->memory[p] = size->buffers[set][b];
+            image->data[p] = cox_buffer_data(image->memory[p]);
+            image->pitch_bytes[p] = (ptrdiff_t)size->pipeline.bindings[b].pitch_bytes;
+        }
+    }
+}
+
+struct sending {
+    cox_video_stream *stream;
+    struct stream_frames *sizes;
+    uint32_t frames; /* of each size */
+    struct form *form;
+    cox_status status;
+};
+
+static void *send_frames(void *user)
+{
+    struct sending *sending = user;
+    struct cox_video_image images[2];
+    for (uint32_t n = 0; n < (CHANGES + 1) * sending->frames && sending->status == COX_OK; n++) {
+        const uint64_t began = now_ns();
+        describe_images(&sending->sizes[n / sending->frames % SIZES], n % SETS, images);
+        sending->status = cox_video_stream_send(sending->stream, COX_VIDEO_FRAME(.in = &images[0], .out = &images[1]));
+        if (n >= sending->frames && n % sending->frames == 0)
+            sending->form->create_ms[n / sending->frames - 1] = (double)(now_ns() - began) / 1e6;
+    }
+    return NULL;
+}
+
+/* One thread sends, this one notes when frames come back. */
+static cox_status as_stream(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames,
+                            struct deliveries *deliveries, struct form *form)
+{
+    static const struct cox_video_settings settings = {.peak_nits = 1000, .desaturate = -1};
+    struct sending sending = {.sizes = sizes, .frames = frames, .form = form};
+    struct cox_video_result result;
+    pthread_t thread;
+    *deliveries = (struct deliveries){0};
+    cox_status status = cox_video_stream_create(runtime, COX_SESSION_PARAMS(.in_flight = IN_FLIGHT),
+                                                COX_VIDEO_LOOK(.op = COX_OPERATOR_BT2390, .peak = COX_PEAK_GIVEN,
+                                                               .settings = &settings),
+                                                &sending.stream);
+    if (status)
+        return status;
+    const int descriptor = cox_video_stream_descriptor(sending.stream);
+    if (pthread_create(&thread, NULL, send_frames, &sending))
+        status = COX_E_SYSTEM;
+    while (status == COX_OK && deliveries->count < (CHANGES + 1) * frames) {
+        struct pollfd waits = {.fd = descriptor, .events = POLLIN};
+        if (poll(&waits, 1, 10000) != 1)
+            status = COX_E_TIMEOUT;
+        else if (cox_video_stream_receive(sending.stream, false, &result, sizeof result) == COX_OK)
+            on_done(deliveries, 0, result.status);
+    }
+    if (status != COX_E_SYSTEM)
+        pthread_join(thread, NULL);
+    cox_video_stream_destroy(&sending.stream);
+    status = status ? status : sending.status;
+    return status ? status : deliveries->status;
 }
 
 static void print_json(struct form *forms, uint32_t frames, double create_ms)
@@ -117,7 +191,7 @@ static void print_json(struct form *forms, uint32_t frames, double create_ms)
     json_key(&json, "first_create_ms");
     json_number(&json, create_ms);
     for (int f = 0; f < FORMS; f++) {
-        json_key(&json, forms[f].predecessor ? "predecessor" : "none");
+        json_key(&json, form_names[f]);
         json_open_object(&json, true);
         json_key(&json, "create_ms");
         json_number(&json, figures_quantile(forms[f].create_ms, CHANGES, 0.5));
@@ -139,9 +213,9 @@ static void print_text(struct form *forms, uint32_t frames, double create_ms, bo
            CHANGES, frames, create_ms);
     for (int f = 0; f < FORMS; f++)
         printf("%-22s create %6.2f ms, longest gap %7.2f ms = %.2f frames (medians; worst %.2f frames)\n",
-               forms[f].predecessor ? "with its predecessor" : "without",
-               figures_quantile(forms[f].create_ms, CHANGES, 0.5), figures_quantile(forms[f].gap_ms, CHANGES, 0.5),
-               figures_quantile(forms[f].gap_frames, CHANGES, 0.5), figures_quantile(forms[f].gap_frames, CHANGES, 1));
+               form_texts[f], figures_quantile(forms[f].create_ms, CHANGES, 0.5),
+               figures_quantile(forms[f].gap_ms, CHANGES, 0.5), figures_quantile(forms[f].gap_frames, CHANGES, 0.5),
+               figures_quantile(forms[f].gap_frames, CHANGES, 1));
     printf("bar: at most %g frames, %s\n", bar_frames, met ? "met" : "missed");
 }
 
@@ -157,15 +231,20 @@ static cox_status measure(cox_runtime *runtime, struct stream_frames *sizes, uin
     if (status == COX_OK)
         status = submit_frames(first, &sizes[0], frames, &deliveries);
     cox_session_destroy(&first);
-    for (int f = 0; f < FORMS && status == COX_OK; f++)
-        status = stream(runtime, sizes, frames, &deliveries, &forms[f]);
+    for (int f = 0; f < FORMS && status == COX_OK; f++) {
+        struct form *form = &forms[f];
+        status = f == FORM_STREAM ? as_stream(runtime, sizes, frames, &deliveries, form)
+                                  : by_hand(runtime, sizes, frames, f == FORM_PREDECESSOR, &deliveries, form);
+        for (uint32_t c = 0; c < CHANGES && status == COX_OK; c++)
+            look_at_change(&deliveries, (c + 1) * frames, frames, &form->gap_ms[c], &form->gap_frames[c]);
+    }
     return status;
 }
 
 bool bench_resize(const struct bench_options *options, bool *met)
 {
     static struct stream_frames sizes[SIZES];
-    struct form forms[FORMS] = {{.predecessor = true}, {.predecessor = false}};
+    static struct form forms[FORMS];
     const uint32_t frames = options->frames ? options->frames : FRAMES;
     cox_runtime *runtime = NULL;
     double create_ms;
@@ -188,7 +267,7 @@ bool bench_resize(const struct bench_options *options, bool *met)
     cox_runtime_destroy(&runtime);
     if (!good)
         return false;
-    *met = figures_quantile(forms[0].gap_frames, CHANGES, 0.5) <= bar_frames;
+    *met = figures_quantile(forms[FORM_STREAM].gap_frames, CHANGES, 0.5) <= bar_frames;
     if (options->json)
         print_json(forms, frames, create_ms);
     else

@@ -64,6 +64,18 @@ static void report(void *user, const struct cox_frame_report *about)
         params->report(params->report_user, &told);
 }
 
+cox_status cox__mapper_prepare(struct cox__mapper *mapper, const struct cox_video_settings *settings,
+                               const struct cox_video_params **params)
+{
+    *params = &mapper->params;
+    if (!memcmp(&mapper->settings, settings, sizeof *settings))
+        return COX_OK;
+    const cox_status status = cox_video_prepare(&mapper->shape, settings, &mapper->params);
+    if (status == COX_OK)
+        mapper->settings = *settings;
+    return status;
+}
+
 void cox__mapper_number(struct cox__mapper *mapper, uint64_t frame, bool rehearsal)
 {
     pthread_mutex_lock(&mapper->lock);

@@ -25,9 +25,11 @@ struct cox__mapper {
     cox_session *analysis; /* fills a histogram from the input alone; NULL = not needed yet */
     uint32_t mapping_bindings;
     uint32_t analysis_bindings;
-    atomic_uint frames;   /* sent through it and not received */
-    pthread_mutex_t lock; /* around what follows: reports read it */
-    uint64_t submitted;   /* to `mapping` */
+    struct cox_video_settings settings; /* of the last frame, */
+    struct cox_video_params params;     /* and what they became; all zeros before the first one */
+    atomic_uint frames;                 /* sent through it and not received */
+    pthread_mutex_t lock;               /* around what follows: reports read it */
+    uint64_t submitted;                 /* to `mapping` */
     struct cox__number numbers[COX__NUMBERS];
 };
 
@@ -55,6 +57,10 @@ struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers, const 
  * cox_session_create. */
 cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video_shape *shape, bool steers,
                             bool looks_ahead, struct cox__mapper **out);
+
+/* The parameter block of a frame, which stays until the next one's. Errors: as cox_video_prepare. */
+cox_status cox__mapper_prepare(struct cox__mapper *mapper, const struct cox_video_settings *settings,
+                               const struct cox_video_params **params);
 
 /* The next frame that `mapping` gets is this one of the stream. */
 void cox__mapper_number(struct cox__mapper *mapper, uint64_t frame, bool rehearsal);

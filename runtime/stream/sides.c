@@ -3,14 +3,15 @@
 
 #include <stdlib.h>
 
-/* ---- Buffers for copies ------------------------------------------------------------------------------------------ */
+/* ---- Buffers that go round --------------------------------------------------------------------------------------- */
 
-/* As many as stay when no frame has them: of another size they are of no use. */
-enum { IDLE_MAX = 3 * COX_IN_FLIGHT_MAX };
+/* As many stay: three planes of input and output of all frames that can be in flight. */
+enum { IDLE_MAX = 2 * COX_VIDEO_PLANES_MAX * COX_IN_FLIGHT_MAX };
 
 struct cox__idle {
     struct cox__idle *next;
     cox_buffer *buffer;
+    const void *data; /* the application's memory that it lies around; NULL = it is the stream's */
     size_t bytes;
 };
 
@@ -38,23 +39,19 @@ void cox__pool_clear(struct cox__pool *pool)
     pthread_mutex_destroy(&pool->lock);
 }
 
-static size_t bytes_of(const cox_buffer *buffer)
-{
-    struct cox_buffer_info info;
-    cox_buffer_info(buffer, &info, sizeof info);
-    return info.bytes;
-}
-
-static cox_status take(struct cox__pool *pool, size_t bytes, cox_buffer **out)
+/* `data` as in struct cox__idle. */
+static cox_status take(struct cox__pool *pool, void *data, size_t bytes, cox_buffer **out)
 {
     struct cox__idle **link = &pool->idle;
     pthread_mutex_lock(&pool->lock);
-    while (*link && (*link)->bytes != bytes)
+    while (*link && ((*link)->data != data || (*link)->bytes != bytes))
         link = &(*link)->next;
     struct cox__idle *idle = *link;
     if (idle)
         *link = idle->next;
     pthread_mutex_unlock(&pool->lock);
+    if (!idle && data)
+        return cox_buffer_wrap(pool->runtime, data, bytes, NULL, NULL, out);
     if (!idle)
         return cox_buffer_create(pool->runtime, bytes, out);
     *out = idle->buffer;
@@ -62,15 +59,14 @@ static cox_status take(struct cox__pool *pool, size_t bytes, cox_buffer **out)
     return COX_OK;
 }
 
-static void give_back(struct cox__pool *pool, cox_buffer **buffer)
+static void give_back(struct cox__pool *pool, cox_buffer **buffer, const void *data, size_t bytes)
 {
     struct cox__idle *idle = calloc(1, sizeof *idle), *too_many = NULL;
     if (!idle) {
         cox_buffer_destroy(buffer);
         return;
     }
-    idle->buffer = *buffer;
-    idle->bytes = bytes_of(*buffer);
+    *idle = (struct cox__idle){.buffer = *buffer, .data = data, .bytes = bytes};
     *buffer = NULL;
     pthread_mutex_lock(&pool->lock);
     idle->next = pool->idle;
@@ -87,20 +83,15 @@ static void give_back(struct cox__pool *pool, cox_buffer **buffer)
 
 /* ---- Planes ------------------------------------------------------------------------------------------------------ */
 
-static cox_status bind_plane(struct cox__side *side, uint32_t p, struct cox__pool *pool)
+/* What the plane's buffer lies around; NULL: memory of the stream's. */
+static void *wrapped_data(const struct cox__side *side, uint32_t p)
 {
-    const struct cox__image *image = &side->image;
-    const size_t bytes = side->pitch_bytes[p] * image->planes[p].rows;
-    switch (side->place[p]) {
-    case COX__PLACE_BUFFER:
-        side->buffers[p] = image->image.memory[p];
-        return COX_OK;
-    case COX__PLACE_WRAP:
-        return cox_buffer_wrap(pool->runtime, image->image.data[p], bytes, NULL, NULL, &side->buffers[p]);
-    case COX__PLACE_COPY:
-        return take(pool, bytes, &side->buffers[p]);
-    }
-    return COX_E_INVALID;
+    return side->place[p] == COX__PLACE_WRAP ? side->image.image.data[p] : NULL;
+}
+
+static size_t bytes_of(const struct cox__side *side, uint32_t p)
+{
+    return side->pitch_bytes[p] * side->image.planes[p].rows;
 }
 
 cox_status cox__side_bind(struct cox__side *side, const struct cox__image_devices *devices, const size_t *pitch_bytes,
@@ -112,10 +103,13 @@ cox_status cox__side_bind(struct cox__side *side, const struct cox__image_device
         const bool same = image->image.pitch_bytes[p] > 0 && (size_t)image->image.pitch_bytes[p] == pitch_bytes[p];
         side->place[p] = same ? cox__image_place(image, p, devices) : COX__PLACE_COPY;
         side->pitch_bytes[p] = pitch_bytes[p];
-        status = bind_plane(side, p, pool);
+        if (side->place[p] == COX__PLACE_BUFFER)
+            side->buffers[p] = image->image.memory[p];
+        else
+            status = take(pool, wrapped_data(side, p), bytes_of(side, p), &side->buffers[p]);
     }
     if (status != COX_OK)
-        cox__side_release(side, pool);
+        cox__side_release(side, pool, true);
     return status;
 }
 
@@ -135,13 +129,15 @@ void cox__side_copy_out(struct cox__side *side)
                                                       side->pitch_bytes[p]);
 }
 
-void cox__side_release(struct cox__side *side, struct cox__pool *pool)
+void cox__side_release(struct cox__side *side, struct cox__pool *pool, bool reuse)
 {
     for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
-        if (side->buffers[p] && side->place[p] == COX__PLACE_WRAP)
-            cox_buffer_destroy(&side->buffers[p]);
-        else if (side->buffers[p] && side->place[p] == COX__PLACE_COPY)
-            give_back(pool, &side->buffers[p]);
+        if (side->buffers[p] && side->place[p] != COX__PLACE_BUFFER) {
+            if (reuse)
+                give_back(pool, &side->buffers[p], wrapped_data(side, p), bytes_of(side, p));
+            else
+                cox_buffer_destroy(&side->buffers[p]);
+        }
         side->buffers[p] = NULL;
     }
 }

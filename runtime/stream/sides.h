@@ -9,10 +9,13 @@
 
 #include <pthread.h>
 
-/* A buffer of the stream's that no frame has. */
+/* A buffer that no frame has. */
 struct cox__idle;
 
-/* The stream's buffers for copies, of any sizes. */
+/* Buffers that frames have had and others may have again: of the stream's memory, for copies, and around memory of the
+ * application's. What lies around memory that the application has given up meanwhile is not touched: it is used again
+ * only where a frame has the same memory, which then is the application's. Only processors that work in the host's
+ * memory have such buffers (COX__PLACE_WRAP). */
 struct cox__pool {
     cox_runtime *runtime;
     pthread_mutex_t lock;
@@ -31,7 +34,7 @@ struct cox__side {
     uint64_t copied_bytes;
 };
 
-/* Buffers for planes of those pitches, each in the place that is best for it; those that are copied come from the pool.
+/* Buffers for planes of those pitches, each in the place that is best for it.
  * Errors: COX_E_NOMEM and what cox_buffer_wrap gives; nothing is held then. */
 cox_status cox__side_bind(struct cox__side *side, const struct cox__image_devices *devices, const size_t *pitch_bytes,
                           struct cox__pool *pool);
@@ -40,7 +43,8 @@ cox_status cox__side_bind(struct cox__side *side, const struct cox__image_device
 void cox__side_copy_in(struct cox__side *side);
 void cox__side_copy_out(struct cox__side *side);
 
-/* Give back what binding took. The frame is over: no device has its planes. */
-void cox__side_release(struct cox__side *side, struct cox__pool *pool);
+/* Give back what binding took. The frame is over. `reuse`: no device has its planes; else one may, and no frame gets
+ * them again. */
+void cox__side_release(struct cox__side *side, struct cox__pool *pool, bool reuse);
 
 #endif

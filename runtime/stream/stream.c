@@ -87,8 +87,8 @@ static void on_done(void *user, uint64_t index, cox_status status)
 static void free_sent(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
-    cox__side_release(&sent->in, &stream->pool);
-    cox__side_release(&sent->out, &stream->pool);
+    cox__side_release(&sent->in, &stream->pool, sent->result.status == COX_OK);
+    cox__side_release(&sent->out, &stream->pool, sent->result.status == COX_OK);
     if (sent->mapper)
         atomic_fetch_sub(&sent->mapper->frames, 1);
     free(sent);
@@ -291,19 +291,19 @@ static cox_status submit(struct sent *sent, uint64_t deadline_ns)
 {
     cox_video_stream *stream = sent->stream;
     cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
-    struct cox_video_params params;
-    const struct cox_frame frame = {.struct_size = sizeof frame,
-                                    .buffers = buffers,
-                                    .buffer_count = sent->mapper->mapping_bindings,
-                                    .params = &params,
-                                    .deadline_ns = deadline_ns};
+    const struct cox_video_params *params;
+    struct cox_frame frame = {.struct_size = sizeof frame,
+                              .buffers = buffers,
+                              .buffer_count = sent->mapper->mapping_bindings,
+                              .deadline_ns = deadline_ns};
     fill_buffers(sent, true, buffers);
     pthread_mutex_lock(&stream->lock);
     const struct cox_video_settings settings = cox__curve_settings(&stream->curve, &sent->look);
     pthread_mutex_unlock(&stream->lock);
-    cox_status status = cox_video_prepare(&sent->mapper->shape, &settings, &params);
+    cox_status status = cox__mapper_prepare(sent->mapper, &settings, &params);
     if (status != COX_OK)
         return status;
+    frame.params = params;
     sent->result.peak_nits = settings.peak_nits > 0 ? settings.peak_nits : 1000.0f;
     sent->result.gain = settings.gain > 0 ? settings.gain : 1.0f;
     pthread_mutex_lock(&stream->lock);
