@@ -91,7 +91,7 @@ struct cox_video_look {
 #define COX_VIDEO_LOOK(...) COX_LITERAL(struct cox_video_look, __VA_ARGS__)
 
 /* Thread-safety: frames are sent from one thread at a time and received from one, which may be another, both at once.
- * cox_video_stream_set, _cancel, _descriptor and _info are safe from any thread. Nothing here may be called from a
+ * cox_video_stream_set, _cancel, _descriptor, _info and _session_info are safe from any thread. Nothing here may be called from a
  * callback of the library's. */
 typedef struct cox_video_stream cox_video_stream;
 
@@ -114,6 +114,12 @@ COX_API void cox_video_stream_destroy(cox_video_stream **stream);
  * Errors: COX_E_INVALID (NULL; a field out of its range, as cox_video_mapping and cox_video_prepare say),
  * COX_E_UNSUPPORTED (a field that this library does not know). Nothing changes then. */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_set(cox_video_stream *stream, const struct cox_video_look *look);
+
+/* Make ready for frames like these two images, as the look is now, so that the first one does not wait for compilation.
+ * Their formats, sizes, colours and pitches are read alone: `data` may be NULL. From the thread that sends.
+ * Blocks: for compilation. Errors: as cox_video_stream_send. */
+COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_video_image *in,
+                                                           const struct cox_video_image *out);
 
 /* A frame to be sent. */
 struct cox_video_frame {
@@ -185,11 +191,15 @@ struct cox_video_stream_info {
     uint64_t frames_copied_in; /* of which something was */
     uint64_t frames_copied_out;
     uint64_t sessions_made;
-    struct cox_session_info session; /* of the newest frame's session; all zeros before the first frame */
 };
 
 /* Zeros if `stream` is NULL. */
 COX_API void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info, size_t info_bytes);
+
+/* Of the session that mapped the newest frame, or with COX_PEAK_OWN of the one that looks at it first (`analysis`).
+ * Zeros if `stream` is NULL, or before the first frame. */
+COX_API void cox_video_stream_session_info(cox_video_stream *stream, bool analysis, struct cox_session_info *info,
+                                           size_t info_bytes);
 
 #ifdef __cplusplus
 }

@@ -43,8 +43,16 @@ static bool buffer_holds(const struct cox__image *image, uint32_t p, const cox_r
     return (memory->bytes - offset) / pitch >= image->planes[p].rows;
 }
 
-cox_status cox__image_read(struct cox__image *to, const struct cox_video_image *from, const char *name,
-                           const cox_runtime *runtime)
+static cox_status refuse(const struct cox__image *image, uint32_t p, const char *name, const char *wrong,
+                         const cox_runtime *runtime)
+{
+    cox__log(&runtime->log, COX_LOG_ERROR, "%s, plane %u: %s (rows of %zu bytes, %td apart, %u of them)", name, p,
+             wrong, image->planes[p].row_bytes, image->image.pitch_bytes[p], image->planes[p].rows);
+    return COX_E_INVALID;
+}
+
+cox_status cox__image_describe(struct cox__image *to, const struct cox_video_image *from, const char *name,
+                               const cox_runtime *runtime)
 {
     const struct cox__log *log = &runtime->log;
     memset(to, 0, sizeof *to);
@@ -61,20 +69,23 @@ cox_status cox__image_read(struct cox__image *to, const struct cox_video_image *
         cox__log(log, COX_LOG_ERROR, "%s, %u x %u: there is no such format or size", name, image->width, image->height);
         return COX_E_INVALID;
     }
-    for (uint32_t p = 0; p < to->plane_count; p++) {
-        const bool rows_apart = pitch_of(image, p) >= to->planes[p].row_bytes;
-        const char *wrong = !image->data[p] ? "is at NULL"
-                            : !rows_apart   ? "has rows that overlap"
-                            : image->memory[p] && !buffer_holds(to, p, runtime)
-                                ? "does not lie within its buffer, or that is of another runtime"
-                                : NULL;
-        if (wrong) {
-            cox__log(log, COX_LOG_ERROR, "%s, plane %u: %s (rows of %zu bytes, %td apart, %u of them)", name, p, wrong,
-                     to->planes[p].row_bytes, image->pitch_bytes[p], to->planes[p].rows);
-            return COX_E_INVALID;
-        }
-    }
+    for (uint32_t p = 0; p < to->plane_count; p++)
+        if (pitch_of(image, p) < to->planes[p].row_bytes)
+            return refuse(to, p, name, "its rows overlap", runtime);
     return COX_OK;
+}
+
+cox_status cox__image_read(struct cox__image *to, const struct cox_video_image *from, const char *name,
+                           const cox_runtime *runtime)
+{
+    const cox_status status = cox__image_describe(to, from, name, runtime);
+    for (uint32_t p = 0; p < to->plane_count && status == COX_OK; p++) {
+        if (!to->image.data[p])
+            return refuse(to, p, name, "it is at NULL", runtime);
+        if (to->image.memory[p] && !buffer_holds(to, p, runtime))
+            return refuse(to, p, name, "it does not lie within its buffer, or that is of another runtime", runtime);
+    }
+    return status;
 }
 
 static size_t greatest_divisor(size_t a, size_t b)
@@ -100,12 +111,16 @@ static bool can_be_split(const struct cox__image *image, uint32_t p, const struc
     return true;
 }
 
+bool cox__image_pitch_suits(const struct cox__image *image, uint32_t p, const struct cox__image_devices *devices)
+{
+    const ptrdiff_t pitch = image->image.pitch_bytes[p];
+    return pitch > 0 && pitch % 4 == 0 && pitch <= INT32_MAX && can_be_split(image, p, devices);
+}
+
 enum cox__place cox__image_place(const struct cox__image *image, uint32_t p, const struct cox__image_devices *devices)
 {
     const struct cox_video_image *about = &image->image;
-    const ptrdiff_t pitch = about->pitch_bytes[p];
-    if (pitch < (ptrdiff_t)image->planes[p].row_bytes || pitch % 4 || pitch > INT32_MAX ||
-        !can_be_split(image, p, devices) || (!devices->in_place && (uintptr_t)about->data[p] % 4))
+    if (!cox__image_pitch_suits(image, p, devices) || (!devices->in_place && (uintptr_t)about->data[p] % 4))
         return COX__PLACE_COPY;
     if (about->memory[p] && !offset_of(about, p))
         return COX__PLACE_BUFFER;

@@ -204,11 +204,12 @@ void cox__mappers_cancel(struct cox__mappers *mappers)
     pthread_mutex_unlock(&mappers->lock);
 }
 
-void cox__mappers_session_info(struct cox__mappers *mappers, struct cox_session_info *info)
+void cox__mappers_session_info(struct cox__mappers *mappers, bool analysis, struct cox_session_info *info)
 {
     memset(info, 0, sizeof *info);
     pthread_mutex_lock(&mappers->lock);
-    if (mappers->newest)
-        cox_session_info(mappers->newest->mapping, info, sizeof *info);
+    const struct cox__mapper *newest = mappers->newest;
+    if (newest)
+        cox_session_info(analysis ? newest->analysis : newest->mapping, info, sizeof *info);
     pthread_mutex_unlock(&mappers->lock);
 }

@@ -70,7 +70,7 @@ void cox__mapper_take_back(struct cox__mapper *mapper);
 
 void cox__mappers_cancel(struct cox__mappers *mappers);
 
-/* Of the newest; zeros if there is none. */
-void cox__mappers_session_info(struct cox__mappers *mappers, struct cox_session_info *info);
+/* Of the newest mapper's mapping, or analysis; zeros if there is none. */
+void cox__mappers_session_info(struct cox__mappers *mappers, bool analysis, struct cox_session_info *info);
 
 #endif

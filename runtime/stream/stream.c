@@ -158,7 +158,8 @@ cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait, struct 
 static void like_pitches(const cox_video_stream *stream, const struct cox__image *image, size_t *pitch_bytes, bool *any)
 {
     for (uint32_t p = 0; p < image->plane_count; p++) {
-        any[p] = cox__image_place(image, p, &stream->devices) == COX__PLACE_COPY;
+        any[p] = image->image.data[p] ? cox__image_place(image, p, &stream->devices) == COX__PLACE_COPY
+                                      : !cox__image_pitch_suits(image, p, &stream->devices); /* to be prepared for */
         pitch_bytes[p] = any[p] ? cox_runtime_pitch_bytes(stream->runtime, image->planes[p].row_bytes)
                                 : (size_t)image->image.pitch_bytes[p];
     }
@@ -320,20 +321,29 @@ static cox_status submit(struct sent *sent, uint64_t deadline_ns)
     return status;
 }
 
+static cox_status find_mapper(struct sent *sent)
+{
+    struct cox_video_shape shape;
+    choose_shape(sent->stream, sent, &shape);
+    const cox_status status = cox__mappers_use(&sent->stream->mappers, &shape, sent->steers,
+                                               sent->look.look.peak == COX_PEAK_OWN, &sent->mapper);
+    if (status != COX_OK)
+        sent->mapper = NULL;
+    else
+        atomic_fetch_add(&sent->mapper->frames, 1);
+    return status;
+}
+
 /* What the frame needs: a mapper, buffers, and what the curve has to know before it. */
 static cox_status make_ready(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
     const enum cox_video_peak peak = sent->look.look.peak;
-    struct cox_video_shape shape;
-    choose_shape(stream, sent, &shape);
-    cox_status status = cox__mappers_use(&stream->mappers, &shape, sent->steers, peak == COX_PEAK_OWN, &sent->mapper);
-    if (status != COX_OK)
-        return status;
-    atomic_fetch_add(&sent->mapper->frames, 1);
-    status = cox__side_bind(&sent->in, &stream->devices, shape.in_pitch_bytes, &stream->pool);
+    cox_status status = find_mapper(sent);
     if (status == COX_OK)
-        status = cox__side_bind(&sent->out, &stream->devices, shape.out_pitch_bytes, &stream->pool);
+        status = cox__side_bind(&sent->in, &stream->devices, sent->mapper->shape.in_pitch_bytes, &stream->pool);
+    if (status == COX_OK)
+        status = cox__side_bind(&sent->out, &stream->devices, sent->mapper->shape.out_pitch_bytes, &stream->pool);
     if (status == COX_OK && peak != COX_PEAK_GIVEN && !stream->histogram)
         status = cox_buffer_create(stream->runtime, COX_VIDEO_HISTOGRAM_BYTES, &stream->histogram);
     if (status != COX_OK)
@@ -384,6 +394,28 @@ cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_vide
         status = submit(sent, frame.deadline_ns);
     if (status != COX_OK)
         free_sent(sent);
+    return status;
+}
+
+cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_video_image *in,
+                                    const struct cox_video_image *out)
+{
+    if (!stream || cox__misuse(stream->runtime, "cox_video_stream_prepare"))
+        return COX_E_INVALID;
+    struct sent *sent = calloc(1, sizeof *sent);
+    if (!sent)
+        return COX_E_NOMEM;
+    sent->stream = stream;
+    pthread_mutex_lock(&stream->lock);
+    sent->look = stream->look;
+    sent->steers = sent->look.look.peak == COX_PEAK_BEFORE;
+    pthread_mutex_unlock(&stream->lock);
+    cox_status status = cox__image_describe(&sent->in.image, in, "the input to prepare for", stream->runtime);
+    if (status == COX_OK)
+        status = cox__image_describe(&sent->out.image, out, "the output to prepare for", stream->runtime);
+    if (status == COX_OK)
+        status = find_mapper(sent);
+    free_sent(sent);
     return status;
 }
 
@@ -485,7 +517,17 @@ void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_inf
         found = stream->totals;
         pthread_mutex_unlock(&stream->lock);
         found.sessions_made = atomic_load(&stream->mappers.made);
-        cox__mappers_session_info(&stream->mappers, &found.session);
     }
+    cox__sized_write(info, info_bytes, &found, sizeof found);
+}
+
+void cox_video_stream_session_info(cox_video_stream *stream, bool analysis, struct cox_session_info *info,
+                                   size_t info_bytes)
+{
+    struct cox_session_info found = {0};
+    if (!info)
+        return;
+    if (stream)
+        cox__mappers_session_info(&stream->mappers, analysis, &found);
     cox__sized_write(info, info_bytes, &found, sizeof found);
 }

@@ -246,7 +246,11 @@ Test(video_stream, a_film_is_mapped_as_by_a_session_of_its_own)
         cr_expect_eq(info.received, FRAMES);
         cr_expect_eq(info.sessions_made, 1);
         cr_expect_eq(info.bytes_copied_in + info.bytes_copied_out, 0);
-        cr_expect_eq(info.session.frames_done, FRAMES + follow);
+        struct cox_session_info session;
+        cox_video_stream_session_info(stream, false, &session, sizeof session);
+        cr_expect_eq(session.frames_done, FRAMES + follow);
+        cox_video_stream_session_info(stream, true, &session, sizeof session);
+        cr_expect_eq(session.device_count, 0); /* there is no analysis */
         cox_video_stream_destroy(&stream);
         cr_expect_null(stream);
     }
@@ -419,6 +423,38 @@ Test(video_stream, a_restart_forgets_the_light_of_before)
     cox_video_stream_destroy(&stream);
     for (int n = 0; n < FRAMES; n++)
         drop_picture(&plain[n]);
+    drop_picture(&in);
+    drop_picture(&out);
+    cox_runtime_destroy(&runtime);
+}
+
+/* What was prepared for is there when the first frame comes. */
+Test(video_stream, it_can_be_prepared_for_frames_to_come)
+{
+    cox_runtime *runtime = open_any();
+    cox_video_stream *stream = open_stream(runtime, COX_VIDEO_LOOK(.peak = COX_PEAK_OWN));
+    const struct layout layout = {0, 64, false};
+    struct picture in = lay_out(&p10, WIDTH, HEIGHT, &layout), out = lay_out(&p8, WIDTH, HEIGHT, &layout);
+    struct cox_video_image in_to_come = in.image, out_to_come = out.image;
+    struct cox_video_stream_info info;
+    struct cox_session_info session;
+    for (int p = 0; p < COX_VIDEO_PLANES_MAX; p++)
+        in_to_come.data[p] = out_to_come.data[p] = NULL;
+    cr_assert_eq(cox_video_stream_prepare(stream, &in_to_come, &out_to_come), COX_OK, "%s", logged);
+    cox_video_stream_session_info(stream, true, &session, sizeof session);
+    cr_expect_gt(session.device_count, 0);
+    in_to_come.width = 0;
+    cr_expect_eq(cox_video_stream_prepare(stream, &in_to_come, &out_to_come), COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_prepare(stream, NULL, &out_to_come), COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_prepare(NULL, &in.image, &out.image), COX_E_INVALID);
+    paint(&in, 2);
+    send(stream, &in, &out);
+    const struct cox_video_result result = receive(stream);
+    cr_expect_gt(result.scene.blocks, 0);
+    cr_expect(result.cut);
+    cox_video_stream_info(stream, &info, sizeof info);
+    cr_expect_eq(info.sessions_made, 1);
+    cox_video_stream_destroy(&stream);
     drop_picture(&in);
     drop_picture(&out);
     cox_runtime_destroy(&runtime);
