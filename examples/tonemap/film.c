@@ -3,14 +3,25 @@
 #include "film.h"
 #include "words.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 const char *film_wait_name(enum film_wait wait)
 {
     static const char *const names[FILM_WAITS] = {"input", "devices", "output"};
     return names[wait];
+}
+
+/* Have the caller's thread look again. */
+static void wake_main(struct film *film)
+{
+    const uint64_t one = 1;
+    if (write(film->main_wake, &one, sizeof one) < 0)
+        return; /* it is awake: only an event that has been counted 2^64 times is refused */
 }
 
 /* --- Slots -------------------------------------------------------------------------------------------------------- */
@@ -106,7 +117,7 @@ static void *read_frames(void *user)
         pthread_mutex_lock(&film->lock);
         film->times[n % FILM_TIMES] = video_input_time(film->plan.input);
         film->read += result == VIDEO_READ_FRAME;
-        pthread_cond_signal(&film->main_wake);
+        wake_main(film);
         pthread_mutex_unlock(&film->lock);
     }
     struct timespec cpu = {0};
@@ -118,7 +129,7 @@ static void *read_frames(void *user)
         film->read_failed = result == VIDEO_READ_ERROR;
         film->read_error = error;
     }
-    pthread_cond_signal(&film->main_wake);
+    wake_main(film);
     pthread_mutex_unlock(&film->lock);
     return NULL;
 }
@@ -149,14 +160,14 @@ static void *write_frames(void *user)
         good = film->plan.take(film->plan.user, memory, film->out.pitch_bytes, time, &error);
         pthread_mutex_lock(&film->lock);
         film->written += good;
-        pthread_cond_signal(&film->main_wake);
+        wake_main(film);
     }
     film->write_ended = true;
     if (!good) {
         film->failed = film->write_failed = true;
         film->write_error = error;
     }
-    pthread_cond_signal(&film->main_wake);
+    wake_main(film);
     pthread_mutex_unlock(&film->lock);
     return NULL;
 }
@@ -172,7 +183,7 @@ static bool fail(struct film *film, const char *step, cox_status status, uint64_
         film->failed_step = step;
         film->failed_frame = frame;
     }
-    pthread_cond_signal(&film->main_wake);
+    wake_main(film);
     pthread_mutex_unlock(&film->lock);
     return false;
 }
@@ -186,44 +197,9 @@ static bool input_was_kept(struct film *film, uint64_t frame)
     pthread_mutex_lock(&film->lock);
     film->failed = film->read_failed = true;
     film->read_error = error;
-    pthread_cond_signal(&film->main_wake);
+    wake_main(film);
     pthread_mutex_unlock(&film->lock);
     return false;
-}
-
-/* A cox_done_fn. After a frame that failed nothing more is written: there would be a hole. */
-static void on_mapped(void *user, uint64_t frame, cox_status status)
-{
-    struct film *film = user;
-    if (status != COX_OK) {
-        fail(film, "a frame failed", status, frame);
-        return;
-    }
-    if (!input_was_kept(film, frame))
-        return;
-    pthread_mutex_lock(&film->lock);
-    if (!film->failed)
-        film->mapped++;
-    if (film->plan.discard)
-        film->written = film->mapped;
-    pthread_cond_signal(&film->main_wake);
-    pthread_cond_signal(&film->reader_wake);
-    pthread_cond_signal(&film->writer_wake);
-    pthread_mutex_unlock(&film->lock);
-}
-
-/* A cox_done_fn. */
-static void on_analysed(void *user, uint64_t frame, cox_status status)
-{
-    struct film *film = user;
-    if (status != COX_OK) {
-        fail(film, "the analysis of a frame failed", status, frame);
-        return;
-    }
-    pthread_mutex_lock(&film->lock);
-    film->analysed++;
-    pthread_cond_signal(&film->main_wake);
-    pthread_mutex_unlock(&film->lock);
 }
 
 /* Space for the scene of frame `frame`; NULL where it is not wanted or there is no memory. */
@@ -244,49 +220,51 @@ static struct report_scene *scene_of(struct film *film, uint64_t frame)
     return &film->scenes[frame];
 }
 
-/* A frame's histogram has its say on the frames from now on, this one too if it has not been mapped. */
-static void steer(struct film *film, uint64_t frame, const cox_buffer *histogram)
+static void note_scene(struct film *film, const struct cox_video_result *result)
 {
-    const struct film_plan *plan = &film->plan;
-    struct cox_video_scene scene;
-    cox_video_read_scene(&plan->shape, &plan->settings, cox_buffer_data(histogram), &scene);
-    bool cut = cox_video_steer(&film->steer, &plan->steering.options, &plan->shape, cox_buffer_data(histogram),
-                               &film->settings);
-    struct report_scene *kept = scene_of(film, frame);
-    if (kept) {
-        kept->peak_nits = scene.peak_nits;
-        kept->average_nits = scene.average_nits;
-        kept->cut = cut;
-    }
+    struct report_scene *kept = scene_of(film, result->frame);
+    if (kept)
+        *kept = (struct report_scene){.peak_nits = result->scene.peak_nits,
+                                      .average_nits = result->scene.average_nits,
+                                      .cut = result->cut,
+                                      .curve_peak_nits = result->peak_nits,
+                                      .curve_gain = result->gain};
+    if (result->cut && film->scene_begun)
+        film->cuts++;
+    film->scene_begun |= result->cut;
+    if (film->least_peak_nits <= 0 || result->peak_nits < film->least_peak_nits)
+        film->least_peak_nits = result->peak_nits;
+    if (result->peak_nits > film->most_peak_nits)
+        film->most_peak_nits = result->peak_nits;
 }
 
-/* A frame is mapped with this peak. The rehearsal's is that of no frame. */
-static void note_peak(struct film *film, float peak_nits)
+/* A frame is mapped. After one that failed nothing more is written: there would be a hole. */
+static void on_mapped(struct film *film, const struct cox_video_result *result)
 {
-    if (!film->rehearsed && !film->plan.steering.lookahead)
+    if (result->status != COX_OK) {
+        fail(film, "a frame failed", result->status, result->frame);
         return;
-    if (film->least_peak_nits <= 0 || peak_nits < film->least_peak_nits)
-        film->least_peak_nits = peak_nits;
-    if (peak_nits > film->most_peak_nits)
-        film->most_peak_nits = peak_nits;
+    }
+    if (!input_was_kept(film, result->frame))
+        return;
+    if (film->plan.steering.on)
+        note_scene(film, result);
+    pthread_mutex_lock(&film->lock);
+    if (!film->failed)
+        film->mapped++;
+    if (film->plan.discard)
+        film->written = film->mapped;
+    pthread_cond_signal(&film->reader_wake);
+    pthread_cond_signal(&film->writer_wake);
+    pthread_mutex_unlock(&film->lock);
 }
 
-/* The parameters of a frame from the settings as they stand. */
-static cox_status prepare(struct film *film, uint64_t frame, struct cox_video_params *params)
+/* Take back what has been mapped; `all`: wait for what has not. */
+static void receive(struct film *film, bool all)
 {
-    struct cox_video_settings settings = film->settings;
-    if (film->plan.steering.on) {
-        const float gain = (float)film->plan.steering.gain;
-        settings.gain = (settings.gain > 0 ? settings.gain : 1.0f) * gain;
-        settings.peak_nits *= gain;
-        note_peak(film, settings.peak_nits);
-        struct report_scene *kept = scene_of(film, frame);
-        if (kept) {
-            kept->curve_peak_nits = settings.peak_nits;
-            kept->curve_gain = settings.gain;
-        }
-    }
-    return cox_video_prepare(&film->plan.shape, &settings, params);
+    struct cox_video_result result;
+    while (cox_video_stream_receive(film->stream, all, &result, sizeof result) == COX_OK)
+        on_mapped(film, &result);
 }
 
 static bool start_writer(struct film *film)
@@ -299,140 +277,76 @@ static bool start_writer(struct film *film)
     return film->writer_runs || fail(film, "cannot start a thread", COX_E_SYSTEM, 0);
 }
 
-/* Give the next frame's histogram to the devices to make. */
-static bool analyse_one(struct film *film)
+/* One side's image of a frame; without buffers: of any. */
+static struct cox_video_image image_of(const struct film *film, bool in, cox_buffer *const *planes)
 {
-    const uint64_t n = film->analysing;
-    cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
-    struct cox_video_params params;
-    uint32_t count = film->in.plane_count;
-    memcpy(buffers, film->in.slots[n % film->in.slot_count], count * sizeof buffers[0]);
-    buffers[count] = film->histograms[n % 2];
-    cox_status status = cox_video_prepare(&film->plan.shape, &film->plan.settings, &params);
-    const struct cox_frame frame = {.buffers = buffers, .buffer_count = film->analysis_bindings, .params = &params};
-    film->analysing++;
-    if (status == COX_OK)
-        status = cox_session_submit(film->analysis, &frame, on_analysed, film);
-    return status == COX_OK || fail(film, "a frame was refused", status, n);
+    const struct film_plan *plan = &film->plan;
+    const struct film_side *side = in ? &film->in : &film->out;
+    struct cox_video_image image = {.struct_size = sizeof image,
+                                    .format = in ? plan->shape.in : plan->shape.out,
+                                    .width = in ? plan->shape.width : plan->out_width,
+                                    .height = in ? plan->shape.height : plan->out_height,
+                                    .transfer = plan->shape.transfer,
+                                    .primaries = plan->shape.primaries,
+                                    .peak_nits = plan->steering.known_peak_nits};
+    for (uint32_t p = 0; p < side->plane_count; p++) {
+        image.pitch_bytes[p] = (ptrdiff_t)side->pitch_bytes[p];
+        image.memory[p] = planes ? planes[p] : NULL;
+        image.data[p] = planes ? cox_buffer_data(planes[p]) : NULL;
+    }
+    return image;
 }
 
-/* A cox_report_fn between the session and the caller's: the rehearsal is no frame. */
-static void on_report(void *user, const struct cox_frame_report *report)
-{
-    const struct film *film = user;
-    struct cox_frame_report counted = *report;
-    if (film->rehearsing && !report->warmup)
-        return;
-    counted.index -= film->rehearsed;
-    film->plan.session.report(film->plan.session.report_user, &counted);
-}
-
-/* The first frame has none before it to be steered by, so it is mapped twice, the first time for its histogram. */
-static cox_status rehearse(struct film *film, const struct cox_frame *frame)
-{
-    film->rehearsing = true;
-    cox_status status = cox_session_run(film->mapping, frame);
-    cox_session_wait(film->mapping); /* the report of a shadow may come after the frame's */
-    film->rehearsing = false;
-    film->rehearsed = true;
-    if (status == COX_OK)
-        steer(film, 0, film->histograms[0]);
-    return status;
-}
-
-/* Map a frame and learn from it for the next one. */
-static cox_status map_and_steer(struct film *film, const struct cox_frame *frame, struct cox_video_params *params)
-{
-    const uint64_t n = film->submitted - 1, before_ns = now_ns();
-    cox_status status = COX_OK;
-    if (!n)
-        status = rehearse(film, frame);
-    if (!n && status == COX_OK)
-        status = prepare(film, n, params);
-    if (status == COX_OK)
-        status = cox_session_run(film->mapping, frame);
-    film->waited_ns[FILM_WAIT_DEVICES] += now_ns() - before_ns;
-    if (n && status == COX_OK)
-        steer(film, n, film->histograms[0]);
-    on_mapped(film, n, status);
-    return status;
-}
-
-/* Give the next frame to the devices to map. Where it steers the one after it, wait for it. */
+/* Send the next frame. */
 static bool map_one(struct film *film)
 {
-    const struct film_steering *steering = &film->plan.steering;
-    const uint64_t n = film->submitted;
+    const uint64_t n = film->submitted, before_ns = now_ns();
+    cox_buffer **planes;
     if (!n && !start_writer(film))
         return false;
-    cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL}, **out;
-    struct cox_video_params params;
-    cox_status status = use_slot(&film->out, film->plan.runtime, n, &out);
+    cox_status status = use_slot(&film->out, film->plan.runtime, n, &planes);
     if (status != COX_OK)
         return fail(film, "cannot get memory for a frame", status, n);
-    uint32_t count = film->in.plane_count;
-    memcpy(buffers, film->in.slots[n % film->in.slot_count], count * sizeof buffers[0]);
-    memcpy(buffers + count, out, film->out.plane_count * sizeof buffers[0]);
-    count += film->out.plane_count;
-    if (steering->lookahead)
-        steer(film, n, film->histograms[n % 2]);
-    else if (steering->on)
-        buffers[count] = film->histograms[0];
-    status = prepare(film, n, &params);
-    if (status != COX_OK)
-        return fail(film, "cannot prepare the operator", status, n);
-
-    const struct cox_frame frame = {.buffers = buffers, .buffer_count = film->mapping_bindings, .params = &params};
+    const struct cox_video_image in = image_of(film, true, film->in.slots[n % film->in.slot_count]);
+    const struct cox_video_image out = image_of(film, false, planes);
     pthread_mutex_lock(&film->lock);
     film->submitted++;
     pthread_mutex_unlock(&film->lock);
-    if (!steering->on || steering->lookahead) {
-        status = cox_session_submit(film->mapping, &frame, on_mapped, film);
-        return status == COX_OK || fail(film, "a frame was refused", status, n);
-    }
-    return map_and_steer(film, &frame, &params) == COX_OK;
+    status = cox_video_stream_send(film->stream, COX_VIDEO_FRAME(.in = &in, .out = &out));
+    film->waited_ns[FILM_WAIT_DEVICES] += now_ns() - before_ns;
+    return status == COX_OK || fail(film, "a frame was refused", status, n);
 }
 
 /* --- The caller's thread ------------------------------------------------------------------------------------------ */
 
-enum step { STEP_ANALYSE, STEP_MAP, STEP_END, STEP_WAIT };
+enum step { STEP_MAP, STEP_END, STEP_WAIT };
 
 /* What can be done now; else what has to come first. */
 static enum step next_step(const struct film *film, enum film_wait *wait)
 {
-    const bool lookahead = film->plan.steering.lookahead;
-    const uint64_t ready = lookahead ? film->analysed : film->read;
     if (film->failed || film->stop_reading)
         return STEP_END;
-    /* One analysis at a time, one frame ahead: its histogram lies in one of two places until it has steered. */
-    if (lookahead && film->analysing < film->read && film->analysing == film->analysed &&
-        film->analysing - film->submitted < 2)
-        return STEP_ANALYSE;
     const bool devices_busy = film->submitted - film->mapped >= film->plan.session.in_flight;
     const bool output_full = film->submitted - film->written >= film->out.slot_count;
-    if (film->submitted < ready && !devices_busy && !output_full)
+    if (film->submitted < film->read && !devices_busy && !output_full)
         return STEP_MAP;
     if (film->read_ended && film->submitted == film->read)
         return STEP_END;
-    *wait = devices_busy || (lookahead && film->submitted < film->analysing && film->submitted == film->analysed)
-                ? FILM_WAIT_DEVICES
-            : output_full && film->submitted < ready ? FILM_WAIT_OUTPUT
-                                                     : FILM_WAIT_INPUT;
+    *wait = devices_busy                                  ? FILM_WAIT_DEVICES
+            : output_full && film->submitted < film->read ? FILM_WAIT_OUTPUT
+                                                          : FILM_WAIT_INPUT;
     return STEP_WAIT;
 }
 
-/* Sleep until something happened, with the lock held; let the caller look every now and then. */
+/* Sleep until a frame is mapped or another thread has something; let the caller look every now and then. */
 static void sleep_for(struct film *film, enum film_wait wait)
 {
-    struct timespec until;
+    struct pollfd waits[] = {{.fd = film->main_wake, .events = POLLIN},
+                             {.fd = cox_video_stream_descriptor(film->stream), .events = POLLIN}};
+    uint64_t count;
     const uint64_t before_ns = now_ns();
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += 50000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_cond_timedwait(&film->main_wake, &film->lock, &until);
+    if (poll(waits, 2, 50) > 0 && waits[0].revents && read(film->main_wake, &count, sizeof count) < 0)
+        return; /* a signal came between */
     film->waited_ns[wait] += now_ns() - before_ns;
 }
 
@@ -456,16 +370,15 @@ static void look(struct film *film)
 static void drain(struct film *film)
 {
     const uint64_t before_ns = now_ns();
-    if (film->analysis)
-        cox_session_wait(film->analysis);
-    cox_session_wait(film->mapping);
+    receive(film, true);
     film->waited_ns[FILM_WAIT_DEVICES] += now_ns() - before_ns;
+    look(film);
     pthread_mutex_lock(&film->lock);
     film->stop_writing = true;
     pthread_cond_signal(&film->writer_wake);
     while (film->writer_runs && !film->write_ended) {
-        sleep_for(film, FILM_WAIT_OUTPUT);
         pthread_mutex_unlock(&film->lock);
+        sleep_for(film, FILM_WAIT_OUTPUT);
         look(film);
         pthread_mutex_lock(&film->lock);
     }
@@ -494,14 +407,15 @@ void film_run(struct film *film)
 {
     film->began_ns = now_ns();
     for (;;) {
-        enum film_wait wait;
+        enum film_wait wait = FILM_WAIT_INPUT;
         look(film);
+        receive(film, false);
         pthread_mutex_lock(&film->lock);
-        enum step step = next_step(film, &wait);
+        const enum step step = next_step(film, &wait);
+        pthread_mutex_unlock(&film->lock);
         if (step == STEP_WAIT)
             sleep_for(film, wait);
-        pthread_mutex_unlock(&film->lock);
-        if (step == STEP_END || (step == STEP_ANALYSE && !analyse_one(film)) || (step == STEP_MAP && !map_one(film)))
+        if (step == STEP_END || (step == STEP_MAP && !map_one(film)))
             break;
     }
     drain(film);
@@ -509,18 +423,6 @@ void film_run(struct film *film)
 }
 
 /* --- Beginning and end -------------------------------------------------------------------------------------------- */
-
-static void make_locks(struct film *film)
-{
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&film->lock, NULL);
-    pthread_cond_init(&film->main_wake, &monotonic);
-    pthread_cond_init(&film->reader_wake, NULL);
-    pthread_cond_init(&film->writer_wake, NULL);
-    pthread_condattr_destroy(&monotonic);
-}
 
 /* As few slots as keep everybody at work: what the devices have, and one more that is being read or written; of frames
  * that are lent two will do, since the input has its own. A look ahead has one frame besides. */
@@ -538,68 +440,64 @@ static void plan_slots(struct film *film)
     film->in.slot_count = plan->session.in_flight + plan->steering.lookahead;
     film->in.slot_count += !film->in.lent || film->in.slot_count < 2;
     film->out.slot_count = plan->session.in_flight + !plan->discard;
-    memcpy(shape->in_pitch_bytes, film->in.pitch_bytes, sizeof shape->in_pitch_bytes);
-    memcpy(shape->out_pitch_bytes, film->out.pitch_bytes, sizeof shape->out_pitch_bytes);
 }
 
-static cox_status make_sessions(struct film *film)
+static enum cox_video_choice choice(bool yes)
 {
-    struct film_plan *plan = &film->plan;
+    return yes ? COX_CHOICE_YES : COX_CHOICE_NO;
+}
+
+/* The stream, and what its first frame needs. */
+static cox_status make_stream(struct film *film)
+{
+    const struct film_plan *plan = &film->plan;
     const struct film_steering *steering = &plan->steering;
-    struct cox_video_storage storage;
-    struct cox_session_params params = plan->session;
-    cox_status status = COX_OK;
-    for (uint32_t i = 0; i < 2 && steering->on && status == COX_OK; i++)
-        status = cox_buffer_create(plan->runtime, COX_VIDEO_HISTOGRAM_BYTES, &film->histograms[i]);
-    if (status == COX_OK)
-        status = cox_video_mapping(&plan->shape, steering->on && !steering->lookahead, &storage, &params);
-    film->mapping_bindings = params.binding_count;
-    if (params.report) {
-        params.report = on_report;
-        params.report_user = film;
-    }
-    if (status == COX_OK)
-        status = cox_session_create(plan->runtime, &params, &film->mapping);
-    if (!steering->lookahead || status != COX_OK)
-        return status;
-    params = plan->session;
-    params.in_flight = 1;
-    params.report = NULL;
-    status = cox_video_analysis(&plan->shape, &storage, &params);
-    film->analysis_bindings = params.binding_count;
-    return status == COX_OK ? cox_session_create(plan->runtime, &params, &film->analysis) : status;
+    const struct cox_video_image in = image_of(film, true, NULL), out = image_of(film, false, NULL);
+    const struct cox_video_look look = {.struct_size = sizeof look,
+                                        .op = plan->shape.op,
+                                        .peak = !steering->on         ? COX_PEAK_GIVEN
+                                                : steering->lookahead ? COX_PEAK_OWN
+                                                                      : COX_PEAK_BEFORE,
+                                        .dither = choice(plan->shape.dither == COX_DITHER_ORDERED),
+                                        .compress = choice(plan->shape.gamut == COX_GAMUT_COMPRESS),
+                                        .settings = &plan->settings,
+                                        .trust_peak = steering->trusts,
+                                        .halve = plan->shape.scale == COX_SCALE_HALF};
+    cox_status status = cox_video_stream_create(plan->runtime, &plan->session, &look, &film->stream);
+    return status == COX_OK ? cox_video_stream_prepare(film->stream, &in, &out) : status;
 }
 
 void film_begin(struct film *film, const struct film_plan *plan)
 {
-    *film = (struct film){.plan = *plan, .settings = plan->settings};
-    make_locks(film);
+    *film = (struct film){.plan = *plan};
+    pthread_mutex_init(&film->lock, NULL);
+    pthread_cond_init(&film->reader_wake, NULL);
+    pthread_cond_init(&film->writer_wake, NULL);
+    film->main_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     plan_slots(film);
 }
 
 cox_status film_start(struct film *film)
 {
-    film->reader_runs = !pthread_create(&film->reader, NULL, read_frames, film);
-    return film->reader_runs ? make_sessions(film) : COX_E_SYSTEM;
+    film->reader_runs = film->main_wake >= 0 && !pthread_create(&film->reader, NULL, read_frames, film);
+    return film->reader_runs ? make_stream(film) : COX_E_SYSTEM;
 }
 
 void film_end(struct film *film)
 {
     stop_threads(film);
-    cox_session_destroy(&film->analysis);
-    cox_session_destroy(&film->mapping);
+    cox_video_stream_destroy(&film->stream);
     if (film->in.lent)
         for (uint32_t slot = 0; slot < FILM_SLOTS_MAX; slot++)
             video_input_return(film->plan.input, film->in.slots[slot]);
     video_input_reclaim(film->plan.input);
     free_slots(&film->in);
     free_slots(&film->out);
-    for (uint32_t i = 0; i < 2; i++)
-        cox_buffer_destroy(&film->histograms[i]);
     free(film->scenes);
     film->scenes = NULL;
     pthread_cond_destroy(&film->writer_wake);
     pthread_cond_destroy(&film->reader_wake);
-    pthread_cond_destroy(&film->main_wake);
+    if (film->main_wake >= 0)
+        close(film->main_wake);
     pthread_mutex_destroy(&film->lock);
 }

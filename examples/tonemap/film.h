@@ -1,11 +1,11 @@
-/* A film on its way through the devices: one thread reads ahead, the caller's gives frames to the devices in order, one
- * writes what came back. Each side has a few slots, made when they are first needed, so that memory depends on how many
- * frames are under way and not on the film.
+/* A film on its way through the devices: one thread reads ahead, the caller's sends frames through a stream and receives
+ * them, one writes what came back. Each side has a few slots, made when they are first needed, so that memory depends
+ * on how many frames are under way and not on the film.
  *
- *     file ─ reader ─► input slots ─ film_run ─► devices ─► output slots ─ writer ─► file
+ *     file ─ reader ─► input slots ─ film_run ─► stream ─► output slots ─ writer ─► file
  *
  * Frame n uses slot n modulo the slots of its side; since everything happens in order, a count for each step says all:
- * read >= analysed >= submitted >= mapped >= written.
+ * read >= submitted >= mapped >= written.
  *
  * Thread-safety: from one thread, which the functions named `take` and `show` are told of below.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -37,19 +37,19 @@ enum film_wait { FILM_WAIT_INPUT = 0, FILM_WAIT_DEVICES, FILM_WAIT_OUTPUT, FILM_
 /* How the curve follows the film; all zeros = it does not. */
 struct film_steering {
     bool on;
-    bool lookahead; /* each frame's own histogram steers it */
-    struct cox_video_steer_options options;
-    double gain; /* on top of what steering finds */
+    bool lookahead;        /* each frame's own histogram steers it */
+    float known_peak_nits; /* what the input says of its light; 0 = nothing */
+    bool trusts;           /* and no light is brighter */
 };
 
 /* Set by the caller before film_run; all other fields of struct film are zero then. */
 struct film_plan {
     cox_runtime *runtime;
     struct video_input *input;
-    uint64_t start, frames;         /* pass over so many, then take so many; 0 = all */
-    struct cox_video_shape shape;   /* without pitches */
-    uint32_t out_width, out_height; /* pixels of an output frame */
-    struct cox_video_settings settings;
+    uint64_t start, frames;             /* pass over so many, then take so many; 0 = all */
+    struct cox_video_shape shape;       /* without pitches */
+    uint32_t out_width, out_height;     /* pixels of an output frame */
+    struct cox_video_settings settings; /* with steering its gain comes on top of what that finds */
     struct film_steering steering;
     struct cox_session_params session; /* policy, frames in flight, no_warmup, report; the rest is set here */
     bool keep_scenes;                  /* one for each frame, for statistics */
@@ -70,20 +70,17 @@ struct film_plan {
 struct film {
     struct film_plan plan;
     struct film_side in, out;
-    cox_session *mapping, *analysis;
-    uint32_t mapping_bindings, analysis_bindings; /* planes, a histogram, and what the pipeline has for itself */
-    cox_buffer *histograms[2];
+    cox_video_stream *stream;
 
-    struct cox_video_steer steer;
-    struct cox_video_settings settings; /* of the next frame */
-    bool rehearsing, rehearsed;         /* the first frame is, or was, mapped for its histogram alone */
     struct report_scene *scenes;
     uint64_t scene_count, scene_capacity;
+    uint64_t cuts;                         /* where steering is on; */
+    bool scene_begun;                      /* the first scene's beginning is none */
     float least_peak_nits, most_peak_nits; /* that frames were mapped with, where steering is on; 0 = none was */
 
     pthread_mutex_t lock; /* around what follows, down to the threads */
-    pthread_cond_t reader_wake, main_wake, writer_wake;
-    uint64_t read, analysing, analysed, submitted, mapped, written;
+    pthread_cond_t reader_wake, writer_wake;
+    uint64_t read, submitted, mapped, written;
     int64_t times[FILM_TIMES];    /* of frame n at n modulo FILM_TIMES: so many are read and not written at most */
     bool read_ended, write_ended; /* no more frames will come; the writer is gone */
     bool stop_reading, stop_writing;
@@ -94,6 +91,7 @@ struct film {
     bool read_failed, write_failed;
     struct picture_error read_error, write_error;
 
+    int main_wake; /* an eventfd, for the caller's thread */
     pthread_t reader, writer;
     bool reader_runs, writer_runs;
     uint64_t reader_cpu_ns; /* that the reader's thread took in all; set at its end */

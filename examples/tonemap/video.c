@@ -239,22 +239,20 @@ static void choose_light(struct job *job)
     const struct options *options = job->options;
     const struct video_format *format = job->format;
     struct film_plan *plan = &job->plan;
-    const double gain = exp2(options->exposure_stops);
     note_known_peak(job, format->max_cll_nits, "that of the film's brightest pixel");
     note_known_peak(job, format->mastering_peak_nits, "the mastering display's");
     plan->settings = (struct cox_video_settings){.sdr_white_nits = (float)options->sdr_white_nits,
                                                  .desaturate = options->desaturate,
                                                  .detail = options->detail,
-                                                 .gamut_knee = options->gamut_knee};
+                                                 .gamut_knee = options->gamut_knee,
+                                                 .gain = (float)exp2(options->exposure_stops)};
     if (options->peak_auto) {
         plan->steering.on = true;
         plan->steering.lookahead = options->lookahead || options->to == OUTPUT_PNG;
-        plan->steering.options.prior_nits = (float)job->known_peak_nits;
-        plan->steering.options.most_nits = options->trust_metadata ? (float)job->known_peak_nits : 0;
-        plan->steering.gain = gain;
+        plan->steering.known_peak_nits = (float)job->known_peak_nits;
+        plan->steering.trusts = options->trust_metadata;
     } else {
         plan->settings.peak_nits = (float)options->peak_nits;
-        plan->settings.gain = (float)gain;
     }
 }
 
@@ -541,7 +539,7 @@ static bool start_film(struct job *job)
     cox_status status = film_start(&job->film);
     if (status != COX_OK)
         return complain_status("cannot build the pipeline", status);
-    cox_session_info(job->film.mapping, &job->info, sizeof job->info);
+    cox_video_stream_session_info(job->film.stream, false, &job->info, sizeof job->info);
     return true;
 }
 
@@ -559,7 +557,7 @@ static void describe_film(const struct job *job, struct report_film *about)
                                   .output_ns = film->waited_ns[FILM_WAIT_OUTPUT],
                                   .scenes = film->scenes,
                                   .scene_count = film->scene_count,
-                                  .cuts = film->steer.cuts};
+                                  .cuts = film->cuts};
     enum film_wait most = FILM_WAIT_INPUT;
     for (enum film_wait wait = FILM_WAIT_DEVICES; wait < FILM_WAITS; wait++)
         if (film->waited_ns[wait] > film->waited_ns[most])
@@ -604,7 +602,7 @@ static void print_summary(struct job *job, const struct report_film *about)
         *bound ? ": bound by " : "", bound);
     if (job->plan.steering.on && film->least_peak_nits > 0)
         say("scenes    peak %.0f to %.0f cd/m2, %" PRIu64 " cut%s\n", (double)film->least_peak_nits,
-            (double)film->most_peak_nits, film->steer.cuts, film->steer.cuts == 1 ? "" : "s");
+            (double)film->most_peak_nits, film->cuts, film->cuts == 1 ? "" : "s");
     devices_print_late(job->options, job->report);
     if (job->options->hash)
         say("hash      %016" PRIx64 "  %s\n", job->hash, devices_arithmetic(&job->devices));
@@ -669,12 +667,10 @@ static bool deliver(struct job *job)
         words_warn();
     good = close_output(job, good) && good;
     progress_end(&job->progress, job->film.written, now_ns());
-    cox_session_info(job->film.mapping, &job->info, sizeof job->info);
-    if (job->film.analysis) {
-        struct cox_session_info analysis;
-        cox_session_info(job->film.analysis, &analysis, sizeof analysis);
-        devices_add_trouble(&job->info, &analysis);
-    }
+    struct cox_session_info analysis;
+    cox_video_stream_session_info(job->film.stream, false, &job->info, sizeof job->info);
+    cox_video_stream_session_info(job->film.stream, true, &analysis, sizeof analysis);
+    devices_add_trouble(&job->info, &analysis);
     describe_film(job, &film);
     if (job->film.submitted) {
         print_summary(job, &film);

@@ -91,8 +91,8 @@ struct cox_video_look {
 #define COX_VIDEO_LOOK(...) COX_LITERAL(struct cox_video_look, __VA_ARGS__)
 
 /* Thread-safety: frames are sent from one thread at a time and received from one, which may be another, both at once.
- * cox_video_stream_set, _cancel, _descriptor, _info and _session_info are safe from any thread. Nothing here may be called from a
- * callback of the library's. */
+ * cox_video_stream_set, _cancel, _descriptor, _info and _session_info are safe from any thread. Nothing here may be
+ * called from a callback of the library's. */
 typedef struct cox_video_stream cox_video_stream;
 
 /* Make a stream. `session`: policy, devices, frames in flight, report and so on of its sessions; what describes a

@@ -34,8 +34,7 @@ void cox__image_devices_read(const cox_runtime *runtime, struct cox__image_devic
 cox_status cox__image_describe(struct cox__image *to, const struct cox_video_image *from, const char *name,
                                const cox_runtime *runtime);
 
-/* All of it. Errors: COX_E_INVALID (no format or size, a plane at NULL, rows that overlap, a buffer that does not hold its plane;
- * the log says which), COX_E_UNSUPPORTED (a field that is not known). `name` is for the log. */
+/* All of it. Errors: as above, and COX_E_INVALID for a plane at NULL, or a buffer that does not hold its plane. */
 cox_status cox__image_read(struct cox__image *to, const struct cox_video_image *from, const char *name,
                            const cox_runtime *runtime);
 
