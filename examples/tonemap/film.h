@@ -1,6 +1,6 @@
-/* A film on its way through the devices: one thread reads ahead, the caller's sends frames through a stream and receives
- * them, one writes what came back. Each side has a few slots, made when they are first needed, so that memory depends
- * on how many frames are under way and not on the film.
+/* A film on its way through the devices: one thread reads ahead, the caller's sends frames through a stream and
+ * receives them, one writes what came back. Each side has a few slots, made when they are first needed, so that memory
+ * depends on how many frames are under way and not on the film.
  *
  *     file ─ reader ─► input slots ─ film_run ─► stream ─► output slots ─ writer ─► file
  *
