@@ -248,7 +248,7 @@ Test(video_stream, a_film_is_mapped_as_by_a_session_of_its_own)
         cr_expect_eq(info.bytes_copied_in + info.bytes_copied_out, 0);
         struct cox_session_info session;
         cox_video_stream_session_info(stream, false, &session, sizeof session);
-        cr_expect_eq(session.frames_done, FRAMES + follow);
+        cr_expect_eq(session.frames_done, (uint64_t)(FRAMES + follow));
         cox_video_stream_session_info(stream, true, &session, sizeof session);
         cr_expect_eq(session.device_count, 0); /* there is no analysis */
         cox_video_stream_destroy(&stream);
