@@ -50,7 +50,7 @@ void cox__look_shape(const struct cox__look *look, const struct cox_video_image 
 {
     const bool halved = in->width == 2 * (uint64_t)out->width && in->height == 2 * (uint64_t)out->height;
     const bool scaled = in->width != out->width || in->height != out->height;
-    memset(shape, 0, sizeof *shape); /* shapes are compared byte by byte */
+    memset(shape, 0, sizeof *shape);
     shape->struct_size = sizeof *shape;
     shape->width = in->width;
     shape->height = in->height;
@@ -71,6 +71,39 @@ void cox__look_shape(const struct cox__look *look, const struct cox_video_image 
         shape->out_width = out->width;
         shape->out_height = out->height;
     }
+}
+
+static bool formats_alike(const struct cox_video_format *a, const struct cox_video_format *b)
+{
+    return a->layout == b->layout && a->depth == b->depth && a->high_bits == b->high_bits &&
+           a->chroma_x_log2 == b->chroma_x_log2 && a->chroma_y_log2 == b->chroma_y_log2 && a->site == b->site &&
+           a->range == b->range && !memcmp(a->reserved, b->reserved, sizeof a->reserved);
+}
+
+bool cox__shapes_alike(const struct cox_video_shape *a, const struct cox_video_shape *b)
+{
+    return a->width == b->width && a->height == b->height && formats_alike(&a->in, &b->in) &&
+           formats_alike(&a->out, &b->out) && a->transfer == b->transfer && a->primaries == b->primaries &&
+           a->op == b->op && a->fade == b->fade && a->dither == b->dither && a->gamut == b->gamut &&
+           a->scale == b->scale && a->out_width == b->out_width && a->out_height == b->out_height;
+}
+
+bool cox__pitches_alike(const struct cox_video_shape *a, const struct cox_video_shape *b)
+{
+    return !memcmp(a->in_pitch_bytes, b->in_pitch_bytes, sizeof a->in_pitch_bytes) &&
+           !memcmp(a->out_pitch_bytes, b->out_pitch_bytes, sizeof a->out_pitch_bytes);
+}
+
+static bool same(float a, float b)
+{
+    return a <= b && a >= b;
+}
+
+bool cox__settings_alike(const struct cox_video_settings *a, const struct cox_video_settings *b)
+{
+    return same(a->sdr_white_nits, b->sdr_white_nits) && same(a->peak_nits, b->peak_nits) &&
+           same(a->hlg_peak_nits, b->hlg_peak_nits) && same(a->gain, b->gain) && same(a->desaturate, b->desaturate) &&
+           same(a->detail, b->detail) && same(a->gamut_knee, b->gamut_knee);
 }
 
 /* HDR is brighter than SDR white, and PQ ends at 10 000 cd/m2: all else that a stream says is nonsense. */

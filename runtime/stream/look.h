@@ -21,6 +21,11 @@ cox_status cox__look_read(struct cox__look *to, const struct cox_video_look *fro
 void cox__look_shape(const struct cox__look *look, const struct cox_video_image *in, const struct cox_video_image *out,
                      struct cox_video_shape *shape);
 
+/* Whether two shapes are the same but for their pitches; their pitches; two frames' settings. */
+bool cox__shapes_alike(const struct cox_video_shape *a, const struct cox_video_shape *b);
+bool cox__pitches_alike(const struct cox_video_shape *a, const struct cox_video_shape *b);
+bool cox__settings_alike(const struct cox_video_settings *a, const struct cox_video_settings *b);
+
 /* What the curve has learnt. All zeros is the state before the first frame. */
 struct cox__curve {
     struct cox_video_steer steer;

@@ -2,6 +2,7 @@
 #include "mapper.h"
 #include "api/params.h"
 #include "engine/engine.h"
+#include "look.h"
 
 #include <stdlib.h>
 
@@ -45,7 +46,8 @@ struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers, const 
                                       bool steers)
 {
     struct cox__mapper *mapper = mappers->newest;
-    while (mapper && (mapper->steers != steers || memcmp(&mapper->shape, shape, sizeof *shape) != 0))
+    while (mapper && (mapper->steers != steers || !cox__shapes_alike(&mapper->shape, shape) ||
+                      !cox__pitches_alike(&mapper->shape, shape)))
         mapper = mapper->next;
     return mapper;
 }
@@ -68,11 +70,11 @@ cox_status cox__mapper_prepare(struct cox__mapper *mapper, const struct cox_vide
                                const struct cox_video_params **params)
 {
     *params = &mapper->params;
-    if (!memcmp(&mapper->settings, settings, sizeof *settings))
+    if (mapper->is_prepared && cox__settings_alike(&mapper->settings, settings))
         return COX_OK;
     const cox_status status = cox_video_prepare(&mapper->shape, settings, &mapper->params);
-    if (status == COX_OK)
-        mapper->settings = *settings;
+    mapper->settings = *settings;
+    mapper->is_prepared = status == COX_OK;
     return status;
 }
 

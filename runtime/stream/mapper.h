@@ -26,7 +26,8 @@ struct cox__mapper {
     uint32_t mapping_bindings;
     uint32_t analysis_bindings;
     struct cox_video_settings settings; /* of the last frame, */
-    struct cox_video_params params;     /* and what they became; all zeros before the first one */
+    struct cox_video_params params;     /* and what they became */
+    bool is_prepared;                   /* there are such */
     atomic_uint frames;                 /* sent through it and not received */
     pthread_mutex_t lock;               /* around what follows: reports read it */
     uint64_t submitted;                 /* to `mapping` */

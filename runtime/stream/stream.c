@@ -165,14 +165,6 @@ static void like_pitches(const cox_video_stream *stream, const struct cox__image
     }
 }
 
-static bool same_but_pitches(const struct cox_video_shape *a, const struct cox_video_shape *b)
-{
-    struct cox_video_shape other = *b;
-    memcpy(other.in_pitch_bytes, a->in_pitch_bytes, sizeof other.in_pitch_bytes);
-    memcpy(other.out_pitch_bytes, a->out_pitch_bytes, sizeof other.out_pitch_bytes);
-    return !memcmp(a, &other, sizeof other);
-}
-
 /* The shape to map a frame with: the one that it would like best; where that differs from the last one in nothing but
  * pitches, not before two frames in a row like it. */
 static void choose_shape(cox_video_stream *stream, const struct sent *sent, struct cox_video_shape *shape)
@@ -182,7 +174,7 @@ static void choose_shape(cox_video_stream *stream, const struct sent *sent, stru
     cox__look_shape(&sent->look, &sent->in.image.image, &sent->out.image.image, shape);
     like_pitches(stream, &sent->in.image, shape->in_pitch_bytes, any_in);
     like_pitches(stream, &sent->out.image, shape->out_pitch_bytes, any_out);
-    const bool alike = last && same_but_pitches(&last->shape, shape);
+    const bool alike = last && cox__shapes_alike(&last->shape, shape);
     for (uint32_t p = 0; alike && p < COX_VIDEO_PLANES_MAX; p++) {
         if (any_in[p])
             shape->in_pitch_bytes[p] = last->shape.in_pitch_bytes[p];
@@ -190,7 +182,8 @@ static void choose_shape(cox_video_stream *stream, const struct sent *sent, stru
             shape->out_pitch_bytes[p] = last->shape.out_pitch_bytes[p];
     }
     const struct cox_video_shape wanted = *shape;
-    if (alike && memcmp(&wanted, &stream->wanted_before, sizeof wanted) != 0 &&
+    if (alike &&
+        !(cox__shapes_alike(&wanted, &stream->wanted_before) && cox__pitches_alike(&wanted, &stream->wanted_before)) &&
         !cox__mappers_find(&stream->mappers, &wanted, sent->steers))
         *shape = last->shape;
     stream->wanted_before = wanted;

@@ -373,6 +373,37 @@ Test(video_stream, size_format_and_look_change_in_mid_stream)
     cox_runtime_destroy(&runtime);
 }
 
+/* What stands between the fields of a struct is not zero in every program. */
+Test(video_stream, padding_of_structs_makes_no_other_shape)
+{
+    cox_runtime *runtime = open_any();
+    cox_video_stream *stream = open_stream(runtime, &given);
+    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+    struct cox_video_stream_info info;
+    paint(&in, 0);
+    for (int n = 0; n < 3; n++) {
+        struct cox_video_format dirty;
+        memset(&dirty, 17 * n, sizeof dirty);
+        dirty.layout = p10.layout;
+        dirty.depth = p10.depth;
+        dirty.high_bits = p10.high_bits;
+        dirty.chroma_x_log2 = p10.chroma_x_log2;
+        dirty.chroma_y_log2 = p10.chroma_y_log2;
+        dirty.site = p10.site;
+        dirty.range = p10.range;
+        memset(dirty.reserved, 0, sizeof dirty.reserved);
+        memcpy(&in.image.format, &dirty, sizeof dirty);
+        send(stream, &in, &out);
+        receive(stream);
+    }
+    cox_video_stream_info(stream, &info, sizeof info);
+    cr_expect_eq(info.sessions_made, 1);
+    cox_video_stream_destroy(&stream);
+    drop_picture(&in);
+    drop_picture(&out);
+    cox_runtime_destroy(&runtime);
+}
+
 /* The first frame of another pitch is copied, and the second one of it not any more. */
 Test(video_stream, pitches_that_stay_are_taken_over)
 {
