@@ -289,6 +289,22 @@ typedef void cox_report_fn(void *user, const struct cox_frame_report *report);
  * Called on the scheduler thread or on one inside cox_session_run when a frame starts or ends; must be quick. */
 typedef double cox_meter_fn(void *user);
 
+/* The session's first device can take frames: COX_OK. Or none ever will: the status that cox_session_create would have
+ * returned without `ready`. Runs exactly once, on the scheduler thread, as cox_done_fn does and with the same limits;
+ * perhaps before cox_session_create has returned, but after it has set `*out`.
+ *
+ * In such a session each device begins as COX_DEVICE_JOINING while its kernels are made in the background, all devices
+ * at once. Frames may be submitted at once; they wait for the first device, which takes all of their rows, and `ready`
+ * runs before the callback of any. The others join as they get ready: each does some rows beside a frame first
+ * (COX_DEVICE_PROBATION), which takes the place of the warm-up, so that no frame waits for its first launch. The first
+ * frame is not preceded by warm-up runs, so devices are measured as they go unless a device profile or a `predecessor`
+ * has told of them; cox_session_warm waits until every device has joined, or cannot.
+ *
+ * A device on which a kernel does not build is COX_DEVICE_ABSENT for good, with the log lines of cox_session_create;
+ * such a session saves no device profile. If all are, frames end with COX_E_NO_DEVICE, and so does cox_session_submit
+ * from then on; the session is there to be destroyed. */
+typedef void cox_ready_fn(void *user, cox_status status);
+
 /* Thread-safety: cox_session_submit and cox_session_info from any thread; create and destroy are as for the
  * runtime. */
 typedef struct cox_session cox_session;
@@ -363,6 +379,10 @@ struct cox_session_params {
      * the cache_dir has what one of just this shape measured; with the same kernels there is no warm-up either. It may
      * have frames under way, and is not needed any more once cox_session_create has returned. NULL = none. */
     cox_session *predecessor;
+
+    /* Not NULL: cox_session_create compiles nothing and returns at once; see cox_ready_fn. `ready_user` is for it. */
+    cox_ready_fn *ready;
+    void *ready_user;
 };
 #define COX_SESSION_PARAMS(...) COX_LITERAL(struct cox_session_params, __VA_ARGS__)
 
@@ -371,7 +391,8 @@ struct cox_session_params {
  * log warns where bands can begin only at few rows, and says which pitch mends it; and, once for each binding, of a
  * kernel that could write what it only reads (see cox_binding).
  *
- * Blocks: for compilation.
+ * Blocks: for compilation; not with cox_session_params.ready, which is then told COX_E_BUILD, COX_E_DEVICE_MEMORY and
+ * what else a device says.
  * Errors: COX_E_INVALID (NULL; a shape, contract or argument that does not hold together, or a kernel that takes
  * others; a predecessor of another runtime; from a callback, or in a child process after fork: the log says which),
  * COX_E_UNSUPPORTED (a field that this library does not know, or a kernel that fits no device), COX_E_NOT_FOUND
@@ -391,11 +412,12 @@ typedef void cox_warm_fn(void *user, uint32_t done, uint32_t total);
  *
  * Blocks: for compilation, and some ten milliseconds for each device.
  * Errors: COX_E_INVALID (NULL; from a callback, or in a child process after fork: the log says which), COX_E_NOMEM,
- * COX_E_NO_DEVICE (every device is quarantined). Thread-safety: safe from any thread, callbacks aside. */
+ * COX_E_NO_DEVICE (every device is quarantined or absent). Thread-safety: safe from any thread, callbacks aside. */
 COX_API COX_MUST_CHECK cox_status cox_session_warm(cox_session *session, const void *params, cox_warm_fn *progress,
                                                    void *user);
 
-/* Wait for everything under way, then destroy and set to NULL; NULL is accepted. Quick after cox_session_cancel,
+/* Wait for everything under way, then destroy and set to NULL; NULL is accepted. That holds for kernels that are being
+ * made for devices that join, too, and `ready` has run by then. Otherwise quick after cox_session_cancel,
  * but for kernels that were compiled for this session and go to cox_runtime_params.cache_dir now: some drivers compile
  * once more for that.
  *
@@ -418,10 +440,11 @@ struct cox_frame {
 #define COX_FRAME(...) COX_LITERAL(struct cox_frame, __VA_ARGS__)
 
 /* The frame is done: `status` is COX_OK and every row is written, or an error and the outputs are undefined:
- * COX_E_DEVICE_LOST, COX_E_MISMATCH, COX_E_TAINTED, COX_E_CANCELLED, COX_E_DEVICE_MEMORY, COX_E_NOMEM. Runs
- * exactly once per submitted frame, on the scheduler thread, frames in submission order. May submit one frame to the
- * same session, which has a place for it; more, or to other sessions, may be COX_E_BUSY, since nothing blocks there.
- * May cancel, and destroy buffers; must not wait for a thread that is inside cox_session_run.
+ * COX_E_DEVICE_LOST, COX_E_MISMATCH, COX_E_TAINTED, COX_E_CANCELLED, COX_E_DEVICE_MEMORY, COX_E_NOMEM, COX_E_NO_DEVICE
+ * (none could join, see cox_ready_fn). Runs exactly once per submitted frame, on the scheduler thread, frames in
+ * submission order. May submit one frame to the same session, which has a place for it; more, or to other sessions, may
+ * be COX_E_BUSY, since nothing blocks there. May cancel, and destroy buffers; must not wait for a thread that is inside
+ * cox_session_run.
  *
  * What was delivered is final: no device writes the frame's outputs any more, and what one still read of its inputs
  * would change nothing. A device that hangs for longer than cox_session_params.device_timeout_ns is given up, though it
@@ -441,7 +464,7 @@ typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
  * Errors: COX_E_INVALID (NULL; the number of buffers; one that is shorter than the session's rows need, or of another
  * runtime, or written and given twice; in a child process after fork: the log says which), COX_E_UNSUPPORTED (a field
  * that this library does not know), COX_E_BUSY, COX_E_NO_DEVICE (every device is
- * quarantined). On an error `done` does not run. Thread-safety: safe from any thread, callbacks included. */
+ * quarantined or absent). On an error `done` does not run. Thread-safety: safe from any thread, callbacks included. */
 COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
                                                      cox_done_fn *done, void *user);
 
@@ -451,8 +474,8 @@ COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const
  * process after fork. */
 COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session, const struct cox_frame *frame);
 
-/* Wait until no frame and no shadow is under way. Errors: COX_E_INVALID (NULL; from a callback, or in a child process
- * after fork: the log says which). */
+/* Wait until no frame and no shadow is under way, and `ready` has run. Errors: COX_E_INVALID (NULL; from a callback, or
+ * in a child process after fork: the log says which). */
 COX_API cox_status cox_session_wait(cox_session *session);
 
 /* End the frames that were submitted until now soon: what has not begun on a device is not done any more. Each one's
@@ -468,9 +491,12 @@ enum cox_device_state {
     COX_DEVICE_QUARANTINED = 2, /* waits to be tried again, after pauses that double up to half a minute */
     COX_DEVICE_REBUILDING = 3,  /* gets a new context and new kernels, in the background */
     COX_DEVICE_PROBATION = 4,   /* does some rows of a frame on buffers beside it, to show that it works */
+    COX_DEVICE_JOINING = 5,     /* gets its kernels, in the background, and has no part yet: cox_session_params.ready */
+    COX_DEVICE_ABSENT = 6,      /* could not join, as the log says, and is not tried again */
 };
 
-/* "active", "draining", "quarantined", "rebuilding", "on probation"; "unknown" for any other value. Static storage. */
+/* "active", "draining", "quarantined", "rebuilding", "on probation", "joining", "absent"; "unknown" for any other
+ * value. Static storage. */
 COX_API const char *cox_device_state_name(enum cox_device_state state);
 
 /* A device in a session. Keeps its size: what is new will stand in a further array of cox_session_info. */
@@ -481,7 +507,7 @@ struct cox_session_device {
     uint32_t lost;     /* times that it went out, */
     uint32_t returned; /* and came back */
     uint64_t solo_ns;  /* one whole frame alone, from warm-up; 0 = not measured */
-    uint32_t max_rows; /* most rows in one launch, bounded by the device's memory */
+    uint32_t max_rows; /* most rows in one launch, bounded by the device's memory; 0 = it has not joined */
 };
 
 struct cox_session_info {

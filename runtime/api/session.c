@@ -159,12 +159,32 @@ static void make_instances(cox_session *session, struct making *makings, uint32_
             pthread_join(makings[i].thread, NULL);
 }
 
+/* What is known of a device without its instance. */
+static void describe_device(cox_session *session, uint32_t number, uint32_t of_runtime)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    struct cox__device *device = &session->devices[number];
+    device->device = of_runtime;
+    backend->ops->device_info(backend, of_runtime, &device->info);
+    device->slot_count = slots_of(session, &device->info);
+    device->polled = device->info.type != COX_DEVICE_CPU;
+}
+
+/* They join in the background. */
+static void announce_devices(cox_session *session, const uint32_t *devices, uint32_t count)
+{
+    for (uint32_t d = 0; d < count; d++) {
+        describe_device(session, d, devices[d]);
+        session->devices[d].state = COX_DEVICE_JOINING;
+    }
+    session->device_count = count;
+}
+
 static cox_status create_devices(cox_session *session, const uint32_t *devices, uint32_t count)
 {
     struct cox__backend *backend = session->runtime->backend;
     struct making makings[COX_DEVICES_MAX] = {{0}};
     cox_status first_error = COX_OK;
-    uint32_t told = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct cox_device_info info;
         backend->ops->device_info(backend, devices[i], &info);
@@ -175,8 +195,7 @@ static cox_status create_devices(cox_session *session, const uint32_t *devices, 
         struct cox__device *device = &session->devices[session->device_count];
         struct cox__instance *instance = makings[i].instance;
         cox_status status = makings[i].status;
-        backend->ops->device_info(backend, devices[i], &device->info);
-        device->slot_count = makings[i].slot_count;
+        describe_device(session, session->device_count, devices[i]);
         if (status == COX_OK &&
             (status = cox__device_attach(session, session->device_count, instance, makings[i].max_rows)))
             backend->ops->instance_destroy(backend, instance, NULL, NULL);
@@ -186,11 +205,10 @@ static cox_status create_devices(cox_session *session, const uint32_t *devices, 
             first_error = first_error ? first_error : status;
             continue;
         }
-        cox__pipeline_tell_writable(&session->pipeline, backend, instance, &told, &session->runtime->log);
+        cox__pipeline_tell_writable(&session->pipeline, backend, instance, &session->told_writable,
+                                    &session->runtime->log);
         session->device_count++;
-        device->device = devices[i];
         device->state = COX_DEVICE_ACTIVE;
-        device->polled = device->info.type != COX_DEVICE_CPU;
     }
     return session->device_count ? COX_OK : first_error;
 }
@@ -421,6 +439,17 @@ static void destroy_instances(cox_session *session)
             backend->ops->instance_destroy(backend, session->devices[d].queue->instance, NULL, NULL);
 }
 
+/* Other threads know the session from here on. */
+static void begin_joining(cox_session *session, const struct cox_session_params *params)
+{
+    session->ready = params->ready;
+    session->ready_user = params->ready_user;
+    session->under_way = 1;
+    session->join = (struct cox__request){.kind = COX__REQUEST_JOIN, .session = session};
+    if (cox__engine_request(session->runtime, &session->join))
+        cox__loop_wake(session->runtime->loop);
+}
+
 static cox_status create(cox_runtime *runtime, const struct cox_session_params *params, cox_session **out)
 {
     if (params->in_flight > COX_IN_FLIGHT_MAX) {
@@ -481,7 +510,10 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
     session->pipeline.sets = session->in_flight + 1;
     if (runtime->topology)
         cox__topology_enter(runtime->topology);
-    status = create_devices(session, devices, count);
+    if (params->ready)
+        announce_devices(session, devices, count);
+    else
+        status = create_devices(session, devices, count);
     if (runtime->topology)
         cox__topology_leave(runtime->topology);
     if (status)
@@ -492,7 +524,7 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
             goto fail;
     }
     cox__device_profile_load(session, params);
-    if (params->no_warmup || session->device_count == 1 ||
+    if (params->ready || params->no_warmup || session->device_count == 1 ||
         (params->predecessor && cox__device_profile_skip_warmup(session, params->predecessor))) {
         session->warmth = COX__SESSION_NOTHING_TO_WARM;
         session->warmup.state = COX__WARMUP_FINISHED;
@@ -502,6 +534,8 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
         goto fail;
     atomic_fetch_add(&runtime->session_count, 1);
     *out = session;
+    if (params->ready)
+        begin_joining(session, params);
     return COX_OK;
 
 fail:

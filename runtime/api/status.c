@@ -111,6 +111,10 @@ const char *cox_device_state_name(enum cox_device_state state)
         return "rebuilding";
     case COX_DEVICE_PROBATION:
         return "on probation";
+    case COX_DEVICE_JOINING:
+        return "joining";
+    case COX_DEVICE_ABSENT:
+        return "absent";
     }
     return "unknown";
 }

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "deliver.h"
 #include "buffer_use.h"
+#include "device_state.h"
 #include "frame.h"
 #include "invariant.h"
 #include "passes.h"
@@ -13,6 +14,15 @@
 #include "verify.h"
 
 #include <string.h>
+
+/* One callback less is under way. */
+static void has_called_back(struct cox_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    session->under_way--;
+    pthread_cond_broadcast(&session->delivered);
+    pthread_mutex_unlock(&session->lock);
+}
 
 static struct cox__frame *complete_head(struct cox_session *session)
 {
@@ -71,10 +81,28 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
     if (done)
         done(user, index, status);
     cox__buffers_give_back(session, buffers);
-    pthread_mutex_lock(&session->lock);
-    session->under_way--;
-    pthread_cond_broadcast(&session->delivered);
-    pthread_mutex_unlock(&session->lock);
+    has_called_back(session);
+}
+
+/* What cox_session_create would have returned, had it waited. */
+static cox_status join_status(const struct cox_session *session)
+{
+    for (uint32_t d = 0; d < session->device_count; d++)
+        if (session->devices[d].join_status)
+            return session->devices[d].join_status;
+    return COX_OK;
+}
+
+bool cox__deliver_ready(struct cox_session *session)
+{
+    cox_ready_fn *ready = session->ready;
+    const bool joined = cox__device_any_joined(session);
+    if (!ready || (!joined && cox__device_any_joining(session)))
+        return false;
+    session->ready = NULL;
+    ready(session->ready_user, joined ? COX_OK : join_status(session));
+    has_called_back(session);
+    return true;
 }
 
 bool cox__deliver(struct cox_session *session, bool awaited_only)

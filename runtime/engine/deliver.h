@@ -12,4 +12,7 @@ bool cox__deliver(struct cox_session *session, bool awaited_only);
 /* Whether the frame at the head of the order is complete. */
 bool cox__deliver_is_due(struct cox_session *session);
 
+/* Call the session's `ready`, once the first device has joined or none can. Returns whether it was called. */
+bool cox__deliver_ready(struct cox_session *session);
+
 #endif

@@ -22,6 +22,22 @@ bool cox__device_any_active(const struct cox_session *session)
     return false;
 }
 
+bool cox__device_any_joining(const struct cox_session *session)
+{
+    for (uint32_t d = 0; d < session->device_count; d++)
+        if (session->devices[d].state == COX_DEVICE_JOINING)
+            return true;
+    return false;
+}
+
+bool cox__device_any_joined(const struct cox_session *session)
+{
+    for (uint32_t d = 0; d < session->device_count; d++)
+        if (session->devices[d].state != COX_DEVICE_JOINING && session->devices[d].state != COX_DEVICE_ABSENT)
+            return true;
+    return false;
+}
+
 uint32_t cox__device_doing(const struct cox_session *session, uint32_t pass)
 {
     uint32_t active = 0;
@@ -95,9 +111,11 @@ void cox__device_worked(struct cox_session *session)
 
 void cox__device_return(struct cox_session *session, uint32_t device)
 {
-    session->devices[device].return_ns = cox__engine_now(session);
+    struct cox__device *of = &session->devices[device];
+    of->return_ns = cox__engine_now(session);
     cox__device_set_state(session, device, COX_DEVICE_ACTIVE);
-    cox__log(&session->runtime->log, COX_LOG_WARN, "%s is back", session->devices[device].info.name);
+    cox__log(&session->runtime->log, of->lost ? COX_LOG_WARN : COX_LOG_INFO, "%s %s", of->info.name,
+             of->lost ? "is back" : "joins the session");
 }
 
 /* ---- queues ---- */

@@ -14,6 +14,10 @@ static inline uint64_t cox__later(uint64_t now_ns, uint64_t ns)
 /* Whether any device is active. */
 bool cox__device_any_active(const struct cox_session *session);
 
+/* Whether any device has yet to join; whether any has ever taken part. */
+bool cox__device_any_joining(const struct cox_session *session);
+bool cox__device_any_joined(const struct cox_session *session);
+
 /* The active devices that do a pass, a bit each: those that it is for, or, if none of them is active, all. */
 uint32_t cox__device_doing(const struct cox_session *session, uint32_t pass);
 
@@ -40,7 +44,7 @@ void cox__device_plan_retry(struct cox_session *session, uint32_t device, bool f
 /* A band of a device that takes part has ended well: no frame ends for want of a device. */
 void cox__device_worked(struct cox_session *session);
 
-/* The device takes part again. */
+/* The device takes part, again or for the first time. */
 void cox__device_return(struct cox_session *session, uint32_t device);
 
 /* Give a device an instance and a queue for it. max_rows: of each pass. Errors: COX_E_DEVICE_MEMORY (its bands would

@@ -127,11 +127,12 @@ void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
     }
 }
 
-bool cox__probation_skip(struct cox_session *session)
+bool cox__probation_skip(struct cox_session *session, bool warms)
 {
+    const bool needed = !cox__device_any_active(session);
     bool any = false;
-    for (uint32_t d = 0; d < session->device_count && !session->shadow.busy && !cox__device_any_active(session); d++)
-        if (session->devices[d].state == COX_DEVICE_PROBATION) {
+    for (uint32_t d = 0; d < session->device_count && !session->shadow.busy; d++)
+        if (session->devices[d].state == COX_DEVICE_PROBATION && (needed || (warms && !session->devices[d].lost))) {
             emit_result(session, d, COX_OK);
             any = true;
         }

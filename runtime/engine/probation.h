@@ -13,8 +13,9 @@ void cox__shadow_begin(struct cox_session *session, struct cox__frame *frame, ui
  * with the next. */
 void cox__probation_begin(struct cox_session *session, struct cox__frame *frame);
 
-/* End the probation of all devices if none is active: they are tried with the frames that wait. True: there was one. */
-bool cox__probation_skip(struct cox_session *session);
+/* End the probation of all devices if none is active: they are tried with the frames that wait; and, with `warms`, of
+ * those that have just joined: cox_session_warm tries them. True: there was one. */
+bool cox__probation_skip(struct cox_session *session, bool warms);
 
 /* Report a shadow run that is over; a PROBATION_RESULT event says how a device on probation did. Returns whether
  * there was one. */

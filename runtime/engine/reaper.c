@@ -3,10 +3,9 @@
  * that the device may still touch is tainted until the instance is gone. The worker thread destroys the instance, since
  * a driver may not return from that. It may outlive its session: then the queue is the runtime's.
  *
- * The device is tried again after a pause: the worker thread creates a new instance on a context of its own. It is on
- * probation (probation.c) until it has done some rows.
+ * The device is tried again after a pause (making.c).
  *
- * Owns the session's lost queues and the devices' `rebuild`.
+ * Owns the session's lost queues.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "reaper.h"
 #include "device_state.h"
@@ -263,123 +262,4 @@ bool cox__engine_any_stuck(struct cox_runtime *runtime)
         any |= queue->stuck != NULL;
     cox__watchdog_unlock(runtime->watchdog);
     return any;
-}
-
-/* ---- rebuilding ---- */
-
-static void rebuild_task(void *ctx)
-{
-    struct cox__rebuild *rebuild = ctx;
-    struct cox_session *session = rebuild->session;
-    struct cox__backend *backend = session->runtime->backend;
-    struct cox__loop *loop = session->runtime->loop;
-    rebuild->status = backend->ops->instance_create(backend, rebuild->device, &session->pipeline, rebuild->slot_count,
-                                                    true, &rebuild->instance, rebuild->max_rows);
-    atomic_store(&rebuild->done, true); /* the engine may free it from here on */
-    cox__loop_wake(loop);
-}
-
-/* Until when the device's lost queues keep it from being rebuilt: drivers keep much memory for each context, so that a
- * device gets no second one beside the first for a while. 0 = not at all. */
-static uint64_t rebuild_held_ns(const struct cox_session *session, uint32_t device)
-{
-    uint64_t at_ns = 0;
-    if (!cox__device_any_active(session))
-        return 0;
-    for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
-        if (queue->device == device && queue->rebuild_after_ns > at_ns)
-            at_ns = queue->rebuild_after_ns;
-    return at_ns;
-}
-
-static void begin_rebuild(struct cox_session *session, uint32_t device)
-{
-    struct cox__device *of = &session->devices[device];
-    cox__device_set_state(session, device, COX_DEVICE_REBUILDING);
-    of->rebuild = calloc(1, sizeof *of->rebuild);
-    if (of->rebuild) {
-        of->rebuild->session = session;
-        of->rebuild->device = of->device;
-        of->rebuild->slot_count = of->slot_count;
-        if (cox__worker_run(session->runtime->worker, rebuild_task, of->rebuild))
-            return;
-        free(of->rebuild);
-        of->rebuild = NULL;
-    }
-    cox__device_set_state(session, device, COX_DEVICE_QUARANTINED);
-    cox__device_plan_retry(session, device, false);
-}
-
-/* A new instance was made, or could not be had. */
-static void end_rebuild(struct cox_session *session, uint32_t device)
-{
-    struct cox__device *of = &session->devices[device];
-    struct cox__rebuild *rebuild = of->rebuild;
-    struct cox__backend *backend = session->runtime->backend;
-    cox_status status = rebuild->status;
-    of->rebuild = NULL;
-    if (status == COX_OK && (status = cox__device_attach(session, device, rebuild->instance, rebuild->max_rows)))
-        backend->ops->instance_destroy(backend, rebuild->instance, NULL, NULL);
-    free(rebuild);
-    if (status) {
-        cox__device_set_state(session, device, COX_DEVICE_QUARANTINED);
-        cox__device_plan_retry(session, device, false);
-        cox__log(&session->runtime->log, COX_LOG_INFO, "%s does not come back: %s; it is tried again in %llu ms",
-                 of->info.name, cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
-        return;
-    }
-    if (of->info.mode == COX_MODE_SHARED) { /* its context is its own now */
-        pthread_mutex_lock(&session->lock);
-        of->info.mode = COX_MODE_MAPPED;
-        pthread_mutex_unlock(&session->lock);
-    }
-    cox__device_set_state(session, device, COX_DEVICE_PROBATION);
-}
-
-/* On a virtual clock an idle session would go on for ever. */
-static void look_again(const struct cox_session *session, uint64_t at_ns, uint64_t *next_ns)
-{
-    if ((session->order_count || !session->runtime->backend->ops->advance) && at_ns < *next_ns)
-        *next_ns = at_ns;
-}
-
-static bool rebuild_device(struct cox_session *session, uint32_t device, uint64_t now_ns, uint64_t *next_ns)
-{
-    const struct cox__device *of = &session->devices[device];
-    switch (of->state) {
-    case COX_DEVICE_DRAINING:
-        if (now_ns < rebuild_held_ns(session, device)) {
-            if (!session->closing)
-                look_again(session, rebuild_held_ns(session, device), next_ns);
-            return false;
-        }
-        cox__device_set_state(session, device, COX_DEVICE_QUARANTINED);
-        return true;
-    case COX_DEVICE_QUARANTINED:
-        if (session->closing)
-            return false;
-        if (now_ns < of->retry_ns) {
-            look_again(session, of->retry_ns, next_ns);
-            return false;
-        }
-        begin_rebuild(session, device);
-        return of->state == COX_DEVICE_REBUILDING;
-    case COX_DEVICE_REBUILDING:
-        if (!atomic_load(&of->rebuild->done))
-            return false;
-        end_rebuild(session, device);
-        return true;
-    case COX_DEVICE_ACTIVE:
-    case COX_DEVICE_PROBATION:
-        break;
-    }
-    return false;
-}
-
-bool cox__reaper_rebuild_step(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns)
-{
-    bool progress = false;
-    for (uint32_t d = 0; d < session->device_count; d++)
-        progress |= rebuild_device(session, d, now_ns, next_ns);
-    return progress;
 }

@@ -1,5 +1,4 @@
-/* Lost device instances: from the failure until they are destroyed, and how a device gets a new one. Level 2 of the
- * engine.
+/* Lost device instances: from the failure until they are destroyed. Level 2 of the engine.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_REAPER_H
 #define COX_ENGINE_REAPER_H
@@ -28,9 +27,5 @@ void cox__reaper_leave(struct cox_session *session);
 
 /* Do what is due for those, as cox__reaper_step does. */
 void cox__reaper_step_stray(struct cox_runtime *runtime, uint64_t *next_ns);
-
-/* Do what is due for devices that are out: let them be rebuilt, and put them on probation with their new instance.
- * Results as of cox__reaper_step. */
-bool cox__reaper_rebuild_step(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns);
 
 #endif

@@ -113,12 +113,23 @@ void cox__recover_convicted(struct cox_session *session, uint32_t device)
     }
 }
 
+/* Whether a device has yet to join, or has just done so. */
+static bool any_may_join(const struct cox_session *session)
+{
+    bool any = cox__device_any_joining(session);
+    for (uint32_t d = 0; d < session->device_count; d++)
+        any = any || (session->devices[d].state == COX_DEVICE_PROBATION && !session->devices[d].lost);
+    return any;
+}
+
 bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns)
 {
-    if (!session->no_device_since_ns || session->no_device || cox__device_any_active(session))
+    const bool joined = cox__device_any_joined(session);
+    if ((joined && !session->no_device_since_ns) || session->no_device || cox__device_any_active(session) ||
+        any_may_join(session))
         return false;
     const uint64_t end_ns = cox__later(session->no_device_since_ns, cox__session_timeout_ns(session));
-    if (now_ns < end_ns) {
+    if (joined && now_ns < end_ns) {
         if (session->order_count && end_ns < *next_ns)
             *next_ns = end_ns;
         return false;

@@ -70,7 +70,7 @@ struct cox__band {
 
 struct cox__frame;
 
-enum cox__request_kind { COX__REQUEST_FRAME, COX__REQUEST_WARM, COX__REQUEST_DETACH };
+enum cox__request_kind { COX__REQUEST_FRAME, COX__REQUEST_JOIN, COX__REQUEST_WARM, COX__REQUEST_DETACH };
 
 /* What an application's thread hands to the scheduler thread. */
 struct cox__request {
@@ -251,11 +251,12 @@ struct cox__device_pass {
     uint64_t solo_ns;
 };
 
-/* A new instance of a lost device in the making, on the worker thread. */
-struct cox__rebuild {
+/* A device's instance in the making, on a worker thread. */
+struct cox__making {
     struct cox_session *session;
     uint32_t device; /* of the runtime */
     uint32_t slot_count;
+    bool fresh;                     /* on a context of its own */
     struct cox__instance *instance; /* results, once `done` */
     uint32_t max_rows[COX_PASSES_MAX];
     cox_status status;
@@ -264,8 +265,12 @@ struct cox__rebuild {
 
 /* One device in one session. Its state is enum cox_device_state (session.h):
  *
- *   ACTIVE --> DRAINING --> QUARANTINED <--> REBUILDING --> PROBATION --> ACTIVE
- *                 ^                                             '--> DRAINING
+ *        the first
+ *   JOINING --> ACTIVE --> DRAINING --> QUARANTINED <--> REBUILDING --> PROBATION --> ACTIVE
+ *    |  |                                                              ^  '--> DRAINING
+ *    |  '---- the others ----------------------------------------------'
+ *    v
+ *   ABSENT
  */
 struct cox__device {
     struct cox__queue *queue; /* NULL = it is lost */
@@ -284,10 +289,11 @@ struct cox__device {
     uint64_t longest_ns; /* the longest band of the device in this session, first launches aside */
     uint64_t last_end_ns;
     uint64_t last_done_ns;
-    struct cox__rebuild *rebuild;
-    uint64_t retry_ns;  /* when to rebuild it */
-    uint64_t pause_ns;  /* between the last two tries: the back-off */
-    uint64_t return_ns; /* when it came back last */
+    struct cox__making *making;
+    cox_status join_status; /* why it is ABSENT */
+    uint64_t retry_ns;      /* when to rebuild it */
+    uint64_t pause_ns;      /* between the last two tries: the back-off */
+    uint64_t return_ns;     /* when it came back last */
 };
 
 /* ---- events ---- */
@@ -463,7 +469,8 @@ struct cox_session {
     struct cox__frame *frames;
     struct cox__frame *free_frames;
     uint64_t next_index;
-    uint32_t under_way; /* submitted frames whose callback has not returned, and a shadow run that is not reported */
+    uint32_t under_way; /* submitted frames and `ready` whose callback has not returned, and a shadow run until its
+                           report */
     uint64_t frames_done;
     uint64_t frames_late; /* of them, by their deadlines */
     uint64_t worst_late_ns;
@@ -477,10 +484,15 @@ struct cox_session {
 
     /* engine only */
     bool attached;
-    bool any_blocks;     /* some device runs kernels inside the enqueue call */
-    bool closing;        /* nothing is begun any more */
-    bool attention;      /* some device is not active, or there are lost queues: step.c looks after them */
-    bool verify_refused; /* the log says that a band cannot be checked */
+    bool used;                /* a frame or cox_session_warm's request has arrived */
+    struct cox__request join; /* of a session with `ready` */
+    cox_ready_fn *ready;      /* NULL = there is none, or it was called */
+    void *ready_user;
+    uint32_t told_writable; /* bindings that the log has named, of those of the devices that joined */
+    bool any_blocks;        /* some device runs kernels inside the enqueue call */
+    bool closing;           /* nothing is begun any more */
+    bool attention;         /* some device is not active, or there are lost queues: step.c looks after them */
+    bool verify_refused;    /* the log says that a band cannot be checked */
     uint32_t order_first;
     uint32_t order_count;
     struct cox_session *next_active;

@@ -11,6 +11,7 @@
 #include "engine.h"
 #include "event.h"
 #include "frame.h"
+#include "making.h"
 #include "passes.h"
 #include "probation.h"
 #include "queue.h"
@@ -92,7 +93,7 @@ static void start_frame(struct cox_session *session, struct cox__frame *frame, b
         cox__policy_begin_period(session);
     frame->status = cox__buffers_status(session, frame);
     if (session->no_device)
-        frame->status = COX_E_DEVICE_LOST;
+        frame->status = cox__device_any_joined(session) ? COX_E_DEVICE_LOST : COX_E_NO_DEVICE;
     cox__residency_start(session, frame);
     if (frame->status == COX_OK)
         cox__policy_split(session, frame);
@@ -160,7 +161,7 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
         return true;
     }
     if (session->warmup.state != COX__WARMUP_FINISHED) {
-        *progress |= cox__warmup_step(session, frame);
+        *progress |= !cox__device_any_joining(session) && cox__warmup_step(session, frame);
         return false;
     }
     if (!session->no_device && !cox__device_any_active(session))
@@ -173,7 +174,8 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
 /* The warm-up that cox_session_warm asked for, while no frame is there that waits for it. */
 static bool warm_up(struct cox_session *session)
 {
-    return cox__warmup_is_asked(session) && !session->order_count && cox__warmup_step(session, NULL);
+    return cox__warmup_is_asked(session) && !session->order_count && !cox__device_any_joining(session) &&
+           cox__warmup_step(session, NULL);
 }
 
 /* Start frames and submit bands. Devices whose enqueue call returns at once are given all that they may have, of every
@@ -282,9 +284,16 @@ static bool handle_requests(struct cox_runtime *runtime)
         }
         if (request->kind == COX__REQUEST_WARM) {
             cox__warmup_request(session);
+            session->used = true;
             attach(runtime, session);
             continue;
         }
+        if (request->kind == COX__REQUEST_JOIN) {
+            session->attention = true;
+            attach(runtime, session);
+            continue;
+        }
+        session->used = true;
         session->order[(session->order_first + session->order_count++) % COX__ORDER_MAX] = request->frame;
         cox__buffers_queue(session, request->frame);
         attach(runtime, session);
@@ -352,7 +361,7 @@ static bool needs_attention(const struct cox_session *session)
     for (uint32_t i = 0; i < session->order_count; i++)
         out = out || cox__session_frame(session, i)->relocation;
     for (uint32_t d = 0; d < session->device_count; d++)
-        out = out || !cox__device_is_active(&session->devices[d]);
+        out = out || (!cox__device_is_active(&session->devices[d]) && session->devices[d].state != COX_DEVICE_ABSENT);
     return out;
 }
 
@@ -390,10 +399,11 @@ static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
     bool progress = poll_expired(session, now);
     progress |= cox__reaper_step(session, now, next_ns);
     progress |= free_gone(session->runtime, &session->lost_queues);
-    progress |= cox__reaper_rebuild_step(session, now, next_ns);
-    progress |= cox__probation_skip(session);
+    progress |= cox__making_step(session, now, next_ns);
+    progress |= cox__probation_skip(session, cox__warmup_is_asked(session));
     progress |= cox__recover_no_device(session, now, next_ns);
     progress |= cox__step_drain(session);
+    progress |= cox__deliver_ready(session);
     cox__relocate_due(session, next_ns);
     const struct cox__spare *spare = &session->spare;
     if (atomic_load(&spare->state) == COX__SPARE_ALLOCATING && now < spare->wait_ns && spare->wait_ns < *next_ns)

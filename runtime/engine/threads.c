@@ -239,7 +239,7 @@ static bool is_quiet(const struct cox_session *session)
     for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
         quiet = quiet && cox__reaper_may_be_left(queue);
     for (uint32_t d = 0; d < session->device_count; d++)
-        quiet = quiet && !session->devices[d].rebuild;
+        quiet = quiet && !session->devices[d].making && session->devices[d].state != COX_DEVICE_JOINING;
     return quiet;
 }
 
@@ -249,11 +249,14 @@ bool cox__engine_close(struct cox_session *session)
     const struct timespec pause = {.tv_nsec = 1000000};
     /* Lost queues are abandoned in time; what is waited for beyond that is the worker thread. */
     const uint64_t timeout_ns = 2 * cox__session_timeout_ns(session);
-    const uint64_t end_ns = cox__later(cox__later(cox__clock_ns(), timeout_ns), 1000000000u);
-    for (;;) {
+    uint64_t end_ns = 0;
+    for (bool joining = true;;) {
+        if (joining) /* for compilation there is no limit, as in cox_session_create */
+            end_ns = cox__later(cox__later(cox__clock_ns(), timeout_ns), 1000000000u);
         cox__watchdog_lock(runtime->watchdog);
         session->closing = true;
         const bool quiet = is_quiet(session);
+        joining = cox__device_any_joining(session);
         cox__watchdog_unlock(runtime->watchdog);
         if (quiet)
             return true;

@@ -144,6 +144,10 @@ void cox__session_set_warmth(struct cox_session *session, enum cox__session_warm
 static bool device_may_become(enum cox_device_state from, enum cox_device_state to)
 {
     switch (from) {
+    case COX_DEVICE_JOINING:
+        return to == COX_DEVICE_ACTIVE || to == COX_DEVICE_PROBATION || to == COX_DEVICE_ABSENT;
+    case COX_DEVICE_ABSENT:
+        return false;
     case COX_DEVICE_ACTIVE:
         return to == COX_DEVICE_DRAINING;
     case COX_DEVICE_DRAINING:
@@ -164,7 +168,7 @@ void cox__device_set_state(struct cox_session *session, uint32_t device, enum co
     COX_INVARIANT(device_may_become(of->state, to));
     pthread_mutex_lock(&session->lock);
     of->lost += to == COX_DEVICE_DRAINING;
-    of->returned += to == COX_DEVICE_ACTIVE;
+    of->returned += to == COX_DEVICE_ACTIVE && of->lost > 0; /* else it joins */
     of->state = to;
     if (to == COX_DEVICE_ACTIVE)
         session->no_device = false;

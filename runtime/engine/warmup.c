@@ -115,7 +115,7 @@ bool cox__warmup_is_asked(const struct cox_session *session)
 void cox__warmup_request(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
-    if (warmup->state == COX__WARMUP_FINISHED && session->attached) { /* by a frame that was quicker */
+    if (warmup->state == COX__WARMUP_FINISHED && session->used) { /* by a frame that was quicker */
         drop_given(session);
         tell(session, true);
         return;

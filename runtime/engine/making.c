@@ -1,0 +1,211 @@
+/* The devices of a session that was created with `ready` join: the worker's threads make their instances, all at once,
+ * since each driver compiles for itself. The first device that has one takes part at once; the later ones are on
+ * probation (probation.c) first, so that what their first launch costs holds up no frame. A device that cannot have an
+ * instance is out for good.
+ *
+ * A device that was lost is tried again after a pause: it gets a new instance on a context of its own. It is on
+ * probation until it has done some rows.
+ *
+ * Owns the devices' `making` and `join_status`.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "making.h"
+#include "device_state.h"
+#include "transitions.h"
+
+#include <stdlib.h>
+
+static void make_task(void *ctx)
+{
+    struct cox__making *making = ctx;
+    struct cox_session *session = making->session;
+    struct cox__backend *backend = session->runtime->backend;
+    struct cox__loop *loop = session->runtime->loop;
+    making->status = backend->ops->instance_create(backend, making->device, &session->pipeline, making->slot_count,
+                                                   making->fresh, &making->instance, making->max_rows);
+    atomic_store(&making->done, true); /* the engine may free it from here on */
+    cox__loop_wake(loop);
+}
+
+/* `run`: cox__worker_run or cox__worker_run_now. False: there is no memory or no thread. */
+static bool begin_making(struct cox_session *session, uint32_t device, bool fresh,
+                         bool (*run)(struct cox__worker *worker, void (*task)(void *ctx), void *ctx))
+{
+    struct cox__device *of = &session->devices[device];
+    struct cox__making *making = calloc(1, sizeof *making);
+    if (!making)
+        return false;
+    making->session = session;
+    making->device = of->device;
+    making->slot_count = of->slot_count;
+    making->fresh = fresh;
+    of->making = making;
+    if (run(session->runtime->worker, make_task, making))
+        return true;
+    free(making);
+    of->making = NULL;
+    return false;
+}
+
+/* The device has what was made, unless that is an error. */
+static cox_status end_making(struct cox_session *session, uint32_t device)
+{
+    struct cox__making *making = session->devices[device].making;
+    struct cox__backend *backend = session->runtime->backend;
+    cox_status status = making->status;
+    session->devices[device].making = NULL;
+    if (status == COX_OK && (status = cox__device_attach(session, device, making->instance, making->max_rows)))
+        backend->ops->instance_destroy(backend, making->instance, NULL, NULL);
+    free(making);
+    return status;
+}
+
+/* ---- joining ---- */
+
+/* One after the other where the driver wants that. */
+static bool must_wait(const struct cox_session *session)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    bool any = false;
+    for (uint32_t d = 0; d < session->device_count; d++)
+        any = any || session->devices[d].making;
+    return any && backend->ops->one_thread && backend->ops->one_thread(backend);
+}
+
+static void has_joined(struct cox_session *session, uint32_t device)
+{
+    const struct cox__device *of = &session->devices[device];
+    const bool first = !cox__device_any_joined(session);
+    cox__pipeline_tell_writable(&session->pipeline, session->runtime->backend, of->queue->instance,
+                                &session->told_writable, &session->runtime->log);
+    if (first)
+        cox__device_return(session, device);
+    else
+        cox__device_set_state(session, device, COX_DEVICE_PROBATION);
+}
+
+static void cannot_join(struct cox_session *session, uint32_t device, cox_status status)
+{
+    struct cox__device *of = &session->devices[device];
+    of->join_status = status;
+    cox__device_set_state(session, device, COX_DEVICE_ABSENT);
+    cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not take part: %s", of->info.name, cox_status_text(status));
+}
+
+static bool join(struct cox_session *session, uint32_t device)
+{
+    const struct cox__making *making = session->devices[device].making;
+    if (making && !atomic_load(&making->done))
+        return false;
+    if (making) {
+        const cox_status status = end_making(session, device);
+        if (status)
+            cannot_join(session, device, status);
+        else
+            has_joined(session, device);
+        return true;
+    }
+    if (session->closing) { /* a device is there already, or destroy would not have come so far */
+        cox__device_set_state(session, device, COX_DEVICE_ABSENT);
+        return true;
+    }
+    if (must_wait(session))
+        return false;
+    if (!begin_making(session, device, false, cox__worker_run_now))
+        cannot_join(session, device, COX_E_NOMEM);
+    return true;
+}
+
+/* ---- rebuilding ---- */
+
+/* Until when the device's lost queues keep it from being rebuilt: drivers keep much memory for each context, so that a
+ * device gets no second one beside the first for a while. 0 = not at all. */
+static uint64_t rebuild_held_ns(const struct cox_session *session, uint32_t device)
+{
+    uint64_t at_ns = 0;
+    if (!cox__device_any_active(session))
+        return 0;
+    for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
+        if (queue->device == device && queue->rebuild_after_ns > at_ns)
+            at_ns = queue->rebuild_after_ns;
+    return at_ns;
+}
+
+static void begin_rebuild(struct cox_session *session, uint32_t device)
+{
+    cox__device_set_state(session, device, COX_DEVICE_REBUILDING);
+    if (begin_making(session, device, true, cox__worker_run))
+        return;
+    cox__device_set_state(session, device, COX_DEVICE_QUARANTINED);
+    cox__device_plan_retry(session, device, false);
+}
+
+/* A new instance was made, or could not be had. */
+static void end_rebuild(struct cox_session *session, uint32_t device)
+{
+    struct cox__device *of = &session->devices[device];
+    const cox_status status = end_making(session, device);
+    if (status) {
+        cox__device_set_state(session, device, COX_DEVICE_QUARANTINED);
+        cox__device_plan_retry(session, device, false);
+        cox__log(&session->runtime->log, COX_LOG_INFO, "%s does not come back: %s; it is tried again in %llu ms",
+                 of->info.name, cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
+        return;
+    }
+    if (of->info.mode == COX_MODE_SHARED) { /* its context is its own now */
+        pthread_mutex_lock(&session->lock);
+        of->info.mode = COX_MODE_MAPPED;
+        pthread_mutex_unlock(&session->lock);
+    }
+    cox__device_set_state(session, device, COX_DEVICE_PROBATION);
+}
+
+/* On a virtual clock an idle session would go on for ever. */
+static void look_again(const struct cox_session *session, uint64_t at_ns, uint64_t *next_ns)
+{
+    if ((session->order_count || !session->runtime->backend->ops->advance) && at_ns < *next_ns)
+        *next_ns = at_ns;
+}
+
+static bool step_device(struct cox_session *session, uint32_t device, uint64_t now_ns, uint64_t *next_ns)
+{
+    const struct cox__device *of = &session->devices[device];
+    switch (of->state) {
+    case COX_DEVICE_JOINING:
+        return join(session, device);
+    case COX_DEVICE_DRAINING:
+        if (now_ns < rebuild_held_ns(session, device)) {
+            if (!session->closing)
+                look_again(session, rebuild_held_ns(session, device), next_ns);
+            return false;
+        }
+        cox__device_set_state(session, device, COX_DEVICE_QUARANTINED);
+        return true;
+    case COX_DEVICE_QUARANTINED:
+        if (session->closing)
+            return false;
+        if (now_ns < of->retry_ns) {
+            look_again(session, of->retry_ns, next_ns);
+            return false;
+        }
+        begin_rebuild(session, device);
+        return of->state == COX_DEVICE_REBUILDING;
+    case COX_DEVICE_REBUILDING:
+        if (!atomic_load(&of->making->done))
+            return false;
+        end_rebuild(session, device);
+        return true;
+    case COX_DEVICE_ACTIVE:
+    case COX_DEVICE_PROBATION:
+    case COX_DEVICE_ABSENT:
+        break;
+    }
+    return false;
+}
+
+bool cox__making_step(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns)
+{
+    bool progress = false;
+    for (uint32_t d = 0; d < session->device_count; d++)
+        progress |= step_device(session, d, now_ns, next_ns);
+    return progress;
+}
