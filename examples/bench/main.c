@@ -55,6 +55,8 @@ int main(int argc, char **argv)
         good = bench_passes(&options, &met);
     } else if (strcmp(command, "resize") == 0) {
         good = bench_resize(&options, &met);
+    } else if (strcmp(command, "start") == 0) {
+        good = bench_start(&options, &met);
     } else if (strcmp(command, "frames") == 0) {
         good = bench_frames(&options, &met);
     } else {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const char usage_text[] =
-    "Usage: cox-bench overhead|split|stream|kernels|decide|finish|passes|resize|frames [options]\n"
+    "Usage: cox-bench overhead|split|stream|kernels|decide|finish|passes|resize|start|frames [options]\n"
     "       cox-bench guides ...\n"
     "\n"
     "Measures what the library costs and what its splits are worth, on this machine.\n"
@@ -23,12 +23,13 @@ static const char usage_text[] =
     "finish    how soon buffers and cancelled sessions go while frames are under way\n"
     "passes    what a second pass costs; filters as one pass, as several, as sessions by hand; a device for each pass\n"
     "resize    what a change of the frames' size costs a stream: a new session, with and without its predecessor\n"
+    "start     how soon a session is created and its first frame delivered, with cox_session_params.ready and without\n"
     "frames    what it costs that frames lie where an application has them: known memory, other memory, copies\n"
     "guides    what vendors' guides to OpenCL advise, measured: a page. Options: cox-bench guides --help\n"
     "\n"
     "  --devices LIST   overhead: each device of the list in turn (default: every device)\n"
     "                   split: the first two of the list (default: cpu:2x1)\n"
-    "                   stream, kernels, finish, passes, resize, frames: these devices (default: every device)\n"
+    "                   stream, kernels, finish, passes, resize, start, frames: these devices (default: every device)\n"
     "  --frames N       overhead: frames of each form (default 2000); split: frames of each split (default 200);\n"
     "                   stream: frames of each round (default 120); kernels: frames of each kernel (default 40);\n"
     "                   passes: frames of each turn (default 24); resize: frames of each size (default 30);\n"
@@ -36,7 +37,7 @@ static const char usage_text[] =
     "  --kernel KIND    stream: video (PQ, 4:2:0, 10 bits to 8; the default) or pictures (RGBA half to RGBA8)\n"
     "  --in-flight N    stream: frames under way at once, 1 to 8 (default: 1, 2, 3 and 6, one after the other)\n"
     "  --arithmetic A   stream, kernels: auto (fma where all devices have it; the default), muladd or fma\n"
-    "  --size WxH       stream, kernels: size of the frames (default 3840x2160); passes, frames (default 1920x1080)\n"
+    "  --size WxH       stream, kernels: size of the frames (default 3840x2160); passes, start, frames (1920x1080)\n"
     "  --ratio R        split: work per row on the second device over that on the first, 1 to 64 (default 3)\n"
     "  --policy NAMES   policies to measure, with commas between: split: one (default: the library's), stream (default:\n"
     "                   the library's and ewma), decide (default: all)\n"

@@ -41,6 +41,7 @@ bool bench_decide(const struct bench_options *options, bool *met);
 bool bench_finish(const struct bench_options *options, bool *met);
 bool bench_passes(const struct bench_options *options, bool *met);
 bool bench_resize(const struct bench_options *options, bool *met);
+bool bench_start(const struct bench_options *options, bool *met);
 bool bench_frames(const struct bench_options *options, bool *met);
 
 /* This command has options of its own (guides/options.c): its arguments, beginning with its name. Returns the exit

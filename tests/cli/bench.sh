@@ -96,9 +96,13 @@ shows out "a buffer that no frame uses, destroyed beside 3 frames"
 shows out "16 frames of [0-9]* ms under way, cancelled, and the session destroyed"
 
 run 0 "resize" resize --devices cpu --frames 10
-run 0 "frames" frames --devices cpu --frames 10 --size 320x180
 shows out "with its predecessor"
 shows out "bar: at most 2 frames, "
+run 0 "start" start --devices cpu --size 320x180
+shows out "^blocking  cox_session_create returned after "
+shows out "^ready     cox_session_create returned after "
+shows out "bar: with ready it returns within 5 ms, "
+run 0 "frames" frames --devices cpu --frames 10 --size 320x180
 run 0 "passes on one device" passes --devices cpu --size 320x200 --frames 10
 shows out "an empty second pass, .* us ("
 shows out "two sessions one after the other: [0-9.]* times"

@@ -1,0 +1,181 @@
+/* Sessions with `ready` on several threads at once: frames are submitted while devices join, early and late, or cannot,
+ * and sessions are destroyed at any moment of that. A plain program, to be run under ThreadSanitizer.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "support/check.h"
+#include "support/fake_rig.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { THREADS = 4, ROUNDS = 60, ROWS = 32, COLUMNS = 16, FRAMES = 4, DEVICES = 3, TROUBLES = 20 };
+
+static const struct fake_params devices = {.device_count = DEVICES,
+                                           .real_time = true,
+                                           .devices = {{.fixed_ns = 20e3, .ns_per_row = 1e3},
+                                                       {.mode = COX_MODE_STAGED, .fixed_ns = 50e3},
+                                                       {.ns_per_row = 2e3}}};
+
+/* Plain: written by callbacks, which come one at a time, and read once the session is gone. */
+struct guest {
+    struct rig_frames *frames;
+    cox_session *session;
+    bool submits; /* from `ready` */
+    uint32_t ready_calls;
+    cox_status ready_status;
+    uint32_t accepted, done, good;
+};
+
+static void on_done(void *user, uint64_t frame, cox_status status)
+{
+    struct guest *guest = user;
+    CHECK(guest->ready_calls == 1);
+    CHECK(frame == guest->done);
+    CHECK(status == (guest->ready_status ? COX_E_NO_DEVICE : COX_OK));
+    guest->done++;
+    guest->good += status == COX_OK;
+}
+
+static cox_status submit(struct guest *guest, uint32_t index)
+{
+    cox_buffer *const buffers[] = {guest->frames->in[index], guest->frames->out[index]};
+    return cox_session_submit(guest->session,
+                              COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &guest->frames->params[index]),
+                              on_done, guest);
+}
+
+static void on_ready(void *user, cox_status status)
+{
+    struct guest *guest = user;
+    CHECK(status == COX_OK || status == COX_E_BUILD);
+    guest->ready_calls++;
+    guest->ready_status = status;
+    if (!guest->submits)
+        return;
+    const cox_status submitted = submit(guest, 0);
+    CHECK(submitted == (status ? COX_E_NO_DEVICE : COX_OK));
+    guest->accepted += submitted == COX_OK;
+}
+
+static void rest(long ns)
+{
+    const struct timespec time = {.tv_nsec = ns};
+    nanosleep(&time, NULL);
+}
+
+static void look(const struct guest *guest)
+{
+    struct cox_session_info info;
+    cox_session_info(guest->session, &info, sizeof info);
+    CHECK(info.device_count == DEVICES);
+    for (uint32_t d = 0; d < DEVICES; d++)
+        CHECK(info.devices[d].lost == 0 && info.devices[d].returned == 0);
+}
+
+/* Frames from this thread, none from `ready`. */
+static void submit_some(struct guest *guest, uint64_t *seed)
+{
+    const uint32_t count = (uint32_t)(rig_random(seed) % (FRAMES + 1));
+    for (uint32_t i = 0; i < count; i++) {
+        const cox_status status = submit(guest, i);
+        CHECK(status == COX_OK || status == COX_E_NO_DEVICE);
+        if (status)
+            return;
+        guest->accepted++;
+        look(guest);
+    }
+}
+
+static void play_round(struct rig *rig, uint64_t *seed, uint32_t *without)
+{
+    struct guest guest = {.frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, FRAMES),
+                          .submits = rig_random(seed) % 3 == 0};
+    CHECK(rig_map_session(guest.frames,
+                          COX_SESSION_PARAMS(.in_flight = 1 + (uint32_t)(rig_random(seed) % 3), .ready = on_ready,
+                                             .ready_user = &guest),
+                          &guest.session) == COX_OK);
+    if (!guest.submits)
+        submit_some(&guest, seed);
+    look(&guest);
+    if (rig_random(seed) % 3 == 0)
+        rest((long)(rig_random(seed) % 1000000));
+    if (rig_random(seed) % 4 == 0) {
+        const cox_status status = cox_session_warm(guest.session, NULL, NULL, NULL);
+        CHECK(status == COX_OK || status == COX_E_NO_DEVICE);
+    }
+    if (guest.submits) /* destroying changes the variable that `ready` reads */
+        CHECK(cox_session_wait(guest.session) == COX_OK);
+    cox_session_destroy(&guest.session);
+    CHECK(guest.ready_calls == 1);
+    CHECK(guest.done == guest.accepted);
+    *without += guest.ready_status != COX_OK;
+    for (uint32_t i = 0; i < guest.good; i++) {
+        const char *wrong = rig_check(guest.frames, i);
+        if (*wrong) {
+            fprintf(stderr, "%s\n", wrong);
+            exit(1);
+        }
+    }
+    rig_frames_free(&guest.frames);
+}
+
+struct player {
+    struct rig *rig;
+    uint64_t seed;
+    uint32_t without; /* rounds without a device */
+};
+
+static void *play(void *data)
+{
+    struct player *player = data;
+    for (uint32_t round = 0; round < ROUNDS; round++)
+        play_round(player->rig, &player->seed, &player->without);
+    return NULL;
+}
+
+/* Of the instances that are made of each device some come late, and some cannot be had. */
+static void script(struct fake *fake, uint64_t *seed)
+{
+    for (uint32_t i = 0; i < TROUBLES; i++) {
+        const struct fake_fault slow = {.kind = FAKE_INSTANCE_BLOCKS,
+                                        .device = (uint32_t)(rig_random(seed) % DEVICES),
+                                        .skip = (uint32_t)(rig_random(seed) % (THREADS * ROUNDS)),
+                                        .count = (uint32_t)(rig_random(seed) % 8),
+                                        .delay_ns = rig_random(seed) % 1500000};
+        struct fake_fault fails = slow;
+        fails.kind = FAKE_INSTANCE_FAILS;
+        fails.skip = (uint32_t)(rig_random(seed) % (THREADS * ROUNDS));
+        fails.status = COX_E_BUILD;
+        fake_script(fake, &slow);
+        fake_script(fake, &fails);
+    }
+    for (uint32_t d = 0; d < DEVICES; d++) /* for a while there is no device */
+        fake_script(fake, &(struct fake_fault){.kind = FAKE_INSTANCE_FAILS,
+                                               .device = d,
+                                               .skip = ROUNDS,
+                                               .count = ROUNDS / 4,
+                                               .status = COX_E_BUILD});
+}
+
+int main(void)
+{
+    struct rig *rig = rig_new(&devices);
+    uint64_t seed = 7;
+    script(rig_fake(rig), &seed);
+    struct player players[THREADS];
+    pthread_t threads[THREADS];
+    for (uint32_t t = 0; t < THREADS; t++) {
+        players[t] = (struct player){.rig = rig, .seed = t};
+        CHECK(pthread_create(&threads[t], NULL, play, &players[t]) == 0);
+    }
+    uint32_t without = 0;
+    for (uint32_t t = 0; t < THREADS; t++) {
+        pthread_join(threads[t], NULL);
+        without += players[t].without;
+    }
+    CHECK(without > 0 && without < THREADS * ROUNDS);
+    const char *verdict = rig_end(&rig);
+    if (*verdict)
+        fprintf(stderr, "%s\n", verdict);
+    return *verdict != '\0';
+}
