@@ -484,17 +484,17 @@ struct cox_session {
 
     /* engine only */
     bool attached;
-    bool used;                /* a frame or cox_session_warm's request has arrived */
-    struct cox__request join; /* of a session with `ready` */
-    cox_ready_fn *ready;      /* NULL = there is none, or it was called */
-    void *ready_user;
-    uint32_t told_writable; /* bindings that the log has named, of those of the devices that joined */
+    bool used;              /* a frame or cox_session_warm's request has arrived */
     bool any_blocks;        /* some device runs kernels inside the enqueue call */
     bool closing;           /* nothing is begun any more */
     bool attention;         /* some device is not active, or there are lost queues: step.c looks after them */
     bool verify_refused;    /* the log says that a band cannot be checked */
+    uint32_t told_writable; /* bindings that the log has named, a bit for each */
     uint32_t order_first;
     uint32_t order_count;
+    struct cox__request join; /* of a session with `ready` */
+    cox_ready_fn *ready;      /* NULL = there is none, or it was called */
+    void *ready_user;
     struct cox_session *next_active;
     struct cox__warmup warmup;
     struct cox__frame *order[COX__ORDER_MAX]; /* ring of frames in submission order */

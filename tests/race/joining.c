@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { THREADS = 4, ROUNDS = 60, ROWS = 32, COLUMNS = 16, FRAMES = 4, DEVICES = 3, TROUBLES = 20 };
+enum { THREADS = 4, ROUNDS = 150, ROWS = 32, COLUMNS = 16, FRAMES = 4, DEVICES = 3, TROUBLES = 20 };
 
 static const struct fake_params devices = {.device_count = DEVICES,
                                            .real_time = true,

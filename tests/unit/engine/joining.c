@@ -116,6 +116,7 @@ static void close_rig(struct party *party)
 {
     cox_session_destroy(&party->session);
     cr_assert_eq(atomic_load(&party->calls), 1, "`ready` ran %u times", atomic_load(&party->calls));
+    cr_assert_not(rig_logged(party->rig, "is leaked"), "%s", rig_log(party->rig));
     rig_frames_free(&party->frames);
     const char *verdict = rig_end(&party->rig);
     cr_assert_str_empty(verdict, "%s", verdict);
