@@ -484,12 +484,11 @@ struct cox_session {
 
     /* engine only */
     bool attached;
-    bool used;              /* a frame or cox_session_warm's request has arrived */
-    bool any_blocks;        /* some device runs kernels inside the enqueue call */
-    bool closing;           /* nothing is begun any more */
-    bool attention;         /* some device is not active, or there are lost queues: step.c looks after them */
-    bool verify_refused;    /* the log says that a band cannot be checked */
-    uint32_t told_writable; /* bindings that the log has named, a bit for each */
+    bool used;           /* a frame or cox_session_warm's request has arrived */
+    bool any_blocks;     /* some device runs kernels inside the enqueue call */
+    bool closing;        /* nothing is begun any more */
+    bool attention;      /* some device is not active, or there are lost queues: step.c looks after them */
+    bool verify_refused; /* the log says that a band cannot be checked */
     uint32_t order_first;
     uint32_t order_count;
     struct cox__request join; /* of a session with `ready` */
@@ -505,6 +504,7 @@ struct cox_session {
     bool keeps_nothing; /* the rows of a frame were in too many pieces */
     struct cox__queue *lost_queues;
     uint64_t no_device_since_ns; /* when the last active device was lost; 0 = a band has been done since */
+    uint32_t told_writable;      /* bindings that the log has named, a bit for each */
     uint32_t event_count;
     struct cox__event events[COX__EVENTS_MAX];
     struct cox_band_report *sorted; /* for reports: of as many bands as a frame may have */

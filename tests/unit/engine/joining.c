@@ -311,6 +311,26 @@ Test(engine_joining, frames_that_wait_can_be_cancelled)
     close_rig(&party);
 }
 
+Test(engine_joining, what_a_predecessor_has_measured_is_taken_over)
+{
+    struct cox_session_info info;
+    struct party party;
+    cox_session *before;
+    open_rig(&party, &duo);
+    cr_assert_eq(rig_map_session(party.frames, COX_SESSION_PARAMS(.in_flight = 2), &before), COX_OK);
+    for (uint32_t i = 0; i < 30; i++)
+        cr_assert_eq(rig_submit(party.frames, before, i, false), COX_OK);
+    cr_assert_eq(cox_session_wait(before), COX_OK);
+    join_with(&party, *COX_SESSION_PARAMS(.predecessor = before));
+    cox_session_destroy(&before);
+    cox_session_info(party.session, &info, sizeof info);
+    cr_assert(info.profile_loaded);
+    cr_assert_gt(info.devices[1].solo_ns, 0);
+    play_until(&party, 1, COX_DEVICE_ACTIVE);
+    nothing_was_lost(&party);
+    close_rig(&party);
+}
+
 /* ---- devices that do not ---- */
 
 Test(engine_joining, a_device_that_cannot_join_stays_out_for_good)
