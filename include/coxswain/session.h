@@ -416,10 +416,10 @@ typedef void cox_warm_fn(void *user, uint32_t done, uint32_t total);
 COX_API COX_MUST_CHECK cox_status cox_session_warm(cox_session *session, const void *params, cox_warm_fn *progress,
                                                    void *user);
 
-/* Wait for everything under way, then destroy and set to NULL; NULL is accepted. That holds for kernels that are being
- * made for devices that join, too, and `ready` has run by then. Otherwise quick after cox_session_cancel,
- * but for kernels that were compiled for this session and go to cox_runtime_params.cache_dir now: some drivers compile
- * once more for that.
+/* Wait for everything under way, then destroy and set to NULL; NULL is accepted. Kernels that are being made for
+ * devices that join are waited for too, and `ready`, which must not read `*session` meanwhile. Otherwise quick after
+ * cox_session_cancel, but for kernels that were compiled for this session and go to cox_runtime_params.cache_dir now:
+ * some drivers compile once more for that.
  *
  * Does nothing but a line in the log, and leaves *session, from a callback, while a thread is inside
  * cox_session_warm, and in a child process after fork. */
