@@ -1,0 +1,179 @@
+/* coxconvolve: a pipeline of the library's in an element, in as few lines as it takes. Every plane is convolved by a
+ * session of its own, which all OpenCL devices share; the frames' memory is wrapped where it lies.
+ *
+ *     gst-launch-1.0 videotestsrc ! coxconvolve weights="0 -1 0 -1 5 -1 0 -1 0" ! videoconvert ! autovideosink
+ *
+ * For a kernel of your own, put what hello.c says in the place of cox_filter_convolution: bindings, a stage, its
+ * arguments.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "elements.h"
+#include "shared_runtime.h"
+
+#include <gst/video/gstvideofilter.h>
+
+#include <stdlib.h>
+
+enum { WEIGHTS_MAX = 15 * 15, PROPERTY_WEIGHTS = 1, PROPERTY_SHIFT };
+
+static const char formats[] = GST_VIDEO_CAPS_MAKE("{ GRAY8, I420, YV12, Y42B, Y444, GBR }");
+
+typedef struct {
+    GstVideoFilter parent;
+    struct shared_runtime *shared;
+    char *text; /* of the weights, under the object's lock, as the shift */
+    guint shift;
+    struct plane {
+        struct cox_filter_shape shape;
+        cox_session *session;
+    } planes[GST_VIDEO_MAX_PLANES];
+} GstCoxConvolve;
+typedef GstVideoFilterClass GstCoxConvolveClass;
+
+G_DEFINE_TYPE(GstCoxConvolve, gst_cox_convolve, GST_TYPE_VIDEO_FILTER)
+GST_ELEMENT_REGISTER_DEFINE(coxconvolve, "coxconvolve", GST_RANK_NONE, gst_cox_convolve_get_type())
+
+/* Read a square of an odd side from the text; its radius, or -1. */
+static int read_weights(const char *text, int32_t *weights)
+{
+    int count = 0, radius = 0;
+    for (char *end; count < WEIGHTS_MAX; text = end) {
+        const long weight = strtol(text, &end, 10);
+        if (end == text)
+            break;
+        weights[count++] = (int32_t)CLAMP(weight, -(1L << 24), 1L << 24);
+    }
+    while ((2 * radius + 1) * (2 * radius + 1) < count)
+        radius++;
+    return (2 * radius + 1) * (2 * radius + 1) == count ? radius : -1;
+}
+
+/* A session for the shape, if the plane has none. */
+static cox_status use_shape(GstCoxConvolve *self, struct plane *plane, const struct cox_filter_shape *shape)
+{
+    struct cox_filter_storage storage;
+    struct cox_session_params params = {.struct_size = sizeof params};
+    if (plane->session && !memcmp(shape, &plane->shape, sizeof *shape))
+        return COX_OK;
+    cox_session_destroy(&plane->session);
+    plane->shape = *shape;
+    const cox_status status = cox_filter_convolution(shape, &storage, &params);
+    return status == COX_OK ? cox_session_create(shared_runtime_of(self->shared), &params, &plane->session) : status;
+}
+
+static cox_status convolve(GstCoxConvolve *self, struct plane *plane, const struct cox_filter_params *params, void *in,
+                           void *out)
+{
+    const struct cox_filter_shape *shape = &plane->shape;
+    cox_runtime *runtime = shared_runtime_of(self->shared);
+    cox_buffer *buffers[2] = {NULL, NULL};
+    cox_status status = cox_buffer_wrap(runtime, in, shape->in_pitch_bytes * shape->height, NULL, NULL, &buffers[0]);
+    if (status == COX_OK)
+        status = cox_buffer_wrap(runtime, out, shape->out_pitch_bytes * shape->height, NULL, NULL, &buffers[1]);
+    if (status == COX_OK)
+        status = cox_session_run(plane->session, COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = params));
+    cox_buffer_destroy(&buffers[0]);
+    cox_buffer_destroy(&buffers[1]);
+    return status;
+}
+
+static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, GstVideoFrame *out)
+{
+    GstCoxConvolve *self = (GstCoxConvolve *)filter;
+    int32_t numbers[WEIGHTS_MAX];
+    struct cox_filter_params params;
+    cox_status status = COX_OK;
+    GST_OBJECT_LOCK(self);
+    const int radius = read_weights(self->text, numbers);
+    const struct cox_filter_weights weights = {
+        .struct_size = sizeof weights, .across_int = numbers, .shift = self->shift};
+    GST_OBJECT_UNLOCK(self);
+    if (radius < 0)
+        status = COX_E_INVALID;
+    for (guint p = 0; p < GST_VIDEO_FRAME_N_PLANES(in) && status == COX_OK; p++) {
+        struct cox_filter_shape shape = {.struct_size = sizeof shape,
+                                         .width = (uint32_t)GST_VIDEO_FRAME_COMP_WIDTH(in, p),
+                                         .height = (uint32_t)GST_VIDEO_FRAME_COMP_HEIGHT(in, p),
+                                         .sample = COX_FILTER_8,
+                                         .in_pitch_bytes = (size_t)GST_VIDEO_FRAME_COMP_STRIDE(in, p),
+                                         .out_pitch_bytes = (size_t)GST_VIDEO_FRAME_COMP_STRIDE(out, p),
+                                         .radius_x = (uint32_t)radius,
+                                         .radius_y = (uint32_t)radius};
+        status = use_shape(self, &self->planes[p], &shape);
+        if (status == COX_OK)
+            status = cox_filter_convolution_prepare(&shape, &weights, &params);
+        if (status == COX_OK)
+            status = convolve(self, &self->planes[p], &params, GST_VIDEO_FRAME_COMP_DATA(in, p),
+                              GST_VIDEO_FRAME_COMP_DATA(out, p));
+    }
+    if (status == COX_OK)
+        return GST_FLOW_OK;
+    GST_ELEMENT_ERROR(self, LIBRARY, FAILED, ("A frame cannot be convolved: %s", cox_status_text(status)), (NULL));
+    return GST_FLOW_ERROR;
+}
+
+static gboolean start(GstBaseTransform *base)
+{
+    GstCoxConvolve *self = (GstCoxConvolve *)base;
+    char *why = NULL;
+    self->shared = shared_runtime_get(NULL, NULL, &why);
+    if (!self->shared)
+        GST_ELEMENT_ERROR(self, RESOURCE, OPEN_READ_WRITE, ("No device: %s", why), (NULL));
+    g_free(why);
+    return self->shared != NULL;
+}
+
+static gboolean stop(GstBaseTransform *base)
+{
+    GstCoxConvolve *self = (GstCoxConvolve *)base;
+    for (guint p = 0; p < GST_VIDEO_MAX_PLANES; p++)
+        cox_session_destroy(&self->planes[p].session);
+    shared_runtime_unref(g_steal_pointer(&self->shared));
+    return TRUE;
+}
+
+static void set_property(GObject *object, guint number, const GValue *value, GParamSpec *spec)
+{
+    GstCoxConvolve *self = (GstCoxConvolve *)object;
+    GST_OBJECT_LOCK(self);
+    if (number == PROPERTY_SHIFT) {
+        self->shift = g_value_get_uint(value);
+    } else {
+        g_free(self->text);
+        self->text = g_strdup(g_value_get_string(value) ? g_value_get_string(value) : "");
+    }
+    GST_OBJECT_UNLOCK(self);
+}
+
+static void finalize(GObject *object)
+{
+    g_free(((GstCoxConvolve *)object)->text);
+    G_OBJECT_CLASS(gst_cox_convolve_parent_class)->finalize(object);
+}
+
+static void gst_cox_convolve_class_init(GstCoxConvolveClass *class)
+{
+    GObjectClass *object = G_OBJECT_CLASS(class);
+    GstElementClass *element = GST_ELEMENT_CLASS(class);
+    const GParamFlags flags = G_PARAM_WRITABLE | G_PARAM_CONSTRUCT | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING;
+    GstCaps *caps = gst_caps_from_string(formats);
+    object->set_property = set_property;
+    object->finalize = finalize;
+    g_object_class_install_property(object, PROPERTY_WEIGHTS,
+                                    g_param_spec_string("weights", "Weights", "Integers, a square row by row",
+                                                        "1 2 1 2 4 2 1 2 1", flags));
+    g_object_class_install_property(object, PROPERTY_SHIFT,
+                                    g_param_spec_uint("shift", "Shift", "The sum is divided by 2^shift", 0, 28, 0,
+                                                      flags));
+    gst_element_class_add_pad_template(element, gst_pad_template_new("sink", GST_PAD_SINK, GST_PAD_ALWAYS, caps));
+    gst_element_class_add_pad_template(element, gst_pad_template_new("src", GST_PAD_SRC, GST_PAD_ALWAYS, caps));
+    gst_caps_unref(caps);
+    gst_element_class_set_static_metadata(element, "Convolution", "Filter/Effect/Video",
+                                          "Convolves video on all OpenCL devices together", "Coxswain");
+    class->transform_frame = transform_frame;
+    class->parent_class.start = start;
+    class->parent_class.stop = stop;
+}
+
+static void gst_cox_convolve_init(GstCoxConvolve *self)
+{
+}
