@@ -429,7 +429,8 @@ GstCaps *caps_fixate(GstPadDirection direction, const GstCaps *caps, GstCaps *wa
     choose_size(from, to);
     if (direction == GST_PAD_SINK) {
         gst_structure_fixate_field_string(to, "colorimetry", out_colours[SUBSAMPLED][0]);
-        gst_structure_fixate_field_string(to, "chroma-site", site ? site : "mpeg2");
+        if (gst_structure_has_field(to, "chroma-site"))
+            gst_structure_fixate_field_string(to, "chroma-site", site ? site : "mpeg2");
     }
     return gst_caps_fixate(one);
 }

@@ -1,0 +1,739 @@
+/* coxtonemap as other elements meet it: what caps it takes and gives, whose memory frames are in, in which order they
+ * and events come out, and that nothing hangs where a stream is sought through, changes or ends.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <gst/check/gstharness.h>
+#include <gst/video/video.h>
+
+static void setup(void)
+{
+    gst_init(NULL, NULL);
+    GstElement *element = gst_element_factory_make("coxtonemap", NULL);
+    cr_assert_not_null(element, "the plugin is not in GST_PLUGIN_PATH");
+    gst_object_unref(gst_object_ref_sink(element));
+}
+
+TestSuite(gstreamer, .init = setup, .timeout = 600);
+
+#define PQ "colorimetry=bt2100-pq"
+#define SMALL "width=64,height=48,framerate=25/1"
+#define RAW "video/x-raw,"
+
+/* --- Caps --------------------------------------------------------------------------------------------------------- */
+
+/* Whether the element takes `in` and can give `out` for it. */
+static bool takes(const char *properties, const char *in, const char *out)
+{
+    char *text = g_strdup_printf("coxtonemap %s", properties);
+    GstHarness *h = gst_harness_new_parse(text);
+    GstCaps *in_caps = gst_caps_from_string(in), *out_caps = gst_caps_from_string(out);
+    cr_assert(in_caps && out_caps);
+    gst_harness_set_sink_caps(h, out_caps);
+    GstQuery *query = gst_query_new_accept_caps(in_caps);
+    gboolean accepted = FALSE;
+    cr_assert(gst_pad_peer_query(h->srcpad, query));
+    gst_query_parse_accept_caps_result(query, &accepted);
+    if (accepted) {
+        GstCaps *possible = gst_pad_peer_query_caps(h->srcpad, in_caps);
+        accepted = gst_caps_can_intersect(possible, in_caps);
+        gst_caps_unref(possible);
+    }
+    gst_query_unref(query);
+    gst_caps_unref(in_caps);
+    gst_harness_teardown(h);
+    g_free(text);
+    return accepted;
+}
+
+Test(gstreamer, takes_hdr_and_gives_sdr_of_no_more_chroma)
+{
+    static const struct {
+        const char *in, *out;
+        bool works;
+    } table[] = {
+        {"I420_10LE", "I420", true},  {"I420_10LE", "NV12", true},      {"I420_10LE", "P010_10LE", true},
+        {"I420_10LE", "RGBA", true},  {"I420_10LE", "Y42B", false},     {"I420_10LE", "Y444", false},
+        {"P010_10LE", "NV12", true},  {"P010_10LE", "I420", true},      {"P012_LE", "NV12", true},
+        {"P016_LE", "NV12", true},    {"NV12", "NV12", true},           {"I420", "I420", true},
+        {"I422_10LE", "Y42B", true},  {"I422_10LE", "I420", true},      {"I422_10LE", "Y444", false},
+        {"Y444_10LE", "Y444", true},  {"Y444_10LE", "I422_10LE", true}, {"Y444_12LE", "NV12", true},
+        {"I420_12LE", "I420", true},  {"I422_12LE", "Y42B", true},      {"Y444_16LE", "Y444_10LE", true},
+        {"Y42B", "Y42B", true},       {"Y444", "Y444", true},           {"I420_10LE", "GRAY8", false},
+        {"I420_10LE", "YUY2", false}, {"RGBA", "RGBA", false},          {"YUY2", "I420", false},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(table); i++) {
+        char *in = g_strdup_printf(RAW "format=%s," SMALL "," PQ, table[i].in);
+        char *out = g_strdup_printf(RAW "format=%s", table[i].out);
+        cr_expect_eq(takes("", in, out), table[i].works, "%s to %s", table[i].in, table[i].out);
+        g_free(in);
+        g_free(out);
+    }
+}
+
+Test(gstreamer, takes_each_way_that_hdr_is_said)
+{
+    static const struct {
+        const char *colours;
+        bool works;
+    } table[] = {{"bt2100-pq", true}, {"bt2100-hlg", true}, {"1:6:14:7", true},  {"1:6:15:7", true},
+                 {"2:0:14:7", true},  {"2:6:14:0", true},   {"2:3:14:1", true},  {"2:0:14:0", true},
+                 {"bt709", false},    {"bt2020-10", false}, {"2:6:14:1", false}, {"2:4:14:7", false}};
+    for (guint i = 0; i < G_N_ELEMENTS(table); i++) {
+        char *in = g_strdup_printf(RAW "format=I420_10LE," SMALL ",colorimetry=%s", table[i].colours);
+        cr_expect_eq(takes("passthrough-sdr=false", in, RAW "format=I420"), table[i].works, "%s", table[i].colours);
+        g_free(in);
+    }
+}
+
+Test(gstreamer, refuses_sdr_where_it_is_not_to_pass)
+{
+    cr_expect(takes("", RAW "format=I420," SMALL ",colorimetry=bt709", RAW "format=I420"));
+    cr_expect_not(takes("", RAW "format=I420," SMALL ",colorimetry=bt709", RAW "format=NV12"));
+    cr_expect_not(takes("passthrough-sdr=false", RAW "format=I420," SMALL ",colorimetry=bt709", RAW "format=I420"));
+    cr_expect(takes("", RAW "format=BGRx," SMALL, RAW "format=BGRx"));
+    cr_expect_not(takes("passthrough-sdr=false", RAW "format=I420_10LE," SMALL, RAW "format=I420"));
+}
+
+Test(gstreamer, takes_what_says_nothing_for_what_the_property_says)
+{
+    cr_expect(takes("transfer=pq", RAW "format=I420_10LE," SMALL, RAW "format=NV12"));
+    cr_expect(takes("transfer=hlg", RAW "format=I420," SMALL ",colorimetry=bt709", RAW "format=NV12"));
+}
+
+Test(gstreamer, offers_upstream_nothing_that_cannot_be_done)
+{
+    GstHarness *h = gst_harness_new("coxtonemap");
+    gst_harness_set_sink_caps_str(h, RAW "format=NV12,width=640,height=480,colorimetry=bt709");
+    GstCaps *caps = gst_pad_peer_query_caps(h->srcpad, NULL);
+    GstCaps *sdr = gst_caps_from_string(RAW "format=I420_10LE,width=640,height=480,colorimetry=bt709");
+    GstCaps *hdr = gst_caps_from_string(RAW "format=I420_10LE,width=1280,height=960," PQ);
+    GstCaps *huge = gst_caps_from_string(RAW "format=I420_10LE,width=5121,height=480," PQ);
+    cr_expect_not(gst_caps_can_intersect(caps, sdr));
+    cr_expect(gst_caps_can_intersect(caps, hdr));
+    cr_expect_not(gst_caps_can_intersect(caps, huge), "more than eightfold");
+    gst_caps_unref(caps);
+    gst_caps_unref(sdr);
+    gst_caps_unref(hdr);
+    gst_caps_unref(huge);
+    gst_harness_teardown(h);
+}
+
+/* The caps that frames of `in` come out with, where downstream takes `out`. */
+static GstStructure *given(const char *properties, const char *in, const char *out)
+{
+    char *text = g_strdup_printf("coxtonemap %s", properties);
+    GstHarness *h = gst_harness_new_parse(text);
+    gst_harness_set_sink_caps_str(h, out);
+    gst_harness_set_src_caps_str(h, in);
+    GstPad *pad = gst_pad_get_peer(h->sinkpad);
+    GstCaps *caps = gst_pad_get_current_caps(pad);
+    cr_assert_not_null(caps, "%s does not become %s", in, out);
+    GstStructure *structure = gst_structure_copy(gst_caps_get_structure(caps, 0));
+    gst_caps_unref(caps);
+    gst_object_unref(pad);
+    gst_harness_teardown(h);
+    g_free(text);
+    return structure;
+}
+
+static void is_text(const GstStructure *structure, const char *field, const char *text)
+{
+    const char *got = gst_structure_get_string(structure, field);
+    cr_expect(!g_strcmp0(got, text), "%s is %s, not %s", field, got ? got : "missing", text ? text : "missing");
+}
+
+static void is_size(const GstStructure *structure, int width, int height, int par_n, int par_d)
+{
+    int w = 0, h = 0, n = 1, d = 1;
+    gst_structure_get_int(structure, "width", &w);
+    gst_structure_get_int(structure, "height", &h);
+    gst_structure_get_fraction(structure, "pixel-aspect-ratio", &n, &d);
+    cr_expect(w == width && h == height && n == par_n && d == par_d, "%d x %d, %d:%d", w, h, n, d);
+}
+
+Test(gstreamer, output_is_like_the_input_and_says_what_it_is)
+{
+    const char *in = RAW "format=I422_10LE,width=640,height=360,framerate=24000/1001,pixel-aspect-ratio=1/1,"
+                         "interlace-mode=progressive,chroma-site=jpeg," PQ
+                         ",mastering-display-info=(string)35400:14600:8500:39850:6550:2300:15635:16450:10000000:1,"
+                         "content-light-level=(string)1000:400";
+    int num, den;
+    GstStructure *got = given("", in, "video/x-raw");
+    is_text(got, "format", "Y42B");
+    is_text(got, "colorimetry", "bt709");
+    is_text(got, "chroma-site", "jpeg");
+    is_size(got, 640, 360, 1, 1);
+    cr_expect(gst_structure_get_fraction(got, "framerate", &num, &den) && num == 24000 && den == 1001);
+    cr_expect_not(gst_structure_has_field(got, "mastering-display-info"));
+    cr_expect_not(gst_structure_has_field(got, "content-light-level"));
+    gst_structure_free(got);
+
+    got = given("", RAW "format=P010_10LE," SMALL "," PQ, RAW "format={RGBA,I420,NV12}");
+    is_text(got, "format", "NV12");
+    is_text(got, "chroma-site", "mpeg2");
+    gst_structure_free(got);
+
+    got = given("", RAW "format=P010_10LE," SMALL "," PQ, RAW "format=RGBA");
+    is_text(got, "colorimetry", "1:1:5:1");
+    is_text(got, "chroma-site", NULL);
+    gst_structure_free(got);
+
+    got = given("", RAW "format=P010_10LE," SMALL "," PQ, RAW "format=NV12,colorimetry=(string)1:3:5:1");
+    is_text(got, "colorimetry", "1:3:5:1");
+    gst_structure_free(got);
+}
+
+Test(gstreamer, another_size_keeps_the_pictures_shape)
+{
+    const char *in = RAW "format=I420_10LE,width=640,height=360,framerate=25/1,pixel-aspect-ratio=1/1," PQ;
+    GstStructure *got = given("", in, RAW "width=320,pixel-aspect-ratio=1/1");
+    is_size(got, 320, 180, 1, 1);
+    gst_structure_free(got);
+    got = given("", in, RAW "height=90,pixel-aspect-ratio=1/1");
+    is_size(got, 160, 90, 1, 1);
+    gst_structure_free(got);
+    got = given("", in, RAW "width=320,height=360");
+    is_size(got, 320, 360, 2, 1);
+    gst_structure_free(got);
+    got = given("", RAW "format=I420_10LE,width=720,height=576,framerate=25/1,pixel-aspect-ratio=16/15," PQ,
+                RAW "pixel-aspect-ratio=1/1");
+    is_size(got, 768, 576, 1, 1);
+    gst_structure_free(got);
+}
+
+/* --- Frames ------------------------------------------------------------------------------------------------------- */
+
+/* A frame of these caps in memory of anybody's, of a pattern that differs with `seed`. */
+static GstBuffer *make_frame(GstBuffer *buffer, const GstVideoInfo *info, guint seed)
+{
+    GstVideoFrame frame;
+    if (!buffer)
+        buffer = gst_buffer_new_allocate(NULL, info->size, NULL);
+    cr_assert(gst_video_frame_map(&frame, info, buffer, GST_MAP_WRITE));
+    for (guint c = 0; c < GST_VIDEO_FRAME_N_COMPONENTS(&frame); c++)
+        for (gint y = 0; y < GST_VIDEO_FRAME_COMP_HEIGHT(&frame, c); y++) {
+            guint8 *row = GST_VIDEO_FRAME_COMP_DATA(&frame, c);
+            row += (gssize)y * GST_VIDEO_FRAME_COMP_STRIDE(&frame, c);
+            for (gint x = 0; x < GST_VIDEO_FRAME_COMP_WIDTH(&frame, c); x++) {
+                const guint shift = info->finfo->shift[0];
+                const guint16 value = (guint16)((64 + (guint)(x * 7 + y * 5 + (gint)(c * 31 + seed * 13)) % 800)
+                                                << shift);
+                memcpy(row + x * GST_VIDEO_FRAME_COMP_PSTRIDE(&frame, c), &value, sizeof value);
+            }
+        }
+    gst_video_frame_unmap(&frame);
+    GST_BUFFER_PTS(buffer) = seed * 40 * GST_MSECOND;
+    GST_BUFFER_DURATION(buffer) = 40 * GST_MSECOND;
+    return buffer;
+}
+
+/* The samples of a frame, without what lies between rows. */
+static GBytes *samples(GstBuffer *buffer, const char *caps_text)
+{
+    GstCaps *caps = gst_caps_from_string(caps_text);
+    GstVideoInfo info;
+    GstVideoFrame frame;
+    GByteArray *all = g_byte_array_new();
+    cr_assert(gst_video_info_from_caps(&info, caps));
+    cr_assert(gst_video_frame_map(&frame, &info, buffer, GST_MAP_READ));
+    for (guint p = 0; p < GST_VIDEO_FRAME_N_PLANES(&frame); p++)
+        for (gint y = 0; y < GST_VIDEO_FRAME_COMP_HEIGHT(&frame, p); y++)
+            g_byte_array_append(all,
+                                (guint8 *)GST_VIDEO_FRAME_PLANE_DATA(&frame, p) +
+                                    (gssize)y * GST_VIDEO_FRAME_PLANE_STRIDE(&frame, p),
+                                (guint)(GST_VIDEO_FRAME_COMP_WIDTH(&frame, p) *
+                                        GST_VIDEO_FRAME_COMP_PSTRIDE(&frame, p)));
+    gst_video_frame_unmap(&frame);
+    gst_caps_unref(caps);
+    return g_byte_array_free_to_bytes(all);
+}
+
+static guint64 stat_of(GstHarness *h, const char *field)
+{
+    GstStructure *stats = NULL;
+    guint64 value = G_MAXUINT64;
+    GstElement *element = gst_harness_find_element(h, "coxtonemap");
+    g_object_get(element, "stats", &stats, NULL);
+    gst_structure_get_uint64(stats, field, &value);
+    gst_structure_free(stats);
+    gst_object_unref(element);
+    return value;
+}
+
+static void info_of(const char *caps_text, GstVideoInfo *info)
+{
+    GstCaps *caps = gst_caps_from_string(caps_text);
+    cr_assert(gst_video_info_from_caps(info, caps), "%s", caps_text);
+    gst_caps_unref(caps);
+}
+
+static GstHarness *open_harness(const char *properties, const char *in, const char *out)
+{
+    char *text = g_strdup_printf("coxtonemap devices=cpu policy=static cache-dir=\"\" %s", properties);
+    GstHarness *h = gst_harness_new_parse(text);
+    gst_harness_set_sink_caps_str(h, out);
+    gst_harness_set_src_caps_str(h, in);
+    g_free(text);
+    return h;
+}
+
+/* The pool that the element offers upstream, active. */
+static GstBufferPool *offered_pool(GstHarness *h, const char *caps_text, const GstVideoAlignment *align)
+{
+    GstBufferPool *pool = NULL;
+    guint size, least, most;
+    GstCaps *caps = gst_caps_from_string(caps_text);
+    GstQuery *query = gst_query_new_allocation(caps, TRUE);
+    cr_assert(gst_pad_peer_query(h->srcpad, query));
+    cr_assert(gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, NULL));
+    cr_assert_gt(gst_query_get_n_allocation_pools(query), 0);
+    gst_query_parse_nth_allocation_pool(query, 0, &pool, &size, &least, &most);
+    GstStructure *config = gst_buffer_pool_get_config(pool);
+    gst_buffer_pool_config_set_params(config, caps, size, 2, 0);
+    gst_buffer_pool_config_add_option(config, GST_BUFFER_POOL_OPTION_VIDEO_META);
+    if (align) {
+        gst_buffer_pool_config_add_option(config, GST_BUFFER_POOL_OPTION_VIDEO_ALIGNMENT);
+        gst_buffer_pool_config_set_video_alignment(config, align);
+    }
+    cr_assert(gst_buffer_pool_set_config(pool, config));
+    cr_assert(gst_buffer_pool_set_active(pool, TRUE));
+    gst_query_unref(query);
+    gst_caps_unref(caps);
+    return pool;
+}
+
+static void close_pool(GstBufferPool *pool)
+{
+    gst_buffer_pool_set_active(pool, FALSE);
+    gst_object_unref(pool);
+}
+
+#define IN_10 RAW "format=I420_10LE,width=330,height=180,framerate=25/1," PQ
+#define OUT_8 RAW "format=I420,width=330,height=180,framerate=25/1,colorimetry=bt709"
+
+Test(gstreamer, frames_in_pools_are_not_copied_and_come_out_the_same)
+{
+    static const GstVideoAlignment aligns[] = {
+        {0},
+        {.padding_bottom = 17, .padding_right = 38, .stride_align = {63, 63, 63, 63}},
+        {.padding_top = 4, .padding_left = 32}};
+    GstVideoInfo info;
+    GBytes *first = NULL;
+    info_of(IN_10, &info);
+    for (guint i = 0; i < G_N_ELEMENTS(aligns); i++) {
+        GstHarness *h = open_harness("", IN_10, OUT_8);
+        GstBufferPool *pool = offered_pool(h, IN_10, &aligns[i]);
+        for (guint n = 0; n < 5; n++) {
+            GstBuffer *buffer = NULL;
+            cr_assert_eq(gst_buffer_pool_acquire_buffer(pool, &buffer, NULL), GST_FLOW_OK);
+            cr_assert_eq(gst_buffer_n_memory(buffer), 3, "a plane's memory is its own");
+            cr_assert_eq(gst_harness_push(h, make_frame(buffer, &info, 1)), GST_FLOW_OK);
+            GstBuffer *out = gst_harness_pull(h);
+            GBytes *bytes = samples(out, OUT_8);
+            if (!first)
+                first = g_bytes_ref(bytes);
+            cr_expect(n == 0 || g_bytes_equal(first, bytes), "alignment %u", i);
+            g_bytes_unref(bytes);
+            gst_buffer_unref(out);
+        }
+        close_pool(pool);
+        cr_expect_eq(stat_of(h, "frames"), 5);
+        cr_expect_eq(stat_of(h, "bytes-copied-in"), 0);
+        cr_expect_eq(stat_of(h, "bytes-copied-out"), 0);
+        gst_harness_teardown(h);
+    }
+    g_bytes_unref(first);
+}
+
+Test(gstreamer, frames_in_other_memory_come_out_the_same)
+{
+    GstHarness *h = open_harness("peak=1000", IN_10, OUT_8);
+    GstVideoInfo info;
+    info_of(IN_10, &info);
+    GstBufferPool *pool = offered_pool(h, IN_10, NULL);
+    GstBuffer *own = NULL;
+    cr_assert_eq(gst_buffer_pool_acquire_buffer(pool, &own, NULL), GST_FLOW_OK);
+    cr_assert_eq(gst_harness_push(h, make_frame(own, &info, 3)), GST_FLOW_OK);
+    cr_assert_eq(gst_harness_push(h, make_frame(NULL, &info, 3)), GST_FLOW_OK);
+    GstBuffer *outs[] = {gst_harness_pull(h), gst_harness_pull(h)};
+    GBytes *a = samples(outs[0], OUT_8), *b = samples(outs[1], OUT_8);
+    cr_expect(g_bytes_equal(a, b));
+    g_bytes_unref(a);
+    g_bytes_unref(b);
+    gst_buffer_unref(outs[0]);
+    gst_buffer_unref(outs[1]);
+    close_pool(pool);
+    gst_harness_teardown(h);
+}
+
+Test(gstreamer, maps_the_part_that_a_crop_names)
+{
+    const char *small_in = RAW "format=I420_10LE,width=128,height=96,framerate=25/1," PQ;
+    const char *small_out = RAW "format=I420,width=128,height=96,framerate=25/1,colorimetry=bt709";
+    GstHarness *h = open_harness("peak=1000", small_in, small_out);
+    GstVideoInfo info, small;
+    GstVideoFrame from, to;
+    info_of(IN_10, &info);
+    info_of(small_in, &small);
+    GstBuffer *large = make_frame(NULL, &info, 2), *cut = gst_buffer_new_allocate(NULL, small.size, NULL);
+    cr_assert(gst_video_frame_map(&from, &info, large, GST_MAP_READ));
+    cr_assert(gst_video_frame_map(&to, &small, cut, GST_MAP_WRITE));
+    for (guint c = 0; c < 3; c++)
+        for (gint y = 0; y < GST_VIDEO_FRAME_COMP_HEIGHT(&to, c); y++)
+            memcpy((guint8 *)to.data[c] + y * GST_VIDEO_FRAME_COMP_STRIDE(&to, c),
+                   (guint8 *)from.data[c] + (y + (c ? 11 : 22)) * GST_VIDEO_FRAME_COMP_STRIDE(&from, c) +
+                       2 * (c ? 20 : 40),
+                   2 * (gsize)GST_VIDEO_FRAME_COMP_WIDTH(&to, c));
+    gst_video_frame_unmap(&from);
+    gst_video_frame_unmap(&to);
+    GST_BUFFER_PTS(cut) = 0;
+    gst_buffer_add_video_meta(large, 0, GST_VIDEO_FORMAT_I420_10LE, 330, 180);
+    GstVideoCropMeta *crop = gst_buffer_add_video_crop_meta(large);
+    crop->x = 40;
+    crop->y = 22;
+    crop->width = 128;
+    crop->height = 96;
+    cr_assert_eq(gst_harness_push(h, large), GST_FLOW_OK);
+    cr_assert_eq(gst_harness_push(h, cut), GST_FLOW_OK);
+    GstBuffer *outs[] = {gst_harness_pull(h), gst_harness_pull(h)};
+    cr_expect_null(gst_buffer_get_video_crop_meta(outs[0]));
+    GBytes *a = samples(outs[0], small_out), *b = samples(outs[1], small_out);
+    cr_expect(g_bytes_equal(a, b));
+    g_bytes_unref(a);
+    g_bytes_unref(b);
+    gst_buffer_unref(outs[0]);
+    gst_buffer_unref(outs[1]);
+    gst_harness_teardown(h);
+}
+
+Test(gstreamer, sdr_passes_untouched)
+{
+    GstHarness *h = open_harness("", RAW "format=I420," SMALL ",colorimetry=bt709", "video/x-raw");
+    GstVideoInfo info;
+    info_of(RAW "format=I420," SMALL, &info);
+    GstBuffer *buffer = gst_buffer_new_allocate(NULL, info.size, NULL);
+    cr_assert_eq(gst_harness_push(h, gst_buffer_ref(buffer)), GST_FLOW_OK);
+    GstBuffer *out = gst_harness_pull(h);
+    cr_expect_eq(out, buffer);
+    cr_expect_eq(stat_of(h, "frames"), 0);
+    gst_buffer_unref(out);
+    gst_buffer_unref(buffer);
+    gst_harness_teardown(h);
+}
+
+Test(gstreamer, a_stream_may_turn_from_hdr_to_sdr_and_back)
+{
+    GstHarness *h = open_harness("", IN_10, "video/x-raw");
+    const char *const kinds[] = {IN_10, RAW "format=I420_10LE,width=330,height=180,framerate=25/1,colorimetry=bt709"};
+    GstVideoInfo info;
+    info_of(IN_10, &info);
+    for (guint n = 0; n < 12; n++) {
+        gst_harness_set_src_caps_str(h, kinds[n / 2 % 2]);
+        cr_assert_eq(gst_harness_push(h, make_frame(NULL, &info, n)), GST_FLOW_OK);
+    }
+    gst_harness_push_event(h, gst_event_new_eos());
+    for (guint n = 0; n < 12; n++) {
+        GstBuffer *out = gst_harness_pull(h);
+        cr_assert_not_null(out);
+        cr_expect_eq(GST_BUFFER_PTS(out), n * 40 * GST_MSECOND, "frame %u", n);
+        gst_buffer_unref(out);
+    }
+    cr_expect_eq(stat_of(h, "frames"), 6);
+    gst_harness_teardown(h);
+}
+
+Test(gstreamer, reports_the_latency_of_the_frames_in_flight)
+{
+    GstHarness *h = open_harness("in-flight=3", IN_10, OUT_8);
+    cr_expect_eq(gst_harness_query_latency(h), 120 * GST_MSECOND);
+    gst_harness_teardown(h);
+}
+
+Test(gstreamer, drops_what_comes_too_late_and_says_so)
+{
+    GstHarness *h = open_harness("", IN_10, OUT_8);
+    GstBus *bus = gst_bus_new();
+    GstElement *element = gst_harness_find_element(h, "coxtonemap");
+    GstVideoInfo info;
+    info_of(IN_10, &info);
+    gst_element_set_bus(element, bus);
+    gst_harness_push(h, make_frame(NULL, &info, 0));
+    gst_buffer_unref(gst_harness_pull(h));
+    gst_harness_push_upstream_event(h, gst_event_new_qos(GST_QOS_TYPE_UNDERFLOW, 2.0, 100 * GST_MSECOND, 0));
+    cr_expect_eq(gst_harness_push(h, make_frame(NULL, &info, 1)), GST_FLOW_OK);
+    cr_expect_eq(gst_harness_push(h, make_frame(NULL, &info, 5)), GST_FLOW_OK);
+    GstBuffer *out = gst_harness_pull(h);
+    cr_expect_eq(GST_BUFFER_PTS(out), 200 * GST_MSECOND);
+    cr_expect(GST_BUFFER_IS_DISCONT(out));
+    cr_expect_eq(stat_of(h, "frames-dropped"), 1);
+    GstMessage *message = gst_bus_pop_filtered(bus, GST_MESSAGE_QOS);
+    cr_assert_not_null(message);
+    gst_message_unref(message);
+    gst_buffer_unref(out);
+    gst_element_set_bus(element, NULL);
+    gst_object_unref(element);
+    gst_object_unref(bus);
+    gst_harness_teardown(h);
+}
+
+Test(gstreamer, the_look_changes_from_one_frame_to_the_next)
+{
+    GstHarness *h = open_harness("peak=1000", IN_10, OUT_8);
+    GstElement *element = gst_harness_find_element(h, "coxtonemap");
+    GstVideoInfo info;
+    GBytes *bytes[3];
+    info_of(IN_10, &info);
+    for (guint n = 0; n < 3; n++) {
+        g_object_set(element, "exposure", n == 1 ? -2.0 : 0.0, NULL);
+        cr_assert_eq(gst_harness_push(h, make_frame(NULL, &info, 0)), GST_FLOW_OK);
+        GstBuffer *out = gst_harness_pull(h);
+        bytes[n] = samples(out, OUT_8);
+        gst_buffer_unref(out);
+    }
+    cr_expect(g_bytes_equal(bytes[0], bytes[2]));
+    cr_expect_not(g_bytes_equal(bytes[0], bytes[1]));
+    for (guint n = 0; n < 3; n++)
+        g_bytes_unref(bytes[n]);
+    gst_object_unref(element);
+    gst_harness_teardown(h);
+}
+
+Test(gstreamer, a_device_that_is_not_there_is_an_error)
+{
+    GstElement *pipeline = gst_parse_launch("videotestsrc ! " RAW "format=I420_10LE," PQ
+                                            " ! coxtonemap devices=no-such-device ! fakesink",
+                                            NULL);
+    GstBus *bus = gst_element_get_bus(pipeline);
+    gst_element_set_state(pipeline, GST_STATE_PLAYING);
+    GstMessage *message = gst_bus_timed_pop_filtered(bus, GST_CLOCK_TIME_NONE, GST_MESSAGE_ERROR);
+    GError *error = NULL;
+    gst_message_parse_error(message, &error, NULL);
+    cr_expect(g_str_has_prefix(error->message, "No device: "), "%s", error->message);
+    g_error_free(error);
+    gst_message_unref(message);
+    gst_element_set_state(pipeline, GST_STATE_NULL);
+    gst_object_unref(bus);
+    gst_object_unref(pipeline);
+}
+
+/* --- Order -------------------------------------------------------------------------------------------------------- */
+
+/* What came out of a pipeline's coxtonemap, seen by a probe. */
+struct seen {
+    GMutex lock;
+    GstClockTime last; /* PTS */
+    GstVideoInfo info; /* of the newest caps */
+    guint frames, caps, ends, segments;
+    guint wrong_order, wrong_caps, after_end;
+    bool ended;
+};
+
+static void see_event(struct seen *seen, GstEvent *event)
+{
+    GstCaps *caps;
+    switch (GST_EVENT_TYPE(event)) {
+    case GST_EVENT_FLUSH_STOP:
+    case GST_EVENT_SEGMENT:
+        seen->last = GST_CLOCK_TIME_NONE;
+        seen->ended = false;
+        seen->segments += GST_EVENT_TYPE(event) == GST_EVENT_SEGMENT;
+        break;
+    case GST_EVENT_CAPS:
+        gst_event_parse_caps(event, &caps);
+        gst_video_info_from_caps(&seen->info, caps);
+        seen->caps++;
+        break;
+    case GST_EVENT_EOS:
+        seen->ends++;
+        seen->ended = true;
+        break;
+    default:
+        break;
+    }
+}
+
+static GstPadProbeReturn see(GstPad *pad, GstPadProbeInfo *info, gpointer user)
+{
+    struct seen *seen = user;
+    (void)pad;
+    g_mutex_lock(&seen->lock);
+    if (GST_PAD_PROBE_INFO_TYPE(info) & GST_PAD_PROBE_TYPE_BUFFER) {
+        const GstVideoMeta *meta = gst_buffer_get_video_meta(GST_PAD_PROBE_INFO_BUFFER(info));
+        const GstClockTime pts = GST_BUFFER_PTS(GST_PAD_PROBE_INFO_BUFFER(info));
+        seen->wrong_order += GST_CLOCK_TIME_IS_VALID(seen->last) && pts <= seen->last;
+        if (meta)
+            seen->wrong_caps += meta->width != (guint)GST_VIDEO_INFO_WIDTH(&seen->info) ||
+                                meta->height != (guint)GST_VIDEO_INFO_HEIGHT(&seen->info) ||
+                                meta->format != GST_VIDEO_INFO_FORMAT(&seen->info);
+        else
+            seen->wrong_caps += gst_buffer_get_size(GST_PAD_PROBE_INFO_BUFFER(info)) != seen->info.size;
+        seen->after_end += seen->ended;
+        seen->last = pts;
+        seen->frames++;
+    } else {
+        see_event(seen, GST_PAD_PROBE_INFO_EVENT(info));
+    }
+    g_mutex_unlock(&seen->lock);
+    return GST_PAD_PROBE_OK;
+}
+
+static GstElement *watched(const char *text, struct seen *seen)
+{
+    GError *error = NULL;
+    GstElement *pipeline = gst_parse_launch(text, &error);
+    cr_assert_null(error, "%s", error ? error->message : "");
+    GstElement *element = gst_bin_get_by_name(GST_BIN(pipeline), "map");
+    GstPad *pad = gst_element_get_static_pad(element, "src");
+    *seen = (struct seen){.last = GST_CLOCK_TIME_NONE};
+    g_mutex_init(&seen->lock);
+    gst_pad_add_probe(pad,
+                      GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM | GST_PAD_PROBE_TYPE_EVENT_FLUSH,
+                      see, seen, NULL);
+    gst_object_unref(pad);
+    gst_object_unref(element);
+    return pipeline;
+}
+
+static void in_order(const struct seen *seen)
+{
+    cr_expect_eq(seen->wrong_order, 0);
+    cr_expect_eq(seen->wrong_caps, 0);
+    cr_expect_eq(seen->after_end, 0);
+}
+
+/* Wait for a message, which is no error. */
+static void await(GstElement *pipeline, GstMessageType type)
+{
+    GstBus *bus = gst_element_get_bus(pipeline);
+    GstMessage *message = gst_bus_timed_pop_filtered(bus, GST_CLOCK_TIME_NONE, type | GST_MESSAGE_ERROR);
+    if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR) {
+        GError *error = NULL;
+        gst_message_parse_error(message, &error, NULL);
+        cr_assert_fail("%s", error->message);
+    }
+    gst_message_unref(message);
+    gst_object_unref(bus);
+}
+
+static void close_pipeline(GstElement *pipeline, struct seen *seen)
+{
+    cr_expect_eq(gst_element_set_state(pipeline, GST_STATE_NULL), GST_STATE_CHANGE_SUCCESS);
+    gst_object_unref(pipeline);
+    g_mutex_clear(&seen->lock);
+}
+
+#define MAP " ! coxtonemap name=map devices=cpu policy=static cache-dir=\"\" "
+
+Test(gstreamer, the_end_comes_after_all_frames)
+{
+    struct seen seen;
+    static const char *const ways[] = {"", "peak=1000 in-flight=5", "lookahead=true"};
+    for (guint i = 0; i < G_N_ELEMENTS(ways); i++) {
+        char *text = g_strdup_printf("videotestsrc num-buffers=40 ! " RAW "format=I420_10LE," SMALL "," PQ MAP
+                                     "%s ! fakesink",
+                                     ways[i]);
+        GstElement *pipeline = watched(text, &seen);
+        gst_element_set_state(pipeline, GST_STATE_PLAYING);
+        await(pipeline, GST_MESSAGE_EOS);
+        in_order(&seen);
+        cr_expect_eq(seen.frames, 40, "%s: %u frames", ways[i], seen.frames);
+        cr_expect_eq(seen.ends, 1);
+        close_pipeline(pipeline, &seen);
+        g_free(text);
+    }
+}
+
+Test(gstreamer, is_sought_through_two_hundred_times)
+{
+    struct seen seen;
+    GstElement *pipeline = watched("videotestsrc num-buffers=1000000 ! " RAW "format=I420_10LE," SMALL "," PQ MAP
+                                   "peak=1000 in-flight=4 ! queue max-size-buffers=2 ! fakesink",
+                                   &seen);
+    GRand *random = g_rand_new_with_seed(1);
+    gst_element_set_state(pipeline, GST_STATE_PLAYING);
+    await(pipeline, GST_MESSAGE_ASYNC_DONE);
+    for (guint n = 0; n < 200; n++) {
+        const GstClockTime to = (GstClockTime)g_rand_int_range(random, 0, 3000) * GST_SECOND;
+        cr_assert(gst_element_seek_simple(pipeline, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH, (gint64)to));
+        if (n % 3 == 0)
+            await(pipeline, GST_MESSAGE_ASYNC_DONE);
+        else
+            g_usleep((gulong)g_rand_int_range(random, 0, 8000));
+    }
+    in_order(&seen);
+    cr_expect_gt(seen.frames, 60);
+    cr_expect_gt(seen.segments, 100);
+    g_rand_free(random);
+    close_pipeline(pipeline, &seen);
+}
+
+Test(gstreamer, caps_change_between_the_right_frames)
+{
+    struct seen seen;
+    static const char *const kinds[] = {"format=I420_10LE,width=64,height=48,framerate=25/1," PQ,
+                                        "format=P010_10LE,width=64,height=48,framerate=25/1," PQ,
+                                        "format=I420_10LE,width=96,height=64,framerate=25/1," PQ,
+                                        "format=I420_10LE,width=64,height=48,framerate=25/1,colorimetry=bt2100-hlg",
+                                        "format=I420,width=64,height=48,framerate=25/1,colorimetry=bt709"};
+    GstElement *pipeline =
+        watched("videotestsrc num-buffers=1000000 ! capsfilter name=kind caps=video/x-raw,format=I420_10LE," SMALL
+                "," PQ MAP "peak=1000 in-flight=4 ! fakesink",
+                &seen);
+    GstElement *filter = gst_bin_get_by_name(GST_BIN(pipeline), "kind");
+    gst_element_set_state(pipeline, GST_STATE_PLAYING);
+    await(pipeline, GST_MESSAGE_ASYNC_DONE);
+    for (guint n = 0; n < 50; n++) {
+        char *text = g_strdup_printf(RAW "%s", kinds[n * 7 % G_N_ELEMENTS(kinds)]);
+        GstCaps *caps = gst_caps_from_string(text);
+        g_object_set(filter, "caps", caps, NULL);
+        gst_caps_unref(caps);
+        g_free(text);
+        if (n % 10 == 9)
+            cr_assert(gst_element_seek_simple(pipeline, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH, 0));
+        const guint before = seen.frames;
+        for (guint i = 0; i < 2000 && seen.frames < before + 3; i++)
+            g_usleep(10000);
+    }
+    in_order(&seen);
+    cr_expect_gt(seen.caps, 20, "%u", seen.caps);
+    gst_object_unref(filter);
+    close_pipeline(pipeline, &seen);
+}
+
+Test(gstreamer, starts_and_stops_under_load)
+{
+    struct seen seen;
+    GstElement *pipeline = watched("videotestsrc num-buffers=1000000 ! " RAW "format=I420_10LE," SMALL "," PQ MAP
+                                   "peak=1000 in-flight=4 ! fakesink",
+                                   &seen);
+    for (guint n = 0; n < 30; n++) {
+        static const GstState states[] = {GST_STATE_NULL, GST_STATE_READY, GST_STATE_PAUSED};
+        gst_element_set_state(pipeline, GST_STATE_PLAYING);
+        g_usleep(n * 1000);
+        gst_element_set_state(pipeline, states[n % G_N_ELEMENTS(states)]);
+    }
+    close_pipeline(pipeline, &seen);
+}
+
+/* --- coxconvolve -------------------------------------------------------------------------------------------------- */
+
+Test(gstreamer, convolves_each_plane)
+{
+    GstHarness *h = gst_harness_new_parse("coxconvolve weights=\"0 0 0 1 0 1 0 0 0\" shift=1");
+    const char *caps = RAW "format=GRAY8,width=64,height=8,framerate=25/1";
+    GstMapInfo map;
+    gst_harness_set_src_caps_str(h, caps);
+    GstBuffer *in = gst_buffer_new_allocate(NULL, 64 * 8, NULL);
+    gst_buffer_map(in, &map, GST_MAP_WRITE);
+    for (guint i = 0; i < 64 * 8; i++)
+        map.data[i] = (guint8)(i % 64 * 2);
+    gst_buffer_unmap(in, &map);
+    cr_assert_eq(gst_harness_push(h, in), GST_FLOW_OK);
+    GstBuffer *out = gst_harness_pull(h);
+    gst_buffer_map(out, &map, GST_MAP_READ);
+    for (guint x = 1; x < 63; x++)
+        cr_expect_eq(map.data[3 * 64 + x], x * 2, "column %u", x);
+    gst_buffer_unmap(out, &map);
+    gst_buffer_unref(out);
+    gst_harness_teardown(h);
+}
