@@ -254,7 +254,8 @@ void properties_look(const struct properties *properties, struct look *out)
                                       /* The library's 0 means its default. */
                                       .desaturate = properties->desaturate > 0 ? (float)properties->desaturate : -1.0f,
                                       .detail = (float)properties->detail,
-                                      .gamut_knee = (float)properties->gamut_knee},
+                                      /* 0 is exactly 0.9, which no float is. */
+                                      .gamut_knee = properties->gamut_knee == 0.9 ? 0 : (float)properties->gamut_knee},
                          .look = {.struct_size = sizeof out->look,
                                   .op = properties->op,
                                   .dither = properties->dither,

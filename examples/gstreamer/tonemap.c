@@ -66,6 +66,7 @@ typedef GstBaseTransformClass GstCoxTonemapClass;
 G_DEFINE_TYPE(GstCoxTonemap, gst_cox_tonemap, GST_TYPE_BASE_TRANSFORM)
 GST_ELEMENT_REGISTER_DEFINE(coxtonemap, "coxtonemap", GST_RANK_NONE, gst_cox_tonemap_get_type())
 
+#define GST_CAT_DEFAULT gst_cox_debug
 #define SELF(object) ((GstCoxTonemap *)(object))
 #define BASE GST_BASE_TRANSFORM_CLASS(gst_cox_tonemap_parent_class)
 
@@ -644,6 +645,8 @@ static GstFlowReturn send_frame(GstCoxTonemap *self, struct item *item)
     struct cox_video_image in = self->in_image, out = self->out_image;
     set_planes(self, &item->in, gst_buffer_get_video_crop_meta(item->in.buffer), &in);
     set_planes(self, &item->out, NULL, &out);
+    GST_LOG_OBJECT(self, "frame of %ux%u in %s memory, to %s", in.width, in.height,
+                   in.memory[0] ? "the library's" : "other", out.memory[0] ? "the library's" : "other");
     const cox_status status =
         cox_video_stream_send(self->stream, &(struct cox_video_frame){.struct_size = sizeof(struct cox_video_frame),
                                                                       .in = &in,

@@ -1,0 +1,49 @@
+#!/bin/sh
+# Frames a second of a gst-launch pipeline with coxtonemap, and of cox-tonemap, on the same film: rounds in turn, the medians, and
+# the first over the second.
+#
+#   GST_PLUGIN_PATH=BUILD/lib/gstreamer-1.0 sh speed.sh BIN_DIR FILM [ROUNDS [PROPERTIES-AND-OPTIONS...]]
+#
+# Both decode with libavcodec, and both write NV12 to a file. What is told further goes to both: NAME=VALUE, such as devices=gpu.
+# Neither counts its start: cox-tonemap says what it took; GStreamer's clock runs from when the first frame is through.
+# SPDX-License-Identifier: Apache-2.0
+set -eu
+tonemap=$1/cox-tonemap
+film=$2
+rounds=${3:-5}
+shift 2
+[ $# -eq 0 ] || shift
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+options=
+for pair in "$@"; do
+    options="$options --${pair%%=*} ${pair#*=}"
+done
+
+# median FILE: of the numbers in it
+median() {
+    sort -n "$1" | awk '{ a[NR] = $1 } END { print NR % 2 ? a[(NR + 1) / 2] : (a[NR / 2] + a[NR / 2 + 1]) / 2 }'
+}
+
+round=0
+while [ $round -le "$rounds" ]; do
+    # shellcheck disable=SC2086
+    "$tonemap" "$film" -o "$work/out.nv12" $options >"$work/told" 2>&1 || { cat "$work/told"; exit 1; }
+    frames=$(sed -n 's/^result  *\([0-9]*\) frames.*/\1/p' "$work/told")
+    one=$(sed -n 's/^result .* \([0-9.]*\) frames\/s.*/\1/p' "$work/told")
+    # shellcheck disable=SC2086
+    gst-launch-1.0 filesrc location="$film" ! decodebin ! coxtonemap "$@" ! video/x-raw,format=NV12 ! \
+        filesink location="$work/gst.nv12" sync=false >"$work/told" 2>&1 || { cat "$work/told"; exit 1; }
+    other=$(sed -n 's/^Execution ended after \([0-9]*\):\([0-9]*\):\([0-9.]*\)$/\1 \2 \3/p' "$work/told" |
+        awk -v frames="$frames" '{ print (frames - 1) / ($1 * 3600 + $2 * 60 + $3) }')
+    cmp -s "$work/out.nv12" "$work/gst.nv12" || { echo "the frames differ"; exit 1; }
+    # The first round compiles.
+    if [ $round -gt 0 ]; then
+        echo "$one" >>"$work/ones"
+        echo "$other" >>"$work/others"
+        echo "$one $other" | awk -v n=$round '{ printf "round %d  cox-tonemap %.1f/s  coxtonemap %.1f/s  %.3f\n", n, $1, $2, $2 / $1 }'
+    fi
+    round=$((round + 1))
+done
+echo "$(median "$work/ones") $(median "$work/others")" |
+    awk '{ printf "median   cox-tonemap %.1f/s  coxtonemap %.1f/s  %.3f\n", $1, $2, $2 / $1 }'
