@@ -11,7 +11,7 @@ install(FILES ${cox_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/coxswain)
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 foreach(linked IN ITEMS
-        examples/data/LICENSE examples/hello.c examples/lab/data/sharpen.cl examples/lab/data/sharpen.json
+        examples/data/LICENSE examples/gstreamer/convolve.c examples/hello.c examples/lab/data/sharpen.cl examples/lab/data/sharpen.json
         examples/lab/data/soften.cl examples/lab/data/soften.json examples/lab/store/schema.sql examples/tonemap/film.c
         sched/policies/history.h sched/policies/registry.c sched/split/waterfill.c
         tests/install/consumer/frame.cpp)

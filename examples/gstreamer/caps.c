@@ -377,17 +377,22 @@ static GstCaps *choose_format(const GstCaps *caps, GstCaps *wanted)
     return one;
 }
 
-/* A side that goes with a new other side where the picture keeps its shape: part * num / den, to the nearest. */
-static int in_proportion(int part, guint64 num, guint64 den)
+/* Take for a side what is nearest to part * num / den, an even number. Whether that is allowed. */
+static bool choose_side(GstStructure *to, const char *side, int part, guint64 num, guint64 den)
 {
-    const guint64 scaled = gst_util_uint64_scale_round((guint64)part, num, den);
-    return (int)CLAMP(scaled, 1, 65536);
+    const guint64 scaled = gst_util_uint64_scale_round((guint64)part, num, 2 * den) * 2;
+    const int wanted = (int)CLAMP(scaled, 1, 65536);
+    int got = 0;
+    gst_structure_fixate_field_nearest_int(to, side, wanted);
+    return gst_structure_get_int(to, side, &got) && got == wanted;
 }
 
-/* Width, height and pixels' aspect, so that the picture keeps its shape. */
+/* Width, height and pixels' aspect, so that the picture keeps its shape: to the nearest even side, or by the pixels'
+ * aspect where both sides are given. */
 static void choose_size(const GstStructure *from, GstStructure *to)
 {
-    int w, h, par_n = 1, par_d = 1, to_w = 0, to_h = 0, to_n = 1, to_d = 1, num, den;
+    int w, h, to_w = 0, to_h = 0, par_n = 1, par_d = 1, to_n = 1, to_d = 1, num, den;
+    bool in_shape = false;
     if (!gst_structure_get_int(from, "width", &w) || !gst_structure_get_int(from, "height", &h))
         return;
     gst_structure_get_fraction(from, "pixel-aspect-ratio", &par_n, &par_d);
@@ -397,19 +402,18 @@ static void choose_size(const GstStructure *from, GstStructure *to)
         gst_structure_fixate_field_nearest_fraction(to, "pixel-aspect-ratio", par_n, par_d);
     if (has_par)
         gst_structure_get_fraction(to, "pixel-aspect-ratio", &to_n, &to_d);
-    if (!wide && high) {
-        to_w = in_proportion(w, (guint64)to_h * (guint)par_n * (guint)to_d, (guint64)h * (guint)par_d * (guint)to_n);
-        gst_structure_fixate_field_nearest_int(to, "width", to_w);
-    } else if (!high && wide) {
-        to_h = in_proportion(h, (guint64)to_w * (guint)par_d * (guint)to_n, (guint64)w * (guint)par_n * (guint)to_d);
-        gst_structure_fixate_field_nearest_int(to, "height", to_h);
-    } else if (!high) {
+    const guint64 across = (guint64)par_n * (guint)to_d, down = (guint64)par_d * (guint)to_n;
+    if (!wide && !high) {
         gst_structure_fixate_field_nearest_int(to, "height", h);
         gst_structure_get_int(to, "height", &to_h);
-        to_w = in_proportion(w, (guint64)to_h * (guint)par_n * (guint)to_d, (guint64)h * (guint)par_d * (guint)to_n);
-        gst_structure_fixate_field_nearest_int(to, "width", to_w);
     }
-    if (!gst_structure_get_int(to, "width", &to_w) || !gst_structure_get_int(to, "height", &to_h))
+    if (!wide && to_h == h && across == down) /* odd sides stay, too */
+        gst_structure_fixate_field_nearest_int(to, "width", w);
+    else if (!wide)
+        in_shape = choose_side(to, "width", w, (guint64)to_h * across, (guint64)h * down);
+    else if (!high)
+        in_shape = choose_side(to, "height", h, (guint64)to_w * down, (guint64)w * across);
+    if (in_shape || !gst_structure_get_int(to, "width", &to_w) || !gst_structure_get_int(to, "height", &to_h))
         return;
     if ((to_w != w || to_h != h) && gst_util_fraction_multiply(par_n, par_d, w, to_w, &num, &den) &&
         gst_util_fraction_multiply(num, den, to_h, h, &num, &den)) {

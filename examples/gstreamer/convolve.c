@@ -1,7 +1,7 @@
 /* coxconvolve: a pipeline of the library's in an element, in as few lines as it takes. Every plane is convolved by a
  * session of its own, which all OpenCL devices share; the frames' memory is wrapped where it lies.
  *
- *     gst-launch-1.0 videotestsrc ! coxconvolve weights="0 -1 0 -1 5 -1 0 -1 0" ! videoconvert ! autovideosink
+ *     gst-launch-1.0 videotestsrc ! coxconvolve weights="0 -1 0 -1 5 -1 0 -1 0" shift=0 ! videoconvert ! autovideosink
  *
  * For a kernel of your own, put what hello.c says in the place of cox_filter_convolution: bindings, a stage, its
  * arguments.
@@ -162,7 +162,7 @@ static void gst_cox_convolve_class_init(GstCoxConvolveClass *class)
                                     g_param_spec_string("weights", "Weights", "Integers, a square row by row",
                                                         "1 2 1 2 4 2 1 2 1", flags));
     g_object_class_install_property(object, PROPERTY_SHIFT,
-                                    g_param_spec_uint("shift", "Shift", "The sum is divided by 2^shift", 0, 28, 0,
+                                    g_param_spec_uint("shift", "Shift", "The sum is divided by 2^shift", 0, 28, 4,
                                                       flags));
     gst_element_class_add_pad_template(element, gst_pad_template_new("sink", GST_PAD_SINK, GST_PAD_ALWAYS, caps));
     gst_element_class_add_pad_template(element, gst_pad_template_new("src", GST_PAD_SRC, GST_PAD_ALWAYS, caps));

@@ -192,6 +192,12 @@ Test(gstreamer, another_size_keeps_the_pictures_shape)
     got = given("", in, RAW "height=90,pixel-aspect-ratio=1/1");
     is_size(got, 160, 90, 1, 1);
     gst_structure_free(got);
+    got = given("", in, RAW "width=240"); /* an encoder of 4:2:0 wants no 135 */
+    is_size(got, 240, 136, 1, 1);
+    gst_structure_free(got);
+    got = given("", RAW "format=I420_10LE,width=333,height=111,framerate=25/1," PQ, "video/x-raw");
+    is_size(got, 333, 111, 1, 1);
+    gst_structure_free(got);
     got = given("", in, RAW "width=320,height=360");
     is_size(got, 320, 360, 2, 1);
     gst_structure_free(got);

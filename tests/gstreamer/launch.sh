@@ -74,7 +74,7 @@ for encoder in 'x264enc' 'x265enc'; do
 done
 
 launch 'SDR passes' videotestsrc num-buffers=3 ! video/x-raw,format=YUY2 ! coxtonemap $devices ! video/x-raw,format=YUY2 ! fakesink
-launch 'coxconvolve' videotestsrc num-buffers=3 ! coxconvolve weights='0 -1 0 -1 5 -1 0 -1 0' ! fakesink
+launch 'coxconvolve' videotestsrc num-buffers=3 ! coxconvolve weights='0 -1 0 -1 5 -1 0 -1 0' shift=0 ! fakesink
 launch 'both, on one runtime' videotestsrc num-buffers=3 ! video/x-raw,format=P010_10LE,colorimetry=bt2100-hlg ! \
     coxtonemap cache-dir='""' ! video/x-raw,format=I420 ! coxconvolve ! fakesink
 
