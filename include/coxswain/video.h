@@ -21,19 +21,25 @@ extern "C" {
 enum cox_transfer {
     COX_TRANSFER_PQ = 0,     /* SMPTE ST 2084: absolute, up to 10 000 cd/m2 */
     COX_TRANSFER_HLG = 1,    /* ITU-R BT.2100 hybrid log-gamma, with the OOTF of a display of `hlg_peak_nits` */
-    COX_TRANSFER_LINEAR = 2, /* 1.0 = SDR white; COX_VIDEO_RGBA only */
+    COX_TRANSFER_LINEAR = 2, /* 1.0 = SDR white; half floats of COX_VIDEO_RGBA and COX_VIDEO_BGRA only */
 };
 
 /* Primaries of the input, and the Y'CbCr matrix that goes with them. */
 enum cox_primaries { COX_PRIMARIES_BT2020 = 0, COX_PRIMARIES_BT709 = 1 };
 
-/* The range of Y'CbCr codes (ITU-R BT.2100): limited, 16 .. 235 of 8 bits for Y', or all of them. */
+/* The range of codes (ITU-R BT.2100): limited, 16 .. 235 of 8 bits for Y' and for COX_VIDEO_GBR, or all of them. */
 enum cox_range { COX_RANGE_LIMITED = 0, COX_RANGE_FULL = 1 };
 
 enum cox_video_layout {
     COX_VIDEO_PLANAR = 0,      /* Y', Cb, Cr */
-    COX_VIDEO_SEMI_PLANAR = 1, /* Y', then Cb and Cr in turn: NV12, P010 */
-    COX_VIDEO_RGBA = 2,        /* one plane of R, G, B, A: in, half floats; out, 8 or 16 bits, full range */
+    COX_VIDEO_SEMI_PLANAR = 1, /* Y', then Cb and Cr in turn: NV12, P010, NV16, P210 */
+    COX_VIDEO_RGBA = 2, /* one plane of R, G, B, A, full range; COX_TRANSFER_LINEAR in: half floats, else codes */
+    COX_VIDEO_BGRA = 3, /* the same in the order B, G, R, A */
+    COX_VIDEO_GBR = 4,  /* planes of G, B, R: GBRP10 and its kin */
+
+    /* In only: one plane, six pixels of 4:2:2, 10 bits, in four little-endian words of three codes each, low bits
+     * first: Cb Y' Cr, Y' Cb Y', Cr Y' Cb, Y' Cr Y'. By convention rows lie a multiple of 128 bytes apart. */
+    COX_VIDEO_V210 = 5,
 };
 
 /* Where a chroma sample lies among the luma samples it belongs to. It lies on the left one of two columns (as in
@@ -43,16 +49,17 @@ enum cox_chroma_site { COX_SITE_LEFT = 0, COX_SITE_CENTRE = 1, COX_SITE_TOP_LEFT
 
 struct cox_video_format {
     enum cox_video_layout layout;
-    uint32_t depth;         /* bits per sample, 8 .. 16; RGBA: 16 in, 8 or 16 out */
+    uint32_t depth;         /* bits per sample, 8 .. 16; RGBA, BGRA: 8 or 16; V210: 10 */
     bool high_bits;         /* samples of 9 .. 15 bits lie in the upper bits of 16: P010 */
-    uint32_t chroma_x_log2; /* 4:2:0 = 1, 1; 4:2:2 = 1, 0; 4:4:4 = 0, 0 (also RGBA) */
+    uint32_t chroma_x_log2; /* 4:2:0 = 1, 1; 4:2:2 = 1, 0 (also V210); 4:4:4 = 0, 0 (also RGBA, BGRA, GBR) */
     uint32_t chroma_y_log2;
     enum cox_chroma_site site; /* 4:2:0 and 4:2:2 */
-    enum cox_range range;
-    uint32_t reserved[5]; /* 0 */
+    enum cox_range range;      /* of RGBA and BGRA it says nothing: theirs is full */
+    uint32_t reserved[5];      /* 0 */
 };
 
-/* One plane; keeps its size: `rows` rows of `row_bytes` bytes, the frame's row r lying in plane row r / row_divisor. */
+/* One plane; keeps its size: `rows` rows of `row_bytes` bytes, the frame's row r lying in plane row r / row_divisor. A
+ * sample of V210 is a word of 4 bytes. */
 struct cox_video_plane {
     size_t row_bytes;
     uint32_t rows;
@@ -64,7 +71,7 @@ struct cox_video_plane {
 enum { COX_VIDEO_PLANES_MAX = 3 };
 
 /* The planes of a frame; returns how many. 0 if the size or the format does not work: sides are 1 .. 65536, there is no
- * 4:4:0 or 4:1:1, semi-planar is 4:2:0. */
+ * 4:4:0 or 4:1:1, semi-planar is 4:2:0 or 4:2:2. */
 COX_API uint32_t cox_video_planes(const struct cox_video_format *format, uint32_t width, uint32_t height,
                                   struct cox_video_plane planes[COX_VIDEO_PLANES_MAX]);
 
@@ -81,9 +88,9 @@ enum cox_gamut { COX_GAMUT_CLIP = 0, COX_GAMUT_COMPRESS = 1 };
  * COX_OPERATOR_LOCAL; histograms are of the scaled frame. */
 enum cox_video_scale { COX_SCALE_NONE = 0, COX_SCALE_HALF = 1, COX_SCALE_FILTER = 2 };
 
-/* What the kernels are built for. Pitches are multiples of 4 bytes, at least row_bytes, at most 2^31 - 1.
- * Output chroma may be subsampled further than the input's, not less; RGBA in may go to any. RGBA out is of full range
- * whatever `range` says. A frame has fewer than 2^32 pixels. */
+/* What the kernels are built for. Pitches are multiples of 4 bytes (V210: 16), at least row_bytes, at most 2^31 - 1.
+ * Output chroma may be subsampled further than the input's, not less; R'G'B' in may go to any, as may any to R'G'B'.
+ * Alpha is not read, and 1 in what is written. A frame has fewer than 2^32 pixels. */
 struct cox_video_shape {
     size_t struct_size;
     uint32_t width;
@@ -99,7 +106,7 @@ struct cox_video_shape {
     enum cox_dither dither;
     enum cox_gamut gamut;
     enum cox_video_scale scale;
-    uint32_t out_width; /* COX_SCALE_FILTER: of Y'CbCr, each side an eighth to eightfold; else 0 */
+    uint32_t out_width; /* COX_SCALE_FILTER: not of half floats, each side an eighth to eightfold; else 0 */
     uint32_t out_height;
 };
 
@@ -144,12 +151,14 @@ struct cox_video_storage {
  *   COX_E_INVALID      an argument is NULL, or a field of `shape` is not one of these:
  *     width, height                    1 .. 65536, and fewer than 2^32 pixels
  *     in, out                          layout, site, range: an enumerator; depth 8 .. 16; high_bits with 9 .. 15 bits
- *                                      only; chroma 4:2:0, 4:2:2 or 4:4:4, semi-planar 4:2:0, RGBA 4:4:4; RGBA of 8 or
- *                                      16 bits, in of 16; reserved 0; out's chroma is subsampled no less than in's,
- *                                      unless in or out is RGBA
- *     in_pitch_bytes, out_pitch_bytes  of each plane: a multiple of 4, from row_bytes to 2^31 - 1
+ *                                      only, not V210; chroma 4:2:0, 4:2:2 or 4:4:4, semi-planar no 4:4:4, RGBA, BGRA
+ *                                      and GBR 4:4:4, V210 4:2:2; RGBA and BGRA of 8 or 16 bits, V210 of 10; reserved
+ *                                      0; out is no V210; out's chroma is subsampled no less than in's, unless in or
+ *                                      out is RGBA, BGRA or GBR
+ *     in_pitch_bytes, out_pitch_bytes  of each plane: a multiple of 4 (V210: 16), from row_bytes to 2^31 - 1
  *     transfer, primaries, dither,
- *     gamut, scale                     an enumerator; COX_TRANSFER_LINEAR with RGBA in only
+ *     gamut, scale                     an enumerator; COX_TRANSFER_LINEAR with RGBA or BGRA of 16 bits in only, and
+ *                                      not with COX_SCALE_FILTER
  *     out_width, out_height            0, or with COX_SCALE_FILTER an eighth to eightfold of the input's, 1 .. 65536
  *     op                               any operator but COX_OPERATOR_EXPOSURE */
 COX_API COX_MUST_CHECK cox_status cox_video_mapping(const struct cox_video_shape *shape, bool analyse,

@@ -1,8 +1,8 @@
 /* The stops of blocks of samples of a video frame, for the base of the operator local.
  *
  * Formula: of the block's samples the mean Y', Cb and Cr; the light of these as in frame.cl, to BT.709 in multiples
- * of SDR white; log2(max(R, G, B, 2^-8)). Of RGBA the mean of the pixels' stops. Beyond the last column and row those
- * come again.
+ * of SDR white; log2(max(R, G, B, 2^-8)). Of RGBA and BGRA the mean of the pixels' stops. Beyond the last
+ * column and row those come again.
  *
  * Geometry: dimension 0 over groups of 2 COX_WIDTH blocks (COX_ITEM 1) or once for the whole row (0), dimension 1 over
  * the rows of blocks of the band, which begins with one; any local size.
@@ -10,7 +10,8 @@
  * counts in the parameters; of frame.cl: COX_IN_LAYOUT, COX_IN_BYTES, COX_IN_SHIFT, COX_IN_SUB_X, COX_IN_SUB_Y,
  * COX_TRANSFER, COX_CURVE 4.
  * Access: inputs ROWS read, `moments` ROWS write, its rows' first quantity.
- * Numerics: see detmath.clh. Codes add up as integers; of RGBA a block is summed up by one work-item, in one order.
+ * Numerics: see detmath.clh. Codes add up as integers; of RGBA and BGRA a block is summed up by one work-item, in one
+ * order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 #include "video/signal.clh"
@@ -34,21 +35,21 @@ INLINE void stops_of(real *s, const struct video_params *k, float *stops)
     SCATTER(local_stops(det_max(s[3], det_max(s[4], s[5]))), stops + COX_WIDTH);
 }
 
-#if COX_IN_LAYOUT == 2
+#if IN_RGBA
 
 /* R, G, B of pixels x, x + 1, ... of a row, one vector after the other. */
 static inline void signal_at(__global const uchar *row, int x, const struct video_params *k, real *s)
 {
     int c[3][GROUP];
     for (int i = 0; i < GROUP; i++) {
-        const uint2 words = PLACED_AT(uint2, row + 8 * min(x + i, k->width - 1));
-        c[0][i] = (int)(words.x & 0xffffu);
-        c[1][i] = (int)(words.x >> 16);
-        c[2][i] = (int)(words.y & 0xffffu);
+        const struct rgb_words words = rgb_words_at(row, min(x + i, k->width - 1));
+        c[0][i] = words.r;
+        c[1][i] = words.g;
+        c[2][i] = words.b;
     }
     for (int i = 0; i < 3; i++) {
-        s[i] = from_half(GATHERED(c[i]));
-        s[3 + i] = from_half(GATHERED(c[i] + COX_WIDTH));
+        s[i] = rgba_signal(GATHERED(c[i]), k);
+        s[3 + i] = rgba_signal(GATHERED(c[i] + COX_WIDTH), k);
     }
 }
 
@@ -73,6 +74,29 @@ static inline void group_stops(__global const uchar *in, int first_block, int y0
         stops[block] *= as_float((127 - 2 * COX_BLOCK_LOG2) << 23);
 }
 
+#else
+
+#define ACROSS (COX_BLOCK_LOG2 - COX_IN_SUB_X)
+#define DOWN (COX_BLOCK_LOG2 - COX_IN_SUB_Y)
+
+#if IN_V210
+/* The sums of a block's Y', Cb and Cr. A block at the edge repeats its last sample of each. */
+static inline void block_sums(__global const uchar *plane, __global const uchar *unused_1,
+                              __global const uchar *unused_2, int block, int y0, int last_row,
+                              const struct video_params *k, int *y, int *u, int *v)
+{
+    const int pair = block << ACROSS;
+    *y = *u = *v = 0;
+    for (int r = 0; r < SIDE; r++) {
+        __global const uchar *row = plane + (size_t)min(y0 + r, last_row) * k->in_pitch[0];
+        for (int i = pair; i < pair + (1 << ACROSS); i++) {
+            const int at = min(i, k->chroma_width - 1), last = k->width - 1;
+            *y += (int)component(row, 2 * min(2 * i, last) + 1) + (int)component(row, 2 * min(2 * i + 1, last) + 1);
+            *u += (int)component(row, 4 * at);
+            *v += (int)component(row, 4 * at + 2);
+        }
+    }
+}
 #else
 
 #if COX_IN_BYTES == 1
@@ -108,9 +132,6 @@ static inline uint4 sums_of(__global const uchar *plane, int pitch, int begin, i
     return sums + wide.lo + wide.hi + vload4(0, rest);
 }
 
-#define ACROSS (COX_BLOCK_LOG2 - COX_IN_SUB_X)
-#define DOWN (COX_BLOCK_LOG2 - COX_IN_SUB_Y)
-
 /* The sums of a block's Y', Cb and Cr. */
 static inline void block_sums(__global const uchar *luma, __global const uchar *cb, __global const uchar *cr, int block,
                               int y0, int last_row, const struct video_params *k, int *y, int *u, int *v)
@@ -133,6 +154,7 @@ static inline void block_sums(__global const uchar *luma, __global const uchar *
     *v = (int)(r.x + r.y + r.z + r.w);
 #endif
 }
+#endif
 
 /* The light of a block's mean Y', Cb and Cr, in the units that the parameters are for. */
 static inline void group_stops(__global const uchar *luma, __global const uchar *cb, __global const uchar *cr,
@@ -153,10 +175,10 @@ static inline void group_stops(__global const uchar *luma, __global const uchar 
 #endif
 
 __kernel void blocks(__global const uchar *in_0,
-#if COX_IN_LAYOUT < 2
+#if IN_PLANES > 1
                      __global const uchar *in_1,
 #endif
-#if COX_IN_LAYOUT < 1
+#if IN_PLANES > 2
                      __global const uchar *in_2,
 #endif
                      __global uchar *moments, int moments_origin, struct video_params params, int first, int rows)
@@ -172,8 +194,10 @@ __kernel void blocks(__global const uchar *in_0,
     __global float *to = (__global float *)(moments + (size_t)(row - moments_origin) * k->surround.moments_pitch);
     for (int block = begin; block < end; block += GROUP) {
         float stops[GROUP];
-#if COX_IN_LAYOUT == 2
+#if IN_RGBA
         group_stops(in_0, block, y0, rows - 1, k, stops);
+#elif IN_V210
+        group_stops(in_0, in_0, in_0, block, y0, rows - 1, k, stops);
 #elif COX_IN_LAYOUT == 1
         group_stops(in_0, in_1, in_1, block, y0, rows - 1, k, stops);
 #else

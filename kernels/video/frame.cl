@@ -2,7 +2,8 @@
  * COX_ANALYSE the frame's signal is counted on the way; with COX_MAP 0 it is only counted.
  *
  * Formula, for each pixel:
- *     Y'CbCr to R'G'B', chroma interpolated linearly between its samples; limited to 0 .. 1
+ *     Y'CbCr to R'G'B' unless the frame is in R'G'B', chroma interpolated linearly between its samples; limited to
+ *     0 .. 1
  *     light    L = EOTF(signal), in multiples of SDR white; PQ, HLG with its OOTF, or half floats of light
  *     c        = M L, to BT.709 primaries
  *     m        = max(c); with COX_FADE as in picture.cl: c + (m - c) over / (over + 3)
@@ -13,8 +14,8 @@
  *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0: light outside the gamut keeps its sign
  *                until after the average of the chroma, so that noise about black stays about black; straight below
  *                |c| = 2^-18, where the power is steeper than single precision can follow
- *     R'G'B' to Y'CbCr, chroma averaged with weights 1 2 1 (left-sited) or 1 1; to codes, limited to what a sample
- *     holds
+ *     R'G'B' to Y'CbCr unless R'G'B' is wanted, chroma averaged with weights 1 2 1 (left-sited) or 1 1; to codes,
+ *     limited to what a sample holds
  * Histogram: of every block of 2 x 2 pixels the largest R', G' or B' of the input, in COX_BINS steps.
  *
  * Geometry: a work-item takes COX_ITEM columns (0 = the whole row) and COX_ITEM_ROWS rows, two rows at a time;
@@ -25,7 +26,7 @@
  * touched.
  *
  * Build defines (all required): COX_WIDTH 1, 8 or 16; COX_ITEM, COX_ITEM_ROWS, COX_GROUP; COX_MAP, COX_ANALYSE;
- *     COX_IN_LAYOUT, COX_OUT_LAYOUT    0 planar, 1 semi-planar, 2 RGBA
+ *     COX_IN_LAYOUT, COX_OUT_LAYOUT    as in samples.clh; no v210 out
  *     COX_IN_BYTES, COX_OUT_BYTES      of a sample; COX_IN_SHIFT, COX_OUT_SHIFT: unused low bits in it
  *     COX_IN_DEPTH                     bits of a sample
  *     COX_IN_SUB_X, _Y, COX_OUT_SUB_X, _Y    1 where chroma has half as many columns or rows
@@ -37,9 +38,9 @@
  *     COX_HALVE                        1: a pixel is the mean of 2 x 2 of the input's, of their signal: of the codes of
  *                                      Y', and of Cb and Cr as they lie between their samples. Sizes are the output's
  * Sizes, pitches and constants are parameters, so that a compiled kernel serves every film of its kind.
- * Access: luma and RGBA ROWS read, chroma of 4:2:0 HALO(1) read, from buffer row `origin`, other chroma ROWS, or where
- * the frame was scaled before, each band's own, HALO(0), Y' too, from row `origin`; outputs
- * ROWS write; histogram REDUCE, zeroed before; with COX_CURVE 4 `base` HALO(1) read, a row for each row of blocks.
+ * Access: luma, colours and v210 ROWS read, chroma of 4:2:0 HALO(1) read, from buffer row `origin`, other chroma ROWS,
+ * or where the frame was scaled before, each band's own, HALO(0), Y' too, from row `origin`; outputs ROWS write;
+ * histogram REDUCE, zeroed before; with COX_CURVE 4 `base` HALO(1) read, a row for each row of blocks.
  * Numerics: see detmath.clh. Every result depends on the frame's samples only, not on the cut or COX_WIDTH: sums are
  * taken in one order. EOTF and its kin are minimax fits, weighted for codes of 10 bits (docs/guide/video.md).
  * SPDX-License-Identifier: Apache-2.0 */
@@ -47,32 +48,37 @@
 #include "video/signal.clh"
 
 #define COX_BINS 512
-#define IN_PLANES (3 - COX_IN_LAYOUT)
-#define OUT_PLANES (3 - COX_OUT_LAYOUT)
+#define OUT_RGBA (COX_OUT_LAYOUT == 2 || COX_OUT_LAYOUT == 3)
+#define OUT_GBR (COX_OUT_LAYOUT == 4)
+#define OUT_PLANES (OUT_RGBA ? 1 : COX_OUT_LAYOUT == 1 ? 2 : 3)
 /* The planes that there are, the others being the last one. */
-#if COX_IN_LAYOUT == 0
+#if IN_PLANES == 3
 #define IN_1 in_1
 #define IN_2 in_2
-#elif COX_IN_LAYOUT == 1
+#elif IN_PLANES == 2
 #define IN_1 in_1
 #define IN_2 in_1
 #else
 #define IN_1 in_0
 #define IN_2 in_0
 #endif
-#if COX_OUT_LAYOUT == 0
+#if OUT_PLANES == 3
 #define OUT_1 out_1
 #define OUT_2 out_2
-#elif COX_OUT_LAYOUT == 1
+#elif OUT_PLANES == 2
 #define OUT_1 out_1
 #define OUT_2 out_1
 #else
 #define OUT_1 out_0
 #define OUT_2 out_0
 #endif
-#define IN_RGBA (COX_IN_LAYOUT == 2)
-#define OUT_RGBA (COX_OUT_LAYOUT == 2)
 #define STEP (2 * COX_WIDTH)
+/* How many columns a step reads at most, so that no byte outside the row is touched. */
+#if IN_V210
+#define REACH (2 * STEP)
+#else
+#define REACH STEP
+#endif
 
 /* --- Vectors of samples ------------------------------------------------------------------------------------------- */
 
@@ -133,8 +139,42 @@ typedef uns sums;
 #define SUMS_TO_REAL(x) TO_REAL(AS_SINT(x))
 #endif
 
+#if IN_V210
+/* Components c, c + 4, c + 8, ... of a row. */
+#if COX_WIDTH == 16
+static inline uns components(__global const uchar *row, int c)
+{
+    __global const uchar *at = row + 4 * (c / 3);
+    const uint16 a = PLACED_AT(uint16, at);
+    const uint8 b = PLACED_AT(uint8, at + 64);
+    const int first = c % 3; /* in its word; the vector's element k is component first + 4 k of these words */
+    uns words;
+    if (first == 0)
+        words = (uint16)(a.s0124, a.s5689, a.sacde, b.s0124) >> TURNS(0, 10, 20);
+    else if (first == 1)
+        words = (uint16)(a.s0134, a.s5789, a.sbcdf, b.s0134) >> TURNS(10, 20, 0);
+    else
+        words = (uint16)(a.s0234, a.s678a, a.sbcef, b.s0234) >> TURNS(20, 0, 10);
+    return words & (uns)(0x3ffu);
+}
+#else
+static inline uns components(__global const uchar *row, int c)
+{
+    uint words[COX_WIDTH];
+    for (int k = 0; k < COX_WIDTH; k++)
+        words[k] = component(row, c + 4 * k);
+    return GATHERED(words);
+}
+#endif
+#endif
+
 /* Two neighbouring samples in one word, the left one low; what a vector of them holds. */
-#if COX_IN_BYTES == 1
+#if IN_V210
+#define IN_PAIRS(row, x) (components(row, 2 * (x) + 1) | components(row, 2 * (x) + 3) << 16)
+#define LEFT(pairs) ((pairs) & (uns)(0xffffu))
+#define RIGHT(pairs) ((pairs) >> 16)
+#define IN_SAMPLE(row, x) component(row, 2 * (x) + 1)
+#elif COX_IN_BYTES == 1
 #define IN_PAIRS(row, x) TO_UNS(VLOAD(ushort, (row) + (x)))
 #define LEFT(pairs) ((pairs) & (uns)(0xffu))
 #define RIGHT(pairs) ((pairs) >> 8)
@@ -147,6 +187,12 @@ typedef uns sums;
 #define IN_SAMPLE(row, x) ((uint)((__global const ushort *)(row))[x])
 #endif
 #define PAIR_BITS (8 * COX_IN_BYTES)
+/* Where Cb (which = 0) and Cr lie in one row. */
+#if IN_V210
+#define IN_CHROMA(row, which, i) component(row, 4 * (i) + 2 * (which))
+#elif COX_IN_LAYOUT == 1
+#define IN_CHROMA(row, which, i) (IN_SAMPLE(row, 2 * (i) + (which)) >> COX_IN_SHIFT)
+#endif
 
 static inline uns edge_pairs(__global const uchar *row, int x, int columns)
 {
@@ -190,9 +236,9 @@ static inline struct chroma chroma_samples(__global const uchar *u, __global con
         sum us[COX_WIDTH], vs[COX_WIDTH];
         for (int k = 0; k < COX_WIDTH; k++) {
             const int at = clamp(i + k, 0, columns - 1);
-#if COX_IN_LAYOUT == 1
-            us[k] = IN_SAMPLE(u, 2 * at) >> COX_IN_SHIFT;
-            vs[k] = IN_SAMPLE(u, 2 * at + 1) >> COX_IN_SHIFT;
+#ifdef IN_CHROMA
+            us[k] = IN_CHROMA(u, 0, at);
+            vs[k] = IN_CHROMA(u, 1, at);
 #else
             us[k] = IN_SAMPLE(u, at) >> COX_IN_SHIFT;
             vs[k] = IN_SAMPLE(v, at) >> COX_IN_SHIFT;
@@ -206,6 +252,9 @@ static inline struct chroma chroma_samples(__global const uchar *u, __global con
     const uns pairs = IN_PAIRS(u, 2 * i);
     c.u = TO_SUMS(LEFT(pairs));
     c.v = TO_SUMS(RIGHT(pairs));
+#elif IN_V210
+    c.u = TO_SUMS(components(u, 4 * i));
+    c.v = TO_SUMS(components(u, 4 * i + 2));
 #elif COX_IN_BYTES == 1
     c.u = TO_SUMS(VLOAD(uchar, u + i));
     c.v = TO_SUMS(VLOAD(uchar, v + i));
@@ -423,19 +472,23 @@ INLINE struct halves sums_of_four(__global const uchar *first, __global const uc
 INLINE struct halves every_second(__global const uchar *row, int which, int i, int columns, bool edge)
 {
     struct halves h;
-#if COX_IN_LAYOUT == 1
+#ifdef IN_CHROMA
     if (edge) {
         uint even[COX_WIDTH], odd[COX_WIDTH];
         for (int k = 0; k < COX_WIDTH; k++) {
-            even[k] = IN_SAMPLE(row, 2 * clamp(i + 2 * k, 0, columns - 1) + which) >> COX_IN_SHIFT;
-            odd[k] = IN_SAMPLE(row, 2 * clamp(i + 2 * k + 1, 0, columns - 1) + which) >> COX_IN_SHIFT;
+            even[k] = IN_CHROMA(row, which, clamp(i + 2 * k, 0, columns - 1));
+            odd[k] = IN_CHROMA(row, which, clamp(i + 2 * k + 1, 0, columns - 1));
         }
         h.even = GATHERED(even);
         h.odd = GATHERED(odd);
         return h;
     }
+#if IN_V210
+    const uns here = components(row, 4 * i + 2 * which), next = components(row, 4 * (i + COX_WIDTH) + 2 * which);
+#else
     const uns a = IN_PAIRS(row, 2 * i), b = IN_PAIRS(row, 2 * i + STEP);
     const uns here = which ? RIGHT(a) : LEFT(a), next = which ? RIGHT(b) : LEFT(b);
+#endif
     h.even = EVEN_OF(here, next);
     h.odd = ODD_OF(here, next);
 #else
@@ -472,14 +525,14 @@ INLINE struct halves chroma_of(const struct source_row *row, int which, int x, b
 {
     const int columns = k->chroma_width;
     const struct halves here = between_rows(row, which, x, columns, edge);
-#if COX_IN_LAYOUT == 1
+#ifdef IN_CHROMA
     const uns next = between_rows(row, which, x + 1, columns, edge).odd;
 #else /* samples are read in pairs, which begin at even columns only */
     const uns next = between_rows(row, which, x + 2, columns, edge).even;
 #endif
     struct halves h;
 #if COX_IN_SITE == 1
-#if COX_IN_LAYOUT == 1
+#ifdef IN_CHROMA
     const uns last = between_rows(row, which, x - 1, columns, edge).even;
 #else
     const uns last = between_rows(row, which, x - 2, columns, edge).odd;
@@ -516,18 +569,19 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
 }
 #elif IN_RGBA
 /* Pixels x, x + step, .... */
-static inline void rgba_samples(__global const uchar *row, int x, int step, int columns, real *c)
+static inline void rgba_samples(__global const uchar *row, int x, int step, int columns, const struct video_params *k,
+                                real *c)
 {
     int r[COX_WIDTH], g[COX_WIDTH], b[COX_WIDTH];
-    for (int k = 0; k < COX_WIDTH; k++) {
-        const uint2 words = PLACED_AT(uint2, row + 8 * min(x + step * k, columns - 1));
-        r[k] = (int)(words.x & 0xffffu);
-        g[k] = (int)(words.x >> 16);
-        b[k] = (int)(words.y & 0xffffu);
+    for (int i = 0; i < COX_WIDTH; i++) {
+        const struct rgb_words words = rgb_words_at(row, min(x + step * i, columns - 1));
+        r[i] = words.r;
+        g[i] = words.g;
+        b[i] = words.b;
     }
-    c[0] = from_half(GATHERED(r));
-    c[1] = from_half(GATHERED(g));
-    c[2] = from_half(GATHERED(b));
+    c[0] = rgba_signal(GATHERED(r), k);
+    c[1] = rgba_signal(GATHERED(g), k);
+    c[2] = rgba_signal(GATHERED(b), k);
 }
 
 INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
@@ -537,13 +591,13 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
         real c[4][3];
         for (int i = 0; i < 4; i++)
             rgba_samples(i / 2 ? row->second[0] : row->first[0], 2 * (x + column) + i % 2, 4,
-                         2 * k->width - 1 + i % 2, c[i]); /* past the last pixel it comes again */
+                         2 * k->width - 1 + i % 2, k, c[i]); /* past the last pixel it comes again */
         for (int i = 0; i < 3; i++)
             s[3 * column + i] = ((c[0][i] + c[1][i]) + (c[2][i] + c[3][i])) * REAL(0.25f);
     }
 #else
-    rgba_samples(row->rgba, x, 2, k->width, s);
-    rgba_samples(row->rgba, x + 1, 2, k->width, s + 3);
+    rgba_samples(row->rgba, x, 2, k->width, k, s);
+    rgba_samples(row->rgba, x + 1, 2, k->width, k, s + 3);
 #endif
 }
 #else
@@ -605,11 +659,14 @@ INLINE struct source_row source_at(__global const uchar *in_0, __global const uc
         row.below[p - 1] = planes[p] + (size_t)below * k->in_pitch[p];
     }
 #endif
-#if !IN_RGBA && COX_IN_LAYOUT == 1
+#if COX_IN_LAYOUT == 1
     row.first[2] = row.first[1];
     row.second[2] = row.second[1];
     row.above[1] = row.above[0];
     row.below[1] = row.below[0];
+#elif IN_V210
+    row.first[1] = row.first[2] = row.first[0];
+    row.second[1] = row.second[2] = row.second[0];
 #endif
 #elif IN_RGBA
     row.rgba = in_0 + (size_t)y * k->in_pitch[0];
@@ -742,17 +799,18 @@ static inline void store_samples(__global uchar *row, int x, uns codes, int colu
 static inline void store_rgba(__global uchar *row, int x, const real *c, int y, const struct video_params *k)
 {
     const real dither = pattern(x, 2, y);
-    uint r[COX_WIDTH], g[COX_WIDTH], b[COX_WIDTH];
-    SCATTER(luma_code(c[0], dither, k), r);
-    SCATTER(luma_code(c[1], dither, k), g);
-    SCATTER(luma_code(c[2], dither, k), b);
+    const int blue_first = COX_OUT_LAYOUT == 3;
+    uint first[COX_WIDTH], second[COX_WIDTH], third[COX_WIDTH];
+    SCATTER(luma_code(c[blue_first ? 2 : 0], dither, k), first);
+    SCATTER(luma_code(c[1], dither, k), second);
+    SCATTER(luma_code(c[blue_first ? 0 : 2], dither, k), third);
     __global uint *at = (__global uint *)row;
     for (int n = 0; n < COX_WIDTH && x + 2 * n < k->width; n++) {
 #if COX_OUT_BYTES == 1
-        at[x + 2 * n] = r[n] | g[n] << 8 | b[n] << 16 | 0xff000000u;
+        at[x + 2 * n] = first[n] | second[n] << 8 | third[n] << 16 | 0xff000000u;
 #else
-        at[2 * (x + 2 * n)] = r[n] | g[n] << 16;
-        at[2 * (x + 2 * n) + 1] = b[n] | 0xffff0000u;
+        at[2 * (x + 2 * n)] = first[n] | second[n] << 16;
+        at[2 * (x + 2 * n) + 1] = third[n] | 0xffff0000u;
 #endif
     }
 }
@@ -773,7 +831,7 @@ INLINE struct target_row target_at(__global uchar *out_0, __global uchar *out_1,
     return row;
 }
 
-/* Pixels, or luma and chroma that is not subsampled, of frame row y. */
+/* Pixels, planes of colours, or luma and chroma that is not subsampled, of frame row y. */
 INLINE void store_row(const struct target_row *out, int x, int y, const real *c, bool edge, const struct video_params *k)
 {
 #if OUT_RGBA
@@ -781,6 +839,12 @@ INLINE void store_row(const struct target_row *out, int x, int y, const real *c,
     store_rgba(out->plane[0], x + 1, c + 3, y, k);
 #else
     const real even = pattern(x, 2, y), odd = pattern(x + 1, 2, y);
+#if OUT_GBR
+    for (int i = 0; i < 3; i++) {
+        const int colour = (i + 1) % 3;
+        store_pairs(out->plane[i], x, luma_code(c[colour], even, k), luma_code(c[3 + colour], odd, k), k->width, edge);
+    }
+#else
     const struct ycc a = to_ycc(c), b = to_ycc(c + 3);
     store_pairs(out->plane[0], x, luma_code(a.y, even, k), luma_code(b.y, odd, k), k->width, edge);
 #if !COX_OUT_SUB_X
@@ -788,6 +852,7 @@ INLINE void store_row(const struct target_row *out, int x, int y, const real *c,
                 chroma_code(b.cb, k->out_cb_scale, odd, k), k->width, edge);
     store_pairs(out->plane[2], x, chroma_code(a.cr, k->out_cr_scale, even, k),
                 chroma_code(b.cr, k->out_cr_scale, odd, k), k->width, edge);
+#endif
 #endif
 #endif
 }
@@ -958,7 +1023,7 @@ video(__global const uchar *in_0,
 #endif
 #endif
         for (int x = begin_x; x < end_x; x += STEP) {
-            const bool edge = x + STEP >= k->width || x < (COX_IN_SITE == 1); /* or the first step */
+            const bool edge = x + REACH >= k->width || x < (COX_IN_SITE == 1); /* or the first step */
             real s[12];
             read_row(&upper_in, x, edge, k, s);
             read_row(&lower_in, x, edge, k, s + 6);

@@ -53,6 +53,12 @@ enum {
 
 /* --- Shapes ------------------------------------------------------------------------------------------------------- */
 
+/* R, G, B, A in one plane. */
+static bool is_packed_rgb(const struct cox_video_format *f)
+{
+    return f->layout == COX_VIDEO_RGBA || f->layout == COX_VIDEO_BGRA;
+}
+
 static bool format_ok(const struct cox_video_format *f)
 {
     if (!f || (unsigned)f->range > COX_RANGE_FULL || (unsigned)f->site > COX_SITE_TOP_LEFT || f->depth < 8 ||
@@ -68,9 +74,14 @@ static bool format_ok(const struct cox_video_format *f)
     case COX_VIDEO_PLANAR:
         return true;
     case COX_VIDEO_SEMI_PLANAR:
-        return subsampled_y;
+        return subsampled_x;
     case COX_VIDEO_RGBA:
+    case COX_VIDEO_BGRA:
         return !subsampled_x && (f->depth == 8 || f->depth == 16);
+    case COX_VIDEO_GBR:
+        return !subsampled_x;
+    case COX_VIDEO_V210:
+        return subsampled_x && !subsampled_y && f->depth == 10 && !f->high_bits;
     }
     return false;
 }
@@ -82,8 +93,12 @@ uint32_t cox_video_planes(const struct cox_video_format *format, uint32_t width,
         return 0;
     const uint32_t sample = format->depth > 8 ? 2 : 1;
     memset(planes, 0, COX_VIDEO_PLANES_MAX * sizeof(*planes));
-    if (format->layout == COX_VIDEO_RGBA) {
+    if (is_packed_rgb(format)) {
         planes[0] = (struct cox_video_plane){(size_t)width * 4 * sample, height, 1, sample};
+        return 1;
+    }
+    if (format->layout == COX_VIDEO_V210) {
+        planes[0] = (struct cox_video_plane){((size_t)width + 5) / 6 * 16, height, 1, 4};
         return 1;
     }
     const uint32_t columns = (width + format->chroma_x_log2) >> format->chroma_x_log2;
@@ -100,8 +115,9 @@ static bool pitches_ok(const struct cox_video_format *format, uint32_t width, ui
 {
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     const uint32_t count = cox_video_planes(format, width, height, planes);
+    const size_t unit = format->layout == COX_VIDEO_V210 ? 16 : 4;
     for (uint32_t i = 0; i < count; i++)
-        if (pitches[i] < planes[i].row_bytes || pitches[i] % 4 != 0 || pitches[i] > INT32_MAX)
+        if (pitches[i] < planes[i].row_bytes || pitches[i] % unit != 0 || pitches[i] > INT32_MAX)
             return false;
     return count != 0;
 }
@@ -121,7 +137,7 @@ static bool scale_ok(const struct cox_video_shape *s)
     if ((unsigned)s->scale > COX_SCALE_FILTER || (s->scale && s->op == COX_OPERATOR_LOCAL))
         return false;
     if (s->scale == COX_SCALE_FILTER)
-        return s->in.layout != COX_VIDEO_RGBA && cox__scale_ok(s->width, s->out_width) &&
+        return s->transfer != COX_TRANSFER_LINEAR && cox__scale_ok(s->width, s->out_width) &&
                cox__scale_ok(s->height, s->out_height);
     if (s->out_width || s->out_height)
         return false;
@@ -146,11 +162,12 @@ static bool shape_ok(const struct cox_video_shape *s)
         (unsigned)s->dither > COX_DITHER_ORDERED || (unsigned)s->gamut > COX_GAMUT_COMPRESS ||
         !cox_operator_name(s->op) || s->op == COX_OPERATOR_EXPOSURE)
         return false;
-    if (s->in.layout == COX_VIDEO_RGBA)
-        return s->in.depth == 16;
-    return s->transfer != COX_TRANSFER_LINEAR &&
-           (s->out.layout == COX_VIDEO_RGBA ||
-            (s->out.chroma_x_log2 >= s->in.chroma_x_log2 && s->out.chroma_y_log2 >= s->in.chroma_y_log2));
+    if (s->out.layout == COX_VIDEO_V210)
+        return false;
+    if (s->transfer == COX_TRANSFER_LINEAR)
+        return is_packed_rgb(&s->in) && s->in.depth == 16;
+    return cox__video_is_rgb(&s->in) || cox__video_is_rgb(&s->out) ||
+           (s->out.chroma_x_log2 >= s->in.chroma_x_log2 && s->out.chroma_y_log2 >= s->in.chroma_y_log2);
 }
 
 static cox_status read_shape(struct cox_video_shape *to, const struct cox_video_shape *from)
@@ -248,15 +265,14 @@ static void fill_variants(const struct cox_video_shape *shape, bool map, bool an
 static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_format *format, uint32_t width,
                            uint32_t height, const size_t *pitches, enum cox_access access, bool halve)
 {
-    static const char *const names[2][COX_VIDEO_PLANES_MAX] = {{"input", "input chroma", "input chroma"},
-                                                               {"output", "output chroma", "output chroma"}};
+    static const char *const names[2][2] = {{"input", "input chroma"}, {"output", "output chroma"}};
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     const uint32_t count = cox_video_planes(format, width, height, planes);
     for (uint32_t i = 0; i < count; i++) {
         /* Chroma between two rows of samples is interpolated. */
         const bool halo = access == COX_READ && planes[i].row_divisor > 1;
         const bool paired = halve && planes[i].row_divisor == 1;
-        bindings[i] = (struct cox_binding){.name = names[access != COX_READ][i],
+        bindings[i] = (struct cox_binding){.name = names[access != COX_READ][i && !cox__video_is_rgb(format)],
                                            .contract = halo ? COX_HALO : COX_ROWS,
                                            .access = access,
                                            .pitch_bytes = paired ? 2 * pitches[i] : pitches[i],
@@ -451,7 +467,7 @@ struct coding {
 static struct coding coding_of(const struct cox_video_format *f)
 {
     const double unit = exp2((double)f->depth - 8), most = exp2((double)f->depth) - 1;
-    if (f->layout == COX_VIDEO_RGBA || f->range == COX_RANGE_FULL)
+    if (is_packed_rgb(f) || f->range == COX_RANGE_FULL)
         return (struct coding){0, most, 128 * unit, most, most};
     return (struct coding){16 * unit, 219 * unit, 128 * unit, 224 * unit, most};
 }
@@ -463,8 +479,8 @@ static const double to_bt709[2][9] = {
     {1.66049100, -0.58764114, -0.07284986, -0.12455047, 1.13289990, -0.00834942, -0.01815076, -0.10057890, 1.11872966},
     {1, 0, 0, 0, 1, 0, 0, 0, 1}};
 
-/* `unit`: what the kernel has for each code of Y'. `chromas`: how many samples it adds up for one of Cb or Cr, each
- * `unit` times. */
+/* `unit`: what the kernel has for each code of Y', or of a colour. `chromas`: how many samples it adds up for one of Cb
+ * or Cr, each `unit` times. */
 static void set_input(const struct cox_video_shape *s, double unit, double chromas, struct video_params *p)
 {
     const struct coding code = coding_of(&s->in);
@@ -476,6 +492,12 @@ static void set_input(const struct cox_video_shape *s, double unit, double chrom
     /* The kernel wants the signal of PQ from -1 to 1. */
     const double scale = s->transfer == COX_TRANSFER_PQ ? 2 : 1, low = s->transfer == COX_TRANSFER_PQ ? -1 : 0;
     p->luma_scale = (float)(scale / (code.luma * unit));
+    for (int i = 0; i < 3; i++)
+        p->hlg_y[i] = (float)w[i];
+    if (cox__video_is_rgb(&s->in)) {
+        p->red_0 = (float)(scale * offset + low); /* of each colour */
+        return;
+    }
     p->red_v = (float)(scale * red * chroma);
     p->green_v = (float)(scale * green_v * chroma);
     p->green_u = (float)(scale * green_u * chroma);
@@ -483,8 +505,6 @@ static void set_input(const struct cox_video_shape *s, double unit, double chrom
     p->red_0 = (float)(scale * (offset - red * centre) + low);
     p->green_0 = (float)(scale * (offset - (green_v + green_u) * centre) + low);
     p->blue_0 = (float)(scale * (offset - blue * centre) + low);
-    for (int i = 0; i < 3; i++)
-        p->hlg_y[i] = (float)w[i];
 }
 
 static void set_output(const struct cox_video_shape *s, struct video_params *p)
@@ -569,13 +589,19 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape, const st
         p.in_pitch[i] = (int32_t)mapped.in_pitch_bytes[i];
         p.out_pitch[i] = (int32_t)mapped.out_pitch_bytes[i];
     }
+    if (mapped.in.layout == COX_VIDEO_V210) /* all in one plane */
+        p.in_pitch[1] = p.in_pitch[2] = p.in_pitch[0];
     if (filtered) {
         struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
         const uint32_t count = cox_video_planes(&shape->in, shape->width, shape->height, planes);
         p.scale = cox__scale_of(shape, planes, count);
     }
-    /* Where the size is halved, four of Y' are added up, and four times as many of Cb and Cr. */
-    set_input(shape, filtered ? (double)p.scale.unit : halved ? 4 : 1, chroma_scale(&mapped.in), &p);
+    /* Where the size is halved, four of Y' are added up, and four times as many of Cb and Cr; of RGBA signals are. */
+    set_input(shape,
+              filtered                               ? (double)p.scale.unit
+              : halved && !is_packed_rgb(&shape->in) ? 4
+                                                     : 1,
+              chroma_scale(&mapped.in), &p);
     set_output(shape, &p);
     set_curve(shape, settings, unit * gain, white, &p);
     p.hlg_exponent = (float)(0.2 + 0.42 * log10(hlg_peak / 1000));

@@ -32,7 +32,8 @@ struct cox__scale cox__scale_of(const struct cox_video_shape *shape, const struc
     struct cox__scale s = {.width = (int32_t)shape->out_width, .unit = (float)exp2(16 - (double)in->depth)};
     for (uint32_t i = 0; i < count; i++) {
         s.in_pitch[i] = (int32_t)shape->in_pitch_bytes[i];
-        s.columns[i] = (int32_t)(planes[i].row_bytes / planes[i].sample_bytes);
+        s.columns[i] = in->layout == COX_VIDEO_V210 ? (int32_t)((shape->width + 1) / 2 * 4)
+                                                    : (int32_t)(planes[i].row_bytes / planes[i].sample_bytes);
         s.begin[i] = s.samples;
         s.samples += s.columns[i];
     }
@@ -52,7 +53,9 @@ struct cox_video_shape cox__scale_result(const struct cox_video_shape *shape)
     result.width = shape->out_width;
     result.height = shape->out_height;
     result.out_width = result.out_height = 0;
-    result.in = (struct cox_video_format){.layout = COX_VIDEO_PLANAR, .depth = 16, .range = shape->in.range};
+    result.in = (struct cox_video_format){.layout = cox__video_is_rgb(&shape->in) ? COX_VIDEO_GBR : COX_VIDEO_PLANAR,
+                                          .depth = 16,
+                                          .range = shape->in.range};
     for (int i = 0; i < COX_VIDEO_PLANES_MAX; i++)
         result.in_pitch_bytes[i] = cox__plan_scratch_pitch((size_t)shape->out_width * 2);
     return result;

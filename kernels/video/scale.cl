@@ -1,5 +1,6 @@
 /* A frame to another size: separable Catmull-Rom resampling of its planes' codes, first down the columns, then along
- * the rows. The result has a sample of Y', Cb and Cr for each pixel, however chroma was subsampled.
+ * the rows. The result has a sample of Y', Cb and Cr for each pixel, however chroma was subsampled; of RGBA, BGRA and
+ * planes of colours one of G, B and R.
  *
  * Sample i of a plane has the weight w((i - at) / stretch), divided by the sum of all weights: `at` is where the pixel
  * lies in the plane; `stretch` is how many samples there are to a pixel, at least 1, so that no detail aliases;
@@ -18,7 +19,20 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 
-#define IN_PLANES (3 - COX_IN_LAYOUT)
+/* Where a plane of the result has its first sample in a row of the intermediate frame, and how far apart they are. */
+#if IN_RGBA
+#define FIRST_OF(plane, p) ((plane) == 0 ? 1 : ((plane) == 1) == (COX_IN_LAYOUT == 2) ? 2 : 0)
+#define APART(kind) 4
+#elif IN_V210
+#define FIRST_OF(plane, p) ((plane) == 0 ? 1 : 2 * (plane)-2)
+#define APART(kind) ((kind) ? 4 : 2)
+#elif COX_IN_LAYOUT == 1
+#define FIRST_OF(plane, p) ((plane) == 2 ? (p).begin[1] + 1 : (p).begin[plane])
+#define APART(kind) ((kind) ? 2 : 1)
+#else
+#define FIRST_OF(plane, p) (p).begin[plane]
+#define APART(kind) 1
+#endif
 #define BLOCK 16
 /* The most samples that have a weight: 2 * reach where a side becomes an eighth. */
 #define TAPS 32
@@ -45,7 +59,7 @@ struct scale_axis {
 struct scale_params {
     int width;                       /* pixels of the result */
     int in_pitch[3];                 /* bytes */
-    int columns[3];                  /* samples in a row of each plane; of a semi-planar one Cb and Cr */
+    int columns[3];                  /* samples in a row of each plane, of whatever kinds */
     int begin[3];                    /* where each plane's begin in a row of the intermediate frame */
     int samples;                     /* in a row of the intermediate frame */
     int result_pitch;                /* bytes */
@@ -94,7 +108,9 @@ static inline real weight(real d)
     return PICK(d < REAL(1.0f), near, PICK(d < REAL(2.0f), far, REAL(0.0f)));
 }
 
-#if COX_IN_BYTES == 1
+#if IN_V210
+#define CODE(row, i) component(row, i)
+#elif COX_IN_BYTES == 1
 #define CODE(row, i) ((uint)(row)[i])
 #else
 #define CODE(row, i) ((uint)PLACED_AT(ushort, (row) + 2 * (i)) >> COX_IN_SHIFT)
@@ -104,6 +120,20 @@ static inline real weight(real d)
 static inline real codes_at(__global const uchar *row, int x, int columns)
 {
     float codes[COX_WIDTH];
+#if IN_V210 && COX_WIDTH == 16
+    if (x + 24 <= columns) {
+        const uint8 a = PLACED_AT(uint8, row + 4 * (x / 3));
+        const int first = x % 3; /* in its word */
+        uns words;
+        if (first == 0)
+            words = (uint16)(a.s0001, a.s1122, a.s2333, a.s4445) >> TURNS(0, 10, 20);
+        else if (first == 1)
+            words = (uint16)(a.s0011, a.s1222, a.s3334, a.s4455) >> TURNS(10, 20, 0);
+        else
+            words = (uint16)(a.s0111, a.s2223, a.s3344, a.s4555) >> TURNS(20, 0, 10);
+        return TO_REAL(AS_SINT(words & (uns)(0x3ffu)));
+    }
+#else
     if (x + COX_WIDTH <= columns) {
 #if COX_WIDTH == 1
         return (float)CODE(row, x);
@@ -114,6 +144,7 @@ static inline real codes_at(__global const uchar *row, int x, int columns)
         return TO_REAL(words >> (ushort)COX_IN_SHIFT);
 #endif
     }
+#endif
     for (int k = 0; k < COX_WIDTH; k++)
         codes[k] = (float)CODE(row, min(x + k, columns - 1));
     return LOAD_REALS(codes);
@@ -173,11 +204,17 @@ static inline void one_plane(__global const uchar *plane, int pitch, int columns
     }
 }
 
-__kernel void scale_down(__global const uchar *in_0, __global const uchar *in_1,
+__kernel void scale_down(__global const uchar *in_0,
+#if IN_PLANES > 1
+                         __global const uchar *in_1,
+#endif
 #if IN_PLANES > 2
                          __global const uchar *in_2,
 #endif
-                         __global float *intermediate, int origin_0, int origin_1,
+                         __global float *intermediate, int origin_0,
+#if IN_PLANES > 1
+                         int origin_1,
+#endif
 #if IN_PLANES > 2
                          int origin_2,
 #endif
@@ -186,8 +223,10 @@ __kernel void scale_down(__global const uchar *in_0, __global const uchar *in_1,
     const struct scale_params p = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
 #if IN_PLANES > 2
     __global const uchar *planes[3] = {in_0, in_1, in_2};
-#else
+#elif IN_PLANES > 1
     __global const uchar *planes[2] = {in_0, in_1};
+#else
+    __global const uchar *planes[1] = {in_0};
 #endif
     const int y = (int)get_global_id(1) * COX_WIDTH;
     if (y >= rows)
@@ -247,7 +286,6 @@ __kernel void scale_along(__global const float *intermediate, __global uchar *ou
     const size_t at = (size_t)(first - out_origin + y) * p.result_pitch;
     const int begin = (int)get_global_id(0) * COX_COLUMNS;
     const int end = COX_COLUMNS ? min(begin + COX_COLUMNS, p.width) : p.width;
-    const int step = IN_PLANES == 2 ? 2 : 1; /* Cb and Cr in turn */
     for (int x = begin; x < end; x += COX_WIDTH) {
         for (int kind = 0; kind < 2; kind++) {
             float weights[TAPS][COX_WIDTH], inv_sums[COX_WIDTH];
@@ -256,9 +294,8 @@ __kernel void scale_along(__global const float *intermediate, __global uchar *ou
             STORE_REALS(weights_at(x, &p.along[kind], weights, &inv_sum), firsts);
             STORE_REALS(inv_sum, inv_sums);
             for (int plane = kind; plane < 1 + 2 * kind; plane++) {
-                const int start = plane == 2 && IN_PLANES == 2 ? p.begin[1] + 1 : p.begin[plane];
-                pixels_of(from + (size_t)start * COX_WIDTH, kind ? step : 1, &p.along[kind], weights, firsts, inv_sums,
-                          values);
+                pixels_of(from + (size_t)FIRST_OF(plane, p) * COX_WIDTH, APART(kind), &p.along[kind], weights, firsts,
+                          inv_sums, values);
                 store_tile(values, REAL(p.unit), min(COX_WIDTH, p.width - x), min(COX_WIDTH, rows - y), p.result_pitch,
                            outs[plane] + at + 2 * (size_t)x);
             }

@@ -23,6 +23,12 @@ struct cox__scale {
 /* Whether a side of `from` pixels can become one of `to`: an eighth to eightfold. */
 bool cox__scale_ok(uint32_t from, uint32_t to);
 
+/* Colours as they are, no Y'CbCr. */
+static inline bool cox__video_is_rgb(const struct cox_video_format *f)
+{
+    return f->layout == COX_VIDEO_RGBA || f->layout == COX_VIDEO_BGRA || f->layout == COX_VIDEO_GBR;
+}
+
 /* For a shape with COX_SCALE_FILTER and its frame's planes. */
 struct cox__scale cox__scale_of(const struct cox_video_shape *shape, const struct cox_video_plane *planes,
                                 uint32_t count);

@@ -298,11 +298,11 @@ enum {
     CHOICES
 };
 static const uint32_t choices[CHOICES] = {
-    [IN_KIND] = 9,  [IN_SUB] = 3,    [IN_SITE] = 3,  [IN_RANGE] = 2,  [OUT_KIND] = 7, [OUT_SUB] = 3,
+    [IN_KIND] = 13, [IN_SUB] = 3,    [IN_SITE] = 3,  [IN_RANGE] = 2,  [OUT_KIND] = 9, [OUT_SUB] = 3,
     [OUT_SITE] = 3, [OUT_RANGE] = 2, [TRANSFER] = 3, [PRIMARIES] = 2, [CURVE] = 4,    [FADE] = 2,
     [DITHER] = 2,   [GAMUT] = 2,     [SCALE] = 2,    [WORK] = 3,
 };
-enum { VALUES_MAX = 9, VARIANTS_MAX = 400 };
+enum { V210_IN = 12, VALUES_MAX = 13, VARIANTS_MAX = 400 };
 
 struct variant {
     uint8_t value[CHOICES];
@@ -332,6 +332,10 @@ static bool make_shape(const struct variant *variant, uint32_t width, uint32_t h
         {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 10, .high_bits = true},
         {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 16},
         {.layout = COX_VIDEO_RGBA, .depth = 16},
+        {.layout = COX_VIDEO_BGRA, .depth = 8},
+        {.layout = COX_VIDEO_GBR, .depth = 8},
+        {.layout = COX_VIDEO_GBR, .depth = 10},
+        {.layout = COX_VIDEO_V210, .depth = 10},
     };
     static const struct cox_video_format out_kinds[] = {
         {.depth = 8},
@@ -341,6 +345,8 @@ static bool make_shape(const struct variant *variant, uint32_t width, uint32_t h
         {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 10, .high_bits = true},
         {.layout = COX_VIDEO_RGBA, .depth = 8},
         {.layout = COX_VIDEO_RGBA, .depth = 16},
+        {.layout = COX_VIDEO_BGRA, .depth = 8},
+        {.layout = COX_VIDEO_GBR, .depth = 10},
     };
     static const enum cox_operator curves[] = {COX_OPERATOR_CLIP, COX_OPERATOR_HABLE, COX_OPERATOR_MOBIUS,
                                                COX_OPERATOR_BT2390};
@@ -460,6 +466,10 @@ static void run_films(void)
     uint32_t count = choose_variants(chosen);
     for (uint32_t i = 0; i < count; i++)
         run_film(&chosen[i], i, sizes[SIZES - 1][0], sizes[SIZES - 1][1]);
+    /* Vectors of v210 are read from wider frames only. */
+    for (uint32_t i = 0; i < count; i++)
+        if (chosen[i].value[IN_KIND] == V210_IN)
+            run_film(&chosen[i], i, 145 + i % 6, 5);
     /* Sizes are no build options: one variant in eight on the small ones. */
     for (uint32_t i = 0; i < count; i += 8)
         for (size_t s = 0; s + 1 < SIZES; s++)

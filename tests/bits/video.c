@@ -44,6 +44,23 @@ enum { LANES = 2, STEERED_FRAMES = 24, STEERED_CUT = 11 };
         .layout = COX_VIDEO_RGBA, .depth = (bits), .range = COX_RANGE_FULL \
     }
 
+#define SEMI_PLANAR_422(bits, high)                                                               \
+    {                                                                                             \
+        .layout = COX_VIDEO_SEMI_PLANAR, .depth = (bits), .high_bits = (high), .chroma_x_log2 = 1 \
+    }
+#define BGRA(bits)                                                         \
+    {                                                                      \
+        .layout = COX_VIDEO_BGRA, .depth = (bits), .range = COX_RANGE_FULL \
+    }
+#define GBR(bits, what)                                           \
+    {                                                             \
+        .layout = COX_VIDEO_GBR, .depth = (bits), .range = (what) \
+    }
+#define V210(where)                                                                \
+    {                                                                              \
+        .layout = COX_VIDEO_V210, .depth = 10, .chroma_x_log2 = 1, .site = (where) \
+    }
+
 static const struct kind {
     const char *name;
     bool steered;
@@ -142,6 +159,66 @@ static const struct kind {
       .transfer = COX_TRANSFER_HLG,
       .op = COX_OPERATOR_BT2390,
       .scale = COX_SCALE_FILTER}},
+    {"captured",
+     true,
+     {.width = 643,
+      .height = 361,
+      .in = V210(0),
+      .out = BGRA(8),
+      .op = COX_OPERATOR_HABLE,
+      .dither = COX_DITHER_ORDERED}},
+    {"captured-half",
+     false,
+     {.width = 646,
+      .height = 358,
+      .in = V210(COX_SITE_CENTRE),
+      .out = SEMI_PLANAR_422(10, true),
+      .transfer = COX_TRANSFER_HLG,
+      .op = COX_OPERATOR_HABLE,
+      .scale = COX_SCALE_HALF}},
+    {"captured-smaller",
+     false,
+     {.width = 641,
+      .height = 359,
+      .out_width = 427,
+      .out_height = 239,
+      .in = V210(0),
+      .out = PLANAR(8, 1, 1, 0, 0),
+      .op = COX_OPERATOR_BT2390,
+      .scale = COX_SCALE_FILTER}},
+    {"two-planes",
+     false,
+     {.width = 613,
+      .height = 127,
+      .in = SEMI_PLANAR_422(10, true),
+      .out = SEMI_PLANAR_422(8, false),
+      .op = COX_OPERATOR_BT2390,
+      .gamut = COX_GAMUT_COMPRESS}},
+    {"colours",
+     true,
+     {.width = 301,
+      .height = 203,
+      .in = GBR(12, COX_RANGE_FULL),
+      .out = GBR(10, COX_RANGE_LIMITED),
+      .op = COX_OPERATOR_HABLE}},
+    {"pixels",
+     false,
+     {.width = 301,
+      .height = 203,
+      .in = BGRA(16),
+      .out = PLANAR(10, 0, 0, 0, 0),
+      .transfer = COX_TRANSFER_HLG,
+      .op = COX_OPERATOR_MOBIUS}},
+    {"pixels-larger",
+     false,
+     {.width = 203,
+      .height = 101,
+      .out_width = 322,
+      .out_height = 180,
+      .in = RGBA(8),
+      .out = BGRA(8),
+      .op = COX_OPERATOR_HABLE,
+      .scale = COX_SCALE_FILTER}},
 };
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
@@ -184,6 +261,8 @@ static void put_sample(const struct cox_video_format *format, void *row, size_t 
 {
     if (format->depth == 8)
         ((uint8_t *)row)[index] = (uint8_t)code;
+    else if (format->layout == COX_VIDEO_V210)
+        ((uint32_t *)row)[index] = code | (code + code / 8) % 1024 << 10 | (code + code / 4) % 1024 << 20;
     else
         ((uint16_t *)row)[index] = (uint16_t)(format->high_bits ? code << (16 - format->depth) : code);
 }
@@ -198,9 +277,10 @@ static uint32_t draw_code(const struct film *film, uint32_t plane, uint32_t bloc
     if (random_below(&place, 8) == 0)
         return random_below(seed, largest + 1);
     const uint32_t noise = random_below(seed, largest / 32 + 1), level = random_below(&place, largest / 4);
-    if (format->layout == COX_VIDEO_RGBA) /* halves from 2^-9 to 2^6, a scene of light and one of shade */
+    if (film->shape.transfer == COX_TRANSFER_LINEAR) /* halves from 2^-9 to 2^6, a scene of light and one of shade */
         return 0x1800 + (scene ? 0x2000 : 0x0800) + (level + noise) / 4;
-    return plane == 0 ? level + (scene ? largest / 2 : largest / 8) + noise : largest / 3 + level + noise;
+    const bool colours = format->layout != COX_VIDEO_PLANAR && format->layout != COX_VIDEO_SEMI_PLANAR;
+    return plane == 0 || colours ? level + (scene ? largest / 2 : largest / 8) + noise : largest / 3 + level + noise;
 }
 
 static void fill_frame(const struct film *film, uint32_t number)

@@ -99,25 +99,30 @@ static struct cox_video_format format_of(enum cox_video_layout layout, uint32_t 
                                      .high_bits = layout == COX_VIDEO_SEMI_PLANAR && depth == 10,
                                      .chroma_x_log2 = sub_x,
                                      .chroma_y_log2 = sub_y,
-                                     .range = layout == COX_VIDEO_RGBA ? COX_RANGE_FULL : COX_RANGE_LIMITED};
+                                     .range = layout == COX_VIDEO_RGBA || layout == COX_VIDEO_BGRA ? COX_RANGE_FULL
+                                                                                                   : COX_RANGE_LIMITED};
 }
 
 struct cox_video_shape local_case_film(uint32_t number)
 {
-    static const uint32_t sizes[LOCAL_FILMS][2] = {{515, 301}, {1, 1},     {83, 35}, {992, 61},
-                                                   {131, 66},  {320, 181}, {2, 5}};
+    static const uint32_t sizes[LOCAL_FILMS][2] = {{515, 301}, {1, 1},    {83, 35},  {992, 61}, {131, 66}, {320, 181},
+                                                   {2, 5},     {203, 67}, {118, 55}, {97, 49},  {150, 31}};
     const struct cox_video_format in[LOCAL_FILMS] = {
         format_of(COX_VIDEO_PLANAR, 10, 1, 1),      format_of(COX_VIDEO_PLANAR, 8, 1, 1),
         format_of(COX_VIDEO_SEMI_PLANAR, 10, 1, 1), format_of(COX_VIDEO_PLANAR, 16, 1, 0),
         format_of(COX_VIDEO_PLANAR, 12, 0, 0),      format_of(COX_VIDEO_RGBA, 16, 0, 0),
-        format_of(COX_VIDEO_SEMI_PLANAR, 8, 1, 1)};
-    const bool rgba = in[number].layout == COX_VIDEO_RGBA, narrow = number == 3;
+        format_of(COX_VIDEO_SEMI_PLANAR, 8, 1, 1),  format_of(COX_VIDEO_V210, 10, 1, 0),
+        format_of(COX_VIDEO_GBR, 12, 0, 0),         format_of(COX_VIDEO_BGRA, 8, 0, 0),
+        format_of(COX_VIDEO_SEMI_PLANAR, 10, 1, 0)};
+    const bool linear = in[number].layout == COX_VIDEO_RGBA, narrow = number == 3;
     return (struct cox_video_shape){.width = sizes[number][0],
                                     .height = sizes[number][1],
                                     .in = in[number],
-                                    .out = number == 2 ? format_of(COX_VIDEO_RGBA, 8, 0, 0)
-                                                       : format_of(COX_VIDEO_PLANAR, narrow ? 10 : 8, 1, !narrow),
-                                    .transfer = rgba         ? COX_TRANSFER_LINEAR
+                                    .out = number == 2   ? format_of(COX_VIDEO_RGBA, 8, 0, 0)
+                                           : number == 8 ? format_of(COX_VIDEO_GBR, 10, 0, 0)
+                                           : number == 9 ? format_of(COX_VIDEO_BGRA, 8, 0, 0)
+                                                         : format_of(COX_VIDEO_PLANAR, narrow ? 10 : 8, 1, !narrow),
+                                    .transfer = linear       ? COX_TRANSFER_LINEAR
                                                 : number % 2 ? COX_TRANSFER_HLG
                                                              : COX_TRANSFER_PQ,
                                     .primaries = number == 4 ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020,
@@ -145,11 +150,35 @@ static double signal_at(uint32_t x, uint32_t y, uint32_t seed, double *colour)
     return next_number(&patch) % 80 / 100.0 + 0.02;
 }
 
+/* A frame of a layout whose planes are not those of its parts. */
+static void local_case_parts(const struct cox_video_shape *shape, void *const in[COX_VIDEO_PLANES_MAX], uint32_t seed,
+                             uint32_t noise)
+{
+    const struct cox_video_format *format = &shape->in;
+    const double most = (1u << format->depth) - 1;
+    for (int part = 0; part < 3; part++) {
+        const uint32_t log2 = part ? format->chroma_x_log2 : 0; /* 4:2:0 has planes */
+        const bool chroma = part && format->layout == COX_VIDEO_V210;
+        for (uint32_t y = 0; y < shape->height; y++)
+            for (uint32_t i = 0; i <= (shape->width - 1) >> log2; i++) {
+                double colour;
+                const double luma = signal_at(i << log2, y, seed, &colour) + 0.01 * local_case_noise(&noise);
+                const double code = chroma ? 0.5 + (part == 2 ? -colour : colour)
+                                           : 0.0625 + 0.86 * (luma + (part == 2 ? colour : 0));
+                ref_video_put_part(shape, in, part, i, y, (uint32_t)lrint(most * fmin(fmax(code, 0), 1)));
+            }
+    }
+}
+
 void local_case_frame(const struct cox_video_shape *shape, void *const in[COX_VIDEO_PLANES_MAX], uint32_t seed,
                       uint32_t noise)
 {
     const struct cox_video_format *format = &shape->in;
     const double most = (1u << format->depth) - 1;
+    if (format->layout > COX_VIDEO_RGBA) {
+        local_case_parts(shape, in, seed, noise);
+        return;
+    }
     const bool rgba = format->layout == COX_VIDEO_RGBA;
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     const uint32_t count = cox_video_planes(format, shape->width, shape->height, planes);

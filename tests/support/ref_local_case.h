@@ -25,7 +25,7 @@ bool local_case_picture_error(const struct cox_tonemap_shape *shape, const struc
                               const void *in, const void *out, double *error);
 
 /* Layouts, depths, subsamplings and transfers, each at least once; pitches are 0. */
-enum { LOCAL_FILMS = 7 };
+enum { LOCAL_FILMS = 11 };
 struct cox_video_shape local_case_film(uint32_t number);
 
 /* Patches of colour with noise of 1 % of the signal. */

@@ -199,26 +199,107 @@ struct levels {
 static struct levels levels_of(const struct cox_video_format *format)
 {
     const double step = 1u << (format->depth - 8), largest = (1u << format->depth) - 1;
-    if (format->range == COX_RANGE_FULL)
+    if (format->range == COX_RANGE_FULL || format->layout == COX_VIDEO_RGBA || format->layout == COX_VIDEO_BGRA)
         return (struct levels){0, largest, 1u << (format->depth - 1), largest};
     return (struct levels){16 * step, 235 * step, 128 * step, 224 * step};
 }
 
-/* Chroma sample (i, j) of Cb (0) or Cr (1); places outside the plane repeat its edge. */
-static double chroma_sample(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], int which, long i,
+/* R', G' and B' as they are. */
+static bool is_rgb(const struct cox_video_format *format)
+{
+    return format->layout == COX_VIDEO_RGBA || format->layout == COX_VIDEO_BGRA || format->layout == COX_VIDEO_GBR;
+}
+
+/* Where sample `i` of a row of one part of the picture lies: Y', Cb, Cr are 0, 1, 2, or R', G', B'. */
+struct place {
+    uint32_t plane;
+    size_t index;   /* in samples; V210: words */
+    uint32_t shift; /* V210: bits below it */
+};
+
+static struct place place_of_sample(const struct cox_video_format *format, int part, size_t i)
+{
+    /* Word and bit of six pixels' Y', of their three Cb and their three Cr. */
+    static const uint8_t v210[3][6][2] = {
+        {{0, 10}, {1, 0}, {1, 20}, {2, 10}, {3, 0}, {3, 20}}, {{0, 0}, {1, 10}, {2, 20}}, {{0, 20}, {2, 0}, {3, 10}}};
+    const size_t samples = part ? 3 : 6;
+    const uint8_t *in_group = v210[part][i % samples];
+    switch (format->layout) {
+    case COX_VIDEO_SEMI_PLANAR:
+        return part ? (struct place){1, 2 * i + (size_t)part - 1, 0} : (struct place){0, i, 0};
+    case COX_VIDEO_RGBA:
+        return (struct place){0, 4 * i + (size_t)part, 0};
+    case COX_VIDEO_BGRA:
+        return (struct place){0, 4 * i + 2 - (size_t)part, 0};
+    case COX_VIDEO_GBR:
+        return (struct place){part == 0 ? 2 : part == 1 ? 0 : 1, i, 0};
+    case COX_VIDEO_V210:
+        return (struct place){0, i / samples * 4 + in_group[0], in_group[1]};
+    case COX_VIDEO_PLANAR:
+        break;
+    }
+    return (struct place){(uint32_t)part, i, 0};
+}
+
+uint32_t ref_video_part(const struct cox_video_shape *shape, const void *const in[COX_VIDEO_PLANES_MAX], int part,
+                        size_t i, size_t j)
+{
+    const struct place place = place_of_sample(&shape->in, part, i);
+    const char *row = (const char *)in[place.plane] + j * shape->in_pitch_bytes[place.plane];
+    if (shape->in.layout != COX_VIDEO_V210)
+        return sample_at(&shape->in, row, place.index);
+    uint32_t word;
+    memcpy(&word, row + 4 * place.index, 4);
+    return word >> place.shift & 1023;
+}
+
+void ref_video_put_part(const struct cox_video_shape *shape, void *const in[COX_VIDEO_PLANES_MAX], int part, size_t i,
+                        size_t j, uint32_t code)
+{
+    const struct place place = place_of_sample(&shape->in, part, i);
+    char *row = (char *)in[place.plane] + j * shape->in_pitch_bytes[place.plane];
+    if (shape->in.layout == COX_VIDEO_V210) {
+        uint32_t word;
+        memcpy(&word, row + 4 * place.index, 4);
+        word = (word & ~(1023u << place.shift)) | code << place.shift;
+        memcpy(row + 4 * place.index, &word, 4);
+    } else if (shape->in.depth == 8) {
+        row[place.index] = (char)code;
+    } else {
+        const uint16_t word = (uint16_t)(shape->in.high_bits ? code << (16 - shape->in.depth) : code);
+        memcpy(row + 2 * place.index, &word, 2);
+    }
+}
+
+/* What a code of a part says. */
+static double value_of(const struct cox_video_format *format, int part, double code)
+{
+    const struct levels levels = levels_of(format);
+    return part == 0 || is_rgb(format) ? (code - levels.luma_zero) / (levels.luma_one - levels.luma_zero)
+                                       : (code - levels.chroma_zero) / levels.chroma_span;
+}
+
+/* The code of sample (i, j) of a part; places outside repeat the edge. */
+static uint32_t code_within(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], int part, long i,
                             long j)
 {
     const struct cox_video_format *format = &ref->shape.in;
-    const long last_i = (long)((ref->shape.width - 1) >> format->chroma_x_log2);
-    const long last_j = (long)((ref->shape.height - 1) >> format->chroma_y_log2);
-    const bool semi = format->layout == COX_VIDEO_SEMI_PLANAR;
-    const int plane = semi ? 1 : 1 + which;
-    i = i < 0 ? 0 : i > last_i ? last_i : i;
-    j = j < 0 ? 0 : j > last_j ? last_j : j;
-    const char *row = (const char *)in[plane] + (size_t)j * ref->shape.in_pitch_bytes[plane];
-    const struct levels levels = levels_of(format);
-    const size_t index = semi ? 2 * (size_t)i + (size_t)which : (size_t)i;
-    return (sample_at(format, row, index) - levels.chroma_zero) / levels.chroma_span;
+    const long last_i = (long)((ref->shape.width - 1) >> (part ? format->chroma_x_log2 : 0));
+    const long last_j = (long)((ref->shape.height - 1) >> (part ? format->chroma_y_log2 : 0));
+    return ref_video_part(&ref->shape, in, part,
+                          (size_t)(i < 0        ? 0
+                                   : i > last_i ? last_i
+                                                : i),
+                          (size_t)(j < 0        ? 0
+                                   : j > last_j ? last_j
+                                                : j));
+}
+
+/* Chroma sample (i, j) of Cb (0) or Cr (1). */
+static double chroma_sample(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], int which, long i,
+                            long j)
+{
+    return value_of(&ref->shape.in, 1 + which, code_within(ref, in, 1 + which, i, j));
 }
 
 /* Along one axis, the two chroma samples on both sides of luma place `at` and how much the second weighs. `half_way`:
@@ -248,26 +329,21 @@ static double chroma_at(const struct ref_video *ref, const void *const in[COX_VI
     return upper * (1 - down) + lower * down;
 }
 
-/* What a sample says of itself: Y', Cb and Cr, or R', G' and B' of RGBA. */
+/* What a sample says of itself: Y', Cb and Cr, or R', G' and B', or light. */
 static void sample_parts(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x,
                          uint32_t y, double parts[3])
 {
     const struct cox_video_format *format = &ref->shape.in;
-    const char *row = (const char *)in[0] + y * ref->shape.in_pitch_bytes[0];
-    if (format->layout == COX_VIDEO_RGBA) {
-        for (int c = 0; c < 3; c++) {
-            uint16_t bits;
-            memcpy(&bits, row + 8 * (size_t)x + 2 * c, 2);
-            parts[c] = ref_colour(ref_half(bits), COX_PIXEL_RGBA_HALF);
-            if (ref->shape.transfer != COX_TRANSFER_LINEAR)
-                parts[c] = fmin(fmax(parts[c], 0), 1);
-        }
-        return;
+    for (int part = 0; part < 3; part++) {
+        const uint32_t code = code_within(ref, in, part, (long)(x >> (part ? format->chroma_x_log2 : 0)),
+                                          (long)(y >> (part ? format->chroma_y_log2 : 0)));
+        if (ref->shape.transfer == COX_TRANSFER_LINEAR)
+            parts[part] = ref_colour(ref_half((uint16_t)code), COX_PIXEL_RGBA_HALF);
+        else if (part == 0 || is_rgb(format))
+            parts[part] = value_of(format, part, code);
+        else
+            parts[part] = chroma_at(ref, in, part - 1, x, y);
     }
-    const struct levels levels = levels_of(format);
-    parts[0] = (sample_at(format, row, x) - levels.luma_zero) / (levels.luma_one - levels.luma_zero);
-    parts[1] = chroma_at(ref, in, 0, x, y);
-    parts[2] = chroma_at(ref, in, 1, x, y);
 }
 
 /* Catmull-Rom's cubic (Keys 1981, a = -1/2). */
@@ -285,13 +361,12 @@ static double place_of(uint32_t p, uint32_t from, uint32_t to, uint32_t log2, bo
     return log2 ? (pixel - (half_way ? 0.5 : 0)) / 2 : pixel;
 }
 
-/* One of Y', Cb and Cr of a pixel of another size. */
+/* One of Y', Cb and Cr, or of R', G' and B', of a pixel of another size. */
 static double scaled_part(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], int part, uint32_t x,
                           uint32_t y)
 {
     const struct cox_video_shape *s = &ref->shape;
     const struct cox_video_format *format = &s->in;
-    const struct levels levels = levels_of(format);
     double wide, high, total = 0, weights = 0;
     const double right = place_of(x, s->width, s->out_width, part ? format->chroma_x_log2 : 0,
                                   format->site == COX_SITE_CENTRE, &wide);
@@ -300,17 +375,12 @@ static double scaled_part(const struct ref_video *ref, const void *const in[COX_
     for (long j = (long)ceil(down - 2 * high); j <= (long)floor(down + 2 * high); j++)
         for (long i = (long)ceil(right - 2 * wide); i <= (long)floor(right + 2 * wide); i++) {
             const double weight = cubic((double)(i - right) / wide) * cubic((double)(j - down) / high);
-            const long column = i < 0 ? 0 : i >= (long)s->width ? (long)s->width - 1 : i;
-            const long row = j < 0 ? 0 : j >= (long)s->height ? (long)s->height - 1 : j;
             weights += weight;
-            total += weight * (part ? chroma_sample(ref, in, part - 1, i, j) * levels.chroma_span + levels.chroma_zero
-                                    : sample_at(format, (const char *)in[0] + (size_t)row * s->in_pitch_bytes[0],
-                                                (size_t)column));
+            total += weight * code_within(ref, in, part, i, j);
         }
     /* What swings past the codes that there are is limited to them, of 16 bits. */
     const double code = fmin(fmax(total / weights, 0), 65535 / exp2(16 - (double)format->depth));
-    return part ? (code - levels.chroma_zero) / levels.chroma_span
-                : (code - levels.luma_zero) / (levels.luma_one - levels.luma_zero);
+    return value_of(format, part, code);
 }
 
 void ref_video_signal(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x, uint32_t y,
@@ -330,7 +400,7 @@ void ref_video_signal(const struct ref_video *ref, const void *const in[COX_VIDE
             mean[c] += parts[c] / (side * side);
     }
     memcpy(signal, mean, sizeof mean);
-    if (ref->shape.in.layout != COX_VIDEO_RGBA) {
+    if (!is_rgb(&ref->shape.in)) {
         signal[2] = mean[0] + 2 * (1 - k[2]) * mean[1];
         signal[0] = mean[0] + 2 * (1 - k[0]) * mean[2];
         signal[1] = (mean[0] - k[0] * signal[0] - k[2] * signal[2]) / k[1];
@@ -423,24 +493,20 @@ static uint32_t within(uint32_t at, uint32_t count)
     return at < count ? at : count - 1;
 }
 
-/* Y', Cb and Cr of a block: the means of its samples. */
-static void mean_ycc(const struct planes *planes, uint32_t block_x, uint32_t block_y, uint32_t side, double ycc[3])
+/* Y', Cb and Cr, or R', G' and B', of a block: the means of its samples. */
+static void mean_parts(const struct planes *planes, uint32_t block_x, uint32_t block_y, uint32_t side, double means[3])
 {
     const struct ref_video *ref = planes->ref;
     const struct cox_video_format *format = &ref->shape.in;
-    const struct levels levels = levels_of(format);
-    const uint32_t across = side >> format->chroma_x_log2, down = side >> format->chroma_y_log2;
-    ycc[0] = ycc[1] = ycc[2] = 0;
-    for (uint32_t y = block_y * side; y < (block_y + 1) * side; y++) {
-        const char *row = (const char *)planes->in[0] + within(y, ref->shape.height) * ref->shape.in_pitch_bytes[0];
-        for (uint32_t x = block_x * side; x < (block_x + 1) * side; x++)
-            ycc[0] += (sample_at(format, row, within(x, ref->shape.width)) - levels.luma_zero) /
-                      (levels.luma_one - levels.luma_zero) / (side * side);
-    }
-    for (int which = 0; which < 2; which++)
+    for (int part = 0; part < 3; part++) {
+        const uint32_t across = side >> (part ? format->chroma_x_log2 : 0);
+        const uint32_t down = side >> (part ? format->chroma_y_log2 : 0);
+        means[part] = 0;
         for (uint32_t j = block_y * down; j < (block_y + 1) * down; j++)
             for (uint32_t i = block_x * across; i < (block_x + 1) * across; i++)
-                ycc[1 + which] += chroma_sample(ref, planes->in, which, i, j) / (across * down);
+                means[part] += value_of(format, part, code_within(ref, planes->in, part, (long)i, (long)j)) /
+                               (across * down);
+    }
 }
 
 static double stops_of_signal(const struct ref_video *ref, double signal[3])
@@ -459,8 +525,12 @@ static double video_stops(const void *user, uint32_t block_x, uint32_t block_y, 
     const struct ref_video *ref = planes->ref;
     const double *k = luma_of[ref->shape.primaries];
     double signal[3], ycc[3], sum = 0;
-    if (ref->shape.in.layout != COX_VIDEO_RGBA) {
-        mean_ycc(planes, block_x, block_y, side, ycc);
+    if (ref->shape.in.layout == COX_VIDEO_GBR) {
+        mean_parts(planes, block_x, block_y, side, signal);
+        return stops_of_signal(ref, signal);
+    }
+    if (!is_rgb(&ref->shape.in)) {
+        mean_parts(planes, block_x, block_y, side, ycc);
         signal[2] = ycc[0] + 2 * (1 - k[2]) * ycc[1];
         signal[0] = ycc[0] + 2 * (1 - k[0]) * ycc[2];
         signal[1] = (ycc[0] - k[0] * signal[0] - k[2] * signal[2]) / k[1];
@@ -478,7 +548,7 @@ static double video_stops(const void *user, uint32_t block_x, uint32_t block_y, 
 
 struct ref_plane ref_video_plane(const struct cox_video_format *format, uint32_t width, uint32_t height, uint32_t plane)
 {
-    if (format->layout == COX_VIDEO_RGBA)
+    if (format->layout == COX_VIDEO_RGBA || format->layout == COX_VIDEO_BGRA)
         return (struct ref_plane){width, height, 4};
     if (plane == 0)
         return (struct ref_plane){width, height, 1};
@@ -539,9 +609,18 @@ static void write_rgba(const struct ref_video *ref, const double *display, doubl
     const double largest = (1u << ref->shape.out.depth) - 1;
     for (size_t i = 0; i < (size_t)ref->width * ref->height; i++) {
         for (int c = 0; c < 3; c++)
-            out[4 * i + (size_t)c] = largest * fmax(display[3 * i + (size_t)c], 0);
+            out[place_of_sample(&ref->shape.out, c, i).index] = largest * fmax(display[3 * i + (size_t)c], 0);
         out[4 * i + 3] = largest;
     }
+}
+
+static void write_gbr(const struct ref_video *ref, const double *display, double *out[COX_VIDEO_PLANES_MAX])
+{
+    const struct levels levels = levels_of(&ref->shape.out);
+    for (size_t i = 0; i < (size_t)ref->width * ref->height; i++)
+        for (int c = 0; c < 3; c++)
+            out[place_of_sample(&ref->shape.out, c, i).plane][i] =
+                limit(ref, levels.luma_zero + (levels.luma_one - levels.luma_zero) * display[3 * i + (size_t)c]);
 }
 
 /* `chroma` has room for a frame. */
@@ -575,9 +654,8 @@ bool ref_video_map(const struct ref_video *ref, const void *const in[COX_VIDEO_P
 {
     const struct cox_video_shape *shape = &ref->shape;
     const size_t pixels = (size_t)ref->width * ref->height;
-    const uint32_t planes = shape->out.layout == COX_VIDEO_RGBA          ? 1
-                            : shape->out.layout == COX_VIDEO_SEMI_PLANAR ? 2
-                                                                         : 3;
+    const bool packed = shape->out.layout == COX_VIDEO_RGBA || shape->out.layout == COX_VIDEO_BGRA;
+    const uint32_t planes = packed ? 1 : shape->out.layout == COX_VIDEO_SEMI_PLANAR ? 2 : 3;
     double *display = malloc(pixels * 4 * sizeof(double));
     bool good = display != NULL;
     for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
@@ -603,8 +681,10 @@ bool ref_video_map(const struct ref_video *ref, const void *const in[COX_VIDEO_P
         }
     }
     ref_local_free(&local);
-    if (good && shape->out.layout == COX_VIDEO_RGBA)
+    if (good && packed)
         write_rgba(ref, display, out[0]);
+    else if (good && shape->out.layout == COX_VIDEO_GBR)
+        write_gbr(ref, display, out);
     else if (good)
         write_planes(ref, display, display + 3 * pixels, out);
     for (int p = 0; p < COX_VIDEO_PLANES_MAX && !good; p++) {

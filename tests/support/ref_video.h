@@ -40,6 +40,12 @@ double ref_hlg_signal(double light);
 /* The matrix from the light of some primaries to that of others. */
 void ref_primaries(enum cox_primaries from, enum cox_primaries to, double m[3][3]);
 
+/* The code of sample (i, j) of one part of a frame: Y', Cb, Cr are 0, 1, 2, or R, G, B. */
+uint32_t ref_video_part(const struct cox_video_shape *shape, const void *const in[COX_VIDEO_PLANES_MAX], int part,
+                        size_t i, size_t j);
+void ref_video_put_part(const struct cox_video_shape *shape, void *const in[COX_VIDEO_PLANES_MAX], int part, size_t i,
+                        size_t j, uint32_t code);
+
 /* R', G', B' of a pixel of the output, within 0 .. 1; for linear input the light itself, not negative. */
 void ref_video_signal(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x, uint32_t y,
                       double signal[3]);

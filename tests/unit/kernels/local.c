@@ -445,7 +445,7 @@ Test(local, gives_video_the_same_bits_on_every_device_in_every_variant_and_split
 {
     cox_runtime *runtime = open_devices();
     const struct cox_video_settings settings = {.detail = 1.3f};
-    static const uint32_t shapes[] = {0, 2, 5};
+    static const uint32_t shapes[] = {0, 2, 5, 7, 9};
     for (size_t n = 0; n < sizeof(shapes) / sizeof(shapes[0]); n++) {
         const struct cox_video_shape shape = local_case_film(shapes[n]);
         struct frame frame = frame_new(runtime, &shape);

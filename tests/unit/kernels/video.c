@@ -71,6 +71,16 @@ static uint32_t below(uint32_t *state, uint32_t bound)
 
 enum { SUB_420 = 0, SUB_422 = 1, SUB_444 = 2 };
 
+static bool is_packed_rgb(enum cox_video_layout layout)
+{
+    return layout == COX_VIDEO_RGBA || layout == COX_VIDEO_BGRA;
+}
+
+static bool is_rgb(enum cox_video_layout layout)
+{
+    return is_packed_rgb(layout) || layout == COX_VIDEO_GBR;
+}
+
 static struct cox_video_format format_of(enum cox_video_layout layout, uint32_t depth, int sub,
                                          enum cox_chroma_site site, enum cox_range range)
 {
@@ -80,14 +90,15 @@ static struct cox_video_format format_of(enum cox_video_layout layout, uint32_t 
                                      .chroma_x_log2 = sub != SUB_444,
                                      .chroma_y_log2 = sub == SUB_420,
                                      .site = site,
-                                     .range = layout == COX_VIDEO_RGBA ? COX_RANGE_FULL : range};
+                                     .range = is_packed_rgb(layout) ? COX_RANGE_FULL : range};
 }
 
 static const char *shape_text(const struct cox_video_shape *s)
 {
     static char text[256];
-    static const char *const layouts[] = {"planar", "semi", "rgba"}, *const transfers[] = {"PQ", "HLG", "linear"},
-                             *const subs[] = {"420", "422", "444"}, *const sites[] = {"left", "centre", "top-left"};
+    static const char *const layouts[] = {"planar", "semi", "rgba", "bgra", "gbr", "v210"},
+                             *const transfers[] = {"PQ", "HLG", "linear"}, *const subs[] = {"420", "422", "444"},
+                             *const sites[] = {"left", "centre", "top-left"};
     const struct cox_video_format *f[2] = {&s->in, &s->out};
     int at = snprintf(text, sizeof(text), "%s %s %s %ux%u%s%s", cox_operator_name(s->op), transfers[s->transfer],
                       s->primaries == COX_PRIMARIES_BT709 ? "709" : "2020", s->width, s->height,
@@ -124,6 +135,14 @@ static size_t pitch_of(const cox_runtime *runtime, size_t row_bytes, size_t word
     return words == ALIGNED ? cox_runtime_pitch_bytes(runtime, row_bytes) : ((row_bytes + 3) / 4 + words) * 4;
 }
 
+/* Of a plane in. */
+static size_t in_pitch_of(const cox_runtime *runtime, const struct cox_video_format *format, size_t row_bytes,
+                          size_t words)
+{
+    const size_t pitch = pitch_of(runtime, row_bytes, words);
+    return format->layout == COX_VIDEO_V210 ? (pitch + 15) / 16 * 16 : pitch;
+}
+
 static struct frame frame_new(cox_runtime *runtime, const struct cox_video_shape *shape, size_t words)
 {
     struct frame frame = {.shape = *shape};
@@ -134,7 +153,7 @@ static struct frame frame_new(cox_runtime *runtime, const struct cox_video_shape
     cr_assert_gt(frame.in_count, 0, "%s", shape_text(shape));
     cr_assert_gt(frame.out_count, 0, "%s", shape_text(shape));
     for (uint32_t p = 0; p < frame.in_count; p++) {
-        const size_t pitch = pitch_of(runtime, frame.in_planes[p].row_bytes, words);
+        const size_t pitch = in_pitch_of(runtime, &shape->in, frame.in_planes[p].row_bytes, words);
         frame.shape.in_pitch_bytes[p] = pitch;
         cr_assert_eq(cox_buffer_create(runtime, pitch * frame.in_planes[p].rows, &frame.in[p]), COX_OK);
         memset(cox_buffer_data(frame.in[p]), 0xff, pitch * frame.in_planes[p].rows);
@@ -167,11 +186,22 @@ static void put_sample(const struct frame *frame, uint32_t plane, uint32_t row, 
         at[index] = (uint8_t)code;
         return;
     }
+    if (format->layout == COX_VIDEO_V210) { /* the code, another one, and what no code has */
+        const uint32_t three = code | ((code * 5 + row) & 1023) << 10 | (code ^ 1023) << 20 | (uint32_t)index << 30;
+        memcpy(at + 4 * index, &three, 4);
+        return;
+    }
     const uint16_t word = (uint16_t)(format->high_bits ? code << (16 - format->depth) : code);
     memcpy(at + 2 * index, &word, 2);
 }
 
-/* Codes of a colour. RGBA: halves of the signal itself. */
+static void in_planes_of(const struct frame *frame, void *planes[COX_VIDEO_PLANES_MAX])
+{
+    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++)
+        planes[p] = p < frame->in_count ? cox_buffer_data(frame->in[p]) : NULL;
+}
+
+/* Codes of a colour. Linear: halves of the light itself. */
 static void encode(const struct cox_video_shape *shape, const double rgb[3], uint32_t codes[3])
 {
     const struct cox_video_format *f = &shape->in;
@@ -181,9 +211,11 @@ static void encode(const struct cox_video_shape *shape, const double rgb[3], uin
     const double cb = (rgb[2] - luma) / (2 - 2 * kb), cr = (rgb[0] - luma) / (2 - 2 * kr);
     const double step = 1u << (f->depth - 8), largest = (1u << f->depth) - 1;
     const bool full = f->range == COX_RANGE_FULL;
-    for (int i = 0; i < 3 && f->layout == COX_VIDEO_RGBA; i++)
-        codes[i] = ref_to_half(rgb[i]);
-    if (f->layout == COX_VIDEO_RGBA)
+    for (int i = 0; i < 3 && is_rgb(f->layout); i++)
+        codes[i] = shape->transfer == COX_TRANSFER_LINEAR
+                       ? ref_to_half(rgb[i])
+                       : (uint32_t)lrint(full ? rgb[i] * largest : step * (16 + 219 * rgb[i]));
+    if (is_rgb(f->layout))
         return;
     codes[0] = (uint32_t)lrint(full ? luma * largest : step * (16 + 219 * luma));
     codes[1] = (uint32_t)lrint(fmin(step * 128 + cb * (full ? largest : 224 * step), largest));
@@ -194,19 +226,15 @@ static void put_colour(const struct frame *frame, uint32_t x, uint32_t y, const 
 {
     const struct cox_video_format *format = &frame->shape.in;
     uint32_t codes[3];
+    void *planes[COX_VIDEO_PLANES_MAX];
     encode(&frame->shape, rgb, codes);
-    if (format->layout == COX_VIDEO_RGBA) {
-        for (size_t i = 0; i < 4; i++)
-            put_sample(frame, 0, y, 4 * (size_t)x + i, i < 3 ? codes[i] : 0x3c00);
-        return;
-    }
-    put_sample(frame, 0, y, x, codes[0]);
+    in_planes_of(frame, planes);
+    ref_video_put_part(&frame->shape, planes, 0, x, y, codes[0]);
     const uint32_t i = x >> format->chroma_x_log2, j = y >> format->chroma_y_log2;
     if (i << format->chroma_x_log2 != x || j << format->chroma_y_log2 != y)
         return;
-    const bool semi = format->layout == COX_VIDEO_SEMI_PLANAR;
-    put_sample(frame, 1, j, semi ? 2 * i : i, codes[1]);
-    put_sample(frame, semi ? 1 : 2, j, semi ? 2 * i + 1 : i, codes[2]);
+    ref_video_put_part(&frame->shape, planes, 1, i, j, codes[1]);
+    ref_video_put_part(&frame->shape, planes, 2, i, j, codes[2]);
 }
 
 static void fill_colour(const struct frame *frame, const double rgb[3])
@@ -224,14 +252,15 @@ static enum stripe stripe_of(uint32_t y, uint32_t seed)
 }
 
 /* Any code, within the depth; now and then none that the range has; in halves any bits. */
-static uint32_t noise_code(const struct cox_video_format *format, enum stripe stripe, uint32_t *seed)
+static uint32_t noise_code(const struct cox_video_shape *shape, enum stripe stripe, uint32_t *seed)
 {
+    const struct cox_video_format *format = &shape->in;
     static const uint16_t halves[] = {0,      0x8000, 0x3c00, 0xbc00, 0x7c00, 0xfc00, 0x7e00, 0xfe01,
                                       0x0001, 0x03ff, 0x7bff, 0xfbff, 0x3bff, 0x3c01, 0x0400, 0x8400};
     const uint32_t largest = (1u << format->depth) - 1, step = 1u << (format->depth - 8);
     if (stripe == STRIPE_NOISE)
         return below(seed, 1u << format->depth);
-    if (format->layout == COX_VIDEO_RGBA)
+    if (shape->transfer == COX_TRANSFER_LINEAR)
         return halves[below(seed, 16)];
     const uint32_t codes[] = {0, 1, largest, largest - 1, 16 * step, 235 * step, 240 * step, 128 * step};
     return codes[below(seed, 8)];
@@ -240,14 +269,13 @@ static uint32_t noise_code(const struct cox_video_format *format, enum stripe st
 /* Eight rows each of noise, a ramp of grey, blocks of saturated colours, and the ends of the scale. */
 static void fill_frame(const struct frame *frame, uint32_t seed)
 {
-    const struct cox_video_format *format = &frame->shape.in;
     uint32_t state = seed * 7919 + 1;
     for (uint32_t p = 0; p < frame->in_count; p++) {
         const struct cox_video_plane *plane = &frame->in_planes[p];
         for (uint32_t row = 0; row < plane->rows; row++) {
             const enum stripe stripe = stripe_of(row * plane->row_divisor, seed);
             for (size_t i = 0; i < plane->row_bytes / plane->sample_bytes; i++)
-                put_sample(frame, p, row, i, noise_code(format, stripe, &state));
+                put_sample(frame, p, row, i, noise_code(&frame->shape, stripe, &state));
         }
     }
     for (uint32_t y = 0; y < frame->shape.height; y++) {
@@ -290,9 +318,11 @@ static cox_session *session_new(cox_runtime *runtime, const struct frame *frame,
                                 ? cox_video_analysis(&frame->shape, &storage, &params)
                                 : cox_video_mapping(&frame->shape, pipeline == MAPPING_AND_ANALYSIS, &storage, &params);
     cr_assert_eq(made, COX_OK, "%s", shape_text(&frame->shape));
-    struct cox_stage stage = params.stages[0];
-    struct cox_variant only = stage.variants[variant == VARIANT_SCALAR];
+    struct cox_stage stage;
+    struct cox_variant only;
     if (variant != VARIANT_OWN) {
+        stage = params.stages[0];
+        only = stage.variants[variant == VARIANT_SCALAR];
         only.type = 0;
         stage.variants = &only;
         stage.variant_count = 1;
@@ -332,7 +362,7 @@ static void run_in(cox_session *session, const struct frame *frame, enum pipelin
         memset(cox_buffer_data(frame->histogram), GUARD, COX_VIDEO_HISTOGRAM_BYTES);
         buffers[count++] = frame->histogram;
     }
-    count += ref_video_scratch(&frame->shape);
+    count += ref_video_scratch(&frame->shape) + (frame->shape.op == COX_OPERATOR_LOCAL ? 3 : 0);
     const cox_status status =
         cox_session_run(session, &(struct cox_frame){.buffers = buffers, .buffer_count = count, .params = &params});
     cr_assert_eq(status, COX_OK, "%s: %s: %s", shape_text(&frame->shape), cox_status_name(status), last_log);
@@ -867,7 +897,7 @@ Test(video, dithers_with_the_ordered_pattern_of_each_plane)
     cox_runtime_destroy(&runtime);
 }
 
-/* Every layout and depth in, every one out, and all sites; RGBA with every transfer. */
+/* Every layout and depth in, every one out, and all sites; RGBA codes and halves. */
 Test(video, maps_every_format_to_every_format)
 {
     cox_runtime *runtime = open_devices();
@@ -897,6 +927,70 @@ Test(video, maps_every_format_to_every_format)
         else
             shape.out = format_of(COX_VIDEO_RGBA, in % 2 ? 8 : 16, SUB_444, COX_SITE_LEFT, COX_RANGE_FULL);
         struct frame frame = frame_new(runtime, &shape, 0);
+        fill_frame(&frame, (uint32_t)i);
+        const uint32_t device = next_device(runtime);
+        run(runtime, &frame, MAPPING, &settings, VARIANT_OWN, device);
+        expect_right(&frame, &settings, device_name(runtime, device), &worst);
+        frame_free(&frame);
+    }
+    cox_runtime_destroy(&runtime);
+}
+
+/* Where `i` is 0, 1, 2: as many pixels, half the sides, any size. */
+static void set_scale(struct cox_video_shape *shape, int i)
+{
+    shape->scale = (enum cox_video_scale)i;
+    if (shape->scale == COX_SCALE_FILTER) {
+        shape->out_width = 93;
+        shape->out_height = 47;
+    }
+}
+
+/* What video cards, decoders, capture cards and encoders have: samples of two planes, of packed pixels, of colours. */
+Test(video, maps_the_layouts_of_devices_and_programs_as_the_reference_does)
+{
+#define FORMAT(layout, depth, sub, site, range) \
+    format_of(COX_VIDEO_##layout, depth, SUB_##sub, COX_SITE_##site, COX_RANGE_##range)
+    const struct {
+        struct cox_video_format in, out;
+        enum cox_transfer transfer;
+    } pairs[] = {
+        {FORMAT(SEMI_PLANAR, 8, 422, LEFT, LIMITED), FORMAT(SEMI_PLANAR, 8, 422, LEFT, LIMITED), COX_TRANSFER_PQ},
+        {FORMAT(SEMI_PLANAR, 10, 422, CENTRE, LIMITED), FORMAT(PLANAR, 10, 420, LEFT, FULL), COX_TRANSFER_HLG},
+        {FORMAT(SEMI_PLANAR, 16, 422, TOP_LEFT, FULL), FORMAT(SEMI_PLANAR, 10, 422, CENTRE, LIMITED), COX_TRANSFER_PQ},
+        {FORMAT(PLANAR, 12, 444, LEFT, LIMITED), FORMAT(SEMI_PLANAR, 16, 422, LEFT, FULL), COX_TRANSFER_PQ},
+        {FORMAT(V210, 10, 422, LEFT, LIMITED), FORMAT(PLANAR, 8, 420, LEFT, LIMITED), COX_TRANSFER_PQ},
+        {FORMAT(V210, 10, 422, CENTRE, LIMITED), FORMAT(SEMI_PLANAR, 10, 422, LEFT, LIMITED), COX_TRANSFER_HLG},
+        {FORMAT(V210, 10, 422, TOP_LEFT, FULL), FORMAT(BGRA, 8, 444, LEFT, FULL), COX_TRANSFER_PQ},
+        {FORMAT(GBR, 8, 444, LEFT, FULL), FORMAT(BGRA, 16, 444, LEFT, FULL), COX_TRANSFER_HLG},
+        {FORMAT(GBR, 10, 444, LEFT, LIMITED), FORMAT(GBR, 10, 444, LEFT, LIMITED), COX_TRANSFER_PQ},
+        {FORMAT(GBR, 12, 444, CENTRE, FULL), FORMAT(PLANAR, 10, 444, LEFT, LIMITED), COX_TRANSFER_PQ},
+        {FORMAT(GBR, 16, 444, LEFT, LIMITED), FORMAT(SEMI_PLANAR, 8, 420, LEFT, LIMITED), COX_TRANSFER_HLG},
+        {FORMAT(PLANAR, 10, 420, LEFT, LIMITED), FORMAT(GBR, 8, 444, LEFT, FULL), COX_TRANSFER_PQ},
+        {FORMAT(SEMI_PLANAR, 10, 420, LEFT, LIMITED), FORMAT(BGRA, 8, 444, LEFT, FULL), COX_TRANSFER_HLG},
+        {FORMAT(RGBA, 8, 444, LEFT, FULL), FORMAT(RGBA, 8, 444, LEFT, FULL), COX_TRANSFER_HLG},
+        {FORMAT(RGBA, 16, 444, CENTRE, FULL), FORMAT(PLANAR, 10, 422, LEFT, LIMITED), COX_TRANSFER_PQ},
+        {FORMAT(BGRA, 8, 444, LEFT, FULL), FORMAT(SEMI_PLANAR, 8, 422, CENTRE, LIMITED), COX_TRANSFER_PQ},
+        {FORMAT(BGRA, 16, 444, LEFT, FULL), FORMAT(GBR, 12, 444, LEFT, FULL), COX_TRANSFER_HLG},
+        {FORMAT(BGRA, 16, 444, LEFT, FULL), FORMAT(BGRA, 8, 444, LEFT, FULL), COX_TRANSFER_LINEAR},
+    };
+#undef FORMAT
+    cox_runtime *runtime = open_devices();
+    const struct cox_video_settings settings = {.sdr_white_nits = 100};
+    struct error worst = {0};
+    for (int i = 0; i < (int)(sizeof pairs / sizeof *pairs) * 3; i++) {
+        struct cox_video_shape shape = {.width = 194 + (uint32_t)i % 7 * 2,
+                                        .height = 66,
+                                        .in = pairs[i / 3].in,
+                                        .out = pairs[i / 3].out,
+                                        .transfer = pairs[i / 3].transfer,
+                                        .dither = (enum cox_dither)(i / 3 % 2),
+                                        .op = i % 2 ? COX_OPERATOR_HABLE : COX_OPERATOR_BT2390};
+        set_scale(&shape, i % 3);
+        if (shape.transfer == COX_TRANSFER_LINEAR && shape.scale == COX_SCALE_FILTER)
+            continue;
+        shape.width -= !shape.scale;
+        struct frame frame = frame_new(runtime, &shape, (size_t)i % 4);
         fill_frame(&frame, (uint32_t)i);
         const uint32_t device = next_device(runtime);
         run(runtime, &frame, MAPPING, &settings, VARIANT_OWN, device);
@@ -991,7 +1085,116 @@ static bool same_output(const struct frame *frame, const uint8_t *expected)
     return true;
 }
 
-enum { TELLING_SHAPES = 7 };
+/* What comes out of a frame, as if it went in. */
+static void out_as_in(const struct frame *frame, struct cox_video_shape *shape,
+                      const void *planes[COX_VIDEO_PLANES_MAX])
+{
+    *shape = frame->shape;
+    ref_video_size(&frame->shape, &shape->width, &shape->height);
+    shape->in = frame->shape.out;
+    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
+        shape->in_pitch_bytes[p] = frame->shape.out_pitch_bytes[p];
+        planes[p] = p < frame->out_count ? cox_buffer_data(frame->out[p]) : NULL;
+    }
+}
+
+static void expect_same_codes(const struct frame *a, const struct frame *b, const char *device)
+{
+    struct cox_video_shape a_shape, b_shape;
+    const void *a_planes[COX_VIDEO_PLANES_MAX], *b_planes[COX_VIDEO_PLANES_MAX];
+    char text[256];
+    out_as_in(a, &a_shape, a_planes);
+    out_as_in(b, &b_shape, b_planes);
+    snprintf(text, sizeof text, "%s", shape_text(&a->shape));
+    for (int part = 0; part < 3; part++) {
+        const uint32_t columns = (a_shape.width - 1) >> (part ? a_shape.in.chroma_x_log2 : 0);
+        const uint32_t rows = (a_shape.height - 1) >> (part ? a_shape.in.chroma_y_log2 : 0);
+        for (uint32_t j = 0; j <= rows; j++)
+            for (uint32_t i = 0; i <= columns; i++)
+                cr_assert_eq(ref_video_part(&a_shape, a_planes, part, i, j),
+                             ref_video_part(&b_shape, b_planes, part, i, j), "%s: %s and %s: part %d (%u, %u)", device,
+                             text, shape_text(&b->shape), part, i, j);
+    }
+    cr_expect_arr_eq(cox_buffer_data(a->histogram), cox_buffer_data(b->histogram), COX_VIDEO_HISTOGRAM_BYTES,
+                     "%s: histograms of %s and %s", device, text, shape_text(&b->shape));
+}
+
+/* The same codes in another order. */
+static void fill_like(const struct frame *to, const struct frame *from)
+{
+    void *to_planes[COX_VIDEO_PLANES_MAX];
+    const void *from_planes[COX_VIDEO_PLANES_MAX];
+    const struct cox_video_shape *shape = &from->shape;
+    in_planes_of(to, to_planes);
+    input_of(from, from_planes);
+    for (int part = 0; part < 3; part++)
+        for (uint32_t j = 0; j <= (shape->height - 1) >> (part ? shape->in.chroma_y_log2 : 0); j++)
+            for (uint32_t i = 0; i <= (shape->width - 1) >> (part ? shape->in.chroma_x_log2 : 0); i++)
+                ref_video_put_part(&to->shape, to_planes, part, i, j, ref_video_part(shape, from_planes, part, i, j));
+}
+
+/* Pairs of layouts that say the same, in and out, with everything that is made of a frame. */
+Test(video, maps_the_same_codes_in_another_layout_to_the_same_bits)
+{
+#define FORMAT(layout, depth, sub, site, range) \
+    format_of(COX_VIDEO_##layout, depth, SUB_##sub, COX_SITE_##site, COX_RANGE_##range)
+    const struct cox_video_format out_8 = FORMAT(PLANAR, 8, 422, LEFT, LIMITED);
+    const struct {
+        struct cox_video_format in[2], out[2];
+        bool summed; /* otherwise than colours of a plane are, where several pixels become one */
+    } pairs[] = {
+        {{FORMAT(PLANAR, 10, 422, LEFT, LIMITED), FORMAT(V210, 10, 422, LEFT, LIMITED)}, {out_8, out_8}, false},
+        {{FORMAT(PLANAR, 10, 422, CENTRE, LIMITED), FORMAT(V210, 10, 422, CENTRE, LIMITED)}, {out_8, out_8}, false},
+        {{FORMAT(PLANAR, 10, 422, LEFT, LIMITED), FORMAT(SEMI_PLANAR, 10, 422, LEFT, LIMITED)},
+         {FORMAT(PLANAR, 10, 422, LEFT, LIMITED), FORMAT(SEMI_PLANAR, 10, 422, LEFT, LIMITED)},
+         false},
+        {{FORMAT(PLANAR, 8, 422, CENTRE, FULL), FORMAT(SEMI_PLANAR, 8, 422, CENTRE, FULL)},
+         {FORMAT(RGBA, 16, 444, LEFT, FULL), FORMAT(BGRA, 16, 444, LEFT, FULL)},
+         false},
+        {{FORMAT(RGBA, 16, 444, LEFT, FULL), FORMAT(BGRA, 16, 444, LEFT, FULL)},
+         {FORMAT(RGBA, 8, 444, LEFT, FULL), FORMAT(BGRA, 8, 444, LEFT, FULL)},
+         false},
+        {{FORMAT(RGBA, 8, 444, LEFT, FULL), FORMAT(BGRA, 8, 444, LEFT, FULL)},
+         {FORMAT(RGBA, 8, 444, LEFT, FULL), FORMAT(GBR, 8, 444, LEFT, FULL)},
+         false},
+        {{FORMAT(GBR, 16, 444, LEFT, FULL), FORMAT(BGRA, 16, 444, LEFT, FULL)},
+         {FORMAT(GBR, 16, 444, LEFT, FULL), FORMAT(RGBA, 16, 444, LEFT, FULL)},
+         true},
+    };
+#undef FORMAT
+    cox_runtime *runtime = open_devices();
+    const struct cox_video_settings settings = {.peak_nits = 1500};
+    for (int i = 0; i < (int)(sizeof pairs / sizeof *pairs) * 4; i++) {
+        struct frame frames[2];
+        const bool local = i % 4 == 3;
+        if (pairs[i / 4].summed && (local || i % 4 == COX_SCALE_HALF))
+            continue;
+        const uint32_t devices[2] = {next_device(runtime), next_device(runtime)};
+        for (int which = 0; which < 2; which++) {
+            struct cox_video_shape shape = {.width = 196 + (uint32_t)i % 5 * 2,
+                                            .height = 66,
+                                            .in = pairs[i / 4].in[which],
+                                            .out = pairs[i / 4].out[which],
+                                            .transfer = (enum cox_transfer)(i / 4 % 2),
+                                            .op = local ? COX_OPERATOR_LOCAL : COX_OPERATOR_HABLE};
+            set_scale(&shape, local ? 0 : i % 4);
+            shape.width -= !shape.scale;
+            frames[which] = frame_new(runtime, &shape, (size_t)i % 3);
+            if (which)
+                fill_like(&frames[1], &frames[0]);
+            else
+                fill_frame(&frames[0], (uint32_t)i);
+            run(runtime, &frames[which], MAPPING_AND_ANALYSIS, &settings, VARIANT_OWN, devices[which]);
+            cr_expect(guards_intact(&frames[which]), "%s", shape_text(&shape));
+        }
+        expect_same_codes(&frames[0], &frames[1], device_name(runtime, devices[1]));
+        frame_free(&frames[0]);
+        frame_free(&frames[1]);
+    }
+    cox_runtime_destroy(&runtime);
+}
+
+enum { TELLING_SHAPES = 12 };
 
 /* Shape number `i` of those that differ in everything a kernel may be built for. */
 static void telling_shape(int i, struct cox_video_shape *shape)
@@ -1011,6 +1214,18 @@ static void telling_shape(int i, struct cox_video_shape *shape)
                            : format_of(COX_VIDEO_RGBA, 16, SUB_444, COX_SITE_LEFT, COX_RANGE_FULL);
     if (i == 0 || i == 5)
         shape->transfer = COX_TRANSFER_LINEAR;
+    if (i == 7)
+        shape->in = format_of(COX_VIDEO_V210, 10, SUB_422, COX_SITE_CENTRE, COX_RANGE_LIMITED);
+    if (i == 8)
+        shape->in = format_of(COX_VIDEO_V210, 10, SUB_422, COX_SITE_LEFT, COX_RANGE_LIMITED);
+    if (i == 9)
+        shape->in = shape->out = format_of(COX_VIDEO_GBR, 10, SUB_444, COX_SITE_LEFT, COX_RANGE_LIMITED);
+    if (i == 10)
+        shape->in = shape->out = format_of(COX_VIDEO_SEMI_PLANAR, 10, SUB_422, COX_SITE_LEFT, COX_RANGE_LIMITED);
+    if (i == 11) {
+        shape->in = format_of(COX_VIDEO_BGRA, 8, SUB_444, COX_SITE_LEFT, COX_RANGE_FULL);
+        shape->out = format_of(COX_VIDEO_BGRA, 8, SUB_444, COX_SITE_LEFT, COX_RANGE_FULL);
+    }
 }
 
 Test(video, gives_the_same_bits_on_every_device_as_scalars_and_as_vectors)
@@ -1402,6 +1617,23 @@ Test(video, describes_the_planes_of_a_frame)
          {{2, 1, 1, 2}, {4, 1, 2, 2}}},
         {{.layout = COX_VIDEO_RGBA, .depth = 16, .range = COX_RANGE_FULL}, 3, 2, 1, {{24, 2, 1, 2}}},
         {{.layout = COX_VIDEO_RGBA, .depth = 8, .range = COX_RANGE_FULL}, 3, 2, 1, {{12, 2, 1, 1}}},
+        {{.layout = COX_VIDEO_SEMI_PLANAR, .depth = 8, .chroma_x_log2 = 1}, 5, 3, 2, {{5, 3, 1, 1}, {6, 3, 1, 1}}},
+        {{.layout = COX_VIDEO_SEMI_PLANAR, .depth = 10, .high_bits = true, .chroma_x_log2 = 1},
+         5,
+         3,
+         2,
+         {{10, 3, 1, 2}, {12, 3, 1, 2}}},
+        {{.layout = COX_VIDEO_BGRA, .depth = 16}, 3, 2, 1, {{24, 2, 1, 2}}},
+        {{.layout = COX_VIDEO_BGRA, .depth = 8}, 3, 2, 1, {{12, 2, 1, 1}}},
+        {{.layout = COX_VIDEO_GBR, .depth = 8}, 3, 2, 3, {{3, 2, 1, 1}, {3, 2, 1, 1}, {3, 2, 1, 1}}},
+        {{.layout = COX_VIDEO_GBR, .depth = 10, .range = COX_RANGE_FULL},
+         3,
+         2,
+         3,
+         {{6, 2, 1, 2}, {6, 2, 1, 2}, {6, 2, 1, 2}}},
+        {{.layout = COX_VIDEO_V210, .depth = 10, .chroma_x_log2 = 1}, 1, 3, 1, {{16, 3, 1, 4}}},
+        {{.layout = COX_VIDEO_V210, .depth = 10, .chroma_x_log2 = 1}, 1920, 1080, 1, {{5120, 1080, 1, 4}}},
+        {{.layout = COX_VIDEO_V210, .depth = 10, .chroma_x_log2 = 1}, 1921, 1, 1, {{5136, 1, 1, 4}}},
     };
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
@@ -1428,10 +1660,18 @@ Test(video, describes_the_planes_of_a_frame)
         {{.depth = 8, .chroma_y_log2 = 1}, 4, 4},
         {{.depth = 8, .chroma_x_log2 = 2}, 4, 4},
         {{.depth = 8, .chroma_x_log2 = 2, .chroma_y_log2 = 2}, 4, 4},
-        {{.layout = (enum cox_video_layout)3, .depth = 8}, 4, 4},
+        {{.layout = (enum cox_video_layout)6, .depth = 8}, 4, 4},
         {{.layout = (enum cox_video_layout) - 1, .depth = 8}, 4, 4},
         {{.layout = COX_VIDEO_SEMI_PLANAR, .depth = 8}, 4, 4},
-        {{.layout = COX_VIDEO_SEMI_PLANAR, .depth = 8, .chroma_x_log2 = 1}, 4, 4},
+        {{.layout = COX_VIDEO_BGRA, .depth = 10}, 4, 4},
+        {{.layout = COX_VIDEO_BGRA, .depth = 8, .chroma_x_log2 = 1}, 4, 4},
+        {{.layout = COX_VIDEO_GBR, .depth = 8, .chroma_x_log2 = 1}, 4, 4},
+        {{.layout = COX_VIDEO_GBR, .depth = 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1}, 4, 4},
+        {{.layout = COX_VIDEO_GBR, .depth = 17}, 4, 4},
+        {{.layout = COX_VIDEO_V210, .depth = 10}, 4, 4},
+        {{.layout = COX_VIDEO_V210, .depth = 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1}, 4, 4},
+        {{.layout = COX_VIDEO_V210, .depth = 10, .high_bits = true, .chroma_x_log2 = 1}, 4, 4},
+        {{.layout = COX_VIDEO_V210, .depth = 8, .chroma_x_log2 = 1}, 4, 4},
         {{.layout = COX_VIDEO_RGBA, .depth = 10, .range = COX_RANGE_FULL}, 4, 4},
         {{.layout = COX_VIDEO_RGBA, .depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1}, 4, 4},
         {{.depth = 8, .site = (enum cox_chroma_site)3}, 4, 4},
@@ -1502,8 +1742,9 @@ static void spoil_shape(int how, struct cox_video_shape *s)
         s->in_pitch_bytes[0] = SIZE_MAX - 3;
         break;
     case 18:
-        s->in = format_of(COX_VIDEO_RGBA, 8, SUB_444, COX_SITE_LEFT, COX_RANGE_FULL); /* half floats only */
+        s->in = format_of(COX_VIDEO_RGBA, 8, SUB_444, COX_SITE_LEFT, COX_RANGE_FULL);
         s->in_pitch_bytes[0] = 256;
+        s->transfer = COX_TRANSFER_LINEAR; /* half floats only */
         break;
     case 19:
         s->in.site = (enum cox_chroma_site)3;
@@ -1513,6 +1754,27 @@ static void spoil_shape(int how, struct cox_video_shape *s)
         break;
     case 21:
         s->gamut = (enum cox_gamut)2;
+        break;
+    case 22: /* a pitch that is no multiple of 16 */
+        s->in = format_of(COX_VIDEO_V210, 10, SUB_422, COX_SITE_LEFT, COX_RANGE_LIMITED);
+        s->in_pitch_bytes[0] = 100;
+        break;
+    case 23: /* in only */
+        s->out = format_of(COX_VIDEO_V210, 10, SUB_422, COX_SITE_LEFT, COX_RANGE_LIMITED);
+        s->out_pitch_bytes[0] = 96;
+        break;
+    case 24:
+        s->in = format_of(COX_VIDEO_GBR, 10, SUB_444, COX_SITE_LEFT, COX_RANGE_LIMITED);
+        s->in_pitch_bytes[1] = s->in_pitch_bytes[2] = 64;
+        s->transfer = COX_TRANSFER_LINEAR;
+        break;
+    case 25: /* half floats are not scaled to any size */
+        s->in = format_of(COX_VIDEO_BGRA, 16, SUB_444, COX_SITE_LEFT, COX_RANGE_FULL);
+        s->in_pitch_bytes[0] = 256;
+        s->transfer = COX_TRANSFER_LINEAR;
+        s->scale = COX_SCALE_FILTER;
+        s->out_width = 32;
+        s->out_height = 18;
         break;
     default:
         break;
@@ -1540,7 +1802,7 @@ Test(video, refuses_shapes_that_are_none)
     cr_expect_eq(cox_video_analysis(&good, &storage, &session), COX_OK);
     cr_expect_eq(session.binding_count, 4);
     cr_expect_eq(cox_video_prepare(&good, &settings, &params), COX_OK);
-    for (int how = 0; how <= 21; how++) {
+    for (int how = 0; how <= 25; how++) {
         struct cox_video_shape bad = good;
         spoil_shape(how, &bad);
         cr_expect_eq(cox_video_mapping(&bad, false, &storage, &session), COX_E_INVALID, "shape %d", how);
