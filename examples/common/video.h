@@ -37,6 +37,7 @@ struct video_format {
     enum cox_primaries primaries;
     double mastering_peak_nits; /* of the mastering display, as the stream says: it may be nonsense; 0 = unknown */
     double max_cll_nits;        /* brightest pixel of the film, likewise; 0 = unknown */
+    bool light;                 /* half floats of linear light */
     uint64_t frames;            /* 0 = unknown (a pipe) */
     char text[96];              /* for people: "y4m, 4:2:0, 10 bits" */
 };
@@ -46,13 +47,18 @@ struct video_raw {
     bool given; /* the input is raw */
     uint32_t width, height;
     struct cox_video_format pixel;
+    bool light;                 /* half floats of linear light */
     struct video_rational rate; /* 0 = 25 */
 };
 
-/* "p010", "nv12", "yuv420p", "yuv420p10", "yuv422p10", "yuv444p12", "rgba16f" and the like, limited range, left-sited
- * chroma. False if there is no such format. `video_raw_names` is the list, for messages. */
-bool video_raw_find(const char *name, struct cox_video_format *pixel);
+/* "p010", "nv16", "yuv420p", "yuv420p10", "yuv444p12", "gbrp10", "bgra64", "v210", "rgba16f" and the like, limited
+ * range (of R'G'B' the full one), left-sited chroma: sets `pixel` and `light`. False if there is no such format.
+ * `video_raw_names` is the list, for messages. */
+bool video_raw_find(const char *name, struct video_raw *raw);
 extern const char video_raw_names[];
+
+/* How many bytes a row has in files: the plane's, but of v210 a multiple of 128. */
+size_t video_row_bytes(const struct cox_video_format *pixel, const struct cox_video_plane *plane);
 
 struct video_input;
 

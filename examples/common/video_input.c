@@ -52,11 +52,17 @@ void video_describe(struct video_format *format, const char *prefix)
 {
     const struct cox_video_format *pixel = &format->pixel;
     const char *chroma = !pixel->chroma_x_log2 ? "4:4:4" : pixel->chroma_y_log2 ? "4:2:0" : "4:2:2";
-    if (pixel->layout == COX_VIDEO_RGBA)
+    if (format->light)
         snprintf(format->text, sizeof format->text, "%s, RGBA, half", prefix);
+    else if (pixel->layout == COX_VIDEO_RGBA || pixel->layout == COX_VIDEO_BGRA)
+        snprintf(format->text, sizeof format->text, "%s, %s, %u bits", prefix,
+                 pixel->layout == COX_VIDEO_BGRA ? "BGRA" : "RGBA", pixel->depth);
     else
         snprintf(format->text, sizeof format->text, "%s, %s%s, %u bits%s", prefix,
-                 pixel->layout == COX_VIDEO_SEMI_PLANAR ? "semi-planar " : "", chroma, pixel->depth,
+                 pixel->layout == COX_VIDEO_SEMI_PLANAR ? "semi-planar "
+                 : pixel->layout == COX_VIDEO_V210      ? "v210, "
+                                                        : "",
+                 pixel->layout == COX_VIDEO_GBR ? "R'G'B' in planes" : chroma, pixel->depth,
                  pixel->range == COX_RANGE_FULL ? ", full range" : "");
 }
 
@@ -108,6 +114,7 @@ static void take_raw(struct video_input *input, const struct video_raw *raw)
     input->format.width = raw->width;
     input->format.height = raw->height;
     input->format.pixel = raw->pixel;
+    input->format.light = raw->light;
     input->format.rate = raw->rate;
 }
 

@@ -25,7 +25,7 @@ struct video_rows {
 struct video_planes {
     uint32_t count;
     struct cox_video_plane plane[COX_VIDEO_PLANES_MAX];
-    uint64_t frame_bytes; /* of all planes, rows packed */
+    uint64_t frame_bytes; /* of all planes, rows as files have them */
 };
 
 /* As many as the kernel takes at once. */

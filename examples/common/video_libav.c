@@ -471,7 +471,10 @@ static bool take_colours(struct video_format *format, const AVCodecParameters *c
     bool narrow = primaries == AVCOL_PRI_BT709 || (primaries == AVCOL_PRI_UNSPECIFIED && matrix == AVCOL_SPC_BT709);
     format->has_primaries = wide || narrow;
     format->primaries = narrow ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
-    if (matrix != AVCOL_SPC_UNSPECIFIED && matrix != AVCOL_SPC_BT2020_NCL && matrix != AVCOL_SPC_BT709)
+    const enum cox_video_layout layout = format->pixel.layout;
+    const bool rgb = layout == COX_VIDEO_RGBA || layout == COX_VIDEO_BGRA || layout == COX_VIDEO_GBR;
+    if (!(rgb && matrix == AVCOL_SPC_RGB) && matrix != AVCOL_SPC_UNSPECIFIED && matrix != AVCOL_SPC_BT2020_NCL &&
+        matrix != AVCOL_SPC_BT709)
         return picture_fail(error, "its colours are coded as %s: only bt2020nc and bt709 are supported",
                             name_or(lib.av_color_space_name(matrix)));
     return true;
@@ -514,7 +517,7 @@ static bool describe(struct video_input *input, struct picture_error *error)
     AVStream *stream = libav->container->streams[libav->stream];
     struct video_format *format = &input->format;
     enum AVColorTransferCharacteristic transfer;
-    if (cox_av_format(frame->format, &format->pixel) < 0 || format->pixel.layout == COX_VIDEO_RGBA)
+    if (cox_av_format(frame->format, &format->pixel) < 0)
         return picture_fail(
             error,
             "samples of the format %s are not supported: convert them first (ffmpeg -i IN -pix_fmt yuv420p10le OUT)",

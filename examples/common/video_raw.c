@@ -6,8 +6,8 @@
 #include <string.h>
 
 const char video_raw_names[] =
-    "nv12, p010, p012, p016, yuv420p, yuv422p, yuv444p, each of these three also with 10, 12, 14 "
-    "or 16 bits (yuv420p10), rgba16f";
+    "nv12, nv16, p010, p012, p016, p210, p216, v210, yuv420p, yuv422p, yuv444p, gbrp, each of these four also with 10, "
+    "12, 14 or 16 bits (yuv420p10), rgba, bgra, rgba64, bgra64, rgba16f";
 
 /* What follows "yuv420p" and the like; 0 = no such thing. */
 static uint32_t depth_of(const char *digits)
@@ -22,27 +22,45 @@ static uint32_t depth_of(const char *digits)
     return 0;
 }
 
-bool video_raw_find(const char *name, struct cox_video_format *pixel)
+#define SEMI_PLANAR(bits, y_log2)                                                                                     \
+    {                                                                                                                 \
+        .layout = COX_VIDEO_SEMI_PLANAR, .depth = (bits), .high_bits = (bits) > 8 && (bits) < 16, .chroma_x_log2 = 1, \
+        .chroma_y_log2 = (y_log2)                                                                                     \
+    }
+#define PIXELS(order, bits)                                                   \
+    {                                                                         \
+        .layout = COX_VIDEO_##order, .depth = (bits), .range = COX_RANGE_FULL \
+    }
+
+bool video_raw_find(const char *name, struct video_raw *raw)
 {
     static const struct {
         const char *name;
         struct cox_video_format pixel;
+        bool light;
     } whole[] = {
-        {"nv12", {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
-        {"p010",
-         {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 10, .high_bits = true, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
-        {"p012",
-         {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 12, .high_bits = true, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
-        {"p016", {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 16, .chroma_x_log2 = 1, .chroma_y_log2 = 1}},
-        {"rgba16f", {.layout = COX_VIDEO_RGBA, .depth = 16, .range = COX_RANGE_FULL}},
-        {"rgbaf16", {.layout = COX_VIDEO_RGBA, .depth = 16, .range = COX_RANGE_FULL}}, /* ffmpeg's name for it */
+        {"nv12", SEMI_PLANAR(8, 1), false},
+        {"nv16", SEMI_PLANAR(8, 0), false},
+        {"p010", SEMI_PLANAR(10, 1), false},
+        {"p012", SEMI_PLANAR(12, 1), false},
+        {"p016", SEMI_PLANAR(16, 1), false},
+        {"p210", SEMI_PLANAR(10, 0), false},
+        {"p216", SEMI_PLANAR(16, 0), false},
+        {"v210", {.layout = COX_VIDEO_V210, .depth = 10, .chroma_x_log2 = 1}, false},
+        {"rgba", PIXELS(RGBA, 8), false},
+        {"bgra", PIXELS(BGRA, 8), false},
+        {"rgba64", PIXELS(RGBA, 16), false},
+        {"bgra64", PIXELS(BGRA, 16), false},
+        {"rgba16f", PIXELS(RGBA, 16), true},
+        {"rgbaf16", PIXELS(RGBA, 16), true}, /* ffmpeg's name for it */
     };
     static const struct {
         const char *prefix;
         struct cox_video_format pixel;
     } planar[] = {{"yuv420p", {.chroma_x_log2 = 1, .chroma_y_log2 = 1}},
                   {"yuv422p", {.chroma_x_log2 = 1}},
-                  {"yuv444p", {.chroma_x_log2 = 0}}};
+                  {"yuv444p", {.chroma_x_log2 = 0}},
+                  {"gbrp", {.layout = COX_VIDEO_GBR, .range = COX_RANGE_FULL}}};
     /* ffmpeg says where the low byte is; here there is one way. */
     char plain[16];
     size_t length = strlen(name);
@@ -53,18 +71,22 @@ bool video_raw_find(const char *name, struct cox_video_format *pixel)
         plain[length - 2] = 0;
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         if (!strcmp(plain, whole[i].name)) {
-            *pixel = whole[i].pixel;
+            raw->pixel = whole[i].pixel;
+            raw->light = whole[i].light;
             return true;
         }
-    for (size_t i = 0; i < sizeof planar / sizeof planar[0]; i++)
-        if (!strncmp(plain, planar[i].prefix, 7)) {
-            struct cox_video_format found = planar[i].pixel;
-            found.depth = depth_of(plain + 7);
-            if (!found.depth)
+    for (size_t i = 0; i < sizeof planar / sizeof planar[0]; i++) {
+        const size_t prefix = strlen(planar[i].prefix);
+        if (!strncmp(plain, planar[i].prefix, prefix)) {
+            const uint32_t depth = depth_of(plain + prefix);
+            if (!depth)
                 return false;
-            *pixel = found;
+            raw->pixel = planar[i].pixel;
+            raw->pixel.depth = depth;
+            raw->light = false;
             return true;
         }
+    }
     return false;
 }
 

@@ -3,6 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video_kinds.h"
 
+size_t video_row_bytes(const struct cox_video_format *pixel, const struct cox_video_plane *plane)
+{
+    return pixel->layout == COX_VIDEO_V210 ? (plane->row_bytes + 127) / 128 * 128 : plane->row_bytes;
+}
+
 bool video_planes_of(struct video_planes *planes, const struct cox_video_format *pixel, uint64_t width, uint64_t height,
                      struct picture_error *error)
 {
@@ -17,8 +22,10 @@ bool video_planes_of(struct video_planes *planes, const struct cox_video_format 
     if (!planes->count)
         return picture_fail(error, "a sample format that this program does not work with");
     planes->frame_bytes = 0;
-    for (uint32_t p = 0; p < planes->count; p++)
+    for (uint32_t p = 0; p < planes->count; p++) {
+        planes->plane[p].row_bytes = video_row_bytes(pixel, &planes->plane[p]);
         planes->frame_bytes += (uint64_t)planes->plane[p].row_bytes * planes->plane[p].rows;
+    }
     return true;
 }
 

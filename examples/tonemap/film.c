@@ -33,7 +33,7 @@ static void describe_side(struct film_side *side, cox_runtime *runtime, const st
     side->plane_count = cox_video_planes(format, width, height, planes);
     for (uint32_t p = 0; p < side->plane_count; p++) {
         if (!side->lent)
-            side->pitch_bytes[p] = cox_runtime_pitch_bytes(runtime, planes[p].row_bytes);
+            side->pitch_bytes[p] = cox_runtime_pitch_bytes(runtime, video_row_bytes(format, &planes[p]));
         side->plane_bytes[p] = side->pitch_bytes[p] * planes[p].rows;
     }
 }

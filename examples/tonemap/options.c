@@ -491,7 +491,7 @@ static bool parse_stream(struct options *options, int which, const char *text, s
     case OPTION_RATE:
         return parse_rate(options, text, error);
     default:
-        if (!video_raw_find(text, &options->raw.pixel))
+        if (!video_raw_find(text, &options->raw))
             return wrong(error, "there is no format '%s'; there are: %s", text, video_raw_names);
         return true;
     }
@@ -667,8 +667,8 @@ static const char *name_ending(const char *path)
 /* Raw input: by --size and --format, or by the name's ending in the place of --format. */
 static bool check_raw(struct options *options, struct options_error *error)
 {
-    static const char *const endings[] = {"p010", "nv12", "yuv", "rgba16f", NULL};
-    static const char *const formats[] = {"p010", "nv12", "yuv420p10", "rgba16f"};
+    static const char *const endings[] = {"p010", "nv12", "yuv", "rgba16f", "v210", NULL};
+    static const char *const formats[] = {"p010", "nv12", "yuv420p10", "rgba16f", "v210"};
     bool size = options->given & GIVEN(OPTION_SIZE), format = options->given & GIVEN(OPTION_FORMAT);
     int ending = parse_word(name_ending(options->input), endings);
     options->raw.given = size || format;
@@ -678,7 +678,7 @@ static bool check_raw(struct options *options, struct options_error *error)
         return wrong(error, "--format is about raw frames: give their size too, such as --size 3840x2160");
     if (!format && ending >= 0) {
         options->raw_by_name = !size;
-        return video_raw_find(formats[ending], &options->raw.pixel) ||
+        return video_raw_find(formats[ending], &options->raw) ||
                wrong(error, "there is no format '%s'", formats[ending]);
     }
     if (size && !format)

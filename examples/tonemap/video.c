@@ -69,9 +69,15 @@ static bool open_input(struct job *job)
     return true;
 }
 
+static bool is_packed_rgb(const struct cox_video_format *pixel)
+{
+    return pixel->layout == COX_VIDEO_RGBA || pixel->layout == COX_VIDEO_BGRA;
+}
+
 /* The samples of the output. y4m keeps the input's chroma, raw formats have their own. */
 static struct cox_video_format target_pixel(const struct options *options, const struct cox_video_format *in)
 {
+    const bool rgb = is_packed_rgb(in) || in->layout == COX_VIDEO_GBR;
     struct cox_video_format out = {.layout = COX_VIDEO_PLANAR,
                                    .depth = options->depth,
                                    .chroma_x_log2 = in->chroma_x_log2,
@@ -80,9 +86,9 @@ static struct cox_video_format target_pixel(const struct options *options, const
                                    .range = COX_RANGE_LIMITED};
     if (options->to == OUTPUT_PNG)
         return (struct cox_video_format){.layout = COX_VIDEO_RGBA, .depth = options->depth, .range = COX_RANGE_FULL};
-    if (in->layout == COX_VIDEO_RGBA || options->to == OUTPUT_NV12 || options->to == OUTPUT_P010) {
+    if (rgb || options->to == OUTPUT_NV12 || options->to == OUTPUT_P010) {
         out.chroma_x_log2 = out.chroma_y_log2 = 1;
-        if (in->layout == COX_VIDEO_RGBA || !in->chroma_x_log2)
+        if (!in->chroma_x_log2)
             out.site = COX_SITE_LEFT;
     }
     if (options->to == OUTPUT_NV12 || options->to == OUTPUT_P010)
@@ -137,8 +143,9 @@ static bool choose_size(struct job *job)
     }
     if (options->scale != COX_SCALE_FILTER)
         return true;
-    if (job->format->pixel.layout == COX_VIDEO_RGBA)
-        return complain("--scale to a size is for Y'CbCr, and %s is RGBA; --scale 1/2 is for both", options->input);
+    if (job->format->light)
+        return complain("--scale to a size is for codes, and %s is RGBA of half floats; --scale 1/2 is for both",
+                        options->input);
     plan->out_width = options->scale_width ? options->scale_width : in_proportion(options->scale_height, height, width);
     plan->out_height = options->scale_height ? options->scale_height
                                              : in_proportion(options->scale_width, width, height);
@@ -176,12 +183,11 @@ static bool choose_shape(struct job *job)
     const struct options *options = job->options;
     const struct video_format *format = job->format;
     struct cox_video_shape *shape = &job->plan.shape;
-    const bool rgba = format->pixel.layout == COX_VIDEO_RGBA;
     *shape = (struct cox_video_shape){.width = format->width,
                                       .height = format->height,
                                       .in = format->pixel,
                                       .out = target_pixel(options, &format->pixel),
-                                      .transfer = rgba ? COX_TRANSFER_LINEAR : COX_TRANSFER_PQ,
+                                      .transfer = format->light ? COX_TRANSFER_LINEAR : COX_TRANSFER_PQ,
                                       .op = options->op,
                                       .fade = options->desaturate >= 0,
                                       .dither = options->dither,
@@ -190,7 +196,7 @@ static bool choose_shape(struct job *job)
         return false;
     if (!options->has_dither && shape->out.depth < shape->in.depth)
         shape->dither = COX_DITHER_ORDERED;
-    job->assumed = !rgba && !options->has_transfer && !format->has_transfer;
+    job->assumed = !format->light && !options->has_transfer && !format->has_transfer;
     if (job->assumed && !may_be_pq(job))
         return false;
     if (options->has_transfer || format->has_transfer)
@@ -200,12 +206,14 @@ static bool choose_shape(struct job *job)
     shape->gamut = shape->primaries == COX_PRIMARIES_BT2020 ? COX_GAMUT_COMPRESS : COX_GAMUT_CLIP;
     if (options->has_gamut)
         shape->gamut = options->gamut;
-    if (options->has_range && rgba)
-        return complain("--range is about Y'CbCr, and %s is RGBA", options->input);
+    if (options->has_range && is_packed_rgb(&format->pixel))
+        return complain("--range is about Y'CbCr and planes of R'G'B', and %s is RGBA or BGRA", options->input);
     if (options->has_range)
         shape->in.range = options->range;
-    if (shape->transfer == COX_TRANSFER_LINEAR && !rgba)
-        return complain("--transfer linear is for RGBA, and %s is Y'CbCr", options->input);
+    if (format->light != (shape->transfer == COX_TRANSFER_LINEAR))
+        return complain(format->light ? "--transfer pq and hlg are for codes, and %s is RGBA of half floats"
+                                      : "--transfer linear is for RGBA of half floats, and %s is none",
+                        options->input);
     job->target = (struct video_format){.width = job->plan.out_width,
                                         .height = job->plan.out_height,
                                         .pixel = shape->out,
@@ -479,7 +487,7 @@ static void print_input(const struct job *job)
     say("video     %s: %u x %u, %s; %s%s, %s%s%s%s%s\n", job->options->input, format->width, format->height,
         format->text, transfers[shape->transfer], job->assumed ? " (assumed)" : "",
         shape->primaries == COX_PRIMARIES_BT2020 ? "BT.2020" : "BT.709",
-        shape->in.layout == COX_VIDEO_RGBA     ? ""
+        is_packed_rgb(&shape->in)              ? ""
         : shape->in.range == COX_RANGE_LIMITED ? ", limited range"
                                                : ", full range",
         rate, frames, place);

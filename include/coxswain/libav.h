@@ -34,7 +34,13 @@ extern "C" {
  * Errors: AVERROR(ENOSYS) (the library has none like it). */
 static inline int cox_av_format(int from, struct cox_video_format *to)
 {
-    enum { PLANAR = COX_VIDEO_PLANAR, SEMI = COX_VIDEO_SEMI_PLANAR, RGBA = COX_VIDEO_RGBA };
+    enum {
+        PLANAR = COX_VIDEO_PLANAR,
+        SEMI = COX_VIDEO_SEMI_PLANAR,
+        RGBA = COX_VIDEO_RGBA,
+        BGRA = COX_VIDEO_BGRA,
+        GBR = COX_VIDEO_GBR
+    };
     static const struct {
         enum AVPixelFormat av;
         int layout, depth, high_bits, chroma_x_log2, chroma_y_log2, full;
@@ -47,8 +53,13 @@ static inline int cox_av_format(int from, struct cox_video_format *to)
         {AV_PIX_FMT_YUV422P12LE, PLANAR, 12, 0, 1, 0, 0}, {AV_PIX_FMT_YUV444P12LE, PLANAR, 12, 0, 0, 0, 0},
         {AV_PIX_FMT_YUV420P16LE, PLANAR, 16, 0, 1, 1, 0}, {AV_PIX_FMT_YUV422P16LE, PLANAR, 16, 0, 1, 0, 0},
         {AV_PIX_FMT_YUV444P16LE, PLANAR, 16, 0, 0, 0, 0}, {AV_PIX_FMT_NV12, SEMI, 8, 0, 1, 1, 0},
-        {AV_PIX_FMT_P010LE, SEMI, 10, 1, 1, 1, 0},        {AV_PIX_FMT_P016LE, SEMI, 16, 0, 1, 1, 0},
+        {AV_PIX_FMT_NV16, SEMI, 8, 0, 1, 0, 0},           {AV_PIX_FMT_P010LE, SEMI, 10, 1, 1, 1, 0},
+        {AV_PIX_FMT_P016LE, SEMI, 16, 0, 1, 1, 0},        {AV_PIX_FMT_P210LE, SEMI, 10, 1, 1, 0, 0},
+        {AV_PIX_FMT_P216LE, SEMI, 16, 0, 1, 0, 0},        {AV_PIX_FMT_GBRP, GBR, 8, 0, 0, 0, 1},
+        {AV_PIX_FMT_GBRP10LE, GBR, 10, 0, 0, 0, 1},       {AV_PIX_FMT_GBRP12LE, GBR, 12, 0, 0, 0, 1},
+        {AV_PIX_FMT_GBRP14LE, GBR, 14, 0, 0, 0, 1},       {AV_PIX_FMT_GBRP16LE, GBR, 16, 0, 0, 0, 1},
         {AV_PIX_FMT_RGBA, RGBA, 8, 0, 0, 0, 1},           {AV_PIX_FMT_RGBA64LE, RGBA, 16, 0, 0, 0, 1},
+        {AV_PIX_FMT_BGRA, BGRA, 8, 0, 0, 0, 1},           {AV_PIX_FMT_BGRA64LE, BGRA, 16, 0, 0, 0, 1},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (known[i].av != from)
@@ -106,7 +117,8 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
     const int code = cox_av_format(frame->format, &image->format);
     if (code < 0)
         return code;
-    const bool rgb = image->format.layout == COX_VIDEO_RGBA;
+    const bool packed = image->format.layout == COX_VIDEO_RGBA || image->format.layout == COX_VIDEO_BGRA;
+    const bool rgb = packed || image->format.layout == COX_VIDEO_GBR;
     if (frame->colorspace != AVCOL_SPC_UNSPECIFIED && frame->colorspace != AVCOL_SPC_BT2020_NCL &&
         frame->colorspace != AVCOL_SPC_BT709 && !(rgb && frame->colorspace == AVCOL_SPC_RGB))
         return AVERROR(ENOSYS);
@@ -114,7 +126,7 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
     image->width = (uint32_t)frame->width - left - (uint32_t)frame->crop_right;
     image->height = (uint32_t)frame->height - top - (uint32_t)frame->crop_bottom;
     image->format.site = cox_av_site(frame->chroma_location);
-    if (!rgb && frame->color_range != AVCOL_RANGE_UNSPECIFIED)
+    if (!packed && frame->color_range != AVCOL_RANGE_UNSPECIFIED)
         image->format.range = frame->color_range == AVCOL_RANGE_JPEG ? COX_RANGE_FULL : COX_RANGE_LIMITED;
     image->transfer = frame->color_trc == AVCOL_TRC_ARIB_STD_B67 ? COX_TRANSFER_HLG : COX_TRANSFER_PQ;
     const bool narrow = frame->color_primaries == AVCOL_PRI_BT709 ||
@@ -123,7 +135,7 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
     image->peak_nits = cox_av_peak_nits(frame);
     const uint32_t count = cox_video_planes(&image->format, image->width, image->height, planes);
     for (uint32_t p = 0; p < count; p++) {
-        const uint32_t samples = p == 0 && rgb ? 4 : p == 1 && count == 2 ? 2 : 1;
+        const uint32_t samples = packed ? 4 : p == 1 && count == 2 ? 2 : 1;
         const uint32_t across = p ? left >> image->format.chroma_x_log2 : left;
         const uint32_t down = p ? top >> image->format.chroma_y_log2 : top;
         image->pitch_bytes[p] = frame->linesize[p];
@@ -146,7 +158,8 @@ static inline int cox_av_copy_props(AVFrame *mapped, const AVFrame *from)
         return code;
     for (size_t i = 0; i < sizeof hdr / sizeof hdr[0]; i++)
         av_frame_remove_side_data(mapped, hdr[i]);
-    const bool rgb = format.layout == COX_VIDEO_RGBA;
+    const bool rgb = format.layout == COX_VIDEO_RGBA || format.layout == COX_VIDEO_BGRA ||
+                     format.layout == COX_VIDEO_GBR;
     mapped->color_primaries = AVCOL_PRI_BT709;
     mapped->color_trc = AVCOL_TRC_BT709;
     mapped->colorspace = rgb ? AVCOL_SPC_RGB : AVCOL_SPC_BT709;

@@ -114,7 +114,8 @@ static bool can_be_split(const struct cox__image *image, uint32_t p, const struc
 bool cox__image_pitch_suits(const struct cox__image *image, uint32_t p, const struct cox__image_devices *devices)
 {
     const ptrdiff_t pitch = image->image.pitch_bytes[p];
-    return pitch > 0 && pitch % 4 == 0 && pitch <= INT32_MAX && can_be_split(image, p, devices);
+    const ptrdiff_t step_bytes = image->image.format.layout == COX_VIDEO_V210 ? 16 : 4;
+    return pitch > 0 && pitch % step_bytes == 0 && pitch <= INT32_MAX && can_be_split(image, p, devices);
 }
 
 enum cox__place cox__image_place(const struct cox__image *image, uint32_t p, const struct cox__image_devices *devices)

@@ -784,7 +784,8 @@ refuses 2 'a PNG is one frame' '--start with a PNG' "$work/clip.y4m" -o a.png --
 refuses 2 'a PNG has 8 or 16 bits' 'a PNG of ten bits' "$work/clip.y4m" -o a.png --depth 10
 refuses 2 'NV12 has 8 bits' 'NV12 of ten bits' "$work/clip.y4m" -o a.nv12 --depth 10
 refuses 2 'P010 has 10 bits' 'P010 of eight bits' "$work/clip.y4m" -o a.p010 --depth 8
-refuses 1 '--transfer linear is for RGBA' 'linear light in codes' "$work/clip.y4m" -o a.y4m --transfer linear
+refuses 1 '--transfer linear is for RGBA of half floats' 'linear light in codes' "$work/clip.y4m" -o a.y4m --transfer linear
+refuses 1 '--transfer pq and hlg are for codes' 'codes in linear light' "$work/black.rgba16f" --size 64x48 -o a.y4m --transfer pq
 refuses 1 '--range is about' 'a range of RGBA' "$work/black.rgba16f" --size 64x48 -o a.y4m --range full
 for option in '--transfer pq' '--primaries bt709' '--range full' '--sdr-white 100' '--dither none' '--gamut clip' '--scale 1/2' '--frames 1' '--start 0' \
     '--frame 0' '--lookahead 0' '--rate 25' '--to png'; do
@@ -824,7 +825,7 @@ for size in 1/3 0x4 x 12 12x34x5 ' 3x4' -3x4 99999x 12x-1; do
     refuses 2 'neither 1/2 nor a size' "the scale $size" "$work/clip.y4m" -o a.y4m --scale "$size"
 done
 refuses 1 'not between an eighth and eightfold' 'a size too small' "$work/clip.y4m" -o a.y4m --scale 7x48
-refuses 1 'is RGBA' 'another size of RGBA' "$work/black.rgba16f" --size 64x48 -o a.y4m --scale 32x
+refuses 1 'is RGBA of half floats' 'another size of half floats' "$work/black.rgba16f" --size 64x48 -o a.y4m --scale 32x
 refuses 2 'not for the operator local' 'local at half the size' "$work/clip.y4m" -o a.y4m --scale 1/2 --operator local
 
 # --- Several inputs ---

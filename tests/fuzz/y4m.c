@@ -125,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     if (data[0] != 'Y') {
         raw.given = true;
-        CHECK(video_raw_find(names[data[0] % (sizeof names / sizeof names[0])], &raw.pixel));
+        CHECK(video_raw_find(names[data[0] % (sizeof names / sizeof names[0])], &raw));
         raw.width = data[1];
         raw.height = data[2];
         extra = data[3];

@@ -180,6 +180,10 @@ Test(containers, give_the_frames_that_were_encoded)
         {"yuv444p12le", "ffv1", "i.mkv", 12, COX_VIDEO_PLANAR, 0, 0},
         {"yuv444p16le", "ffv1", "j.mkv", 16, COX_VIDEO_PLANAR, 0, 0},
         {"nv12", "rawvideo", "k.nut", 8, COX_VIDEO_SEMI_PLANAR, 1, 1},
+        {"gbrp10le", "ffv1", "l.mkv", 10, COX_VIDEO_GBR, 0, 0},
+        {"gbrp16le", "ffv1", "m.mkv", 16, COX_VIDEO_GBR, 0, 0},
+        {"rgba64le", "rawvideo", "n.nut", 16, COX_VIDEO_RGBA, 0, 0},
+        {"bgra64le", "rawvideo", "o.nut", 16, COX_VIDEO_BGRA, 0, 0},
     };
     NEED_FFMPEG();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -193,6 +197,7 @@ Test(containers, give_the_frames_that_were_encoded)
         cr_expect(format->width == 61 && format->height == 35);
         cr_expect_eq(format->pixel.depth, cases[i].depth, "%s", cases[i].samples);
         cr_expect_eq(format->pixel.layout, cases[i].layout, "%s", cases[i].samples);
+        cr_expect(cases[i].layout < COX_VIDEO_RGBA || format->pixel.range == COX_RANGE_FULL, "%s", cases[i].samples);
         cr_expect_not(format->pixel.high_bits); /* no file holds P010: it is what some decoders give */
         cr_expect_eq(format->pixel.chroma_x_log2, cases[i].x_log2, "%s", cases[i].samples);
         cr_expect_eq(format->pixel.chroma_y_log2, cases[i].y_log2, "%s", cases[i].samples);
@@ -465,8 +470,8 @@ Test(containers, of_dolby_vision_are_read_where_they_hold_an_ordinary_picture)
 Test(containers, are_refused_where_the_picture_would_be_wrong)
 {
     NEED_FFMPEG();
-    cr_assert(encode("-pix_fmt gbrp10le -c:v ffv1 rgb.mkv"));
-    expect_refused("rgb.mkv", "samples of the format gbrp10le are not supported");
+    cr_assert(encode("-pix_fmt gbrap10le -c:v ffv1 rgba.mkv"));
+    expect_refused("rgba.mkv", "samples of the format gbrap10le are not supported");
     cr_assert(encode("-pix_fmt gray -c:v ffv1 grey.mkv"));
     expect_refused("grey.mkv", "samples of the format gray are not supported");
     cr_assert(encode("-pix_fmt yuva420p -c:v ffv1 alpha.mkv"));

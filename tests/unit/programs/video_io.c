@@ -228,7 +228,7 @@ static void stream_close(struct stream *stream)
 static struct video_raw raw_of(const char *name, uint32_t width, uint32_t height)
 {
     struct video_raw raw = {.given = true, .width = width, .height = height};
-    cr_assert(video_raw_find(name, &raw.pixel), "%s", name);
+    cr_assert(video_raw_find(name, &raw), "%s", name);
     return raw;
 }
 
@@ -699,24 +699,49 @@ Test(raw, finds_the_formats_by_their_names)
         {"yuv422p14le", COX_VIDEO_PLANAR, 14, false, 1, 0}, {"yuv444p", COX_VIDEO_PLANAR, 8, false, 0, 0},
         {"yuv444p12", COX_VIDEO_PLANAR, 12, false, 0, 0},   {"yuv444p16le", COX_VIDEO_PLANAR, 16, false, 0, 0},
         {"rgba16f", COX_VIDEO_RGBA, 16, false, 0, 0},       {"rgbaf16le", COX_VIDEO_RGBA, 16, false, 0, 0},
+        {"nv16", COX_VIDEO_SEMI_PLANAR, 8, false, 1, 0},    {"p210", COX_VIDEO_SEMI_PLANAR, 10, true, 1, 0},
+        {"p210le", COX_VIDEO_SEMI_PLANAR, 10, true, 1, 0},  {"p216le", COX_VIDEO_SEMI_PLANAR, 16, false, 1, 0},
+        {"v210", COX_VIDEO_V210, 10, false, 1, 0},          {"gbrp", COX_VIDEO_GBR, 8, false, 0, 0},
+        {"gbrp10le", COX_VIDEO_GBR, 10, false, 0, 0},       {"gbrp16", COX_VIDEO_GBR, 16, false, 0, 0},
+        {"rgba", COX_VIDEO_RGBA, 8, false, 0, 0},           {"rgba64le", COX_VIDEO_RGBA, 16, false, 0, 0},
+        {"bgra", COX_VIDEO_BGRA, 8, false, 0, 0},           {"bgra64", COX_VIDEO_BGRA, 16, false, 0, 0},
     };
-    static const char *const none[] = {"",           "yuv",  "yuv420", "yuv411p",  "yuv420p11",
-                                       "yuv420p8",   "P010", "p010be", "nv21",     "yuv420p10be",
-                                       "yuv420p100", "rgba", "le",     "rgba16fx", "yuv444p10lelelelelelelele",
+    static const char *const none[] = {"",
+                                       "yuv",
+                                       "yuv420",
+                                       "yuv411p",
+                                       "yuv420p11",
+                                       "yuv420p8",
+                                       "P010",
+                                       "p010be",
+                                       "nv21",
+                                       "yuv420p10be",
+                                       "yuv420p100",
+                                       "rgb24",
+                                       "le",
+                                       "gbrp11",
+                                       "gbrpf32",
+                                       "nv24",
+                                       "bgr0",
+                                       "rgba16fx",
+                                       "yuv444p10lelelelelelelele",
                                        "yuv420p 10"};
-    struct cox_video_format pixel;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        cr_assert(video_raw_find(cases[i].name, &pixel), "%s", cases[i].name);
+        const struct video_raw raw = raw_of(cases[i].name, 0, 0);
+        const struct cox_video_format pixel = raw.pixel;
+        const bool rgb = pixel.layout == COX_VIDEO_RGBA || pixel.layout == COX_VIDEO_BGRA ||
+                         pixel.layout == COX_VIDEO_GBR;
         cr_expect_eq(pixel.layout, cases[i].layout, "%s", cases[i].name);
         cr_expect_eq(pixel.depth, cases[i].depth, "%s", cases[i].name);
         cr_expect_eq(pixel.high_bits, cases[i].high_bits, "%s", cases[i].name);
         cr_expect_eq(pixel.chroma_x_log2, cases[i].x_log2, "%s", cases[i].name);
         cr_expect_eq(pixel.chroma_y_log2, cases[i].y_log2, "%s", cases[i].name);
         cr_expect_eq(pixel.site, COX_SITE_LEFT, "%s", cases[i].name);
-        cr_expect_eq(pixel.range, pixel.layout == COX_VIDEO_RGBA ? COX_RANGE_FULL : COX_RANGE_LIMITED);
+        cr_expect_eq(pixel.range, rgb ? COX_RANGE_FULL : COX_RANGE_LIMITED, "%s", cases[i].name);
+        cr_expect_eq(raw.light, strstr(cases[i].name, "16f") || strstr(cases[i].name, "f16"), "%s", cases[i].name);
     }
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
-        cr_expect_not(video_raw_find(none[i], &pixel), "%s", none[i]);
+        cr_expect_not(video_raw_find(none[i], &(struct video_raw){0}), "%s", none[i]);
     cr_expect(strstr(video_raw_names, "p010") && strstr(video_raw_names, "rgba16f"));
 }
 
@@ -726,7 +751,8 @@ Test(raw, reads_frames_of_the_size_given)
         const char *name;
         uint64_t bytes; /* of 5 x 3 */
     } cases[] = {{"nv12", 15 + 12},    {"p010", 2 * (15 + 12)}, {"yuv420p", 15 + 12}, {"yuv420p10", 2 * (15 + 12)},
-                 {"yuv422p", 15 + 18}, {"yuv444p12", 2 * 45},   {"rgba16f", 8 * 15}};
+                 {"yuv422p", 15 + 18}, {"yuv444p12", 2 * 45},   {"rgba16f", 8 * 15},  {"nv16", 15 + 18},
+                 {"gbrp10", 2 * 45},   {"bgra", 4 * 15}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct video_raw raw = raw_of(cases[i].name, 5, 3);
         struct bytes b = make_y4m("", "", 3, cases[i].bytes);
@@ -1169,7 +1195,7 @@ static struct video_format format_of(const char *raw_name, uint32_t width, uint3
 {
     struct video_format format = {
         .width = width, .height = height, .rate = {24000, 1001}, .aspect = {1, 1}, .interlacing = 'p'};
-    cr_assert(video_raw_find(raw_name, &format.pixel));
+    format.pixel = raw_of(raw_name, width, height).pixel;
     return format;
 }
 
