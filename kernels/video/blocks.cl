@@ -42,10 +42,10 @@ static inline void signal_at(__global const uchar *row, int x, const struct vide
 {
     int c[3][GROUP];
     for (int i = 0; i < GROUP; i++) {
-        const struct rgb_words words = rgb_words_at(row, min(x + i, k->width - 1));
-        c[0][i] = words.r;
-        c[1][i] = words.g;
-        c[2][i] = words.b;
+        const pixel p = PIXEL_AT(row, min(x + i, k->width - 1));
+        c[0][i] = RED_OF(p);
+        c[1][i] = GREEN_OF(p);
+        c[2][i] = BLUE_OF(p);
     }
     for (int i = 0; i < 3; i++) {
         s[i] = rgba_signal(GATHERED(c[i]), k);

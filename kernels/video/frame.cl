@@ -574,10 +574,10 @@ static inline void rgba_samples(__global const uchar *row, int x, int step, int 
 {
     int r[COX_WIDTH], g[COX_WIDTH], b[COX_WIDTH];
     for (int i = 0; i < COX_WIDTH; i++) {
-        const struct rgb_words words = rgb_words_at(row, min(x + step * i, columns - 1));
-        r[i] = words.r;
-        g[i] = words.g;
-        b[i] = words.b;
+        const pixel p = PIXEL_AT(row, min(x + step * i, columns - 1));
+        r[i] = RED_OF(p);
+        g[i] = GREEN_OF(p);
+        b[i] = BLUE_OF(p);
     }
     c[0] = rgba_signal(GATHERED(r), k);
     c[1] = rgba_signal(GATHERED(g), k);
