@@ -56,14 +56,17 @@ Test(tone_mapping, video_shapes)
     FILM(COX_OK, shape.in.depth = 15, shape.in.high_bits = true);
     FILM(COX_OK, shape.in.depth = 9, shape.in.high_bits = true);
     FILM(COX_E_INVALID, shape.out.high_bits = true);
-    FILM(COX_E_INVALID, shape.in.layout = (enum cox_video_layout)3);
+    FILM(COX_E_INVALID, shape.in.layout = (enum cox_video_layout)6);
     FILM(COX_E_INVALID, shape.in.site = (enum cox_chroma_site)3);
     FILM(COX_E_INVALID, shape.out.range = (enum cox_range)2);
     FILM(COX_E_INVALID, shape.in.chroma_x_log2 = 0);
     FILM(COX_E_INVALID, shape.in.chroma_x_log2 = 2);
     FILM(COX_E_INVALID, shape.in.chroma_y_log2 = 2);
     FILM(COX_E_INVALID, shape.out.chroma_y_log2 = 0);
-    FILM(COX_E_INVALID, shape.in.layout = COX_VIDEO_SEMI_PLANAR, shape.in.chroma_y_log2 = 0);
+    FILM(COX_OK, shape.in.layout = COX_VIDEO_SEMI_PLANAR, shape.in.chroma_y_log2 = 0, shape.in_pitch_bytes[1] = 64);
+    FILM(COX_E_INVALID, shape.in.layout = COX_VIDEO_SEMI_PLANAR, shape.in.chroma_x_log2 = shape.in.chroma_y_log2 = 0,
+         shape.out.chroma_x_log2 = shape.out.chroma_y_log2 = 0, shape.in_pitch_bytes[1] = 128,
+         shape.out_pitch_bytes[1] = shape.out_pitch_bytes[2] = 64);
     FILM(COX_OK, shape.in.layout = COX_VIDEO_SEMI_PLANAR, shape.in_pitch_bytes[1] = 64);
     FILM(COX_E_INVALID, shape.in.reserved[0] = 1);
     FILM(COX_E_INVALID, shape.out.reserved[4] = 1);
@@ -94,12 +97,45 @@ Test(tone_mapping, video_shapes_of_rgba)
 {
     static const struct cox_video_format half = {.layout = COX_VIDEO_RGBA, .depth = 16};
     FILM(COX_OK, shape.in = half, shape.transfer = COX_TRANSFER_LINEAR, shape.in_pitch_bytes[0] = 256);
-    FILM(COX_E_INVALID, shape.in = half, shape.in.depth = 8, shape.in_pitch_bytes[0] = 256);
+    FILM(COX_OK, shape.in = half, shape.in_pitch_bytes[0] = 256);
+    FILM(COX_OK, shape.in = half, shape.in.depth = 8, shape.in_pitch_bytes[0] = 256);
+    FILM(COX_E_INVALID, shape.in = half, shape.in.depth = 8, shape.in_pitch_bytes[0] = 256,
+         shape.transfer = COX_TRANSFER_LINEAR);
+    FILM(COX_E_INVALID, shape.in = half, shape.in_pitch_bytes[0] = 256, shape.transfer = COX_TRANSFER_LINEAR,
+         shape.scale = COX_SCALE_FILTER, shape.out_width = shape.width, shape.out_height = shape.height);
+    FILM(COX_OK, shape.in = half, shape.in_pitch_bytes[0] = 256, shape.scale = COX_SCALE_FILTER,
+         shape.out_width = shape.width, shape.out_height = shape.height);
+    FILM(COX_OK, shape.in = half, shape.in.layout = COX_VIDEO_BGRA, shape.in_pitch_bytes[0] = 256,
+         shape.transfer = COX_TRANSFER_LINEAR);
     FILM(COX_E_INVALID, shape.in = half, shape.in.depth = 12, shape.in_pitch_bytes[0] = 256);
     FILM(COX_E_INVALID, shape.in = half, shape.in.chroma_x_log2 = 1, shape.in_pitch_bytes[0] = 256);
     FILM(COX_OK, shape.out = half, shape.out_pitch_bytes[0] = 256);
     FILM(COX_OK, shape.out = half, shape.out.depth = 8, shape.out_pitch_bytes[0] = 128);
     FILM(COX_E_INVALID, shape.out = half, shape.out.depth = 10, shape.out_pitch_bytes[0] = 256);
+}
+
+Test(tone_mapping, video_shapes_of_planes_of_colours)
+{
+    static const struct cox_video_format gbr = {.layout = COX_VIDEO_GBR, .depth = 10, .high_bits = true};
+    FILM(COX_OK, shape.in = gbr, shape.in_pitch_bytes[1] = shape.in_pitch_bytes[2] = 64);
+    FILM(COX_E_INVALID, shape.in = gbr, shape.in_pitch_bytes[1] = 64, shape.in_pitch_bytes[2] = 60);
+    FILM(COX_E_INVALID, shape.in = gbr, shape.in_pitch_bytes[1] = shape.in_pitch_bytes[2] = 64,
+         shape.transfer = COX_TRANSFER_LINEAR);
+    FILM(COX_E_INVALID, shape.in = gbr, shape.in.chroma_x_log2 = 1);
+    FILM(COX_OK, shape.out = gbr, shape.out_pitch_bytes[0] = shape.out_pitch_bytes[1] = shape.out_pitch_bytes[2] = 64);
+}
+
+Test(tone_mapping, video_shapes_of_v210)
+{
+    static const struct cox_video_format v210 = {.layout = COX_VIDEO_V210, .depth = 10, .chroma_x_log2 = 1};
+    FILM(COX_OK, shape.in = v210, shape.in_pitch_bytes[0] = 96);
+    FILM(COX_E_INVALID, shape.in = v210, shape.in_pitch_bytes[0] = 100);
+    FILM(COX_E_INVALID, shape.in = v210, shape.in_pitch_bytes[0] = 80);
+    FILM(COX_E_INVALID, shape.in = v210, shape.in.depth = 12, shape.in_pitch_bytes[0] = 96);
+    FILM(COX_E_INVALID, shape.in = v210, shape.in.high_bits = true, shape.in_pitch_bytes[0] = 96);
+    FILM(COX_E_INVALID, shape.in = v210, shape.in.chroma_y_log2 = 1, shape.in_pitch_bytes[0] = 96);
+    FILM(COX_E_INVALID, shape.in = v210, shape.in_pitch_bytes[0] = 96, shape.transfer = COX_TRANSFER_LINEAR);
+    FILM(COX_E_INVALID, shape.out = v210, shape.out_pitch_bytes[0] = 96);
 }
 
 Test(tone_mapping, video_null_arguments)
