@@ -12,7 +12,7 @@ install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 foreach(linked IN ITEMS
         examples/data/LICENSE examples/gstreamer/convolve.c examples/hello.c examples/lab/data/sharpen.cl examples/lab/data/sharpen.json
-        examples/lab/data/soften.cl examples/lab/data/soften.json examples/lab/store/schema.sql examples/tonemap/film.c
+        examples/lab/data/soften.cl examples/lab/data/soften.json examples/lab/store/schema.sql examples/player.c runtime/stream/stream.c
         sched/policies/history.h sched/policies/registry.c sched/split/waterfill.c
         tests/install/consumer/frame.cpp)
     get_filename_component(folder ${linked} DIRECTORY)

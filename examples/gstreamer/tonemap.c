@@ -84,13 +84,15 @@ static void post_error(GstCoxTonemap *self, const char *what, cox_status status)
 static void note_devices(GstCoxTonemap *self)
 {
     struct cox_video_stream_info info;
+    struct cox_session_info session;
     struct cox_device_info device;
     cox_video_stream_info(self->stream, &info, sizeof info);
+    cox_video_stream_session_info(self->stream, false, &session, sizeof session);
     if (info.sessions_made != self->sessions_seen)
         memset(self->lost_seen, 0, sizeof self->lost_seen);
     self->sessions_seen = info.sessions_made;
-    for (uint32_t i = 0; i < info.session.device_count; i++) {
-        const struct cox_session_device *now = &info.session.devices[i];
+    for (uint32_t i = 0; i < session.device_count; i++) {
+        const struct cox_session_device *now = &session.devices[i];
         if (now->lost > self->lost_seen[i] &&
             cox_runtime_device_info(shared_runtime_of(self->shared), now->device, &device, sizeof device) == COX_OK)
             GST_ELEMENT_WARNING_WITH_DETAILS(self, RESOURCE, FAILED,
@@ -707,15 +709,17 @@ static gboolean stop(GstBaseTransform *base)
 static GstStructure *make_stats(GstCoxTonemap *self)
 {
     struct cox_video_stream_info info;
+    struct cox_session_info session;
     g_mutex_lock(&self->lock);
     cox_video_stream_info(self->stream, &info, sizeof info);
+    cox_video_stream_session_info(self->stream, false, &session, sizeof session);
     GstStructure *stats = gst_structure_new("coxtonemap-stats", "frames", G_TYPE_UINT64, self->frames_done,
                                             "frames-dropped", G_TYPE_UINT64, self->frames_dropped, "bytes-copied-in",
                                             G_TYPE_UINT64, info.bytes_copied_in, "bytes-copied-out", G_TYPE_UINT64,
                                             info.bytes_copied_out, "frames-copied-in", G_TYPE_UINT64,
                                             info.frames_copied_in, "frames-copied-out", G_TYPE_UINT64,
                                             info.frames_copied_out, "sessions-made", G_TYPE_UINT64, info.sessions_made,
-                                            "devices", G_TYPE_UINT, info.session.device_count, NULL);
+                                            "devices", G_TYPE_UINT, session.device_count, NULL);
     g_mutex_unlock(&self->lock);
     return stats;
 }
