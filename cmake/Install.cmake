@@ -14,7 +14,7 @@ foreach(linked IN ITEMS
         examples/data/LICENSE examples/gstreamer/convolve.c examples/hello.c examples/lab/data/sharpen.cl examples/lab/data/sharpen.json
         examples/lab/data/soften.cl examples/lab/data/soften.json examples/lab/store/schema.sql examples/player.c runtime/stream/stream.c
         sched/policies/history.h sched/policies/registry.c sched/split/waterfill.c
-        tests/install/consumer/frame.cpp)
+        tests/install/consumer/frame.cpp tests/interop/vulkan.c)
     get_filename_component(folder ${linked} DIRECTORY)
     install(FILES ${linked} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()

@@ -42,6 +42,8 @@ enum cox_arithmetic {
     COX_ARITHMETIC_FMA = 2,
 };
 
+struct cox_opencl_given; /* coxswain/opencl.h */
+
 /* Zero in every field means the default. Read only during cox_runtime_create. */
 struct cox_runtime_params {
     size_t struct_size;
@@ -58,6 +60,8 @@ struct cox_runtime_params {
     enum cox_log_level log_level; /* most detailed level reported; 0 = COX_LOG_WARN */
 
     enum cox_arithmetic arithmetic;
+
+    const struct cox_opencl_given *opencl; /* contexts of the application's to use; NULL = the library makes its own */
 };
 #define COX_RUNTIME_PARAMS(...) COX_LITERAL(struct cox_runtime_params, __VA_ARGS__)
 
@@ -79,7 +83,7 @@ struct cox_runtime_params {
  * Errors, each with a line in the log that says which argument and why:
  *   COX_E_INVALID      `out` is NULL; the syntax of `devices`, more sub-devices than the device has compute units for,
  *                      more than 32 devices; `reserve` is no cox_reserve, `arithmetic` no cox_arithmetic; `reserve_cpu`
- *                      is none of this process's CPUs
+ *                      is none of this process's CPUs; a context in `opencl` is NULL or none
  *   COX_E_NOT_FOUND    an entry of `devices` selects nothing
  *   COX_E_UNSUPPORTED  a field that this library does not know; a device that cannot be cut as `devices` says; fma
  *                      asked for where a device has none

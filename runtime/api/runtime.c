@@ -138,6 +138,7 @@ cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params
     const struct cox__cl_options options = {.devices = params->devices,
                                             .cache_dir = params->cache_dir,
                                             .arithmetic = params->arithmetic,
+                                            .given = params->opencl,
                                             .topology = runtime->topology,
                                             .post = post_to(runtime),
                                             .log = &runtime->log};

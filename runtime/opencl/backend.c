@@ -101,7 +101,7 @@ cox_status cox__cl_create(struct cox__backend **out, const struct cox__cl_option
     if (status)
         goto fail;
     cox__topology_enter(options->topology);
-    status = cox__cl_make_contexts(backend);
+    status = cox__cl_make_contexts(backend, options->given);
     if (status == COX_OK)
         status = cox__cl_choose_arithmetic(backend, options->arithmetic);
     cox__topology_leave(options->topology);

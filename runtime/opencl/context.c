@@ -4,11 +4,14 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "hang.h"
 #include "host/pages.h"
+#include "sized.h"
+#include <coxswain/opencl.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-static cox_status make_group(struct cox__cl_backend *backend, const uint32_t *members, uint32_t count)
+/* `given`: a context of the application's that has all members, or NULL. */
+static cox_status make_group(struct cox__cl_backend *backend, cl_context given, const uint32_t *members, uint32_t count)
 {
     struct cox__cl_group *group = &backend->groups[backend->group_count];
     cl_device_id ids[COX_DEVICES_MAX];
@@ -16,9 +19,10 @@ static cox_status make_group(struct cox__cl_backend *backend, const uint32_t *me
         ids[i] = backend->devices[members[i]].id;
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)backend->devices[members[0]].platform, 0};
-    cl_int code;
-    group->context = clCreateContext(properties, count, ids, NULL, NULL, &code);
-    cox_status status = cox__cl_check(backend->log, code, "clCreateContext", backend->devices[members[0]].info.name);
+    cl_int code = given ? clRetainContext(given) : CL_SUCCESS;
+    group->context = given ? given : clCreateContext(properties, count, ids, NULL, NULL, &code);
+    cox_status status = cox__cl_check(backend->log, code, given ? "clRetainContext" : "clCreateContext",
+                                      backend->devices[members[0]].info.name);
     if (status)
         return status;
     group->subbuffers = false;
@@ -150,10 +154,12 @@ static bool self_test(struct cox__cl_backend *backend, uint32_t group, const uin
 
 /* ---- grouping ---- */
 
-/* Devices of one platform share a context; those that work on host memory share buffers too if the self-test passes,
- * and get contexts of their own if not. NVIDIA's never do: a split that moves makes sub-buffers that lie in others, and
- * with driver 580 the process ends when the outer one is released before the inner one. */
-static cox_status group_platform(struct cox__cl_backend *backend, const uint32_t *members, uint32_t count)
+/* Devices of one platform share a context, `given` (which has them all) or one that is made; those that work on host
+ * memory share buffers too if the self-test passes, and get contexts of their own if not. NVIDIA's never do: a split
+ * that moves makes sub-buffers that lie in others, and with driver 580 the process ends when the outer one is released
+ * before the inner one. */
+static cox_status group_members(struct cox__cl_backend *backend, cl_context given, const uint32_t *members,
+                                uint32_t count)
 {
     uint32_t sharing[COX_DEVICES_MAX], shares = 0;
     bool asked = false;
@@ -166,7 +172,7 @@ static cox_status group_platform(struct cox__cl_backend *backend, const uint32_t
         asked |= info->mode == COX_MODE_SHARED;
     }
     uint32_t group = backend->group_count;
-    cox_status status = make_group(backend, members, count);
+    cox_status status = make_group(backend, given, members, count);
     if (status)
         return status;
     const bool nvidia = strstr(backend->devices[members[0]].info.platform, "NVIDIA") != NULL;
@@ -182,7 +188,7 @@ static cox_status group_platform(struct cox__cl_backend *backend, const uint32_t
     drop_group(backend, group);
     backend->group_count = group;
     for (uint32_t i = 0; i < count && status == COX_OK; i++)
-        status = make_group(backend, &members[i], 1);
+        status = make_group(backend, NULL, &members[i], 1);
     return status;
 }
 
@@ -199,9 +205,57 @@ static void settle_memory(struct cox__cl_backend *backend, struct cox__cl_device
         cox__log(backend->log, COX_LOG_INFO, "%s: its driver copies the memory that bands lie in", info->name);
 }
 
-cox_status cox__cl_make_contexts(struct cox__cl_backend *backend)
+/* Devices in one context, as many as a platform is asked for. */
+enum { GIVEN_DEVICES_MAX = 64 };
+
+static bool has_device(const cl_device_id *ids, size_t count, cl_device_id id)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
+/* Those devices that have no context yet and belong to one that the application gives. */
+static cox_status group_given(struct cox__cl_backend *backend, cl_context context, bool *done)
+{
+    cl_device_id ids[GIVEN_DEVICES_MAX];
+    size_t bytes = 0;
+    uint32_t members[COX_DEVICES_MAX], count = 0;
+    const cl_int code = context ? clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof ids, ids, &bytes)
+                                : CL_INVALID_CONTEXT;
+    if (cox__cl_check(backend->log, code, "clGetContextInfo", "a context that was given"))
+        return COX_E_INVALID;
+    for (uint32_t d = 0; d < backend->device_count; d++)
+        if (!done[d] && has_device(ids, bytes / sizeof *ids, backend->devices[d].id))
+            done[members[count++] = d] = true;
+    if (count)
+        return group_members(backend, context, members, count);
+    cox__log(backend->log, COX_LOG_WARN,
+             "a context that was given is not used: none of the runtime's devices is in it that another one has not");
+    return COX_OK;
+}
+
+static cox_status group_all_given(struct cox__cl_backend *backend, const struct cox_opencl_given *from, bool *done)
+{
+    struct cox_opencl_given given;
+    cox_status status = COX__SIZED_READ(&given, from);
+    if (status == COX_OK && given.context_count && !given.contexts)
+        status = COX_E_INVALID;
+    if (status)
+        cox__log(backend->log, COX_LOG_ERROR, "cox_opencl_given: %s",
+                 status == COX_E_INVALID ? "`contexts` is NULL" : "a field is set that this library does not know");
+    for (uint32_t i = 0; i < given.context_count && status == COX_OK; i++)
+        status = group_given(backend, given.contexts[i], done);
+    return status;
+}
+
+cox_status cox__cl_make_contexts(struct cox__cl_backend *backend, const struct cox_opencl_given *given)
 {
     bool done[COX_DEVICES_MAX] = {false};
+    const cox_status given_status = given ? group_all_given(backend, given, done) : COX_OK;
+    if (given_status)
+        return given_status;
     for (uint32_t d = 0; d < backend->device_count; d++) {
         uint32_t members[COX_DEVICES_MAX], count = 0;
         for (uint32_t e = d; e < backend->device_count; e++)
@@ -209,7 +263,7 @@ cox_status cox__cl_make_contexts(struct cox__cl_backend *backend)
                 members[count++] = e;
                 done[e] = true;
             }
-        cox_status status = count ? group_platform(backend, members, count) : COX_OK;
+        cox_status status = count ? group_members(backend, NULL, members, count) : COX_OK;
         if (status)
             return status;
     }

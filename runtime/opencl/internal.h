@@ -84,9 +84,9 @@ cox_status cox__cl_discover(struct cox__cl_backend *backend, const struct cox__c
 
 /* ---- context.c ---- */
 
-/* Make contexts, run the self-test, settle each device's memory mode. Until then info.mode holds what the selection
- * asks for, 0 where it leaves the mode open. */
-cox_status cox__cl_make_contexts(struct cox__cl_backend *backend);
+/* Make contexts or take those that the application gives (NULL = none), run the self-test, settle each device's memory
+ * mode. Until then info.mode holds what the selection asks for, 0 where it leaves the mode open. */
+cox_status cox__cl_make_contexts(struct cox__cl_backend *backend, const struct cox_opencl_given *given);
 void cox__cl_drop_contexts(struct cox__cl_backend *backend);
 
 /* ---- host_memory.c ---- */

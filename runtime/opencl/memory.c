@@ -84,6 +84,14 @@ no_memory:
     return COX_E_NOMEM;
 }
 
+void cox__cl_mem_set_mapped(struct cox__mem *mem, cl_mem mapped, cl_command_queue queue)
+{
+    clRetainMemObject(mapped);
+    clRetainCommandQueue(queue);
+    mem->mapped = mapped;
+    mem->mapped_queue = queue;
+}
+
 struct cox__mem_link *cox__cl_mem_link(struct cox__mem *mem)
 {
     return &mem->link;
@@ -121,6 +129,7 @@ static void leak_data(struct cox__cl_backend *backend, struct cox__mem *mem)
              mem->padded_bytes);
     cox__leak(mem->pages);
     cox__leak(mem->pinned);
+    cox__leak(mem->mapped);
     mem->pages = NULL;
 }
 
@@ -140,6 +149,19 @@ static bool unpin(struct cox__cl_backend *backend, struct cox__mem *mem)
     return false;
 }
 
+/* The application's memory object, once no device has anything on it. Its queue tells when that is done. */
+static void unmap(struct cox__cl_backend *backend, struct cox__mem *mem)
+{
+    if (!mem->mapped)
+        return;
+    cl_int code = clEnqueueUnmapMemObject(mem->mapped_queue, mem->mapped, mem->data, 0, NULL, NULL);
+    if (code == CL_SUCCESS)
+        code = clFlush(mem->mapped_queue);
+    cox__cl_check(backend->log, code, "unmapping", "a memory object of the application's");
+    clReleaseMemObject(mem->mapped);
+    clReleaseCommandQueue(mem->mapped_queue);
+}
+
 void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
@@ -151,6 +173,7 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
     }
     cox__cl_objects_release(backend, mem);
     release_common(backend, mem);
+    unmap(backend, mem);
     cox__cl_pages_unref(mem->pages);
     free(mem);
 }

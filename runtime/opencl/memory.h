@@ -39,11 +39,16 @@ struct cox__mem {
     cl_mem pinned;               /* not NULL: `data` lies in this buffer, mapped at `pinned_map` */
     void *pinned_map;
     uint32_t pinned_device;
+    cl_mem mapped; /* not NULL: `data` is this memory object of the application's, mapped on the queue; both retained */
+    cl_command_queue mapped_queue;
     cl_mem parents[COX_DEVICES_MAX]; /* per group, made at first use */
     uint64_t uses;
     uint32_t object_count;
     struct cox__cl_object objects[COX__CL_OBJECTS_MAX];
 };
+
+/* `mem` wraps what mapping the application's memory object gave: retains both, and unmaps it when it is destroyed. */
+void cox__cl_mem_set_mapped(struct cox__mem *mem, cl_mem mapped, cl_command_queue queue);
 
 /* The backend's operations of these names. */
 cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t bytes, struct cox__mem **out);
