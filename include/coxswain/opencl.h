@@ -8,6 +8,7 @@
 #define COXSWAIN_OPENCL_H
 
 #ifndef CL_TARGET_OPENCL_VERSION
+/* What OpenCL's headers declare, unless the application wants another version; the library needs 1.2. */
 #define CL_TARGET_OPENCL_VERSION 120
 #endif
 #include <CL/cl.h>

@@ -42,8 +42,6 @@ enum cox_arithmetic {
     COX_ARITHMETIC_FMA = 2,
 };
 
-struct cox_opencl_given; /* coxswain/opencl.h */
-
 /* Zero in every field means the default. Read only during cox_runtime_create. */
 struct cox_runtime_params {
     size_t struct_size;
@@ -61,7 +59,8 @@ struct cox_runtime_params {
 
     enum cox_arithmetic arithmetic;
 
-    const struct cox_opencl_given *opencl; /* contexts of the application's to use; NULL = the library makes its own */
+    /* Contexts of the application's for the devices to use (coxswain/opencl.h); NULL = the library makes them all. */
+    const struct cox_opencl_given *opencl;
 };
 #define COX_RUNTIME_PARAMS(...) COX_LITERAL(struct cox_runtime_params, __VA_ARGS__)
 

@@ -40,7 +40,7 @@ static cox_status create(cox_runtime **out, const char *devices, const struct co
 /* Some drivers let go of what a command held only a moment after it is complete. */
 #define CHECK_SOON(condition)                                        \
     do {                                                             \
-        for (int i = 0; i < 60000 && !(condition); i++)              \
+        for (int i = 0; i < 20000 && !(condition); i++)              \
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); \
         CHECK(condition);                                            \
     } while (0)
