@@ -70,6 +70,11 @@ enum cox_arg_kind {
 
     COX_ARG_KIND_LOCAL = 6,   /* __local T *: `bytes` of local memory */
     COX_ARG_KIND_COLUMNS = 7, /* int: the stage's columns */
+
+    /* read_only image2d_t: the rows that COX_ARG_KIND_BUFFER would point to, copied into an image, for samplers. Made
+     * with COX_ARG_IMAGE of coxswain/opencl.h, which says more: `offset` is OpenCL's channel order times 65536, plus
+     * its channel type, `bytes` the columns. */
+    COX_ARG_KIND_IMAGE = 8,
 };
 
 /* One argument of a kernel. What its kind does not use is 0. The macros are initialisers. */

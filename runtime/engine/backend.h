@@ -39,6 +39,8 @@ struct cox__pass {
     uint32_t extents[COX_STAGES_MAX];        /* per stage: rows that it does beyond the band's, above and below */
     size_t partial_bytes;                    /* of all REDUCE bindings */
     uint32_t written;                        /* a bit for each binding that devices write in the frame's memory */
+    uint32_t images;                         /* a bit for each that a stage takes as an image */
+    uint32_t only_images;                    /* a bit for each of them that no stage takes as a buffer */
     bool in_place;                           /* some binding is read and written */
     uint32_t device_count;                   /* of the runtime that do it; 0 = all of the session's */
     uint32_t devices[COX_DEVICES_MAX];
@@ -50,8 +52,9 @@ struct cox__pass {
 /* What a session does with each frame; immutable after creation, shared by all device instances of the session. */
 struct cox__pipeline {
     uint32_t binding_count;
-    struct cox_binding bindings[COX_BINDINGS_MAX]; /* access: as the frame sees it, all passes taken together */
-    size_t bytes[COX_BINDINGS_MAX];                /* that the memory must have; 0 = each band has its own */
+    struct cox_binding bindings[COX_BINDINGS_MAX];  /* access: as the frame sees it, all passes taken together */
+    size_t bytes[COX_BINDINGS_MAX];                 /* that the memory must have; 0 = each band has its own */
+    const struct cox_arg *images[COX_BINDINGS_MAX]; /* the image that stages take of it; NULL = none */
     uint32_t pass_count;
     struct cox__pass passes[COX_PASSES_MAX];
     size_t params_bytes;

@@ -29,13 +29,20 @@ static inline bool cox__is_shared(const struct cox_binding *binding)
     return binding->contract != COX__UNUSED && !cox__is_own(binding);
 }
 
-/* Whether a stage takes a binding's memory as an argument. */
+/* The stage's first argument of that kind that is about the binding, or NULL. */
+static inline const struct cox_arg *cox__stage_arg(const struct cox_stage *stage, enum cox_arg_kind kind,
+                                                   uint32_t binding)
+{
+    for (uint32_t a = 0; a < stage->arg_count; a++)
+        if (stage->args[a].kind == kind && stage->args[a].index == binding)
+            return &stage->args[a];
+    return NULL;
+}
+
+/* Whether a stage takes a binding's memory as an argument, a copy of it in an image too. */
 static inline bool cox__stage_takes(const struct cox_stage *stage, uint32_t binding)
 {
-    bool takes = false;
-    for (uint32_t a = 0; a < stage->arg_count; a++)
-        takes |= stage->args[a].kind == COX_ARG_KIND_BUFFER && stage->args[a].index == binding;
-    return takes;
+    return cox__stage_arg(stage, COX_ARG_KIND_BUFFER, binding) || cox__stage_arg(stage, COX_ARG_KIND_IMAGE, binding);
 }
 
 /* For messages. */

@@ -69,19 +69,49 @@ static bool is_used(const struct check *check, uint32_t binding)
     return binding < check->params->binding_count && check->bindings[binding].contract != COX__UNUSED;
 }
 
+static cox_status check_index(const struct check *check, const struct cox_arg *arg, uint32_t stage, uint32_t index)
+{
+    const struct cox_session_params *params = check->params;
+    if (arg->index >= params->binding_count)
+        return REFUSE(check->log, "%sstage %u, argument %u: there is no binding %u; there are %u", check->where, stage,
+                      index, arg->index, params->binding_count);
+    if (!is_used(check, arg->index))
+        return REFUSE(check->log, "%sstage %u, argument %u: binding %u (%s) is not among the pass's uses", check->where,
+                      stage, index, arg->index, cox__binding_name(&params->bindings[arg->index]));
+    return COX_OK;
+}
+
+/* An image is a copy of rows before the pass's first stage. The format is the backend's to judge. */
+static cox_status check_image(const struct check *check, const struct cox_arg *arg, uint32_t stage, uint32_t index)
+{
+    const struct cox_session_params *params = check->params;
+    const cox_status status = check_index(check, arg, stage, index);
+    if (status)
+        return status;
+    const struct cox_binding *binding = &check->bindings[arg->index];
+    if (binding->access != COX_READ)
+        return REFUSE(check->log, "%sstage %u, argument %u: binding %u (%s) is written by the pass, so it is no image",
+                      check->where, stage, index, arg->index, cox__binding_name(binding));
+    const bool short_table = !cox__by_rows(&params->bindings[arg->index]) && binding->bytes < binding->pitch_bytes;
+    if (!arg->bytes || arg->bytes > INT32_MAX || !binding->pitch_bytes || short_table)
+        return REFUSE(
+            check->log,
+            "%sstage %u, argument %u: an image of %zu columns, of binding %u (%s) with a pitch of %zu bytes; it "
+            "needs 1 to %d columns and a row or more of a pitch that is not 0",
+            check->where, stage, index, arg->bytes, arg->index, cox__binding_name(binding), binding->pitch_bytes,
+            INT32_MAX);
+    return COX_OK;
+}
+
 static cox_status check_arg(const struct check *check, const struct cox_arg *arg, uint32_t stage, uint32_t index)
 {
     const struct cox_session_params *params = check->params;
     switch (arg->kind) {
     case COX_ARG_KIND_BUFFER:
     case COX_ARG_KIND_ORIGIN:
-        if (arg->index >= params->binding_count)
-            return REFUSE(check->log, "%sstage %u, argument %u: there is no binding %u; there are %u", check->where,
-                          stage, index, arg->index, params->binding_count);
-        if (!is_used(check, arg->index))
-            return REFUSE(check->log, "%sstage %u, argument %u: binding %u (%s) is not among the pass's uses",
-                          check->where, stage, index, arg->index, cox__binding_name(&params->bindings[arg->index]));
-        return COX_OK;
+        return check_index(check, arg, stage, index);
+    case COX_ARG_KIND_IMAGE:
+        return check_image(check, arg, stage, index);
     case COX_ARG_KIND_PARAMS:
         if (!arg->bytes || arg->offset > params->params_bytes || arg->bytes > params->params_bytes - arg->offset)
             return REFUSE(check->log, "%sstage %u, argument %u: %zu bytes from %zu, of %zu bytes of parameters",
@@ -99,7 +129,7 @@ static cox_status check_arg(const struct check *check, const struct cox_arg *arg
         return COX_OK;
     }
     return REFUSE(check->log, "%sstage %u, argument %u: unknown kind %d; 0 to %d are known", check->where, stage, index,
-                  (int)arg->kind, COX_ARG_KIND_COLUMNS);
+                  (int)arg->kind, COX_ARG_KIND_IMAGE);
 }
 
 static cox_status check_stage(const struct check *check, const struct cox_stage *stage, uint32_t index)
@@ -242,9 +272,26 @@ static cox_status check_pass(struct check *check, const struct cox_pass *pass, u
 
 /* What is known of a binding's memory after some passes. */
 struct memory {
-    size_t bytes; /* by the passes' rows; 0 = not known */
+    size_t bytes;                /* by the passes' rows; 0 = not known */
+    const struct cox_arg *image; /* that it is given as; NULL = none */
     bool written, own, reduced;
 };
+
+/* All images of a binding are one. */
+static cox_status check_images(const struct check *check, uint32_t index, struct memory *memory)
+{
+    for (uint32_t s = 0; s < check->pass->stage_count; s++)
+        for (uint32_t a = 0; a < check->pass->stages[s].arg_count; a++) {
+            const struct cox_arg *arg = &check->pass->stages[s].args[a];
+            if (arg->kind != COX_ARG_KIND_IMAGE || arg->index != index)
+                continue;
+            if (memory->image && (memory->image->offset != arg->offset || memory->image->bytes != arg->bytes))
+                return REFUSE(check->log, "%sstage %u, argument %u: binding %u (%s) is an image of another format",
+                              check->where, s, a, index, cox__binding_name(&check->bindings[index]));
+            memory->image = arg;
+        }
+    return COX_OK;
+}
 
 static cox_status check_memory(const struct check *check, uint32_t index, struct memory *memory)
 {
@@ -259,6 +306,9 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     memory->own = cox__is_own(binding);
     if (memory->own)
         return COX_OK;
+    const cox_status status = check_images(check, index, memory);
+    if (status)
+        return status;
     if (scratch && !memory->written && binding->access != COX_WRITE)
         return REFUSE(check->log, "%sbinding %u (%s): scratch is read before any pass has written it", check->where,
                       index, name);

@@ -205,7 +205,21 @@ static void extend(struct cox__pass *pass)
     }
 }
 
-static bool copy_pass(struct cox__pass *to, const struct cox__pipeline *pipeline, const struct cox_pass *from)
+static void find_images(struct cox__pipeline *pipeline, struct cox__pass *pass)
+{
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        bool buffer = false;
+        for (uint32_t s = 0; s < pass->stage_count; s++) {
+            const struct cox_arg *image = cox__stage_arg(&pass->stages[s], COX_ARG_KIND_IMAGE, i);
+            pipeline->images[i] = image ? image : pipeline->images[i];
+            pass->images |= (uint32_t)(image != NULL) << i;
+            buffer |= cox__stage_arg(&pass->stages[s], COX_ARG_KIND_BUFFER, i) != NULL;
+        }
+        pass->only_images |= buffer ? 0 : pass->images & UINT32_C(1) << i;
+    }
+}
+
+static bool copy_pass(struct cox__pass *to, struct cox__pipeline *pipeline, const struct cox_pass *from)
 {
     to->rows = from->rows;
     to->granule = 1;
@@ -225,6 +239,7 @@ static bool copy_pass(struct cox__pass *to, const struct cox__pipeline *pipeline
             return false;
     }
     extend(to);
+    find_images(pipeline, to);
     return true;
 }
 
@@ -272,16 +287,10 @@ static void take_together(struct cox__pipeline *pipeline, const struct cox_sessi
 /* Whether every stage of the pass that is given the binding's memory also asks where it begins. */
 static bool asks_origin(const struct cox__pass *pass, uint32_t binding)
 {
-    for (uint32_t s = 0; s < pass->stage_count; s++) {
-        bool given = false, asked = false;
-        for (uint32_t a = 0; a < pass->stages[s].arg_count; a++) {
-            const struct cox_arg *arg = &pass->stages[s].args[a];
-            given |= arg->kind == COX_ARG_KIND_BUFFER && arg->index == binding;
-            asked |= arg->kind == COX_ARG_KIND_ORIGIN && arg->index == binding;
-        }
-        if (given && !asked)
+    for (uint32_t s = 0; s < pass->stage_count; s++)
+        if (cox__stage_arg(&pass->stages[s], COX_ARG_KIND_BUFFER, binding) &&
+            !cox__stage_arg(&pass->stages[s], COX_ARG_KIND_ORIGIN, binding))
             return false;
-    }
     return true;
 }
 
@@ -297,15 +306,15 @@ static uint32_t find_in_several(const struct cox__pipeline *pipeline)
     return several;
 }
 
-/* See struct cox__pipeline. A kernel that takes its rows for the band's cannot work in memory of the whole frame. What
- * is changed in place, and what a pass reads of the application's that one overwrites, cannot be made again: then
- * nothing is kept, since a frame could not begin anew. */
+/* See struct cox__pipeline. A kernel that takes its rows for the band's cannot work in memory of the whole frame, and
+ * images are made of the host's memory. What is changed in place, and what a pass reads of the application's that one
+ * overwrites, cannot be made again: then nothing is kept, since a frame could not begin anew. */
 static uint32_t find_resident(const struct cox__pipeline *pipeline)
 {
     uint32_t resident = 0;
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const struct cox_binding *binding = &pipeline->bindings[i];
-        bool fits = binding->pitch_bytes && cox__by_rows(binding);
+        bool fits = binding->pitch_bytes && cox__by_rows(binding) && !pipeline->images[i];
         for (uint32_t p = 0; p < pipeline->pass_count; p++) {
             const struct cox_binding *of = &pipeline->passes[p].bindings[i];
             fits &= of->contract == COX__UNUSED ||

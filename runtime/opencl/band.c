@@ -9,6 +9,8 @@
  * every command costs the scheduler thread 6 to 15 us on an NVIDIA H200. The wait lists stay within one device. Of what
  * stays on the device from pass to pass (frame_set.c) the engine says what is to be copied.
  *
+ * Images (image.c) are of the host's memory in every mode: wrapped there, or written from there before the kernels.
+ *
  * REDUCE bindings live in a small device buffer per queue slot in every mode: filled with zeros before, read
  * afterwards.
  *
@@ -65,6 +67,40 @@ static size_t row_offset(const struct cox_binding *binding, uint32_t row)
     return cox__by_rows(binding) ? (size_t)row * binding->pitch_bytes : 0;
 }
 
+/* The band's rows of a binding as the slot's image: wrapped, or written to it. */
+static cox_status open_image(struct cox__instance *instance, const struct cox__job *job, struct cox__cl_slot *slot,
+                             uint32_t index)
+{
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    const struct cox_binding *binding = &pass->bindings[index];
+    uint32_t first = 0, count = (uint32_t)(binding->bytes / binding->pitch_bytes);
+    if (cox__by_rows(binding))
+        cox__binding_rows(pass, index, job->first_row, job->rows, &first, &count);
+    char *rows = (char *)job->mems[index]->data + row_offset(binding, first);
+    if (cox__cl_wraps_images(instance))
+        return cox__cl_image_wrap(instance, slot, index, count, rows);
+    const cox_status status = cox__cl_image_fit(instance, slot, index, count);
+    if (status)
+        return status;
+    const int queue = instance->staged ? COX__CL_QUEUE_IN : COX__CL_QUEUE_COMPUTE;
+    const size_t origin[3] = {0}, region[3] = {instance->pipeline->images[index]->bytes, count, 1};
+    cl_event event;
+    const struct cox__driver_call call = cox__cl_call(instance);
+    const cl_int code = clEnqueueWriteImage(instance->queues[queue], slot->images[index].mem, CL_FALSE, origin, region,
+                                            binding->pitch_bytes, 0, rows, 0, NULL, &event);
+    return cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_IN, &call, code, event, "clEnqueueWriteImage");
+}
+
+static cox_status open_images(struct cox__instance *instance, const struct cox__job *job, struct cox__cl_slot *slot)
+{
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    cox_status status = COX_OK;
+    for (uint32_t i = 0; i < pass->binding_count && status == COX_OK; i++)
+        if (pass->images >> i & 1)
+            status = open_image(instance, job, slot, i);
+    return status;
+}
+
 /* ---- shared and mapped mode ---- */
 
 static cox_status unmap_objects(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
@@ -78,7 +114,7 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
             continue;
         if (cox__by_rows(binding))
             cox__binding_rows(pass, i, job->first_row, job->rows, &first, &count);
-        if (cox__is_own(binding)) {
+        if (cox__is_own(binding) || pass->only_images >> i & 1) {
             mems[i] = slot->mems[i];
             origins[i] = first;
             continue;
@@ -122,7 +158,10 @@ static cox_status enqueue_direct(struct cox__instance *instance, struct cox__job
     uint32_t origins[COX_BINDINGS_MAX] = {0};
     const struct cox__cl_launch launch = {
         .job = job, .slot = slot, .first_row = job->first_row, .rows = job->rows, .mems = mems, .origins = origins};
-    cox_status status = unmap_objects(instance, job, slot, mems, origins);
+    /* The images first, while all of the host's memory is mapped. */
+    cox_status status = open_images(instance, job, slot);
+    if (status == COX_OK)
+        status = unmap_objects(instance, job, slot, mems, origins);
     if (status == COX_OK)
         status = clear_partials(instance, cox__cl_pass(instance, job), slot, mems);
     if (status == COX_OK)
@@ -221,7 +260,8 @@ static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job 
         } else {
             state->mems[i] = cut ? slot->pieces[i][piece] : slot->mems[i];
             state->origins[i] = first;
-            if (!cox__is_own(binding) && (binding->access != COX_WRITE || job->preserve) && (cut || piece == 0))
+            const bool copied = !cox__is_own(binding) && !(pass->only_images >> i & 1);
+            if (copied && (binding->access != COX_WRITE || job->preserve) && (cut || piece == 0))
                 status = copy_of_slot(instance, job, slot, i, true, state->band_origins[i], first, count, NULL);
         }
         if (status)
@@ -255,13 +295,13 @@ static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job
     return COX_OK;
 }
 
-/* Rows of a piece. Each pass would cut a binding differently, and sub-buffers that lie in others end the process with
- * NVIDIA 580 when they are released: so a band is cut only if no other pass touches what its kernels get by rows, or
- * the device keeps it, for then kernels get all of it. */
+/* Rows of a piece. Images are of the whole band. Each pass would cut a binding differently, and sub-buffers that lie in
+ * others end the process with NVIDIA 580 when they are released: so a band is cut only if no other pass touches what
+ * its kernels get by rows, or the device keeps it, for then kernels get all of it. */
 static uint32_t rows_of_piece(const struct cox__instance *instance, const struct cox__job *job)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
-    if (!job->alone)
+    if (!job->alone || pass->images)
         return job->rows;
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (pass->bindings[i].contract == COX_ROWS && instance->pipeline->in_several >> i & 1 && !cox__cl_keeps(job, i))
@@ -288,6 +328,8 @@ static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job
                                               .origins = state.origins};
         uint32_t before = slot->event_count;
         status = copy_piece_in(instance, job, slot, &state, launch.first_row, rows, piece);
+        if (status == COX_OK && piece == 0)
+            status = open_images(instance, job, slot);
         if (status == COX_OK)
             status = cox__cl_stages_run(instance, &launch,
                                         slot->event_count > before ? cox__cl_slot_newest(slot) : NULL);

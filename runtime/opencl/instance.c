@@ -82,6 +82,8 @@ cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device, c
             goto fail;
     }
     status = make_context(instance, atomic_load(&instance->device->lost));
+    if (status == COX_OK)
+        status = cox__cl_images_check(instance);
     if (status)
         goto fail;
     for (uint32_t p = 0; p < pipeline->pass_count; p++)

@@ -17,14 +17,21 @@ enum { COX__CL_PIECES_MAX = 4 };
 /* What kind of command an event of a band stands for. */
 enum cox__cl_command { COX__CL_COPY_IN, COX__CL_KERNEL, COX__CL_COPY_OUT, COX__CL_CLEAR };
 
+/* What kernels get of a binding as an image. */
+struct cox__cl_image {
+    cl_mem mem; /* NULL = none */
+    uint32_t rows;
+};
+
 /* A queue slot: carries one band at a time and owns all that the band needs, so that nothing is created per frame. */
 struct cox__cl_slot {
     cl_mem mems[COX_BINDINGS_MAX]; /* staged: the band; REDUCE: the partial; a band's own binding */
     cl_mem pieces[COX_BINDINGS_MAX][COX__CL_PIECES_MAX]; /* staged, ROWS in a single pass: sub-buffers of mems */
     void *partials[COX_BINDINGS_MAX];                    /* REDUCE: where the partial is read to */
-    struct cox__cl_object *objects[COX_BINDINGS_MAX];    /* borrowed for the band under way; NULL = none */
-    cl_event *events;                                    /* of the band's commands, in the order enqueued */
-    unsigned char *kinds;                                /* parallel to events: enum cox__cl_command */
+    struct cox__cl_image images[COX_BINDINGS_MAX];
+    struct cox__cl_object *objects[COX_BINDINGS_MAX]; /* borrowed for the band under way; NULL = none */
+    cl_event *events;                                 /* of the band's commands, in the order enqueued */
+    unsigned char *kinds;                             /* parallel to events: enum cox__cl_command */
     uint32_t event_count;
     uint64_t submit_ns;
     uint64_t enqueued_ns[2];           /* when the calls that enqueued the last two commands had returned */
@@ -96,6 +103,12 @@ static inline const struct cox__pass *cox__cl_pass(const struct cox__instance *i
     return &instance->pipeline->passes[job->pass];
 }
 
+/* Whether images wrap the host's memory (image.c). */
+static inline bool cox__cl_wraps_images(const struct cox__instance *instance)
+{
+    return !instance->staged && instance->device->info.type == COX_DEVICE_CPU;
+}
+
 /* Before a driver call in a job_* function or instance_flush; after it comes cox__cl_returned or
  * cox__cl_slot_enqueued. */
 static inline struct cox__driver_call cox__cl_call(const struct cox__instance *instance)
@@ -148,6 +161,22 @@ struct cox__cl_launch {
 
 /* Enqueue every stage over the launch's rows; the first waits for `after` (may be NULL). */
 cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch, cl_event after);
+
+/* ---- image.c ---- */
+
+/* Refuse images that the device has not. Errors (logged): E_UNSUPPORTED, E_INVALID (a row has fewer pixels). */
+cox_status cox__cl_images_check(const struct cox__instance *instance);
+
+/* Where images do not wrap: make the slot's of a binding, of so many rows, and write a pixel of it. */
+cl_int cox__cl_image_reserve(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t binding,
+                             uint32_t rows);
+void cox__cl_image_clear(struct cox__cl_image *image);
+
+/* Have the slot's image be of so many rows, or, where images wrap, have it wrap the rows at `data`. */
+cox_status cox__cl_image_fit(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t binding,
+                             uint32_t rows);
+cox_status cox__cl_image_wrap(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t binding,
+                              uint32_t rows, void *data);
 
 /* ---- frame_set.c ---- */
 

@@ -58,16 +58,17 @@ static cox_status check_args(const struct cox__instance *instance, const struct 
         const void *value = zeros;
         const char *what = "an int";
         size_t bytes = sizeof(cl_int);
-        if (arg->kind == COX_ARG_KIND_BUFFER) {
-            value = &none, what = "a buffer", bytes = sizeof none;
+        const bool memory = arg->kind == COX_ARG_KIND_BUFFER || arg->kind == COX_ARG_KIND_IMAGE;
+        if (memory) {
+            value = &none, what = arg->kind == COX_ARG_KIND_IMAGE ? "an image" : "a buffer", bytes = sizeof none;
         } else if (arg->kind == COX_ARG_KIND_LOCAL) {
             value = NULL, what = "local memory", bytes = arg->bytes;
         } else if (arg->kind == COX_ARG_KIND_PARAMS) {
             what = "a parameter", bytes = arg->bytes;
         }
         cl_int code = clSetKernelArg(made->kernels[0].id, a, bytes, value);
-        /* A driver may refuse NULL where a buffer belongs; that says nothing about the argument. */
-        if (arg->kind == COX_ARG_KIND_BUFFER ? code == CL_INVALID_ARG_SIZE : code != CL_SUCCESS) {
+        /* A driver may refuse NULL where memory belongs; that says nothing about the argument. */
+        if (memory ? code == CL_INVALID_ARG_SIZE : code != CL_SUCCESS) {
             cox__log(instance->backend->log, COX_LOG_ERROR, "%s: kernel %s does not take %s (%zu bytes) as argument %u",
                      instance->device->info.name, made->stage->kernel, what, bytes, a);
             return COX_E_INVALID;
@@ -182,10 +183,10 @@ static cl_int set_arg(struct cox__cl_kernel *kernel, cl_uint index, size_t bytes
     return code;
 }
 
-/* Band objects come and go, and a new one may have the address of a released one: they are set each time. */
-static cl_int set_buffer(const struct cox__instance *instance, struct cox__cl_kernel *kernel, cl_uint index, cl_mem mem)
+/* Band objects and images come and go, and a new one may have the address of a released one: they are set each time. */
+static cl_int set_mem(struct cox__cl_kernel *kernel, cl_uint index, cl_mem mem, bool stays)
 {
-    if (instance->staged)
+    if (stays)
         return set_arg(kernel, index, sizeof mem, &mem);
     kernel->memos[index].bytes = 0;
     return clSetKernelArg(kernel->id, index, sizeof mem, &mem);
@@ -199,7 +200,10 @@ static cl_int set_args(const struct cox__instance *instance, const struct cox__c
         cl_int number = 0, code;
         switch (arg->kind) {
         case COX_ARG_KIND_BUFFER:
-            code = set_buffer(instance, kernel, a, launch->mems[arg->index]);
+            code = set_mem(kernel, a, launch->mems[arg->index], instance->staged);
+            break;
+        case COX_ARG_KIND_IMAGE:
+            code = set_mem(kernel, a, launch->slot->images[arg->index].mem, false);
             break;
         case COX_ARG_KIND_PARAMS:
             code = set_arg(kernel, a, arg->bytes, (const char *)launch->job->params + arg->offset);

@@ -12,12 +12,25 @@
  * copy. */
 #define PIECE_BYTES_MIN (8u << 20)
 
+/* Bytes of a binding that fit into one allocation, or one image. */
+static uint64_t most_bytes(const struct cox__instance *instance, const struct cox__pass *pass, uint32_t index)
+{
+    const uint64_t most = instance->device->info.max_alloc_bytes;
+    size_t height = 0;
+    if (!(pass->images >> index & 1) ||
+        clGetDeviceInfo(instance->device->id, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof height, &height, NULL) ||
+        height > most / pass->bindings[index].pitch_bytes)
+        return most;
+    return height * pass->bindings[index].pitch_bytes;
+}
+
 /* Most rows of one band of a pass that the device can hold in single allocations. */
 static uint32_t rows_bound(const struct cox__instance *instance, const struct cox__pass *pass)
 {
-    uint64_t most = instance->device->info.max_alloc_bytes, bound = pass->rows;
+    uint64_t bound = pass->rows;
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox_binding *binding = &pass->bindings[i];
+        const uint64_t most = most_bytes(instance, pass, i);
         if (binding->contract == COX__UNUSED || cox__pass_bytes(pass, i) <= most)
             continue;
         if (!cox__by_rows(binding))
@@ -55,6 +68,7 @@ static void free_slot_mems(struct cox__cl_slot *slot)
             clReleaseMemObject(slot->mems[i]);
             slot->mems[i] = NULL;
         }
+        cox__cl_image_clear(&slot->images[i]);
     }
 }
 
@@ -74,9 +88,10 @@ static cl_int make_pieces(struct cox__instance *instance, struct cox__cl_slot *s
 }
 
 /* What a slot needs device memory for: in shared and mapped mode for what is the band's own only. */
-static bool needs_mem(const struct cox__instance *instance, const struct cox_binding *binding)
+static bool needs_mem(const struct cox__instance *instance, const struct cox__pass *pass, uint32_t index)
 {
-    return binding->contract != COX__UNUSED &&
+    const struct cox_binding *binding = &pass->bindings[index];
+    return binding->contract != COX__UNUSED && !(pass->only_images >> index & 1) &&
            (instance->staged || binding->contract == COX_REDUCE || cox__is_own(binding));
 }
 
@@ -90,7 +105,7 @@ static cl_int make_mem(struct cox__instance *instance, struct cox__cl_slot *slot
     size_t bytes = 0;
     for (uint32_t p = 0; p < instance->pass_count; p++) {
         const struct cox__pass *pass = &instance->pipeline->passes[p];
-        const size_t need = needs_mem(instance, &pass->bindings[index]) ? band_bytes(pass, index, max_rows[p]) : 0;
+        const size_t need = needs_mem(instance, pass, index) ? band_bytes(pass, index, max_rows[p]) : 0;
         bytes = need > bytes ? need : bytes;
         if (need && pass->bindings[index].access != COX_READ)
             flags = CL_MEM_READ_WRITE;
@@ -105,14 +120,31 @@ static cl_int make_mem(struct cox__instance *instance, struct cox__cl_slot *slot
                                       sizeof zero, 0, NULL, NULL);
 }
 
+/* The image of the largest band, as evidence that it fits. */
+static cl_int make_image(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t index,
+                         const uint32_t *max_rows)
+{
+    size_t most = 0;
+    for (uint32_t p = 0; p < instance->pass_count; p++) {
+        const struct cox__pass *pass = &instance->pipeline->passes[p];
+        const bool has = !cox__cl_wraps_images(instance) && pass->images >> index & 1;
+        const size_t rows = has ? band_bytes(pass, index, max_rows[p]) / pass->bindings[index].pitch_bytes : 0;
+        most = rows > most ? rows : most;
+    }
+    return most ? cox__cl_image_reserve(instance, slot, index, (uint32_t)most) : CL_SUCCESS;
+}
+
 static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot *slot, const uint32_t *max_rows)
 {
     const struct cox__pipeline *pipeline = instance->pipeline;
     cl_int code = CL_SUCCESS;
     for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++) {
         code = make_mem(instance, slot, i, max_rows);
+        if (code == CL_SUCCESS)
+            code = make_image(instance, slot, i, max_rows);
         for (uint32_t p = 0; instance->staged && p < pipeline->pass_count && code == CL_SUCCESS; p++)
-            if (pipeline->passes[p].bindings[i].contract == COX_ROWS && !(pipeline->in_several >> i & 1))
+            if (pipeline->passes[p].bindings[i].contract == COX_ROWS && !(pipeline->in_several >> i & 1) &&
+                !pipeline->passes[p].images)
                 code = make_pieces(instance, slot, p, i, max_rows[p]);
     }
     /* The fill commands end before their buffers are released. */
@@ -242,6 +274,15 @@ void cox__cl_slot_end(const struct cox__instance *instance, struct cox__cl_slot 
         cl_event event = slot->events[--slot->event_count];
         const struct cox__driver_call call = cox__cl_call(instance);
         clReleaseEvent(event);
+        cox__cl_returned(&call);
+    }
+    for (uint32_t i = 0; cox__cl_wraps_images(instance) && i < COX_BINDINGS_MAX; i++) {
+        struct cox__cl_image image = slot->images[i];
+        if (!image.mem)
+            continue;
+        slot->images[i] = (struct cox__cl_image){0};
+        const struct cox__driver_call call = cox__cl_call(instance);
+        cox__cl_image_clear(&image);
         cox__cl_returned(&call);
     }
     slot->failed = false;
