@@ -190,8 +190,46 @@ Test(engine_refuse, arguments_that_lead_nowhere)
     REFUSES(COX_E_INVALID, "argument 1", recipe.args[1].offset = SIZE_MAX);
     REFUSES(COX_E_INVALID, "argument 1", recipe.args[1].bytes = 0);
     REFUSES(COX_E_INVALID, "argument 3: local memory of 0 bytes; 1 or more", recipe.args[3].bytes = 0);
-    REFUSES(COX_E_INVALID, "argument 3: unknown kind 99; 0 to 7 are known",
+    REFUSES(COX_E_INVALID, "argument 3: unknown kind 99; 0 to 8 are known",
             recipe.args[3].kind = (enum cox_arg_kind)99);
+}
+
+static struct cox_arg image_of(uint32_t binding, size_t format, size_t columns)
+{
+    return (struct cox_arg){COX_ARG_KIND_IMAGE, binding, format, columns};
+}
+
+Test(engine_refuse, images_of_what_is_written_or_has_no_rows)
+{
+    REFUSES(COX_E_INVALID, "argument 3: there is no binding 5; there are 5", recipe.args[3] = image_of(5, 1, 4));
+    REFUSES(COX_E_INVALID, "argument 3: binding 1 (rows out) is written by the pass",
+            recipe.args[3] = image_of(1, 1, 4));
+    REFUSES(COX_E_INVALID, "argument 3: binding 4 (sums) is written by the pass", recipe.args[3] = image_of(4, 1, 4));
+    REFUSES(COX_E_INVALID, "argument 3: an image of 0 columns, of binding 0", recipe.args[3] = image_of(0, 1, 0));
+    REFUSES(COX_E_INVALID, "argument 3: an image of 2147483648 columns",
+            recipe.args[3] = image_of(0, 1, (size_t)INT32_MAX + 1));
+    REFUSES(COX_E_INVALID, "binding 3 (table) with a pitch of 0 bytes", recipe.args[3] = image_of(3, 1, 4));
+    REFUSES(COX_E_INVALID, "binding 3 (table) with a pitch of 257 bytes", recipe.args[3] = image_of(3, 1, 4),
+            recipe.bindings[3].pitch_bytes = 257);
+    REFUSES(COX_E_INVALID, "argument 3: binding 2 (around) is an image of another format",
+            recipe.args[0] = image_of(2, 1, 4), recipe.args[3] = image_of(2, 2, 4));
+    REFUSES(COX_E_INVALID, "stage 1, argument 0: binding 2 (around) is an image of another format",
+            recipe.args[3] = image_of(2, 1, 4), recipe.args[0] = image_of(2, 1, 5), recipe.params.stage_count = 2,
+            recipe.stages[0].args++, recipe.stages[0].arg_count--);
+}
+
+Test(engine_refuse, images_that_are_as_they_should_be_are_accepted)
+{
+    rig = rig_new(&pair);
+    recipe_fill(&recipe);
+    recipe.args[0] = image_of(2, 1, 4);
+    recipe.args[2] = image_of(3, 2, 4);
+    recipe.args[3] = image_of(2, 1, 4);
+    recipe.bindings[3].pitch_bytes = 256;
+    cox_session *session = NULL;
+    cr_assert_eq(cox_session_create(rig_runtime(rig), &recipe.params, &session), COX_OK, "%s", rig_log(rig));
+    cox_session_destroy(&session);
+    END(rig);
 }
 
 Test(engine_refuse, devices_that_are_not_there)

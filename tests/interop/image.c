@@ -1,0 +1,307 @@
+/* Kernels that sample images (COX_ARG_IMAGE of coxswain/opencl.h), on every device that the machine has, or those of
+ * --devices: each pixel must be what the host computes, whatever the split.
+ *
+ *   interop_image [--devices SEL] [--expect N] [--verbose]
+ *
+ * Prints for each device how long a frame takes that is copied from an image, and from a buffer.
+ * The exit status is 77 without OpenCL devices.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <coxswain/coxswain.h>
+#include <coxswain/opencl.h>
+#include "support/check.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { COLUMNS = 500, PITCH = 512, ROWS = 300, FRAMES = 12, TABLE_PITCH = 16, TABLE_ROWS = 64, TABLE_COLUMNS = 4 };
+enum { IN, HALF, TABLE, BETWEEN, OUT, BINDINGS };
+
+static const char *selection;
+static bool verbose;
+static char last_lines[8192]; /* of the log, since it was last emptied */
+
+static void on_log(void *user, enum cox_log_level level, const char *line)
+{
+    const size_t used = strlen(last_lines);
+    (void)user;
+    if (verbose)
+        fprintf(stderr, "%d %s\n", (int)level, line);
+    snprintf(last_lines + used, sizeof last_lines - used, "%s\n", line);
+}
+
+/* The first pass adds to the pixel one of half the rows, by an image and by a pointer, and a table's; the second one
+ * sums a cross of five of what that makes, with the frame's edge repeated by the sampler. */
+static const char source[] =
+    "constant sampler_t at = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;\n"
+    "kernel void add(read_only image2d_t in, read_only image2d_t half_rows, global const uchar *half_bytes,\n"
+    "                read_only image2d_t table, global uchar *to, int columns, int first, int rows, int pitch) {\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x >= columns || y >= rows) return;\n"
+    "    int half_y = (first + y) / 2 - first / 2;\n"
+    "    uint value = read_imageui(in, at, (int2)(x, y)).x + read_imageui(half_rows, at, (int2)(x, half_y)).x;\n"
+    "    value += half_bytes[half_y * pitch + x] + read_imageui(table, at, (int2)(x & 3, (first + y) & 63)).z;\n"
+    "    to[y * pitch + x] = (uchar)value;\n"
+    "}\n"
+    "kernel void cross5(read_only image2d_t from, int origin, global uchar *to, int columns, int first, int rows,\n"
+    "                   int pitch) {\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x >= columns || y >= rows) return;\n"
+    "    int line = first + y - origin;\n"
+    "    uint value = read_imageui(from, at, (int2)(x, line)).x + read_imageui(from, at, (int2)(x - 1, line)).x;\n"
+    "    value += read_imageui(from, at, (int2)(x + 1, line)).x + read_imageui(from, at, (int2)(x, line - 1)).x;\n"
+    "    value += read_imageui(from, at, (int2)(x, line + 1)).x;\n"
+    "    to[y * pitch + x] = (uchar)value;\n"
+    "}\n";
+
+struct changed {
+    size_t columns; /* of the image of IN; 0 = COLUMNS */
+    cl_uint order;  /* its channel order; 0 = CL_R */
+    bool written;   /* BETWEEN is given as an image where it is written */
+    bool other;     /* HALF is given as an image of two formats */
+    bool no_pitch;  /* TABLE has no pitch */
+    cl_uint type;   /* of IN's image; 0 = CL_UNSIGNED_INT8 */
+    const char *policy;
+};
+
+static cox_status create(cox_runtime *runtime, const struct changed *changed, cox_session **out)
+{
+    const struct cox_binding bindings[] = {
+        [IN] = {.name = "in", .pitch_bytes = PITCH},
+        [HALF] = {.name = "half", .pitch_bytes = PITCH, .row_divisor = 2},
+        [TABLE] = {.name = "table",
+                   .contract = COX_WHOLE,
+                   .bytes = TABLE_PITCH * TABLE_ROWS,
+                   .pitch_bytes = changed->no_pitch ? 0 : TABLE_PITCH},
+        [BETWEEN] = {.name = "between", .access = COX_WRITE, .pitch_bytes = PITCH, .scratch = true},
+        [OUT] = {.name = "out", .access = COX_WRITE, .pitch_bytes = PITCH},
+    };
+    const struct cox_variant variant = {.source = source, .local_columns = 16};
+    const cl_uint order = changed->order ? changed->order : CL_R;
+    const cl_uint type = changed->type ? changed->type : CL_UNSIGNED_INT8;
+    const struct cox_arg add[] = {COX_ARG_IMAGE(IN, order, type, changed->columns ? changed->columns : COLUMNS),
+                                  COX_ARG_IMAGE(HALF, CL_R, CL_UNSIGNED_INT8, COLUMNS),
+                                  COX_ARG_BUFFER(HALF),
+                                  changed->other
+                                      ? (struct cox_arg)COX_ARG_IMAGE(HALF, CL_RGBA, CL_UNSIGNED_INT8, 4)
+                                      : (struct cox_arg)COX_ARG_IMAGE(TABLE, CL_RGBA, CL_UNSIGNED_INT8, TABLE_COLUMNS),
+                                  changed->written ? (struct cox_arg)COX_ARG_IMAGE(BETWEEN, CL_R, CL_UNSIGNED_INT8, 4)
+                                                   : (struct cox_arg)COX_ARG_BUFFER(BETWEEN),
+                                  COX_ARG_COLUMNS,
+                                  COX_ARG_FIRST_ROW,
+                                  COX_ARG_ROWS,
+                                  COX_ARG_PARAMS(cl_int)};
+    const struct cox_arg cross5[] = {COX_ARG_IMAGE(BETWEEN, CL_R, CL_UNSIGNED_INT8, COLUMNS),
+                                     COX_ARG_ORIGIN(BETWEEN),
+                                     COX_ARG_BUFFER(OUT),
+                                     COX_ARG_COLUMNS,
+                                     COX_ARG_FIRST_ROW,
+                                     COX_ARG_ROWS,
+                                     COX_ARG_PARAMS(cl_int)};
+    const struct cox_stage stages[] = {
+        {.kernel = "add", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 9, .args = add},
+        {.kernel = "cross5",
+         .columns = COLUMNS,
+         .variant_count = 1,
+         .variants = &variant,
+         .arg_count = 7,
+         .args = cross5},
+    };
+    const struct cox_use first[] = {{.binding = IN},
+                                    {.binding = HALF, .row_divisor = 2},
+                                    {.binding = TABLE, .contract = COX_WHOLE},
+                                    {.binding = BETWEEN, .access = COX_WRITE}};
+    const struct cox_use second[] = {{.binding = BETWEEN, .contract = COX_HALO, .halo_rows = 1},
+                                     {.binding = OUT, .access = COX_WRITE}};
+    const struct cox_pass passes[] = {
+        {.name = "add", .use_count = 4, .uses = first, .stage_count = 1, .stages = &stages[0]},
+        {.name = "cross", .use_count = 2, .uses = second, .stage_count = 1, .stages = &stages[1]},
+    };
+    last_lines[0] = 0;
+    return cox_session_create(runtime,
+                              COX_SESSION_PARAMS(.rows = ROWS, .binding_count = BINDINGS, .bindings = bindings,
+                                                 .params_bytes = sizeof(cl_int), .policy = changed->policy,
+                                                 .pass_count = 2, .passes = passes),
+                              out);
+}
+
+static uint8_t noise(uint32_t index)
+{
+    return (uint8_t)((index * 2654435761u) >> 24);
+}
+
+/* ---- on the host ---- */
+
+static uint8_t frame_bytes[BINDINGS][PITCH * ROWS];
+
+static uint8_t between_at(int x, int y)
+{
+    x = x < 0 ? 0 : x >= COLUMNS ? COLUMNS - 1 : x;
+    y = y < 0 ? 0 : y >= ROWS ? ROWS - 1 : y;
+    const int half = frame_bytes[HALF][y / 2 * PITCH + x];
+    return (uint8_t)(frame_bytes[IN][y * PITCH + x] + 2 * half +
+                     frame_bytes[TABLE][y % TABLE_ROWS * TABLE_PITCH + x % TABLE_COLUMNS * 4 + 2]);
+}
+
+static void check_frame(const uint8_t *out)
+{
+    for (int y = 0; y < ROWS; y++)
+        for (int x = 0; x < COLUMNS; x++) {
+            const int sum = between_at(x, y) + between_at(x - 1, y) + between_at(x + 1, y) + between_at(x, y - 1) +
+                            between_at(x, y + 1);
+            CHECK(out[y * PITCH + x] == (uint8_t)sum);
+        }
+}
+
+/* ---- on the devices ---- */
+
+/* With a policy that hands out rows on demand, too: bands of many heights, in any slot. */
+static void frames_are_right(cox_runtime *runtime, const char *policy)
+{
+    static const size_t bytes[] = {PITCH * ROWS, PITCH * ROWS / 2, TABLE_PITCH * TABLE_ROWS, 0, PITCH * ROWS};
+    cox_buffer *buffers[BINDINGS] = {0};
+    cox_session *session;
+    const cl_int pitch = PITCH;
+    CHECK(!create(runtime, &(struct changed){.policy = policy}, &session));
+    for (int i = 0; i < BINDINGS; i++)
+        CHECK(!bytes[i] || !cox_buffer_create(runtime, bytes[i], &buffers[i]));
+    for (uint32_t frame = 0; frame < FRAMES; frame++) {
+        for (int i = 0; i <= TABLE; i++) {
+            for (size_t b = 0; b < bytes[i]; b++)
+                frame_bytes[i][b] = noise((uint32_t)b + frame * 7919 + (uint32_t)i * 104729);
+            memcpy(cox_buffer_data(buffers[i]), frame_bytes[i], bytes[i]);
+        }
+        memset(cox_buffer_data(buffers[OUT]), 0, bytes[OUT]);
+        CHECK(!cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = BINDINGS, .params = &pitch)));
+        check_frame(cox_buffer_data(buffers[OUT]));
+    }
+    struct cox_session_info info;
+    cox_session_info(session, &info, sizeof info);
+    CHECK(info.device_count == cox_runtime_device_count(runtime));
+    cox_session_destroy(&session);
+    for (int i = 0; i < BINDINGS; i++)
+        cox_buffer_destroy(&buffers[i]);
+}
+
+/* ---- what it costs ---- */
+
+static const char copy_source[] =
+    "constant sampler_t at = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;\n"
+    "kernel void of_image(read_only image2d_t from, global uint *to, int columns, int rows) {\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x < columns && y < rows) to[y * columns + x] = read_imageui(from, at, (int2)(x, y)).x;\n"
+    "}\n"
+    "kernel void of_buffer(global const uint *from, global uint *to, int columns, int rows) {\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x < columns && y < rows) to[y * columns + x] = from[y * columns + x];\n"
+    "}\n";
+
+static double now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+}
+
+/* The shortest of some frames of 1024 x 4096 words on the device, in microseconds. */
+static double frame_us(cox_runtime *runtime, uint32_t device, const char *kernel, struct cox_arg from)
+{
+    enum { LARGE_COLUMNS = 1024, LARGE_ROWS = 4096, TIMES = 12 };
+    const struct cox_binding bindings[] = {{.pitch_bytes = 4 * LARGE_COLUMNS},
+                                           {.access = COX_WRITE, .pitch_bytes = 4 * LARGE_COLUMNS}};
+    const struct cox_variant variant = {.source = copy_source, .local_columns = 32};
+    const struct cox_arg args[] = {from, COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS};
+    const struct cox_stage stage = {.kernel = kernel,
+                                    .columns = LARGE_COLUMNS,
+                                    .variant_count = 1,
+                                    .variants = &variant,
+                                    .arg_count = 4,
+                                    .args = args};
+    cox_buffer *buffers[2];
+    cox_session *session;
+    double least_us = 1e12;
+    CHECK(!cox_session_create(runtime,
+                              COX_SESSION_PARAMS(.rows = LARGE_ROWS, .binding_count = 2, .bindings = bindings,
+                                                 .stage_count = 1, .stages = &stage, .device_count = 1,
+                                                 .devices = &device),
+                              &session));
+    for (int i = 0; i < 2; i++)
+        CHECK(!cox_buffer_create(runtime, sizeof(uint32_t) * LARGE_COLUMNS * LARGE_ROWS, &buffers[i]));
+    uint32_t *in = cox_buffer_data(buffers[0]);
+    for (uint32_t i = 0; i < LARGE_COLUMNS * LARGE_ROWS; i++)
+        in[i] = i * 2654435761u;
+    for (int frame = 0; frame < TIMES; frame++) {
+        const double begin_us = now_us();
+        CHECK(!cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2)));
+        const double us = now_us() - begin_us;
+        least_us = us < least_us ? us : least_us;
+    }
+    CHECK(!memcmp(in, cox_buffer_data(buffers[1]), sizeof(uint32_t) * LARGE_COLUMNS * LARGE_ROWS));
+    cox_session_destroy(&session);
+    for (int i = 0; i < 2; i++)
+        cox_buffer_destroy(&buffers[i]);
+    return least_us;
+}
+
+static void tell_cost(cox_runtime *runtime)
+{
+    for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++) {
+        struct cox_device_info info;
+        CHECK(!cox_runtime_device_info(runtime, d, &info, sizeof info));
+        const double image_us = frame_us(runtime, d, "of_image",
+                                         (struct cox_arg)COX_ARG_IMAGE(0, CL_R, CL_UNSIGNED_INT32, 1024));
+        const double buffer_us = frame_us(runtime, d, "of_buffer", (struct cox_arg)COX_ARG_BUFFER(0));
+        printf("%s: 16 MiB from an image in %.0f us, from a buffer in %.0f us\n", info.name, image_us, buffer_us);
+    }
+}
+
+static void refused(cox_runtime *runtime, const struct changed *changed, cox_status status, const char *why)
+{
+    cox_session *session;
+    CHECK(create(runtime, changed, &session) == status && !session);
+    CHECK(strstr(last_lines, why));
+}
+
+static void wrong_images_are_refused(cox_runtime *runtime)
+{
+    refused(runtime, &(struct changed){.columns = PITCH + 1}, COX_E_INVALID,
+            "a pitch of 512 bytes does not hold 513 columns");
+    refused(runtime, &(struct changed){.columns = SIZE_MAX}, COX_E_INVALID, "columns, of binding 0 (in)");
+    refused(runtime, &(struct changed){.order = 0xffff}, COX_E_UNSUPPORTED, "channel order 0xffff");
+    refused(runtime, &(struct changed){.written = true}, COX_E_INVALID, "is written by the pass, so it is no image");
+    refused(runtime, &(struct changed){.other = true}, COX_E_INVALID, "is an image of another format");
+    refused(runtime, &(struct changed){.no_pitch = true}, COX_E_INVALID, "a pitch of 0 bytes");
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t expected = 0;
+    cox_runtime *runtime;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--verbose") == 0)
+            verbose = true;
+        else if (strcmp(argv[i], "--devices") == 0 && i + 1 < argc)
+            selection = argv[++i];
+        else if (strcmp(argv[i], "--expect") == 0 && i + 1 < argc)
+            expected = (uint32_t)strtoul(argv[++i], NULL, 10);
+        else
+            return 2;
+    }
+    const cox_status status = cox_runtime_create(&runtime,
+                                                 COX_RUNTIME_PARAMS(.devices = selection, .reserve = COX_RESERVE_OFF,
+                                                                    .log = on_log));
+    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE) {
+        fprintf(stderr, "skipped, because there is no OpenCL device\n");
+        return 77;
+    }
+    CHECK(!status);
+    const uint32_t count = cox_runtime_device_count(runtime);
+    CHECK(!expected || count == expected);
+    frames_are_right(runtime, NULL);
+    frames_are_right(runtime, "chunks");
+    wrong_images_are_refused(runtime);
+    tell_cost(runtime);
+    cox_runtime_destroy(&runtime);
+    CHECK(!runtime);
+    printf("images on %u devices passed\n", count);
+    return 0;
+}
