@@ -430,6 +430,16 @@ COX_API COX_MUST_CHECK cox_status cox_session_warm(cox_session *session, const v
  * cox_session_warm, and in a child process after fork. */
 COX_API void cox_session_destroy(cox_session **session);
 
+/* What becomes of a frame that misses its deadline. Values are ABI: append, never renumber. */
+enum cox_late {
+    COX_LATE_DELIVER = 0, /* it is done all the same */
+
+    /* What of the frame has not begun on a device when its deadline passes is not done any more. If there is such, the
+     * frame ends with COX_E_LATE, in its turn, once the devices have ended what they are at; a frame all of which has
+     * begun is delivered, late. */
+    COX_LATE_DROP = 1,
+};
+
 /* One frame: a buffer for each binding, in binding order (NULL for scratch), and the parameter block. Copied by
  * submit. */
 struct cox_frame {
@@ -441,15 +451,17 @@ struct cox_frame {
 
     /* When it is to be delivered, from its submission; 0 = cox_policy_options.deadline_ns, UINT64_MAX = at no time. */
     uint64_t deadline_ns;
+
+    enum cox_late late;
 };
 #define COX_FRAME(...) COX_LITERAL(struct cox_frame, __VA_ARGS__)
 
 /* The frame is done: `status` is COX_OK and every row is written, or an error and the outputs are undefined:
- * COX_E_DEVICE_LOST, COX_E_MISMATCH, COX_E_TAINTED, COX_E_CANCELLED, COX_E_DEVICE_MEMORY, COX_E_NOMEM, COX_E_NO_DEVICE
- * (none could join, see cox_ready_fn). Runs exactly once per submitted frame, on the scheduler thread, frames in
- * submission order. May submit one frame to the same session, which has a place for it; more, or to other sessions, may
- * be COX_E_BUSY, since nothing blocks there. May cancel, and destroy buffers; must not wait for a thread that is inside
- * cox_session_run.
+ * COX_E_DEVICE_LOST, COX_E_MISMATCH, COX_E_TAINTED, COX_E_CANCELLED, COX_E_LATE, COX_E_DEVICE_MEMORY, COX_E_NOMEM,
+ * COX_E_NO_DEVICE (none could join, see cox_ready_fn). Runs exactly once per submitted frame, on the scheduler thread,
+ * frames in submission order. May submit one frame to the same session, which has a place for it; more, or to other
+ * sessions, may be COX_E_BUSY, since nothing blocks there. May cancel, and destroy buffers; must not wait for a thread
+ * that is inside cox_session_run.
  *
  * What was delivered is final: no device writes the frame's outputs any more, and what one still read of its inputs
  * would change nothing. A device that hangs for longer than cox_session_params.device_timeout_ns is given up, though it
@@ -467,8 +479,8 @@ typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
  *
  * Blocks only while `in_flight` frames are under way and `frame->nowait` is unset.
  * Errors: COX_E_INVALID (NULL; the number of buffers; one that is shorter than the session's rows need, or of another
- * runtime, or written and given twice; in a child process after fork: the log says which), COX_E_UNSUPPORTED (a field
- * that this library does not know), COX_E_BUSY, COX_E_NO_DEVICE (every device is
+ * runtime, or written and given twice; `late` is none; in a child process after fork: the log says which),
+ * COX_E_UNSUPPORTED (a field that this library does not know), COX_E_BUSY, COX_E_NO_DEVICE (every device is
  * quarantined or absent). On an error `done` does not run. Thread-safety: safe from any thread, callbacks included. */
 COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
                                                      cox_done_fn *done, void *user);
@@ -526,6 +538,7 @@ struct cox_session_info {
     uint32_t device_count;
     struct cox_session_device devices[COX_DEVICES_MAX];
     enum cox_host_memory host_memory[COX_DEVICES_MAX]; /* parallel to devices: bands are wrapped or copied */
+    uint64_t frames_dropped;                           /* of frames_done: ended with COX_E_LATE; see cox_late */
 };
 
 /* Never waits for a device. All zeros for NULL, and in a child process after fork. Thread-safety: safe from any

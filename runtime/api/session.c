@@ -702,6 +702,10 @@ static cox_status check_frame(const cox_session *session, const struct cox_frame
                  frame->buffer_count, frame->buffers ? "" : ", as NULL");
         return COX_E_INVALID;
     }
+    if ((unsigned)frame->late > COX_LATE_DROP) {
+        cox__log(log, COX_LOG_ERROR, "late: %u is no value of enum cox_late", (unsigned)frame->late);
+        return COX_E_INVALID;
+    }
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const cox_buffer *buffer = frame->buffers[i];
         const size_t bytes = buffer && buffer->runtime == session->runtime ? buffer->bytes : 0;
@@ -794,6 +798,8 @@ static cox_status submit(cox_session *session, const struct cox_frame *from, cox
     slot->number = atomic_fetch_add(&session->runtime->frames_submitted, 1);
     slot->submit_ns = backend->ops->now_ns(backend);
     slot->deadline_ns = deadline_of(session, frame);
+    slot->expiry_ns = frame->late == COX_LATE_DROP && slot->deadline_ns ? cox__later(slot->submit_ns, slot->deadline_ns)
+                                                                        : UINT64_MAX;
     session->under_way++;
     /* Under the lock, so that requests queue up in the order of their indices. */
     *wake = cox__engine_request(session->runtime, &slot->request);
@@ -885,6 +891,7 @@ void cox_session_info(cox_session *session, struct cox_session_info *info, size_
     found.frames_done = session->frames_done;
     found.frames_late = session->frames_late;
     found.worst_late_ns = session->worst_late_ns;
+    found.frames_dropped = session->frames_dropped;
     for (uint32_t d = 0; d < session->device_count; d++) {
         const struct cox__device *device = &session->devices[d];
         found.devices[d] = (struct cox_session_device){.device = device->device,

@@ -52,6 +52,7 @@ static void count(struct cox_session *session, const struct cox__frame *frame)
     session->frames_done++;
     session->frames_late += late_ns > 0;
     session->worst_late_ns = late_ns > session->worst_late_ns ? late_ns : session->worst_late_ns;
+    session->frames_dropped += frame->status == COX_E_LATE;
 }
 
 /* Free the frame's slot and call the application back, in this order: the callback may submit the next frame, and

@@ -103,6 +103,25 @@ bool cox__frame_is_complete(const struct cox_session *session, const struct cox_
            (frame->status || (cox__frame_is_in_last_pass(session, frame) && !frame->again));
 }
 
+bool cox__frame_has_more(const struct cox_session *session, const struct cox__frame *frame)
+{
+    bool more = frame->pool_left || frame->again || !cox__frame_is_in_last_pass(session, frame);
+    for (uint32_t b = frame->first_band; b < frame->band_count; b++)
+        more = more || (frame->bands[b].state == COX__BAND_PLANNED && cox__band_is_of_split(&frame->bands[b]));
+    return more;
+}
+
+void cox__frame_put_back(struct cox_session *session, struct cox__frame *frame)
+{
+    if (!session->chain_frame) {
+        session->chain_frame = frame;
+        return;
+    }
+    frame->next_free = session->free_frames;
+    session->free_frames = frame;
+    pthread_cond_signal(&session->slot_free);
+}
+
 static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_row, uint32_t rows, uint32_t attempt)
 {
     if (frame->band_count == frame->band_max)

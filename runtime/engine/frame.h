@@ -24,6 +24,13 @@ bool cox__frame_pass_is_done(const struct cox__frame *frame);
 /* Whether every row of the last pass is done, or nothing of the frame will be any more. */
 bool cox__frame_is_complete(const struct cox_session *session, const struct cox__frame *frame);
 
+/* Whether rows of the frame, of this pass or a later one, have yet to begin on a device. */
+bool cox__frame_has_more(const struct cox_session *session, const struct cox__frame *frame);
+
+/* Put the slot of a frame that is over back: first of all there is one for a frame that its callback submits. With the
+ * session's lock held. */
+void cox__frame_put_back(struct cox_session *session, struct cox__frame *frame);
+
 /* Add PLANNED bands for these rows of the pass on one device, cut to what the device can hold at once. False: the
  * frame has too many bands. */
 bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame, uint32_t device, uint32_t first_row,

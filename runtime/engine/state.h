@@ -115,6 +115,7 @@ struct cox__frame {
     uint64_t index;
     uint64_t submit_ns;
     uint64_t deadline_ns;                       /* for its delivery, from submit_ns; 0 = none */
+    uint64_t expiry_ns;                         /* nothing of it is begun from then on; UINT64_MAX = at no time */
     uint64_t number;                            /* in the order of submission to the runtime */
     cox_buffer *buffers[COX_BINDINGS_MAX];      /* of a frame of the application's */
     uint64_t turns[COX_BINDINGS_MAX];           /* when the frame may have them, see cox_buffer; set when it arrives */
@@ -474,6 +475,7 @@ struct cox_session {
     uint64_t frames_done;
     uint64_t frames_late; /* of them, by their deadlines */
     uint64_t worst_late_ns;
+    uint64_t frames_dropped;
     bool no_device; /* no device has been active for as long as one is waited for */
     bool detached;
     uint32_t warmers; /* threads inside cox_session_warm */
@@ -497,6 +499,7 @@ struct cox_session {
     struct cox_session *next_active;
     struct cox__warmup warmup;
     struct cox__frame *order[COX__ORDER_MAX]; /* ring of frames in submission order */
+    uint64_t expiry_ns;  /* when the first of those that may still begin expires; UINT64_MAX = none does */
     double meter_joules; /* the meter's reading when the period of the oldest frame under way began */
     struct cox__spare spare;
     struct cox__shadow shadow;

@@ -99,10 +99,25 @@ static void start_frame(struct cox_session *session, struct cox__frame *frame, b
         cox__policy_split(session, frame);
 }
 
+/* Whether a frame that may still begin, in part at least, is too late for that. If not, it is looked at again when it
+ * will be. */
+static bool has_expired(struct cox_session *session, const struct cox__frame *frame)
+{
+    if (frame->expiry_ns == UINT64_MAX)
+        return false;
+    if (cox__engine_now(session) >= frame->expiry_ns)
+        return true;
+    if (frame->expiry_ns < session->expiry_ns)
+        session->expiry_ns = frame->expiry_ns;
+    return false;
+}
+
 /* Whether bands of the frame may be submitted now. */
 static bool may_submit(struct cox_session *session, struct cox__frame *frame)
 {
     cox__frame_note_cancel(session, frame);
+    if (frame->status == COX_OK && cox__frame_has_more(session, frame) && has_expired(session, frame))
+        frame->status = COX_E_LATE;
     const bool held = cox__relocate_holds(session, frame);
     if (frame->status && (frame->unfinished || frame->pool_left))
         cox__recover_drop(session, frame);
@@ -153,10 +168,12 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
     struct cox__frame *frame = cox__session_frame(session, index);
     if (!cox__buffers_take(session, frame))
         return false;
-    if (cox__frame_is_cancelled(session, frame)) {
+    const bool cancelled = cox__frame_is_cancelled(session, frame);
+    if (cancelled || has_expired(session, frame)) {
         if (!cox__warmup_pause(session))
             return false;
         cox__frame_start(session, frame, COX__FRAME_OF_APPLICATION);
+        frame->status = cancelled ? COX_E_CANCELLED : COX_E_LATE;
         *progress = true;
         return true;
     }
@@ -185,6 +202,7 @@ static bool dispatch(struct cox_session *session)
 {
     bool progress = false, wished = false;
     uint32_t reserved = 0;
+    session->expiry_ns = UINT64_MAX;
     for (uint32_t i = 0; i < session->order_count; i++) {
         struct cox__frame *frame = cox__session_frame(session, i);
         if (!frame->started && !try_start(session, i, &progress))
@@ -342,9 +360,11 @@ static bool poll_session(struct cox_session *session, bool lost)
     return progress;
 }
 
-/* Sets *next_ns to when a slot of the session is due, if that is sooner. */
+/* Sets *next_ns to when a slot of the session is due or a frame expires, if that is sooner. */
 static void plan_next(const struct cox_session *session, bool lost, uint64_t *next_ns)
 {
+    if (session->expiry_ns < *next_ns)
+        *next_ns = session->expiry_ns;
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
         for (uint32_t i = 0; i < walk.queue->slot_count && (lost || is_live(walk.queue)); i++) {
             const struct cox__queue_slot *slot = &walk.queue->slots[i];
