@@ -1,8 +1,10 @@
 /* The application's side of a session: create, submit, wait, destroy.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "dispatch.h"
 #include "engine/device_state.h"
 #include "engine/engine.h"
 #include "engine/frame.h"
+#include "engine/outbox.h"
 #include "engine/residency.h"
 #include "engine/transitions.h"
 #include "host/leak.h"
@@ -393,6 +395,15 @@ static cox_status create_frames(cox_session *session)
     return COX_OK;
 }
 
+static cox_status open_outbox(cox_session *session)
+{
+    const cox_status status = cox__outbox_open(&session->outbox);
+    if (status)
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "no descriptor for a session with `dispatch`: %s",
+                 cox_status_text(status));
+    return status;
+}
+
 /* Free a session that the scheduler thread does not know (any more). Half-built ones too. */
 static void free_session(cox_session *session)
 {
@@ -415,6 +426,7 @@ static void free_session(cox_session *session)
     free(session->sorted_notices);
     free(session->sorted_passes);
     cox__residency_free_history(session);
+    cox__outbox_close(&session->outbox);
     cox__pipeline_clear(&session->pipeline);
     pthread_cond_destroy(&session->slot_free);
     pthread_cond_destroy(&session->delivered);
@@ -530,6 +542,8 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
         session->warmup.state = COX__WARMUP_FINISHED;
     }
     status = create_frames(session);
+    if (status == COX_OK && params->dispatch)
+        status = open_outbox(session);
     if (status)
         goto fail;
     atomic_fetch_add(&runtime->session_count, 1);
@@ -646,14 +660,17 @@ static void wait_for_frames(cox_session *session)
     pthread_mutex_unlock(&session->lock);
 }
 
-static bool is_warming_up(cox_session *session)
+/* Whether a thread is inside the session, perhaps this one, in a callback. */
+static bool is_entered(cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
-    const bool inside = session->warmers > 0;
+    const char *function = session->warmers           ? "cox_session_warm"
+                           : session->outbox.visitors ? "cox_session_dispatch"
+                                                      : NULL;
     pthread_mutex_unlock(&session->lock);
-    if (inside)
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "cox_session_destroy: a thread is inside cox_session_warm");
-    return inside;
+    if (function)
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "cox_session_destroy: a thread is inside %s", function);
+    return function != NULL;
 }
 
 void cox_session_destroy(cox_session **out)
@@ -662,10 +679,12 @@ void cox_session_destroy(cox_session **out)
         return;
     cox_session *session = *out;
     cox_runtime *runtime = session->runtime;
-    if (cox__misuse(runtime, "cox_session_destroy") || is_warming_up(session))
+    if (cox__misuse(runtime, "cox_session_destroy") || is_entered(session))
         return;
     *out = NULL;
-    wait_for_frames(session);
+    do
+        wait_for_frames(session);
+    while (cox__dispatch_rest(session));
     cox__device_profile_save(session);
     const bool quiet = cox__engine_close(session);
     /* No job is under way; a late callback of one may still post it, which instance_destroy waits for. The engine takes
@@ -776,9 +795,11 @@ static cox_status submit(cox_session *session, const struct cox_frame *from, cox
     if (status)
         return status;
     struct cox__backend *backend = session->runtime->backend;
-    const bool chained = cox__watchdog_is_held_here(session->runtime->watchdog);
-    const bool nowait = frame->nowait || chained;
+    const bool dispatched = session->outbox.is_open;
+    const bool locked = cox__watchdog_is_held_here(session->runtime->watchdog);
+    const bool nowait = frame->nowait || locked || dispatched;
     pthread_mutex_lock(&session->lock);
+    const bool chained = dispatched ? cox__dispatch_is_inside(session) : locked;
     while (!session->free_frames && !session->no_device && !nowait)
         pthread_cond_wait(&session->slot_free, &session->lock);
     const bool takes_chain = chained && session->chain_frame;

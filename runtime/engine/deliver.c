@@ -1,5 +1,5 @@
 /* Frames go back in submission order, each once all its bands have ended and no device that was given up can write to
- * its memory any more.
+ * its memory any more: to its callback, or, in a session with `dispatch`, to the outbox (outbox.h).
  *
  * Owns the head of `order`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -8,6 +8,7 @@
 #include "device_state.h"
 #include "frame.h"
 #include "invariant.h"
+#include "outbox.h"
 #include "passes.h"
 #include "probation.h"
 #include "relocate.h"
@@ -55,9 +56,23 @@ static void count(struct cox_session *session, const struct cox__frame *frame)
     session->frames_dropped += frame->status == COX_E_LATE;
 }
 
+/* Leave the frame's callback to the application's thread. Its buffers are the application's from here on: no frame and
+ * no thread waits for a callback that may be run at any time. */
+static void leave_to_application(struct cox_session *session, struct cox__frame *frame)
+{
+    cox__buffers_leave(session, frame);
+    cox__buffers_give_back(session, frame->buffers);
+    pthread_mutex_lock(&session->lock);
+    frame->started = false;
+    count(session, frame);
+    session->under_way--;
+    cox__outbox_put(session, frame);
+    pthread_mutex_unlock(&session->lock);
+}
+
 /* Free the frame's slot and call the application back, in this order: the callback may submit the next frame, and
  * always finds a slot for it. */
-static void hand_back(struct cox_session *session, struct cox__frame *frame)
+static void call_back(struct cox_session *session, struct cox__frame *frame)
 {
     cox_done_fn *done = frame->done;
     void *user = frame->user;
@@ -66,18 +81,10 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
     const cox_status status = frame->status;
     memcpy(buffers, frame->buffers, sizeof buffers);
     cox__buffers_leave(session, frame);
-    session->order_first = (session->order_first + 1) % COX__ORDER_MAX;
-    session->order_count--;
     pthread_mutex_lock(&session->lock);
     frame->started = false;
     count(session, frame);
-    if (!session->chain_frame) {
-        session->chain_frame = frame;
-    } else {
-        frame->next_free = session->free_frames;
-        session->free_frames = frame;
-        pthread_cond_signal(&session->slot_free);
-    }
+    cox__frame_put_back(session, frame);
     pthread_mutex_unlock(&session->lock);
     if (done)
         done(user, index, status);
@@ -104,6 +111,16 @@ bool cox__deliver_ready(struct cox_session *session)
     ready(session->ready_user, joined ? COX_OK : join_status(session));
     has_called_back(session);
     return true;
+}
+
+static void hand_back(struct cox_session *session, struct cox__frame *frame)
+{
+    session->order_first = (session->order_first + 1) % COX__ORDER_MAX;
+    session->order_count--;
+    if (session->outbox.is_open && frame->done && !frame->awaited)
+        leave_to_application(session, frame);
+    else
+        call_back(session, frame);
 }
 
 bool cox__deliver(struct cox_session *session, bool awaited_only)
