@@ -434,7 +434,7 @@ COX_API COX_MUST_CHECK cox_status cox_session_warm(cox_session *session, const v
  * devices that join are waited for too, and `ready`, which must not read `*session` meanwhile. Otherwise quick after
  * cox_session_cancel, but for kernels that were compiled for this session and go to cox_runtime_params.cache_dir now:
  * some drivers compile once more for that. Callbacks that cox_session_dispatch has not run yet run here, on the calling
- * thread.
+ * thread; *session is NULL by then.
  *
  * Does nothing but a line in the log, and leaves *session, from a callback, while a thread is inside cox_session_warm
  * or cox_session_dispatch, and in a child process after fork. */

@@ -1,5 +1,5 @@
 /* COX_E_NOMEM and COX_E_SYSTEM of the functions that make objects: each allocation of theirs fails once, and no thread
- * can be had. Each leaves a line in the log, and nothing behind.
+ * and no descriptor can be had. Each leaves a line in the log, and nothing behind.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/state.h"
 #include "support/captured_log.h"
@@ -24,6 +24,7 @@ static _Thread_local struct {
     uint32_t nth;        /* or the one that is so many calls away; 0 = none */
     const char *text;    /* or the strdup */
     bool threads;        /* pthread_create */
+    bool descriptors;    /* eventfd */
     bool happened;
 } failing;
 
@@ -60,6 +61,14 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
     return fails(failing.threads) ? EAGAIN : real(thread, attributes, run, arg);
+}
+
+int eventfd(unsigned count, int flags)
+{
+    static int (*real)(unsigned count, int flags);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "eventfd");
+    return fails(failing.descriptors) ? -1 : real(count, flags);
 }
 
 /* ---- buffers and sessions ---- */
@@ -124,6 +133,26 @@ Test(no_resources, sessions)
     session_without(2, sizeof(struct cox__queue_slot), NULL, "fake 1 does not take part: out of host memory\n");
     session_without(4, sizeof(struct cox__frame), NULL, "no memory for 3 frames in flight of ");
     session_without(1, sizeof(struct cox__frame), NULL, "no memory for 3 frames in flight of ");
+}
+
+Test(no_resources, sessions_without_a_descriptor)
+{
+    struct rig *rig = rig_new(&pair);
+    struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, 6);
+    const struct cox_session_params *params = COX_SESSION_PARAMS(.no_warmup = true, .dispatch = true);
+    cox_session *session = (cox_session *)&session;
+    failing.descriptors = true;
+    const cox_status status = rig_map_session(frames, params, &session);
+    failing.descriptors = false;
+    cr_assert(failing.happened);
+    cr_assert_eq(status, COX_E_SYSTEM);
+    cr_assert_null(session);
+    cr_assert(rig_logged(rig,
+                         "no descriptor for a session with `dispatch`: the operating system refused a resource\n"));
+    cr_assert_eq(rig_map_session(frames, params, &session), COX_OK);
+    cox_session_destroy(&session);
+    rig_frames_free(&frames);
+    END(rig);
 }
 
 /* ---- the runtime ---- */

@@ -1,0 +1,175 @@
+/* Threads wait for a session's descriptor and run its callbacks, while others submit, cancel and run frames, and drop
+ * some that would be late. A plain program, to be run under ThreadSanitizer.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "support/check.h"
+#include "support/fake_rig.h"
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { DISPATCHERS = 2, SUBMITTERS = 3, FRAMES = 300, SETS = 8, ROWS = 40, COLUMNS = 16 };
+
+struct stream {
+    struct rig *rig;
+    cox_session *session;
+    uint64_t next; /* plain, as the next two: one thread at a time runs callbacks */
+    uint32_t done;
+    uint32_t good;
+    atomic_uint accepted;
+    atomic_bool over; /* nothing is submitted any more */
+};
+
+/* Frames of one submitter; a set is in one frame at a time. */
+struct submitter {
+    struct stream *stream;
+    struct rig_frames *frames;
+    uint32_t number;
+    struct set {
+        struct submitter *submitter;
+        uint32_t index;
+        atomic_bool free;
+    } sets[SETS];
+};
+
+static struct cox_frame frame_of(const struct set *set, cox_buffer *buffers[2])
+{
+    const struct rig_frames *frames = set->submitter->frames;
+    buffers[0] = frames->in[set->index];
+    buffers[1] = frames->out[set->index];
+    return (struct cox_frame){.struct_size = sizeof(struct cox_frame),
+                              .buffers = buffers,
+                              .buffer_count = 2,
+                              .params = &frames->params[set->index]};
+}
+
+/* Frames of cox_session_run have numbers too, and no callback. */
+static void note(struct stream *stream, uint64_t frame, cox_status status)
+{
+    CHECK(frame >= stream->next);
+    stream->next = frame + 1;
+    stream->done++;
+    stream->good += status == COX_OK;
+    CHECK(status == COX_OK || status == COX_E_CANCELLED || status == COX_E_LATE);
+}
+
+static void on_chained(void *user, uint64_t frame, cox_status status)
+{
+    struct set *set = user;
+    note(set->submitter->stream, frame, status);
+    atomic_store(&set->free, true);
+}
+
+static void on_done(void *user, uint64_t frame, cox_status status)
+{
+    struct set *set = user;
+    struct stream *stream = set->submitter->stream;
+    note(stream, frame, status);
+    CHECK(status != COX_OK || !*rig_check(set->submitter->frames, set->index));
+    if (frame % 16 == 0) { /* the set once more: there is always a place for it */
+        cox_buffer *buffers[2];
+        const struct cox_frame again = frame_of(set, buffers);
+        CHECK(cox_session_submit(stream->session, &again, on_chained, set) == COX_OK);
+        atomic_fetch_add(&stream->accepted, 1);
+    } else {
+        atomic_store(&set->free, true);
+    }
+}
+
+static void *dispatch(void *data)
+{
+    struct stream *stream = data;
+    struct pollfd on = {.fd = cox_session_descriptor(stream->session), .events = POLLIN};
+    CHECK(on.fd >= 0);
+    for (bool over = false; !over;) {
+        over = atomic_load(&stream->over); /* once more after that */
+        CHECK(poll(&on, 1, 1) >= 0);
+        CHECK(cox_session_dispatch(stream->session, on.revents & POLLIN ? 0 : 100000) >= 0);
+    }
+    return NULL;
+}
+
+/* So many frames of each submitter are taken. */
+static void *submit(void *data)
+{
+    struct submitter *submitter = data;
+    struct stream *stream = submitter->stream;
+    uint64_t seed = submitter->number;
+    for (uint32_t n = 0; n < FRAMES;) {
+        struct set *set = &submitter->sets[rig_random(&seed) % SETS];
+        cox_buffer *buffers[2];
+        struct cox_frame frame = frame_of(set, buffers);
+        frame.nowait = n % 2 == 0;
+        frame.deadline_ns = 200000;
+        frame.late = n % 3 == 0 ? COX_LATE_DROP : COX_LATE_DELIVER;
+        if (!atomic_load(&set->free)) {
+            nanosleep(&(const struct timespec){.tv_nsec = 20000}, NULL);
+            continue;
+        }
+        if (n % 20 == 7) {
+            const cox_status status = cox_session_run(stream->session, &frame);
+            CHECK(status == COX_OK || status == COX_E_BUSY || status == COX_E_CANCELLED || status == COX_E_LATE);
+            n += status != COX_E_BUSY;
+            continue;
+        }
+        atomic_store(&set->free, false);
+        const cox_status status = cox_session_submit(stream->session, &frame, on_done, set);
+        CHECK(status == COX_OK || status == COX_E_BUSY);
+        if (status == COX_E_BUSY) {
+            atomic_store(&set->free, true);
+            continue;
+        }
+        atomic_fetch_add(&stream->accepted, 1);
+        if (n % 40 == 0)
+            CHECK(cox_session_cancel(stream->session) == COX_OK);
+        if (n % 50 == 0)
+            CHECK(cox_session_wait(stream->session) == COX_OK);
+        n++;
+    }
+    return NULL;
+}
+
+int main(void)
+{
+    struct stream stream = {
+        .rig = rig_new(&(const struct fake_params){
+            .device_count = 2,
+            .real_time = true,
+            .devices = {{.fixed_ns = 20e3, .ns_per_row = 1e3}, {.mode = COX_MODE_STAGED, .ns_per_row = 2e3}}})};
+    const struct rig_frames shape = {.rig = stream.rig, .rows = ROWS, .columns = COLUMNS, .pitch = COLUMNS};
+    static struct submitter submitters[SUBMITTERS];
+    pthread_t dispatchers[DISPATCHERS], threads[SUBMITTERS];
+    struct cox_session_info info;
+    CHECK(rig_map_session((struct rig_frames *)&shape, COX_SESSION_PARAMS(.in_flight = 6, .dispatch = true),
+                          &stream.session) == COX_OK);
+    for (uint32_t d = 0; d < DISPATCHERS; d++)
+        CHECK(pthread_create(&dispatchers[d], NULL, dispatch, &stream) == 0);
+    for (uint32_t t = 0; t < SUBMITTERS; t++) {
+        submitters[t] = (struct submitter){.stream = &stream, .number = t};
+        submitters[t].frames = rig_frames_new(stream.rig, ROWS, COLUMNS, COLUMNS, SETS);
+        for (uint32_t s = 0; s < SETS; s++) {
+            submitters[t].sets[s] = (struct set){.submitter = &submitters[t], .index = s};
+            atomic_init(&submitters[t].sets[s].free, true);
+        }
+        CHECK(pthread_create(&threads[t], NULL, submit, &submitters[t]) == 0);
+    }
+    for (uint32_t t = 0; t < SUBMITTERS; t++)
+        pthread_join(threads[t], NULL);
+    atomic_store(&stream.over, true);
+    for (uint32_t d = 0; d < DISPATCHERS; d++)
+        pthread_join(dispatchers[d], NULL);
+    cox_session_info(stream.session, &info, sizeof info);
+    cox_session *last = stream.session; /* what is left runs here, and submits to the stream's */
+    cox_session_destroy(&last);
+    CHECK(stream.done == atomic_load(&stream.accepted));
+    CHECK(stream.good > 0);
+    for (uint32_t t = 0; t < SUBMITTERS; t++)
+        rig_frames_free(&submitters[t].frames);
+    const char *wrong = rig_end(&stream.rig);
+    if (*wrong)
+        fprintf(stderr, "%s\n", wrong);
+    printf("%u callbacks, %u of them good; %llu frames dropped\n", stream.done, stream.good,
+           (unsigned long long)info.frames_dropped);
+    return *wrong != 0;
+}
