@@ -214,7 +214,8 @@ struct cox_policy_options {
     enum cox_objective objective; /* `adaptive` */
 
     /* When each frame is to be delivered, from its submission; 0 = at no time. A frame may have its own
-     * (cox_frame.deadline_ns). Frames that are late are delivered as well, and counted (cox_session_info). */
+     * (cox_frame.deadline_ns). Frames that are late are delivered as well, unless cox_frame.late says otherwise, and
+     * counted (cox_session_info). */
     uint64_t deadline_ns;
     uint32_t chunk_rows; /* `chunks`: 0 = a 32nd of the frame */
 };

@@ -52,6 +52,7 @@ struct task {
 /* A frame that was accepted, and has not been seen to be over. */
 struct pending {
     uint64_t submit_ns;
+    uint64_t deadline_ns; /* it is to be dropped where it would be late; 0 = not */
     uint32_t number;
     uint32_t set;
     uint32_t struck; /* faults until then */
@@ -110,6 +111,7 @@ static struct {
 
     bool busy[SETS_MAX];
     bool refills;   /* a set's inputs are others each time */
+    bool drops;     /* frames that would be late are to be dropped */
     bool has_place; /* the frame that is submitted by a callback is its first */
     bool blocked;   /* in cox_session_submit, so that callbacks had better not */
     bool inside;    /* a step of the scheduler thread */
@@ -691,6 +693,10 @@ static void check_over(const struct pending *frame, cox_status status)
     case COX_E_CANCELLED:
         CHECK(frame->cancelled, "frame %u was not cancelled", frame->number);
         break;
+    case COX_E_LATE:
+        CHECK(frame->deadline_ns && took_ns >= frame->deadline_ns, "frame %u ends as late after %llu ns", frame->number,
+              (unsigned long long)took_ns);
+        break;
     case COX_E_TAINTED:
         CHECK(w.tainted[frame->set] || may_be_tainted(), "frame %u: what may still write to it?", frame->number);
         w.tainted[frame->set] = true;
@@ -809,6 +815,15 @@ static void check_refusal(cox_status status, bool nowait)
               cox_status_name(status));
 }
 
+static void give_deadline(struct cox_frame *frame, struct pending *pending)
+{
+    const uint64_t deadlines[] = {w.slowest_ns / 2, 1, 4 * w.slowest_ns, 40 * ms};
+    if (!w.drops)
+        return;
+    frame->late = COX_LATE_DROP;
+    frame->deadline_ns = pending->deadline_ns = deadlines[pending->number % 4];
+}
+
 static void submit_next(bool nowait)
 {
     while (w.busy[w.submitted % w.sets] && !w.inside)
@@ -820,6 +835,7 @@ static void submit_next(bool nowait)
     struct pending *pending = &w.pending[w.submitted];
     frame.nowait = nowait;
     *pending = (struct pending){.number = w.submitted, .set = set, .submit_ns = now(), .struck = fake_struck(w.fake)};
+    give_deadline(&frame, pending);
     w.submitted++;
     tell("  %.6f frame %u is submitted%s\n", (double)now() * 1e-9, pending->number, w.inside ? " by a callback" : "");
     w.count++;
@@ -843,9 +859,10 @@ static void run_next(void)
     if (w.submitted == FRAMES_MAX)
         return;
     prepare(set);
-    const struct cox_frame frame = shape_frame(w.frames, set);
+    struct cox_frame frame = shape_frame(w.frames, set);
     struct pending *pending = &w.pending[w.submitted];
     *pending = new_pending(set, true);
+    give_deadline(&frame, pending);
     w.submitted++;
     tell("  %.6f frame %u is run\n", (double)now() * 1e-9, pending->number);
     w.count++;
@@ -1020,11 +1037,12 @@ static void take_session(uint32_t devices, uint32_t granule)
     if (!w.params.policy)
         w.params.custom_policy = &rig_policy;
     w.refills = flags & 16;
+    w.drops = flags & 128;
     w.lag_ns = flags & 32 ? 50 * us : 0;
-    tell("session: policy %s, %u in flight, verify %.1f, time limit %.0f ms%s%s\n",
+    tell("session: policy %s, %u in flight, verify %.1f, time limit %.0f ms%s%s%s\n",
          w.params.policy ? w.params.policy : "random", w.params.in_flight, w.params.verify,
          (double)w.params.device_timeout_ns * 1e-6, w.params.no_warmup ? ", no warm-up" : "",
-         w.refills ? ", inputs change" : "");
+         w.refills ? ", inputs change" : "", w.drops ? ", late frames are dropped" : "");
     begin_session();
 }
 

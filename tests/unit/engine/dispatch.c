@@ -185,6 +185,34 @@ Test(engine_dispatch, a_frame_holds_its_place_until_its_callback_and_submit_does
     end(scene);
 }
 
+static void *take_all_places(void *user)
+{
+    struct scene *scene = user;
+    while (submit(scene) == COX_OK)
+        continue;
+    return NULL;
+}
+
+static void compete(struct scene *scene)
+{
+    pthread_t thread;
+    const uint32_t before = scene->submitted;
+    cr_assert_eq(pthread_create(&thread, NULL, take_all_places, scene), 0);
+    pthread_join(thread, NULL);
+    cr_assert_gt(scene->submitted, before);
+    cr_assert_eq(submit(scene), COX_OK, "the callback's own place is left");
+    cr_assert_eq(submit(scene), COX_E_BUSY);
+}
+
+Test(engine_dispatch, a_callback_finds_a_place_for_one_frame_whatever_other_threads_take)
+{
+    struct scene *scene = begin(COX_SESSION_PARAMS(.no_warmup = true));
+    scene->act = compete;
+    cr_assert_eq(submit(scene), COX_OK);
+    cr_assert_eq(cox_session_dispatch(scene->session, UINT64_MAX), 1);
+    end(scene);
+}
+
 Test(engine_dispatch, a_callback_finds_a_place_for_one_frame)
 {
     struct scene *scene = begin(COX_SESSION_PARAMS(.no_warmup = true));
