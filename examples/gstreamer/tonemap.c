@@ -235,6 +235,9 @@ static GstFlowReturn push_frame(GstCoxTonemap *self, struct item *item)
     unmap(&item->out);
     unmap(&item->in);
     gst_buffer_unref(in); /* a decoder may wait for it */
+    g_mutex_lock(&self->lock);
+    self->frames_done++; /* before it is there to be counted */
+    g_mutex_unlock(&self->lock);
     return gst_pad_push(GST_BASE_TRANSFORM_SRC_PAD(self), out);
 }
 
@@ -269,7 +272,6 @@ static void turn(gpointer user)
     if (item) {
         g_queue_pop_head(&self->items);
         self->frames -= is_frame;
-        self->frames_done += is_frame && flow == GST_FLOW_OK;
         free_item(item);
     }
     const bool untold = is_fatal(flow) && g_queue_find_custom(&self->items, NULL, is_end);
