@@ -483,8 +483,8 @@ struct cox_session {
     struct cox__frame *frames;
     struct cox__frame *free_frames;
     uint64_t next_index;
-    /* Submitted frames whose callback has not returned, nor waits in the outbox; `ready` likewise; and a shadow run that
-     * is not reported. */
+    /* Submitted frames whose callback has not returned, nor waits in the outbox; `ready`, until it has returned; and a
+     * shadow run that is not reported. */
     uint32_t under_way;
     uint64_t frames_done;
     uint64_t frames_late; /* of them, by their deadlines */
