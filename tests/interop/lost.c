@@ -141,12 +141,14 @@ int main(void)
         return 77;
     }
     static const char *const selections[] = {"0.0=mapped", "0.0=staged"};
-    for (int s = 0; s < 2; s++) {
+    /* GPUs: in the mode that they have by default. In mapped mode NVIDIA's driver fills no images. */
+    const bool maps = !clGetDeviceIDs(platform, CL_DEVICE_TYPE_CPU, 1, &processor, NULL);
+    for (int s = maps ? 0 : 1; s < 2; s++) {
         device_is_lost(&fault, platform, selections[s], "kernel at=5 error=CL_OUT_OF_RESOURCES", 0);
         device_is_lost(&fault, platform, selections[s], "kernel at=5 status=CL_OUT_OF_RESOURCES", 0);
         device_is_lost(&fault, platform, selections[s], "kernel at=5 late=3s", 4);
     }
-    if (!clGetDeviceIDs(platform, CL_DEVICE_TYPE_CPU, 1, &processor, NULL)) /* others keep their images */
+    if (maps) /* others keep their images */
         device_is_lost(&fault, platform, "0.0=mapped", "clCreateImage at=5 error=CL_MEM_OBJECT_ALLOCATION_FAILURE", 0);
     device_is_lost(&fault, platform, "0.0=staged", "clEnqueueWriteImage at=5 error=CL_OUT_OF_RESOURCES", 0);
     device_is_lost(&fault, platform, "0.0=staged", "clEnqueueWriteImage at=5 status=CL_OUT_OF_RESOURCES", 0);
