@@ -131,6 +131,8 @@ static cl_int set_args(const struct block *block, const struct cox_stage *stage,
         case COX_ARG_KIND_COLUMNS:
             number = (cl_int)(stage->columns ? stage->columns : 1);
             break;
+        case COX_ARG_KIND_IMAGE: /* no pipeline of the lab's has one */
+            return CL_INVALID_ARG_VALUE;
         }
         code = clSetKernelArg(kernel, a, bytes, value);
     }
