@@ -133,6 +133,7 @@ static gboolean stop(GstBaseTransform *base)
 
 static void set_property(GObject *object, guint number, const GValue *value, GParamSpec *spec)
 {
+    (void)spec;
     GstCoxConvolve *self = (GstCoxConvolve *)object;
     GST_OBJECT_LOCK(self);
     if (number == PROPERTY_SHIFT) {

@@ -31,6 +31,7 @@ static GstMemory *allocate(GstAllocator *allocator, gsize size, GstAllocationPar
 
 static void release(GstAllocator *allocator, GstMemory *memory)
 {
+    (void)allocator;
     struct cox_memory *given = (struct cox_memory *)memory;
     if (!memory->parent)
         cox_buffer_destroy(&given->buffer);
@@ -39,6 +40,7 @@ static void release(GstAllocator *allocator, GstMemory *memory)
 
 static gpointer map(GstMemory *memory, gsize most, GstMapFlags flags)
 {
+    (void)most, (void)flags;
     return cox_buffer_data(((struct cox_memory *)memory)->buffer);
 }
 
@@ -107,6 +109,7 @@ G_DEFINE_TYPE(GstCoxPool, gst_cox_pool, GST_TYPE_BUFFER_POOL)
 
 static const gchar **options(GstBufferPool *pool)
 {
+    (void)pool;
     static const gchar *names[] = {GST_BUFFER_POOL_OPTION_VIDEO_META, GST_BUFFER_POOL_OPTION_VIDEO_ALIGNMENT, NULL};
     return names;
 }
@@ -140,6 +143,7 @@ static gboolean configure(GstBufferPool *pool, GstStructure *config)
 
 static GstFlowReturn make_buffer(GstBufferPool *pool, GstBuffer **out, GstBufferPoolAcquireParams *params)
 {
+    (void)params;
     GstCoxPool *self = (GstCoxPool *)pool;
     GstVideoInfo *info = &self->info;
     GstBuffer *buffer = gst_buffer_new();

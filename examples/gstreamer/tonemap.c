@@ -251,6 +251,7 @@ static GstFlowReturn push_item(GstCoxTonemap *self, struct item *item)
 
 static int is_end(gconstpointer item, gconstpointer unused)
 {
+    (void)unused;
     const GstEvent *event = ((const struct item *)item)->event;
     return !event || GST_EVENT_TYPE(event) != GST_EVENT_EOS;
 }
@@ -583,6 +584,7 @@ static gboolean decide_allocation(GstBaseTransform *base, GstQuery *query)
 /* What is said about the picture's place and size holds where these stay; memory's and colours' does not. */
 static gboolean transform_meta(GstBaseTransform *base, GstBuffer *out, GstMeta *meta, GstBuffer *in)
 {
+    (void)out, (void)in;
     const GstCoxTonemap *self = SELF(base);
     const gchar *const *tags = gst_meta_api_type_get_tags(meta->info->api);
     const bool same_size = self->in_image.width == self->out_image.width &&
