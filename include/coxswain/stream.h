@@ -96,9 +96,9 @@ struct cox_video_look {
 typedef struct cox_video_stream cox_video_stream;
 
 /* Make a stream. `session`: policy, devices, frames in flight, report and so on of its sessions; what describes a
- * pipeline, `predecessor` and `ready` are ignored; what it points to must stay until the stream is destroyed. NULL =
- * all defaults. Reports have the numbers that cox_video_result has. `look` NULL = all defaults. Nothing is compiled
- * before the first frame. `*out` is NULL unless COX_OK.
+ * pipeline, `predecessor`, `ready` and `dispatch` are ignored; what it points to must stay until the stream is
+ * destroyed. NULL = all defaults. Reports have the numbers that cox_video_result has. `look` NULL = all defaults.
+ * Nothing is compiled before the first frame. `*out` is NULL unless COX_OK.
  * Errors: COX_E_INVALID (NULL; `look` is none, see cox_video_stream_set), COX_E_UNSUPPORTED (a field that this library
  * does not know), COX_E_NOMEM, COX_E_SYSTEM (no descriptor can be had). */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_create(cox_runtime *runtime,
@@ -134,6 +134,7 @@ struct cox_video_frame {
     bool restart;
 
     uint64_t deadline_ns; /* as in cox_frame */
+    enum cox_late late;   /* as in cox_frame; what the stream learns a frame's light with is not dropped */
 };
 #define COX_VIDEO_FRAME(...) COX_LITERAL(struct cox_video_frame, __VA_ARGS__)
 

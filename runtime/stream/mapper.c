@@ -20,6 +20,7 @@ cox_status cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
         mappers->params.in_flight = 2;
     mappers->params.predecessor = NULL;
     mappers->params.ready = NULL;
+    mappers->params.dispatch = false;
     pthread_mutex_init(&mappers->lock, NULL);
     atomic_init(&mappers->made, 0);
     return cox__params_told(status, "cox_session_params", &runtime->log);

@@ -281,7 +281,7 @@ static void take_off_newest(cox_video_stream *stream, const struct sent *sent)
     pthread_cond_broadcast(&stream->changed);
 }
 
-static cox_status submit(struct sent *sent, uint64_t deadline_ns)
+static cox_status submit(struct sent *sent, const struct cox_video_frame *from)
 {
     cox_video_stream *stream = sent->stream;
     cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
@@ -289,7 +289,8 @@ static cox_status submit(struct sent *sent, uint64_t deadline_ns)
     struct cox_frame frame = {.struct_size = sizeof frame,
                               .buffers = buffers,
                               .buffer_count = sent->mapper->mapping_bindings,
-                              .deadline_ns = deadline_ns};
+                              .deadline_ns = from->deadline_ns,
+                              .late = from->late};
     fill_buffers(sent, true, buffers);
     pthread_mutex_lock(&stream->lock);
     const struct cox_video_settings settings = cox__curve_settings(&stream->curve, &sent->look);
@@ -384,7 +385,7 @@ cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_vide
     if (status == COX_OK)
         status = make_ready(sent);
     if (status == COX_OK)
-        status = submit(sent, frame.deadline_ns);
+        status = submit(sent, &frame);
     if (status != COX_OK)
         free_sent(sent);
     return status;

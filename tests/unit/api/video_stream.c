@@ -624,3 +624,35 @@ Test(video_stream, a_frame_that_is_none_is_refused_and_the_stream_goes_on)
     cox_runtime_destroy(&runtime);
     cox_runtime_destroy(&other);
 }
+
+Test(video_stream, a_frame_that_comes_too_late_is_received_as_such_and_the_stream_goes_on)
+{
+    cox_runtime *runtime = open_any();
+    for (int follow = 0; follow < 2; follow++) {
+        cox_video_stream *stream = NULL;
+        struct cox_video_result result;
+        struct cox_session_info info;
+        /* The stream's sessions call back where the stream wants it. */
+        cr_assert_eq(cox_video_stream_create(runtime, COX_SESSION_PARAMS(.dispatch = true), follow ? NULL : &given,
+                                             &stream),
+                     COX_OK, "%s", logged);
+        struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+        paint(&in, 1);
+        for (int late = 0; late < 2; late++) {
+            cr_assert_eq(cox_video_stream_send(stream,
+                                               COX_VIDEO_FRAME(.in = &in.image, .out = &out.image, .deadline_ns = 1,
+                                                               .late = late ? COX_LATE_DROP : COX_LATE_DELIVER)),
+                         COX_OK, "%s", logged);
+            cr_assert_eq(cox_video_stream_receive(stream, true, &result, sizeof result), COX_OK);
+            cr_expect_eq(result.status, late ? COX_E_LATE : COX_OK, "%s", cox_status_name(result.status));
+        }
+        send(stream, &in, &out);
+        receive(stream);
+        cox_video_stream_session_info(stream, false, &info, sizeof info);
+        cr_expect_eq(info.frames_dropped, 1);
+        cox_video_stream_destroy(&stream);
+        drop_picture(&in);
+        drop_picture(&out);
+    }
+    cox_runtime_destroy(&runtime);
+}
