@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pool.h"
 
+#include <string.h>
+
 /* --- The allocator ------------------------------------------------------------------------------------------------ */
 
 struct cox_memory {
@@ -8,20 +10,62 @@ struct cox_memory {
     cox_buffer *buffer; /* of a part of another memory: that one's */
 };
 
+/* Buffers that are given back are kept for the next allocation: pools throw away what GStreamer 1.22 still reads through
+ * another GstBuffer, as it does each frame that a decoder of gst-libav keeps, and new pages are dear. */
+enum { KEPT_MOST = 24 };
+
 typedef struct {
     GstAllocator parent;
     struct shared_runtime *shared;
+    GMutex lock;
+    cox_buffer *kept[KEPT_MOST]; /* the oldest first */
+    guint kept_count;
 } GstCoxAllocator;
 typedef GstAllocatorClass GstCoxAllocatorClass;
 
 G_DEFINE_TYPE(GstCoxAllocator, gst_cox_allocator, GST_TYPE_ALLOCATOR)
 
+/* Take out the kept buffer at `i`. With the lock held. */
+static cox_buffer *take(GstCoxAllocator *self, guint i)
+{
+    cox_buffer *buffer = self->kept[i];
+    memmove(self->kept + i, self->kept + i + 1, (--self->kept_count - i) * sizeof *self->kept);
+    return buffer;
+}
+
+/* A kept buffer of exactly so many bytes, or NULL. */
+static cox_buffer *take_of_size(GstCoxAllocator *self, gsize bytes)
+{
+    struct cox_buffer_info info;
+    cox_buffer *buffer = NULL;
+    g_mutex_lock(&self->lock);
+    for (guint i = self->kept_count; i > 0 && !buffer; i--) {
+        cox_buffer_info(self->kept[i - 1], &info, sizeof info);
+        if (info.bytes == bytes)
+            buffer = take(self, i - 1);
+    }
+    g_mutex_unlock(&self->lock);
+    return buffer;
+}
+
+static void keep(GstCoxAllocator *self, cox_buffer *buffer)
+{
+    cox_buffer *oldest = NULL;
+    g_mutex_lock(&self->lock);
+    if (self->kept_count == KEPT_MOST)
+        oldest = take(self, 0);
+    self->kept[self->kept_count++] = buffer;
+    g_mutex_unlock(&self->lock);
+    cox_buffer_destroy(&oldest);
+}
+
 static GstMemory *allocate(GstAllocator *allocator, gsize size, GstAllocationParams *params)
 {
+    GstCoxAllocator *self = (GstCoxAllocator *)allocator;
     const gsize most = size + params->prefix + params->padding;
-    cox_buffer *buffer = NULL;
+    cox_buffer *buffer = take_of_size(self, most);
     /* Pages are aligned to more than anything asks for. */
-    if (cox_buffer_create(shared_runtime_of(((GstCoxAllocator *)allocator)->shared), most, &buffer) != COX_OK)
+    if (!buffer && cox_buffer_create(shared_runtime_of(self->shared), most, &buffer) != COX_OK)
         return NULL;
     struct cox_memory *made = g_new0(struct cox_memory, 1);
     made->buffer = buffer;
@@ -31,10 +75,9 @@ static GstMemory *allocate(GstAllocator *allocator, gsize size, GstAllocationPar
 
 static void release(GstAllocator *allocator, GstMemory *memory)
 {
-    (void)allocator;
     struct cox_memory *given = (struct cox_memory *)memory;
     if (!memory->parent)
-        cox_buffer_destroy(&given->buffer);
+        keep((GstCoxAllocator *)allocator, given->buffer);
     g_free(given);
 }
 
@@ -63,7 +106,11 @@ static GstMemory *share(GstMemory *memory, gssize offset, gssize size)
 
 static void finalize_allocator(GObject *object)
 {
-    shared_runtime_unref(((GstCoxAllocator *)object)->shared);
+    GstCoxAllocator *self = (GstCoxAllocator *)object;
+    for (guint i = 0; i < self->kept_count; i++)
+        cox_buffer_destroy(&self->kept[i]);
+    g_mutex_clear(&self->lock);
+    shared_runtime_unref(self->shared);
     G_OBJECT_CLASS(gst_cox_allocator_parent_class)->finalize(object);
 }
 
@@ -81,6 +128,7 @@ static void gst_cox_allocator_init(GstCoxAllocator *self)
     allocator->mem_map = map;
     allocator->mem_unmap = unmap;
     allocator->mem_share = share;
+    g_mutex_init(&self->lock);
 }
 
 GstAllocator *gst_cox_allocator_new(struct shared_runtime *shared)
@@ -137,8 +185,35 @@ static gboolean configure(GstBufferPool *pool, GstStructure *config)
         return FALSE;
     if (aligned)
         gst_buffer_pool_config_set_video_alignment(config, &align);
-    gst_buffer_pool_config_set_params(config, caps, MAX(size, (guint)self->info.size), least, most);
+    /* A buffer that is not as long as configured is not kept. */
+    guint planes = 0;
+    for (guint p = 0; p < GST_VIDEO_INFO_N_PLANES(&self->info); p++)
+        planes += (guint)self->plane_bytes[p];
+    size = MAX(size, planes);
+    self->plane_bytes[GST_VIDEO_INFO_N_PLANES(&self->info) - 1] += size - planes;
+    gst_buffer_pool_config_set_params(config, caps, size, least, most);
     return GST_BUFFER_POOL_CLASS(gst_cox_pool_parent_class)->set_config(pool, config);
+}
+
+/* Map a plane, for writing too, with a lock for reading alone. Decoders keep their frames mapped for writing while they
+ * read them, and GStreamer copies memory that is locked for writing as soon as it needs a second GstBuffer for it: once
+ * for each frame that avdec_h265 and the like decode. A frame that leaves a decoder is not written to again. */
+static gboolean map_plane(GstVideoMeta *meta, guint plane, GstMapInfo *info, gpointer *data, gint *stride,
+                          GstMapFlags flags)
+{
+    GstBuffer *buffer = meta->buffer;
+    guint first, count;
+    gsize skip;
+    if (!gst_buffer_find_memory(buffer, meta->offset[plane], 1, &first, &count, &skip))
+        return FALSE;
+    if ((flags & GST_MAP_WRITE) && gst_buffer_is_writable(buffer) &&
+        gst_buffer_is_memory_range_writable(buffer, first, (gint)count))
+        flags = (flags & ~(guint)GST_MAP_WRITE) | GST_MAP_READ;
+    if (!gst_buffer_map_range(buffer, first, (gint)count, info, flags))
+        return FALSE;
+    *data = info->data + skip;
+    *stride = meta->stride[plane];
+    return TRUE;
 }
 
 static GstFlowReturn make_buffer(GstBufferPool *pool, GstBuffer **out, GstBufferPoolAcquireParams *params)
@@ -155,9 +230,10 @@ static GstFlowReturn make_buffer(GstBufferPool *pool, GstBuffer **out, GstBuffer
         }
         gst_buffer_append_memory(buffer, memory);
     }
-    gst_buffer_add_video_meta_full(buffer, GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_INFO_FORMAT(info),
-                                   (guint)GST_VIDEO_INFO_WIDTH(info), (guint)GST_VIDEO_INFO_HEIGHT(info),
-                                   GST_VIDEO_INFO_N_PLANES(info), info->offset, info->stride);
+    GstVideoMeta *meta = gst_buffer_add_video_meta_full(
+        buffer, GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_INFO_FORMAT(info), (guint)GST_VIDEO_INFO_WIDTH(info),
+        (guint)GST_VIDEO_INFO_HEIGHT(info), GST_VIDEO_INFO_N_PLANES(info), info->offset, info->stride);
+    meta->map = map_plane;
     *out = buffer;
     return GST_FLOW_OK;
 }
