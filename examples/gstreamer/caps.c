@@ -14,12 +14,17 @@ static const struct format {
 } formats[] = {
     {GST_VIDEO_FORMAT_NV12, IN | OUT},      {GST_VIDEO_FORMAT_I420, IN | OUT},
     {GST_VIDEO_FORMAT_P010_10LE, IN | OUT}, {GST_VIDEO_FORMAT_I420_10LE, IN | OUT},
+    {GST_VIDEO_FORMAT_P012_LE, IN},         {GST_VIDEO_FORMAT_I420_12LE, IN},
+    {GST_VIDEO_FORMAT_P016_LE, IN},         {GST_VIDEO_FORMAT_NV16, IN | OUT},
     {GST_VIDEO_FORMAT_Y42B, IN | OUT},      {GST_VIDEO_FORMAT_I422_10LE, IN | OUT},
+    {GST_VIDEO_FORMAT_I422_12LE, IN},       {GST_VIDEO_FORMAT_v210, IN},
     {GST_VIDEO_FORMAT_Y444, IN | OUT},      {GST_VIDEO_FORMAT_Y444_10LE, IN | OUT},
-    {GST_VIDEO_FORMAT_I420_12LE, IN},       {GST_VIDEO_FORMAT_P012_LE, IN},
-    {GST_VIDEO_FORMAT_I422_12LE, IN},       {GST_VIDEO_FORMAT_Y444_12LE, IN},
-    {GST_VIDEO_FORMAT_P016_LE, IN},         {GST_VIDEO_FORMAT_Y444_16LE, IN},
-    {GST_VIDEO_FORMAT_RGBA, OUT},
+    {GST_VIDEO_FORMAT_Y444_12LE, IN},       {GST_VIDEO_FORMAT_Y444_16LE, IN},
+    {GST_VIDEO_FORMAT_GBR, IN | OUT},       {GST_VIDEO_FORMAT_GBR_10LE, IN | OUT},
+    {GST_VIDEO_FORMAT_GBR_12LE, IN},        {GST_VIDEO_FORMAT_RGBA64_LE, IN},
+    {GST_VIDEO_FORMAT_BGRA64_LE, IN},       {GST_VIDEO_FORMAT_RGBA, OUT},
+    {GST_VIDEO_FORMAT_BGRA, OUT},           {GST_VIDEO_FORMAT_RGBx, OUT},
+    {GST_VIDEO_FORMAT_BGRx, OUT},
 };
 
 static const GstVideoFormatInfo *info_of(const struct format *format)
@@ -32,19 +37,37 @@ static const char *name_of(const struct format *format)
     return gst_video_format_to_string(format->gst);
 }
 
+static enum cox_video_layout layout_of(const struct format *format)
+{
+    switch (format->gst) {
+    case GST_VIDEO_FORMAT_v210:
+        return COX_VIDEO_V210;
+    case GST_VIDEO_FORMAT_GBR:
+    case GST_VIDEO_FORMAT_GBR_10LE:
+    case GST_VIDEO_FORMAT_GBR_12LE:
+        return COX_VIDEO_GBR;
+    case GST_VIDEO_FORMAT_RGBA64_LE:
+    case GST_VIDEO_FORMAT_RGBA:
+    case GST_VIDEO_FORMAT_RGBx:
+        return COX_VIDEO_RGBA;
+    case GST_VIDEO_FORMAT_BGRA64_LE:
+    case GST_VIDEO_FORMAT_BGRA:
+    case GST_VIDEO_FORMAT_BGRx:
+        return COX_VIDEO_BGRA;
+    default:
+        return info_of(format)->n_planes == 2 ? COX_VIDEO_SEMI_PLANAR : COX_VIDEO_PLANAR;
+    }
+}
+
 /* The library's description, but for site and range. */
 static struct cox_video_format cox_format(const struct format *format)
 {
     const GstVideoFormatInfo *info = info_of(format);
-    struct cox_video_format cox = {.depth = info->depth[0],
-                                   .high_bits = info->shift[0] > 0,
-                                   .chroma_x_log2 = info->w_sub[1],
-                                   .chroma_y_log2 = info->h_sub[1]};
-    if (GST_VIDEO_FORMAT_INFO_IS_RGB(info))
-        cox.layout = COX_VIDEO_RGBA;
-    else
-        cox.layout = info->n_planes == 2 ? COX_VIDEO_SEMI_PLANAR : COX_VIDEO_PLANAR;
-    return cox;
+    return (struct cox_video_format){.layout = layout_of(format),
+                                     .depth = info->depth[0],
+                                     .high_bits = info->n_planes == 2 && info->shift[0] > 0,
+                                     .chroma_x_log2 = info->w_sub[1],
+                                     .chroma_y_log2 = info->h_sub[1]};
 }
 
 static bool is_rgb(const struct format *format)
@@ -91,11 +114,15 @@ static bool is_hdr_transfer(const GstVideoColorimetry *colours)
     return colours->transfer == GST_VIDEO_TRANSFER_SMPTE2084 || colours->transfer == GST_VIDEO_TRANSFER_ARIB_STD_B67;
 }
 
-/* The matrices and primaries that go together, where streams leave out one or both, too. */
+/* The matrices and primaries that go together, where streams leave out one or both, too; the first few are of R'G'B'. */
+enum { KNOWN_OF_RGB = 3 };
 static const struct {
     GstVideoColorMatrix matrix;
     GstVideoColorPrimaries primaries;
-} known_colours[] = {{GST_VIDEO_COLOR_MATRIX_BT2020, GST_VIDEO_COLOR_PRIMARIES_BT2020},
+} known_colours[] = {{GST_VIDEO_COLOR_MATRIX_RGB, GST_VIDEO_COLOR_PRIMARIES_BT2020},
+                     {GST_VIDEO_COLOR_MATRIX_RGB, GST_VIDEO_COLOR_PRIMARIES_BT709},
+                     {GST_VIDEO_COLOR_MATRIX_RGB, GST_VIDEO_COLOR_PRIMARIES_UNKNOWN},
+                     {GST_VIDEO_COLOR_MATRIX_BT2020, GST_VIDEO_COLOR_PRIMARIES_BT2020},
                      {GST_VIDEO_COLOR_MATRIX_UNKNOWN, GST_VIDEO_COLOR_PRIMARIES_BT2020},
                      {GST_VIDEO_COLOR_MATRIX_BT2020, GST_VIDEO_COLOR_PRIMARIES_UNKNOWN},
                      {GST_VIDEO_COLOR_MATRIX_UNKNOWN, GST_VIDEO_COLOR_PRIMARIES_UNKNOWN},
@@ -110,6 +137,8 @@ static bool is_hdr(const char *text)
     bool known = false;
     if (!text || !gst_video_colorimetry_from_string(&colours, text) || !is_hdr_transfer(&colours))
         return false;
+    if (colours.matrix == GST_VIDEO_COLOR_MATRIX_RGB && colours.range != GST_VIDEO_COLOR_RANGE_0_255)
+        return false;
     for (guint i = 0; i < G_N_ELEMENTS(known_colours); i++)
         known |= colours.matrix == known_colours[i].matrix && colours.primaries == known_colours[i].primaries;
     return known;
@@ -121,16 +150,19 @@ static bool is_sdr(const char *text)
     return !text || !gst_video_colorimetry_from_string(&colours, text) || !is_hdr_transfer(&colours);
 }
 
-/* Each colorimetry of HDR by its name in caps. */
-static void list_hdr(GValue *list)
+/* Each colorimetry of HDR by its name in caps. R'G'B' is of full range. */
+static void list_hdr(GValue *list, bool rgb)
 {
     static const GstVideoTransferFunction transfers[] = {GST_VIDEO_TRANSFER_SMPTE2084, GST_VIDEO_TRANSFER_ARIB_STD_B67};
-    static const GstVideoColorRange ranges[] = {GST_VIDEO_COLOR_RANGE_16_235, GST_VIDEO_COLOR_RANGE_0_255};
-    for (guint i = 0; i < G_N_ELEMENTS(known_colours) * G_N_ELEMENTS(transfers) * G_N_ELEMENTS(ranges); i++) {
+    static const GstVideoColorRange ranges[] = {GST_VIDEO_COLOR_RANGE_0_255, GST_VIDEO_COLOR_RANGE_16_235};
+    const guint first = rgb ? 0 : KNOWN_OF_RGB, end = rgb ? KNOWN_OF_RGB : G_N_ELEMENTS(known_colours);
+    for (guint i = first * 4; i < end * 4; i++) {
         const GstVideoColorimetry colours = {.range = ranges[i / 2 % 2],
                                              .matrix = known_colours[i / 4].matrix,
                                              .transfer = transfers[i % 2],
                                              .primaries = known_colours[i / 4].primaries};
+        if (rgb && colours.range != GST_VIDEO_COLOR_RANGE_0_255)
+            continue;
         char *text = gst_video_colorimetry_to_string(&colours);
         add_text(list, text);
         g_free(text);
@@ -207,7 +239,7 @@ static void set_colours(GstStructure *structure, GstPadDirection other, enum gro
         return;
     g_value_init(&colours, GST_TYPE_LIST);
     if (other == GST_PAD_SINK)
-        list_hdr(&colours);
+        list_hdr(&colours, group == RGB);
     for (guint i = 0; other == GST_PAD_SRC && i < 2 && out_colours[group][i]; i++)
         add_text(&colours, out_colours[group][i]);
     gst_structure_take_value(structure, "colorimetry", &colours);

@@ -230,9 +230,10 @@ static GstFlowReturn make_buffer(GstBufferPool *pool, GstBuffer **out, GstBuffer
         }
         gst_buffer_append_memory(buffer, memory);
     }
-    GstVideoMeta *meta = gst_buffer_add_video_meta_full(
-        buffer, GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_INFO_FORMAT(info), (guint)GST_VIDEO_INFO_WIDTH(info),
-        (guint)GST_VIDEO_INFO_HEIGHT(info), GST_VIDEO_INFO_N_PLANES(info), info->offset, info->stride);
+    GstVideoMeta *meta = gst_buffer_add_video_meta_full(buffer, GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_INFO_FORMAT(info),
+                                                        (guint)GST_VIDEO_INFO_WIDTH(info),
+                                                        (guint)GST_VIDEO_INFO_HEIGHT(info),
+                                                        GST_VIDEO_INFO_N_PLANES(info), info->offset, info->stride);
     meta->map = map_plane;
     *out = buffer;
     return GST_FLOW_OK;

@@ -621,6 +621,8 @@ static void set_planes(const GstCoxTonemap *self, const GstVideoFrame *frame, co
     if (crop) {
         x = crop->x >> image->format.chroma_x_log2 << image->format.chroma_x_log2;
         y = crop->y >> image->format.chroma_y_log2 << image->format.chroma_y_log2;
+        if (image->format.layout == COX_VIDEO_V210)
+            x -= x % 6; /* pixels in 16 bytes */
         image->width = crop->width;
         image->height = crop->height;
     }
@@ -628,7 +630,9 @@ static void set_planes(const GstCoxTonemap *self, const GstVideoFrame *frame, co
     for (uint32_t p = 0; p < count; p++) {
         const gssize pitch = GST_VIDEO_FRAME_PLANE_STRIDE(frame, p);
         const guint sub_x = p ? image->format.chroma_x_log2 : 0, sub_y = p ? image->format.chroma_y_log2 : 0;
-        const gsize column = (gsize)GST_VIDEO_FRAME_COMP_PSTRIDE(frame, p) * (x >> sub_x);
+        const gsize column = image->format.layout == COX_VIDEO_V210
+                                 ? x / 6 * 16
+                                 : (gsize)GST_VIDEO_FRAME_COMP_PSTRIDE(frame, p) * (x >> sub_x);
         image->data[p] = (guint8 *)frame->data[p] + pitch * (gssize)(y >> sub_y) + column;
         image->pitch_bytes[p] = pitch;
         image->memory[p] = memory_of(self, frame, p, (gsize)pitch * ((y >> sub_y) + planes[p].rows) + column);

@@ -59,6 +59,9 @@ Test(gstreamer, takes_hdr_and_gives_sdr_of_no_more_chroma)
         {"Y444_10LE", "Y444", true},  {"Y444_10LE", "I422_10LE", true}, {"Y444_12LE", "NV12", true},
         {"I420_12LE", "I420", true},  {"I422_12LE", "Y42B", true},      {"Y444_16LE", "Y444_10LE", true},
         {"Y42B", "Y42B", true},       {"Y444", "Y444", true},           {"I420_10LE", "GRAY8", false},
+        {"NV16", "NV16", true},       {"v210", "Y42B", true},           {"v210", "v210", false},
+        {"v210", "Y444", false},      {"I420_10LE", "BGRx", true},      {"I420_10LE", "BGRA", true},
+        {"I420_10LE", "RGBx", true},  {"I420_10LE", "GBR", true},       {"Y444_12LE", "GBR_10LE", true},
         {"I420_10LE", "YUY2", false}, {"RGBA", "RGBA", false},          {"YUY2", "I420", false},
     };
     for (guint i = 0; i < G_N_ELEMENTS(table); i++) {
@@ -67,6 +70,20 @@ Test(gstreamer, takes_hdr_and_gives_sdr_of_no_more_chroma)
         cr_expect_eq(takes("", in, out), table[i].works, "%s to %s", table[i].in, table[i].out);
         g_free(in);
         g_free(out);
+    }
+}
+
+Test(gstreamer, takes_rgb_of_full_range)
+{
+    static const char *const formats[] = {"RGBA64_LE", "BGRA64_LE", "GBR", "GBR_10LE", "GBR_12LE"};
+    for (guint i = 0; i < G_N_ELEMENTS(formats); i++) {
+        char *in = g_strdup_printf(RAW "format=%s," SMALL ",colorimetry=1:1:14:7", formats[i]);
+        char *limited = g_strdup_printf(RAW "format=%s," SMALL ",colorimetry=2:1:14:7", formats[i]);
+        cr_expect(takes("", in, RAW "format=NV12"), "%s", formats[i]);
+        cr_expect(takes("", in, RAW "format=GBR"), "%s", formats[i]);
+        cr_expect_not(takes("", limited, RAW "format=NV12"), "%s of limited range", formats[i]);
+        g_free(in);
+        g_free(limited);
     }
 }
 
@@ -222,6 +239,10 @@ static GstBuffer *make_frame(GstBuffer *buffer, const GstVideoInfo *info, guint 
             row += (gssize)y * GST_VIDEO_FRAME_COMP_STRIDE(&frame, c);
             for (gint x = 0; x < GST_VIDEO_FRAME_COMP_WIDTH(&frame, c); x++) {
                 const guint shift = info->finfo->shift[0];
+                if (GST_VIDEO_FRAME_COMP_PSTRIDE(&frame, c) == 1) {
+                    row[x] = (guint8)(16 + (x * 7 + y * 5 + (gint)(c * 31 + seed * 13)) % 200);
+                    continue;
+                }
                 const guint16 value = (guint16)((64 + (guint)(x * 7 + y * 5 + (gint)(c * 31 + seed * 13)) % 800)
                                                 << shift);
                 memcpy(row + x * GST_VIDEO_FRAME_COMP_PSTRIDE(&frame, c), &value, sizeof value);
@@ -349,6 +370,140 @@ Test(gstreamer, frames_in_pools_are_not_copied_and_come_out_the_same)
         gst_harness_teardown(h);
     }
     g_bytes_unref(first);
+}
+
+/* As decoders of gst-libav do: a frame goes on through another GstBuffer while its first one is mapped. */
+Test(gstreamer, memory_that_stays_mapped_is_shared_and_used_again)
+{
+    GstHarness *h = open_harness("", IN_10, OUT_8);
+    GstBufferPool *pool = offered_pool(h, IN_10, NULL);
+    GstVideoInfo info;
+    GstVideoFrame decoder, writer;
+    GstBuffer *buffer = NULL;
+    gpointer seen[6] = {NULL};
+    guint places = 0;
+    info_of(IN_10, &info);
+    for (guint n = 0; n < G_N_ELEMENTS(seen); n++) {
+        cr_assert_eq(gst_buffer_pool_acquire_buffer(pool, &buffer, NULL), GST_FLOW_OK);
+        make_frame(buffer, &info, n);
+        cr_assert(gst_video_frame_map(&decoder, &info, buffer, GST_MAP_READWRITE));
+        GstBuffer *other = gst_buffer_make_writable(buffer);
+        cr_assert_neq(other, buffer, "the map holds a reference");
+        for (guint p = 0; p < 3; p++)
+            cr_expect_eq(gst_buffer_peek_memory(other, p), gst_buffer_peek_memory(decoder.buffer, p), "plane %u", p);
+        seen[n] = decoder.data[0];
+        guint before = 0;
+        while (seen[before] != seen[n])
+            before++;
+        places += before == n;
+
+        /* Who writes to the second gets memory of his own. */
+        if (n == 2) {
+            const guint8 sample = *(guint8 *)decoder.data[0];
+            cr_assert(gst_video_frame_map(&writer, &info, other, GST_MAP_WRITE));
+            *(guint8 *)writer.data[0] = (guint8)~sample;
+            cr_expect_eq(*(guint8 *)decoder.data[0], sample);
+            gst_video_frame_unmap(&writer);
+        }
+        gst_video_frame_unmap(&decoder); /* the pool throws the first one away: its memory is still read */
+        gst_buffer_unref(other);
+    }
+    cr_expect_leq(places, 2, "%u places for %zu frames, of a pool that began with 2", places, G_N_ELEMENTS(seen));
+    close_pool(pool);
+    gst_harness_teardown(h);
+}
+
+/* What a frame of `in` is mapped to. */
+static GBytes *mapped(GstBuffer *buffer, const char *in, const char *out)
+{
+    GstHarness *h = open_harness("peak=1000 dither=none", in, out);
+    cr_assert_eq(gst_harness_push(h, buffer), GST_FLOW_OK, "%s to %s", in, out);
+    GstBuffer *got = gst_harness_pull(h);
+    GBytes *bytes = samples(got, out);
+    gst_buffer_unref(got);
+    gst_harness_teardown(h);
+    return bytes;
+}
+
+/* The same frame in another format, by GStreamer. */
+static GstBuffer *converted(GstBuffer *buffer, const char *from, const char *to)
+{
+    GstVideoInfo in, out;
+    GstVideoFrame in_frame, out_frame;
+    info_of(from, &in);
+    info_of(to, &out);
+    GstBuffer *made = gst_buffer_new_allocate(NULL, out.size, NULL);
+    GstVideoConverter *converter =
+        gst_video_converter_new(&in, &out,
+                                gst_structure_new("options", GST_VIDEO_CONVERTER_OPT_DITHER_METHOD,
+                                                  GST_TYPE_VIDEO_DITHER_METHOD, GST_VIDEO_DITHER_NONE, NULL));
+    cr_assert(gst_video_frame_map(&in_frame, &in, buffer, GST_MAP_READ));
+    cr_assert(gst_video_frame_map(&out_frame, &out, made, GST_MAP_WRITE));
+    gst_video_converter_frame(converter, &in_frame, &out_frame);
+    gst_video_frame_unmap(&in_frame);
+    gst_video_frame_unmap(&out_frame);
+    gst_video_converter_free(converter);
+    GST_BUFFER_PTS(made) = GST_BUFFER_PTS(buffer);
+    return made;
+}
+
+#define SIZED "width=330,height=180,framerate=25/1,"
+
+Test(gstreamer, each_layout_of_a_frame_comes_out_alike)
+{
+    static const struct {
+        const char *in, *same, *out;
+        gsize apart; /* of samples, at most */
+    } table[] = {
+        {RAW "format=I422_10LE," SIZED PQ, RAW "format=v210," SIZED PQ, RAW "format=Y42B," SIZED "colorimetry=bt709",
+         0},
+        {RAW "format=NV16," SIZED PQ, RAW "format=Y42B," SIZED PQ, RAW "format=NV16," SIZED "colorimetry=bt709", 0},
+        {RAW "format=RGBA64_LE," SIZED "colorimetry=1:1:14:7", RAW "format=BGRA64_LE," SIZED "colorimetry=1:1:14:7",
+         RAW "format=NV12," SIZED "colorimetry=bt709", 0},
+        {RAW "format=GBR_12LE," SIZED "colorimetry=1:1:14:7", RAW "format=RGBA64_LE," SIZED "colorimetry=1:1:14:7",
+         RAW "format=GBR," SIZED "colorimetry=1:1:5:1", 1},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(table); i++) {
+        GstVideoInfo info;
+        gsize count, same_count;
+        info_of(table[i].in, &info);
+        GstBuffer *frame = make_frame(NULL, &info, i), *same = converted(frame, table[i].in, table[i].same);
+        GBytes *a = mapped(frame, table[i].in, table[i].out), *b = mapped(same, table[i].same, table[i].out);
+        const guint8 *one = g_bytes_get_data(a, &count), *other = g_bytes_get_data(b, &same_count);
+        cr_assert_eq(count, same_count);
+        gsize most = 0;
+        for (gsize n = 0; n < count; n++)
+            most = MAX(most, (gsize)abs(one[n] - other[n]));
+        cr_expect_leq(most, table[i].apart, "%s: %zu apart", table[i].same, most);
+        g_bytes_unref(a);
+        g_bytes_unref(b);
+    }
+}
+
+Test(gstreamer, pixels_come_out_in_the_order_that_is_wanted)
+{
+    static const struct {
+        const char *format;
+        guint order[3]; /* where R, G, B are */
+    } table[] = {{"RGBx", {0, 1, 2}}, {"BGRA", {2, 1, 0}}, {"BGRx", {2, 1, 0}}};
+    GstVideoInfo info;
+    info_of(IN_10, &info);
+    GBytes *rgba = mapped(make_frame(NULL, &info, 1), IN_10, RAW "format=RGBA," SIZED "colorimetry=1:1:5:1");
+    for (guint i = 0; i < G_N_ELEMENTS(table); i++) {
+        gsize count, same_count;
+        char *out = g_strdup_printf(RAW "format=%s," SIZED "colorimetry=1:1:5:1", table[i].format);
+        GBytes *got = mapped(make_frame(NULL, &info, 1), IN_10, out);
+        const guint8 *one = g_bytes_get_data(rgba, &count), *other = g_bytes_get_data(got, &same_count);
+        cr_assert_eq(count, same_count);
+        gsize unlike = 0;
+        for (gsize n = 0; n < count; n += 4)
+            for (guint c = 0; c < 3; c++)
+                unlike += one[n + c] != other[n + table[i].order[c]];
+        cr_expect_eq(unlike, 0, "%s", table[i].format);
+        g_bytes_unref(got);
+        g_free(out);
+    }
+    g_bytes_unref(rgba);
 }
 
 Test(gstreamer, frames_in_other_memory_come_out_the_same)

@@ -2,9 +2,10 @@
 # Frames a second of a gst-launch pipeline with coxtonemap, and of cox-tonemap, on the same film: rounds in turn, the medians, and
 # the first over the second.
 #
-#   GST_PLUGIN_PATH=BUILD/lib/gstreamer-1.0 sh speed.sh BIN_DIR FILM [ROUNDS [PROPERTIES-AND-OPTIONS...]]
+#   GST_PLUGIN_PATH=BUILD/lib/gstreamer-1.0 [ENCODE=1] sh speed.sh BIN_DIR FILM [ROUNDS [PROPERTIES-AND-OPTIONS...]]
 #
-# Both decode with libavcodec, and both write NV12 to a file. What is told further goes to both: NAME=VALUE, such as devices=gpu.
+# Both decode with libavcodec, and both write NV12 to a file of TMPDIR, best in memory; with ENCODE=1 Matroska, by x264 in the same way.
+# What is told further goes to both: NAME=VALUE, such as devices=gpu.
 # Neither counts its start: cox-tonemap says what it took; GStreamer's clock runs from when the first frame is through.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
@@ -20,6 +21,15 @@ for pair in "$@"; do
     options="$options --${pair%%=*} ${pair#*=}"
 done
 
+if [ -n "${ENCODE:-}" ]; then
+    out=out.mkv
+    options="$options --overwrite --preset ultrafast --encoder libx264:qp=23"
+    encode='video/x-raw,format=I420 ! x264enc speed-preset=ultrafast pass=quant quantizer=23 ! h264parse ! matroskamux'
+else
+    out=out.nv12
+    encode='video/x-raw,format=NV12'
+fi
+
 # median FILE: of the numbers in it
 median() {
     sort -n "$1" | awk '{ a[NR] = $1 } END { print NR % 2 ? a[(NR + 1) / 2] : (a[NR / 2] + a[NR / 2 + 1]) / 2 }'
@@ -28,15 +38,15 @@ median() {
 round=0
 while [ $round -le "$rounds" ]; do
     # shellcheck disable=SC2086
-    "$tonemap" "$film" -o "$work/out.nv12" $options >"$work/told" 2>&1 || { cat "$work/told"; exit 1; }
+    "$tonemap" "$film" -o "$work/$out" $options >"$work/told" 2>&1 || { cat "$work/told"; exit 1; }
     frames=$(sed -n 's/^result  *\([0-9]*\) frames.*/\1/p' "$work/told")
     one=$(sed -n 's/^result .* \([0-9.]*\) frames\/s.*/\1/p' "$work/told")
     # shellcheck disable=SC2086
-    gst-launch-1.0 filesrc location="$film" ! decodebin ! coxtonemap "$@" ! video/x-raw,format=NV12 ! \
-        filesink location="$work/gst.nv12" sync=false >"$work/told" 2>&1 || { cat "$work/told"; exit 1; }
+    gst-launch-1.0 filesrc location="$film" ! decodebin ! coxtonemap "$@" ! $encode ! \
+        filesink location="$work/gst" sync=false >"$work/told" 2>&1 || { cat "$work/told"; exit 1; }
     other=$(sed -n 's/^Execution ended after \([0-9]*\):\([0-9]*\):\([0-9.]*\)$/\1 \2 \3/p' "$work/told" |
         awk -v frames="$frames" '{ print (frames - 1) / ($1 * 3600 + $2 * 60 + $3) }')
-    cmp -s "$work/out.nv12" "$work/gst.nv12" || { echo "the frames differ"; exit 1; }
+    [ -n "${ENCODE:-}" ] || cmp -s "$work/out.nv12" "$work/gst" || { echo "the frames differ"; exit 1; }
     # The first round compiles.
     if [ $round -gt 0 ]; then
         echo "$one" >>"$work/ones"
