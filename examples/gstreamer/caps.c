@@ -114,7 +114,7 @@ static bool is_hdr_transfer(const GstVideoColorimetry *colours)
     return colours->transfer == GST_VIDEO_TRANSFER_SMPTE2084 || colours->transfer == GST_VIDEO_TRANSFER_ARIB_STD_B67;
 }
 
-/* The matrices and primaries that go together, where streams leave out one or both, too; the first few are of R'G'B'. */
+/* The matrices and primaries that go together, where streams leave out one or both, too; the first are of R'G'B'. */
 enum { KNOWN_OF_RGB = 3 };
 static const struct {
     GstVideoColorMatrix matrix;

@@ -10,8 +10,8 @@ struct cox_memory {
     cox_buffer *buffer; /* of a part of another memory: that one's */
 };
 
-/* Buffers that are given back are kept for the next allocation: pools throw away what GStreamer 1.22 still reads through
- * another GstBuffer, as it does each frame that a decoder of gst-libav keeps, and new pages are dear. */
+/* Buffers that are given back are kept for the next allocation: pools throw away what GStreamer 1.22 reads through
+ * another GstBuffer still, as it does each frame that a decoder of gst-libav keeps, and new pages are dear. */
 enum { KEPT_MOST = 24 };
 
 typedef struct {
@@ -162,7 +162,8 @@ static const gchar **options(GstBufferPool *pool)
     return names;
 }
 
-/* Rows are as far apart as the devices like, and as the alignment says. */
+/* Rows are as far apart as the alignment says; where none is asked for, as the devices like. With both, rows would lie
+ * otherwise than in the frames that a decoder of gst-libav began with, and it would not use the pool. */
 static gboolean configure(GstBufferPool *pool, GstStructure *config)
 {
     GstCoxPool *self = (GstCoxPool *)pool;
@@ -176,7 +177,7 @@ static gboolean configure(GstBufferPool *pool, GstStructure *config)
     const bool aligned = gst_buffer_pool_config_has_option(config, GST_BUFFER_POOL_OPTION_VIDEO_ALIGNMENT);
     if (aligned)
         gst_buffer_pool_config_get_video_alignment(config, &align);
-    if (aligned || gst_buffer_pool_config_has_option(config, GST_BUFFER_POOL_OPTION_VIDEO_META)) {
+    if (!aligned && gst_buffer_pool_config_has_option(config, GST_BUFFER_POOL_OPTION_VIDEO_META)) {
         const cox_runtime *runtime = shared_runtime_of(((GstCoxAllocator *)self->allocator)->shared);
         for (guint p = 0; p < GST_VIDEO_INFO_N_PLANES(&self->info); p++)
             align.stride_align[p] |= (guint)cox_runtime_pitch_bytes(runtime, 1) - 1;

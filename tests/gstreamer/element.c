@@ -335,6 +335,19 @@ static void close_pool(GstBufferPool *pool)
     gst_object_unref(pool);
 }
 
+/* Whether rows are as far apart as the alignment says, and no further: decoders that began with such rows take no pool
+ * with others. */
+static bool has_strides(GstBuffer *buffer, const GstVideoInfo *info, GstVideoAlignment align)
+{
+    GstVideoInfo wanted = *info;
+    const GstVideoMeta *meta = gst_buffer_get_video_meta(buffer);
+    cr_assert(gst_video_info_align(&wanted, &align));
+    for (guint p = 0; p < meta->n_planes; p++)
+        if (meta->stride[p] != wanted.stride[p])
+            return false;
+    return true;
+}
+
 #define IN_10 RAW "format=I420_10LE,width=330,height=180,framerate=25/1," PQ
 #define OUT_8 RAW "format=I420,width=330,height=180,framerate=25/1,colorimetry=bt709"
 
@@ -354,6 +367,7 @@ Test(gstreamer, frames_in_pools_are_not_copied_and_come_out_the_same)
             GstBuffer *buffer = NULL;
             cr_assert_eq(gst_buffer_pool_acquire_buffer(pool, &buffer, NULL), GST_FLOW_OK);
             cr_assert_eq(gst_buffer_n_memory(buffer), 3, "a plane's memory is its own");
+            cr_expect(i == 0 || has_strides(buffer, &info, aligns[i]), "alignment %u: other strides", i);
             cr_assert_eq(gst_harness_push(h, make_frame(buffer, &info, 1)), GST_FLOW_OK);
             GstBuffer *out = gst_harness_pull(h);
             GBytes *bytes = samples(out, OUT_8);
