@@ -162,6 +162,23 @@ static const gchar **options(GstBufferPool *pool)
     return names;
 }
 
+/* Where each plane's memory begins and ends in a buffer of `size` bytes: from what is padded above its first sample on.
+ * The planes that gst_video_info_align_full tells are shorter than the rows that its offsets leave room for. */
+static void divide(GstCoxPool *self, const GstVideoAlignment *align, gsize size)
+{
+    const GstVideoInfo *info = &self->info;
+    gsize end = size;
+    for (guint p = GST_VIDEO_INFO_N_PLANES(info); p-- > 0;) {
+        const guint above = GST_VIDEO_FORMAT_INFO_SCALE_HEIGHT(info->finfo, p, align->padding_top);
+        const guint left = GST_VIDEO_FORMAT_INFO_SCALE_WIDTH(info->finfo, p, align->padding_left);
+        const gsize lead = above * (gsize)GST_VIDEO_INFO_PLANE_STRIDE(info, p) +
+                           left * (gsize)GST_VIDEO_FORMAT_INFO_PSTRIDE(info->finfo, p);
+        const gsize begin = p > 0 ? GST_VIDEO_INFO_PLANE_OFFSET(info, p) - lead : 0;
+        self->plane_bytes[p] = end - begin;
+        end = begin;
+    }
+}
+
 /* Rows are as far apart as the alignment says; where none is asked for, as the devices like. With both, rows would lie
  * otherwise than in the frames that a decoder of gst-libav began with, and it would not use the pool. */
 static gboolean configure(GstBufferPool *pool, GstStructure *config)
@@ -182,16 +199,13 @@ static gboolean configure(GstBufferPool *pool, GstStructure *config)
         for (guint p = 0; p < GST_VIDEO_INFO_N_PLANES(&self->info); p++)
             align.stride_align[p] |= (guint)cox_runtime_pitch_bytes(runtime, 1) - 1;
     }
-    if (!gst_video_info_align_full(&self->info, &align, self->plane_bytes))
+    if (!gst_video_info_align(&self->info, &align))
         return FALSE;
     if (aligned)
         gst_buffer_pool_config_set_video_alignment(config, &align);
     /* A buffer that is not as long as configured is not kept. */
-    guint planes = 0;
-    for (guint p = 0; p < GST_VIDEO_INFO_N_PLANES(&self->info); p++)
-        planes += (guint)self->plane_bytes[p];
-    size = MAX(size, planes);
-    self->plane_bytes[GST_VIDEO_INFO_N_PLANES(&self->info) - 1] += size - planes;
+    size = MAX(size, (guint)self->info.size);
+    divide(self, &align, size);
     gst_buffer_pool_config_set_params(config, caps, size, least, most);
     return GST_BUFFER_POOL_CLASS(gst_cox_pool_parent_class)->set_config(pool, config);
 }

@@ -341,6 +341,10 @@ static gboolean queue_event(GstCoxTonemap *self, GstEvent *event)
         GST_ELEMENT_FLOW_ERROR(self, flow);
     if (first)
         return BASE->sink_event(base, event);
+    if (type == GST_EVENT_EOS && (flow == GST_FLOW_EOS || is_fatal(flow))) { /* what waits goes nowhere any more */
+        discard_items(self);
+        return BASE->sink_event(base, event);
+    }
     if (flow != GST_FLOW_OK) {
         gst_event_unref(event);
         return FALSE;
@@ -366,6 +370,8 @@ static gboolean sink_event(GstBaseTransform *base, GstEvent *event)
         gst_pad_pause_task(GST_BASE_TRANSFORM_SRC_PAD(base));
         return good;
     case GST_EVENT_FLUSH_STOP:
+        begin_flush(self); /* there may have been no FLUSH_START */
+        gst_pad_pause_task(GST_BASE_TRANSFORM_SRC_PAD(base));
         self->task_runs = false;
         end_flush(self);
         return BASE->sink_event(base, event);
@@ -462,7 +468,6 @@ static bool open_stream(GstCoxTonemap *self)
     self->in_flight = from->in_flight;
     const struct cox_session_params session = {
         .struct_size = sizeof session, .policy = self->policy, .in_flight = from->in_flight, .verify = from->verify};
-    properties_look(from, &look);
     GST_OBJECT_UNLOCK(self);
     if (*cache_dir)
         g_mkdir_with_parents(cache_dir, 0700);
@@ -476,7 +481,10 @@ static bool open_stream(GstCoxTonemap *self)
         return false;
     }
     self->allocator = gst_cox_allocator_new(self->shared);
-    g_mutex_lock(&self->lock);
+    g_mutex_lock(&self->lock); /* the look as it is now: making the runtime takes a while */
+    GST_OBJECT_LOCK(self);
+    properties_look(&self->properties, &look);
+    GST_OBJECT_UNLOCK(self);
     const cox_status status = cox_video_stream_create(shared_runtime_of(self->shared), &session, &look.look,
                                                       &self->stream);
     g_mutex_unlock(&self->lock);
@@ -500,11 +508,12 @@ static gboolean set_caps(GstBaseTransform *base, GstCaps *in, GstCaps *out)
     if (!maps)
         return TRUE;
     const bool begins = !self->stream;
+    const int rate[] = {GST_VIDEO_INFO_FPS_N(&self->in_info), GST_VIDEO_INFO_FPS_D(&self->in_info)};
     if (!gst_video_info_from_caps(&self->in_info, in) || !gst_video_info_from_caps(&self->out_info, out) ||
         !caps_image(&rules, in, &self->in_info, &self->in_image) ||
         !caps_image(&rules, out, &self->out_info, &self->out_image) || (begins && !open_stream(self)))
         return FALSE;
-    if (begins)
+    if (begins || rate[0] != GST_VIDEO_INFO_FPS_N(&self->in_info) || rate[1] != GST_VIDEO_INFO_FPS_D(&self->in_info))
         gst_element_post_message(GST_ELEMENT(self), gst_message_new_latency(GST_OBJECT(self)));
     return TRUE;
 }
@@ -618,13 +627,14 @@ static void set_planes(const GstCoxTonemap *self, const GstVideoFrame *frame, co
 {
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     guint x = 0, y = 0;
-    if (crop) {
+    const guint width = (guint)GST_VIDEO_FRAME_WIDTH(frame), height = (guint)GST_VIDEO_FRAME_HEIGHT(frame);
+    if (crop && crop->x < width && crop->y < height && crop->width && crop->height) {
         x = crop->x >> image->format.chroma_x_log2 << image->format.chroma_x_log2;
         y = crop->y >> image->format.chroma_y_log2 << image->format.chroma_y_log2;
         if (image->format.layout == COX_VIDEO_V210)
             x -= x % 6; /* pixels in 16 bytes */
-        image->width = crop->width;
-        image->height = crop->height;
+        image->width = MIN(crop->width, width - x);
+        image->height = MIN(crop->height, height - y);
     }
     const uint32_t count = cox_video_planes(&image->format, image->width, image->height, planes);
     for (uint32_t p = 0; p < count; p++) {
@@ -752,11 +762,13 @@ static void set_property(GObject *object, guint number, const GValue *value, GPa
     struct look look;
     GST_OBJECT_LOCK(self);
     const bool known = properties_set(&self->properties, number, value);
-    properties_look(&self->properties, &look);
     GST_OBJECT_UNLOCK(self);
     if (!known)
         G_OBJECT_WARN_INVALID_PROPERTY_ID(object, number, spec);
     g_mutex_lock(&self->lock);
+    GST_OBJECT_LOCK(self);
+    properties_look(&self->properties, &look);
+    GST_OBJECT_UNLOCK(self);
     if (number < PROPERTIES_OF_LOOK && self->stream && cox_video_stream_set(self->stream, &look.look) != COX_OK)
         GST_WARNING_OBJECT(self, "the look stays as it was: %s cannot be set", g_param_spec_get_name(spec));
     g_mutex_unlock(&self->lock);

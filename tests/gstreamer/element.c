@@ -237,10 +237,12 @@ static GstBuffer *make_frame(GstBuffer *buffer, const GstVideoInfo *info, guint 
         for (gint y = 0; y < GST_VIDEO_FRAME_COMP_HEIGHT(&frame, c); y++) {
             guint8 *row = GST_VIDEO_FRAME_COMP_DATA(&frame, c);
             row += (gssize)y * GST_VIDEO_FRAME_COMP_STRIDE(&frame, c);
+            row += GST_VIDEO_FRAME_COMP_POFFSET(&frame, c) == 1 && GST_VIDEO_FRAME_COMP_DEPTH(&frame, c) > 8; /* P010 */
             for (gint x = 0; x < GST_VIDEO_FRAME_COMP_WIDTH(&frame, c); x++) {
                 const guint shift = info->finfo->shift[0];
-                if (GST_VIDEO_FRAME_COMP_PSTRIDE(&frame, c) == 1) {
-                    row[x] = (guint8)(16 + (x * 7 + y * 5 + (gint)(c * 31 + seed * 13)) % 200);
+                if (GST_VIDEO_FRAME_COMP_DEPTH(&frame, c) == 8) {
+                    row[x * GST_VIDEO_FRAME_COMP_PSTRIDE(&frame, c)] =
+                        (guint8)(16 + (x * 7 + y * 5 + (gint)(c * 31 + seed * 13)) % 200);
                     continue;
                 }
                 const guint16 value = (guint16)((64 + (guint)(x * 7 + y * 5 + (gint)(c * 31 + seed * 13)) % 800)
@@ -384,6 +386,78 @@ Test(gstreamer, frames_in_pools_are_not_copied_and_come_out_the_same)
         gst_harness_teardown(h);
     }
     g_bytes_unref(first);
+}
+
+Test(gstreamer, odd_sizes_fit_their_pools)
+{
+    static const GstVideoAlignment aligns[] = {{0}, {.padding_top = 3, .padding_left = 5, .padding_bottom = 7}};
+    static const char *const formats[] = {"I420_10LE", "I422_10LE", "Y444_10LE", "P010_10LE"};
+    static const int sizes[][2] = {{320, 241}, {321, 240}, {31, 17}, {320, 1}, {2, 3}};
+    for (guint i = 0; i < G_N_ELEMENTS(formats) * G_N_ELEMENTS(sizes) * G_N_ELEMENTS(aligns); i++) {
+        const int *size = sizes[i / 4 % 5];
+        GstVideoInfo info;
+        GstBuffer *buffer = NULL;
+        char *in = g_strdup_printf(RAW "format=%s,width=%d,height=%d,framerate=25/1," PQ, formats[i % 4], size[0],
+                                   size[1]);
+        char *out = g_strdup_printf(RAW "format=I420,width=%d,height=%d,framerate=25/1,colorimetry=bt709", size[0],
+                                    size[1]);
+        info_of(in, &info);
+        GstHarness *h = open_harness("peak=1000", in, out);
+        GstBufferPool *pool = offered_pool(h, in, &aligns[i / 20]);
+        cr_assert_eq(gst_buffer_pool_acquire_buffer(pool, &buffer, NULL), GST_FLOW_OK);
+        const GstVideoMeta *meta = gst_buffer_get_video_meta(buffer);
+        for (guint p = 0; p < meta->n_planes; p++) {
+            guint first, count;
+            gsize skip;
+            const gsize rows = (gsize)GST_VIDEO_FORMAT_INFO_SCALE_HEIGHT(info.finfo, p, size[1]);
+            cr_assert(gst_buffer_find_memory(buffer, meta->offset[p], 1, &first, &count, &skip));
+            cr_expect_eq(first, p, "%s: plane %u is in memory %u", in, p, first);
+            cr_expect_leq(skip + rows * (gsize)meta->stride[p],
+                          gst_memory_get_sizes(gst_buffer_peek_memory(buffer, first), NULL, NULL) +
+                              aligns[i / 20].padding_left * 2,
+                          "%s: plane %u", in, p);
+        }
+        GstBuffer *own = make_frame(buffer, &info, 1), *elsewhere = make_frame(NULL, &info, 1);
+        cr_assert_eq(gst_harness_push(h, own), GST_FLOW_OK, "%s", in);
+        cr_assert_eq(gst_harness_push(h, elsewhere), GST_FLOW_OK, "%s", in);
+        GstBuffer *outs[] = {gst_harness_pull(h), gst_harness_pull(h)};
+        GBytes *a = samples(outs[0], out), *b = samples(outs[1], out);
+        gsize bytes_count;
+        const guint8 *one = g_bytes_get_data(a, &bytes_count), *other = g_bytes_get_data(b, &bytes_count);
+        gsize unlike = 0, at_first = 0;
+        for (gsize n = 0; n < bytes_count; n++)
+            if (one[n] != other[n] && !unlike++)
+                at_first = n;
+        cr_expect_eq(unlike, 0, "%s: %zu of %zu samples differ, first %zu", in, unlike, bytes_count, at_first);
+        g_bytes_unref(a);
+        g_bytes_unref(b);
+        gst_buffer_unref(outs[0]);
+        gst_buffer_unref(outs[1]);
+        close_pool(pool);
+        gst_harness_teardown(h);
+        g_free(in);
+        g_free(out);
+    }
+}
+
+Test(gstreamer, a_crop_outside_of_the_frame_is_cut_or_ignored)
+{
+    static const guint crops[][4] = {{0, 4000000, 64, 64}, {200, 100, 300, 300}, {0, 0, 0, 0}, {4000000000u, 0, 8, 8}};
+    GstVideoInfo info;
+    info_of(IN_10, &info);
+    GstHarness *h = open_harness("peak=1000", IN_10, OUT_8);
+    for (guint i = 0; i < G_N_ELEMENTS(crops); i++) {
+        GstBuffer *frame = make_frame(NULL, &info, i);
+        gst_buffer_add_video_meta(frame, 0, GST_VIDEO_FORMAT_I420_10LE, 330, 180);
+        GstVideoCropMeta *crop = gst_buffer_add_video_crop_meta(frame);
+        crop->x = crops[i][0];
+        crop->y = crops[i][1];
+        crop->width = crops[i][2];
+        crop->height = crops[i][3];
+        cr_assert_eq(gst_harness_push(h, frame), GST_FLOW_OK);
+        gst_buffer_unref(gst_harness_pull(h));
+    }
+    gst_harness_teardown(h);
 }
 
 /* As decoders of gst-libav do: a frame goes on through another GstBuffer while its first one is mapped. */
@@ -816,6 +890,19 @@ Test(gstreamer, the_end_comes_after_all_frames)
         close_pipeline(pipeline, &seen);
         g_free(text);
     }
+}
+
+Test(gstreamer, ends_when_downstream_wants_no_more)
+{
+    GstElement *pipeline =
+        gst_parse_launch("videotestsrc num-buffers=50 ! " RAW "format=P010_10LE," SMALL "," PQ
+                         " ! coxtonemap devices=cpu cache-dir=\"\" ! identity eos-after=5 ! fakesink",
+                         NULL);
+    cr_assert_not_null(pipeline);
+    gst_element_set_state(pipeline, GST_STATE_PLAYING);
+    await(pipeline, GST_MESSAGE_EOS);
+    gst_element_set_state(pipeline, GST_STATE_NULL);
+    gst_object_unref(pipeline);
 }
 
 Test(gstreamer, is_sought_through_two_hundred_times)
