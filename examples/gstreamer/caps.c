@@ -284,6 +284,8 @@ static void append_mapped(const struct caps_rules *rules, GstPadDirection direct
                           bool scaled, GstCaps *to)
 {
     const GstPadDirection other = direction == GST_PAD_SINK ? GST_PAD_SRC : GST_PAD_SINK;
+    if (scaled && !admits(from, "interlace-mode", "progressive"))
+        return; /* rows of two fields would be mixed */
     for (enum group group = SUBSAMPLED; group < GROUPS; group++) {
         GValue list = G_VALUE_INIT;
         g_value_init(&list, GST_TYPE_LIST);
@@ -292,6 +294,8 @@ static void append_mapped(const struct caps_rules *rules, GstPadDirection direct
             continue;
         }
         GstStructure *made = gst_structure_copy(from);
+        if (scaled && gst_structure_has_field(made, "interlace-mode"))
+            gst_structure_set(made, "interlace-mode", G_TYPE_STRING, "progressive", NULL);
         set_colours(made, other, group, rules->transfer != CAPS_AS_SAID);
         gst_structure_take_value(made, "format", &list);
         if (scaled) {
@@ -392,7 +396,8 @@ static GstCaps *choose_format(const GstCaps *caps, GstCaps *wanted)
         const GstStructure *structure = gst_caps_get_structure(wanted, at);
         const GValue *w = gst_structure_get_value(structure, "width"),
                      *h = gst_structure_get_value(structure, "height");
-        const bool same_size = (!w || gst_value_can_intersect(w, width)) && (!h || gst_value_can_intersect(h, height));
+        const bool same_size = (!w || !width || gst_value_can_intersect(w, width)) &&
+                               (!h || !height || gst_value_can_intersect(h, height));
         for (guint i = 0; i < G_N_ELEMENTS(formats); i++) {
             const int far = distance(in_info, info_of(&formats[i])) + (same_size ? 0 : 10000);
             if (far < least && admits(structure, "format", name_of(&formats[i]))) {

@@ -107,8 +107,7 @@ static GstMemory *share(GstMemory *memory, gssize offset, gssize size)
 static void finalize_allocator(GObject *object)
 {
     GstCoxAllocator *self = (GstCoxAllocator *)object;
-    for (guint i = 0; i < self->kept_count; i++)
-        cox_buffer_destroy(&self->kept[i]);
+    gst_cox_allocator_trim(&self->parent);
     g_mutex_clear(&self->lock);
     shared_runtime_unref(self->shared);
     G_OBJECT_CLASS(gst_cox_allocator_parent_class)->finalize(object);
@@ -138,6 +137,15 @@ GstAllocator *gst_cox_allocator_new(struct shared_runtime *shared)
     return gst_object_ref_sink(self);
 }
 
+void gst_cox_allocator_trim(GstAllocator *allocator)
+{
+    GstCoxAllocator *self = (GstCoxAllocator *)allocator;
+    g_mutex_lock(&self->lock);
+    while (self->kept_count > 0)
+        cox_buffer_destroy(&self->kept[--self->kept_count]);
+    g_mutex_unlock(&self->lock);
+}
+
 cox_buffer *gst_cox_memory_buffer(const GstMemory *memory, const GstAllocator *allocator)
 {
     return memory->allocator == allocator ? ((const struct cox_memory *)memory)->buffer : NULL;
@@ -150,6 +158,7 @@ typedef struct {
     GstAllocator *allocator;
     GstVideoInfo info; /* as configured, with the alignment's strides and offsets */
     gsize plane_bytes[GST_VIDEO_MAX_PLANES];
+    GstAllocationParams params;
 } GstCoxPool;
 typedef GstBufferPoolClass GstCoxPoolClass;
 
@@ -188,6 +197,8 @@ static gboolean configure(GstBufferPool *pool, GstStructure *config)
     GstCaps *caps;
     guint size, least, most;
     gst_video_alignment_reset(&align);
+    gst_buffer_pool_config_get_allocator(config, NULL, &self->params);
+    self->params.flags = 0; /* memory that was used before is not zero */
     if (!gst_buffer_pool_config_get_params(config, &caps, &size, &least, &most) || !caps ||
         !gst_video_info_from_caps(&self->info, caps))
         return FALSE;
@@ -238,7 +249,7 @@ static GstFlowReturn make_buffer(GstBufferPool *pool, GstBuffer **out, GstBuffer
     GstVideoInfo *info = &self->info;
     GstBuffer *buffer = gst_buffer_new();
     for (guint p = 0; p < GST_VIDEO_INFO_N_PLANES(info); p++) {
-        GstMemory *memory = gst_allocator_alloc(self->allocator, self->plane_bytes[p], NULL);
+        GstMemory *memory = gst_allocator_alloc(self->allocator, self->plane_bytes[p], &self->params);
         if (!memory) {
             gst_buffer_unref(buffer);
             return GST_FLOW_ERROR;

@@ -14,6 +14,9 @@
 /* An allocator of this runtime's memory, which keeps a reference to it. */
 GstAllocator *gst_cox_allocator_new(struct shared_runtime *shared);
 
+/* Free what is kept for the next allocation, which is likely of another size. */
+void gst_cox_allocator_trim(GstAllocator *allocator);
+
 /* The buffer that a memory of this allocator's is, or is a part of; it stays the memory's. NULL: it is another's. */
 cox_buffer *gst_cox_memory_buffer(const GstMemory *memory, const GstAllocator *allocator);
 

@@ -247,9 +247,10 @@ bool properties_get(const struct properties *properties, guint number, GValue *v
 
 void properties_look(const struct properties *properties, struct look *out)
 {
+    const float peak_nits = properties->peak_nits > 0 ? (float)MAX(properties->peak_nits, 1) : 0; /* what counts */
     *out = (struct look){.settings = {.struct_size = sizeof out->settings,
                                       .sdr_white_nits = (float)properties->sdr_white_nits,
-                                      .peak_nits = (float)properties->peak_nits,
+                                      .peak_nits = peak_nits,
                                       .gain = (float)exp2(properties->exposure_stops),
                                       /* The library's 0 means its default. */
                                       .desaturate = properties->desaturate > 0 ? (float)properties->desaturate : -1.0f,

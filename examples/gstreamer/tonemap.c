@@ -40,6 +40,7 @@ typedef struct {
     char *policy; /* the stream points to it */
     guint in_flight;
     cox_video_stream *stream; /* made and destroyed under `lock` */
+    bool scales;              /* the frames of the newest caps; under `lock` */
 
     /* Of the chain. */
     struct caps_rules rules;
@@ -58,6 +59,7 @@ typedef struct {
 
     /* Of the task, under `lock`. */
     guint64 frames_done, frames_dropped;
+    gint64 position; /* where the last frame ends in the stream's time; -1 = not known */
     guint64 sessions_seen;
     uint32_t lost_seen[COX_DEVICES_MAX]; /* in the newest session */
 } GstCoxTonemap;
@@ -147,14 +149,15 @@ static void append(GstCoxTonemap *self, struct item *item)
     g_mutex_lock(&self->lock);
     g_queue_push_tail(&self->items, item);
     self->frames += !item->event;
-    run_task(self);
     g_cond_broadcast(&self->changed);
     g_mutex_unlock(&self->lock);
+    run_task(self);
 }
 
 /* Wait until everything has gone out, or cannot any more. */
 static void drain(GstCoxTonemap *self)
 {
+    run_task(self);
     g_mutex_lock(&self->lock);
     while (!g_queue_is_empty(&self->items) && self->flow == GST_FLOW_OK && !self->flushing)
         g_cond_wait(&self->changed, &self->lock);
@@ -197,6 +200,7 @@ static void end_flush(GstCoxTonemap *self)
     g_mutex_lock(&self->lock);
     self->flushing = false;
     self->flow = GST_FLOW_OK;
+    self->position = -1;
     g_mutex_unlock(&self->lock);
     self->restart = true;
 }
@@ -217,6 +221,23 @@ static bool is_flushing(GstCoxTonemap *self)
     return flushing;
 }
 
+/* When a frame ends, in the stream's time; -1 = not known. The segment is the one that went out before it. */
+static gint64 end_of(GstCoxTonemap *self, const GstBuffer *frame)
+{
+    const GstSegment *segment;
+    gint64 end = -1;
+    GstEvent *event = gst_pad_get_sticky_event(GST_BASE_TRANSFORM_SRC_PAD(self), GST_EVENT_SEGMENT, 0);
+    if (!event)
+        return -1;
+    gst_event_parse_segment(event, &segment);
+    if (segment->format == GST_FORMAT_TIME && GST_BUFFER_PTS_IS_VALID(frame)) {
+        const GstClockTime length = GST_BUFFER_DURATION_IS_VALID(frame) ? GST_BUFFER_DURATION(frame) : 0;
+        end = (gint64)gst_segment_to_stream_time(segment, GST_FORMAT_TIME, GST_BUFFER_PTS(frame) + length);
+    }
+    gst_event_unref(event);
+    return end;
+}
+
 static GstFlowReturn push_frame(GstCoxTonemap *self, struct item *item)
 {
     struct cox_video_result result;
@@ -235,8 +256,10 @@ static GstFlowReturn push_frame(GstCoxTonemap *self, struct item *item)
     unmap(&item->out);
     unmap(&item->in);
     gst_buffer_unref(in); /* a decoder may wait for it */
+    const gint64 end = end_of(self, out);
     g_mutex_lock(&self->lock);
     self->frames_done++; /* before it is there to be counted */
+    self->position = end;
     g_mutex_unlock(&self->lock);
     return gst_pad_push(GST_BASE_TRANSFORM_SRC_PAD(self), out);
 }
@@ -289,11 +312,20 @@ static void turn(gpointer user)
     }
 }
 
-/* The lock is held. */
+/* By the chain alone. Without the lock: what starts a task tells the bus, and whoever hears that may ask for `stats`. A
+ * flush in between does no harm, since the task then goes away by itself. */
 static void run_task(GstCoxTonemap *self)
 {
-    if (!self->task_runs && !self->flushing && self->flow == GST_FLOW_OK)
-        self->task_runs = gst_pad_start_task(GST_BASE_TRANSFORM_SRC_PAD(self), turn, self, NULL);
+    g_mutex_lock(&self->lock);
+    const bool starts = !self->task_runs && !self->flushing && self->flow == GST_FLOW_OK;
+    self->task_runs |= starts;
+    g_mutex_unlock(&self->lock);
+    if (!starts || gst_pad_start_task(GST_BASE_TRANSFORM_SRC_PAD(self), turn, self, NULL))
+        return;
+    g_mutex_lock(&self->lock);
+    self->task_runs = false;
+    self->flow = GST_FLOW_ERROR; /* no thread can be had */
+    g_mutex_unlock(&self->lock);
 }
 
 static gboolean activate_source(GstPad *pad, GstObject *parent, GstPadMode mode, gboolean active)
@@ -306,6 +338,7 @@ static gboolean activate_source(GstPad *pad, GstObject *parent, GstPadMode mode,
     } else if (mode == GST_PAD_MODE_PUSH) {
         self->flushing = false;
         self->flow = GST_FLOW_OK;
+        self->position = -1;
     }
     return self->activate_source(pad, parent, mode, active);
 }
@@ -345,7 +378,7 @@ static gboolean queue_event(GstCoxTonemap *self, GstEvent *event)
         discard_items(self);
         return BASE->sink_event(base, event);
     }
-    if (flow != GST_FLOW_OK) {
+    if (flow != GST_FLOW_OK && !GST_EVENT_IS_STICKY(event)) {
         gst_event_unref(event);
         return FALSE;
     }
@@ -385,6 +418,33 @@ static gboolean sink_event(GstBaseTransform *base, GstEvent *event)
     }
 }
 
+/* Downstream is linked again: the next frame sets the task going. */
+static gboolean src_event(GstBaseTransform *base, GstEvent *event)
+{
+    GstCoxTonemap *self = SELF(base);
+    if (GST_EVENT_TYPE(event) == GST_EVENT_RECONFIGURE) {
+        g_mutex_lock(&self->lock);
+        if (self->flow == GST_FLOW_NOT_LINKED)
+            self->flow = GST_FLOW_OK;
+        g_mutex_unlock(&self->lock);
+    }
+    return BASE->src_event(base, event);
+}
+
+/* Frames go past GstBaseTransform, which therefore does not know how far it is. */
+static bool set_position(GstCoxTonemap *self, GstQuery *query)
+{
+    GstFormat format;
+    gst_query_parse_position(query, &format, NULL);
+    g_mutex_lock(&self->lock);
+    const gint64 position = self->position;
+    g_mutex_unlock(&self->lock);
+    if (format != GST_FORMAT_TIME || position < 0)
+        return false;
+    gst_query_set_position(query, format, position);
+    return true;
+}
+
 /* As many frames as are in flight are held back. */
 static void add_latency(GstCoxTonemap *self, GstQuery *query)
 {
@@ -402,6 +462,8 @@ static gboolean query(GstBaseTransform *base, GstPadDirection direction, GstQuer
     GstCoxTonemap *self = SELF(base);
     if (direction == GST_PAD_SINK && GST_QUERY_TYPE(query) == GST_QUERY_DRAIN)
         drain(self);
+    if (direction == GST_PAD_SRC && GST_QUERY_TYPE(query) == GST_QUERY_POSITION && set_position(self, query))
+        return TRUE;
     const gboolean good = BASE->query(base, direction, query);
     if (good && direction == GST_PAD_SRC && GST_QUERY_TYPE(query) == GST_QUERY_LATENCY && self->stream &&
         !gst_base_transform_is_passthrough(base))
@@ -413,10 +475,13 @@ static gboolean query(GstBaseTransform *base, GstPadDirection direction, GstQuer
 
 static struct caps_rules rules_of(GstCoxTonemap *self)
 {
+    g_mutex_lock(&self->lock);
+    const bool scales = self->scales; /* and does so until the stop, whatever the operator becomes */
+    g_mutex_unlock(&self->lock);
     GST_OBJECT_LOCK(self);
     const struct properties *from = &self->properties;
     const struct caps_rules rules = {.passthrough_sdr = from->passthrough_sdr,
-                                     .scale = from->op != COX_OPERATOR_LOCAL,
+                                     .scale = scales || from->op != COX_OPERATOR_LOCAL,
                                      .transfer = from->transfer,
                                      .primaries = from->primaries};
     GST_OBJECT_UNLOCK(self);
@@ -447,11 +512,36 @@ static void close_stream(GstCoxTonemap *self)
     g_mutex_lock(&self->lock);
     cox_video_stream_destroy(&self->stream);
     self->frames_done = self->frames_dropped = self->sessions_seen = 0;
+    self->scales = false;
     memset(self->lost_seen, 0, sizeof self->lost_seen);
     g_mutex_unlock(&self->lock);
     gst_clear_object(&self->allocator);
     shared_runtime_unref(g_steal_pointer(&self->shared));
     g_clear_pointer(&self->policy, g_free);
+}
+
+/* What the properties ask for. With the lock held. */
+static void look_now(GstCoxTonemap *self, struct look *look)
+{
+    GST_OBJECT_LOCK(self);
+    properties_look(&self->properties, look);
+    GST_OBJECT_UNLOCK(self);
+}
+
+/* Frames to come look so. One that is scaled cannot have the local operator, which is agreed on with the caps. */
+static void apply_look(GstCoxTonemap *self)
+{
+    struct look look;
+    bool applied = false;
+    g_mutex_lock(&self->lock);
+    look_now(self, &look);
+    if (self->stream && !(self->scales && look.look.op == COX_OPERATOR_LOCAL))
+        applied = cox_video_stream_set(self->stream, &look.look) == COX_OK;
+    const bool kept = self->stream && !applied;
+    g_mutex_unlock(&self->lock);
+    if (kept)
+        GST_ELEMENT_WARNING(self, LIBRARY, SETTINGS,
+                            ("The look stays as it was: operator=local is not for scaled frames"), (NULL));
 }
 
 /* The stream, and what it needs, for the first frames of HDR. */
@@ -482,9 +572,7 @@ static bool open_stream(GstCoxTonemap *self)
     }
     self->allocator = gst_cox_allocator_new(self->shared);
     g_mutex_lock(&self->lock); /* the look as it is now: making the runtime takes a while */
-    GST_OBJECT_LOCK(self);
-    properties_look(&self->properties, &look);
-    GST_OBJECT_UNLOCK(self);
+    look_now(self, &look);
     const cox_status status = cox_video_stream_create(shared_runtime_of(self->shared), &session, &look.look,
                                                       &self->stream);
     g_mutex_unlock(&self->lock);
@@ -511,8 +599,19 @@ static gboolean set_caps(GstBaseTransform *base, GstCaps *in, GstCaps *out)
     const int rate[] = {GST_VIDEO_INFO_FPS_N(&self->in_info), GST_VIDEO_INFO_FPS_D(&self->in_info)};
     if (!gst_video_info_from_caps(&self->in_info, in) || !gst_video_info_from_caps(&self->out_info, out) ||
         !caps_image(&rules, in, &self->in_info, &self->in_image) ||
-        !caps_image(&rules, out, &self->out_info, &self->out_image) || (begins && !open_stream(self)))
+        !caps_image(&rules, out, &self->out_info, &self->out_image))
         return FALSE;
+    const bool scales = self->in_image.width != self->out_image.width ||
+                        self->in_image.height != self->out_image.height;
+    g_mutex_lock(&self->lock);
+    const bool scaled = self->scales;
+    self->scales = scales;
+    g_mutex_unlock(&self->lock);
+    if (begins && !open_stream(self))
+        return FALSE;
+    gst_cox_allocator_trim(self->allocator);
+    if (!begins && scaled != scales)
+        apply_look(self);
     if (begins || rate[0] != GST_VIDEO_INFO_FPS_N(&self->in_info) || rate[1] != GST_VIDEO_INFO_FPS_D(&self->in_info))
         gst_element_post_message(GST_ELEMENT(self), gst_message_new_latency(GST_OBJECT(self)));
     return TRUE;
@@ -521,7 +620,8 @@ static gboolean set_caps(GstBaseTransform *base, GstCaps *in, GstCaps *out)
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
 
 /* A pool of the library's memory for these caps; NULL if they are none of video. */
-static GstBufferPool *make_pool(GstCoxTonemap *self, GstCaps *caps, guint least, bool free_layout, guint *size)
+static GstBufferPool *make_pool(GstCoxTonemap *self, GstCaps *caps, const GstAllocationParams *params, guint least,
+                                bool free_layout, guint *size)
 {
     GstVideoInfo info;
     if (!caps || !gst_video_info_from_caps(&info, caps))
@@ -529,6 +629,8 @@ static GstBufferPool *make_pool(GstCoxTonemap *self, GstCaps *caps, guint least,
     GstBufferPool *pool = gst_cox_pool_new(self->allocator);
     GstStructure *config = gst_buffer_pool_get_config(pool);
     gst_buffer_pool_config_set_params(config, caps, (guint)info.size, least, 0);
+    if (params)
+        gst_buffer_pool_config_set_allocator(config, NULL, params);
     if (free_layout)
         gst_buffer_pool_config_add_option(config, GST_BUFFER_POOL_OPTION_VIDEO_META);
     if (!gst_buffer_pool_set_config(pool, config)) {
@@ -552,7 +654,7 @@ static gboolean propose_allocation(GstBaseTransform *base, GstQuery *decided, Gs
     if (!decided || !self->stream) /* frames pass: what is downstream has answered */
         return TRUE;
     gst_query_parse_allocation(query, &caps, &wants_pool);
-    GstBufferPool *pool = make_pool(self, caps, self->in_flight + 1, true, &size);
+    GstBufferPool *pool = make_pool(self, caps, NULL, self->in_flight + 1, true, &size);
     if (pool)
         gst_query_add_allocation_pool(query, wants_pool ? pool : NULL, size, self->in_flight + 1, 0);
     gst_clear_object(&pool);
@@ -569,6 +671,8 @@ static gboolean decide_allocation(GstBaseTransform *base, GstQuery *query)
     GstBufferPool *pool = NULL;
     guint size = 0, least = 0, most = 0;
     GstCaps *caps;
+    GstAllocationParams params;
+    gst_allocation_params_init(&params);
     const bool offered = gst_query_get_n_allocation_pools(query) > 0;
     const bool free_layout = gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, NULL);
     if (offered)
@@ -580,7 +684,9 @@ static gboolean decide_allocation(GstBaseTransform *base, GstQuery *query)
     }
     if (!pool) {
         gst_query_parse_allocation(query, &caps, NULL);
-        pool = make_pool(self, caps, least, free_layout, &size);
+        if (gst_query_get_n_allocation_params(query) > 0)
+            gst_query_parse_nth_allocation_param(query, 0, NULL, &params);
+        pool = make_pool(self, caps, &params, least, free_layout, &size);
         if (pool && offered)
             gst_query_set_nth_allocation_pool(query, 0, pool, size, least, 0);
         else if (pool)
@@ -596,8 +702,7 @@ static gboolean transform_meta(GstBaseTransform *base, GstBuffer *out, GstMeta *
     (void)out, (void)in;
     const GstCoxTonemap *self = SELF(base);
     const gchar *const *tags = gst_meta_api_type_get_tags(meta->info->api);
-    const bool same_size = self->in_image.width == self->out_image.width &&
-                           self->in_image.height == self->out_image.height;
+    const bool same_size = !self->scales; /* the chain alone changes it */
     if (meta->info->api == GST_VIDEO_CROP_META_API_TYPE)
         return FALSE;
     for (; tags && *tags; tags++)
@@ -652,6 +757,7 @@ static void set_planes(const GstCoxTonemap *self, const GstVideoFrame *frame, co
 /* Wait until there is room. Not GST_FLOW_OK: frames cannot go out any more. */
 static GstFlowReturn await_room(GstCoxTonemap *self)
 {
+    run_task(self);
     g_mutex_lock(&self->lock);
     while (self->frames > self->in_flight && self->flow == GST_FLOW_OK && !self->flushing)
         g_cond_wait(&self->changed, &self->lock);
@@ -759,19 +865,13 @@ static void get_property(GObject *object, guint number, GValue *value, GParamSpe
 static void set_property(GObject *object, guint number, const GValue *value, GParamSpec *spec)
 {
     GstCoxTonemap *self = SELF(object);
-    struct look look;
     GST_OBJECT_LOCK(self);
     const bool known = properties_set(&self->properties, number, value);
     GST_OBJECT_UNLOCK(self);
     if (!known)
         G_OBJECT_WARN_INVALID_PROPERTY_ID(object, number, spec);
-    g_mutex_lock(&self->lock);
-    GST_OBJECT_LOCK(self);
-    properties_look(&self->properties, &look);
-    GST_OBJECT_UNLOCK(self);
-    if (number < PROPERTIES_OF_LOOK && self->stream && cox_video_stream_set(self->stream, &look.look) != COX_OK)
-        GST_WARNING_OBJECT(self, "the look stays as it was: %s cannot be set", g_param_spec_get_name(spec));
-    g_mutex_unlock(&self->lock);
+    if (number < PROPERTIES_OF_LOOK)
+        apply_look(self);
 }
 
 static void finalize(GObject *object)
@@ -808,6 +908,7 @@ static void gst_cox_tonemap_class_init(GstCoxTonemapClass *class)
     class->set_caps = set_caps;
     class->query = query;
     class->sink_event = sink_event;
+    class->src_event = src_event;
     class->propose_allocation = propose_allocation;
     class->decide_allocation = decide_allocation;
     class->transform_meta = transform_meta;

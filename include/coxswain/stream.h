@@ -78,7 +78,8 @@ struct cox_video_look {
     enum cox_video_choice dither;   /* AUTO: where the output has fewer bits than the input */
     enum cox_video_choice compress; /* light outside BT.709 keeps its hue (COX_GAMUT_COMPRESS). AUTO: of BT.2020 */
 
-    /* Of these peak_nits counts with COX_PEAK_GIVEN alone, else the gain comes on top of what the frames ask for.
+    /* Of these peak_nits counts with COX_PEAK_GIVEN alone, else the gain comes on top of what the frames ask for,
+     * as far as cox_video_prepare takes gain and peak.
      * desaturate negative = colours do not fade to white. NULL = all defaults. */
     const struct cox_video_settings *settings;
 

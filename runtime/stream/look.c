@@ -131,13 +131,19 @@ void cox__curve_follow(struct cox__curve *curve, const struct cox__look *look, c
     curve->begun = true;
 }
 
+/* What cox_video_prepare takes ends here: gain times the frames' own can be beyond. */
+static float within(float value, float least, float most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
 struct cox_video_settings cox__curve_settings(const struct cox__curve *curve, const struct cox__look *look)
 {
     struct cox_video_settings settings = look->settings;
     const float gain = settings.gain > 0 ? settings.gain : 1.0f;
     if (look->look.peak == COX_PEAK_GIVEN || !curve->begun)
         return settings;
-    settings.gain = curve->gain * gain;
-    settings.peak_nits = curve->peak_nits * gain;
+    settings.gain = within(curve->gain * gain, 0x1p-32f, 0x1p32f);
+    settings.peak_nits = within(curve->peak_nits * gain, 1.0f, 1e6f);
     return settings;
 }

@@ -8,6 +8,7 @@
 static void setup(void)
 {
     gst_init(NULL, NULL);
+    g_log_set_always_fatal(G_LOG_LEVEL_CRITICAL | G_LOG_FATAL_MASK);
     GstElement *element = gst_element_factory_make("coxtonemap", NULL);
     cr_assert_not_null(element, "the plugin is not in GST_PLUGIN_PATH");
     gst_object_unref(gst_object_ref_sink(element));
@@ -71,6 +72,15 @@ Test(gstreamer, takes_hdr_and_gives_sdr_of_no_more_chroma)
         g_free(in);
         g_free(out);
     }
+}
+
+Test(gstreamer, interlaced_frames_are_not_scaled)
+{
+    static const char *const in = RAW
+        "format=I420_10LE,width=64,height=48,framerate=25/1,interlace-mode=interleaved," PQ;
+    cr_expect(takes("", in, RAW "format=I420"));
+    cr_expect(takes("", in, RAW "format=I420,interlace-mode=interleaved"));
+    cr_expect_not(takes("", in, RAW "format=I420,width=32,height=24"));
 }
 
 Test(gstreamer, takes_rgb_of_full_range)
@@ -747,6 +757,140 @@ Test(gstreamer, the_look_changes_from_one_frame_to_the_next)
     gst_harness_teardown(h);
 }
 
+/* Each property of the look at the ends of its range, in a film whose light is found. */
+Test(gstreamer, no_setting_within_its_range_ends_the_film)
+{
+    static const char *const names[] = {"peak",       "sdr-white", "exposure",  "desaturate",
+                                        "gamut-knee", "detail",    "lookahead", "operator"};
+    GstHarness *h = open_harness("", IN_10, OUT_8);
+    GstElement *element = gst_harness_find_element(h, "coxtonemap");
+    GstVideoInfo info;
+    guint frame = 0;
+    info_of(IN_10, &info);
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        GParamSpec *spec = g_object_class_find_property(G_OBJECT_GET_CLASS(element), names[i]);
+        for (guint end = 0; end < 3; end++) {
+            if (G_IS_PARAM_SPEC_DOUBLE(spec)) {
+                const GParamSpecDouble *range = G_PARAM_SPEC_DOUBLE(spec);
+                const double values[] = {range->minimum, range->maximum, i ? range->default_value : 1e-7};
+                g_object_set(element, names[i], values[end], NULL);
+            } else {
+                g_object_set(element, names[i], (int)(end == 1), NULL);
+            }
+            for (guint n = 0; n < 3; n++, frame++) {
+                cr_assert_eq(gst_harness_push(h, make_frame(NULL, &info, frame)), GST_FLOW_OK, "%s, end %u", names[i],
+                             end);
+                gst_buffer_unref(gst_harness_pull(h));
+            }
+        }
+        g_object_set_property(G_OBJECT(element), names[i], g_param_spec_get_default_value(spec));
+    }
+    gst_object_unref(element);
+    gst_harness_teardown(h);
+}
+
+Test(gstreamer, the_local_operator_leaves_a_scaled_film_as_it_is)
+{
+    GstHarness *h = open_harness("", IN_10, RAW "format=I420,width=160,height=90,framerate=25/1,colorimetry=bt709");
+    GstElement *element = gst_harness_find_element(h, "coxtonemap");
+    GstBus *bus = gst_bus_new();
+    GstVideoInfo info;
+    info_of(IN_10, &info);
+    gst_element_set_bus(element, bus);
+    for (guint n = 0; n < 6; n++) {
+        if (n == 2)
+            gst_util_set_object_arg(G_OBJECT(element), "operator", "local");
+        if (n == 4) /* and is agreed on again */
+            gst_harness_push_upstream_event(h, gst_event_new_reconfigure());
+        cr_assert_eq(gst_harness_push(h, make_frame(NULL, &info, n)), GST_FLOW_OK, "frame %u", n);
+        gst_buffer_unref(gst_harness_pull(h));
+    }
+    GstMessage *message = gst_bus_pop_filtered(bus, GST_MESSAGE_WARNING);
+    cr_assert_not_null(message);
+    gst_message_unref(message);
+    gst_element_set_bus(element, NULL);
+    gst_object_unref(element);
+    gst_object_unref(bus);
+    gst_harness_teardown(h);
+}
+
+/* Runs while the element makes its runtime, which takes long. */
+static gpointer set_while_it_begins(gpointer element)
+{
+    g_usleep(20000);
+    g_object_set(element, "exposure", -2.0, NULL);
+    return NULL;
+}
+
+Test(gstreamer, a_property_set_while_the_devices_are_opened_counts)
+{
+    GBytes *bytes[2];
+    for (guint late = 0; late < 2; late++) {
+        GstVideoInfo info;
+        info_of(IN_10, &info);
+        GstHarness *h = gst_harness_new_parse("coxtonemap devices=cpu policy=static cache-dir=\"\" peak=1000");
+        GstElement *element = gst_harness_find_element(h, "coxtonemap");
+        if (!late)
+            g_object_set(element, "exposure", -2.0, NULL);
+        gst_harness_set_sink_caps_str(h, OUT_8);
+        GThread *thread = late ? g_thread_new("late", set_while_it_begins, element) : NULL;
+        gst_harness_set_src_caps_str(h, IN_10);
+        if (thread)
+            g_thread_join(thread);
+        cr_assert_eq(gst_harness_push(h, make_frame(NULL, &info, 0)), GST_FLOW_OK);
+        GstBuffer *out = gst_harness_pull(h);
+        bytes[late] = samples(out, OUT_8);
+        gst_buffer_unref(out);
+        gst_object_unref(element);
+        gst_harness_teardown(h);
+    }
+    cr_expect(g_bytes_equal(bytes[0], bytes[1]));
+    g_bytes_unref(bytes[0]);
+    g_bytes_unref(bytes[1]);
+}
+
+static gint64 position_of(GstHarness *h)
+{
+    gint64 position = -1;
+    GstPad *pad = gst_pad_get_peer(h->sinkpad);
+    gst_pad_query_position(pad, GST_FORMAT_TIME, &position);
+    gst_object_unref(pad);
+    return position;
+}
+
+Test(gstreamer, tells_how_far_it_is)
+{
+    GstHarness *h = open_harness("", IN_10, OUT_8);
+    GstVideoInfo info;
+    GstSegment segment;
+    info_of(IN_10, &info);
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    segment.start = 400 * GST_MSECOND;
+    segment.time = 5 * GST_SECOND;
+    gst_harness_push_event(h, gst_event_new_segment(&segment));
+    cr_assert_eq(gst_harness_push(h, make_frame(NULL, &info, 15)), GST_FLOW_OK);
+    gst_buffer_unref(gst_harness_pull(h));
+    cr_expect_eq(position_of(h), 5240 * GST_MSECOND, "%" G_GINT64_FORMAT, position_of(h));
+    gst_harness_teardown(h);
+}
+
+Test(gstreamer, a_new_rate_is_a_new_latency)
+{
+    GstHarness *h = open_harness("in-flight=2", IN_10, "video/x-raw");
+    GstBus *bus = gst_bus_new();
+    GstElement *element = gst_harness_find_element(h, "coxtonemap");
+    gst_element_set_bus(element, bus);
+    gst_harness_set_src_caps_str(h, RAW "format=I420_10LE,width=330,height=180,framerate=50/1," PQ);
+    GstMessage *message = gst_bus_pop_filtered(bus, GST_MESSAGE_LATENCY);
+    cr_assert_not_null(message);
+    gst_message_unref(message);
+    cr_expect_eq(gst_harness_query_latency(h), 40 * GST_MSECOND);
+    gst_element_set_bus(element, NULL);
+    gst_object_unref(element);
+    gst_object_unref(bus);
+    gst_harness_teardown(h);
+}
+
 Test(gstreamer, a_device_that_is_not_there_is_an_error)
 {
     GstElement *pipeline = gst_parse_launch("videotestsrc ! " RAW "format=I420_10LE," PQ
@@ -960,6 +1104,90 @@ Test(gstreamer, caps_change_between_the_right_frames)
     cr_expect_gt(seen.caps, 20, "%u", seen.caps);
     gst_object_unref(filter);
     close_pipeline(pipeline, &seen);
+}
+
+Test(gstreamer, goes_on_after_a_flush_without_a_beginning)
+{
+    GstHarness *h = open_harness("peak=1000 in-flight=4", IN_10, OUT_8);
+    GstVideoInfo info;
+    GstSegment segment;
+    info_of(IN_10, &info);
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    for (guint n = 0; n < 20; n++) {
+        for (guint i = 0; i < 3; i++)
+            cr_assert_eq(gst_harness_push(h, make_frame(NULL, &info, n)), GST_FLOW_OK);
+        gst_harness_push_event(h, gst_event_new_flush_stop(TRUE));
+        gst_harness_push_event(h, gst_event_new_segment(&segment));
+    }
+    gst_harness_push_event(h, gst_event_new_eos());
+    gst_harness_teardown(h);
+}
+
+Test(gstreamer, goes_on_when_it_is_linked_again)
+{
+    GstHarness *h = gst_harness_new_with_padnames("coxtonemap", "sink", NULL);
+    GstElement *element = h->element, *sink = gst_element_factory_make("fakesink", NULL);
+    GstPad *source = gst_element_get_static_pad(element, "src"), *pad = gst_element_get_static_pad(sink, "sink");
+    GstVideoInfo info;
+    guint got = 0;
+    info_of(IN_10, &info);
+    gst_util_set_object_arg(G_OBJECT(element), "devices", "cpu");
+    gst_util_set_object_arg(G_OBJECT(element), "cache-dir", "");
+    g_object_set(sink, "async", FALSE, NULL);
+    gst_object_ref_sink(sink);
+    gst_element_set_state(sink, GST_STATE_PLAYING);
+    cr_assert_eq(gst_pad_link(source, pad), GST_PAD_LINK_OK);
+    gst_harness_set_src_caps_str(h, IN_10);
+    for (guint n = 0; n < 40; n++) {
+        if (n == 10)
+            gst_pad_unlink(source, pad);
+        if (n == 20)
+            cr_assert_eq(gst_pad_link(source, pad), GST_PAD_LINK_OK);
+        const GstFlowReturn flow = gst_harness_push(h, make_frame(NULL, &info, n));
+        cr_expect(flow == GST_FLOW_OK || (n >= 10 && flow == GST_FLOW_NOT_LINKED), "frame %u: %s", n,
+                  gst_flow_get_name(flow));
+        got += n >= 20 && flow == GST_FLOW_OK;
+    }
+    cr_expect_gt(got, 15, "%u", got);
+    gst_harness_push_event(h, gst_event_new_eos());
+    gst_pad_unlink(source, pad);
+    gst_element_set_state(sink, GST_STATE_NULL);
+    gst_object_unref(pad);
+    gst_object_unref(source);
+    gst_object_unref(sink);
+    gst_harness_teardown(h);
+}
+
+/* Who hears of a thread that begins may ask, and change what he likes. */
+static GstBusSyncReply ask(GstBus *bus, GstMessage *message, gpointer element)
+{
+    (void)bus;
+    GstStructure *stats = NULL;
+    if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_STREAM_STATUS) {
+        g_object_get(element, "stats", &stats, NULL);
+        g_object_set(element, "exposure", 1.0, NULL);
+        gst_clear_structure(&stats);
+    }
+    gst_message_unref(message);
+    return GST_BUS_DROP;
+}
+
+Test(gstreamer, may_be_asked_when_its_task_begins)
+{
+    GstHarness *h = open_harness("", IN_10, OUT_8);
+    GstElement *element = gst_harness_find_element(h, "coxtonemap");
+    GstBus *bus = gst_bus_new();
+    GstVideoInfo info;
+    info_of(IN_10, &info);
+    gst_bus_set_sync_handler(bus, ask, element, NULL);
+    gst_element_set_bus(element, bus);
+    cr_assert_eq(gst_harness_push(h, make_frame(NULL, &info, 0)), GST_FLOW_OK);
+    gst_buffer_unref(gst_harness_pull(h));
+    gst_element_set_bus(element, NULL);
+    gst_bus_set_sync_handler(bus, NULL, NULL, NULL);
+    gst_object_unref(bus);
+    gst_object_unref(element);
+    gst_harness_teardown(h);
 }
 
 Test(gstreamer, starts_and_stops_under_load)

@@ -459,6 +459,28 @@ Test(video_stream, a_restart_forgets_the_light_of_before)
     cox_runtime_destroy(&runtime);
 }
 
+/* The frames' own gain and peak come on top, and are cut to what there is. */
+Test(video_stream, every_gain_that_there_is_goes_with_light_that_is_found)
+{
+    static const float gains[] = {0x1p-32f, 0x1p-9f, 0x1p9f, 0x1p32f};
+    cox_runtime *runtime = open_any();
+    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+    cox_video_stream *stream = open_stream(runtime, NULL);
+    for (unsigned n = 0; n < 4; n++) {
+        const struct cox_video_settings settings = {.struct_size = sizeof settings, .gain = gains[n]};
+        cr_assert_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.settings = &settings)), COX_OK);
+        paint(&in, n);
+        send(stream, &in, &out);
+        const struct cox_video_result result = receive(stream);
+        cr_expect(result.gain >= 0x1p-32f && result.gain <= 0x1p32f, "%g", (double)result.gain);
+        cr_expect(result.peak_nits >= 1 && result.peak_nits <= 1e6f, "%g", (double)result.peak_nits);
+    }
+    cox_video_stream_destroy(&stream);
+    drop_picture(&in);
+    drop_picture(&out);
+    cox_runtime_destroy(&runtime);
+}
+
 /* What was prepared for is there when the first frame comes. */
 Test(video_stream, it_can_be_prepared_for_frames_to_come)
 {
