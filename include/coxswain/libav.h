@@ -82,12 +82,34 @@ static inline bool cox_av_is_hdr(const AVFrame *frame)
     return frame->color_trc == AVCOL_TRC_SMPTE2084 || frame->color_trc == AVCOL_TRC_ARIB_STD_B67;
 }
 
-/* Where chroma lies, as a cox_chroma_site; what is not known is taken for left. */
+/* Whether the frame says nothing of its colours that a stream would map otherwise than said: transfer PQ or HLG;
+ * primaries of BT.2020 or BT.709, and the matrix that goes with them. What it leaves out is no obstacle. To map one that
+ * says otherwise, set its color_trc, color_primaries and colorspace first. */
+static inline bool cox_av_colours_are_known(const AVFrame *frame)
+{
+    const bool rgb = frame->colorspace == AVCOL_SPC_RGB || frame->colorspace == AVCOL_SPC_UNSPECIFIED;
+    const bool wide = rgb || frame->colorspace == AVCOL_SPC_BT2020_NCL;
+    const bool narrow = rgb || frame->colorspace == AVCOL_SPC_BT709;
+    return (cox_av_is_hdr(frame) || frame->color_trc == AVCOL_TRC_UNSPECIFIED) &&
+           ((frame->color_primaries == AVCOL_PRI_UNSPECIFIED && (wide || narrow)) ||
+            (frame->color_primaries == AVCOL_PRI_BT2020 && wide) ||
+            (frame->color_primaries == AVCOL_PRI_BT709 && narrow));
+}
+
+/* Where chroma lies across the luma, as a cox_chroma_site: top and bottom are taken for the centre, bottom left and what
+ * is not known for left. */
 static inline enum cox_chroma_site cox_av_site(enum AVChromaLocation location)
 {
-    return location == AVCHROMA_LOC_CENTER    ? COX_SITE_CENTRE
-           : location == AVCHROMA_LOC_TOPLEFT ? COX_SITE_TOP_LEFT
-                                              : COX_SITE_LEFT;
+    switch (location) {
+    case AVCHROMA_LOC_CENTER:
+    case AVCHROMA_LOC_TOP:
+    case AVCHROMA_LOC_BOTTOM:
+        return COX_SITE_CENTRE;
+    case AVCHROMA_LOC_TOPLEFT:
+        return COX_SITE_TOP_LEFT;
+    default:
+        return COX_SITE_LEFT;
+    }
 }
 
 /* The light that a frame's metadata says is its brightest: that of the mastering display, else the film's brightest
@@ -98,7 +120,7 @@ static inline float cox_av_peak_nits(const AVFrame *frame)
     const AVFrameSideData *content = av_frame_get_side_data(frame, AV_FRAME_DATA_CONTENT_LIGHT_LEVEL);
     if (display && display->size >= sizeof(AVMasteringDisplayMetadata)) {
         const AVMasteringDisplayMetadata *about = (const AVMasteringDisplayMetadata *)(const void *)display->data;
-        if (about->has_luminance && about->max_luminance.den)
+        if (about->has_luminance && about->max_luminance.den && av_q2d(about->max_luminance) > 0)
             return (float)av_q2d(about->max_luminance);
     }
     if (content && content->size >= sizeof(AVContentLightMetadata))
@@ -107,8 +129,10 @@ static inline float cox_av_peak_nits(const AVFrame *frame)
 }
 
 /* Describe a frame, to be mapped or to be written to: its planes, cropped as it says, and its colours. What it does not
- * say is taken for what most HDR video is, PQ with BT.2020's primaries. `memory` is left NULL (see cox_av_pool_find).
- * Errors: AVERROR(ENOSYS) (a format, or a matrix, that the library has not; a frame in a device's own memory). */
+ * say is taken for what most HDR video is, PQ with BT.2020's primaries, and so is a transfer that is not HLG's, and
+ * primaries that are not BT.709's (see cox_av_colours_are_known). `memory` is left NULL (see cox_av_pool_find).
+ * Errors: AVERROR(ENOSYS) (a format, or a matrix, that the library has not; a frame in a device's own memory),
+ * AVERROR(ERANGE) (it has no size, or is cropped to nothing). */
 static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *image)
 {
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
@@ -122,6 +146,10 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
     if (frame->colorspace != AVCOL_SPC_UNSPECIFIED && frame->colorspace != AVCOL_SPC_BT2020_NCL &&
         frame->colorspace != AVCOL_SPC_BT709 && !(rgb && frame->colorspace == AVCOL_SPC_RGB))
         return AVERROR(ENOSYS);
+    if (frame->width <= 0 || frame->height <= 0 || frame->crop_left >= (size_t)frame->width ||
+        frame->crop_right >= (size_t)frame->width - frame->crop_left || frame->crop_top >= (size_t)frame->height ||
+        frame->crop_bottom >= (size_t)frame->height - frame->crop_top)
+        return AVERROR(ERANGE);
     const uint32_t left = (uint32_t)frame->crop_left, top = (uint32_t)frame->crop_top;
     image->width = (uint32_t)frame->width - left - (uint32_t)frame->crop_right;
     image->height = (uint32_t)frame->height - top - (uint32_t)frame->crop_bottom;
@@ -145,7 +173,8 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
     return 0;
 }
 
-/* What a mapped frame says of itself: all that the other one does, but for its light and colours. */
+/* What a mapped frame says of itself: all that the other one does, but for its light and colours; that nothing of it is
+ * cropped, as what was of the other is not in it; and pixels of another shape where it was scaled unevenly. */
 static inline int cox_av_copy_props(AVFrame *mapped, const AVFrame *from)
 {
     static const enum AVFrameSideDataType hdr[] = {AV_FRAME_DATA_MASTERING_DISPLAY_METADATA,
@@ -164,8 +193,24 @@ static inline int cox_av_copy_props(AVFrame *mapped, const AVFrame *from)
     mapped->color_trc = AVCOL_TRC_BT709;
     mapped->colorspace = rgb ? AVCOL_SPC_RGB : AVCOL_SPC_BT709;
     mapped->color_range = format.range == COX_RANGE_FULL ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
-    if (mapped->width != from->width || mapped->height != from->height)
-        mapped->crop_left = mapped->crop_right = mapped->crop_top = mapped->crop_bottom = 0;
+    switch (cox_av_site(from->chroma_location)) {
+    case COX_SITE_CENTRE:
+        mapped->chroma_location = AVCHROMA_LOC_CENTER;
+        break;
+    case COX_SITE_TOP_LEFT:
+        mapped->chroma_location = AVCHROMA_LOC_TOPLEFT;
+        break;
+    default:
+        mapped->chroma_location = AVCHROMA_LOC_LEFT;
+    }
+    const int width = from->width - (int)(from->crop_left + from->crop_right);
+    const int height = from->height - (int)(from->crop_top + from->crop_bottom);
+    const AVRational stretch = av_mul_q(av_make_q(width, mapped->width), av_make_q(mapped->height, height));
+    const AVRational one = {1, 1};
+    if (stretch.num != stretch.den)
+        mapped->sample_aspect_ratio = av_mul_q(stretch,
+                                               from->sample_aspect_ratio.num > 0 ? from->sample_aspect_ratio : one);
+    mapped->crop_left = mapped->crop_right = mapped->crop_top = mapped->crop_bottom = 0;
     return 0;
 }
 
@@ -372,19 +417,36 @@ static inline int cox_av_pool_get_buffer2(struct cox_av_pool *pool, AVCodecConte
     return avcodec_default_get_buffer2(decoder, frame, flags);
 }
 
-/* The buffers of a frame's planes, for cox_video_image.memory. False, and nothing is set: it is not of the pool. */
+/* The one of a memory's buffers that `data` is in; NULL: none. */
+static inline cox_buffer *cox_av_plane_of_(const struct cox_av_memory *memory, const uint8_t *data)
+{
+    for (unsigned p = 0; p < memory->count; p++) {
+        const uint8_t *first = (const uint8_t *)cox_buffer_data(memory->planes[p]);
+        if (data >= first && data < first + memory->bytes[p])
+            return memory->planes[p];
+    }
+    return NULL;
+}
+
+/* The buffers that a frame's planes are in, for cox_video_image.memory: a window of a frame of the pool's, a field, or
+ * planes in another order are of it too. False, and nothing is set: it is not of the pool. */
 static inline bool cox_av_pool_find(struct cox_av_pool *pool, const AVFrame *frame, cox_buffer **planes)
 {
+    cox_buffer *in[COX_VIDEO_PLANES_MAX] = {NULL};
     bool found = false;
     pthread_mutex_lock(&pool->lock);
     for (struct cox_av_memory *memory = pool->all; memory && !found; memory = memory->next) {
         found = memory->used != 0;
-        for (unsigned p = 0; p < memory->count && found; p++)
-            found = frame->buf[p] && frame->buf[p]->data == (uint8_t *)cox_buffer_data(memory->planes[p]);
-        for (unsigned p = 0; p < memory->count && found; p++)
-            planes[p] = memory->planes[p];
+        for (unsigned p = 0; p < memory->count && found; p++) {
+            in[p] = frame->buf[p] && frame->buf[p]->data == (uint8_t *)cox_buffer_data(memory->planes[p])
+                        ? cox_av_plane_of_(memory, frame->data[p])
+                        : NULL;
+            found = in[p] != NULL;
+        }
     }
     pthread_mutex_unlock(&pool->lock);
+    for (unsigned p = 0; p < COX_VIDEO_PLANES_MAX && found && in[p]; p++)
+        planes[p] = in[p];
     return found;
 }
 
@@ -462,8 +524,9 @@ static inline void cox_av_sent_free_(struct cox_av_sent_ *sent)
     free(sent);
 }
 
-/* A reference to the frame, and one to be mapped to. */
-static inline int cox_av_sent_make_(struct cox_av_map *map, const AVFrame *frame, struct cox_av_sent_ **out)
+/* A reference to the frame, of which so much is to be seen, and one to be mapped to. */
+static inline int cox_av_sent_make_(struct cox_av_map *map, const AVFrame *frame, uint32_t width, uint32_t height,
+                                    struct cox_av_sent_ **out)
 {
     struct cox_av_sent_ *sent = (struct cox_av_sent_ *)calloc(1, sizeof *sent);
     *out = sent;
@@ -474,30 +537,36 @@ static inline int cox_av_sent_make_(struct cox_av_map *map, const AVFrame *frame
     if (!sent->in || !sent->out)
         return AVERROR(ENOMEM);
     sent->out->format = map->format == AV_PIX_FMT_NONE ? AV_PIX_FMT_YUV420P : map->format;
-    sent->out->width = map->width ? map->width : frame->width - (int)(frame->crop_left + frame->crop_right);
-    sent->out->height = map->height ? map->height : frame->height - (int)(frame->crop_top + frame->crop_bottom);
+    sent->out->width = map->width ? map->width : (int)width;
+    sent->out->height = map->height ? map->height : (int)height;
     const int code = cox_av_pool_get(map->pool, sent->out, sent->out->width, sent->out->height);
     return code < 0 ? code : cox_av_copy_props(sent->out, frame);
 }
 
 /* Send a frame, of which a reference is kept until it has been mapped; NULL = there are no more. Blocks as
  * cox_video_stream_send does.
- * Errors: AVERROR(EAGAIN) (receive first: many were sent and not received), AVERROR(ENOSYS) (cox_av_image),
- * AVERROR(EINVAL) (a frame that cannot be mapped to what is wanted), AVERROR(ENOMEM), AVERROR_EXTERNAL. */
+ * Errors: AVERROR(EAGAIN) (receive first: many were sent and not received), AVERROR_EOF (NULL was sent, and no
+ * cox_av_map_flush came after it), AVERROR(ENOSYS) and AVERROR(ERANGE) (cox_av_image; cox_av_colours_are_known says no),
+ * AVERROR(EINVAL) (a frame that cannot be mapped to what is wanted), AVERROR(ENOMEM), AVERROR_EXIT (cancelled),
+ * AVERROR_EXTERNAL. */
 static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame)
 {
     struct cox_video_image in, out;
     struct cox_video_frame sending;
-    struct cox_av_sent_ *sent;
+    struct cox_av_sent_ *sent = NULL;
     if (!frame) {
         map->ended = true;
         return 0;
     }
+    if (map->ended)
+        return AVERROR_EOF;
     if (map->pending > COX_IN_FLIGHT_MAX)
         return AVERROR(EAGAIN);
-    int code = cox_av_sent_make_(map, frame, &sent);
+    int code = cox_av_colours_are_known(frame) ? cox_av_image(frame, &in) : AVERROR(ENOSYS);
     if (code >= 0)
-        code = cox_av_image(sent->in, &in);
+        code = cox_av_sent_make_(map, frame, in.width, in.height, &sent);
+    if (code >= 0)
+        code = cox_av_image(sent->in, &in); /* of a frame without buffers a copy was made */
     if (code >= 0)
         code = cox_av_image(sent->out, &out);
     if (code >= 0) {
@@ -520,13 +589,14 @@ static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame
     return 0;
 }
 
-/* Receive a mapped frame, which the caller gives back with av_frame_unref: with the properties of the one that was
- * sent, but for its light and colours. Blocks after cox_av_send_frame(map, NULL) only; cox_video_stream_descriptor
+/* Receive a mapped frame, which the caller gives back with av_frame_unref: with the properties that cox_av_copy_props
+ * says. What was in `frame` before is given back first. Blocks after cox_av_send_frame(map, NULL) only; cox_video_stream_descriptor
  * tells when a frame is ready.
  * Errors: AVERROR(EAGAIN) (none is ready), AVERROR_EOF (all are out), and what a frame ended with. */
 static inline int cox_av_receive_frame(struct cox_av_map *map, AVFrame *frame)
 {
     struct cox_video_result result;
+    av_frame_unref(frame);
     const cox_status status = cox_video_stream_receive(map->stream, map->ended, &result, sizeof result);
     if (status == COX_E_NOT_FOUND)
         return map->ended ? AVERROR_EOF : AVERROR(EAGAIN);

@@ -7,7 +7,7 @@
  * counted.
  *
  * A plane is used in place, and not copied:
- *   a buffer of the runtime's, from its first byte  on every device
+ *   a buffer of the runtime's, from its first byte  on every device, if the last row is as long as the others there
  *   other memory, a window of a buffer              where all devices work in the host's memory, as processors do
  *   negative pitches, no multiples of 4 bytes       nowhere
  *
@@ -37,10 +37,10 @@ struct cox_video_image {
     void *data[COX_VIDEO_PLANES_MAX];
     ptrdiff_t pitch_bytes[COX_VIDEO_PLANES_MAX];
 
-    /* The buffer of the stream's runtime that holds the plane, of at least pitch x rows bytes from `data` on; what lies
-     * between its rows may be overwritten. NULL = other memory, of which nothing but the samples is touched. A pool's
-     * memory is made (cox_buffer_create) or wrapped (cox_buffer_wrap) once, and costs nothing from then on; it is given
-     * up with cox_buffer_destroy. */
+    /* The buffer of the stream's runtime that all rows of the plane are in. Where it begins with the plane and is of
+     * pitch x rows bytes at least, what lies between the rows may be overwritten; else, and in other memory (NULL),
+     * nothing but the samples is touched. A pool's memory is made (cox_buffer_create) or wrapped (cox_buffer_wrap) once,
+     * and costs nothing from then on; it is given up with cox_buffer_destroy. */
     cox_buffer *memory[COX_VIDEO_PLANES_MAX];
 
     /* The brightest light that the stream says its frames have: MaxCLL, or the mastering display's peak. 0 = it says
@@ -87,7 +87,8 @@ struct cox_video_look {
     const struct cox_video_steer_options *steering;
 
     bool trust_peak; /* no light is brighter than the image says */
-    bool halve;      /* an output of half the size: each pixel the mean of 2 x 2 (COX_SCALE_HALF), which is quicker */
+    bool halve; /* where the output is exactly half the size: each pixel the mean of 2 x 2 (COX_SCALE_HALF), which is
+                        quicker than the filter; it does not make the output half */
 };
 #define COX_VIDEO_LOOK(...) COX_LITERAL(struct cox_video_look, __VA_ARGS__)
 
@@ -126,16 +127,18 @@ COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *str
 struct cox_video_frame {
     size_t struct_size;
     const struct cox_video_image *in;  /* its planes are read only */
-    const struct cox_video_image *out; /* of another size: the frame is scaled (COX_SCALE_FILTER) */
+    const struct cox_video_image *out; /* overlaps neither `in` nor another frame's planes that are not received yet; of
+                                          another size: the frame is scaled (COX_SCALE_FILTER) */
     void *user;                        /* comes back in the result */
-    bool nowait;                       /* COX_E_BUSY instead of blocking */
+    bool nowait;                       /* COX_E_BUSY instead of blocking for other frames; what is its own, compiling
+                                          and learning its light, is done all the same */
 
     /* The frame does not follow what was sent before, after a seek for one: the curve begins anew, as with the stream's
      * first frame. */
     bool restart;
 
     uint64_t deadline_ns; /* as in cox_frame */
-    enum cox_late late;   /* as in cox_frame; what the stream learns a frame's light with is not dropped */
+    enum cox_late late;   /* as in cox_frame; what is done for a frame's light before it is submitted has no deadline */
 };
 #define COX_VIDEO_FRAME(...) COX_LITERAL(struct cox_video_frame, __VA_ARGS__)
 
@@ -147,13 +150,17 @@ struct cox_video_frame {
  * the frame; for compilation where the frame is of a new shape.
  * Errors, upon which the frame is not taken: COX_E_INVALID (NULL; an image that is none; a format, size or transfer
  * that cannot be mapped, as cox_video_mapping says; a buffer that is too short or of another runtime), COX_E_BUSY
- * (nowait), COX_E_UNSUPPORTED (a field that this library does not know), and those of cox_session_create and
+ * (nowait), COX_E_CANCELLED (cox_video_stream_cancel, while its light was learnt), COX_E_UNSUPPORTED (a field that this
+ * library does not know), and those of cox_session_create, among them what is wrong with the stream's `session`, and of
  * cox_session_submit. The log says why. */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_video_frame *frame);
 
 /* What became of a frame. */
 struct cox_video_result {
-    cox_status status; /* as a cox_done_fn gets it; not COX_OK: the output is undefined */
+    cox_status
+        status; /* as a cox_done_fn gets it; not COX_OK: the output is undefined. COX_E_TAINTED: a processor hangs
+                          that may still write to the output's planes, which are other memory and were used in place:
+                          keep it until the runtime is destroyed */
     void *user;
     uint64_t frame; /* from 0 in the order of sending */
 

@@ -31,16 +31,24 @@ static size_t offset_of(const struct cox_video_image *image, uint32_t p)
     return (size_t)((const char *)image->data[p] - (const char *)cox_buffer_data(image->memory[p]));
 }
 
+/* Whether all rows of a plane are in its buffer. */
 static bool buffer_holds(const struct cox__image *image, uint32_t p, const cox_runtime *runtime)
 {
     const struct cox_video_image *about = &image->image;
     const cox_buffer *memory = about->memory[p];
-    const size_t offset = offset_of(about, p), pitch = pitch_of(about, p);
-    if (memory->runtime != runtime || offset > memory->bytes)
+    const size_t offset = offset_of(about, p), pitch = pitch_of(about, p), row_bytes = image->planes[p].row_bytes;
+    if (memory->runtime != runtime || offset > memory->bytes || memory->bytes - offset < row_bytes)
         return false;
-    if (about->pitch_bytes[p] < 0)
-        return offset / pitch >= image->planes[p].rows - 1 && memory->bytes - offset >= image->planes[p].row_bytes;
-    return (memory->bytes - offset) / pitch >= image->planes[p].rows;
+    const size_t room = about->pitch_bytes[p] < 0 ? offset : memory->bytes - offset - row_bytes;
+    return room / pitch >= image->planes[p].rows - 1;
+}
+
+/* Whether it is so from the buffer's first byte on, with the last row as long as the others: as sessions take it. */
+static bool is_whole_buffer(const struct cox__image *image, uint32_t p)
+{
+    const struct cox_video_image *about = &image->image;
+    return about->memory[p] && !offset_of(about, p) &&
+           about->memory[p]->bytes / pitch_of(about, p) >= image->planes[p].rows;
 }
 
 static cox_status refuse(const struct cox__image *image, uint32_t p, const char *name, const char *wrong,
@@ -123,7 +131,7 @@ enum cox__place cox__image_place(const struct cox__image *image, uint32_t p, con
     const struct cox_video_image *about = &image->image;
     if (!cox__image_pitch_suits(image, p, devices) || (!devices->in_place && (uintptr_t)about->data[p] % 4))
         return COX__PLACE_COPY;
-    if (about->memory[p] && !offset_of(about, p))
+    if (is_whole_buffer(image, p))
         return COX__PLACE_BUFFER;
     return devices->in_place ? COX__PLACE_WRAP : COX__PLACE_COPY;
 }

@@ -136,16 +136,22 @@ static cox_status make(struct cox__mappers *mappers, const struct cox_video_shap
     return COX_OK;
 }
 
-static cox_status make_analysis(struct cox__mapper *mapper)
+static cox_status make_analysis(struct cox__mappers *mappers, struct cox__mapper *mapper)
 {
     struct cox_video_storage storage;
     struct cox_session_params params = params_of(mapper);
     params.predecessor = NULL;
     params.report = NULL;
     params.in_flight = 1;
-    const cox_status status = cox_video_analysis(&mapper->shape, &storage, &params);
+    cox_session *analysis = NULL;
+    cox_status status = cox_video_analysis(&mapper->shape, &storage, &params);
     mapper->analysis_bindings = params.binding_count;
-    return status == COX_OK ? cox_session_create(mapper->all->runtime, &params, &mapper->analysis) : status;
+    if (status == COX_OK)
+        status = cox_session_create(mappers->runtime, &params, &analysis);
+    pthread_mutex_lock(&mappers->lock); /* others ask for its session_info */
+    mapper->analysis = analysis;
+    pthread_mutex_unlock(&mappers->lock);
+    return status;
 }
 
 static void put_first(struct cox__mappers *mappers, struct cox__mapper *mapper)
@@ -195,7 +201,7 @@ cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video
         put_first(mappers, mapper);
     drop_old(mappers);
     if (looks_ahead && !mapper->analysis)
-        status = make_analysis(mapper);
+        status = make_analysis(mappers, mapper);
     *out = mapper;
     return status;
 }

@@ -5,11 +5,13 @@
 
 /* ---- Buffers that go round --------------------------------------------------------------------------------------- */
 
-/* As many stay: three planes of input and output of all frames that can be in flight. */
-enum { IDLE_MAX = 2 * COX_VIDEO_PLANES_MAX * COX_IN_FLIGHT_MAX };
+/* What was not wanted while so many others were goes: a stream that has changed its size keeps no buffers of the one
+ * before. */
+enum { IDLE_TAKES = 64 };
 
 struct cox__idle {
     struct cox__idle *next;
+    uint64_t since; /* the pool's `takes` then */
     cox_buffer *buffer;
     const void *data; /* the application's memory that it lies around; NULL = it is the stream's */
     size_t bytes;
@@ -19,6 +21,7 @@ void cox__pool_init(struct cox__pool *pool, cox_runtime *runtime)
 {
     pool->runtime = runtime;
     pool->idle = NULL;
+    pool->takes = 0;
     pthread_mutex_init(&pool->lock, NULL);
 }
 
@@ -44,6 +47,7 @@ static cox_status take(struct cox__pool *pool, void *data, size_t bytes, cox_buf
 {
     struct cox__idle **link = &pool->idle;
     pthread_mutex_lock(&pool->lock);
+    pool->takes++;
     while (*link && ((*link)->data != data || (*link)->bytes != bytes))
         link = &(*link)->next;
     struct cox__idle *idle = *link;
@@ -61,7 +65,7 @@ static cox_status take(struct cox__pool *pool, void *data, size_t bytes, cox_buf
 
 static void give_back(struct cox__pool *pool, cox_buffer **buffer, const void *data, size_t bytes)
 {
-    struct cox__idle *idle = calloc(1, sizeof *idle), *too_many = NULL;
+    struct cox__idle *idle = calloc(1, sizeof *idle);
     if (!idle) {
         cox_buffer_destroy(buffer);
         return;
@@ -69,16 +73,16 @@ static void give_back(struct cox__pool *pool, cox_buffer **buffer, const void *d
     *idle = (struct cox__idle){.buffer = *buffer, .data = data, .bytes = bytes};
     *buffer = NULL;
     pthread_mutex_lock(&pool->lock);
+    idle->since = pool->takes;
     idle->next = pool->idle;
     pool->idle = idle;
-    for (int count = 1; count < IDLE_MAX && idle; count++)
-        idle = idle->next;
-    if (idle) {
-        too_many = idle->next;
-        idle->next = NULL;
-    }
+    struct cox__idle **link = &pool->idle;
+    while (*link && pool->takes - (*link)->since <= IDLE_TAKES)
+        link = &(*link)->next;
+    struct cox__idle *unwanted = *link;
+    *link = NULL;
     pthread_mutex_unlock(&pool->lock);
-    drop(too_many);
+    drop(unwanted);
 }
 
 /* ---- Planes ------------------------------------------------------------------------------------------------------ */

@@ -20,6 +20,7 @@ struct cox__pool {
     cox_runtime *runtime;
     pthread_mutex_t lock;
     struct cox__idle *idle; /* last used first */
+    uint64_t takes;
 };
 
 void cox__pool_init(struct cox__pool *pool, cox_runtime *runtime);

@@ -25,7 +25,9 @@ struct sent {
     struct cox__look look;
     bool steers; /* the frames after it: its mapping fills the histogram */
     bool learnt; /* its histogram has had its say already */
-    bool done;   /* mapped, or failed: under the lock */
+    bool admitted;
+    struct cox__curve curve_before; /* for a frame that is refused after it had its turn */
+    bool done;                      /* mapped, or failed: under the lock */
     struct cox_video_result result;
 };
 
@@ -361,12 +363,25 @@ static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *
     sent->look = stream->look;
     sent->steers = sent->look.look.peak == COX_PEAK_BEFORE;
     status = await_turn(stream, sent->steers, frame->nowait);
+    sent->admitted = status == COX_OK;
+    sent->curve_before = stream->curve;
     if (status == COX_OK && frame->restart)
         memset(&stream->curve, 0, sizeof stream->curve);
     sent->result.frame = stream->totals.sent;
     pthread_mutex_unlock(&stream->lock);
     sent->result.user = frame->user;
     return status;
+}
+
+/* The frame is not taken: the stream is as if it had never been sent. */
+static void forget(struct sent *sent)
+{
+    cox_video_stream *stream = sent->stream;
+    pthread_mutex_lock(&stream->lock);
+    if (sent->admitted)
+        stream->curve = sent->curve_before; /* no other frame steers while one that does has its turn */
+    pthread_mutex_unlock(&stream->lock);
+    free_sent(sent);
 }
 
 cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_video_frame *from)
@@ -387,7 +402,7 @@ cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_vide
     if (status == COX_OK)
         status = submit(sent, &frame);
     if (status != COX_OK)
-        free_sent(sent);
+        forget(sent);
     return status;
 }
 
@@ -407,6 +422,10 @@ cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_v
     cox_status status = cox__image_describe(&sent->in.image, in, "the input to prepare for", stream->runtime);
     if (status == COX_OK)
         status = cox__image_describe(&sent->out.image, out, "the output to prepare for", stream->runtime);
+    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) { /* are not there yet, or not any more */
+        sent->in.image.image.data[p] = sent->out.image.image.data[p] = NULL;
+        sent->in.image.image.memory[p] = sent->out.image.image.memory[p] = NULL;
+    }
     if (status == COX_OK)
         status = find_mapper(sent);
     free_sent(sent);

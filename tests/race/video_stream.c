@@ -80,9 +80,8 @@ static void *meddle(void *user)
         struct cox_session_info session;
         struct pollfd waits = {.fd = cox_video_stream_descriptor(film->stream), .events = POLLIN};
         const struct cox_video_settings settings = {.struct_size = sizeof settings, .peak_nits = 500 + n % 500};
-        CHECK(cox_video_stream_set(film->stream,
-                                   COX_VIDEO_LOOK(.settings = &settings,
-                                                  .peak = n % 50 < 25 ? COX_PEAK_GIVEN : COX_PEAK_BEFORE)) == COX_OK);
+        CHECK(cox_video_stream_set(film->stream, COX_VIDEO_LOOK(.settings = &settings,
+                                                                .peak = (enum cox_video_peak)(n / 8 % 3))) == COX_OK);
         cox_video_stream_info(film->stream, &info, sizeof info);
         CHECK(info.received <= info.sent);
         cox_video_stream_session_info(film->stream, n % 2, &session, sizeof session);

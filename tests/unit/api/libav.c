@@ -232,12 +232,137 @@ Test(libav, images_have_what_frames_say)
     cr_expect_eq(image.transfer, COX_TRANSFER_HLG);
     cr_expect_eq(image.primaries, COX_PRIMARIES_BT709);
     cr_expect(cox_av_is_hdr(frame));
+    frame->chroma_location = AVCHROMA_LOC_TOP;
+    cr_assert_eq(cox_av_image(frame, &image), 0);
+    cr_expect_eq(image.format.site, COX_SITE_CENTRE);
     frame->colorspace = AVCOL_SPC_BT2020_CL;
     cr_expect_eq(cox_av_image(frame, &image), AVERROR(ENOSYS));
     frame->colorspace = AVCOL_SPC_BT2020_NCL;
     frame->format = AV_PIX_FMT_VAAPI;
     cr_expect_eq(cox_av_image(frame, &image), AVERROR(ENOSYS));
     av_frame_free(&frame);
+}
+
+Test(libav, colours_that_would_be_mapped_otherwise_than_said_are_refused)
+{
+    static const struct {
+        enum AVColorTransferCharacteristic transfer;
+        enum AVColorPrimaries primaries;
+        enum AVColorSpace matrix;
+        bool known;
+    } table[] = {
+        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_BT2020, AVCOL_SPC_BT2020_NCL, true},
+        {AVCOL_TRC_ARIB_STD_B67, AVCOL_PRI_BT709, AVCOL_SPC_BT709, true},
+        {AVCOL_TRC_UNSPECIFIED, AVCOL_PRI_UNSPECIFIED, AVCOL_SPC_UNSPECIFIED, true},
+        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_BT2020, AVCOL_SPC_RGB, true},
+        {AVCOL_TRC_BT709, AVCOL_PRI_BT709, AVCOL_SPC_BT709, false},
+        {AVCOL_TRC_LINEAR, AVCOL_PRI_BT2020, AVCOL_SPC_BT2020_NCL, false},
+        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_BT2020, AVCOL_SPC_BT709, false},
+        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_BT709, AVCOL_SPC_BT2020_NCL, false},
+        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_SMPTE432, AVCOL_SPC_UNSPECIFIED, false},
+        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_SMPTE170M, AVCOL_SPC_UNSPECIFIED, false},
+    };
+    cox_runtime *runtime = open_runtime();
+    struct cox_av_map map;
+    AVFrame *frame = make_frame(0);
+    cr_assert_eq(cox_av_map_open(&map, runtime, NULL, NULL), 0);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        frame->color_trc = table[i].transfer;
+        frame->color_primaries = table[i].primaries;
+        frame->colorspace = table[i].matrix;
+        cr_expect_eq(cox_av_colours_are_known(frame), table[i].known, "case %zu", i);
+        if (table[i].matrix != AVCOL_SPC_RGB) /* which the frame's format is not */
+            cr_expect_eq(cox_av_send_frame(&map, frame), table[i].known ? 0 : AVERROR(ENOSYS), "case %zu", i);
+    }
+    cox_av_map_close(&map);
+    av_frame_free(&frame);
+    cox_runtime_destroy(&runtime);
+}
+
+/* Windows, fields and swapped planes of frames in the pool give what the same samples elsewhere give. */
+Test(libav, views_of_frames_in_the_pool_are_mapped_alike)
+{
+    enum { VIEWS = 4 };
+    cox_runtime *runtime = open_runtime();
+    struct cox_video_look look = {.struct_size = sizeof look, .peak = COX_PEAK_GIVEN};
+    struct cox_av_map map;
+    AVFrame *plain = make_frame(0), *pooled = av_frame_alloc();
+    cr_assert_eq(cox_av_map_open(&map, runtime, NULL, &look), 0);
+    av_frame_copy_props(pooled, plain);
+    pooled->format = plain->format;
+    pooled->width = WIDTH;
+    pooled->height = HEIGHT;
+    cr_assert_eq(cox_av_pool_get(map.pool, pooled, WIDTH, HEIGHT), 0);
+    cr_assert_geq(av_frame_copy(pooled, plain), 0);
+    for (int view = 0; view < VIEWS; view++) {
+        AVFrame *from[] = {av_frame_clone(plain), av_frame_clone(pooled)}, *mapped[2];
+        for (int i = 0; i < 2; i++) {
+            AVFrame *frame = from[i];
+            mapped[i] = av_frame_alloc();
+            if (view == 1)
+                frame->crop_left = 2;
+            if (view == 2) { /* the bottom field */
+                frame->height = HEIGHT / 4 * 2;
+                for (int p = 0; p < 3; p++) {
+                    frame->data[p] += frame->linesize[p];
+                    frame->linesize[p] *= 2;
+                }
+            }
+            if (view == 3) {
+                uint8_t *swapped = frame->data[1];
+                frame->data[1] = frame->data[2];
+                frame->data[2] = swapped;
+            }
+            cr_assert_eq(cox_av_send_frame(&map, frame), 0, "view %d, %s: %s", view, i ? "pool" : "plain", logged);
+            while (cox_av_receive_frame(&map, mapped[i]) == AVERROR(EAGAIN))
+                continue;
+        }
+        cr_assert(mapped[0]->width == mapped[1]->width && mapped[0]->height == mapped[1]->height);
+        for (int p = 0; p < 3; p++)
+            for (int row = 0; row < mapped[0]->height >> !!p; row++)
+                cr_expect_arr_eq(mapped[0]->data[p] + (ptrdiff_t)row * mapped[0]->linesize[p],
+                                 mapped[1]->data[p] + (ptrdiff_t)row * mapped[1]->linesize[p],
+                                 (size_t)(mapped[0]->width >> !!p), "view %d, plane %d, row %d", view, p, row);
+        for (int i = 0; i < 2; i++) {
+            av_frame_free(&from[i]);
+            av_frame_free(&mapped[i]);
+        }
+    }
+    cox_av_map_close(&map);
+    av_frame_free(&plain);
+    av_frame_free(&pooled);
+    cox_runtime_destroy(&runtime);
+    cr_assert_null(runtime);
+}
+
+Test(libav, crops_that_leave_nothing_are_refused_and_others_are_used_up)
+{
+    cox_runtime *runtime = open_runtime();
+    struct cox_av_map map;
+    AVFrame *frame = make_frame(0), *mapped = av_frame_alloc();
+    cr_assert_eq(cox_av_map_open(&map, runtime, NULL, NULL), 0);
+    static const size_t crops[][2] = {{(size_t)-8, 16}, {WIDTH, 0}, {WIDTH / 2, WIDTH / 2 + 1}, {(size_t)1 << 32, 0}};
+    for (size_t i = 0; i < sizeof crops / sizeof crops[0]; i++) {
+        frame->crop_left = crops[i][0];
+        frame->crop_right = crops[i][1];
+        cr_expect_eq(cox_av_send_frame(&map, frame), AVERROR(ERANGE), "case %zu", i);
+    }
+    frame->crop_left = 16;
+    frame->crop_right = 0;
+    map.width = WIDTH; /* scaled back to as wide as it was */
+    cr_assert_eq(cox_av_send_frame(&map, frame), 0);
+    cr_assert_eq(cox_av_send_frame(&map, NULL), 0);
+    cr_expect_eq(cox_av_send_frame(&map, frame), AVERROR_EOF);
+    cr_assert_eq(cox_av_receive_frame(&map, mapped), 0);
+    cr_expect_eq(mapped->crop_left, 0);
+    cr_expect_eq(mapped->width, WIDTH);
+    cr_expect_eq(av_cmp_q(mapped->sample_aspect_ratio, av_make_q(WIDTH - 16, WIDTH)), 0);
+    cr_expect_eq(cox_av_receive_frame(&map, mapped), AVERROR_EOF, "which gives the frame back");
+    cox_av_map_close(&map);
+    av_frame_free(&frame);
+    av_frame_free(&mapped);
+    cox_runtime_destroy(&runtime);
+    cr_assert_null(runtime);
 }
 
 Test(libav, many_that_are_sent_have_to_be_received)

@@ -459,6 +459,72 @@ Test(video_stream, a_restart_forgets_the_light_of_before)
     cox_runtime_destroy(&runtime);
 }
 
+/* A frame that is not taken changes nothing, though it was to begin a scene. */
+Test(video_stream, a_restart_that_is_refused_leaves_the_curve)
+{
+    cox_runtime *runtime = open_any();
+    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+    struct cox_video_result results[2];
+    for (unsigned refused = 0; refused < 2; refused++) {
+        cox_video_stream *stream = open_stream(runtime, NULL);
+        for (unsigned n = 0; n < 3; n++) {
+            paint(&in, n);
+            send(stream, &in, &out);
+            receive(stream);
+        }
+        struct cox_video_image wrong = out.image;
+        wrong.format.depth = 9;
+        wrong.format.high_bits = true;
+        wrong.format.layout = COX_VIDEO_V210;
+        if (refused)
+            cr_assert_neq(cox_video_stream_send(stream,
+                                                COX_VIDEO_FRAME(.in = &in.image, .out = &wrong, .restart = true)),
+                          COX_OK);
+        struct cox_video_image same = out.image; /* the output as the input: refused by the session */
+        if (refused)
+            cr_assert_neq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &same, .out = &same, .restart = true)),
+                          COX_OK);
+        paint(&in, 3);
+        send(stream, &in, &out);
+        results[refused] = receive(stream);
+        cox_video_stream_destroy(&stream);
+    }
+    cr_expect_eq(results[0].cut, results[1].cut);
+    cr_expect_eq(results[0].peak_nits, results[1].peak_nits);
+    cr_expect_eq(results[0].gain, results[1].gain);
+    drop_picture(&in);
+    drop_picture(&out);
+    cox_runtime_destroy(&runtime);
+}
+
+/* What was decoded into a buffer without spare rows, with some columns cut off on the left. */
+Test(video_stream, a_window_to_the_end_of_its_buffer_is_mapped)
+{
+    cox_runtime *runtime = open_any();
+    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), whole = in;
+    struct picture outs[] = {in_buffers(runtime, &p8, WIDTH - 16, HEIGHT),
+                             in_buffers(runtime, &p8, WIDTH - 16, HEIGHT)};
+    cox_video_stream *stream = open_stream(runtime, &given);
+    paint(&in, 1);
+    in.image.width -= 16;
+    for (uint32_t p = 0; p < 3; p++)
+        in.image.data[p] = (char *)in.image.data[p] + (p ? 16 : 32);
+    for (int known = 0; known < 2; known++) {
+        for (uint32_t p = 0; p < 3; p++)
+            in.image.memory[p] = known ? whole.image.memory[p] : NULL;
+        send(stream, &in, &outs[known]);
+        receive(stream);
+    }
+    cr_expect(same_samples(&outs[0], &outs[1]));
+    in.image.pitch_bytes[0] += 4; /* its last row is outside */
+    cr_expect_eq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &in.image, .out = &outs[0].image)), COX_E_INVALID);
+    cox_video_stream_destroy(&stream);
+    drop_picture(&whole);
+    drop_picture(&outs[0]);
+    drop_picture(&outs[1]);
+    cox_runtime_destroy(&runtime);
+}
+
 /* The frames' own gain and peak come on top, and are cut to what there is. */
 Test(video_stream, every_gain_that_there_is_goes_with_light_that_is_found)
 {
