@@ -83,8 +83,8 @@ static inline bool cox_av_is_hdr(const AVFrame *frame)
 }
 
 /* Whether the frame says nothing of its colours that a stream would map otherwise than said: transfer PQ or HLG;
- * primaries of BT.2020 or BT.709, and the matrix that goes with them. What it leaves out is no obstacle. To map one that
- * says otherwise, set its color_trc, color_primaries and colorspace first. */
+ * primaries of BT.2020 or BT.709, and the matrix that goes with them. What it leaves out is no obstacle. To map one
+ * that says otherwise, set its color_trc, color_primaries and colorspace first. */
 static inline bool cox_av_colours_are_known(const AVFrame *frame)
 {
     const bool rgb = frame->colorspace == AVCOL_SPC_RGB || frame->colorspace == AVCOL_SPC_UNSPECIFIED;
@@ -96,8 +96,8 @@ static inline bool cox_av_colours_are_known(const AVFrame *frame)
             (frame->color_primaries == AVCOL_PRI_BT709 && narrow));
 }
 
-/* Where chroma lies across the luma, as a cox_chroma_site: top and bottom are taken for the centre, bottom left and what
- * is not known for left. */
+/* Where chroma lies across the luma, as a cox_chroma_site: top and bottom are taken for the centre, bottom left and
+ * what is not known for left. */
 static inline enum cox_chroma_site cox_av_site(enum AVChromaLocation location)
 {
     switch (location) {
@@ -546,7 +546,7 @@ static inline int cox_av_sent_make_(struct cox_av_map *map, const AVFrame *frame
 /* Send a frame, of which a reference is kept until it has been mapped; NULL = there are no more. Blocks as
  * cox_video_stream_send does.
  * Errors: AVERROR(EAGAIN) (receive first: many were sent and not received), AVERROR_EOF (NULL was sent, and no
- * cox_av_map_flush came after it), AVERROR(ENOSYS) and AVERROR(ERANGE) (cox_av_image; cox_av_colours_are_known says no),
+ * cox_av_map_flush came after it), AVERROR(ENOSYS) and AVERROR(ERANGE) (cox_av_image, cox_av_colours_are_known),
  * AVERROR(EINVAL) (a frame that cannot be mapped to what is wanted), AVERROR(ENOMEM), AVERROR_EXIT (cancelled),
  * AVERROR_EXTERNAL. */
 static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame)
@@ -590,8 +590,8 @@ static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame
 }
 
 /* Receive a mapped frame, which the caller gives back with av_frame_unref: with the properties that cox_av_copy_props
- * says. What was in `frame` before is given back first. Blocks after cox_av_send_frame(map, NULL) only; cox_video_stream_descriptor
- * tells when a frame is ready.
+ * says. What was in `frame` before is given back first. Blocks after cox_av_send_frame(map, NULL) only;
+ * cox_video_stream_descriptor tells when a frame is ready.
  * Errors: AVERROR(EAGAIN) (none is ready), AVERROR_EOF (all are out), and what a frame ended with. */
 static inline int cox_av_receive_frame(struct cox_av_map *map, AVFrame *frame)
 {

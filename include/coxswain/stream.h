@@ -39,8 +39,8 @@ struct cox_video_image {
 
     /* The buffer of the stream's runtime that all rows of the plane are in. Where it begins with the plane and is of
      * pitch x rows bytes at least, what lies between the rows may be overwritten; else, and in other memory (NULL),
-     * nothing but the samples is touched. A pool's memory is made (cox_buffer_create) or wrapped (cox_buffer_wrap) once,
-     * and costs nothing from then on; it is given up with cox_buffer_destroy. */
+     * nothing but the samples is touched. A pool's memory is made (cox_buffer_create) or wrapped (cox_buffer_wrap)
+     * once, and costs nothing from then on; it is given up with cox_buffer_destroy. */
     cox_buffer *memory[COX_VIDEO_PLANES_MAX];
 
     /* The brightest light that the stream says its frames have: MaxCLL, or the mastering display's peak. 0 = it says
