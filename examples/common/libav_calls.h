@@ -63,6 +63,7 @@
     X(av_probe_input_format2)          \
     X(av_read_frame)                   \
     X(av_rescale_q)                    \
+    X(av_seek_frame)                   \
     X(av_strerror)                     \
     X(av_write_trailer)                \
     X(avcodec_align_dimensions2)       \
@@ -70,6 +71,7 @@
     X(avcodec_default_get_buffer2)     \
     X(avcodec_find_encoder)            \
     X(avcodec_find_encoder_by_name)    \
+    X(avcodec_flush_buffers)           \
     X(avcodec_free_context)            \
     X(avcodec_get_name)                \
     X(avcodec_open2)                   \

@@ -266,9 +266,18 @@ enum video_read video_input_read(struct video_input *input, void *const planes[C
     return next(input, planes, pitch_bytes, error);
 }
 
+/* To pass over fewer frames they are read. */
+enum { SEEK_LEAST = 8 };
+
 enum video_read video_input_skip(struct video_input *input, uint64_t frames, struct picture_error *error)
 {
     enum video_read result = VIDEO_READ_FRAME;
+    if (frames >= SEEK_LEAST && !input->next_frame && input->reader->seek && may_read(input, &result, error) &&
+        input->reader->seek(input, frames, &result, error)) {
+        input->next_frame = result == VIDEO_READ_FRAME ? frames - 1 : 0;
+        return counted(input, result, error);
+    }
+    result = VIDEO_READ_FRAME;
     for (uint64_t i = 0; i < frames && result == VIDEO_READ_FRAME; i++)
         result = next(input, NULL, NULL, error);
     return result;

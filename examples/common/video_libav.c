@@ -8,6 +8,7 @@
 #if COX_HAVE_LIBAV
 
 #include "libav_frames.h"
+#include "libav_index.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -37,6 +38,9 @@ struct libav {
     int64_t position;           /* in the file, of the last packet; -1 = unknown */
     int64_t time;               /* of the frame before, in ticks of the stream's time base; AV_NOPTS_VALUE = unknown */
     int64_t shortest_ticks, longest_ticks; /* from one frame to the next; 0 = not known yet */
+    struct libav_index index;              /* once it has been sought in */
+    uint64_t access;                       /* the place that was begun from last */
+    char *path;
     char cut[64];     /* what to say of a file that is shorter than the container says; "" = it is not */
     uint32_t damaged; /* times that something could not be decoded before the first frame, or after a fault */
     bool begun;       /* a frame has been decoded */
@@ -243,11 +247,126 @@ static void note_time(struct video_input *input, int64_t time)
         atomic_store(&input->rate_varies, true);
 }
 
+/* --- Seeking ------------------------------------------------------------------------------------------------------ */
+
+/* Read the file once for where its frames are. */
+static enum libav_indexed index_file(struct video_input *input, struct libav_index *index, struct picture_error *error)
+{
+    struct libav *libav = input->state;
+    AVFormatContext *container = libav_open_container(libav->path, (AVIOInterruptCB){is_cancelled, input}, error);
+    if (!container)
+        return LIBAV_INDEX_FAILED;
+    enum libav_indexed result = LIBAV_NO_INDEX;
+    if ((unsigned)libav->stream < container->nb_streams) { /* as when it was opened first */
+        for (unsigned i = 0; i < container->nb_streams; i++)
+            if ((int)i != libav->stream)
+                container->streams[i]->discard = AVDISCARD_ALL;
+        result = libav_index_read(index, container, libav->stream, error);
+    }
+    lib.avformat_close_input(&container);
+    return result;
+}
+
+/* Begin anew at the packet of an access. False: the container does not go there. */
+static bool begin_at(struct libav *libav, const struct libav_access *access)
+{
+    lib.avcodec_flush_buffers(libav->decoder);
+    lib.av_frame_unref(libav->frame);
+    libav->waiting = libav->begun = false;
+    libav->damaged = 0;
+    libav->fault = NULL;
+    if (lib.av_seek_frame(libav->container, libav->stream, access->seek, AVSEEK_FLAG_BACKWARD) < 0)
+        return false;
+    while (lib.av_read_frame(libav->container, libav->packet) >= 0) {
+        const bool there = libav->packet->stream_index == libav->stream && libav->packet->pts == access->time &&
+                           libav->packet->flags & AV_PKT_FLAG_KEY;
+        const int code = there ? lib.avcodec_send_packet(libav->decoder, libav->packet) : 0;
+        lib.av_packet_unref(libav->packet);
+        if (there)
+            return code >= 0;
+    }
+    return false;
+}
+
+/* Decode up to the frame of that time, which then waits. VIDEO_READ_END: it does not come from here whole. */
+static enum video_read decode_to(struct video_input *input, int64_t time, struct picture_error *error)
+{
+    struct libav *libav = input->state;
+    for (;;) {
+        libav->begun = false; /* of the frames before, some may lack what they need */
+        const int code = lib.avcodec_receive_frame(libav->decoder, libav->frame);
+        if (code == AVERROR(EAGAIN)) {
+            const enum video_read result = feed(input, error);
+            if (result != VIDEO_READ_FRAME)
+                return result;
+        } else if (code == AVERROR_EOF || (code < 0 && ++libav->damaged > DAMAGED_AT_FIRST_MAX)) {
+            return VIDEO_READ_END;
+        } else if (code >= 0 && libav->frame->best_effort_timestamp >= time) {
+            libav->begun = libav->waiting = libav->frame->best_effort_timestamp == time &&
+                                            !libav->frame->decode_error_flags &&
+                                            !(libav->frame->flags & AV_FRAME_FLAG_CORRUPT);
+            return libav->begun ? VIDEO_READ_FRAME : VIDEO_READ_END;
+        }
+        lib.av_frame_unref(libav->frame);
+    }
+}
+
+/* Decode the frame that is to be the next one: from the last place before `libav->access` from which that can be done,
+ * or, where it does not come whole from there, one before it. Encoders may say too much of a key frame, and decoders
+ * lose frames behind one. */
+static enum video_read decode_from(struct video_input *input, uint64_t frame, struct picture_error *error)
+{
+    struct libav *libav = input->state;
+    enum video_read result = VIDEO_READ_END;
+    while (result == VIDEO_READ_END && libav->access > 0)
+        if (begin_at(libav, &libav->index.access[--libav->access]))
+            result = decode_to(input, libav->index.times[frame], error);
+    if (result != VIDEO_READ_END)
+        return result;
+    picture_fail(error, "frame %" PRIu64 " (the first is 0) cannot be decoded", frame);
+    return VIDEO_READ_ERROR;
+}
+
+/* After seeking: the frame that was decoded, or the end, is what comes next. */
+static enum video_read check_order(struct video_input *input, enum video_read result, struct picture_error *error)
+{
+    const struct libav *libav = input->state;
+    const uint64_t next = input->next_frame;
+    if (next >= libav->index.frame_count || result == VIDEO_READ_CANCELLED || result == VIDEO_READ_ERROR ||
+        (result == VIDEO_READ_FRAME && libav->frame->best_effort_timestamp == libav->index.times[next]))
+        return result;
+    return decode_from(input, next, error);
+}
+
+static bool libav_seek(struct video_input *input, uint64_t frames, enum video_read *result, struct picture_error *error)
+{
+    struct libav *libav = input->state;
+    struct libav_index *index = &libav->index;
+    switch (index_file(input, index, error)) {
+    case LIBAV_NO_INDEX:
+        return false;
+    case LIBAV_INDEX_FAILED:
+        *result = is_cancelled(input) ? VIDEO_READ_CANCELLED : VIDEO_READ_ERROR;
+        return true;
+    default:
+        break;
+    }
+    libav->access = frames < index->frame_count ? libav_index_find(index, frames) : 0;
+    if (!libav->access++) { /* reading is as quick, and tells what there is to tell of the end */
+        libav_index_free(index);
+        return false;
+    }
+    *result = decode_from(input, frames, error);
+    return true;
+}
+
 /* The next frame to `frame`, if it is what the first one was; `passed_over`: nobody wants it. */
 static enum video_read next_frame(struct video_input *input, bool passed_over, struct picture_error *error)
 {
     struct libav *libav = input->state;
     enum video_read result = libav->waiting ? VIDEO_READ_FRAME : decode(input, error);
+    if (libav->index.frame_count)
+        result = check_order(input, result, error);
     if (result != VIDEO_READ_FRAME)
         return result;
     libav->waiting = false;
@@ -629,6 +748,8 @@ static void libav_close(struct video_input *input)
     lib.av_packet_free(&libav->packet);
     lib.avcodec_free_context(&libav->decoder);
     lib.avformat_close_input(&libav->container);
+    libav_index_free(&libav->index);
+    free(libav->path);
     free(libav);
     input->state = NULL;
 }
@@ -655,9 +776,10 @@ static bool libav_open(struct video_input *input, struct picture_error *error)
     uint64_t missing = missing_bytes(input->path);
     if (missing)
         snprintf(libav->cut, sizeof libav->cut, "the file is cut off, %" PRIu64 " bytes are missing", missing);
+    libav->path = strdup(input->path);
     libav->packet = lib.av_packet_alloc();
     libav->frame = lib.av_frame_alloc();
-    if (!libav->packet || !libav->frame) {
+    if (!libav->path || !libav->packet || !libav->frame) {
         picture_fail(error, "out of memory");
         goto fail;
     }
@@ -694,7 +816,11 @@ static void libav_maker(struct video_input *input, struct video_maker *maker)
     snprintf(maker->name, sizeof maker->name, "%s", lib.avcodec_get_name(libav->decoder->codec_id));
 }
 
-const struct video_reader video_reader_libav = {
-    .open = libav_open, .read = libav_read, .close = libav_close, .lender = &lender, .maker = libav_maker};
+const struct video_reader video_reader_libav = {.open = libav_open,
+                                                .read = libav_read,
+                                                .seek = libav_seek,
+                                                .close = libav_close,
+                                                .lender = &lender,
+                                                .maker = libav_maker};
 
 #endif
