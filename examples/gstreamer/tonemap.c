@@ -40,7 +40,8 @@ typedef struct {
     char *policy; /* the stream points to it */
     guint in_flight;
     cox_video_stream *stream; /* made and destroyed under `lock` */
-    bool scales;              /* the frames of the newest caps; under `lock` */
+    bool scales;              /* the frames of the newest caps; under `lock`, as the next one */
+    enum cox_operator op;     /* the last one that was not the local one */
 
     /* Of the chain. */
     struct caps_rules rules;
@@ -49,12 +50,16 @@ typedef struct {
     bool discont;                               /* something before the next frame is missing */
     bool restart;                               /* the next frame does not follow the one before */
 
+    GMutex task_lock; /* around starting the task: not once the pad is inactive */
+    bool active;
+
     GMutex lock;
     GCond changed;
     GQueue items; /* the one that the task is at stays in until it is pushed */
     guint frames; /* of them */
     bool flushing;
     bool task_runs;
+    bool relinked;      /* downstream, since a frame went out last */
     GstFlowReturn flow; /* what the task got when it pushed */
 
     /* Of the task, under `lock`. */
@@ -248,6 +253,8 @@ static GstFlowReturn push_frame(GstCoxTonemap *self, struct item *item)
     if (is_flushing(self))
         return GST_FLOW_FLUSHING;
     note_devices(self);
+    if (status == COX_E_TAINTED) /* a processor that hangs may still write there: nobody gets this memory again */
+        item->out.buffer = NULL;
     if (status != COX_OK) {
         post_error(self, "A frame failed", status);
         return GST_FLOW_ERROR;
@@ -299,6 +306,8 @@ static void turn(gpointer user)
         free_item(item);
     }
     const bool untold = is_fatal(flow) && g_queue_find_custom(&self->items, NULL, is_end);
+    if (flow == GST_FLOW_OK && is_frame)
+        self->relinked = false;
     if (flow != GST_FLOW_OK) {
         self->flow = flow;
         self->task_runs = false;
@@ -313,19 +322,28 @@ static void turn(gpointer user)
 }
 
 /* By the chain alone. Without the lock: what starts a task tells the bus, and whoever hears that may ask for `stats`. A
- * flush in between does no harm, since the task then goes away by itself. */
+ * flush in between does no harm, since the task then pauses itself. */
 static void run_task(GstCoxTonemap *self)
 {
+    g_mutex_lock(&self->task_lock);
     g_mutex_lock(&self->lock);
-    const bool starts = !self->task_runs && !self->flushing && self->flow == GST_FLOW_OK;
+    const bool starts = self->active && !self->task_runs && !self->flushing && self->flow == GST_FLOW_OK;
     self->task_runs |= starts;
     g_mutex_unlock(&self->lock);
-    if (!starts || gst_pad_start_task(GST_BASE_TRANSFORM_SRC_PAD(self), turn, self, NULL))
-        return;
-    g_mutex_lock(&self->lock);
-    self->task_runs = false;
-    self->flow = GST_FLOW_ERROR; /* no thread can be had */
-    g_mutex_unlock(&self->lock);
+    if (starts && !gst_pad_start_task(GST_BASE_TRANSFORM_SRC_PAD(self), turn, self, NULL)) {
+        g_mutex_lock(&self->lock);
+        self->task_runs = false;
+        self->flow = GST_FLOW_ERROR; /* no thread can be had */
+        g_mutex_unlock(&self->lock);
+    }
+    g_mutex_unlock(&self->task_lock);
+}
+
+static void set_active(GstCoxTonemap *self, bool active)
+{
+    g_mutex_lock(&self->task_lock);
+    self->active = active;
+    g_mutex_unlock(&self->task_lock);
 }
 
 static gboolean activate_source(GstPad *pad, GstObject *parent, GstPadMode mode, gboolean active)
@@ -333,29 +351,34 @@ static gboolean activate_source(GstPad *pad, GstObject *parent, GstPadMode mode,
     GstCoxTonemap *self = SELF(parent);
     if (mode == GST_PAD_MODE_PUSH && !active) {
         begin_flush(self);
+        set_active(self, false);
         gst_pad_stop_task(pad);
         self->task_runs = false;
     } else if (mode == GST_PAD_MODE_PUSH) {
         self->flushing = false;
         self->flow = GST_FLOW_OK;
         self->position = -1;
+        set_active(self, true);
     }
     return self->activate_source(pad, parent, mode, active);
 }
 
 /* --- Events and queries ------------------------------------------------------------------------------------------- */
 
-/* Downstream wanted no more of the stream before; another one begins. */
-static void begin_after_end(GstCoxTonemap *self)
+/* By the chain, where frames did not go out any more for a reason that is over: what waited goes nowhere. */
+static void begin_anew(GstCoxTonemap *self, GstFlowReturn flow)
 {
     g_mutex_lock(&self->lock);
-    const bool ended = self->flow == GST_FLOW_EOS;
+    const bool over = self->flow == flow && (flow != GST_FLOW_NOT_LINKED || self->relinked);
     g_mutex_unlock(&self->lock);
-    if (ended)
-        discard_items(self);
+    if (!over)
+        return;
+    gst_pad_pause_task(GST_BASE_TRANSFORM_SRC_PAD(self)); /* waits for the turn in which it has failed */
+    discard_items(self);
     g_mutex_lock(&self->lock);
-    if (self->flow == GST_FLOW_EOS)
+    if (self->flow == flow)
         self->flow = GST_FLOW_OK;
+    self->relinked = false;
     g_mutex_unlock(&self->lock);
 }
 
@@ -364,12 +387,28 @@ static gboolean queue_event(GstCoxTonemap *self, GstEvent *event)
 {
     GstBaseTransform *base = GST_BASE_TRANSFORM(self);
     const GstEventType type = GST_EVENT_TYPE(event);
-    if (type == GST_EVENT_STREAM_START || type == GST_EVENT_SEGMENT)
-        begin_after_end(self);
+    if (type == GST_EVENT_STREAM_START || type == GST_EVENT_SEGMENT) /* after an end that downstream wanted */
+        begin_anew(self, GST_FLOW_EOS);
+    begin_anew(self, GST_FLOW_NOT_LINKED);
     g_mutex_lock(&self->lock);
     const bool first = g_queue_is_empty(&self->items);
     const GstFlowReturn flow = self->flow;
+    const bool waits = !first && (flow == GST_FLOW_OK || (GST_EVENT_IS_STICKY(event) && type != GST_EVENT_EOS));
+    if (waits) { /* with the lock held since: who fails now finds it there */
+        struct item *item = g_new0(struct item, 1);
+        item->event = event;
+        if (type == GST_EVENT_SEGMENT) {
+            gst_event_copy_segment(event, &base->segment);
+            base->have_segment = TRUE;
+        }
+        g_queue_push_tail(&self->items, item);
+        g_cond_broadcast(&self->changed);
+    }
     g_mutex_unlock(&self->lock);
+    if (waits) {
+        run_task(self);
+        return TRUE;
+    }
     if (type == GST_EVENT_EOS && is_fatal(flow))
         GST_ELEMENT_FLOW_ERROR(self, flow);
     if (first)
@@ -378,18 +417,8 @@ static gboolean queue_event(GstCoxTonemap *self, GstEvent *event)
         discard_items(self);
         return BASE->sink_event(base, event);
     }
-    if (flow != GST_FLOW_OK && !GST_EVENT_IS_STICKY(event)) {
-        gst_event_unref(event);
-        return FALSE;
-    }
-    if (type == GST_EVENT_SEGMENT) {
-        gst_event_copy_segment(event, &base->segment);
-        base->have_segment = TRUE;
-    }
-    struct item *item = g_new0(struct item, 1);
-    item->event = event;
-    append(self, item);
-    return TRUE;
+    gst_event_unref(event);
+    return FALSE;
 }
 
 static gboolean sink_event(GstBaseTransform *base, GstEvent *event)
@@ -418,14 +447,13 @@ static gboolean sink_event(GstBaseTransform *base, GstEvent *event)
     }
 }
 
-/* Downstream is linked again: the next frame sets the task going. */
+/* Downstream is linked, perhaps again: the next frame or event goes on. */
 static gboolean src_event(GstBaseTransform *base, GstEvent *event)
 {
     GstCoxTonemap *self = SELF(base);
     if (GST_EVENT_TYPE(event) == GST_EVENT_RECONFIGURE) {
         g_mutex_lock(&self->lock);
-        if (self->flow == GST_FLOW_NOT_LINKED)
-            self->flow = GST_FLOW_OK;
+        self->relinked = true;
         g_mutex_unlock(&self->lock);
     }
     return BASE->src_event(base, event);
@@ -520,28 +548,33 @@ static void close_stream(GstCoxTonemap *self)
     g_clear_pointer(&self->policy, g_free);
 }
 
-/* What the properties ask for. With the lock held. */
-static void look_now(GstCoxTonemap *self, struct look *look)
+/* What the properties ask for. Frames that are scaled cannot have the local operator, as is agreed on with the caps: they
+ * keep the one before. Whether that was so. With the lock held. */
+static bool look_now(GstCoxTonemap *self, struct look *look)
 {
     GST_OBJECT_LOCK(self);
     properties_look(&self->properties, look);
     GST_OBJECT_UNLOCK(self);
+    const bool keeps = self->scales && look->look.op == COX_OPERATOR_LOCAL;
+    if (keeps)
+        look->look.op = self->op;
+    else if (look->look.op != COX_OPERATOR_LOCAL)
+        self->op = look->look.op;
+    return keeps;
 }
 
-/* Frames to come look so. One that is scaled cannot have the local operator, which is agreed on with the caps. */
+/* Frames to come look so. */
 static void apply_look(GstCoxTonemap *self)
 {
     struct look look;
-    bool applied = false;
     g_mutex_lock(&self->lock);
-    look_now(self, &look);
-    if (self->stream && !(self->scales && look.look.op == COX_OPERATOR_LOCAL))
-        applied = cox_video_stream_set(self->stream, &look.look) == COX_OK;
-    const bool kept = self->stream && !applied;
+    const bool keeps = look_now(self, &look) && self->stream;
+    if (self->stream && cox_video_stream_set(self->stream, &look.look) != COX_OK)
+        GST_WARNING_OBJECT(self, "the look stays as it was"); /* each property is within its range */
     g_mutex_unlock(&self->lock);
-    if (kept)
+    if (keeps)
         GST_ELEMENT_WARNING(self, LIBRARY, SETTINGS,
-                            ("The look stays as it was: operator=local is not for scaled frames"), (NULL));
+                            ("The operator stays as it was: operator=local is not for scaled frames"), (NULL));
 }
 
 /* The stream, and what it needs, for the first frames of HDR. */
@@ -593,8 +626,12 @@ static gboolean set_caps(GstBaseTransform *base, GstCaps *in, GstCaps *out)
         drain(self);
     gst_clear_caps(&before);
     gst_base_transform_set_passthrough(base, !maps);
-    if (!maps)
+    if (!maps) {
+        g_mutex_lock(&self->lock);
+        self->position = -1; /* GstBaseTransform knows */
+        g_mutex_unlock(&self->lock);
         return TRUE;
+    }
     const bool begins = !self->stream;
     const int rate[] = {GST_VIDEO_INFO_FPS_N(&self->in_info), GST_VIDEO_INFO_FPS_D(&self->in_info)};
     if (!gst_video_info_from_caps(&self->in_info, in) || !gst_video_info_from_caps(&self->out_info, out) ||
@@ -757,6 +794,7 @@ static void set_planes(const GstCoxTonemap *self, const GstVideoFrame *frame, co
 /* Wait until there is room. Not GST_FLOW_OK: frames cannot go out any more. */
 static GstFlowReturn await_room(GstCoxTonemap *self)
 {
+    begin_anew(self, GST_FLOW_NOT_LINKED);
     run_task(self);
     g_mutex_lock(&self->lock);
     while (self->frames > self->in_flight && self->flow == GST_FLOW_OK && !self->flushing)
@@ -878,6 +916,7 @@ static void finalize(GObject *object)
 {
     GstCoxTonemap *self = SELF(object);
     properties_clear(&self->properties);
+    g_mutex_clear(&self->task_lock);
     g_mutex_clear(&self->lock);
     g_cond_clear(&self->changed);
     G_OBJECT_CLASS(gst_cox_tonemap_parent_class)->finalize(object);
@@ -921,6 +960,7 @@ static void gst_cox_tonemap_init(GstCoxTonemap *self)
 {
     GstPad *source = GST_BASE_TRANSFORM_SRC_PAD(self);
     properties_init(&self->properties);
+    g_mutex_init(&self->task_lock);
     g_mutex_init(&self->lock);
     g_cond_init(&self->changed);
     g_queue_init(&self->items);

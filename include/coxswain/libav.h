@@ -178,8 +178,12 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
 static inline int cox_av_copy_props(AVFrame *mapped, const AVFrame *from)
 {
     static const enum AVFrameSideDataType hdr[] = {AV_FRAME_DATA_MASTERING_DISPLAY_METADATA,
-                                                   AV_FRAME_DATA_CONTENT_LIGHT_LEVEL, AV_FRAME_DATA_DYNAMIC_HDR_PLUS,
-                                                   AV_FRAME_DATA_DOVI_RPU_BUFFER, AV_FRAME_DATA_DOVI_METADATA};
+                                                   AV_FRAME_DATA_CONTENT_LIGHT_LEVEL,
+                                                   AV_FRAME_DATA_DYNAMIC_HDR_PLUS,
+                                                   AV_FRAME_DATA_DOVI_RPU_BUFFER,
+                                                   AV_FRAME_DATA_DOVI_METADATA,
+                                                   AV_FRAME_DATA_DYNAMIC_HDR_VIVID,
+                                                   AV_FRAME_DATA_ICC_PROFILE};
     struct cox_video_format format;
     const int known = cox_av_format(mapped->format, &format);
     const int code = known < 0 ? known : av_frame_copy_props(mapped, from);

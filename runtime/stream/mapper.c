@@ -209,8 +209,11 @@ cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video
 void cox__mappers_cancel(struct cox__mappers *mappers)
 {
     pthread_mutex_lock(&mappers->lock);
-    for (struct cox__mapper *mapper = mappers->newest; mapper; mapper = mapper->next)
+    for (struct cox__mapper *mapper = mappers->newest; mapper; mapper = mapper->next) {
         (void)cox_session_cancel(mapper->mapping);
+        if (mapper->analysis)
+            (void)cox_session_cancel(mapper->analysis);
+    }
     pthread_mutex_unlock(&mappers->lock);
 }
 

@@ -5,9 +5,9 @@
 
 /* ---- Buffers that go round --------------------------------------------------------------------------------------- */
 
-/* What was not wanted while so many others were goes: a stream that has changed its size keeps no buffers of the one
- * before. */
-enum { IDLE_TAKES = 64 };
+/* As many stay: three planes of input and output of all frames that can be in flight. Of the stream's own memory what
+ * was not wanted while so many others were goes too: one that has changed its size keeps none of the size before. */
+enum { IDLE_MAX = 2 * COX_VIDEO_PLANES_MAX * COX_IN_FLIGHT_MAX, IDLE_TAKES = 64 };
 
 struct cox__idle {
     struct cox__idle *next;
@@ -76,11 +76,19 @@ static void give_back(struct cox__pool *pool, cox_buffer **buffer, const void *d
     idle->since = pool->takes;
     idle->next = pool->idle;
     pool->idle = idle;
-    struct cox__idle **link = &pool->idle;
-    while (*link && pool->takes - (*link)->since <= IDLE_TAKES)
-        link = &(*link)->next;
-    struct cox__idle *unwanted = *link;
-    *link = NULL;
+    struct cox__idle **link = &pool->idle, *unwanted = NULL;
+    for (int count = 0; *link;) {
+        idle = *link;
+        const bool stays = count < IDLE_MAX && (idle->data || pool->takes - idle->since <= IDLE_TAKES);
+        if (stays) {
+            count++;
+            link = &idle->next;
+            continue;
+        }
+        *link = idle->next;
+        idle->next = unwanted;
+        unwanted = idle;
+    }
     pthread_mutex_unlock(&pool->lock);
     drop(unwanted);
 }

@@ -373,14 +373,15 @@ static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *
     return status;
 }
 
-/* The frame is not taken: the stream is as if it had never been sent. */
-static void forget(struct sent *sent)
+/* The frame is not taken: the curve is as if it had never been sent. */
+static void forget(struct sent *sent, cox_status why)
 {
     cox_video_stream *stream = sent->stream;
     pthread_mutex_lock(&stream->lock);
     if (sent->admitted)
         stream->curve = sent->curve_before; /* no other frame steers while one that does has its turn */
     pthread_mutex_unlock(&stream->lock);
+    sent->result.status = why; /* a device may have its buffers still */
     free_sent(sent);
 }
 
@@ -402,7 +403,7 @@ cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_vide
     if (status == COX_OK)
         status = submit(sent, &frame);
     if (status != COX_OK)
-        forget(sent);
+        forget(sent, status);
     return status;
 }
 

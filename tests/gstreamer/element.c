@@ -814,6 +814,31 @@ Test(gstreamer, the_local_operator_leaves_a_scaled_film_as_it_is)
     gst_harness_teardown(h);
 }
 
+static gpointer set_local_while_it_begins(gpointer element)
+{
+    g_usleep(20000);
+    gst_util_set_object_arg(G_OBJECT(element), "operator", "local");
+    return NULL;
+}
+
+Test(gstreamer, the_local_operator_comes_too_late_for_a_scaled_film_that_begins)
+{
+    GstVideoInfo info;
+    info_of(IN_10, &info);
+    GstHarness *h = gst_harness_new_parse("coxtonemap devices=cpu policy=static cache-dir=\"\"");
+    GstElement *element = gst_harness_find_element(h, "coxtonemap");
+    gst_harness_set_sink_caps_str(h, RAW "format=I420,width=160,height=90,framerate=25/1,colorimetry=bt709");
+    GThread *thread = g_thread_new("late", set_local_while_it_begins, element);
+    gst_harness_set_src_caps_str(h, IN_10);
+    g_thread_join(thread);
+    for (guint n = 0; n < 2; n++) {
+        cr_assert_eq(gst_harness_push(h, make_frame(NULL, &info, n)), GST_FLOW_OK, "frame %u", n);
+        gst_buffer_unref(gst_harness_pull(h));
+    }
+    gst_object_unref(element);
+    gst_harness_teardown(h);
+}
+
 /* Runs while the element makes its runtime, which takes long. */
 static gpointer set_while_it_begins(gpointer element)
 {
@@ -860,7 +885,7 @@ static gint64 position_of(GstHarness *h)
 
 Test(gstreamer, tells_how_far_it_is)
 {
-    GstHarness *h = open_harness("", IN_10, OUT_8);
+    GstHarness *h = open_harness("", IN_10, "video/x-raw");
     GstVideoInfo info;
     GstSegment segment;
     info_of(IN_10, &info);
@@ -871,6 +896,10 @@ Test(gstreamer, tells_how_far_it_is)
     cr_assert_eq(gst_harness_push(h, make_frame(NULL, &info, 15)), GST_FLOW_OK);
     gst_buffer_unref(gst_harness_pull(h));
     cr_expect_eq(position_of(h), 5240 * GST_MSECOND, "%" G_GINT64_FORMAT, position_of(h));
+    gst_harness_set_src_caps_str(h, RAW "format=I420_10LE,width=330,height=180,framerate=25/1,colorimetry=bt709");
+    cr_assert_eq(gst_harness_push(h, make_frame(NULL, &info, 20)), GST_FLOW_OK);
+    gst_buffer_unref(gst_harness_pull(h));
+    cr_expect_eq(position_of(h), 840 * GST_MSECOND, "that passes: %" G_GINT64_FORMAT, position_of(h));
     gst_harness_teardown(h);
 }
 
