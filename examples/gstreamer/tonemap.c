@@ -548,8 +548,8 @@ static void close_stream(GstCoxTonemap *self)
     g_clear_pointer(&self->policy, g_free);
 }
 
-/* What the properties ask for. Frames that are scaled cannot have the local operator, as is agreed on with the caps: they
- * keep the one before. Whether that was so. With the lock held. */
+/* What the properties ask for. Frames that are scaled cannot have the local operator, as is agreed on with the caps:
+ * they keep the one before. Whether that was so. With the lock held. */
 static bool look_now(GstCoxTonemap *self, struct look *look)
 {
     GST_OBJECT_LOCK(self);
