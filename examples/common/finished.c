@@ -25,7 +25,8 @@ struct finished_file {
     struct outfile *place;
     int fd; /* the outfile's */
     AVFormatContext *container;
-    AVCodecContext *encoder;
+    AVCodecContext *encoder; /* NULL = its packets are there already */
+    AVRational tick;         /* of the video's times */
     AVStream *video;
     AVFrame *frame;
     AVPacket *packet;
@@ -93,7 +94,7 @@ static bool open_bytes(struct finished_file *file, const char *path, struct pict
 /* HEVC in MP4 goes by two names, of which some players know this one only. */
 static void name_codec(struct finished_file *file)
 {
-    if (file->encoder->codec_id == AV_CODEC_ID_HEVC && !strcmp(file->params.container, "mp4"))
+    if (file->video->codecpar->codec_id == AV_CODEC_ID_HEVC && !strcmp(file->params.container, "mp4"))
         file->video->codecpar->codec_tag = MKTAG('h', 'v', 'c', '1');
 }
 
@@ -132,7 +133,8 @@ static bool open_all(struct finished_file *file, const char *path, const struct 
     file->encoder = finished_open_encoder(file->container->oformat, &file->params, format, error);
     if (!file->encoder)
         return false;
-    file->step = lib.av_rescale_q(1, av_inv_q(file->encoder->framerate), file->encoder->time_base);
+    file->tick = file->encoder->time_base;
+    file->step = lib.av_rescale_q(1, av_inv_q(file->encoder->framerate), file->tick);
     if (file->step < 1)
         file->step = 1;
     file->frame = lib.av_frame_alloc();
@@ -179,7 +181,7 @@ bool finished_open(struct finished_file **out, const char *path, const struct fi
 
 static int64_t microseconds(const struct finished_file *file, int64_t ticks)
 {
-    return lib.av_rescale_q(ticks, file->encoder->time_base, AV_TIME_BASE_Q);
+    return lib.av_rescale_q(ticks, file->tick, AV_TIME_BASE_Q);
 }
 
 /* With the first frame's time it is known what lies before the part that is written. */
@@ -194,26 +196,31 @@ static bool begin(struct finished_file *file, int64_t first, struct picture_erro
         if (!finished_copies_chapters(file->copies, file->container, begin_us, end_us))
             return picture_fail(error, "out of memory");
     }
+    if (params->piece)
+        lib.av_dict_set(&file->container->metadata, "COXSWAIN_PIECE", params->piece, 0);
     const int code = lib.avformat_write_header(file->container, NULL);
     file->begun = code >= 0;
     return file->begun || libav_fail("cannot be begun", code, error);
 }
 
-/* What the encoder has ready, each packet behind those that are due before it. */
+/* A packet, in the video's ticks, behind those that are due before it. */
+static bool write_packet(struct finished_file *file, AVPacket *packet, struct picture_error *error)
+{
+    if (file->copies && !finished_copies_write(file->copies, file->container, microseconds(file, packet->dts), error))
+        return false;
+    lib.av_packet_rescale_ts(packet, file->tick, file->video->time_base);
+    packet->stream_index = file->video->index;
+    const int code = lib.av_interleaved_write_frame(file->container, packet);
+    return code >= 0 || libav_fail("cannot be written", code, error);
+}
+
+/* What the encoder has ready. */
 static bool take_packets(struct finished_file *file, struct picture_error *error)
 {
     int code;
-    while (!(code = lib.avcodec_receive_packet(file->encoder, file->packet))) {
-        AVPacket *packet = file->packet;
-        if (file->copies &&
-            !finished_copies_write(file->copies, file->container, microseconds(file, packet->dts), error))
+    while (!(code = lib.avcodec_receive_packet(file->encoder, file->packet)))
+        if (!write_packet(file, file->packet, error))
             return false;
-        lib.av_packet_rescale_ts(packet, file->encoder->time_base, file->video->time_base);
-        packet->stream_index = file->video->index;
-        code = lib.av_interleaved_write_frame(file->container, packet);
-        if (code < 0)
-            return libav_fail("cannot be written", code, error);
-    }
     return code == AVERROR(EAGAIN) || code == AVERROR_EOF || libav_fail("cannot be encoded", code, error);
 }
 
@@ -244,7 +251,7 @@ static int64_t time_of(const struct finished_file *file, int64_t time)
     if (time == VIDEO_NO_TIME)
         return last == AV_NOPTS_VALUE ? 0 : last + file->step;
     if (file->copies)
-        time -= lib.av_rescale_q(finished_copies_origin_us(file->copies), AV_TIME_BASE_Q, file->encoder->time_base);
+        time -= lib.av_rescale_q(finished_copies_origin_us(file->copies), AV_TIME_BASE_Q, file->tick);
     return last != AV_NOPTS_VALUE && time <= last ? last + 1 : time;
 }
 
@@ -275,10 +282,10 @@ static bool end_all(struct finished_file *file, struct picture_error *error)
         return picture_fail(error, "there are no frames");
     if (file->copies && file->params.frames && file->frames == file->params.frames)
         finished_copies_end(file->copies, microseconds(file, file->last + file->step));
-    int code = lib.avcodec_send_frame(file->encoder, NULL);
+    int code = file->encoder ? lib.avcodec_send_frame(file->encoder, NULL) : 0;
     if (code < 0)
         return libav_fail("cannot be encoded", code, error);
-    if (!take_packets(file, error) ||
+    if ((file->encoder && !take_packets(file, error)) ||
         (file->copies && !finished_copies_write(file->copies, file->container, INT64_MAX, error)))
         return false;
     code = lib.av_write_trailer(file->container);
@@ -329,6 +336,194 @@ const char *finished_encoder(const struct finished_file *file)
     return file->encoder->codec->name;
 }
 
+/* --- Pieces ------------------------------------------------------------------------------------------------------- */
+
+/* The times of all packets, in the order of the file and in that of showing. Packets are written with decoding times
+ * made of these: pieces begin theirs anew, and some containers keep none. */
+struct join_times {
+    int64_t *coded, *shown;
+    uint64_t count, capacity;
+    uint64_t late; /* so many frames may a packet come before its frame's turn */
+};
+
+static bool note_time(struct join_times *times, int64_t time)
+{
+    if (times->count == times->capacity) {
+        const uint64_t capacity = times->capacity ? times->capacity * 2 : 4096;
+        int64_t *coded = realloc(times->coded, capacity * sizeof *coded);
+        if (coded)
+            times->coded = coded;
+        if (!coded)
+            return false;
+        times->capacity = capacity;
+    }
+    times->coded[times->count++] = time;
+    return true;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
+    return (one > other) - (one < other);
+}
+
+/* By how many frames the order of coding runs ahead of that of showing. False: two frames have the same time. */
+static bool order_times(struct join_times *times)
+{
+    times->shown = malloc((times->count ? times->count : 1) * sizeof *times->shown);
+    if (!times->shown)
+        return false;
+    memcpy(times->shown, times->coded, times->count * sizeof *times->shown);
+    qsort(times->shown, times->count, sizeof *times->shown, by_time);
+    for (uint64_t i = 0; i < times->count; i++) {
+        const int64_t *place = bsearch(&times->coded[i], times->shown, times->count, sizeof *times->shown, by_time);
+        const uint64_t rank = (uint64_t)(place - times->shown);
+        if (i > rank && i - rank > times->late)
+            times->late = i - rank;
+        if (i && times->shown[i] == times->shown[i - 1])
+            return false;
+    }
+    return true;
+}
+
+static int64_t decoding_time(const struct join_times *times, uint64_t i)
+{
+    const int64_t step = times->count > 1 ? times->shown[1] - times->shown[0] : 1;
+    return i >= times->late ? times->shown[i - times->late] : times->shown[0] - step * (int64_t)(times->late - i);
+}
+
+static bool same_coding(const AVCodecParameters *a, const AVCodecParameters *b)
+{
+    return a->codec_id == b->codec_id && a->width == b->width && a->height == b->height && a->format == b->format &&
+           a->extradata_size == b->extradata_size &&
+           (!a->extradata_size || !memcmp(a->extradata, b->extradata, (size_t)a->extradata_size));
+}
+
+/* Open a piece; its only stream is the video. NULL: `error` says why. */
+static AVFormatContext *open_piece(const struct finished_file *file, const char *path, struct picture_error *error)
+{
+    AVFormatContext *piece = libav_open_container(path, (AVIOInterruptCB){NULL, NULL}, error);
+    if (!piece)
+        return NULL;
+    const bool video = piece->nb_streams == 1 && piece->streams[0]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO;
+    if (video && (!file->video || same_coding(file->video->codecpar, piece->streams[0]->codecpar)))
+        return piece;
+    picture_fail(error, video ? "it is encoded otherwise than the pieces before it: by another encoder or with other "
+                                "settings"
+                              : "it is no piece: a piece is one stream of video");
+    lib.avformat_close_input(&piece);
+    return NULL;
+}
+
+/* What the file's video is, as the first piece says. */
+static bool add_joined(struct finished_file *file, const char *path, struct picture_error *error)
+{
+    AVFormatContext *piece = open_piece(file, path, error);
+    if (!piece)
+        return false;
+    const AVStream *from = piece->streams[0];
+    AVStream *video = lib.avformat_new_stream(file->container, NULL);
+    const bool good = video && lib.avcodec_parameters_copy(video->codecpar, from->codecpar) >= 0;
+    if (good) {
+        video->codecpar->codec_tag = 0;
+        video->time_base = file->tick = from->time_base;
+        video->avg_frame_rate = from->avg_frame_rate;
+        video->sample_aspect_ratio = from->sample_aspect_ratio;
+        video->disposition = AV_DISPOSITION_DEFAULT;
+        file->video = video;
+        name_codec(file);
+    }
+    lib.avformat_close_input(&piece);
+    return good || picture_fail(error, "out of memory");
+}
+
+/* Read a piece: note its packets' times, or, where all are known, write them. */
+static bool read_piece(struct finished_file *file, const char *path, struct join_times *times, uint64_t *written,
+                       struct picture_error *error)
+{
+    AVFormatContext *piece = open_piece(file, path, error);
+    bool good = piece != NULL;
+    int code = 0;
+    while (good && (code = lib.av_read_frame(piece, file->packet)) >= 0) {
+        AVPacket *packet = file->packet;
+        lib.av_packet_rescale_ts(packet, piece->streams[0]->time_base, file->tick);
+        if (packet->pts == AV_NOPTS_VALUE)
+            good = picture_fail(error, "a frame has no time");
+        else if (!written)
+            good = note_time(times, packet->pts) || picture_fail(error, "out of memory");
+        else if (*written >= times->count || packet->pts != times->coded[*written])
+            good = picture_fail(error, "it has changed meanwhile");
+        else {
+            const int64_t origin = file->copies ? lib.av_rescale_q(finished_copies_origin_us(file->copies),
+                                                                   AV_TIME_BASE_Q, file->tick)
+                                                : 0;
+            packet->dts = decoding_time(times, (*written)++) - origin;
+            packet->pts -= origin;
+            packet->pos = -1;
+            good = write_packet(file, packet, error);
+        }
+        lib.av_packet_unref(packet);
+    }
+    if (good && code != AVERROR_EOF)
+        good = libav_fail("cannot be read", code, error);
+    if (piece)
+        lib.avformat_close_input(&piece);
+    return good;
+}
+
+static bool join_all(struct finished_file *file, const char *path, const char *const pieces[], uint32_t count,
+                     struct join_times *times, struct picture_error *error)
+{
+    uint64_t written = 0;
+    struct picture_error why = {""};
+    if (lib.avformat_alloc_output_context2(&file->container, NULL, file->params.container, NULL) < 0)
+        return picture_fail(error, "this libavformat cannot write %s", file->params.container);
+    file->container->max_interleave_delta = APART_US;
+    file->packet = lib.av_packet_alloc();
+    if (!file->packet)
+        return picture_fail(error, "out of memory");
+    bool good = add_joined(file, pieces[0], &why);
+    if (!good)
+        return picture_fail(error, "%s: %s", pieces[0], why.text);
+    if (!open_bytes(file, path, error) || !add_copies(file, error))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!read_piece(file, pieces[i], times, NULL, &why))
+            return picture_fail(error, "%s: %s", pieces[i], why.text);
+    if (!order_times(times))
+        return picture_fail(error, "two frames of the pieces have the same time");
+    file->step = times->count > 1 ? times->shown[1] - times->shown[0] : 1;
+    if (times->count != file->params.frames)
+        return picture_fail(error, "the pieces have %" PRIu64 " frames, and not %" PRIu64 " as they say", times->count,
+                            file->params.frames);
+    file->params.start = file->params.frames = 0; /* it is the whole */
+    if (!times->count)
+        return picture_fail(error, "there are no frames");
+    if (!begin(file, times->shown[0], error))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!read_piece(file, pieces[i], times, &written, &why))
+            return picture_fail(error, "%s: %s", pieces[i], why.text);
+    return true;
+}
+
+bool finished_join(const char *path, const struct finished_params *params, const char *const pieces[], uint32_t count,
+                   uint64_t *bytes, struct picture_error *error)
+{
+    struct join_times times = {0};
+    if (!libav_load())
+        return picture_fail(error, "containers cannot be written: %s", libav_loading_error);
+    struct finished_file *file = calloc(1, sizeof *file);
+    if (!file)
+        return picture_fail(error, "out of memory");
+    file->params = *params;
+    const bool good = join_all(file, path, pieces, count, &times, error) && finished_finish(&file, bytes, error);
+    finished_abandon(&file);
+    free(times.coded);
+    free(times.shown);
+    return good;
+}
+
 #else
 
 bool finished_open(struct finished_file **out, const char *path, const struct finished_params *params,
@@ -345,6 +540,13 @@ bool finished_write(struct finished_file *file, const void *const planes[COX_VID
 {
     (void)file, (void)planes, (void)pitch_bytes, (void)time;
     return picture_fail(error, "this program was built without libavformat");
+}
+
+bool finished_join(const char *path, const struct finished_params *params, const char *const pieces[], uint32_t count,
+                   uint64_t *bytes, struct picture_error *error)
+{
+    (void)path, (void)params, (void)pieces, (void)count, (void)bytes;
+    return picture_fail(error, "this program was built without libavformat, which joins such files");
 }
 
 bool finished_finish(struct finished_file **file, uint64_t *bytes, struct picture_error *error)

@@ -20,6 +20,7 @@ struct finished_params {
     const char *crf;       /* NULL = the encoder's default, here and below */
     const char *preset;
     const char *source;     /* the container that the frames come from; NULL = nothing is copied */
+    const char *piece;      /* which piece of which film it is; NULL = none. Matroska keeps it */
     uint64_t start, frames; /* the part of the source's frames that is written: begins late, ends early; 0 = all */
     /* A stream of the source is left out: what it is, and why. On the thread that opens. */
     void (*left_out)(void *user, const char *what);
@@ -42,6 +43,12 @@ bool finished_finish(struct finished_file **file, uint64_t *bytes, struct pictur
 
 /* Close; no file is left. NULL is accepted. */
 void finished_abandon(struct finished_file **file);
+
+/* A file of pieces that were encoded in the same way, in their order, and of what else `params->source` holds. Its
+ * encoder's fields, start and piece are not read; `frames` is how many the pieces have in all. Their frames have the
+ * times of the source. */
+bool finished_join(const char *path, const struct finished_params *params, const char *const pieces[], uint32_t count,
+                   uint64_t *bytes, struct picture_error *error);
 
 /* Written so far. */
 uint64_t finished_bytes(const struct finished_file *file);

@@ -22,6 +22,8 @@ struct video_rational {
     uint32_t num, den; /* 0, 0 or 0:0 = unknown */
 };
 
+enum { VIDEO_PIECE_BYTES = 96 };
+
 /* What a stream is. */
 struct video_format {
     uint32_t width, height;
@@ -35,11 +37,12 @@ struct video_format {
     bool other_transfer; /* it names a transfer curve that is none of ours: it is no HDR video. `text` has the name */
     enum cox_transfer transfer;
     enum cox_primaries primaries;
-    double mastering_peak_nits; /* of the mastering display, as the stream says: it may be nonsense; 0 = unknown */
-    double max_cll_nits;        /* brightest pixel of the film, likewise; 0 = unknown */
-    bool light;                 /* half floats of linear light */
-    uint64_t frames;            /* 0 = unknown (a pipe) */
-    char text[96];              /* for people: "y4m, 4:2:0, 10 bits" */
+    double mastering_peak_nits;    /* of the mastering display, as the stream says: it may be nonsense; 0 = unknown */
+    double max_cll_nits;           /* brightest pixel of the film, likewise; 0 = unknown */
+    bool light;                    /* half floats of linear light */
+    uint64_t frames;               /* 0 = unknown (a pipe) */
+    char piece[VIDEO_PIECE_BYTES]; /* which piece of which film it is, as its writer said; "" = none */
+    char text[96];                 /* for people: "y4m, 4:2:0, 10 bits" */
 };
 
 /* How to read a stream that does not describe itself. */
@@ -96,6 +99,10 @@ enum video_read video_input_read(struct video_input *input, void *const planes[C
 
 /* Pass over `frames` frames; ends early at the end of the stream. Files are sought in, pipes read. */
 enum video_read video_input_skip(struct video_input *input, uint64_t frames, struct picture_error *error);
+
+/* How many frames there are, exactly: containers are read once for it. Before the first frame is read. False, and
+ * `error` says why: it cannot be told, of a pipe for one, or the file cannot be read. */
+bool video_input_count(struct video_input *input, uint64_t *frames, struct picture_error *error);
 
 /* --- Frames lent instead of copied ---
  *

@@ -283,6 +283,14 @@ enum video_read video_input_skip(struct video_input *input, uint64_t frames, str
     return result;
 }
 
+bool video_input_count(struct video_input *input, uint64_t *frames, struct picture_error *error)
+{
+    *frames = input->format.frames;
+    if (input->reader->count)
+        return input->reader->count(input, frames, error);
+    return *frames || picture_fail(error, "how many frames it has is not known: it is no file, or an empty one");
+}
+
 /* --- Lending ------------------------------------------------------------------------------------------------------ */
 
 bool video_input_lend(struct video_input *input, cox_runtime *runtime, size_t pitch_bytes[COX_VIDEO_PLANES_MAX])

@@ -141,6 +141,8 @@ struct video_reader {
     /* The next frame, or where `memory` is NULL, pass over it. */
     enum video_read (*read)(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
                             struct picture_error *error);
+    /* video_input_count; NULL = the format says it. */
+    bool (*count)(struct video_input *input, uint64_t *frames, struct picture_error *error);
     /* Pass over so many frames at the stream's beginning without reading them all. VIDEO_READ_END where there are not
      * so many; false, and nothing is passed over: the stream cannot be sought in. NULL = reading is as quick. */
     bool (*seek)(struct video_input *input, uint64_t frames, enum video_read *result, struct picture_error *error);

@@ -38,8 +38,9 @@ struct libav {
     int64_t position;           /* in the file, of the last packet; -1 = unknown */
     int64_t time;               /* of the frame before, in ticks of the stream's time base; AV_NOPTS_VALUE = unknown */
     int64_t shortest_ticks, longest_ticks; /* from one frame to the next; 0 = not known yet */
-    struct libav_index index;              /* once it has been sought in */
-    uint64_t access;                       /* the place that was begun from last */
+    struct libav_index index;              /* once it was needed */
+    bool sought;
+    uint64_t access; /* the place that was begun from last */
     char *path;
     char cut[64];     /* what to say of a file that is shorter than the container says; "" = it is not */
     uint32_t damaged; /* times that something could not be decoded before the first frame, or after a fault */
@@ -342,7 +343,7 @@ static bool libav_seek(struct video_input *input, uint64_t frames, enum video_re
 {
     struct libav *libav = input->state;
     struct libav_index *index = &libav->index;
-    switch (index_file(input, index, error)) {
+    switch (index->frame_count ? LIBAV_INDEXED : index_file(input, index, error)) {
     case LIBAV_NO_INDEX:
         return false;
     case LIBAV_INDEX_FAILED:
@@ -352,12 +353,24 @@ static bool libav_seek(struct video_input *input, uint64_t frames, enum video_re
         break;
     }
     libav->access = frames < index->frame_count ? libav_index_find(index, frames) : 0;
-    if (!libav->access++) { /* reading is as quick, and tells what there is to tell of the end */
-        libav_index_free(index);
+    libav->sought = libav->access > 0;
+    if (!libav->sought) /* reading is as quick, and tells what there is to tell of the end */
         return false;
-    }
+    libav->access++;
     *result = decode_from(input, frames, error);
     return true;
+}
+
+static bool libav_count(struct video_input *input, uint64_t *frames, struct picture_error *error)
+{
+    struct libav *libav = input->state;
+    const enum libav_indexed result = libav->index.frame_count ? LIBAV_INDEXED
+                                                               : index_file(input, &libav->index, error);
+    *frames = libav->index.frame_count;
+    return result == LIBAV_INDEXED ||
+           (result == LIBAV_NO_INDEX &&
+            picture_fail(error, "how many frames it has is not known: they have no times of their own; put it into a "
+                                "container first (ffmpeg -i IN -c copy OUT.mkv)"));
 }
 
 /* The next frame to `frame`, if it is what the first one was; `passed_over`: nobody wants it. */
@@ -365,7 +378,7 @@ static enum video_read next_frame(struct video_input *input, bool passed_over, s
 {
     struct libav *libav = input->state;
     enum video_read result = libav->waiting ? VIDEO_READ_FRAME : decode(input, error);
-    if (libav->index.frame_count)
+    if (libav->sought)
         result = check_order(input, result, error);
     if (result != VIDEO_READ_FRAME)
         return result;
@@ -660,6 +673,9 @@ static bool describe(struct video_input *input, struct picture_error *error)
     format->aspect = rational(lib.av_guess_sample_aspect_ratio(libav->container, stream, libav->frame));
     format->frames = count_frames(libav->container, stream, rate);
     take_range_and_site(format, stream->codecpar, frame);
+    const AVDictionaryEntry *piece = lib.av_dict_get(libav->container->metadata, "COXSWAIN_PIECE", NULL, 0);
+    if (piece)
+        snprintf(format->piece, sizeof format->piece, "%s", piece->value);
     take_metadata(format, stream, frame);
     char prefix[64];
     int name = (int)strcspn(libav->container->iformat->name, ",");
@@ -818,6 +834,7 @@ static void libav_maker(struct video_input *input, struct video_maker *maker)
 
 const struct video_reader video_reader_libav = {.open = libav_open,
                                                 .read = libav_read,
+                                                .count = libav_count,
                                                 .seek = libav_seek,
                                                 .close = libav_close,
                                                 .lender = &lender,

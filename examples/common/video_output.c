@@ -72,13 +72,14 @@ static bool write_pieces(struct video_output *output, struct iovec *pieces, size
 static bool write_header(struct video_output *output, const struct video_format *format, const char *colours,
                          struct picture_error *error)
 {
-    char line[256];
-    int length = snprintf(line, sizeof line, "YUV4MPEG2 W%u H%u F%u:%u I%c A%u:%u C%s XCOLORRANGE=%s\n", format->width,
-                          format->height, format->rate.num, format->rate.den, format->interlacing == '?' ? '?' : 'p',
-                          format->aspect.num, format->aspect.den, colours,
-                          format->pixel.range == COX_RANGE_FULL ? "FULL" : "LIMITED");
-    struct iovec piece = {line, (size_t)length};
-    return write_pieces(output, &piece, 1, error);
+    char line[400];
+    const char *piece = *format->piece ? " XCOXSWAIN=" : "";
+    int length = snprintf(line, sizeof line, "YUV4MPEG2 W%u H%u F%u:%u I%c A%u:%u C%s XCOLORRANGE=%s%s%s\n",
+                          format->width, format->height, format->rate.num, format->rate.den,
+                          format->interlacing == '?' ? '?' : 'p', format->aspect.num, format->aspect.den, colours,
+                          format->pixel.range == COX_RANGE_FULL ? "FULL" : "LIMITED", piece, format->piece);
+    struct iovec bytes = {line, (size_t)length};
+    return write_pieces(output, &bytes, 1, error);
 }
 
 /* What exists and is no file (a pipe, a device) is opened as it is. */

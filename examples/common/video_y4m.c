@@ -118,7 +118,9 @@ static bool take_colours(const struct tag *tag, struct cox_video_format *pixel, 
 
 static bool take_extension(const struct tag *tag, struct video_format *format, struct picture_error *error)
 {
-    static const char range[] = "XCOLORRANGE=";
+    static const char range[] = "XCOLORRANGE=", piece[] = "XCOXSWAIN=";
+    if (!strncmp(tag->text, piece, sizeof piece - 1))
+        snprintf(format->piece, sizeof format->piece, "%s", tag->text + sizeof piece - 1);
     if (strncmp(tag->text, range, sizeof range - 1))
         return true;
     const char *value = tag->text + sizeof range - 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "film.h"
+#include "scenes.h"
 #include "words.h"
 
 #include <poll.h>
@@ -247,7 +248,7 @@ static void on_mapped(struct film *film, const struct cox_video_result *result)
     }
     if (!input_was_kept(film, result->frame))
         return;
-    if (film->plan.steering.on)
+    if (film->plan.steering.on || film->plan.scenes)
         note_scene(film, result);
     pthread_mutex_lock(&film->lock);
     if (!film->failed)
@@ -297,12 +298,51 @@ static struct cox_video_image image_of(const struct film *film, bool in, cox_buf
     return image;
 }
 
+static enum cox_video_choice choice(bool yes)
+{
+    return yes ? COX_CHOICE_YES : COX_CHOICE_NO;
+}
+
+/* How frame `n` is to look, by settings of its own where there are scenes. */
+static struct cox_video_look look_of(const struct film *film, uint64_t n, struct cox_video_settings *settings)
+{
+    const struct film_plan *plan = &film->plan;
+    const struct film_steering *steering = &plan->steering;
+    const struct scenes_light *light = plan->scenes ? scenes_of(plan->scenes, plan->start + n) : NULL;
+    *settings = plan->settings;
+    if (light) {
+        settings->peak_nits = light->peak_nits;
+        settings->gain = light->gain;
+    }
+    return (struct cox_video_look){.struct_size = sizeof(struct cox_video_look),
+                                   .op = plan->shape.op,
+                                   .peak = plan->scenes || !steering->on ? COX_PEAK_GIVEN
+                                           : steering->lookahead         ? COX_PEAK_OWN
+                                                                         : COX_PEAK_BEFORE,
+                                   .dither = choice(plan->shape.dither == COX_DITHER_ORDERED),
+                                   .compress = choice(plan->shape.gamut == COX_GAMUT_COMPRESS),
+                                   .settings = settings,
+                                   .trust_peak = steering->trusts,
+                                   .halve = plan->shape.scale == COX_SCALE_HALF};
+}
+
+/* The light of frame `n`, where the frames' light is known beforehand. */
+static bool set_light(struct film *film, uint64_t n)
+{
+    struct cox_video_settings settings;
+    if (!film->plan.scenes)
+        return true;
+    const struct cox_video_look look = look_of(film, n, &settings);
+    const cox_status status = cox_video_stream_set(film->stream, &look);
+    return status == COX_OK || fail(film, "its light is none", status, n);
+}
+
 /* Send the next frame. */
 static bool map_one(struct film *film)
 {
     const uint64_t n = film->submitted, before_ns = now_ns();
     cox_buffer **planes;
-    if (!n && !start_writer(film))
+    if ((!n && !start_writer(film)) || !set_light(film, n))
         return false;
     cox_status status = use_slot(&film->out, film->plan.runtime, n, &planes);
     if (status != COX_OK)
@@ -432,37 +472,23 @@ static void plan_slots(struct film *film)
     struct cox_video_shape *shape = &plan->shape;
     if (!plan->session.in_flight)
         plan->session.in_flight = 2;
-    if (plan->steering.on && !plan->steering.lookahead)
+    if (plan->steering.on && !plan->steering.lookahead && !plan->scenes)
         plan->session.in_flight = 1;
     film->in.lent = video_input_lend(plan->input, plan->runtime, film->in.pitch_bytes);
     describe_side(&film->in, plan->runtime, &shape->in, shape->width, shape->height);
     describe_side(&film->out, plan->runtime, &shape->out, plan->out_width, plan->out_height);
-    film->in.slot_count = plan->session.in_flight + plan->steering.lookahead;
+    film->in.slot_count = plan->session.in_flight + (plan->steering.lookahead && !plan->scenes);
     film->in.slot_count += !film->in.lent || film->in.slot_count < 2;
     film->out.slot_count = plan->session.in_flight + !plan->discard;
-}
-
-static enum cox_video_choice choice(bool yes)
-{
-    return yes ? COX_CHOICE_YES : COX_CHOICE_NO;
 }
 
 /* The stream, and what its first frame needs. */
 static cox_status make_stream(struct film *film)
 {
+    struct cox_video_settings settings;
     const struct film_plan *plan = &film->plan;
-    const struct film_steering *steering = &plan->steering;
     const struct cox_video_image in = image_of(film, true, NULL), out = image_of(film, false, NULL);
-    const struct cox_video_look look = {.struct_size = sizeof look,
-                                        .op = plan->shape.op,
-                                        .peak = !steering->on         ? COX_PEAK_GIVEN
-                                                : steering->lookahead ? COX_PEAK_OWN
-                                                                      : COX_PEAK_BEFORE,
-                                        .dither = choice(plan->shape.dither == COX_DITHER_ORDERED),
-                                        .compress = choice(plan->shape.gamut == COX_GAMUT_COMPRESS),
-                                        .settings = &plan->settings,
-                                        .trust_peak = steering->trusts,
-                                        .halve = plan->shape.scale == COX_SCALE_HALF};
+    const struct cox_video_look look = look_of(film, 0, &settings);
     cox_status status = cox_video_stream_create(plan->runtime, &plan->session, &look, &film->stream);
     return status == COX_OK ? cox_video_stream_prepare(film->stream, &in, &out) : status;
 }

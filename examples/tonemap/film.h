@@ -18,6 +18,8 @@
 #include <coxswain/coxswain.h>
 #include <pthread.h>
 
+struct scenes;
+
 enum { FILM_SLOTS_MAX = COX_IN_FLIGHT_MAX + 2, FILM_TIMES = 2 * FILM_SLOTS_MAX };
 
 /* One side's planes and slots. */
@@ -51,6 +53,7 @@ struct film_plan {
     uint32_t out_width, out_height;     /* pixels of an output frame */
     struct cox_video_settings settings; /* with steering its gain comes on top of what that finds */
     struct film_steering steering;
+    const struct scenes *scenes; /* each frame's peak and gain, which then is not followed; NULL = as `steering` says */
     struct cox_session_params session; /* policy, frames in flight, no_warmup, report; the rest is set here */
     bool keep_scenes;                  /* one for each frame, for statistics */
     bool discard;                      /* the frames are not written */

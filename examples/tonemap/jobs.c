@@ -29,13 +29,29 @@ static enum options_job job_of(const struct options *options)
     return options_want_video(options) ? OPTIONS_VIDEO : job_by_input(options);
 }
 
+/* Steer and join have inputs of their own kinds. */
+static bool run_step(const struct options *options, enum options_job job)
+{
+    switch (options->step) {
+    case FILM_ANALYSE:
+        return analyse_job(options);
+    case FILM_STEER:
+        return steer_job(options);
+    case FILM_JOIN:
+        return join_job(options);
+    default:
+        return job == OPTIONS_VIDEO ? video_job(options) : picture_job(options);
+    }
+}
+
 int job_run(struct options *options)
 {
     struct options_error wrong;
+    const bool of_film = options->step == FILM_STEER || options->step == FILM_JOIN;
     if (!can_be_read(options->input))
         return EXIT_BAD;
-    const enum options_job job = job_of(options);
-    if (!options_suit(options, job, &wrong)) {
+    const enum options_job job = of_film ? OPTIONS_VIDEO : job_of(options);
+    if (!of_film && !options_suit(options, job, &wrong)) {
         complain("%s", wrong.text);
         return EXIT_USAGE;
     }
@@ -46,6 +62,6 @@ int job_run(struct options *options)
                 options->quiet     ? COX_LOG_ERROR
                 : options->verbose ? COX_LOG_INFO
                                    : COX_LOG_WARN);
-    const bool good = (job == OPTIONS_VIDEO ? video_job(options) : picture_job(options)) && words_finish();
-    return good ? 0 : interrupted() ? 128 + interrupted() : EXIT_BAD;
+    const bool good = run_step(options, job) && words_finish();
+    return good ? 0 : interrupted() ? 128 + interrupted() : words_misfit() ? EXIT_MISFIT : EXIT_BAD;
 }

@@ -5,8 +5,8 @@
 
 #include "options.h"
 
-/* Exit statuses. */
-enum { EXIT_BAD = 1, EXIT_USAGE = 2 };
+/* Exit statuses. MISFIT: what was given does not go together; another try would not help. */
+enum { EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_MISFIT = 3 };
 
 /* What the input at hand is by itself: a picture, unless its content or the options about raw frames make it video. */
 enum options_job job_by_input(const struct options *options);
@@ -17,5 +17,10 @@ int job_run(struct options *options);
 /* Do the whole thing with options that suit it; false after saying why. */
 bool picture_job(const struct options *options); /* picture.c */
 bool video_job(const struct options *options);   /* video.c */
+
+/* Steps of a film in pieces; mapping is video_job's. */
+bool analyse_job(const struct options *options); /* analyse.c */
+bool steer_job(const struct options *options);   /* steer.c */
+bool join_job(const struct options *options);    /* join.c */
 
 #endif

@@ -35,5 +35,5 @@ int main(int argc, char **argv)
     }
     if (parsed != OPTIONS_RUN)
         return answer(parsed);
-    return batch_is(&options) ? batch_run(&options) : job_run(&options);
+    return batch_is(&options) && !options.step ? batch_run(&options) : job_run(&options);
 }

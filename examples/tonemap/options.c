@@ -14,6 +14,7 @@
 enum { REPEAT_MAX = 1000000 };
 
 const char options_usage[] = "Usage: cox-tonemap INPUT... -o OUTPUT [options]\n"
+                             "       cox-tonemap analyse|steer|map|join ... -o OUTPUT [options]\n"
                              "\n"
                              "Tone-maps HDR video or an HDR picture to SDR, on all OpenCL devices together.\n"
                              "\n"
@@ -78,6 +79,17 @@ const char options_usage[] = "Usage: cox-tonemap INPUT... -o OUTPUT [options]\n"
                              "                      mapped (default 0)\n"
                              "  --trust-metadata    with --peak auto: no light over the peak that the stream\n"
                              "                      names (default: what the frames show counts)\n"
+                             "\n"
+                             "A film in pieces, by as many machines as there are (docs: pieces.md):\n"
+                             "  analyse FILM -o PART        look at a part of it\n"
+                             "  steer PART... -o SCENE      find each frame's light from all parts\n"
+                             "  map FILM --scene SCENE -o PIECE.mkv|.y4m\n"
+                             "                              map a piece of it\n"
+                             "  join PIECE... -o OUTPUT     put the pieces together\n"
+                             "  --range FIRST:END   analyse, map: frames from FIRST up to END, not with it\n"
+                             "  --share I/N         analyse, map: the I-th of N equal parts, from 1\n"
+                             "  --scene FILE        each frame's light, and all else that decides how it looks\n"
+                             "  --source FILE       join: sound, subtitles and the rest come from there\n"
                              "\n"
                              "The devices and the split:\n"
                              "  --devices LIST      cpu, gpu, all, PLATFORM.DEVICE, part of a name; :NxC for\n"
@@ -156,6 +168,9 @@ enum {
     OPTION_VERIFY,
     OPTION_HASH,
     OPTION_VERSION,
+    OPTION_SHARE,
+    OPTION_SCENES,
+    OPTION_SOURCE,
 };
 #define GIVEN(option) (UINT64_C(1) << ((option)-OPTION_FIRST))
 
@@ -205,6 +220,9 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"quiet", no_argument, NULL, 'q'},
                                              {"help", no_argument, NULL, 'h'},
                                              {"version", no_argument, NULL, OPTION_VERSION},
+                                             {"share", required_argument, NULL, OPTION_SHARE},
+                                             {"scene", required_argument, NULL, OPTION_SCENES},
+                                             {"source", required_argument, NULL, OPTION_SOURCE},
                                              {NULL, 0, NULL, 0}};
 
 /* What means something for one kind of input only. */
@@ -216,6 +234,33 @@ static const uint64_t video_only = GIVEN(OPTION_TO) | GIVEN(OPTION_SDR_WHITE) | 
                                    GIVEN(OPTION_FRAMES) | GIVEN(OPTION_FRAME) | GIVEN(OPTION_LOOKAHEAD) |
                                    GIVEN(OPTION_TRUST_METADATA) | GIVEN(OPTION_ENCODER) | GIVEN(OPTION_CRF) |
                                    GIVEN(OPTION_PRESET) | GIVEN(OPTION_OVERWRITE) | GIVEN(OPTION_PROGRESS);
+
+/* What decides on a film's mapped frames, or which of them there are: a file of scenes says it all. */
+static const uint64_t look_options = GIVEN(OPTION_OPERATOR) | GIVEN(OPTION_EXPOSURE) | GIVEN(OPTION_PEAK) |
+                                     GIVEN(OPTION_DESAT) | GIVEN(OPTION_DETAIL) | GIVEN(OPTION_DEPTH) |
+                                     GIVEN(OPTION_SDR_WHITE) | GIVEN(OPTION_DITHER) | GIVEN(OPTION_GAMUT) |
+                                     GIVEN(OPTION_SCALE) | GIVEN(OPTION_TRANSFER) | GIVEN(OPTION_PRIMARIES) |
+                                     GIVEN(OPTION_RANGE) | GIVEN(OPTION_LOOKAHEAD) | GIVEN(OPTION_TRUST_METADATA) |
+                                     GIVEN(OPTION_ARITHMETIC);
+
+/* What the steps of a film in pieces take besides: the input's format, and the devices. */
+static const uint64_t step_options = GIVEN(OPTION_SIZE) | GIVEN(OPTION_FORMAT) | GIVEN(OPTION_RATE) |
+                                     GIVEN(OPTION_SHARE) | GIVEN(OPTION_DEVICES) | GIVEN(OPTION_POLICY) |
+                                     GIVEN(OPTION_SPLIT) | GIVEN(OPTION_RESERVE) | GIVEN(OPTION_IN_FLIGHT) |
+                                     GIVEN(OPTION_NO_CACHE) | GIVEN(OPTION_VERIFY) | GIVEN(OPTION_OVERWRITE);
+static const uint64_t map_options = GIVEN(OPTION_TO) | GIVEN(OPTION_ENCODER) | GIVEN(OPTION_CRF) |
+                                    GIVEN(OPTION_PRESET) | GIVEN(OPTION_STATS) | GIVEN(OPTION_TRACE) |
+                                    GIVEN(OPTION_HASH) | GIVEN(OPTION_PROGRESS) | GIVEN(OPTION_SCENES) |
+                                    GIVEN(OPTION_DEADLINE);
+
+static const struct {
+    const char *name;
+    uint64_t options; /* 0 = all but those of the steps */
+} steps[] = {[FILM_WHOLE] = {"", 0},
+             [FILM_ANALYSE] = {"analyse", look_options | step_options},
+             [FILM_STEER] = {"steer", 0},
+             [FILM_MAP] = {"map", step_options | map_options},
+             [FILM_JOIN] = {"join", GIVEN(OPTION_SOURCE) | GIVEN(OPTION_OVERWRITE)}};
 
 /* What means something for a finished file only. */
 static const uint64_t finished_only = GIVEN(OPTION_ENCODER) | GIVEN(OPTION_CRF) | GIVEN(OPTION_PRESET) |
@@ -463,6 +508,36 @@ static bool parse_look(struct options *options, int which, const char *text, str
     }
 }
 
+/* FIRST:END, either of which may be missing. */
+static bool parse_range(struct options *options, const char *text, struct options_error *error)
+{
+    char first[20] = "0", end[20] = "";
+    const char *colon = strchr(text, ':');
+    if (colon != text)
+        snprintf(first, sizeof first, "%.*s", (int)(colon - text), text);
+    snprintf(end, sizeof end, "%s", colon + 1);
+    options->ranged = true;
+    options->range_end = UINT64_MAX;
+    return (parse_count(first, 0, VIDEO_FRAMES_MAX, &options->range_first) &&
+            (!*end || (parse_count(end, 1, VIDEO_FRAMES_MAX, &options->range_end) &&
+                       options->range_end > options->range_first))) ||
+           wrong(error, "--range %s: not FIRST:END, frames from 0 on, such as 1000:2000", text);
+}
+
+/* I/N */
+static bool parse_share(struct options *options, const char *text, struct options_error *error)
+{
+    char which[20] = "", of[20] = "";
+    const char *slash = strchr(text, '/');
+    if (slash) {
+        snprintf(which, sizeof which, "%.*s", (int)(slash - text), text);
+        snprintf(of, sizeof of, "%s", slash + 1);
+    }
+    return (parse_count(of, 1, 1000000, &options->share_count) &&
+            parse_count(which, 1, options->share_count, &options->share)) ||
+           wrong(error, "--share %s: not I/N, the I-th of N parts, such as 1/16", text);
+}
+
 /* What the input is. */
 static bool parse_stream(struct options *options, int which, const char *text, struct options_error *error)
 {
@@ -482,10 +557,13 @@ static bool parse_stream(struct options *options, int which, const char *text, s
         options->primaries = word > 0 ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
         return word >= 0 || wrong(error, "--primaries %s: neither bt2020 nor bt709", text);
     case OPTION_RANGE:
+        if (strchr(text, ':'))
+            return parse_range(options, text, error);
+        options->given |= GIVEN(OPTION_RANGE);
         word = parse_word(text, ranges);
         options->has_range = true;
         options->range = word > 0 ? COX_RANGE_FULL : COX_RANGE_LIMITED;
-        return word >= 0 || wrong(error, "--range %s: neither limited nor full", text);
+        return word >= 0 || wrong(error, "--range %s: neither limited nor full, nor FIRST:END of frames", text);
     case OPTION_SIZE:
         return parse_size(options, text, error);
     case OPTION_RATE:
@@ -614,8 +692,17 @@ static bool parse_rest(struct options *options, int which, const char *text, str
 
 static bool parse_one(struct options *options, int which, const char *text, struct options_error *error)
 {
-    options->given |= GIVEN(which);
+    if (which != OPTION_RANGE) /* of which there are two */
+        options->given |= GIVEN(which);
     switch (which) {
+    case OPTION_SHARE:
+        return parse_share(options, text, error);
+    case OPTION_SCENES:
+        options->scenes = text;
+        return true;
+    case OPTION_SOURCE:
+        options->source = text;
+        return true;
     case OPTION_OPERATOR:
     case OPTION_EXPOSURE:
     case OPTION_PEAK:
@@ -687,8 +774,46 @@ static bool check_raw(struct options *options, struct options_error *error)
     return true;
 }
 
+static const char *option_name(uint64_t bit)
+{
+    for (const struct option *option = long_options; option->name; option++)
+        if (option->val >= OPTION_FIRST && GIVEN(option->val) == bit)
+            return option->name;
+    return "";
+}
+
+/* Whether the step takes what was given. */
+static bool check_step(struct options *options, struct options_error *error)
+{
+    const enum film_step step = options->step;
+    const bool pieces = step == FILM_ANALYSE || step == FILM_MAP;
+    const uint64_t strange = options->given &
+                             (step == FILM_WHOLE ? GIVEN(OPTION_SHARE) | GIVEN(OPTION_SOURCE) : ~steps[step].options);
+    if (strange && step != FILM_WHOLE)
+        return wrong(error, "--%s: cox-tonemap %s does not take it%s", option_name(strange & -strange),
+                     steps[step].name, strange & look_options ? ": the look is what analyse was told" : "");
+    if (strange)
+        return wrong(error, "--%s is of a step of a film in pieces: analyse, map or join",
+                     option_name(strange & -strange));
+    if (options->ranged && !pieces)
+        return wrong(error, "--range FIRST:END is of analyse and map; --start and --frames are for the whole");
+    if (options->ranged && options->share_count)
+        return wrong(error, "--range and --share both say which frames");
+    if (pieces && options->input_count > 1)
+        return wrong(error, "cox-tonemap %s takes one film, and there are %u inputs", steps[step].name,
+                     options->input_count);
+    if (step == FILM_MAP && !options->scenes)
+        return wrong(error, "cox-tonemap map needs what steer has found: --scene FILE");
+    if (options->scenes && options->given & look_options)
+        return wrong(error, "--%s: the look is what the file of scenes says",
+                     option_name((options->given & look_options) & -(options->given & look_options)));
+    return true;
+}
+
 static bool check_options(struct options *options, struct options_error *error)
 {
+    if (!options->input && options->step == FILM_STEER)
+        return wrong(error, "no input: give the parts that analyse has written");
     if (!options->input)
         return wrong(error, "no input: give a video or a picture (cox-tonemap --help tells more)");
     if (!options->output)
@@ -707,21 +832,13 @@ static bool check_options(struct options *options, struct options_error *error)
     if (options->input_count > 1 && (options->stats || options->trace))
         return wrong(error, "--%s is of one input, and there are %u", options->stats ? "stats" : "trace",
                      options->input_count);
-    return check_raw(options, error);
+    return check_step(options, error) && check_raw(options, error);
 }
 
 bool options_take(struct options *options, const char *input, struct options_error *error)
 {
     options->input = input;
     return check_raw(options, error);
-}
-
-static const char *option_name(uint64_t bit)
-{
-    for (const struct option *option = long_options; option->name; option++)
-        if (option->val >= OPTION_FIRST && GIVEN(option->val) == bit)
-            return option->name;
-    return "";
 }
 
 static bool suits_picture(struct options *options, struct options_error *error)
@@ -794,7 +911,8 @@ static bool suits_video(struct options *options, struct options_error *error)
                      "%s: what is it to be? There are .mkv, .mp4, .y4m, .nv12, .p010, .png for one frame, and "
                      "null:; --to says it whatever the name is",
                      *options->output ? options->output : "''");
-    const uint64_t strange = options_want_finished(options) ? 0 : options->given & finished_only;
+    const uint64_t of_steps = options->step ? GIVEN(OPTION_OVERWRITE) : 0;
+    const uint64_t strange = options_want_finished(options) ? 0 : options->given & finished_only & ~of_steps;
     if (strange)
         return wrong(error, "--%s is about finished files, .mkv and .mp4", option_name(strange & -strange));
     if (options->op == COX_OPERATOR_EXPOSURE)
@@ -808,8 +926,19 @@ static bool suits_video(struct options *options, struct options_error *error)
     return suits_frames(options, error) && suits_depth(options, error);
 }
 
+/* Pieces are what can be joined. */
+static bool suits_step(const struct options *options, struct options_error *error)
+{
+    if (options->scenes && options->to != OUTPUT_Y4M && options->to != OUTPUT_MKV &&
+        (options->step || options->to != OUTPUT_MP4) && options->to != OUTPUT_NULL)
+        return wrong(error, "%s: frames of a file of scenes go to .y4m, .mkv and, as a whole, .mp4", options->output);
+    return true;
+}
+
 bool options_suit(struct options *options, enum options_job job, struct options_error *error)
 {
+    if (options->step == FILM_ANALYSE)
+        options->to = OUTPUT_Y4M;
     uint64_t strange = options->given & (job == OPTIONS_VIDEO ? picture_only : video_only);
     if (strange) {
         const char *name = option_name(strange & -strange);
@@ -821,7 +950,10 @@ bool options_suit(struct options *options, enum options_job job, struct options_
         return wrong(error,
                      "--verify without a share is for pictures; --verify 0.1 has a tenth of the bands done by two "
                      "devices, and --hash prints what can be compared with other --devices");
-    return job == OPTIONS_VIDEO ? suits_video(options, error) : suits_picture(options, error);
+    if (job == OPTIONS_PICTURE && options->step)
+        return wrong(error, "%s is no video: cox-tonemap %s is for films", options->input, steps[options->step].name);
+    return job == OPTIONS_VIDEO ? suits_video(options, error) && suits_step(options, error)
+                                : suits_picture(options, error);
 }
 
 /* --- The command line --------------------------------------------------------------------------------------------- */
@@ -909,6 +1041,11 @@ enum options_parsed options_parse(struct options *options, int argc, char **argv
                                 .repeat = 1,
                                 .policy_options = COX_SIZED(struct cox_policy_options)};
     error->text[0] = 0;
+    for (int step = FILM_ANALYSE; step <= FILM_JOIN && argc > 1 && !options->step; step++)
+        if (!strcmp(argv[1], steps[step].name))
+            options->step = (enum film_step)step;
+    argc -= options->step != FILM_WHOLE;
+    argv += options->step != FILM_WHOLE;
     opterr = 0;
     optind = 0; /* from the beginning, also in the middle of what was read before */
     enum options_parsed parsed = parse_all(options, argc, argv, error);

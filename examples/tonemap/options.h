@@ -12,6 +12,9 @@
 
 #include <coxswain/coxswain.h>
 
+/* A step of a film that is mapped in pieces; WHOLE = all at once. */
+enum film_step { FILM_WHOLE = 0, FILM_ANALYSE, FILM_STEER, FILM_MAP, FILM_JOIN };
+
 /* What the output is; NAME = to be told by its name. */
 enum output_kind {
     OUTPUT_NAME = 0,
@@ -66,6 +69,14 @@ struct options {
     uint64_t start;
     uint64_t frames; /* 0 = all */
     uint64_t frame;  /* the only one, if one_frame */
+
+    /* A film in pieces: what is done, and with which frames. */
+    enum film_step step;
+    bool ranged;                     /* --range FIRST:END: */
+    uint64_t range_first, range_end; /* up to, but not with; UINT64_MAX = to the film's end */
+    uint64_t share, share_count;     /* --share: from 1; a count of 0 = not given */
+    const char *scenes;              /* the light of the frames; NULL = as the other options say */
+    const char *source;              /* of which join takes sound and the rest; NULL = none */
 
     /* The devices and the split. */
     const char *devices;

@@ -8,32 +8,33 @@
 #include "files.h"
 #include "film.h"
 #include "jobs.h"
+#include "range.h"
+#include "scenes.h"
+#include "source.h"
 #include "words.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 struct job {
-    const struct options *options;
+    const struct options *options; /* `own` */
+    struct options own;            /* as given, or where a file of scenes says it, as that says */
+    struct scenes scenes;
+    struct range range;
     struct devices devices;
     struct records records;
-    struct video_input *input;
-    const struct video_format *format;
-    struct video_format target;
-    double known_peak_nits; /* from the stream's metadata; 0 = none */
-    const char *known_peak; /* which that is */
-    double odd_peak_nits;   /* from there too, and nonsense; 0 = none */
-    bool assumed;           /* nothing says that the transfer curve is PQ */
+    struct source from;
     struct video_output *output;
     struct picture_output *picture;
     struct finished_file *finished;
     char encoder[64]; /* the finished file's */
     uint32_t copied;  /* streams of it */
     struct report *report;
-    struct film_plan plan;
     struct film film;
     struct cox_session_info info;
     struct progress progress;
@@ -44,224 +45,54 @@ struct job {
     uint64_t hash;
     uint64_t lines_printed;
     bool output_failed; /* and it was said */
+    bool output_begun;
+    char growing[4096]; /* the name of a piece that is not whole; "" = it has none */
     bool rate_warned;   /* that the input's rate varies */
 };
 
-/* --- Before any device works -------------------------------------------------------------------------------------- */
+/* --- A film's light, where it has been found before --------------------------------------------------------------- */
 
-static bool open_input(struct job *job)
+/* What the file of scenes says, and which of its frames are wanted. */
+static bool take_scenes(struct job *job)
 {
+    struct options *own = &job->own;
+    struct scenes *scenes = &job->scenes;
+    const char *path = own->scenes;
+    if (!scenes_read(scenes, path) || !profile_apply(&scenes->profile, &job->from, path))
+        return false;
+    if (own->step != FILM_MAP) { /* the whole of it, or what --start and --frames say */
+        const uint64_t start = own->start ? own->start : scenes->first;
+        own->ranged = true;
+        own->range_first = start;
+        own->range_end = own->frames ? start + own->frames : UINT64_MAX;
+    }
+    if (!range_of(&job->range, own, scenes->first, scenes->count))
+        return false;
+    if (!job->range.count)
+        return misfit("%s: has no frames for this share", path);
+    own->start = job->range.first;
+    own->frames = job->range.count;
+    own->arithmetic = scenes->profile.arithmetic;
+    own->op = scenes->profile.shape.op;
+    job->from.plan.scenes = scenes;
+    if (own->step == FILM_MAP)
+        scenes_piece(scenes, job->range.first, job->range.count, job->from.target.piece);
+    return true;
+}
+
+/* Whether a whole piece of these frames, with this light, is there. */
+static bool is_done(const struct job *job)
+{
+    static const struct video_raw none;
     const struct options *options = job->options;
+    struct video_input *piece;
     struct picture_error error;
-    if (options->raw_by_name && video_kind_of(options->input) == VIDEO_KIND_NONE) {
-        complain("%s: raw frames do not tell their size: give it, such as --size 3840x2160", options->input);
+    if (options->step != FILM_MAP || options->overwrite || options->to == OUTPUT_NULL ||
+        access(options->output, R_OK) || !video_input_open(&piece, options->output, &none, &error))
         return false;
-    }
-    if (!video_input_open(&job->input, options->input, &options->raw, &error)) {
-        complain_about(options->input, &error);
-        return false;
-    }
-    job->format = video_input_format(job->input);
-    const uint64_t first = options->to == OUTPUT_PNG ? options->frame : options->start;
-    if (job->format->frames && first >= job->format->frames)
-        return complain("%s: there is no frame %" PRIu64 ", the last one is %" PRIu64, options->input, first,
-                        job->format->frames - 1);
-    return true;
-}
-
-static bool is_packed_rgb(const struct cox_video_format *pixel)
-{
-    return pixel->layout == COX_VIDEO_RGBA || pixel->layout == COX_VIDEO_BGRA;
-}
-
-/* The samples of the output. y4m keeps the input's chroma, raw formats have their own. */
-static struct cox_video_format target_pixel(const struct options *options, const struct cox_video_format *in)
-{
-    const bool rgb = is_packed_rgb(in) || in->layout == COX_VIDEO_GBR;
-    struct cox_video_format out = {.layout = COX_VIDEO_PLANAR,
-                                   .depth = options->depth,
-                                   .chroma_x_log2 = in->chroma_x_log2,
-                                   .chroma_y_log2 = in->chroma_y_log2,
-                                   .site = in->site,
-                                   .range = COX_RANGE_LIMITED};
-    if (options->to == OUTPUT_PNG)
-        return (struct cox_video_format){.layout = COX_VIDEO_RGBA, .depth = options->depth, .range = COX_RANGE_FULL};
-    if (rgb || options->to == OUTPUT_NV12 || options->to == OUTPUT_P010) {
-        out.chroma_x_log2 = out.chroma_y_log2 = 1;
-        if (!in->chroma_x_log2)
-            out.site = COX_SITE_LEFT;
-    }
-    if (options->to == OUTPUT_NV12 || options->to == OUTPUT_P010)
-        out.layout = COX_VIDEO_SEMI_PLANAR;
-    out.high_bits = options->to == OUTPUT_P010;
-    return out;
-}
-
-/* Whether an Y'CbCr stream that names no transfer curve may be taken for PQ: HDR has more than 8 bits and other
- * primaries than BT.709. False after saying how it is taken for HDR all the same. */
-static bool may_be_pq(const struct job *job)
-{
-    const struct video_format *format = job->format;
-    const bool narrow = format->has_primaries && format->primaries == COX_PRIMARIES_BT709;
-    if (format->other_transfer)
-        return complain("%s: it is no HDR video (%s); --transfer pq or hlg takes it for one", job->options->input,
-                        format->text);
-    if (format->pixel.depth > 8 && !narrow)
-        return true;
-    return complain(
-        "%s: it names no transfer curve, and %s is SDR as a rule (%s); --transfer pq or hlg takes it for HDR",
-        job->options->input, narrow ? "video with BT.709's primaries" : "video of 8 bits", format->text);
-}
-
-/* The height that goes with a new width `to` where `of` x `side` keeps its proportion, or the other way round: the
- * nearest even number. */
-static uint32_t in_proportion(uint32_t side, uint32_t of, uint32_t to)
-{
-    const uint32_t even = (uint32_t)(((uint64_t)side * to + of) / (2 * (uint64_t)of) * 2);
-    return even ? even : 1;
-}
-
-static bool eighth_to_eightfold(uint32_t from, uint32_t to)
-{
-    return to && (uint64_t)to * 8 >= from && (uint64_t)from * 8 >= to && to <= 65536;
-}
-
-/* The output's size. */
-static bool choose_size(struct job *job)
-{
-    const struct options *options = job->options;
-    struct film_plan *plan = &job->plan;
-    const uint32_t width = job->format->width, height = job->format->height;
-    plan->out_width = width;
-    plan->out_height = height;
-    if (options->scale == COX_SCALE_HALF) {
-        if (width % 2 || height % 2)
-            return complain("--scale 1/2 is for even sides, and %s is %u x %u; --scale %ux%u is not", options->input,
-                            width, height, (width + 1) / 2, (height + 1) / 2);
-        plan->out_width /= 2;
-        plan->out_height /= 2;
-    }
-    if (options->scale != COX_SCALE_FILTER)
-        return true;
-    if (job->format->light)
-        return complain("--scale to a size is for codes, and %s is RGBA of half floats; --scale 1/2 is for both",
-                        options->input);
-    plan->out_width = options->scale_width ? options->scale_width : in_proportion(options->scale_height, height, width);
-    plan->out_height = options->scale_height ? options->scale_height
-                                             : in_proportion(options->scale_width, width, height);
-    if (!eighth_to_eightfold(width, plan->out_width) || !eighth_to_eightfold(height, plan->out_height))
-        return complain("%s is %u x %u: --scale %ux%u is not between an eighth and eightfold", options->input, width,
-                        height, plan->out_width, plan->out_height);
-    plan->shape.out_width = plan->out_width;
-    plan->shape.out_height = plan->out_height;
-    return true;
-}
-
-/* A sample's aspect, so that the picture keeps its own. */
-static struct video_rational scaled_aspect(const struct video_format *from, uint32_t width, uint32_t height)
-{
-    uint64_t num = (uint64_t)from->aspect.num * from->width * height;
-    uint64_t den = (uint64_t)from->aspect.den * from->height * width;
-    uint64_t a = num, b = den;
-    if (!num || !den || (from->width == width && from->height == height))
-        return from->aspect;
-    while (b) {
-        const uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    for (num /= a, den /= a; num > INT32_MAX || den > INT32_MAX;) {
-        num /= 2;
-        den /= 2;
-    }
-    return num && den ? (struct video_rational){(uint32_t)num, (uint32_t)den} : from->aspect;
-}
-
-/* What the options say comes first, then what the stream says, then what most HDR video is. */
-static bool choose_shape(struct job *job)
-{
-    const struct options *options = job->options;
-    const struct video_format *format = job->format;
-    struct cox_video_shape *shape = &job->plan.shape;
-    *shape = (struct cox_video_shape){.width = format->width,
-                                      .height = format->height,
-                                      .in = format->pixel,
-                                      .out = target_pixel(options, &format->pixel),
-                                      .transfer = format->light ? COX_TRANSFER_LINEAR : COX_TRANSFER_PQ,
-                                      .op = options->op,
-                                      .fade = options->desaturate >= 0,
-                                      .dither = options->dither,
-                                      .scale = options->scale};
-    if (!choose_size(job))
-        return false;
-    if (!options->has_dither && shape->out.depth < shape->in.depth)
-        shape->dither = COX_DITHER_ORDERED;
-    job->assumed = !format->light && !options->has_transfer && !format->has_transfer;
-    if (job->assumed && !may_be_pq(job))
-        return false;
-    if (options->has_transfer || format->has_transfer)
-        shape->transfer = options->has_transfer ? options->transfer : format->transfer;
-    if (options->has_primaries || format->has_primaries)
-        shape->primaries = options->has_primaries ? options->primaries : format->primaries;
-    shape->gamut = shape->primaries == COX_PRIMARIES_BT2020 ? COX_GAMUT_COMPRESS : COX_GAMUT_CLIP;
-    if (options->has_gamut)
-        shape->gamut = options->gamut;
-    if (options->has_range && is_packed_rgb(&format->pixel))
-        return complain("--range is about Y'CbCr and planes of R'G'B', and %s is RGBA or BGRA", options->input);
-    if (options->has_range)
-        shape->in.range = options->range;
-    if (format->light != (shape->transfer == COX_TRANSFER_LINEAR))
-        return complain(format->light ? "--transfer pq and hlg are for codes, and %s is RGBA of half floats"
-                                      : "--transfer linear is for RGBA of half floats, and %s is none",
-                        options->input);
-    job->target = (struct video_format){.width = job->plan.out_width,
-                                        .height = job->plan.out_height,
-                                        .pixel = shape->out,
-                                        .rate = options->rate.num ? options->rate : format->rate,
-                                        .tick = format->tick,
-                                        .aspect = scaled_aspect(format, job->plan.out_width, job->plan.out_height),
-                                        .interlacing = format->interlacing};
-    return true;
-}
-
-static double white_nits(const struct options *options)
-{
-    return options->sdr_white_nits > 0 ? options->sdr_white_nits : 203.0;
-}
-
-/* What the stream says of its peak; 0 = nothing. HDR is brighter than SDR white, and PQ ends at 10 000. */
-static void note_known_peak(struct job *job, double nits, const char *which)
-{
-    if (nits <= 0)
-        return;
-    if (nits < white_nits(job->options) || nits > 10000) {
-        job->odd_peak_nits = nits;
-        return;
-    }
-    job->known_peak_nits = nits;
-    job->known_peak = which;
-}
-
-static void choose_light(struct job *job)
-{
-    const struct options *options = job->options;
-    const struct video_format *format = job->format;
-    struct film_plan *plan = &job->plan;
-    note_known_peak(job, format->max_cll_nits, "that of the film's brightest pixel");
-    note_known_peak(job, format->mastering_peak_nits, "the mastering display's");
-    plan->settings = (struct cox_video_settings){.sdr_white_nits = (float)options->sdr_white_nits,
-                                                 .desaturate = options->desaturate,
-                                                 .detail = options->detail,
-                                                 .gamut_knee = options->gamut_knee,
-                                                 .gain = (float)exp2(options->exposure_stops)};
-    if (options->peak_auto) {
-        plan->steering.on = true;
-        plan->steering.lookahead = options->lookahead || options->to == OUTPUT_PNG;
-        plan->steering.known_peak_nits = (float)job->known_peak_nits;
-        plan->steering.trusts = options->trust_metadata;
-    } else {
-        plan->settings.peak_nits = (float)options->peak_nits;
-    }
+    const bool done = !strcmp(video_input_format(piece)->piece, job->from.target.piece);
+    video_input_close(&piece);
+    return done;
 }
 
 /* --- The output --------------------------------------------------------------------------------------------------- */
@@ -280,24 +111,48 @@ static bool open_finished(struct job *job)
     struct stat about;
     if (!options_want_finished(options))
         return true;
-    if (!options->overwrite && !stat(options->output, &about) && S_ISREG(about.st_mode))
+    if (!options->overwrite && !options->step && !stat(options->output, &about) && S_ISREG(about.st_mode))
         return complain("%s: exists; --overwrite replaces it", options->output);
-    if (options->rate.num && job->format->tick.num)
+    if (options->rate.num && job->from.format->tick.num)
         return complain("--rate is for what has no times, and those of %s are kept", options->input);
     const struct finished_params params = {.container = options->to == OUTPUT_MKV ? "matroska" : "mp4",
                                            .encoder = options->encoder,
                                            .crf = options->crf,
                                            .preset = options->preset,
-                                           .source = job->format->tick.num ? options->input : NULL,
+                                           .source = job->from.format->tick.num && !options->step ? options->input
+                                                                                                  : NULL,
+                                           .piece = *job->from.target.piece ? job->from.target.piece : NULL,
                                            .start = options->start,
                                            .frames = options->frames,
                                            .left_out = tell_left_out,
                                            .user = job};
-    if (!finished_open(&job->finished, options->output, &params, &job->target, &error))
+    if (!finished_open(&job->finished, options->output, &params, &job->from.target, &error))
         return complain_about(options->output, &error);
     snprintf(job->encoder, sizeof job->encoder, "%s", finished_encoder(job->finished));
     job->copied = finished_copied(job->finished);
     return true;
+}
+
+/* A piece of y4m grows beside its place, so that one which is there is whole. */
+static bool grows_beside(const struct options *options)
+{
+    return options->step == FILM_MAP && options->to == OUTPUT_Y4M && strcmp(options->output, "-") != 0;
+}
+
+/* Put it there, or away. */
+static bool place_piece(struct job *job, bool good)
+{
+    if (!*job->growing || !job->output_begun)
+        return true;
+    const int fd = good ? open(job->growing, O_RDONLY | O_CLOEXEC) : -1;
+    const bool durable = fd >= 0 && !fsync(fd);
+    if (fd >= 0)
+        close(fd);
+    if (durable && !rename(job->growing, job->options->output))
+        return true;
+    const int why = errno;
+    unlink(job->growing);
+    return !good || complain("%s: cannot be written: %s", job->options->output, strerror(why));
 }
 
 /* A film_plan's begin: not before there is something to write, so that a bad input leaves the file of before. */
@@ -311,14 +166,18 @@ static bool open_output(void *user)
                                                    [OUTPUT_NULL] = VIDEO_OUTPUT_NULL};
     struct picture_error error;
     bool good;
+    if (grows_beside(options))
+        snprintf(job->growing, sizeof job->growing, "%s.part", options->output);
     if (job->finished)
         good = true;
     else if (options->to == OUTPUT_PNG)
-        good = picture_output_open(&job->picture, options->output, job->target.width, job->target.height,
+        good = picture_output_open(&job->picture, options->output, job->from.target.width, job->from.target.height,
                                    options->depth == 16 ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8, &error);
     else
-        good = video_output_open(&job->output, options->output, kinds[options->to], &job->target, &error);
+        good = video_output_open(&job->output, *job->growing ? job->growing : options->output, kinds[options->to],
+                                 &job->from.target, &error);
     job->output_failed = !good;
+    job->output_begun = good;
     return good || complain_about(options->output, &error);
 }
 
@@ -326,7 +185,7 @@ static bool open_output(void *user)
 static void hash_frame(struct job *job, const void *const memory[], const size_t pitch_bytes[])
 {
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
-    uint32_t count = cox_video_planes(&job->target.pixel, job->target.width, job->target.height, planes);
+    uint32_t count = cox_video_planes(&job->from.target.pixel, job->from.target.width, job->from.target.height, planes);
     for (uint32_t p = 0; p < count; p++)
         for (uint32_t row = 0; row < planes[p].rows; row++)
             job->hash = hash_bytes(job->hash, (const uint8_t *)memory[p] + row * pitch_bytes[p], planes[p].row_bytes);
@@ -375,6 +234,7 @@ static bool close_output(struct job *job, bool good)
         finished = close_finished(job, good, &error);
     if (job->output)
         finished = video_output_finish(&job->output, &error);
+    finished = place_piece(job, good && finished) && finished;
     return finished || job->film.write_failed || complain_about(path, &error); /* else it has been said */
 }
 
@@ -387,7 +247,7 @@ static void look_at_maker(struct job *job)
     if ((!say_wanted() && !job->progress.json) || here_ns - job->looked_ns < 100000000)
         return;
     job->looked_ns = here_ns;
-    video_input_maker(job->input, &job->maker);
+    video_input_maker(job->from.input, &job->maker);
 }
 
 static uint64_t process_cpu_ns(void)
@@ -401,9 +261,9 @@ static uint64_t process_cpu_ns(void)
 static void warn_of_rate(struct job *job)
 {
     const struct options *options = job->options;
-    const struct video_rational rate = job->target.rate;
+    const struct video_rational rate = job->from.target.rate;
     if (job->rate_warned || options->rate.num || options->to == OUTPUT_PNG || options->to == OUTPUT_NULL ||
-        options_want_finished(options) || !video_input_rate_varies(job->input))
+        options_want_finished(options) || !video_input_rate_varies(job->from.input))
         return;
     job->rate_warned = true;
     progress_clear(&job->progress);
@@ -476,18 +336,18 @@ static bool enough(void *user)
 static void print_input(const struct job *job)
 {
     static const char *const transfers[] = {"PQ", "HLG", "linear light"};
-    const struct video_format *format = job->format;
-    const struct cox_video_shape *shape = &job->plan.shape;
+    const struct video_format *format = job->from.format;
+    const struct cox_video_shape *shape = &job->from.plan.shape;
     char frames[48] = "", rate[48] = "";
     const char *place = job->film.in.lent ? ", not copied" : "";
     if (format->frames)
         snprintf(frames, sizeof frames, ", %" PRIu64 " frame%s", format->frames, format->frames == 1 ? "" : "s");
-    if (job->target.rate.num && job->target.rate.den)
-        snprintf(rate, sizeof rate, ", %.6g frames/s", (double)job->target.rate.num / job->target.rate.den);
+    if (job->from.target.rate.num && job->from.target.rate.den)
+        snprintf(rate, sizeof rate, ", %.6g frames/s", (double)job->from.target.rate.num / job->from.target.rate.den);
     say("video     %s: %u x %u, %s; %s%s, %s%s%s%s%s\n", job->options->input, format->width, format->height,
-        format->text, transfers[shape->transfer], job->assumed ? " (assumed)" : "",
+        format->text, transfers[shape->transfer], job->from.assumed ? " (assumed)" : "",
         shape->primaries == COX_PRIMARIES_BT2020 ? "BT.2020" : "BT.709",
-        is_packed_rgb(&shape->in)              ? ""
+        source_is_packed_rgb(&shape->in)       ? ""
         : shape->in.range == COX_RANGE_LIMITED ? ", limited range"
                                                : ", full range",
         rate, frames, place);
@@ -497,27 +357,29 @@ static void print_light(const struct job *job)
 {
     const struct options *options = job->options;
     char peak[128];
-    if (!options->peak_auto)
+    if (options->scenes)
+        snprintf(peak, sizeof peak, "each frame's from %.90s", options->scenes);
+    else if (!options->peak_auto)
         snprintf(peak, sizeof peak, "peak %g cd/m2", options->peak_nits);
     else
-        snprintf(peak, sizeof peak, "peak from the %s", job->plan.steering.lookahead ? "frame" : "frame before");
-    say("light     %s, SDR white %g cd/m2, %s", cox_operator_name(options->op), white_nits(options), peak);
+        snprintf(peak, sizeof peak, "peak from the %s", job->from.plan.steering.lookahead ? "frame" : "frame before");
+    say("light     %s, SDR white %g cd/m2, %s", cox_operator_name(options->op), source_white_nits(options), peak);
     if (options->exposure_stops != 0)
         say(", %+g stops", options->exposure_stops);
     say("\n");
-    if (job->known_peak)
-        say("          the stream names a peak of %g cd/m2, %s%s\n", job->known_peak_nits, job->known_peak,
+    if (job->from.known_peak)
+        say("          the stream names a peak of %g cd/m2, %s%s\n", job->from.known_peak_nits, job->from.known_peak,
             !options->peak_auto       ? ""
             : options->trust_metadata ? ", and no brighter light is expected"
                                       : "; what the frames show counts");
-    if (job->odd_peak_nits > 0)
-        say("          the stream names a peak of %g cd/m2, which cannot be: ignored\n", job->odd_peak_nits);
+    if (job->from.odd_peak_nits > 0)
+        say("          the stream names a peak of %g cd/m2, which cannot be: ignored\n", job->from.odd_peak_nits);
 }
 
 static bool start_film(struct job *job)
 {
     const struct options *options = job->options;
-    struct film_plan *plan = &job->plan;
+    struct film_plan *plan = &job->from.plan;
     const bool records = options->stats || options->trace;
     job->report = report_create(job->devices.count, records ? 4096 : 1);
     if (!job->report)
@@ -525,7 +387,7 @@ static bool start_film(struct job *job)
     if (!records && !options->verbose)
         report_keep_newest(job->report);
     plan->runtime = job->devices.runtime;
-    plan->input = job->input;
+    plan->input = job->from.input;
     plan->start = options->to == OUTPUT_PNG ? options->frame : options->start;
     plan->frames = options->to == OUTPUT_PNG ? 1 : options->frames;
     plan->keep_scenes = options->stats;
@@ -608,7 +470,7 @@ static void print_summary(struct job *job, const struct report_film *about)
     say("waited    for input %.0f %%, for devices %.0f %%, for output %.0f %% of the time%s%s\n",
         (double)about->input_ns * percent, (double)about->devices_ns * percent, (double)about->output_ns * percent,
         *bound ? ": bound by " : "", bound);
-    if (job->plan.steering.on && film->least_peak_nits > 0)
+    if (job->from.plan.steering.on && film->least_peak_nits > 0)
         say("scenes    peak %.0f to %.0f cd/m2, %" PRIu64 " cut%s\n", (double)film->least_peak_nits,
             (double)film->most_peak_nits, film->cuts, film->cuts == 1 ? "" : "s");
     devices_print_late(job->options, job->report);
@@ -620,11 +482,11 @@ static void print_written(const struct job *job, uint64_t frames)
 {
     static const char *const kinds[] = {[OUTPUT_PNG] = "PNG",   [OUTPUT_Y4M] = "y4m",      [OUTPUT_NV12] = "NV12",
                                         [OUTPUT_P010] = "P010", [OUTPUT_MKV] = "Matroska", [OUTPUT_MP4] = "MP4"};
-    const struct cox_video_format *pixel = &job->target.pixel;
+    const struct cox_video_format *pixel = &job->from.target.pixel;
     if (job->options->to == OUTPUT_NULL)
         return;
-    say("written   %s (%s, %u x %u, ", job->options->output, kinds[job->options->to], job->target.width,
-        job->target.height);
+    say("written   %s (%s, %u x %u, ", job->options->output, kinds[job->options->to], job->from.target.width,
+        job->from.target.height);
     if (job->options->to != OUTPUT_PNG)
         say("%s, %" PRIu64 " frame%s, ",
             !pixel->chroma_x_log2  ? "4:4:4"
@@ -641,7 +503,7 @@ static void print_written(const struct job *job, uint64_t frames)
 static bool film_good(const struct job *job)
 {
     const struct film *film = &job->film;
-    const uint64_t first = job->plan.start;
+    const uint64_t first = job->from.plan.start;
     char what[96];
     if (film->write_failed)
         complain_about(job->options->output, &film->write_error);
@@ -660,6 +522,9 @@ static bool film_good(const struct job *job)
         return complain("%s: there is no frame %" PRIu64, job->options->input, first);
     if (!film->read)
         return complain("%s: there are no frames", job->options->input);
+    if (job->from.plan.scenes && film->written < job->range.count)
+        return misfit("%s: ends with frame %" PRIu64 ", before the frames of %s do", job->options->input,
+                      first + film->written - 1, job->options->scenes);
     return true;
 }
 
@@ -695,13 +560,20 @@ static bool deliver(struct job *job)
 static bool run(struct job *job)
 {
     const struct options *options = job->options;
-    if (!open_input(job))
+    if (!source_open(&job->from))
         return false;
     catch_signals(); /* until here a signal may end the program: an input that says nothing, for one */
-    interruption_cancels(job->input);
-    if (!files_differ(options) || !choose_shape(job))
+    interruption_cancels(job->from.input);
+    if (!files_differ(options))
         return false;
-    choose_light(job);
+    if (options->scenes ? !take_scenes(job) : !source_choose_shape(&job->from))
+        return false;
+    if (is_done(job)) {
+        say("done      %s is there already (--overwrite maps it again)\n", options->output);
+        return true;
+    }
+    if (!options->scenes)
+        source_choose_light(&job->from);
     if (!open_finished(job))
         return false;
     if (!records_open(&job->records, options) || !devices_start(&job->devices, options) || !start_film(job))
@@ -712,9 +584,9 @@ static bool run(struct job *job)
     const uint32_t in_flight = job->film.plan.session.in_flight;
     say("policy    %s, granule %u row%s, %u frame%s in flight\n", job->info.policy, job->info.granule,
         job->info.granule == 1 ? "" : "s", in_flight, in_flight == 1 ? "" : "s");
-    uint64_t total = job->plan.frames;
-    if (job->format->frames && (!total || total > job->format->frames - job->plan.start))
-        total = job->format->frames - job->plan.start;
+    uint64_t total = job->from.plan.frames;
+    if (job->from.format->frames && (!total || total > job->from.format->frames - job->from.plan.start))
+        total = job->from.format->frames - job->from.plan.start;
     progress_begin(&job->progress, stderr, total, now_ns());
     if (options->progress_json)
         progress_use_json(&job->progress, stderr);
@@ -735,13 +607,15 @@ static void clean_up(struct job *job)
     picture_output_abandon(&job->picture);
     finished_abandon(&job->finished);
     records_abandon(&job->records);
-    video_input_close(&job->input);
+    video_input_close(&job->from.input);
 }
 
 bool video_job(const struct options *options)
 {
-    struct job job = {.options = options, .hash = HASH_START, .started_ns = now_ns()};
+    struct job job = {.own = *options, .hash = HASH_START, .started_ns = now_ns()};
+    job.options = job.from.options = &job.own;
     bool good = run(&job);
     clean_up(&job);
+    scenes_free(&job.scenes);
     return good;
 }

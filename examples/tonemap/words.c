@@ -69,6 +69,24 @@ bool complain(const char *format, ...)
     return false;
 }
 
+static atomic_bool misfits;
+
+bool misfit(const char *format, ...)
+{
+    char line[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    atomic_store(&misfits, true);
+    return complain("%s", line);
+}
+
+bool words_misfit(void)
+{
+    return atomic_load(&misfits);
+}
+
 void warn(const char *format, ...)
 {
     char line[2048];

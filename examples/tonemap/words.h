@@ -26,6 +26,11 @@ bool say_wanted(void); /* results go somewhere */
 /* One line on standard error. Returns false, so that a step can `return complain(...)`. */
 bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The same where what is given does not go together, so that another try would not help: the program's exit status then
+ * is 3. */
+bool misfit(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool words_misfit(void); /* whether it was said */
+
 /* One line on standard error about what does not end the program; nothing with --quiet. */
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

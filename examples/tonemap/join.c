@@ -1,0 +1,189 @@
+/* cox-tonemap join: the pieces of a film, one behind the other, in the order of their frames. Encoded ones go into one
+ * file, with what else the source holds; those of y4m are written one after the other, for another program to encode.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "common/finished.h"
+#include "common/outfile.h"
+#include "jobs.h"
+#include "scenes.h"
+#include "words.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct piece {
+    const char *path;
+    struct scenes_piece name;
+    struct video_format format;
+};
+
+static bool look_at(struct piece *piece)
+{
+    static const struct video_raw none;
+    struct video_input *input;
+    struct picture_error error;
+    if (!video_input_open(&input, piece->path, &none, &error))
+        return complain_about(piece->path, &error);
+    piece->format = *video_input_format(input);
+    video_input_close(&input);
+    return scenes_piece_read(&piece->name, piece->format.piece) ||
+           misfit("%s: is no piece: cox-tonemap map has not written it", piece->path);
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const struct piece *one = a, *other = b;
+    return (one->name.first > other->name.first) - (one->name.first < other->name.first);
+}
+
+static bool fit_together(const struct piece *pieces, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        const struct scenes_piece *before = &pieces[i - 1].name, *piece = &pieces[i].name;
+        const uint64_t next = before->first + before->count;
+        if (piece->profile != before->profile)
+            return misfit("%s and %s do not go together: they are of other films, or mapped otherwise",
+                          pieces[i - 1].path, pieces[i].path);
+        if (piece->first > next)
+            return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no piece: between %s and %s", next,
+                          piece->first - 1, pieces[i - 1].path, pieces[i].path);
+        if (piece->first < next)
+            return misfit("%s and %s both have frame %" PRIu64, pieces[i - 1].path, pieces[i].path, piece->first);
+    }
+    return true;
+}
+
+/* --- y4m ---------------------------------------------------------------------------------------------------------- */
+
+/* The header without its piece's name: the same in all. */
+static bool read_header(FILE *from, char *line, size_t bytes)
+{
+    if (!fgets(line, (int)bytes, from))
+        return false;
+    char *name = strstr(line, " XCOXSWAIN="), *end = name ? strpbrk(name + 1, " \n") : NULL;
+    if (end)
+        memmove(name, end, strlen(end) + 1);
+    return end != NULL;
+}
+
+/* The frames of a piece, and its header if it is the first. */
+static bool append_piece(const struct piece *piece, FILE *to, char header[2048])
+{
+    static char bytes[1 << 20];
+    char line[2048];
+    size_t got = 0;
+    FILE *from = fopen(piece->path, "rb");
+    if (!from)
+        return complain("%s: cannot be opened: %s", piece->path, strerror(errno));
+    bool good = read_header(from, line, sizeof line);
+    if (good && !*header) {
+        strcpy(header, line);
+        good = fputs(header, to) >= 0;
+    }
+    const bool same = good && !strcmp(line, header);
+    while (same && (got = fread(bytes, 1, sizeof bytes, from)) > 0 && fwrite(bytes, 1, got, to) == got)
+        continue;
+    const bool read = same && feof(from) && !ferror(from) && !ferror(to);
+    const int why = errno;
+    fclose(from);
+    if (good && !same)
+        return misfit("%s: is of another size or format than the pieces before it", piece->path);
+    return read || complain("%s cannot be appended: %s", piece->path, strerror(why));
+}
+
+static bool join_y4m(const struct piece *pieces, uint32_t count, const char *path)
+{
+    struct outfile *file;
+    struct picture_error error;
+    char header[2048] = "";
+    for (uint32_t i = 0; i < count; i++)
+        if (pieces[i].format.frames != pieces[i].name.count)
+            return misfit("%s: has %" PRIu64 " frames, and not %" PRIu64 " as it says", pieces[i].path,
+                          pieces[i].format.frames, pieces[i].name.count);
+    if (!outfile_open(&file, path, &error))
+        return complain_about(path, &error);
+    bool good = true;
+    for (uint32_t i = 0; good && i < count; i++)
+        good = append_piece(&pieces[i], outfile_stream(file), header);
+    if (!good) {
+        outfile_abandon(&file);
+        return false;
+    }
+    return outfile_finish(&file, &error) || complain_about(path, &error);
+}
+
+/* --- Containers --------------------------------------------------------------------------------------------------- */
+
+static void tell_left_out(void *user, const char *what)
+{
+    warn("%s: %s", (const char *)user, what);
+}
+
+static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t frames, const struct options *options,
+                         const char *container)
+{
+    struct picture_error error;
+    uint64_t bytes;
+    const char **paths = calloc(count, sizeof *paths);
+    if (!paths)
+        return complain("out of memory");
+    for (uint32_t i = 0; i < count; i++)
+        paths[i] = pieces[i].path;
+    const struct finished_params params = {.container = container,
+                                           .source = options->source,
+                                           .frames = frames,
+                                           .left_out = tell_left_out,
+                                           .user = (void *)options->output};
+    const bool good = finished_join(options->output, &params, paths, count, &bytes, &error);
+    free(paths);
+    return good || complain_about(options->output, &error);
+}
+
+/* --- All ---------------------------------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), most = strlen(end);
+    return length >= most && !strcmp(text + length - most, end);
+}
+
+static bool join_all(struct piece *pieces, uint32_t count, const struct options *options)
+{
+    struct stat about;
+    const char *path = options->output;
+    qsort(pieces, count, sizeof *pieces, by_first);
+    if (!fit_together(pieces, count))
+        return false;
+    const uint64_t first = pieces[0].name.first;
+    const uint64_t frames = pieces[count - 1].name.first + pieces[count - 1].name.count - first;
+    const bool y4m = !strncmp(pieces[0].format.text, "y4m", 3);
+    if (!options->overwrite && !y4m && !stat(path, &about) && S_ISREG(about.st_mode))
+        return complain("%s: exists; --overwrite replaces it", path);
+    if (y4m && options->source)
+        return misfit("--source is for encoded pieces, and y4m has pictures only");
+    if (!y4m && !ends_with(path, ".mkv") && !ends_with(path, ".mp4"))
+        return misfit("%s: encoded pieces are joined to .mkv or .mp4", path);
+    const bool good = y4m ? join_y4m(pieces, count, path)
+                          : join_encoded(pieces, count, frames, options, ends_with(path, ".mp4") ? "mp4" : "matroska");
+    if (good)
+        say("written   %s (%u piece%s, frames %" PRIu64 " to %" PRIu64 ")\n", path, count, count == 1 ? "" : "s", first,
+            first + frames - 1);
+    return good;
+}
+
+bool join_job(const struct options *options)
+{
+    const uint32_t count = options->input_count;
+    struct piece *pieces = calloc(count, sizeof *pieces);
+    bool good = pieces != NULL || complain("out of memory");
+    for (uint32_t i = 0; good && i < count; i++) {
+        pieces[i].path = options->inputs[i];
+        good = look_at(&pieces[i]);
+    }
+    good = good && join_all(pieces, count, options);
+    free(pieces);
+    return good;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "profile.h"
+#include "words.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- Which file --------------------------------------------------------------------------------------------------- */
+
+enum { SAMPLES = 64, SAMPLE_BYTES = 4096, END_BYTES = 65536 };
+
+static bool hash_piece(int fd, uint64_t offset, size_t bytes, uint64_t *hash)
+{
+    char piece[END_BYTES];
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t got = pread(fd, piece + done, bytes - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    *hash = hash_bytes(*hash, piece, bytes);
+    return true;
+}
+
+static bool identify(const char *path, uint64_t *bytes, uint64_t *hash)
+{
+    struct stat about;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0)
+        return complain("%s: cannot be opened: %s", path, strerror(errno));
+    bool good = !fstat(fd, &about) && S_ISREG(about.st_mode);
+    if (!good)
+        complain("%s: is no file; a film in pieces is read more than once", path);
+    *bytes = good ? (uint64_t)about.st_size : 0;
+    *hash = HASH_START;
+    const size_t end = *bytes < END_BYTES ? (size_t)*bytes : END_BYTES;
+    bool read = good && hash_piece(fd, 0, end, hash) && hash_piece(fd, *bytes - end, end, hash);
+    for (uint64_t i = 0; read && *bytes > SAMPLES * SAMPLE_BYTES && i < SAMPLES; i++)
+        read = hash_piece(fd, (*bytes - SAMPLE_BYTES) / SAMPLES * i, SAMPLE_BYTES, hash);
+    close(fd);
+    return read || (good && complain("%s: cannot be read: %s", path, strerror(errno)));
+}
+
+/* --- From and to a source ----------------------------------------------------------------------------------------- */
+
+bool profile_make(struct profile *profile, const struct source *from, enum cox_arithmetic arithmetic)
+{
+    *profile = (struct profile){.shape = from->plan.shape,
+                                .settings = from->plan.settings,
+                                .steering = from->plan.steering,
+                                .arithmetic = arithmetic};
+    return identify(from->options->input, &profile->source_bytes, &profile->source_hash);
+}
+
+static bool same_samples(const struct cox_video_format *a, const struct cox_video_format *b)
+{
+    return a->layout == b->layout && a->depth == b->depth && a->high_bits == b->high_bits &&
+           a->chroma_x_log2 == b->chroma_x_log2 && a->chroma_y_log2 == b->chroma_y_log2;
+}
+
+bool profile_apply(const struct profile *profile, struct source *from, const char *name)
+{
+    const char *input = from->options->input;
+    const struct video_format *format = from->format;
+    struct film_plan *plan = &from->plan;
+    uint64_t bytes, hash;
+    if (!identify(input, &bytes, &hash))
+        return false;
+    if (bytes != profile->source_bytes || hash != profile->source_hash)
+        return misfit("%s: is of another film than %s: of a file of %" PRIu64 " bytes, not %" PRIu64 "%s", name, input,
+                      profile->source_bytes, bytes, bytes == profile->source_bytes ? ", or with other content" : "");
+    plan->shape = profile->shape;
+    plan->settings = profile->settings;
+    plan->steering = profile->steering;
+    if (format->width != plan->shape.width || format->height != plan->shape.height ||
+        !same_samples(&format->pixel, &plan->shape.in))
+        return misfit("%s: its frames are not read as they were for %s: of another size or format", input, name);
+    source_set_target(from);
+    return true;
+}
+
+/* --- Lines -------------------------------------------------------------------------------------------------------- */
+
+bool profile_text_open(struct profile_text *text, const char *path)
+{
+    struct stat about;
+    *text = (struct profile_text){.path = path};
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return complain("%s: cannot be opened: %s", path, strerror(errno));
+    if (fstat(fileno(file), &about) || !S_ISREG(about.st_mode)) {
+        fclose(file);
+        return complain("%s: is no file", path);
+    }
+    text->bytes = (size_t)about.st_size;
+    text->text = malloc(text->bytes + 1);
+    const bool read = text->text && fread(text->text, 1, text->bytes, file) == text->bytes;
+    fclose(file);
+    if (!read) {
+        complain("%s: cannot be read: %s", path, text->text ? strerror(errno) : "out of memory");
+        profile_text_close(text);
+        return false;
+    }
+    text->text[text->bytes] = 0;
+    return true;
+}
+
+void profile_text_close(struct profile_text *text)
+{
+    free(text->text);
+    text->text = NULL;
+}
+
+char *profile_text_line(struct profile_text *text)
+{
+    char *line = text->text + text->at;
+    char *end = text->at < text->bytes ? memchr(line, '\n', text->bytes - text->at) : NULL;
+    if (!end)
+        return NULL;
+    *end = 0;
+    text->at = (size_t)(end + 1 - text->text);
+    text->line++;
+    return line;
+}
+
+bool profile_text_wrong(const struct profile_text *text, const char *what)
+{
+    return misfit("%s, line %u: %s", text->path, text->line, what);
+}
+
+/* --- What each line says ------------------------------------------------------------------------------------------ */
+
+/* A number of a profile: whole, or a float. Names and order are the file's. */
+struct field {
+    const char *name;
+    uint64_t least, most; /* of a whole number */
+    size_t offset;
+    enum { WHOLE_32, WHOLE_64, YES, REAL } kind;
+};
+
+#define PLACE(field) offsetof(struct profile, field)
+static const struct field fields[] = {
+    {"source-bytes", 0, UINT64_MAX, PLACE(source_bytes), WHOLE_64},
+    {"source-hash", 0, UINT64_MAX, PLACE(source_hash), WHOLE_64},
+    {"arithmetic", 1, 2, PLACE(arithmetic), WHOLE_32},
+    {"width", 1, 65536, PLACE(shape.width), WHOLE_32},
+    {"height", 1, 65536, PLACE(shape.height), WHOLE_32},
+    {"in-layout", 0, COX_VIDEO_V210, PLACE(shape.in.layout), WHOLE_32},
+    {"in-depth", 8, 16, PLACE(shape.in.depth), WHOLE_32},
+    {"in-high-bits", 0, 1, PLACE(shape.in.high_bits), YES},
+    {"in-chroma-x", 0, 1, PLACE(shape.in.chroma_x_log2), WHOLE_32},
+    {"in-chroma-y", 0, 1, PLACE(shape.in.chroma_y_log2), WHOLE_32},
+    {"in-site", 0, COX_SITE_TOP_LEFT, PLACE(shape.in.site), WHOLE_32},
+    {"in-range", 0, COX_RANGE_FULL, PLACE(shape.in.range), WHOLE_32},
+    {"transfer", 0, COX_TRANSFER_LINEAR, PLACE(shape.transfer), WHOLE_32},
+    {"primaries", 0, COX_PRIMARIES_BT709, PLACE(shape.primaries), WHOLE_32},
+    {"operator", 0, COX_OPERATOR_COUNT - 1, PLACE(shape.op), WHOLE_32},
+    {"fade", 0, 1, PLACE(shape.fade), YES},
+    {"dither", 0, COX_DITHER_ORDERED, PLACE(shape.dither), WHOLE_32},
+    {"gamut", 0, COX_GAMUT_COMPRESS, PLACE(shape.gamut), WHOLE_32},
+    {"scale", 0, COX_SCALE_FILTER, PLACE(shape.scale), WHOLE_32},
+    {"scale-width", 0, 65536, PLACE(shape.out_width), WHOLE_32},
+    {"scale-height", 0, 65536, PLACE(shape.out_height), WHOLE_32},
+    {"out-layout", 0, COX_VIDEO_V210, PLACE(shape.out.layout), WHOLE_32},
+    {"out-depth", 8, 16, PLACE(shape.out.depth), WHOLE_32},
+    {"out-high-bits", 0, 1, PLACE(shape.out.high_bits), YES},
+    {"out-chroma-x", 0, 1, PLACE(shape.out.chroma_x_log2), WHOLE_32},
+    {"out-chroma-y", 0, 1, PLACE(shape.out.chroma_y_log2), WHOLE_32},
+    {"out-site", 0, COX_SITE_TOP_LEFT, PLACE(shape.out.site), WHOLE_32},
+    {"out-range", 0, COX_RANGE_FULL, PLACE(shape.out.range), WHOLE_32},
+    {"sdr-white", 0, 0, PLACE(settings.sdr_white_nits), REAL},
+    {"peak", 0, 0, PLACE(settings.peak_nits), REAL},
+    {"hlg-peak", 0, 0, PLACE(settings.hlg_peak_nits), REAL},
+    {"gain", 0, 0, PLACE(settings.gain), REAL},
+    {"desaturate", 0, 0, PLACE(settings.desaturate), REAL},
+    {"detail", 0, 0, PLACE(settings.detail), REAL},
+    {"gamut-knee", 0, 0, PLACE(settings.gamut_knee), REAL},
+    {"follow", 0, 1, PLACE(steering.on), YES},
+    {"lookahead", 0, 1, PLACE(steering.lookahead), YES},
+    {"known-peak", 0, 0, PLACE(steering.known_peak_nits), REAL},
+    {"trust-known-peak", 0, 1, PLACE(steering.trusts), YES},
+};
+enum { FIELDS = sizeof fields / sizeof fields[0], VALUE_BYTES = 32 };
+
+static void write_value(const struct profile *profile, const struct field *field, char text[VALUE_BYTES])
+{
+    const char *at = (const char *)profile + field->offset;
+    uint32_t narrow;
+    uint64_t wide;
+    float real;
+    bool yes;
+    switch (field->kind) {
+    case WHOLE_32:
+        memcpy(&narrow, at, sizeof narrow);
+        snprintf(text, VALUE_BYTES, "%" PRIu32, narrow);
+        break;
+    case WHOLE_64:
+        memcpy(&wide, at, sizeof wide);
+        snprintf(text, VALUE_BYTES, "%" PRIu64, wide);
+        break;
+    case YES:
+        memcpy(&yes, at, sizeof yes);
+        snprintf(text, VALUE_BYTES, "%d", yes);
+        break;
+    default:
+        memcpy(&real, at, sizeof real);
+        snprintf(text, VALUE_BYTES, "%.9g", (double)real);
+    }
+}
+
+static bool read_value(struct profile *profile, const struct field *field, const char *text)
+{
+    char *at = (char *)profile + field->offset, *end;
+    errno = 0;
+    if (field->kind == REAL) {
+        const float real = strtof(text, &end);
+        memcpy(at, &real, sizeof real);
+        return end != text && !*end && real >= -1e9f && real <= 1e10f;
+    }
+    const uint64_t wide = strtoull(text, &end, 10);
+    const uint32_t narrow = (uint32_t)wide;
+    const bool yes = wide;
+    if (end == text || *end || errno || *text == '-' || wide < field->least || wide > field->most)
+        return false;
+    if (field->kind == WHOLE_64)
+        memcpy(at, &wide, sizeof wide);
+    else if (field->kind == WHOLE_32)
+        memcpy(at, &narrow, sizeof narrow);
+    else
+        memcpy(at, &yes, sizeof yes);
+    return true;
+}
+
+void profile_write(const struct profile *profile, const char *what, FILE *to)
+{
+    char value[VALUE_BYTES];
+    fprintf(to, "coxswain-%s 1 %s\n", what, cox_version());
+    for (size_t i = 0; i < FIELDS; i++) {
+        write_value(profile, &fields[i], value);
+        fprintf(to, "%s %s\n", fields[i].name, value);
+    }
+}
+
+/* Whether the library maps such frames; shapes have pitches then. */
+static bool is_sound(const struct profile *profile)
+{
+    struct cox_video_shape shape = profile->shape;
+    struct cox_video_params params;
+    struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
+    const bool scaled = shape.scale == COX_SCALE_FILTER, half = shape.scale == COX_SCALE_HALF;
+    const uint32_t width = scaled ? shape.out_width : half ? shape.width / 2 : shape.width;
+    const uint32_t height = scaled ? shape.out_height : half ? shape.height / 2 : shape.height;
+    uint32_t count = cox_video_planes(&shape.in, shape.width, shape.height, planes);
+    bool sound = count > 0;
+    for (uint32_t p = 0; p < count; p++)
+        shape.in_pitch_bytes[p] = (planes[p].row_bytes + 15) / 16 * 16;
+    count = cox_video_planes(&shape.out, width, height, planes);
+    sound = sound && count > 0;
+    for (uint32_t p = 0; p < count; p++)
+        shape.out_pitch_bytes[p] = (planes[p].row_bytes + 15) / 16 * 16;
+    return sound && cox_video_prepare(&shape, &profile->settings, &params) == COX_OK;
+}
+
+bool profile_read(struct profile *profile, const char *what, struct profile_text *text)
+{
+    char first[64], kind[16] = "", version[16] = "";
+    int format = 0;
+    memset(profile, 0, sizeof *profile);
+    const char *line = profile_text_line(text);
+    snprintf(first, sizeof first, "%.60s", line ? line : "");
+    if (sscanf(first, "coxswain-%15s %d %15s", kind, &format, version) != 3 || strcmp(kind, what))
+        return misfit("%s: is no %s of cox-tonemap's", text->path, what);
+    if (format != 1 || strcmp(version, cox_version()))
+        return misfit("%s: was written by version %s, which may give other bits than %s: the steps of a film are one "
+                      "version's",
+                      text->path, version, cox_version());
+    for (size_t i = 0; i < FIELDS; i++) {
+        const size_t length = strlen(fields[i].name);
+        line = profile_text_line(text);
+        if (!line)
+            return misfit("%s: is cut off", text->path);
+        if (strncmp(line, fields[i].name, length) || line[length] != ' ' ||
+            !read_value(profile, &fields[i], line + length + 1))
+            return misfit("%s, line %u: is not '%s' and what it can be", text->path, text->line, fields[i].name);
+    }
+    profile->shape.struct_size = 0;
+    return is_sound(profile) || misfit("%s: describes no film that can be mapped", text->path);
+}
+
+bool profile_equal(const struct profile *one, const struct profile *other)
+{
+    char value[VALUE_BYTES], differs[VALUE_BYTES];
+    bool equal = true;
+    for (size_t i = 0; i < FIELDS && equal; i++) {
+        write_value(one, &fields[i], value);
+        write_value(other, &fields[i], differs);
+        equal = !strcmp(value, differs);
+    }
+    return equal;
+}
+
+bool profile_same(const struct profile *one, const char *first, const struct profile *other, const char *name)
+{
+    char value[VALUE_BYTES], differs[VALUE_BYTES];
+    for (size_t i = 0; i < FIELDS; i++) {
+        write_value(one, &fields[i], value);
+        write_value(other, &fields[i], differs);
+        if (strcmp(value, differs))
+            return misfit("%s and %s do not go together: %s is %s and %s", first, name, fields[i].name, value, differs);
+    }
+    return true;
+}

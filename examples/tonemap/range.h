@@ -1,0 +1,21 @@
+/* Which frames of a film a step is about.
+ * Thread-safety: from one thread at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TONEMAP_RANGE_H
+#define TONEMAP_RANGE_H
+
+#include "options.h"
+
+struct range {
+    uint64_t first;
+    uint64_t count; /* at most; UINT64_MAX = to the film's end */
+    bool last;      /* the film ends with it, as far as that is known beforehand */
+};
+
+/* What --range and --share say of a film that has been opened. False, after saying why. */
+bool range_choose(struct range *range, const struct options *options, struct video_input *input);
+
+/* The same of `count` frames from `first` on, which are all there are. */
+bool range_of(struct range *range, const struct options *options, uint64_t first, uint64_t count);
+
+#endif

@@ -1,0 +1,41 @@
+/* What a film is read from and how it is to look: what the options say, then what the stream says, then what most HDR
+ * video is. Before any device works.
+ * Thread-safety: from one thread at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TONEMAP_SOURCE_H
+#define TONEMAP_SOURCE_H
+
+#include "film.h"
+#include "options.h"
+
+/* `options` is set by the caller, all else zero. */
+struct source {
+    const struct options *options;
+    struct video_input *input;
+    const struct video_format *format;
+    struct video_format target; /* of the output's frames */
+    double known_peak_nits;     /* from the stream's metadata; 0 = none */
+    const char *known_peak;     /* which that is */
+    double odd_peak_nits;       /* from there too, and nonsense; 0 = none */
+    bool assumed;               /* nothing says that the transfer curve is PQ */
+    struct film_plan plan;      /* shape, size, settings and steering are set here */
+};
+
+/* Open the input; the caller closes `input`. False, here and below, after saying why. */
+bool source_open(struct source *from);
+
+/* Formats, sizes, colours: `target`, `assumed`, and the plan's shape and size. */
+bool source_choose_shape(struct source *from);
+
+/* The plan's settings and steering, and what is known of the peak. */
+void source_choose_light(struct source *from);
+
+/* `target` and the plan's size, from the plan's shape. */
+void source_set_target(struct source *from);
+
+/* The light that becomes SDR white. */
+double source_white_nits(const struct options *options);
+
+bool source_is_packed_rgb(const struct cox_video_format *pixel);
+
+#endif

@@ -1,0 +1,137 @@
+/* cox-tonemap steer: the parts' histograms, in the film's order, to the light of each frame: what one machine that maps
+ * the whole film finds from frame to frame (runtime/stream).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "jobs.h"
+#include "part.h"
+#include "scenes.h"
+#include "words.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static int by_first(const void *a, const void *b)
+{
+    const struct part *one = a, *other = b;
+    return (one->first > other->first) - (one->first < other->first);
+}
+
+/* Whether the parts are one film's and follow each other. */
+static bool fit_together(const struct part *parts, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        const struct part *before = &parts[i - 1], *part = &parts[i];
+        const uint64_t next = before->first + before->count;
+        if (!profile_same(&parts[0].profile, parts[0].text.path, &part->profile, part->text.path))
+            return false;
+        if (part->first > next)
+            return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no part: between %s and %s", next,
+                          part->first - 1, before->text.path, part->text.path);
+        if (part->first < next)
+            return misfit("%s and %s both have frame %" PRIu64, before->text.path, part->text.path, part->first);
+        if (before->last && part->count)
+            return misfit("%s: the film ends with it, and %s is of frames behind that", before->text.path,
+                          part->text.path);
+    }
+    return true;
+}
+
+/* How the curve follows the film. */
+struct steering {
+    struct cox_video_steer state;
+    struct cox_video_steer_options options;
+    struct scenes_light now;
+};
+
+static float within(float value, float least, float most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+/* Take a frame into it; whether that begins a scene. */
+static bool follow(struct steering *steering, const struct profile *profile, const uint32_t *histogram)
+{
+    const float gain = profile->settings.gain > 0 ? profile->settings.gain : 1.0f;
+    struct cox_video_settings settings = profile->settings;
+    const bool begins = cox_video_steer(&steering->state, &steering->options, &profile->shape, histogram, &settings);
+    steering->now.gain = within(settings.gain * gain, 0x1p-32f, 0x1p32f);
+    steering->now.peak_nits = within(settings.peak_nits * gain, 1.0f, 1e6f);
+    return begins;
+}
+
+/* The light of a part's frames. Without a look ahead a frame has what those before it have taught, and the film's first
+ * one its own. */
+static bool steer_part(struct part *part, struct steering *steering, struct scenes *scenes)
+{
+    uint32_t histogram[COX_VIDEO_BINS];
+    const struct profile *profile = &part->profile;
+    for (uint64_t n = 0; n < part->count; n++) {
+        const uint64_t at = part->first - scenes->first + n;
+        struct scenes_light *light = &scenes->light[at];
+        if (!profile->steering.on) {
+            *light = steering->now;
+            continue;
+        }
+        if (!part_next(part, histogram))
+            return false;
+        const bool own = profile->steering.lookahead || !at;
+        if (!own)
+            *light = steering->now;
+        const bool begins = follow(steering, profile, histogram);
+        if (own)
+            *light = steering->now;
+        light->begins = begins;
+    }
+    return part->text.at == part->text.bytes || misfit("%s: has more histograms than it says", part->text.path);
+}
+
+/* Metadata that cannot be is not believed, as in source.c; what is left stands in the profile. */
+static void begin(struct steering *steering, const struct profile *profile)
+{
+    const struct film_steering *about = &profile->steering;
+    *steering = (struct steering){
+        .options = {.prior_nits = about->known_peak_nits, .most_nits = about->trusts ? about->known_peak_nits : 0},
+        .now = {.peak_nits = profile->settings.peak_nits > 0 ? profile->settings.peak_nits : 1000,
+                .gain = profile->settings.gain > 0 ? profile->settings.gain : 1}};
+}
+
+static bool steer_all(struct part *parts, uint32_t count, const char *output)
+{
+    struct steering steering;
+    uint64_t cuts = 0;
+    qsort(parts, count, sizeof *parts, by_first);
+    if (!fit_together(parts, count))
+        return false;
+    const struct part *newest = &parts[count - 1];
+    struct scenes scenes = {.profile = parts[0].profile, .first = parts[0].first, .last = newest->last};
+    if (!scenes_make(&scenes, newest->first + newest->count - scenes.first))
+        return false;
+    begin(&steering, &scenes.profile);
+    bool good = true;
+    for (uint32_t i = 0; good && i < count; i++)
+        good = steer_part(&parts[i], &steering, &scenes);
+    good = good && scenes_write(&scenes, output);
+    for (uint64_t i = 1; i < scenes.count; i++)
+        cuts += scenes.light[i].begins;
+    if (good)
+        say("written   %s (frames %" PRIu64 " to %" PRIu64 "%s, %" PRIu64 " cut%s)\n", output, scenes.first,
+            scenes.first + scenes.count - (scenes.count > 0), scenes.last ? ", to the film's end" : "", cuts,
+            cuts == 1 ? "" : "s");
+    scenes_free(&scenes);
+    return good;
+}
+
+bool steer_job(const struct options *options)
+{
+    const uint32_t count = options->input_count;
+    struct part *parts = calloc(count, sizeof *parts);
+    uint32_t opened = 0;
+    if (!parts)
+        return complain("out of memory");
+    while (opened < count && part_open(&parts[opened], options->inputs[opened]))
+        opened++;
+    const bool good = opened == count && steer_all(parts, count, options->output);
+    for (uint32_t i = 0; i < opened; i++)
+        part_close(&parts[i]);
+    free(parts);
+    return good;
+}
