@@ -202,7 +202,7 @@ bool scenes_read(struct scenes *scenes, const char *path)
         const int read = sscanf(line ? line : "", "frames %" SCNu64 " %" SCNu64 " %7s %c", &scenes->first, &count, word,
                                 &rest);
         scenes->last = read == 3 && !strcmp(word, "end");
-        good = ((read == 2 || scenes->last) && count <= VIDEO_FRAMES_MAX && scenes->first <= VIDEO_FRAMES_MAX) ||
+        good = ((read == 2 || scenes->last) && count <= SCENES_FRAMES_MAX && scenes->first <= VIDEO_FRAMES_MAX) ||
                profile_text_wrong(&reading.text, "is not 'frames FIRST COUNT [end]'");
     }
     good = good && scenes_make(scenes, count) && read_frames(&reading);

@@ -4,8 +4,8 @@
  *   frames FIRST COUNT [end]     the film's, all of which follow; end: it has no more
  *   scene FRAME [peak NITS] [gain GAIN]
  *                                a scene begins here; what is given holds for all of it
- *   FRAME PEAK GAIN              from this frame on, to the next such line: the brightest light that keeps its gradation,
- *                                in cd/m2, and what light is multiplied by first
+ *   FRAME PEAK GAIN              from this frame on, to the next such line: the brightest light that keeps its
+ *                                gradation, in cd/m2, and what light is multiplied by first
  *   # ...                        nothing
  *   end
  * Thread-safety: pure but for the files.
@@ -14,6 +14,8 @@
 #define TONEMAP_SCENES_H
 
 #include "profile.h"
+
+enum { SCENES_FRAMES_MAX = 10000000 }; /* five days */
 
 struct scenes {
     struct profile profile;

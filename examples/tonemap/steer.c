@@ -102,6 +102,8 @@ static bool steer_all(struct part *parts, uint32_t count, const char *output)
     if (!fit_together(parts, count))
         return false;
     const struct part *newest = &parts[count - 1];
+    if (newest->first + newest->count - parts[0].first > SCENES_FRAMES_MAX)
+        return misfit("%s: a film has %d frames at most", newest->text.path, SCENES_FRAMES_MAX);
     struct scenes scenes = {.profile = parts[0].profile, .first = parts[0].first, .last = newest->last};
     if (!scenes_make(&scenes, newest->first + newest->count - scenes.first))
         return false;
