@@ -370,9 +370,9 @@ static int by_time(const void *a, const void *b)
 /* By how many frames the order of coding runs ahead of that of showing. False: two frames have the same time. */
 static bool order_times(struct join_times *times)
 {
-    times->shown = malloc((times->count ? times->count : 1) * sizeof *times->shown);
+    times->shown = times->count ? malloc(times->count * sizeof *times->shown) : NULL;
     if (!times->shown)
-        return false;
+        return !times->count;
     memcpy(times->shown, times->coded, times->count * sizeof *times->shown);
     qsort(times->shown, times->count, sizeof *times->shown, by_time);
     for (uint64_t i = 0; i < times->count; i++) {

@@ -178,7 +178,9 @@ bool join_job(const struct options *options)
 {
     const uint32_t count = options->input_count;
     struct piece *pieces = calloc(count, sizeof *pieces);
-    bool good = pieces != NULL || complain("out of memory");
+    bool good = true;
+    if (!pieces)
+        return complain("out of memory");
     for (uint32_t i = 0; good && i < count; i++) {
         pieces[i].path = options->inputs[i];
         good = look_at(&pieces[i]);
