@@ -98,6 +98,25 @@ has out '^written ' 'a piece with the change is mapped anew'
 has out 'to 5000 cd' 'its peak'
 clean
 
+# Each piece on other devices: a processor, a second one's driver, both. What they compute in common is said beforehand.
+export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
+if "$(dirname "$tonemap")/cox-devices" 2>/dev/null | grep -q 'rusticl .* 1$'; then
+    (cd "$work/d" && "$tonemap" "$film" -o ../muladd.y4m --devices cpu --arithmetic muladd -q) 2>"$work/err"
+    run 0 'analyse on a processor' analyse "$film" --range :300 -o 1.part --devices cpu --arithmetic muladd
+    run 0 'analyse on llvmpipe' analyse "$film" --range 300:600 -o 2.part --devices gpu --arithmetic muladd
+    run 0 'analyse on both' analyse "$film" --range 600: -o 3.part --devices cpu,gpu --arithmetic muladd
+    run 0 'the light of three machines' steer 1.part 2.part 3.part -o film.scene
+    run 0 'map on llvmpipe' map "$film" --scene film.scene --share 1/3 -o 1.y4m --devices gpu
+    run 0 'map on both' map "$film" --scene film.scene --share 2/3 -o 2.y4m --devices cpu,gpu
+    run 0 'map on a processor' map "$film" --scene film.scene --share 3/3 -o 3.y4m --devices cpu
+    run 0 'join what three machines mapped' join 1.y4m 2.y4m 3.y4m -o ../joined.y4m
+    same "$work/muladd.y4m" "$work/joined.y4m" 'pieces of three kinds of machines'
+    clean
+else
+    echo "other devices were not tried: llvmpipe is missing"
+fi
+unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
+
 # A peak that is given needs no look.
 (cd "$work/d" && "$tonemap" "$film" -o ../given.y4m --peak 600 -q) 2>"$work/err"
 for part in 1 2; do run 0 'analyse of nothing' analyse "$film" --share $part/2 -o $part.part --peak 600; done
