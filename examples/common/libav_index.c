@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "libav_index.h"
-
 #if COX_HAVE_LIBAV
+
+#include "libav_index.h"
 
 #include <stdlib.h>
 #include <string.h>
