@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
 #if COX_HAVE_LIBAV
 
 #include "libav_index.h"
 
+#include "outfile.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* What a packet says of its frame. */
 struct packet {
@@ -140,6 +149,125 @@ uint64_t libav_index_find(const struct libav_index *index, uint64_t frame)
     while (found + 1 < index->access_count && index->access[found + 1].frame <= frame)
         found++;
     return found;
+}
+
+/* --- Kept for the next time --------------------------------------------------------------------------------------- */
+
+enum { KEPT_MOST = 64 };
+
+/* What a kept index begins with; the times and the accesses follow, then a hash of all before. */
+struct head {
+    char magic[16];
+    uint64_t frame_count, access_count;
+};
+static const char magic[16] = "coxswain-index1";
+
+static bool name_index(char *path, size_t bytes, const char *folder, const struct file_identity *file, int stream)
+{
+    const int length = snprintf(path, bytes, "%s/index-%016" PRIx64 "-%" PRIx64 "-%d", folder, file->hash, file->bytes,
+                                stream);
+    return length > 0 && (size_t)length < bytes;
+}
+
+/* The one that was used the longest ago, of more than there may be. */
+static void drop_oldest(const char *folder)
+{
+    char path[4500], oldest[4500] = "";
+    time_t least = 0;
+    unsigned count = 0;
+    struct stat about;
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (strncmp(entry->d_name, "index-", 6))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (stat(path, &about))
+            continue;
+        if (!count++ || about.st_mtime < least) {
+            least = about.st_mtime;
+            snprintf(oldest, sizeof oldest, "%s", path);
+        }
+    }
+    if (dir)
+        closedir(dir);
+    if (count > KEPT_MOST)
+        unlink(oldest);
+}
+
+void libav_index_keep(const struct libav_index *index, const char *folder, const struct file_identity *file, int stream)
+{
+    struct head head = {.frame_count = index->frame_count, .access_count = index->access_count};
+    char path[4500];
+    struct outfile *to;
+    struct picture_error error;
+    if (!name_index(path, sizeof path, folder, file, stream) || !outfile_open(&to, path, &error))
+        return;
+    memcpy(head.magic, magic, sizeof magic);
+    const size_t times = index->frame_count * sizeof *index->times;
+    const size_t access = index->access_count * sizeof *index->access;
+    uint64_t hash = hash_bytes(HASH_START, &head, sizeof head);
+    hash = hash_bytes(hash, index->times, times);
+    hash = hash_bytes(hash, index->access, access);
+    FILE *file_to = outfile_stream(to);
+    fwrite(&head, 1, sizeof head, file_to);
+    fwrite(index->times, 1, times, file_to);
+    fwrite(index->access, 1, access, file_to);
+    fwrite(&hash, 1, sizeof hash, file_to);
+    if (outfile_finish(&to, &error)) /* which says whether all of that went well */
+        drop_oldest(folder);
+}
+
+/* Whether it can be what was written: a hash is no proof against hostile files. */
+static bool is_sound(const struct libav_index *index)
+{
+    for (uint64_t i = 1; i < index->frame_count; i++)
+        if (index->times[i] <= index->times[i - 1])
+            return false;
+    for (uint64_t i = 0; i < index->access_count; i++)
+        if (index->access[i].frame > index->frame_count || (i && index->access[i].frame < index->access[i - 1].frame))
+            return false;
+    return index->frame_count > 0;
+}
+
+static bool read_index(struct libav_index *index, FILE *from, uint64_t bytes)
+{
+    struct head head;
+    uint64_t check = 0;
+    if (fread(&head, 1, sizeof head, from) != sizeof head || memcmp(head.magic, magic, sizeof magic) ||
+        head.frame_count > bytes / sizeof *index->times || head.access_count > bytes / sizeof *index->access ||
+        sizeof head + head.frame_count * sizeof *index->times + head.access_count * sizeof *index->access +
+                sizeof check !=
+            bytes)
+        return false;
+    index->frame_count = head.frame_count;
+    index->access_count = head.access_count;
+    index->times = calloc(head.frame_count + 1, sizeof *index->times);
+    index->access = calloc(head.access_count + 1, sizeof *index->access);
+    if (!index->times || !index->access ||
+        fread(index->times, sizeof *index->times, head.frame_count, from) != head.frame_count ||
+        fread(index->access, sizeof *index->access, head.access_count, from) != head.access_count ||
+        fread(&check, 1, sizeof check, from) != sizeof check)
+        return false;
+    uint64_t hash = hash_bytes(HASH_START, &head, sizeof head);
+    hash = hash_bytes(hash, index->times, head.frame_count * sizeof *index->times);
+    return hash_bytes(hash, index->access, head.access_count * sizeof *index->access) == check && is_sound(index);
+}
+
+bool libav_index_load(struct libav_index *index, const char *folder, const struct file_identity *file, int stream)
+{
+    char path[4500];
+    struct stat about;
+    memset(index, 0, sizeof *index);
+    FILE *from = name_index(path, sizeof path, folder, file, stream) ? fopen(path, "rb") : NULL;
+    if (!from)
+        return false;
+    const bool read = !fstat(fileno(from), &about) && read_index(index, from, (uint64_t)about.st_size);
+    fclose(from);
+    if (!read)
+        libav_index_free(index);
+    else
+        (void)utimensat(AT_FDCWD, path, NULL, 0); /* used just now */
+    return read;
 }
 
 void libav_index_free(struct libav_index *index)

@@ -8,6 +8,7 @@
 #ifndef LIBAV_INDEX_H
 #define LIBAV_INDEX_H
 
+#include "identity.h"
 #include "libav_calls.h"
 
 /* A packet from which a decoder may begin. */
@@ -39,5 +40,11 @@ enum libav_indexed libav_index_read(struct libav_index *index, AVFormatContext *
 uint64_t libav_index_find(const struct libav_index *index, uint64_t frame);
 
 void libav_index_free(struct libav_index *index);
+
+/* Keep the index of a file in a folder, and find it there again; `stream` is the one that it is of. Of the oldest some go
+ * where there are many. What fails is as if it had never been kept. */
+void libav_index_keep(const struct libav_index *index, const char *folder, const struct file_identity *file,
+                      int stream);
+bool libav_index_load(struct libav_index *index, const char *folder, const struct file_identity *file, int stream);
 
 #endif

@@ -7,6 +7,7 @@
 
 #if COX_HAVE_LIBAV
 
+#include "cache_folder.h"
 #include "libav_frames.h"
 #include "libav_index.h"
 
@@ -250,10 +251,28 @@ static void note_time(struct video_input *input, int64_t time)
 
 /* --- Seeking ------------------------------------------------------------------------------------------------------ */
 
-/* Read the file once for where its frames are. */
+/* Reading less takes no time. */
+enum { KEPT_LEAST_BYTES = 1 << 26 };
+
+/* Where indexes of files like this one are kept; NULL: they are not. */
+static const char *index_folder(const char *path, struct file_identity *file, char *folder, size_t bytes)
+{
+    struct stat about;
+    struct picture_error error;
+    return !stat(path, &about) && about.st_size >= KEPT_LEAST_BYTES && file_identify(path, file, &error)
+               ? cache_folder(folder, bytes)
+               : NULL;
+}
+
+/* Read the file once for where its frames are, or find what was read of it before. */
 static enum libav_indexed index_file(struct video_input *input, struct libav_index *index, struct picture_error *error)
 {
     struct libav *libav = input->state;
+    struct file_identity file;
+    char place[4096];
+    const char *folder = index_folder(libav->path, &file, place, sizeof place);
+    if (folder && libav_index_load(index, folder, &file, libav->stream))
+        return LIBAV_INDEXED;
     AVFormatContext *container = libav_open_container(libav->path, (AVIOInterruptCB){is_cancelled, input}, error);
     if (!container)
         return LIBAV_INDEX_FAILED;
@@ -265,6 +284,8 @@ static enum libav_indexed index_file(struct video_input *input, struct libav_ind
         result = libav_index_read(index, container, libav->stream, error);
     }
     lib.avformat_close_input(&container);
+    if (folder && result == LIBAV_INDEXED)
+        libav_index_keep(index, folder, &file, libav->stream);
     return result;
 }
 

@@ -4,50 +4,10 @@
 #include "words.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-/* --- Which file --------------------------------------------------------------------------------------------------- */
-
-enum { SAMPLES = 64, SAMPLE_BYTES = 4096, END_BYTES = 65536 };
-
-static bool hash_piece(int fd, uint64_t offset, size_t bytes, uint64_t *hash)
-{
-    char piece[END_BYTES];
-    for (size_t done = 0; done < bytes;) {
-        const ssize_t got = pread(fd, piece + done, bytes - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        done += (size_t)got;
-    }
-    *hash = hash_bytes(*hash, piece, bytes);
-    return true;
-}
-
-static bool identify(const char *path, uint64_t *bytes, uint64_t *hash)
-{
-    struct stat about;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd < 0)
-        return complain("%s: cannot be opened: %s", path, strerror(errno));
-    bool good = !fstat(fd, &about) && S_ISREG(about.st_mode);
-    if (!good)
-        complain("%s: is no file; a film in pieces is read more than once", path);
-    *bytes = good ? (uint64_t)about.st_size : 0;
-    *hash = HASH_START;
-    const size_t end = *bytes < END_BYTES ? (size_t)*bytes : END_BYTES;
-    bool read = good && hash_piece(fd, 0, end, hash) && hash_piece(fd, *bytes - end, end, hash);
-    for (uint64_t i = 0; read && *bytes > SAMPLES * SAMPLE_BYTES && i < SAMPLES; i++)
-        read = hash_piece(fd, (*bytes - SAMPLE_BYTES) / SAMPLES * i, SAMPLE_BYTES, hash);
-    close(fd);
-    return read || (good && complain("%s: cannot be read: %s", path, strerror(errno)));
-}
 
 /* --- From and to a source ----------------------------------------------------------------------------------------- */
 
@@ -57,7 +17,9 @@ bool profile_make(struct profile *profile, const struct source *from, enum cox_a
                                 .settings = from->plan.settings,
                                 .steering = from->plan.steering,
                                 .arithmetic = arithmetic};
-    return identify(from->options->input, &profile->source_bytes, &profile->source_hash);
+    struct picture_error error;
+    return file_identify(from->options->input, &profile->source, &error) ||
+           complain_about(from->options->input, &error);
 }
 
 static bool same_samples(const struct cox_video_format *a, const struct cox_video_format *b)
@@ -71,12 +33,14 @@ bool profile_apply(const struct profile *profile, struct source *from, const cha
     const char *input = from->options->input;
     const struct video_format *format = from->format;
     struct film_plan *plan = &from->plan;
-    uint64_t bytes, hash;
-    if (!identify(input, &bytes, &hash))
-        return false;
-    if (bytes != profile->source_bytes || hash != profile->source_hash)
+    struct file_identity source;
+    struct picture_error error;
+    if (!file_identify(input, &source, &error))
+        return complain_about(input, &error);
+    if (source.bytes != profile->source.bytes || source.hash != profile->source.hash)
         return misfit("%s: is of another film than %s: of a file of %" PRIu64 " bytes, not %" PRIu64 "%s", name, input,
-                      profile->source_bytes, bytes, bytes == profile->source_bytes ? ", or with other content" : "");
+                      profile->source.bytes, source.bytes,
+                      source.bytes == profile->source.bytes ? ", or with other content" : "");
     plan->shape = profile->shape;
     plan->settings = profile->settings;
     plan->steering = profile->steering;
@@ -148,8 +112,8 @@ struct field {
 
 #define PLACE(field) offsetof(struct profile, field)
 static const struct field fields[] = {
-    {"source-bytes", 0, UINT64_MAX, PLACE(source_bytes), WHOLE_64},
-    {"source-hash", 0, UINT64_MAX, PLACE(source_hash), WHOLE_64},
+    {"source-bytes", 0, UINT64_MAX, PLACE(source.bytes), WHOLE_64},
+    {"source-hash", 0, UINT64_MAX, PLACE(source.hash), WHOLE_64},
     {"arithmetic", 1, 2, PLACE(arithmetic), WHOLE_32},
     {"width", 1, 65536, PLACE(shape.width), WHOLE_32},
     {"height", 1, 65536, PLACE(shape.height), WHOLE_32},

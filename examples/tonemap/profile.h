@@ -7,11 +7,11 @@
 #ifndef TONEMAP_PROFILE_H
 #define TONEMAP_PROFILE_H
 
+#include "common/identity.h"
 #include "source.h"
 
 struct profile {
-    uint64_t source_bytes;              /* of the file */
-    uint64_t source_hash;               /* of its beginning, its end and some of what lies between */
+    struct file_identity source;
     struct cox_video_shape shape;       /* without pitches */
     struct cox_video_settings settings; /* peak_nits 0: followed, and gain comes on top */
     struct film_steering steering;

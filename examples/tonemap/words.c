@@ -103,13 +103,6 @@ bool complain_about(const char *path, const struct picture_error *error)
     return complain("%s: %s", !strcmp(path, "-") ? "standard stream" : *path ? path : "''", error->text);
 }
 
-uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
-{
-    for (const uint8_t *at = data, *end = at + bytes; at < end; at++)
-        hash = (hash ^ *at) * 0x100000001b3;
-    return hash;
-}
-
 static bool said_before(const char *line)
 {
     uint64_t hash = hash_bytes(HASH_START, line, strlen(line));

@@ -6,7 +6,8 @@
 #ifndef TONEMAP_WORDS_H
 #define TONEMAP_WORDS_H
 
-#include "common/picture.h" /* struct picture_error */
+#include "common/identity.h" /* hash_bytes */
+#include "common/picture.h"  /* struct picture_error */
 
 #include <coxswain/runtime.h>
 #include <stdio.h>
@@ -63,12 +64,8 @@ int interrupted(void);
 /* The input whose reads end when a signal comes; NULL = none (any more). */
 void interruption_cancels(struct video_input *input);
 
-/* --- Time and hashes --- */
+/* --- Time --- */
 
 uint64_t now_ns(void); /* monotonic */
-
-/* FNV-1a, 64 bits. */
-#define HASH_START UINT64_C(0xcbf29ce484222325)
-uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes);
 
 #endif

@@ -18,6 +18,7 @@ trap 'rm -rf "$work"' EXIT
 . "$(dirname "$0")/../support/tonemap.sh"
 command -v ffmpeg >/dev/null || skip "ffmpeg is missing"
 
+bytes() { wc -c <"$1" | tr -d ' '; }
 same() { if cmp -s "$1" "$2"; then pass; else fail "$3: the frames differ"; fi; }
 
 # --- A film of 1000 frames with 12 cuts, which brightens and darkens between them ---
@@ -206,6 +207,25 @@ if ffmpeg -v error -i "$film" -c:v libx264 -preset ultrafast -qp 0 -g 60 -bf 2 -
         run 0 'join finished pieces' join 3.mkv 1.mkv 2.mkv --source "$work/film.mkv" -o whole.mkv
         decoded=$(ffmpeg -v error -i "$work/d/whole.mkv" -f md5 - </dev/null)
         equal "$decoded" "$(ffmpeg -v error -i "$work/container.y4m" -pix_fmt yuv420p -f md5 - </dev/null)" 'finished pieces'
+        clean
+
+        # Where a large film's frames are is kept, and read anew where what is kept is damaged.
+        ffmpeg -v error -f lavfi -i testsrc2=size=1280x720:rate=24 -vf noise=alls=100:allf=t,format=yuv420p10le -frames:v 50 \
+            -c:v ffv1 -color_trc smpte2084 -y "$work/large.mkv" </dev/null 2>"$work/err" || fail 'a large film cannot be made'
+        if [ "$(bytes "$work/large.mkv")" -gt 67108864 ]; then
+            run 0 'a large film' analyse "$work/large.mkv" --share 2/3 -o 1.part
+            kept=$(ls "$XDG_CACHE_HOME"/coxswain/index-*)
+            [ -s "$kept" ] && pass || fail 'a large film: nothing is kept'
+            run 0 'a large film again' analyse "$work/large.mkv" --share 2/3 -o 2.part
+            printf x | dd of="$kept" bs=1 seek=100 conv=notrunc 2>/dev/null
+            run 0 'a large film, what is kept being damaged' analyse "$work/large.mkv" --share 2/3 -o 3.part
+            head -c 200 "$kept" >"$kept.cut" && mv "$kept.cut" "$kept"
+            run 0 'a large film, what is kept being cut off' analyse "$work/large.mkv" --share 2/3 -o 4.part
+            for part in 2 3 4; do same "$work/d/1.part" "$work/d/$part.part" "a large film, part $part"; done
+            [ "$(bytes "$kept")" -gt 300 ] && pass || fail 'a large film: what is damaged is not replaced'
+        else
+            echo 'a large film was not tried: it has become a small one'
+        fi
         clean
     fi
 fi

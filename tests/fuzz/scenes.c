@@ -40,13 +40,6 @@ bool complain_about(const char *path, const struct picture_error *error)
     return false;
 }
 
-uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ ((const uint8_t *)data)[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 static void check_profile(const struct profile *profile)
 {
     CHECK(profile->shape.width >= 1 && profile->shape.width <= VIDEO_SIDE_MAX);
