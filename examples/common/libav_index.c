@@ -217,7 +217,7 @@ void libav_index_keep(const struct libav_index *index, const char *folder, const
         drop_oldest(folder);
 }
 
-/* Whether it can be what was written: a hash is no proof against hostile files. */
+/* Whether it can be what was written: hostile files have the right hash, too. */
 static bool is_sound(const struct libav_index *index)
 {
     for (uint64_t i = 1; i < index->frame_count; i++)
