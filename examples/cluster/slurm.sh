@@ -1,0 +1,48 @@
+#!/bin/sh
+# A film over a cluster with SLURM, in four steps that wait for each other: the frames are those of one run.
+#
+#   sh slurm.sh FILM OUTPUT.mkv [PIECES [OPTIONS-OF-ANALYSE...]]
+#
+# The film, and the folder OUTPUT.mkv.pieces, which is made, are on storage that all nodes see under the same names. What SLURM is to
+# know further stands in SBATCH, for one: SBATCH="--partition=gpu --gpus=1 --time=1:00:00". The encoder's options are in ENCODE.
+# After a failure start it again: what is done is left alone. Prints the number of the last job.
+# SPDX-License-Identifier: Apache-2.0
+set -eu
+[ $# -ge 2 ] || { sed -n '2,5s/^# *//p' "$0"; exit 2; }
+film=$1
+output=$2
+pieces=${3:-64}
+shift 2
+[ $# -eq 0 ] || shift
+tonemap=${TONEMAP:-cox-tonemap}
+folder=$output.pieces
+mkdir -p "$folder"
+
+# quoted WORDS...: as a shell reads them back.
+quoted() {
+    space=
+    for word; do
+        printf "%s'%s'" "$space" "$(printf %s "$word" | sed "s/'/'\\\\''/g")"
+        space=' '
+    done
+}
+
+# job NAME AFTER ARRAY COMMAND: its number.
+job() {
+    # shellcheck disable=SC2086
+    sbatch --parsable --job-name="$1" --output="$folder/$1-%A-%a.log" ${2:+--dependency=afterok:$2} --kill-on-invalid-dep=yes \
+        ${3:+--array=$3} ${SBATCH:-} --wrap="$4"
+}
+
+each="1-$pieces"
+# SLURM puts the number in; the shell must not, here.
+# shellcheck disable=SC2016
+number='$SLURM_ARRAY_TASK_ID'
+analyse=$(job analyse '' "$each" \
+    "$(quoted "$tonemap" analyse "$film" "$@") --share $number/$pieces -o $(quoted "$folder")/$number.part")
+steer=$(job steer "$analyse" '' \
+    "cd $(quoted "$folder") && $(quoted "$tonemap") steer *.part -o film.scene")
+map=$(job map "$steer" "$each" \
+    "$(quoted "$tonemap" map "$film" --scene "$folder/film.scene") --share $number/$pieces ${ENCODE:-} -o $(quoted "$folder")/piece-$number.mkv")
+job join "$map" '' \
+    "$(quoted "$tonemap") join $(quoted "$folder")/piece-*.mkv --source $(quoted "$film") -o $(quoted "$output") --overwrite"
