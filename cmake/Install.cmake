@@ -11,6 +11,7 @@ install(FILES ${cox_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/coxswain)
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 foreach(linked IN ITEMS
+        examples/cluster/kubernetes.yaml examples/cluster/lab.sh examples/cluster/parallel.sh examples/cluster/slurm.sh
         examples/data/LICENSE examples/gstreamer/convolve.c examples/hello.c examples/lab/data/sharpen.cl examples/lab/data/sharpen.json
         examples/lab/data/soften.cl examples/lab/data/soften.json examples/lab/store/schema.sql examples/player.c runtime/stream/stream.c
         sched/policies/history.h sched/policies/registry.c sched/split/waterfill.c

@@ -55,7 +55,11 @@ Host there
     UserKnownHostsFile /dev/null
     LogLevel ERROR
 END
-login="ssh -F $work/ssh.conf there"
+mkdir "$work/bin" # parallel has no other way to a configuration of one's own that goes everywhere
+printf '#!/bin/sh\nexec %s -F %s "$@"\n' "$(command -v ssh || echo false)" "$work/ssh.conf" >"$work/bin/ssh"
+chmod +x "$work/bin/ssh"
+PATH="$work/bin:$PATH"
+login="ssh there"
 mkdir -p /run/sshd 2>/dev/null
 if [ -x "$sshd" ]; then
     "$sshd" -D -f "$work/sshd.conf" -E "$work/sshd.log" &
@@ -66,10 +70,16 @@ if [ -x "$sshd" ]; then
     done
 fi
 if $login true 2>/dev/null </dev/null; then
-    export PARALLEL='-S 1/:,1/there' PARALLEL_SSH="ssh -F $work/ssh.conf"
+    export PARALLEL='-S 1/:,1/there'
     if recipe "$work/there.mkv" 5; then pass; else fail "by ssh: $(cat "$work/err")"; fi
     whole "$work/there.mkv" 'by ssh'
     [ "$(grep -c 'Accepted publickey' "$work/sshd.log")" -gt 2 ] && pass || fail 'by ssh: nothing went there'
+    if [ -x "$bin/cox-lab" ]; then
+        MACHINES='- there' LAB="$bin/cox-lab" sh "$source/examples/cluster/lab.sh" "$work/lab.db" --frames 30 --policy adaptive,ewma --kernel work \
+            --devices cpu:2x1 </dev/null >"$work/out" 2>"$work/err" && pass || fail "an experiment: $(cat "$work/err")"
+        equal "$(grep -c ': 1 run$' "$work/out")" 2 'an experiment: its machines'
+        grep -q 'Coxswain lab report' "$work/lab.html" && pass || fail 'an experiment: no report'
+    fi
 else
     echo 'by ssh it was not tried: there is no server here that lets one in'
 fi

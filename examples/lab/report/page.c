@@ -130,7 +130,29 @@ static size_t all_policies(const struct report_source *source, const char *names
     return count;
 }
 
-static bool overview_row(struct html *out, const struct report_run *run, const char *const *names, size_t count)
+/* Of several machines: the runs' hosts are not all one. */
+static bool hosts_differ(const struct report_source *source)
+{
+    const char *first = NULL;
+    for (size_t r = 0; r < source->run_count; r++) {
+        const struct report_run *run = &source->runs[r];
+        const char *host = run_is_simulated(run) || !run->host ? "" : run->host;
+        if (first && strcmp(first, host) != 0)
+            return true;
+        first = host;
+    }
+    return false;
+}
+
+static void overview_host(struct html *out, const struct report_run *run)
+{
+    html_raw(out, "<td>");
+    html_text_cut(out, run_is_simulated(run) ? "simulation" : run->host && *run->host ? run->host : "–", 40);
+    html_raw(out, "</td>");
+}
+
+static bool overview_row(struct html *out, const struct report_run *run, const char *const *names, size_t count,
+                         bool hosts)
 {
     double ratios[OVERVIEW_POLICIES], least = INFINITY;
     for (size_t i = 0; i < count; i++) {
@@ -144,6 +166,8 @@ static bool overview_row(struct html *out, const struct report_run *run, const c
     html_format(out, "<tr><th scope=\"row\"><a href=\"#run-%lld\">", (long long)run->number);
     run_title(out, run);
     html_raw(out, run->busy ? "</a> (machine busy)</th>" : "</a></th>");
+    if (hosts)
+        overview_host(out, run);
     for (size_t i = 0; i < count; i++)
         table_cell(out, CELL_RATIO, ratios[i], ratios[i] <= least);
     html_raw(out, "</tr>\n");
@@ -156,7 +180,9 @@ static bool overview(struct html *out, const struct report_source *source)
     size_t count = all_policies(source, names);
     html_raw(out, "<nav aria-label=\"Runs\">");
     table_begin(out, "overview", "Mean frame time over the oracle's, by run and policy; the best of each run is bold");
+    const bool hosts = hosts_differ(source);
     html_raw(out, "<thead><tr><th scope=\"col\">Run</th>");
+    html_raw(out, hosts ? "<th scope=\"col\">Machine</th>" : "");
     for (size_t i = 0; i < count; i++) {
         html_raw(out, "<th scope=\"col\">");
         html_text_cut(out, names[i], 20);
@@ -165,7 +191,7 @@ static bool overview(struct html *out, const struct report_source *source)
     html_raw(out, "</tr></thead><tbody>\n");
     bool good = true;
     for (size_t i = 0; good && i < source->run_count; i++)
-        good = overview_row(out, &source->runs[i], names, count);
+        good = overview_row(out, &source->runs[i], names, count, hosts);
     table_end(out);
     html_raw(out, "</nav>");
     return good;

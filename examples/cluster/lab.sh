@@ -1,0 +1,45 @@
+#!/bin/sh
+# One experiment on the devices of each of several machines, by ssh, in one database and one report.
+#
+#   MACHINES="- user@one two" sh lab.sh RESULT.db [OPTIONS-OF-RUN...]
+#
+# "-" is this machine. The folder RESULT.db.machines, which is made, is on storage that all see under the same name. They work at the
+# same time, each for itself. For a matrix of machines and policies: --policy adaptive,ewma,last-frame. Writes RESULT.db and RESULT.html.
+# SPDX-License-Identifier: Apache-2.0
+set -eu
+[ $# -ge 1 ] || { sed -n '2,4s/^# *//p' "$0"; exit 2; }
+result=$(realpath "$1")
+shift
+lab=${LAB:-cox-lab}
+folder=$result.machines
+mkdir -p "$folder"
+
+quoted() {
+    space=
+    for word; do
+        printf "%s'%s'" "$space" "$(printf %s "$word" | sed "s/'/'\\\\''/g")"
+        space=' '
+    done
+}
+
+# run_on MACHINE: what it prints goes to a file.
+run_on() {
+    name=$(printf %s "$1" | tr -c 'a-zA-Z0-9.@-' _)
+    machine=$1
+    shift
+    command="$(quoted "$lab" run "$@") -o $(quoted "$folder/$name.db")"
+    if [ "$machine" = - ]; then sh -c "$command"; else ssh "$machine" "$command"; fi >"$folder/$name.log" 2>&1 </dev/null
+}
+
+started=
+for machine in ${MACHINES:--}; do
+    run_on "$machine" "$@" &
+    started="$started $!"
+done
+failed=
+for pid in $started; do
+    wait "$pid" || failed=yes
+done
+[ -z "$failed" ] || { tail -n 1 "$folder"/*.log >&2; exit 1; }
+"$lab" merge "$folder"/*.db -o "$result"
+"$lab" report "$result" -o "${result%.db}.html"

@@ -1,0 +1,128 @@
+/* Runs of one database into another: every row of each table, with the numbers of runs and sessions moved behind those
+ * that are there.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "recording.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SQL_BYTES = 4096 };
+
+static bool fail(const struct lab_store *store, const char *from, char *why, size_t why_bytes)
+{
+    snprintf(why, why_bytes, "%s: %s", from, sqlite3_errmsg(store->db));
+    return false;
+}
+
+static bool do_sql(const struct lab_store *store, const char *sql)
+{
+    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+/* The first number of a statement; -1 where it fails. */
+static int64_t number_of(const struct lab_store *store, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t number = -1;
+    if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
+        number = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return number;
+}
+
+/* "INSERT INTO main.TABLE(...) SELECT ..." with the numbers moved. */
+static bool make_insert(const struct lab_store *store, const char *table, int64_t runs, int64_t sessions,
+                        char sql[SQL_BYTES])
+{
+    char names[SQL_BYTES / 4] = "", values[SQL_BYTES / 2] = "", ask[256];
+    size_t named = 0, valued = 0;
+    sqlite3_stmt *columns = NULL;
+    snprintf(ask, sizeof ask, "SELECT name FROM pragma_table_info('%s', 'main')", table);
+    if (sqlite3_prepare_v2(store->db, ask, -1, &columns, NULL) != SQLITE_OK)
+        return false;
+    while (sqlite3_step(columns) == SQLITE_ROW && named < sizeof names && valued < sizeof values) {
+        const char *name = (const char *)sqlite3_column_text(columns, 0), *comma = named ? ", " : "";
+        const int64_t moved = !strcmp(name, "run") ? runs : !strcmp(name, "session") ? sessions : 0;
+        named += (size_t)snprintf(names + named, sizeof names - named, "%s\"%s\"", comma, name);
+        valued += (size_t)snprintf(values + valued, sizeof values - valued, "%s\"%s\"", comma, name);
+        if (moved && valued < sizeof values)
+            valued += (size_t)snprintf(values + valued, sizeof values - valued, " + %lld", (long long)moved);
+    }
+    sqlite3_finalize(columns);
+    snprintf(sql, SQL_BYTES, "INSERT %sINTO main.\"%s\"(%s) SELECT %s FROM other.\"%s\"",
+             !strcmp(table, "reason") ? "OR IGNORE " : "", table, names, values, table);
+    return named && named < sizeof names && valued < sizeof values;
+}
+
+static bool copy_tables(const struct lab_store *store, int64_t runs, int64_t sessions)
+{
+    char sql[SQL_BYTES];
+    sqlite3_stmt *tables = NULL;
+    bool good =
+        sqlite3_prepare_v2(store->db,
+                           "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' "
+                           "AND name IN (SELECT name FROM other.sqlite_master WHERE type = 'table')",
+                           -1, &tables, NULL) == SQLITE_OK;
+    while (good && sqlite3_step(tables) == SQLITE_ROW)
+        good = make_insert(store, (const char *)sqlite3_column_text(tables, 0), runs, sessions, sql) &&
+               do_sql(store, sql);
+    sqlite3_finalize(tables);
+    return good;
+}
+
+static bool attach(const struct lab_store *store, const char *from)
+{
+    sqlite3_stmt *statement = NULL;
+    const bool good = sqlite3_prepare_v2(store->db, "ATTACH ?1 AS other", -1, &statement, NULL) == SQLITE_OK &&
+                      sqlite3_bind_text(statement, 1, from, -1, SQLITE_STATIC) == SQLITE_OK &&
+                      sqlite3_step(statement) == SQLITE_DONE;
+    sqlite3_finalize(statement);
+    return good;
+}
+
+/* With `other` attached: all of it, or nothing. */
+static bool copy_all(const struct lab_store *store, int64_t *added)
+{
+    const int64_t runs = number_of(store, "SELECT ifnull(max(run), 0) FROM main.run");
+    const int64_t sessions = number_of(store, "SELECT ifnull(max(session), 0) FROM main.session");
+    *added = number_of(store, "SELECT count(*) FROM other.run");
+    if (runs < 0 || sessions < 0 || *added < 0 || !do_sql(store, "BEGIN IMMEDIATE"))
+        return false;
+    if (copy_tables(store, runs, sessions) && do_sql(store, "COMMIT"))
+        return true;
+    return false;
+}
+
+bool lab_store_merge(struct lab_store *store, const char *from, int64_t *added, char *why, size_t why_bytes)
+{
+    char path[PATH_MAX];
+    struct sqlite3 *checked;
+    if (!realpath(from, path)) {
+        snprintf(why, why_bytes, "%s: cannot be opened: %s", from, strerror(errno));
+        return false;
+    }
+    if (lab_store_is_part(store->path, path)) {
+        snprintf(why, why_bytes, "%s: is the database that it is to be merged into", from);
+        return false;
+    }
+    if (!lab_store_open_to_read(path, &checked, why, why_bytes)) /* which looks at every table of it */
+        return false;
+    struct lab_store other = {.db = checked};
+    const int64_t version = number_of(&other, "PRAGMA user_version");
+    sqlite3_close(checked);
+    if (version != LAB_STORE_VERSION) {
+        snprintf(why, why_bytes, "%s: is of version %lld of the schema, and only version %d is merged", from,
+                 (long long)version, LAB_STORE_VERSION);
+        return false;
+    }
+    if (!attach(store, path))
+        return fail(store, from, why, why_bytes);
+    const bool good = copy_all(store, added) || fail(store, from, why, why_bytes);
+    if (!good && !sqlite3_get_autocommit(store->db))
+        do_sql(store, "ROLLBACK");
+    do_sql(store, "DETACH other");
+    return good;
+}
