@@ -1,0 +1,34 @@
+/* Which frames the next rank gets: the largest ranges first, by how quick each rank has been, so that ranks of unlike
+ * strength end together. Deterministic but for the times that it is told.
+ * Thread-safety: one thread at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef MPI_DEAL_H
+#define MPI_DEAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct deal_range {
+    uint64_t first, count;
+};
+
+/* What is left to do, and how quick the ranks are. */
+struct deal {
+    uint32_t rank_count;
+    double *seconds_per_frame; /* of each rank; 0 = not known yet */
+    struct deal_range *left;   /* rising */
+    uint64_t left_count;
+};
+
+/* Frames 0 .. frames - 1 of which `done`, rising and apart, are done already. False: out of memory. */
+bool deal_begin(struct deal *deal, uint32_t ranks, uint64_t frames, const struct deal_range *done, uint64_t done_count);
+void deal_end(struct deal *deal);
+
+/* How long a rank took for so many frames. */
+void deal_note(struct deal *deal, uint32_t rank, uint64_t frames, double seconds);
+
+/* The next range for a rank; a count of 0: there is nothing left. Half of its share of what is left, by the ranks'
+ * speeds, and no less than it does in `least_seconds`, which pays for beginning a range. */
+struct deal_range deal_next(struct deal *deal, uint32_t rank, double least_seconds);
+
+#endif

@@ -1,0 +1,409 @@
+/* cox-tonemap-mpi: a film over the ranks of MPI, to the frames of one run.
+ *
+ *     mpirun -n N cox-tonemap-mpi FILM -o OUTPUT.mkv [options of cox-tonemap]
+ *
+ * It does the steps of a film in pieces (docs/guide/pieces.md), each in the process of a rank: rank 0 deals out ranges
+ * of frames, on a thread of its own, and every rank, 0 too, works on one after the other. Parts and pieces lie in the
+ * folder OUTPUT.pieces, which all ranks see; each is there whole or not at all, and so they are the journal, too: started
+ * again, what is there is not done again.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "deal.h"
+#include "tonemap/devices.h"
+#include "tonemap/jobs.h"
+#include "tonemap/part.h"
+#include "tonemap/scenes.h"
+#include "tonemap/words.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { TAG_ASK = 1, TAG_RANGE = 2, NAME_BYTES = 4096 };
+
+/* To begin a range costs a tenth of a second; a range is to cost twenty times that. */
+static const double LEAST_SECONDS = 2;
+
+/* What a rank tells when it asks for the next range: how the last one went. */
+struct ask {
+    uint64_t frames; /* 0 = it had none */
+    double seconds;
+};
+
+struct world {
+    int rank, size;
+    struct options options; /* of the whole, as given */
+    char folder[NAME_BYTES], scene[NAME_BYTES + 16];
+    char devices[1024]; /* this rank's */
+    bool encoded;
+    uint64_t frames;
+    struct profile profile;
+    struct deal deal; /* of rank 0's thread */
+};
+
+/* --- What one process does ---------------------------------------------------------------------------------------- */
+
+/* The options of a step. */
+static struct options step_of(struct world *world, enum film_step step, const char *output)
+{
+    struct options options = world->options;
+    options.step = step;
+    options.given = 0; /* it was looked at as a whole */
+    options.output = output;
+    options.quiet = true;
+    options.arithmetic = world->profile.arithmetic;
+    options.devices = *world->devices ? world->devices : NULL;
+    return options;
+}
+
+/* MPI ends all ranks with the status. */
+static void give_up(int status)
+{
+    MPI_Abort(MPI_COMM_WORLD, status ? status : EXIT_BAD);
+}
+
+static void do_range(struct world *world, enum film_step step, struct deal_range range)
+{
+    char name[NAME_BYTES + 64];
+    snprintf(name, sizeof name, "%s/%" PRIu64 "-%" PRIu64 ".%s", world->folder, range.first, range.count,
+             step == FILM_ANALYSE ? "part"
+             : world->encoded     ? "mkv"
+                                  : "y4m");
+    struct options options = step_of(world, step, name);
+    options.ranged = true;
+    options.range_first = range.first;
+    options.range_end = range.first + range.count;
+    if (step == FILM_MAP) {
+        options.scenes = world->scene;
+        options.to = world->encoded ? OUTPUT_MKV : OUTPUT_Y4M;
+    }
+    const int status = job_run(&options);
+    if (status)
+        give_up(status);
+}
+
+/* Ranges until there are no more. */
+static void work(struct world *world, enum film_step step)
+{
+    struct ask ask = {0};
+    for (;;) {
+        struct deal_range range;
+        MPI_Send(&ask, sizeof ask, MPI_BYTE, 0, TAG_ASK, MPI_COMM_WORLD);
+        MPI_Recv(&range, sizeof range, MPI_BYTE, 0, TAG_RANGE, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (!range.count)
+            return;
+        const uint64_t began_ns = now_ns();
+        do_range(world, step, range);
+        ask = (struct ask){range.count, (double)(now_ns() - began_ns) / 1e9};
+    }
+}
+
+/* --- Rank 0's thread ---------------------------------------------------------------------------------------------- */
+
+static void *deal_out(void *user)
+{
+    struct world *world = user;
+    for (int ended = 0; ended < world->size;) {
+        struct ask ask;
+        MPI_Status from;
+        MPI_Recv(&ask, sizeof ask, MPI_BYTE, MPI_ANY_SOURCE, TAG_ASK, MPI_COMM_WORLD, &from);
+        deal_note(&world->deal, (uint32_t)from.MPI_SOURCE, ask.frames, ask.seconds);
+        const struct deal_range range = deal_next(&world->deal, (uint32_t)from.MPI_SOURCE, LEAST_SECONDS);
+        MPI_Send(&range, sizeof range, MPI_BYTE, from.MPI_SOURCE, TAG_RANGE, MPI_COMM_WORLD);
+        ended += !range.count;
+    }
+    return NULL;
+}
+
+/* --- What is there already ---------------------------------------------------------------------------------------- */
+
+struct found {
+    struct deal_range range;
+    char *path;
+};
+
+struct founds {
+    struct found *all;
+    uint64_t count;
+};
+
+static int by_first(const void *a, const void *b)
+{
+    const struct found *one = a, *other = b;
+    return (one->range.first > other->range.first) - (one->range.first < other->range.first);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    const size_t length = strlen(name), most = strlen(end);
+    return length > most && !strcmp(name + length - most, end);
+}
+
+/* Whether a file is a part of this film as it is to look, or a piece of it with the light that it has now. */
+static bool look_at(const struct world *world, const char *path, const struct scenes *scenes, struct deal_range *range)
+{
+    static const struct video_raw none;
+    struct part part;
+    struct video_input *input;
+    struct picture_error error;
+    struct scenes_piece piece;
+    char name[VIDEO_PIECE_BYTES];
+    if (!scenes) {
+        if (!part_is_there(path) || !part_open(&part, path))
+            return false;
+        const bool fits = profile_equal(&part.profile, &world->profile);
+        *range = (struct deal_range){part.first, part.count};
+        part_close(&part);
+        return fits && range->count;
+    }
+    if (!video_input_open(&input, path, &none, &error))
+        return false;
+    snprintf(name, sizeof name, "%s", video_input_format(input)->piece);
+    video_input_close(&input);
+    if (!scenes_piece_read(&piece, name))
+        return false;
+    char wanted[VIDEO_PIECE_BYTES];
+    scenes_piece(scenes, piece.first, piece.count, wanted);
+    *range = (struct deal_range){piece.first, piece.count};
+    return !strcmp(name, wanted) && range->count;
+}
+
+static void forget(struct founds *founds)
+{
+    for (uint64_t i = 0; i < founds->count; i++)
+        free(founds->all[i].path);
+    free(founds->all);
+    *founds = (struct founds){0};
+}
+
+/* The parts (`scenes` NULL) or pieces that are there, in the order of their frames; those that another one already
+ * covers, and what is of something else, is left out. */
+static bool find(const struct world *world, const struct scenes *scenes, struct founds *founds)
+{
+    const char *end = !scenes ? ".part" : world->encoded ? ".mkv" : ".y4m";
+    uint64_t kept = 0, next = 0;
+    *founds = (struct founds){0};
+    DIR *dir = opendir(world->folder);
+    if (!dir)
+        return complain("%s: %s", world->folder, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        char path[NAME_BYTES + 300];
+        struct deal_range range;
+        snprintf(path, sizeof path, "%s/%s", world->folder, entry->d_name);
+        if (!ends_with(entry->d_name, end) || !look_at(world, path, scenes, &range))
+            continue;
+        struct found *all = realloc(founds->all, (founds->count + 1) * sizeof *all);
+        char *copy = strdup(path);
+        if (all)
+            founds->all = all;
+        if (!all || !copy) {
+            free(copy);
+            closedir(dir);
+            forget(founds);
+            return complain("out of memory");
+        }
+        founds->all[founds->count++] = (struct found){range, copy};
+    }
+    closedir(dir);
+    if (founds->count)
+        qsort(founds->all, founds->count, sizeof *founds->all, by_first);
+    for (uint64_t i = 0; i < founds->count; i++) {
+        if (founds->all[i].range.first < next) {
+            free(founds->all[i].path);
+            continue;
+        }
+        next = founds->all[i].range.first + founds->all[i].range.count;
+        founds->all[kept++] = founds->all[i];
+    }
+    founds->count = kept;
+    return true;
+}
+
+/* --- Steps of all ranks ------------------------------------------------------------------------------------------- */
+
+/* Rank 0: what is to be done of a step. */
+static bool begin_step(struct world *world, const struct scenes *scenes)
+{
+    struct founds founds;
+    if (!find(world, scenes, &founds))
+        return false;
+    struct deal_range *done = calloc(founds.count + 1, sizeof *done);
+    for (uint64_t i = 0; done && i < founds.count; i++)
+        done[i] = founds.all[i].range;
+    const bool good = done && deal_begin(&world->deal, (uint32_t)world->size, world->frames, done, founds.count);
+    free(done);
+    forget(&founds);
+    return good || complain("out of memory");
+}
+
+/* All ranks together: everything that is left of a step. */
+static void do_step(struct world *world, enum film_step step, const struct scenes *scenes)
+{
+    pthread_t thread;
+    const uint64_t began_ns = now_ns();
+    if (!world->rank && (!begin_step(world, scenes) || pthread_create(&thread, NULL, deal_out, world)))
+        give_up(EXIT_BAD);
+    work(world, step);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world->rank)
+        return;
+    pthread_join(thread, NULL);
+    deal_end(&world->deal);
+    printf("%-10s%.2f s\n", step == FILM_ANALYSE ? "analysed" : "mapped", (double)(now_ns() - began_ns) / 1e9);
+    fflush(stdout);
+}
+
+/* Rank 0 alone: steer or join what is there. */
+static bool gather(struct world *world, enum film_step step, const struct scenes *scenes, const char *output)
+{
+    struct founds founds;
+    struct options options = step_of(world, step, output);
+    if (!find(world, scenes, &founds))
+        return false;
+    char **paths = calloc(founds.count + 1, sizeof *paths);
+    for (uint64_t i = 0; paths && i < founds.count; i++)
+        paths[i] = founds.all[i].path;
+    options.inputs = paths;
+    options.input_count = (uint32_t)founds.count;
+    options.input = founds.count ? paths[0] : NULL;
+    options.source = step == FILM_JOIN && world->encoded ? world->options.input : NULL;
+    options.overwrite = true;
+    const int status = paths && founds.count ? job_run(&options) : EXIT_BAD;
+    free(paths);
+    forget(&founds);
+    if (status)
+        give_up(status);
+    return true;
+}
+
+/* --- Beginning ---------------------------------------------------------------------------------------------------- */
+
+/* "gpu|cpu": the devices of the first rank of each machine, and of the second; then from the beginning. */
+static void choose_devices(struct world *world)
+{
+    MPI_Comm machine;
+    int local = 0, lists = 1;
+    const char *at = world->options.devices;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+    MPI_Comm_rank(machine, &local);
+    MPI_Comm_free(&machine);
+    if (!at)
+        return;
+    for (const char *c = at; *c; c++)
+        lists += *c == '|';
+    for (int skip = local % lists; skip > 0; at++)
+        skip -= *at == '|';
+    snprintf(world->devices, sizeof world->devices, "%.*s", (int)strcspn(at, "|"), at);
+}
+
+/* The arithmetic that all ranks' devices have; the film's profile; how many frames it has. */
+static bool agree(struct world *world)
+{
+    struct options options = step_of(world, FILM_ANALYSE, world->folder);
+    struct source from = {.options = &options};
+    struct devices devices = {0};
+    struct picture_error error;
+    options.arithmetic = world->options.arithmetic;
+    options.to = OUTPUT_Y4M;
+    options.depth = world->options.depth ? world->options.depth : 8;
+    bool good = devices_start(&devices, &options);
+    int arithmetic = good ? (int)cox_runtime_arithmetic(devices.runtime) : 0, least = 0;
+    MPI_Allreduce(&arithmetic, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    good = good && least && source_open(&from) && source_choose_shape(&from);
+    if (good)
+        source_choose_light(&from);
+    good = good && profile_make(&world->profile, &from, (enum cox_arithmetic)least);
+    if (good && !world->rank)
+        good = video_input_count(from.input, &world->frames, &error) || complain_about(options.input, &error);
+    video_input_close(&from.input);
+    devices_stop(&devices);
+    return good;
+}
+
+static bool choose_output(struct world *world, struct options_error *wrong)
+{
+    const char *output = world->options.output;
+    world->encoded = ends_with(output, ".mkv") || ends_with(output, ".mp4");
+    if (!world->encoded && !ends_with(output, ".y4m")) {
+        snprintf(wrong->text, sizeof wrong->text, "%s: a film over MPI becomes .mkv, .mp4 or .y4m", output);
+        return false;
+    }
+    struct options whole = world->options;
+    if (!options_suit(&whole, OPTIONS_VIDEO, wrong))
+        return false;
+    if (whole.start || whole.frames || whole.stats || whole.trace || whole.scenes || whole.hash || whole.step ||
+        whole.input_count != 1) {
+        snprintf(wrong->text, sizeof wrong->text,
+                 "a film over MPI is one whole film, without --start, --frames, --scene, --hash, --stats and --trace");
+        return false;
+    }
+    snprintf(world->folder, sizeof world->folder, "%s.pieces", output);
+    snprintf(world->scene, sizeof world->scene, "%s/film.scene", world->folder);
+    return true;
+}
+
+static bool run(struct world *world)
+{
+    struct scenes scenes = {0};
+    if (!world->rank && mkdir(world->folder, 0777) && errno != EEXIST)
+        return complain("%s: %s", world->folder, strerror(errno));
+    MPI_Barrier(MPI_COMM_WORLD);
+    choose_devices(world);
+    if (!agree(world))
+        return false;
+    do_step(world, FILM_ANALYSE, NULL);
+    if (!world->rank && !gather(world, FILM_STEER, NULL, world->scene))
+        return false;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!world->rank && !scenes_read(&scenes, world->scene))
+        return false;
+    do_step(world, FILM_MAP, &scenes);
+    const bool good = world->rank || gather(world, FILM_JOIN, &scenes, world->options.output);
+    scenes_free(&scenes);
+    if (good && !world->rank)
+        printf("written   %s (%" PRIu64 " frames, %d rank%s)\n", world->options.output, world->frames, world->size,
+               world->size == 1 ? "" : "s");
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    struct world world = {0};
+    struct options_error wrong;
+    int provided = 0;
+    if (MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
+        return EXIT_BAD;
+    MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world.size);
+    words_begin(NULL, COX_LOG_ERROR);
+    if (provided < MPI_THREAD_MULTIPLE) {
+        complain("this MPI is not for several threads (MPI_THREAD_MULTIPLE)");
+        give_up(EXIT_BAD);
+    }
+    const enum options_parsed parsed = options_parse(&world.options, argc, argv, &wrong);
+    if (parsed == OPTIONS_HELP && !world.rank)
+        printf("Usage: mpirun -n N cox-tonemap-mpi FILM -o OUTPUT.mkv|.mp4|.y4m [options of cox-tonemap]\n"
+               "\n"
+               "Maps a film on all ranks, to the frames of one run. Parts and pieces lie in OUTPUT.pieces, which all\n"
+               "ranks have to see; started again, what is there is not done again.\n"
+               "\n"
+               "  --devices A|B|...   A for the first rank of each machine, B for the second, and so on from the\n"
+               "                      beginning\n"
+               "\n"
+               "The others are those of cox-tonemap --help about the look, the devices and the encoder.\n");
+    if (parsed == OPTIONS_WRONG || (parsed == OPTIONS_RUN && !choose_output(&world, &wrong))) {
+        if (!world.rank)
+            complain("%s", wrong.text);
+        MPI_Finalize();
+        return EXIT_USAGE;
+    }
+    if (parsed == OPTIONS_RUN && !run(&world))
+        give_up(words_misfit() ? EXIT_MISFIT : EXIT_BAD);
+    MPI_Finalize();
+    return 0;
+}

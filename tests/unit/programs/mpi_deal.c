@@ -1,0 +1,114 @@
+/* Ranges of frames over ranks of unlike strength: each frame once, and all ranks end together.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "mpi/deal.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(mpi_deal, .timeout = 300);
+
+enum { BEGIN_MS = 100 }; /* what a range costs beside its frames */
+
+static const double LEAST_SECONDS = 2;
+
+static uint64_t random_of(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *state >> 33;
+}
+
+/* Ranks of those frames per second over frames of which each costs the same, give or take `noise`: the time over the
+ * ideal, in which all speeds add up. Every frame is dealt out once. */
+static double simulate(const double *speeds, uint32_t ranks, uint64_t frames, double noise,
+                       const struct deal_range *done, uint64_t done_count)
+{
+    struct deal deal;
+    struct rank {
+        double free_at;
+        struct deal_range range;
+        double took;
+        bool ended;
+    } *all = calloc(ranks, sizeof *all);
+    unsigned char *dealt = calloc(frames, 1);
+    uint64_t state = 7, todo = frames;
+    double sum = 0, last = 0;
+    cr_assert(all && dealt && deal_begin(&deal, ranks, frames, done, done_count));
+    for (uint64_t i = 0; i < done_count; i++) {
+        memset(dealt + done[i].first, 1, done[i].count);
+        todo -= done[i].count;
+    }
+    for (uint32_t r = 0; r < ranks; r++)
+        sum += speeds[r];
+    for (uint32_t ended = 0; ended < ranks;) {
+        uint32_t next = ranks;
+        for (uint32_t r = 0; r < ranks; r++)
+            if (!all[r].ended && (next == ranks || all[r].free_at < all[next].free_at))
+                next = r;
+        struct rank *rank = &all[next];
+        if (rank->range.count)
+            deal_note(&deal, next, rank->range.count, rank->took);
+        if (rank->free_at > last)
+            last = rank->free_at;
+        rank->range = deal_next(&deal, next, LEAST_SECONDS);
+        rank->ended = !rank->range.count;
+        ended += rank->ended;
+        for (uint64_t f = 0; f < rank->range.count; f++) {
+            cr_assert_lt(rank->range.first + f, frames);
+            cr_assert_eq(dealt[rank->range.first + f]++, 0, "frame %llu twice",
+                         (unsigned long long)(rank->range.first + f));
+        }
+        const double off = 1 + noise * ((double)(random_of(&state) % 2001) / 1000 - 1);
+        rank->took = BEGIN_MS / 1e3 + (double)rank->range.count / speeds[next] * off;
+        rank->free_at += rank->took;
+    }
+    for (uint64_t f = 0; f < frames; f++)
+        cr_assert_eq(dealt[f], 1, "frame %llu", (unsigned long long)f);
+    deal_end(&deal);
+    free(all);
+    free(dealt);
+    return last / ((double)todo / sum);
+}
+
+static void expect_near(const double *speeds, uint32_t ranks, uint64_t frames, double noise, double most)
+{
+    const double over = simulate(speeds, ranks, frames, noise, NULL, 0);
+    printf("%u ranks, %llu frames: %.3f of the ideal time\n", ranks, (unsigned long long)frames, over);
+    cr_expect_leq(over, most, "%u ranks, %llu frames: %g", ranks, (unsigned long long)frames, over);
+}
+
+Test(mpi_deal, unlike_ranks_end_together)
+{
+    static const double two[] = {20, 6}, five[] = {400, 50, 50, 45, 10}, one[] = {30};
+    double many[1000];
+    uint64_t state = 3;
+    for (int r = 0; r < 1000; r++)
+        many[r] = 10 + (double)(random_of(&state) % 90);
+    expect_near(one, 1, 5000, 0, 1.02);
+    expect_near(two, 2, 5000, 0.05, 1.04);
+    expect_near(five, 5, 100000, 0.05, 1.05);
+    expect_near(many, 100, 170000, 0.1, 1.15);
+    expect_near(many, 1000, 1700000, 0.1, 1.2);
+}
+
+Test(mpi_deal, what_is_done_is_not_dealt_out)
+{
+    static const double speeds[] = {3, 10, 5};
+    static const struct deal_range done[] = {{0, 10}, {50, 1}, {51, 9}, {990, 10}};
+    simulate(speeds, 3, 1000, 0.2, done, 4);
+    static const struct deal_range all[] = {{0, 1000}};
+    struct deal deal;
+    cr_assert(deal_begin(&deal, 2, 1000, all, 1));
+    cr_expect_eq(deal_next(&deal, 0, 2).count, 0);
+    deal_end(&deal);
+}
+
+Test(mpi_deal, few_frames_and_many_ranks)
+{
+    double speeds[64];
+    for (int r = 0; r < 64; r++)
+        speeds[r] = 5;
+    for (uint64_t frames = 1; frames < 70; frames++)
+        simulate(speeds, 64, frames, 0, NULL, 0);
+}
