@@ -62,7 +62,7 @@ static struct options step_of(struct world *world, enum film_step step, const ch
 }
 
 /* MPI ends all ranks with the status. */
-static void give_up(int status)
+static void end_all_ranks(int status)
 {
     MPI_Abort(MPI_COMM_WORLD, status ? status : EXIT_BAD);
 }
@@ -84,7 +84,7 @@ static void do_range(struct world *world, enum film_step step, struct deal_range
     }
     const int status = job_run(&options);
     if (status)
-        give_up(status);
+        end_all_ranks(status);
 }
 
 /* Ranges until there are no more. */
@@ -247,7 +247,7 @@ static void do_step(struct world *world, enum film_step step, const struct scene
     pthread_t thread;
     const uint64_t began_ns = now_ns();
     if (!world->rank && (!begin_step(world, scenes) || pthread_create(&thread, NULL, deal_out, world)))
-        give_up(EXIT_BAD);
+        end_all_ranks(EXIT_BAD);
     work(world, step);
     MPI_Barrier(MPI_COMM_WORLD);
     if (world->rank)
@@ -277,7 +277,7 @@ static bool gather(struct world *world, enum film_step step, const struct scenes
     free(paths);
     forget(&founds);
     if (status)
-        give_up(status);
+        end_all_ranks(status);
     return true;
 }
 
@@ -383,7 +383,7 @@ int main(int argc, char **argv)
     words_begin(NULL, COX_LOG_ERROR);
     if (provided < MPI_THREAD_MULTIPLE) {
         complain("this MPI is not for several threads (MPI_THREAD_MULTIPLE)");
-        give_up(EXIT_BAD);
+        end_all_ranks(EXIT_BAD);
     }
     const enum options_parsed parsed = options_parse(&world.options, argc, argv, &wrong);
     if (parsed == OPTIONS_HELP && !world.rank)
@@ -403,7 +403,7 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (parsed == OPTIONS_RUN && !run(&world))
-        give_up(words_misfit() ? EXIT_MISFIT : EXIT_BAD);
+        end_all_ranks(words_misfit() ? EXIT_MISFIT : EXIT_BAD);
     MPI_Finalize();
     return 0;
 }
