@@ -21,8 +21,8 @@ mkdir -p "$folder"
 # One piece at a time on each machine, whose devices it uses all of; once more where one fails.
 each() { seq "$pieces" | parallel --jobs 1 --retries 2 --halt soon,fail=1 --quote --will-cite "$@"; }
 
-each "$tonemap" analyse "$film" "$@" --share "{}/$pieces" -o "$folder/{}.part" --quiet
-"$tonemap" steer "$folder"/*.part -o "$folder/film.scene"
+each "$tonemap" analyse "$film" "$@" --share "{}/$pieces" -o "$folder/{}-of-$pieces.part" --quiet
+"$tonemap" steer "$folder"/*-of-"$pieces".part -o "$folder/film.scene"
 # shellcheck disable=SC2086
-each "$tonemap" map "$film" --scene "$folder/film.scene" --share "{}/$pieces" ${ENCODE:-} -o "$folder/piece-{}.mkv" --quiet
-"$tonemap" join "$folder"/piece-*.mkv --source "$film" -o "$output" --overwrite
+each "$tonemap" map "$film" --scene "$folder/film.scene" --share "{}/$pieces" ${ENCODE:-} -o "$folder/piece-{}-of-$pieces.mkv" --quiet
+"$tonemap" join "$folder"/piece-*-of-"$pieces".mkv --scene "$folder/film.scene" --source "$film" -o "$output" --overwrite

@@ -39,10 +39,10 @@ each="1-$pieces"
 # shellcheck disable=SC2016
 number='$SLURM_ARRAY_TASK_ID'
 analyse=$(job analyse '' "$each" \
-    "$(quoted "$tonemap" analyse "$film" "$@") --share $number/$pieces -o $(quoted "$folder")/$number.part")
+    "$(quoted "$tonemap" analyse "$film" "$@") --share $number/$pieces -o $(quoted "$folder")/$number-of-$pieces.part")
 steer=$(job steer "$analyse" '' \
-    "cd $(quoted "$folder") && $(quoted "$tonemap") steer *.part -o film.scene")
+    "$(quoted "$tonemap" steer) $(quoted "$folder")/*-of-$pieces.part -o $(quoted "$folder/film.scene")")
 map=$(job map "$steer" "$each" \
-    "$(quoted "$tonemap" map "$film" --scene "$folder/film.scene") --share $number/$pieces ${ENCODE:-} -o $(quoted "$folder")/piece-$number.mkv")
+    "$(quoted "$tonemap" map "$film" --scene "$folder/film.scene") --share $number/$pieces ${ENCODE:-} -o $(quoted "$folder")/piece-$number-of-$pieces.mkv")
 job join "$map" '' \
-    "$(quoted "$tonemap") join $(quoted "$folder")/piece-*.mkv --source $(quoted "$film") -o $(quoted "$output") --overwrite"
+    "$(quoted "$tonemap") join $(quoted "$folder")/piece-*-of-$pieces.mkv --scene $(quoted "$folder/film.scene") --source $(quoted "$film") -o $(quoted "$output") --overwrite"

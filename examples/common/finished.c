@@ -392,11 +392,57 @@ static int64_t decoding_time(const struct join_times *times, uint64_t i)
     return i >= times->late ? times->shown[i - times->late] : times->shown[0] - step * (int64_t)(times->late - i);
 }
 
+/* The next NAL unit of an hvcC (ISO/IEC 14496-15) that is no SEI; false: there is none. In those x265 says what it ran
+ * on. `*left` counts the units of the array at hand. */
+static bool next_unit(const uint8_t *bytes, size_t count, size_t *at, unsigned *left, unsigned *type,
+                      const uint8_t **unit, size_t *length)
+{
+    for (;;) {
+        for (; !*left; *at += 3) {
+            if (*at + 3 > count)
+                return false;
+            *type = bytes[*at] & 0x3f;
+            *left = (unsigned)bytes[*at + 1] << 8 | bytes[*at + 2];
+        }
+        if (*at + 2 > count)
+            return false;
+        *length = (size_t)bytes[*at] << 8 | bytes[*at + 1];
+        *unit = bytes + *at + 2;
+        if (*at + 2 + *length > count)
+            return false;
+        *at += 2 + *length;
+        --*left;
+        if (*type != 39 && *type != 40)
+            return true;
+    }
+}
+
+static bool same_hvcc(const AVCodecParameters *a, const AVCodecParameters *b)
+{
+    enum { HEAD_BYTES = 23 };
+    const size_t counts[] = {(size_t)a->extradata_size, (size_t)b->extradata_size};
+    size_t at[] = {HEAD_BYTES, HEAD_BYTES}, length[2] = {0};
+    unsigned left[2] = {0}, type[2] = {0};
+    const uint8_t *unit[2] = {NULL};
+    if (counts[0] < HEAD_BYTES || counts[1] < HEAD_BYTES || a->extradata[0] != 1 || b->extradata[0] != 1 ||
+        memcmp(a->extradata, b->extradata, HEAD_BYTES - 1) != 0)
+        return false;
+    for (;;) {
+        const bool one = next_unit(a->extradata, counts[0], &at[0], &left[0], &type[0], &unit[0], &length[0]);
+        const bool other = next_unit(b->extradata, counts[1], &at[1], &left[1], &type[1], &unit[1], &length[1]);
+        if (!one || !other)
+            return one == other;
+        if (type[0] != type[1] || length[0] != length[1] || memcmp(unit[0], unit[1], length[0]) != 0)
+            return false;
+    }
+}
+
 static bool same_coding(const AVCodecParameters *a, const AVCodecParameters *b)
 {
+    const bool same = a->extradata_size == b->extradata_size &&
+                      (!a->extradata_size || !memcmp(a->extradata, b->extradata, (size_t)a->extradata_size));
     return a->codec_id == b->codec_id && a->width == b->width && a->height == b->height && a->format == b->format &&
-           a->extradata_size == b->extradata_size &&
-           (!a->extradata_size || !memcmp(a->extradata, b->extradata, (size_t)a->extradata_size));
+           (same || (a->codec_id == AV_CODEC_ID_HEVC && same_hvcc(a, b)));
 }
 
 /* Open a piece; its only stream is the video. NULL: `error` says why. */

@@ -22,7 +22,7 @@ struct video_rational {
     uint32_t num, den; /* 0, 0 or 0:0 = unknown */
 };
 
-enum { VIDEO_PIECE_BYTES = 96 };
+enum { VIDEO_PIECE_BYTES = 128 };
 
 /* What a stream is. */
 struct video_format {
@@ -100,8 +100,11 @@ enum video_read video_input_read(struct video_input *input, void *const planes[C
 /* Pass over `frames` frames; ends early at the end of the stream. Files are sought in, pipes read. */
 enum video_read video_input_skip(struct video_input *input, uint64_t frames, struct picture_error *error);
 
-/* How many frames there are, exactly: containers are read once for it. Before the first frame is read. False, and
- * `error` says why: it cannot be told, of a pipe for one, or the file cannot be read. */
+/* Whether the file is as long as it says, or as whole frames are. */
+bool video_input_whole(const struct video_input *input);
+
+/* How many frames there are, exactly: of a file that is whole; containers are read once for it. Before the first frame
+ * is read. False, and `error` says why: it cannot be told, of a pipe for one, or the file cannot be read. */
 bool video_input_count(struct video_input *input, uint64_t *frames, struct picture_error *error);
 
 /* --- Frames lent instead of copied ---

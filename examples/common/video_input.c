@@ -283,9 +283,16 @@ enum video_read video_input_skip(struct video_input *input, uint64_t frames, str
     return result;
 }
 
+bool video_input_whole(const struct video_input *input)
+{
+    return !input->cut;
+}
+
 bool video_input_count(struct video_input *input, uint64_t *frames, struct picture_error *error)
 {
     *frames = input->format.frames;
+    if (input->cut)
+        return picture_fail(error, "the file is cut off: its last frame is not whole");
     if (input->reader->count)
         return input->reader->count(input, frames, error);
     return *frames || picture_fail(error, "how many frames it has is not known: it is no file, or an empty one");

@@ -159,6 +159,7 @@ struct video_input {
     struct video_planes planes;
     struct video_source source; /* not used by containers, but for cancelling */
     uint64_t next_frame;
+    bool cut;                     /* the file ends before it should */
     uint64_t samples;             /* y4m and raw: the byte at which those of the last frame began */
     cox_runtime *lends_to;        /* NULL = frames are read */
     int64_t time;                 /* of the last frame; readers without times leave it */

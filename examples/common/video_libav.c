@@ -814,6 +814,7 @@ static bool libav_open(struct video_input *input, struct picture_error *error)
     if (missing)
         snprintf(libav->cut, sizeof libav->cut, "the file is cut off, %" PRIu64 " bytes are missing", missing);
     libav->path = strdup(input->path);
+    input->cut = missing > 0;
     libav->packet = lib.av_packet_alloc();
     libav->frame = lib.av_frame_alloc();
     if (!libav->path || !libav->packet || !libav->frame) {

@@ -97,6 +97,7 @@ static bool raw_open(struct video_input *input, struct picture_error *error)
         return false;
     format->interlacing = 'p';
     format->frames = video_source_bytes(&input->source) / input->planes.frame_bytes;
+    input->cut = video_source_bytes(&input->source) % input->planes.frame_bytes != 0;
     if (!format->rate.num || !format->rate.den)
         format->rate = (struct video_rational){25, 1};
     video_describe(format, "raw");

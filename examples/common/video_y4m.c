@@ -209,6 +209,7 @@ static uint64_t count_frames(struct video_input *input)
     uint64_t all = video_source_bytes(&input->source), here = input->source.offset;
     if (all <= here)
         return 0;
+    input->cut = (all - here) % (input->planes.frame_bytes + MARKER_BYTES + 1) != 0;
     return (all - here) / (input->planes.frame_bytes + MARKER_BYTES + 1);
 }
 

@@ -4,8 +4,8 @@
  *
  * It does the steps of a film in pieces (docs/guide/pieces.md), each in the process of a rank: rank 0 deals out ranges
  * of frames, on a thread of its own, and every rank, 0 too, works on one after the other. Parts and pieces lie in the
- * folder OUTPUT.pieces, which all ranks see; each is there whole or not at all, and so they are the journal, too: started
- * again, what is there is not done again.
+ * folder OUTPUT.pieces, which all ranks see; each is there whole or not at all, and so they are the journal, too:
+ * started again, what is there is not done again.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "deal.h"
@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { TAG_ASK = 1, TAG_RANGE = 2, NAME_BYTES = 4096 };
 
@@ -168,7 +169,7 @@ static bool look_at(const struct world *world, const char *path, const struct sc
     if (!scenes_piece_read(&piece, name))
         return false;
     char wanted[VIDEO_PIECE_BYTES];
-    scenes_piece(scenes, piece.first, piece.count, wanted);
+    scenes_piece(scenes, piece.first, piece.count, options_encoding(&world->options), wanted);
     *range = (struct deal_range){piece.first, piece.count};
     return !strcmp(name, wanted) && range->count;
 }
@@ -258,6 +259,17 @@ static void do_step(struct world *world, enum film_step step, const struct scene
     fflush(stdout);
 }
 
+/* Whether the scenes that are there are of this film, as it is to look: people may have changed them. */
+static bool scenes_fit(const struct world *world)
+{
+    struct scenes scenes;
+    if (access(world->scene, F_OK) || !scenes_read(&scenes, world->scene))
+        return false;
+    const bool fit = profile_equal(&scenes.profile, &world->profile);
+    scenes_free(&scenes);
+    return fit;
+}
+
 /* Rank 0 alone: steer or join what is there. */
 static bool gather(struct world *world, enum film_step step, const struct scenes *scenes, const char *output)
 {
@@ -272,7 +284,7 @@ static bool gather(struct world *world, enum film_step step, const struct scenes
     options.input_count = (uint32_t)founds.count;
     options.input = founds.count ? paths[0] : NULL;
     options.source = step == FILM_JOIN && world->encoded ? world->options.input : NULL;
-    options.overwrite = true;
+    options.overwrite = step == FILM_JOIN || !scenes_fit(world);
     const int status = paths && founds.count ? job_run(&options) : EXIT_BAD;
     free(paths);
     forget(&founds);

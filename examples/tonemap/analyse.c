@@ -2,6 +2,7 @@
  * parts are there (steer.c). The devices count while the next frame is read.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "devices.h"
+#include "files.h"
 #include "jobs.h"
 #include "part.h"
 #include "range.h"
@@ -169,7 +170,11 @@ static bool count_frames(struct analysis *analysis, bool *last)
         return complain_about(analysis->options->input, &error);
     if (interrupted() || result == VIDEO_READ_CANCELLED)
         return complain("interrupted: no part is written");
-    *last = result == VIDEO_READ_END || range->last;
+    if (good && !submitted)
+        return misfit("%s: there is no frame %" PRIu64, analysis->options->input, range->first);
+    if (good && result == VIDEO_READ_FRAME) /* whether there is one more */
+        result = video_input_skip(input, 1, &error);
+    *last = result == VIDEO_READ_END;
     return good;
 }
 
@@ -210,7 +215,7 @@ static bool analyse(struct analysis *analysis)
         return false;
     catch_signals();
     interruption_cancels(from->input);
-    if (!source_choose_shape(from))
+    if (!files_differ(options) || !source_choose_shape(from))
         return false;
     source_choose_light(from);
     if (!range_choose(&analysis->range, options, from->input) || !devices_start(&analysis->devices, options) ||

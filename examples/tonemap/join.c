@@ -28,7 +28,10 @@ static bool look_at(struct piece *piece)
     if (!video_input_open(&input, piece->path, &none, &error))
         return complain_about(piece->path, &error);
     piece->format = *video_input_format(input);
+    const bool is_whole = video_input_whole(input);
     video_input_close(&input);
+    if (!is_whole)
+        return misfit("%s: is cut off", piece->path);
     return scenes_piece_read(&piece->name, piece->format.piece) ||
            misfit("%s: is no piece: cox-tonemap map has not written it", piece->path);
 }
@@ -53,7 +56,41 @@ static bool fit_together(const struct piece *pieces, uint32_t count)
         if (piece->first < next)
             return misfit("%s and %s both have frame %" PRIu64, pieces[i - 1].path, pieces[i].path, piece->first);
     }
+    const struct scenes_piece *first = &pieces[0].name, *newest = &pieces[count - 1].name;
+    const uint64_t end = newest->first + newest->count, film_end = first->film_first + first->film_count;
+    if (first->first > first->film_first)
+        return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no piece: before %s", first->film_first,
+                      first->first - 1, pieces[0].path);
+    if (end < film_end)
+        return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no piece: behind %s", end, film_end - 1,
+                      pieces[count - 1].path);
     return true;
+}
+
+/* Whether the pieces have the light that a file of scenes says, and the source is the film that they are of. */
+static bool are_of(const struct piece *pieces, uint32_t count, const struct options *options)
+{
+    struct scenes scenes;
+    struct file_identity source;
+    struct picture_error error;
+    char name[VIDEO_PIECE_BYTES];
+    if (options->source && !file_identify(options->source, &source, &error))
+        return complain_about(options->source, &error);
+    if (options->source && source.hash != pieces[0].name.source)
+        return misfit("%s: is not the film that %s is of", options->source, pieces[0].path);
+    if (!options->scenes)
+        return true;
+    if (!scenes_read(&scenes, options->scenes))
+        return false;
+    bool good = true;
+    for (uint32_t i = 0; good && i < count; i++) {
+        scenes_piece(&scenes, pieces[i].name.first, pieces[i].name.count, pieces[i].name.encoding, name);
+        good = !strcmp(name, pieces[i].format.piece) ||
+               misfit("%s: is not what %s says: it was mapped before that was changed, or is of another film",
+                      pieces[i].path, options->scenes);
+    }
+    scenes_free(&scenes);
+    return good;
 }
 
 /* --- y4m ---------------------------------------------------------------------------------------------------------- */
@@ -155,12 +192,17 @@ static bool join_all(struct piece *pieces, uint32_t count, const struct options 
     struct stat about;
     const char *path = options->output;
     qsort(pieces, count, sizeof *pieces, by_first);
-    if (!fit_together(pieces, count))
+    if (!fit_together(pieces, count) || !are_of(pieces, count, options))
         return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (outfile_same_place(pieces[i].path, path))
+            return complain("%s: is one of the pieces; give the output another name", path);
+    if (options->source && outfile_same_place(options->source, path))
+        return complain("%s: is the source; give the output another name", path);
     const uint64_t first = pieces[0].name.first;
     const uint64_t frames = pieces[count - 1].name.first + pieces[count - 1].name.count - first;
     const bool y4m = !strncmp(pieces[0].format.text, "y4m", 3);
-    if (!options->overwrite && !y4m && !stat(path, &about) && S_ISREG(about.st_mode))
+    if (!options->overwrite && !stat(path, &about) && S_ISREG(about.st_mode))
         return complain("%s: exists; --overwrite replaces it", path);
     if (y4m && options->source)
         return misfit("--source is for encoded pieces, and y4m has pictures only");

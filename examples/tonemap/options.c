@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "options.h"
+#include "common/identity.h"
 #include "common/option_name.h"
 
 #include <errno.h>
@@ -258,9 +259,9 @@ static const struct {
     uint64_t options; /* 0 = all but those of the steps */
 } steps[] = {[FILM_WHOLE] = {"", 0},
              [FILM_ANALYSE] = {"analyse", look_options | step_options},
-             [FILM_STEER] = {"steer", 0},
+             [FILM_STEER] = {"steer", GIVEN(OPTION_OVERWRITE)},
              [FILM_MAP] = {"map", step_options | map_options},
-             [FILM_JOIN] = {"join", GIVEN(OPTION_SOURCE) | GIVEN(OPTION_OVERWRITE)}};
+             [FILM_JOIN] = {"join", GIVEN(OPTION_SOURCE) | GIVEN(OPTION_SCENES) | GIVEN(OPTION_OVERWRITE)}};
 
 /* What means something for a finished file only. */
 static const uint64_t finished_only = GIVEN(OPTION_ENCODER) | GIVEN(OPTION_CRF) | GIVEN(OPTION_PRESET) |
@@ -895,6 +896,17 @@ bool options_want_video(const struct options *options)
 {
     enum output_kind kind = kind_by_name(options->output);
     return kind != OUTPUT_NAME && kind != OUTPUT_PNG && strcmp(options->output, "-") != 0;
+}
+
+uint64_t options_encoding(const struct options *options)
+{
+    const char *const words[] = {options->encoder, options->crf, options->preset};
+    uint64_t hash = HASH_START;
+    for (int i = 0; i < 3; i++) {
+        const char *word = words[i] ? words[i] : "";
+        hash = hash_bytes(hash, word, strlen(word) + 1);
+    }
+    return hash;
 }
 
 bool options_want_finished(const struct options *options)

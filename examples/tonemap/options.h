@@ -135,6 +135,9 @@ extern const char options_usage[];
 /* As --to has it; of any kind but OUTPUT_NAME. */
 const char *options_kind_name(enum output_kind kind);
 
+/* A hash of what the encoder was told. */
+uint64_t options_encoding(const struct options *options);
+
 /* Whether the output is a finished file: Matroska or MP4. */
 bool options_want_finished(const struct options *options);
 

@@ -133,9 +133,9 @@ static const struct field fields[] = {
     {"scale", 0, COX_SCALE_FILTER, PLACE(shape.scale), WHOLE_32},
     {"scale-width", 0, 65536, PLACE(shape.out_width), WHOLE_32},
     {"scale-height", 0, 65536, PLACE(shape.out_height), WHOLE_32},
-    {"out-layout", 0, COX_VIDEO_V210, PLACE(shape.out.layout), WHOLE_32},
-    {"out-depth", 8, 16, PLACE(shape.out.depth), WHOLE_32},
-    {"out-high-bits", 0, 1, PLACE(shape.out.high_bits), YES},
+    {"out-layout", 0, COX_VIDEO_PLANAR, PLACE(shape.out.layout), WHOLE_32},
+    {"out-depth", 8, 10, PLACE(shape.out.depth), WHOLE_32},
+    {"out-high-bits", 0, 0, PLACE(shape.out.high_bits), YES},
     {"out-chroma-x", 0, 1, PLACE(shape.out.chroma_x_log2), WHOLE_32},
     {"out-chroma-y", 0, 1, PLACE(shape.out.chroma_y_log2), WHOLE_32},
     {"out-site", 0, COX_SITE_TOP_LEFT, PLACE(shape.out.site), WHOLE_32},
@@ -223,7 +223,7 @@ static bool is_sound(const struct profile *profile)
     const uint32_t width = scaled ? shape.out_width : half ? shape.width / 2 : shape.width;
     const uint32_t height = scaled ? shape.out_height : half ? shape.height / 2 : shape.height;
     uint32_t count = cox_video_planes(&shape.in, shape.width, shape.height, planes);
-    bool sound = count > 0;
+    bool sound = count > 0 && (shape.out.depth == 8 || shape.out.depth == 10);
     for (uint32_t p = 0; p < count; p++)
         shape.in_pitch_bytes[p] = (planes[p].row_bytes + 15) / 16 * 16;
     count = cox_video_planes(&shape.out, width, height, planes);

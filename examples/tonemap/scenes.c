@@ -44,7 +44,8 @@ static uint64_t hash_profile(const struct profile *profile)
     return hash;
 }
 
-void scenes_piece(const struct scenes *scenes, uint64_t first, uint64_t count, char text[VIDEO_PIECE_BYTES])
+void scenes_piece(const struct scenes *scenes, uint64_t first, uint64_t count, uint64_t encoding,
+                  char text[VIDEO_PIECE_BYTES])
 {
     uint64_t light = HASH_START;
     for (uint64_t frame = first; frame < first + count; frame++) {
@@ -52,16 +53,21 @@ void scenes_piece(const struct scenes *scenes, uint64_t first, uint64_t count, c
         const float values[] = {of ? of->peak_nits : 0, of ? of->gain : 0};
         light = hash_bytes(light, values, sizeof values);
     }
-    snprintf(text, VIDEO_PIECE_BYTES, "%" PRIu64 ":%" PRIu64 ":%016" PRIx64 ":%016" PRIx64, first, count,
-             hash_profile(&scenes->profile), light);
+    snprintf(text, VIDEO_PIECE_BYTES,
+             "%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%016" PRIx64 ":%016" PRIx64 ":%016" PRIx64 ":%016" PRIx64,
+             first, count, scenes->first, scenes->count, scenes->profile.source.hash, hash_profile(&scenes->profile),
+             light, encoding);
 }
 
 bool scenes_piece_read(struct scenes_piece *piece, const char *text)
 {
     char rest;
-    return sscanf(text, "%" SCNu64 ":%" SCNu64 ":%" SCNx64 ":%" SCNx64 "%c", &piece->first, &piece->count,
-                  &piece->profile, &piece->light, &rest) == 4 &&
-           piece->first <= VIDEO_FRAMES_MAX && piece->count <= VIDEO_FRAMES_MAX;
+    return sscanf(text,
+                  "%" SCNu64 ":%" SCNu64 ":%" SCNu64 ":%" SCNu64 ":%" SCNx64 ":%" SCNx64 ":%" SCNx64 ":%" SCNx64 "%c",
+                  &piece->first, &piece->count, &piece->film_first, &piece->film_count, &piece->source, &piece->profile,
+                  &piece->light, &piece->encoding, &rest) == 8 &&
+           piece->first <= VIDEO_FRAMES_MAX && piece->count <= VIDEO_FRAMES_MAX &&
+           piece->film_first <= VIDEO_FRAMES_MAX && piece->film_count <= VIDEO_FRAMES_MAX;
 }
 
 static bool same(float a, float b)

@@ -34,13 +34,15 @@ bool scenes_write(const struct scenes *scenes, const char *path);
 bool scenes_read(struct scenes *scenes, const char *path);
 void scenes_free(struct scenes *scenes);
 
-/* Which piece so many frames are: their numbers, and hashes of the profile and of their light. Pieces of one name are
- * equal; those of one film have the same profile. */
-void scenes_piece(const struct scenes *scenes, uint64_t first, uint64_t count, char text[VIDEO_PIECE_BYTES]);
+/* Which piece so many frames are: their numbers, those of all that the scenes are of, and hashes of the source, the
+ * profile, the frames' light and the encoder's options. Pieces of one name are equal; those of one film have the same
+ * profile. */
+void scenes_piece(const struct scenes *scenes, uint64_t first, uint64_t count, uint64_t encoding,
+                  char text[VIDEO_PIECE_BYTES]);
 
 /* The same read. False: it is no such name. */
 struct scenes_piece {
-    uint64_t first, count, profile, light;
+    uint64_t first, count, film_first, film_count, source, profile, light, encoding;
 };
 bool scenes_piece_read(struct scenes_piece *piece, const char *text);
 

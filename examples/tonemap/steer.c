@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static int by_first(const void *a, const void *b)
 {
@@ -94,8 +95,21 @@ static void begin(struct steering *steering, const struct profile *profile)
                 .gain = profile->settings.gain > 0 ? profile->settings.gain : 1}};
 }
 
-static bool steer_all(struct part *parts, uint32_t count, const char *output)
+/* Whether scenes of these frames, as these parts are to look, are there: people may have changed them. */
+static bool is_done(const struct part *parts, uint64_t count, const char *output)
 {
+    struct scenes there;
+    if (access(output, F_OK) || !scenes_read(&there, output))
+        return false;
+    const bool done = profile_equal(&there.profile, &parts[0].profile) && there.first == parts[0].first &&
+                      there.count == count;
+    scenes_free(&there);
+    return done;
+}
+
+static bool steer_all(struct part *parts, uint32_t count, const struct options *options)
+{
+    const char *output = options->output;
     struct steering steering;
     uint64_t cuts = 0;
     qsort(parts, count, sizeof *parts, by_first);
@@ -105,6 +119,17 @@ static bool steer_all(struct part *parts, uint32_t count, const char *output)
     if (newest->first + newest->count - parts[0].first > SCENES_FRAMES_MAX)
         return misfit("%s: a film has %d frames at most", newest->text.path, SCENES_FRAMES_MAX);
     struct scenes scenes = {.profile = parts[0].profile, .first = parts[0].first, .last = newest->last};
+    if (scenes.first)
+        warn("%s: begins with frame %" PRIu64 ": the light is found as if the film began there", parts[0].text.path,
+             scenes.first);
+    if (!scenes.last)
+        warn("%s: the film does not end with it, as far as it tells: the frames behind it are in no part",
+             newest->text.path);
+    const uint64_t frames = newest->first + newest->count - scenes.first;
+    if (!options->overwrite && is_done(parts, frames, output)) {
+        say("done      %s is there already (--overwrite makes it again)\n", output);
+        return true;
+    }
     if (!scenes_make(&scenes, newest->first + newest->count - scenes.first))
         return false;
     begin(&steering, &scenes.profile);
@@ -129,9 +154,14 @@ bool steer_job(const struct options *options)
     uint32_t opened = 0;
     if (!parts)
         return complain("out of memory");
+    for (uint32_t i = 0; i < count; i++)
+        if (outfile_same_place(options->inputs[i], options->output)) {
+            free(parts);
+            return complain("%s: is an input; give the output another name", options->output);
+        }
     while (opened < count && part_open(&parts[opened], options->inputs[opened]))
         opened++;
-    const bool good = opened == count && steer_all(parts, count, options->output);
+    const bool good = opened == count && steer_all(parts, count, options);
     for (uint32_t i = 0; i < opened; i++)
         part_close(&parts[i]);
     free(parts);

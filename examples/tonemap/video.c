@@ -44,10 +44,10 @@ struct job {
     uint64_t started_ns;
     uint64_t hash;
     uint64_t lines_printed;
-    bool output_failed; /* and it was said */
-    bool output_begun;
-    char growing[4096]; /* the name of a piece that is not whole; "" = it has none */
-    bool rate_warned;   /* that the input's rate varies */
+    bool output_failed;    /* and it was said */
+    struct outfile *place; /* of a piece that is not whole; NULL = it has none */
+    char path[32];         /* where it is written meanwhile */
+    bool rate_warned;      /* that the input's rate varies */
 };
 
 /* --- A film's light, where it has been found before --------------------------------------------------------------- */
@@ -58,6 +58,8 @@ static bool take_scenes(struct job *job)
     struct options *own = &job->own;
     struct scenes *scenes = &job->scenes;
     const char *path = own->scenes;
+    if (outfile_same_place(path, own->output))
+        return complain("%s: is the output and the file of scenes; give the output another name", path);
     if (!scenes_read(scenes, path) || !profile_apply(&scenes->profile, &job->from, path))
         return false;
     if (own->step != FILM_MAP) { /* the whole of it, or what --start and --frames say */
@@ -76,7 +78,7 @@ static bool take_scenes(struct job *job)
     own->op = scenes->profile.shape.op;
     job->from.plan.scenes = scenes;
     if (own->step == FILM_MAP)
-        scenes_piece(scenes, job->range.first, job->range.count, job->from.target.piece);
+        scenes_piece(scenes, job->range.first, job->range.count, options_encoding(own), job->from.target.piece);
     return true;
 }
 
@@ -90,7 +92,10 @@ static bool is_done(const struct job *job)
     if (options->step != FILM_MAP || options->overwrite || options->to == OUTPUT_NULL ||
         access(options->output, R_OK) || !video_input_open(&piece, options->output, &none, &error))
         return false;
-    const bool done = !strcmp(video_input_format(piece)->piece, job->from.target.piece);
+    uint64_t frames;
+    const bool y4m = options->to == OUTPUT_Y4M;
+    const bool done = !strcmp(video_input_format(piece)->piece, job->from.target.piece) && video_input_whole(piece) &&
+                      (!y4m || (video_input_count(piece, &frames, &error) && frames == job->range.count));
     video_input_close(&piece);
     return done;
 }
@@ -133,26 +138,19 @@ static bool open_finished(struct job *job)
     return true;
 }
 
-/* A piece of y4m grows beside its place, so that one which is there is whole. */
-static bool grows_beside(const struct options *options)
+/* A piece of y4m is written to a file that has no name until it is whole. */
+static bool open_place(struct job *job, struct picture_error *error)
 {
-    return options->step == FILM_MAP && options->to == OUTPUT_Y4M && strcmp(options->output, "-") != 0;
-}
-
-/* Put it there, or away. */
-static bool place_piece(struct job *job, bool good)
-{
-    if (!*job->growing || !job->output_begun)
+    const struct options *options = job->options;
+    if (options->step != FILM_MAP || options->to != OUTPUT_Y4M || !strcmp(options->output, "-"))
         return true;
-    const int fd = good ? open(job->growing, O_RDONLY | O_CLOEXEC) : -1;
-    const bool durable = fd >= 0 && !fsync(fd);
-    if (fd >= 0)
-        close(fd);
-    if (durable && !rename(job->growing, job->options->output))
-        return true;
-    const int why = errno;
-    unlink(job->growing);
-    return !good || complain("%s: cannot be written: %s", job->options->output, strerror(why));
+    if (!outfile_open(&job->place, options->output, error))
+        return false;
+    if (outfile_is_special(job->place))
+        outfile_abandon(&job->place);
+    else
+        snprintf(job->path, sizeof job->path, "/proc/self/fd/%d", fileno(outfile_stream(job->place)));
+    return true;
 }
 
 /* A film_plan's begin: not before there is something to write, so that a bad input leaves the file of before. */
@@ -166,18 +164,17 @@ static bool open_output(void *user)
                                                    [OUTPUT_NULL] = VIDEO_OUTPUT_NULL};
     struct picture_error error;
     bool good;
-    if (grows_beside(options))
-        snprintf(job->growing, sizeof job->growing, "%s.part", options->output);
     if (job->finished)
         good = true;
+    else if (!open_place(job, &error))
+        good = false;
     else if (options->to == OUTPUT_PNG)
         good = picture_output_open(&job->picture, options->output, job->from.target.width, job->from.target.height,
                                    options->depth == 16 ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8, &error);
     else
-        good = video_output_open(&job->output, *job->growing ? job->growing : options->output, kinds[options->to],
+        good = video_output_open(&job->output, *job->path ? job->path : options->output, kinds[options->to],
                                  &job->from.target, &error);
     job->output_failed = !good;
-    job->output_begun = good;
     return good || complain_about(options->output, &error);
 }
 
@@ -234,7 +231,9 @@ static bool close_output(struct job *job, bool good)
         finished = close_finished(job, good, &error);
     if (job->output)
         finished = video_output_finish(&job->output, &error);
-    finished = place_piece(job, good && finished) && finished;
+    if (job->place && good && finished)
+        finished = outfile_finish(&job->place, &error);
+    outfile_abandon(&job->place);
     return finished || job->film.write_failed || complain_about(path, &error); /* else it has been said */
 }
 
@@ -606,6 +605,7 @@ static void clean_up(struct job *job)
     report_destroy(&job->report);
     picture_output_abandon(&job->picture);
     finished_abandon(&job->finished);
+    outfile_abandon(&job->place);
     records_abandon(&job->records);
     video_input_close(&job->from.input);
 }

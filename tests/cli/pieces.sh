@@ -67,7 +67,7 @@ pieces() {
             </dev/null || fail "$what_of: map $range"
     done <"$work/ranges"
     # shellcheck disable=SC2046
-    run 0 "$what_of: join" join $(cd "$work/d" && ls -- *.y4m) -o ../joined.y4m
+    run 0 "$what_of: join" join $(cd "$work/d" && ls -- *.y4m) -o ../joined.y4m --overwrite
     same "$whole" "$work/joined.y4m" "$what_of"
     clean
 }
@@ -83,7 +83,7 @@ run 0 'analyse of a look ahead' analyse "$film" --range :400 -o a.part --lookahe
 run 0 'the rest of it' analyse "$film" --range 400: -o b.part --lookahead 1 --scale 32x --operator bt2390
 run 0 'its light' steer b.part a.part -o film.scene
 for part in 1 2 3; do run 0 'its pieces' map "$film" --scene film.scene --share $part/3 -o $part.y4m; done
-run 0 'its whole' join 3.y4m 2.y4m 1.y4m -o ../joined.y4m
+run 0 'its whole' join 3.y4m 2.y4m 1.y4m -o ../joined.y4m --overwrite
 same "$work/ahead.y4m" "$work/joined.y4m" 'a look ahead'
 
 # The file of scenes in one run over the whole, and changed by hand.
@@ -110,7 +110,7 @@ if "$(dirname "$tonemap")/cox-devices" 2>/dev/null | grep -q 'rusticl .* 1$'; th
     run 0 'map on llvmpipe' map "$film" --scene film.scene --share 1/3 -o 1.y4m --devices gpu
     run 0 'map on both' map "$film" --scene film.scene --share 2/3 -o 2.y4m --devices cpu,gpu
     run 0 'map on a processor' map "$film" --scene film.scene --share 3/3 -o 3.y4m --devices cpu
-    run 0 'join what three machines mapped' join 1.y4m 2.y4m 3.y4m -o ../joined.y4m
+    run 0 'join what three machines mapped' join 1.y4m 2.y4m 3.y4m -o ../joined.y4m --overwrite
     same "$work/muladd.y4m" "$work/joined.y4m" 'pieces of three kinds of machines'
     clean
 else
@@ -123,7 +123,7 @@ unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
 for part in 1 2; do run 0 'analyse of nothing' analyse "$film" --share $part/2 -o $part.part --peak 600; done
 run 0 'light that is given' steer 1.part 2.part -o film.scene
 for part in 1 2; do run 0 'its pieces' map "$film" --scene film.scene --share $part/2 -o $part.y4m; done
-run 0 'its whole' join 1.y4m 2.y4m -o ../joined.y4m
+run 0 'its whole' join 1.y4m 2.y4m -o ../joined.y4m --overwrite
 same "$work/given.y4m" "$work/joined.y4m" 'a peak that is given'
 clean
 
@@ -171,14 +171,52 @@ refuses 2 'not I/N' 'a share that is none' analyse "$film" --share 3/2 -o a.part
 refuses 2 'not FIRST:END' 'a range that is none' analyse "$film" --range 9:3 -o a.part
 refuses 2 'both say which frames' 'a range and a share' analyse "$film" --range 3:9 --share 1/2 -o a.part
 
+refuses 3 'frames 45 to 89 are in no piece: behind' 'the last piece is missing' join "$keep/1.y4m" -o a.y4m
+refuses 3 'frames 0 to 44 are in no piece: before' 'the first piece is missing' join "$keep/2.y4m" -o a.y4m
+refuses 3 'there is no frame 5000' 'a range beyond the film' analyse "$film" --range 5000: -o a.part
+refuses 1 'is cut off: its last frame is not whole' 'a share of a film cut off' analyse "$work/other.y4m" --share 1/2 -o a.part
+
+# What is read is not written to.
+cp "$film" "$work/d/film.y4m"
+cp "$keep"/*.part "$keep/ab.scene" "$keep"/?.y4m "$work/d"
+cp "$work/d/ab.scene" "$work/d/scene.y4m"
+for what_of in 'analyse film.y4m -o film.y4m' 'steer a.part b.part -o a.part' 'map film.y4m --scene scene.y4m -o scene.y4m' \
+    'join 1.y4m 2.y4m -o 1.y4m --overwrite' 'map film.y4m --scene ab.scene -o film.y4m'; do
+    (cd "$work/d" && md5sum -- *) >"$work/sums"
+    # shellcheck disable=SC2086
+    run 1 "$what_of" $what_of
+    (cd "$work/d" && md5sum -- *) | cmp -s - "$work/sums" && pass || fail "$what_of: a file has changed"
+done
+clean
+
+# What is there and damaged is made again, and what people have changed is left alone.
+run 0 'a piece' map "$film" --scene "$keep/ab.scene" -o a.y4m
+head -c 100000 "$work/d/a.y4m" >"$work/d/b.y4m" && mv "$work/d/b.y4m" "$work/d/a.y4m"
+run 0 'a piece that is cut off' map "$film" --scene "$keep/ab.scene" -o a.y4m
+has out '^written ' 'a piece that is cut off'
+run 0 'steer' steer "$keep/a.part" "$keep/b.part" -o c.scene
+sed -i 's/^scene 0$/scene 0 peak 700/' "$work/d/c.scene"
+run 0 'steer again' steer "$keep/a.part" "$keep/b.part" -o c.scene
+has out '^done ' 'steer again'
+grep -q 'peak 700' "$work/d/c.scene" && pass || fail 'steer again: a change is lost'
+run 3 'a piece of before the change' join a.y4m --scene c.scene -o d.y4m
+run 0 'steer anew' steer "$keep/a.part" "$keep/b.part" -o c.scene --overwrite
+grep -q 'peak 700' "$work/d/c.scene" && fail 'steer anew: the change is there' || pass
+run 1 'a full device' map "$film" --scene "$keep/ab.scene" --to y4m -o /dev/full
+[ -c /dev/full ] && pass || fail 'a full device: is none any more'
+clean
+
 # --- Killed: nothing that looks whole; another start finishes ---
 
-(cd "$work/d" && exec "$tonemap" map "$film" --scene "$keep/ab.scene" -o a.y4m --in-flight 1 -q) 2>/dev/null &
-pid=$!
-until [ -s "$work/d/a.y4m.part" ] || ! kill -0 $pid 2>/dev/null; do :; done
-kill -KILL $pid 2>/dev/null
-wait $pid 2>/dev/null
-[ -e "$work/d/a.y4m" ] && [ "$(head -n 1 "$work/d/a.y4m" | grep -c XCOXSWAIN)" != 1 ] && fail 'killed: half a piece'
+for delay in 0.02 0.05 0.1 0.15 0.2 0.3; do
+    (cd "$work/d" && exec "$tonemap" map "$film" --scene "$keep/ab.scene" -o a.y4m --in-flight 1 -q) 2>/dev/null &
+    pid=$!
+    sleep $delay
+    kill -KILL $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    [ ! -e "$work/d/a.y4m" ] || [ "$(bytes "$work/d/a.y4m")" -eq $((90 * (4608 + 6) + $(head -n 1 "$work/d/a.y4m" | wc -c))) ] ||
+        fail 'killed: half a piece'
+done
 run 0 'after a kill' map "$film" --scene "$keep/ab.scene" -o a.y4m
 run 0 'joined after a kill' join a.y4m -o ../a.y4m
 run 0 'as it should be' join "$keep/2.y4m" "$keep/1.y4m" -o ../b.y4m
@@ -202,8 +240,13 @@ if ffmpeg -v error -i "$film" -c:v libx264 -preset ultrafast -qp 0 -g 60 -bf 2 -
         for part in 1 2 3; do
             run 0 'a finished piece' map "$work/film.mkv" --scene film.scene --share $part/3 -o $part.mkv --encoder ffv1
         done
-        run 0 'a finished piece that is there' map "$work/film.mkv" --scene film.scene --share 3/3 -o 3.mkv
+        run 0 'a finished piece that is there' map "$work/film.mkv" --scene film.scene --share 3/3 -o 3.mkv --encoder ffv1
         has out '^done ' 'a finished piece that is there'
+        run 3 'another source' join 3.mkv 1.mkv 2.mkv --source 1.mkv -o whole.mkv
+        head -c 20000 "$work/d/2.mkv" >"$work/d/cut.mkv" && mv "$work/d/cut.mkv" "$work/d/2.mkv"
+        run 3 'a finished piece cut off' join 3.mkv 1.mkv 2.mkv -o whole.mkv
+        run 0 'it is made again' map "$work/film.mkv" --scene film.scene --share 2/3 -o 2.mkv --encoder ffv1
+        has out '^written ' 'it is made again'
         run 0 'join finished pieces' join 3.mkv 1.mkv 2.mkv --source "$work/film.mkv" -o whole.mkv
         decoded=$(ffmpeg -v error -i "$work/d/whole.mkv" -f md5 - </dev/null)
         equal "$decoded" "$(ffmpeg -v error -i "$work/container.y4m" -pix_fmt yuv420p -f md5 - </dev/null)" 'finished pieces'

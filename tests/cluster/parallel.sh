@@ -20,8 +20,8 @@ if recipe "$work/here.mkv" 4; then pass; else fail "here: $(cat "$work/err")"; f
 whole "$work/here.mkv" 'here'
 
 # One piece is lost, and another is of something else: both are mapped again, and only they.
-rm "$work/here.mkv.pieces/piece-2.mkv"
-cp "$work/one.mkv" "$work/here.mkv.pieces/piece-3.mkv"
+rm "$work/here.mkv.pieces/piece-2-of-4.mkv"
+cp "$work/one.mkv" "$work/here.mkv.pieces/piece-3-of-4.mkv"
 touch "$work/before"
 sleep 0.1
 if recipe "$work/here.mkv" 4; then pass; else fail "again: $(cat "$work/err")"; fi

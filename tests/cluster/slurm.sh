@@ -87,7 +87,7 @@ recipe() {
 if recipe "$work/film sdr.mkv" 4; then pass; else fail "the recipe: $(cat "$work/err" "$work"/*.pieces/*.log)"; fi
 whole "$work/film sdr.mkv" 'the recipe'
 
-rm "$work/film sdr.mkv.pieces/piece-1.mkv" "$work/film sdr.mkv"
+rm "$work/film sdr.mkv.pieces/piece-1-of-4.mkv" "$work/film sdr.mkv"
 touch "$work/before"
 sleep 0.1
 if recipe "$work/film sdr.mkv" 4; then pass; else fail "again: $(cat "$work/err")"; fi

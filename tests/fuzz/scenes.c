@@ -74,7 +74,7 @@ static void read_scenes(const char *path)
     if (scenes.count) {
         struct scenes_piece piece;
         char name[VIDEO_PIECE_BYTES];
-        scenes_piece(&scenes, scenes.first, scenes.count, name);
+        scenes_piece(&scenes, scenes.first, scenes.count, 7, name);
         CHECK(scenes_piece_read(&piece, name) && piece.first == scenes.first && piece.count == scenes.count);
     }
     scenes_free(&scenes);
