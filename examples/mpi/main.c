@@ -63,9 +63,10 @@ static struct options step_of(struct world *world, enum film_step step, const ch
 }
 
 /* MPI ends all ranks with the status. */
-static void end_all_ranks(int status)
+static _Noreturn void end_all_ranks(int status)
 {
     MPI_Abort(MPI_COMM_WORLD, status ? status : EXIT_BAD);
+    abort();
 }
 
 static void do_range(struct world *world, enum film_step step, struct deal_range range)
@@ -278,14 +279,16 @@ static bool gather(struct world *world, enum film_step step, const struct scenes
     if (!find(world, scenes, &founds))
         return false;
     char **paths = calloc(founds.count + 1, sizeof *paths);
-    for (uint64_t i = 0; paths && i < founds.count; i++)
+    if (!paths)
+        end_all_ranks(EXIT_BAD);
+    for (uint64_t i = 0; i < founds.count; i++)
         paths[i] = founds.all[i].path;
     options.inputs = paths;
     options.input_count = (uint32_t)founds.count;
     options.input = founds.count ? paths[0] : NULL;
     options.source = step == FILM_JOIN && world->encoded ? world->options.input : NULL;
     options.overwrite = step == FILM_JOIN || !scenes_fit(world);
-    const int status = paths && founds.count ? job_run(&options) : EXIT_BAD;
+    const int status = founds.count ? job_run(&options) : EXIT_BAD;
     free(paths);
     forget(&founds);
     if (status)
