@@ -1102,6 +1102,22 @@ Test(gstreamer, is_sought_through_two_hundred_times)
     close_pipeline(pipeline, &seen);
 }
 
+/* A source may have a frame of the old caps on its way when its filter changes, and ends with "not negotiated" then: it
+ * begins again. Any other error is the element's. */
+static void restart_after_source(GstElement *pipeline)
+{
+    GstBus *bus = gst_element_get_bus(pipeline);
+    GstMessage *message = gst_bus_pop_filtered(bus, GST_MESSAGE_ERROR);
+    if (message) {
+        cr_assert(g_str_has_prefix(GST_OBJECT_NAME(GST_MESSAGE_SRC(message)), "videotestsrc"), "%s failed",
+                  GST_OBJECT_NAME(GST_MESSAGE_SRC(message)));
+        gst_message_unref(message);
+        gst_element_set_state(pipeline, GST_STATE_READY);
+        gst_element_set_state(pipeline, GST_STATE_PLAYING);
+    }
+    gst_object_unref(bus);
+}
+
 Test(gstreamer, caps_change_between_the_right_frames)
 {
     struct seen seen;
@@ -1112,11 +1128,12 @@ Test(gstreamer, caps_change_between_the_right_frames)
                                         "format=I420,width=64,height=48,framerate=25/1,colorimetry=bt709"};
     GstElement *pipeline =
         watched("videotestsrc num-buffers=1000000 ! capsfilter name=kind caps=video/x-raw,format=I420_10LE," SMALL
-                "," PQ MAP "peak=1000 in-flight=4 ! fakesink",
+                "," PQ MAP "peak=1000 in-flight=4 ! fakesink async=false",
                 &seen);
     GstElement *filter = gst_bin_get_by_name(GST_BIN(pipeline), "kind");
     gst_element_set_state(pipeline, GST_STATE_PLAYING);
-    await(pipeline, GST_MESSAGE_ASYNC_DONE);
+    for (guint i = 0; i < 2000 && !seen.frames; i++) /* the sink never waits: it is the element that is tried */
+        g_usleep(10000);
     for (guint n = 0; n < 50; n++) {
         char *text = g_strdup_printf(RAW "%s", kinds[n * 7 % G_N_ELEMENTS(kinds)]);
         GstCaps *caps = gst_caps_from_string(text);
@@ -1126,8 +1143,10 @@ Test(gstreamer, caps_change_between_the_right_frames)
         if (n % 10 == 9)
             cr_assert(gst_element_seek_simple(pipeline, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH, 0));
         const guint before = seen.frames;
-        for (guint i = 0; i < 2000 && seen.frames < before + 3; i++)
+        for (guint i = 0; i < 2000 && seen.frames < before + 3; i++) {
+            restart_after_source(pipeline);
             g_usleep(10000);
+        }
     }
     in_order(&seen);
     cr_expect_gt(seen.caps, 20, "%u", seen.caps);
