@@ -259,26 +259,29 @@ bool profile_read(struct profile *profile, const char *what, struct profile_text
     return is_sound(profile) || misfit("%s: describes no film that can be mapped", text->path);
 }
 
+/* NULL = none; else the texts are that field's in the two profiles. */
+static const struct field *first_difference(const struct profile *one, const struct profile *other,
+                                            char text[VALUE_BYTES], char other_text[VALUE_BYTES])
+{
+    for (size_t i = 0; i < FIELDS; i++) {
+        write_value(one, &fields[i], text);
+        write_value(other, &fields[i], other_text);
+        if (strcmp(text, other_text))
+            return &fields[i];
+    }
+    return NULL;
+}
+
 bool profile_equal(const struct profile *one, const struct profile *other)
 {
-    char value[VALUE_BYTES], differs[VALUE_BYTES];
-    bool equal = true;
-    for (size_t i = 0; i < FIELDS && equal; i++) {
-        write_value(one, &fields[i], value);
-        write_value(other, &fields[i], differs);
-        equal = !strcmp(value, differs);
-    }
-    return equal;
+    char text[VALUE_BYTES], other_text[VALUE_BYTES];
+    return !first_difference(one, other, text, other_text);
 }
 
 bool profile_same(const struct profile *one, const char *first, const struct profile *other, const char *name)
 {
-    char value[VALUE_BYTES], differs[VALUE_BYTES];
-    for (size_t i = 0; i < FIELDS; i++) {
-        write_value(one, &fields[i], value);
-        write_value(other, &fields[i], differs);
-        if (strcmp(value, differs))
-            return misfit("%s and %s do not go together: %s is %s and %s", first, name, fields[i].name, value, differs);
-    }
-    return true;
+    char text[VALUE_BYTES], other_text[VALUE_BYTES];
+    const struct field *field = first_difference(one, other, text, other_text);
+    return !field ||
+           misfit("%s and %s do not go together: %s is %s and %s", first, name, field->name, text, other_text);
 }

@@ -13,8 +13,6 @@
 #include "source.h"
 #include "words.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -58,14 +58,19 @@ bool say_wanted(void)
     return say_stream;
 }
 
-bool complain(const char *format, ...)
+static void complain_args(const char *format, va_list args)
 {
     char line[2048];
+    vsnprintf(line, sizeof line, format, args);
+    fprintf(stderr, "cox-tonemap: %s\n", line);
+}
+
+bool complain(const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
+    complain_args(format, args);
     va_end(args);
-    fprintf(stderr, "cox-tonemap: %s\n", line);
     return false;
 }
 
@@ -73,13 +78,12 @@ static atomic_bool misfits;
 
 bool misfit(const char *format, ...)
 {
-    char line[2048];
     va_list args;
     va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
+    complain_args(format, args);
     va_end(args);
     atomic_store(&misfits, true);
-    return complain("%s", line);
+    return false;
 }
 
 bool words_misfit(void)

@@ -87,8 +87,9 @@ struct cox_video_look {
     const struct cox_video_steer_options *steering;
 
     bool trust_peak; /* no light is brighter than the image says */
-    bool halve; /* where the output is exactly half the size: each pixel the mean of 2 x 2 (COX_SCALE_HALF), which is
-                        quicker than the filter; it does not make the output half */
+    /* Where the output is exactly half the size: each pixel the mean of 2 x 2 (COX_SCALE_HALF), which is quicker than
+     * the filter; it does not make the output half. */
+    bool halve;
 };
 #define COX_VIDEO_LOOK(...) COX_LITERAL(struct cox_video_look, __VA_ARGS__)
 
