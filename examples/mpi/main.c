@@ -8,7 +8,7 @@
  * started again, what is there is not done again.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "deal.h"
+#include "common/deal.h"
 #include "tonemap/devices.h"
 #include "tonemap/jobs.h"
 #include "tonemap/part.h"

@@ -1,13 +1,13 @@
 /* Ranges of frames over ranks of unlike strength: each frame once, and all ranks end together.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "mpi/deal.h"
+#include "common/deal.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(mpi_deal, .timeout = 300);
+TestSuite(deal, .timeout = 300);
 
 enum { BEGIN_MS = 100 }; /* what a range costs beside its frames */
 
@@ -78,7 +78,7 @@ static void expect_near(const double *speeds, uint32_t ranks, uint64_t frames, d
     cr_expect_leq(over, most, "%u ranks, %llu frames: %g", ranks, (unsigned long long)frames, over);
 }
 
-Test(mpi_deal, unlike_ranks_end_together)
+Test(deal, unlike_ranks_end_together)
 {
     static const double two[] = {20, 6}, five[] = {400, 50, 50, 45, 10}, one[] = {30};
     double many[1000];
@@ -92,7 +92,7 @@ Test(mpi_deal, unlike_ranks_end_together)
     expect_near(many, 1000, 1700000, 0.1, 1.2);
 }
 
-Test(mpi_deal, what_is_done_is_not_dealt_out)
+Test(deal, what_is_done_is_not_dealt_out)
 {
     static const double speeds[] = {3, 10, 5};
     static const struct deal_range done[] = {{0, 10}, {50, 1}, {51, 9}, {990, 10}};
@@ -104,7 +104,7 @@ Test(mpi_deal, what_is_done_is_not_dealt_out)
     deal_end(&deal);
 }
 
-Test(mpi_deal, few_frames_and_many_ranks)
+Test(deal, few_frames_and_many_ranks)
 {
     double speeds[64];
     for (int r = 0; r < 64; r++)

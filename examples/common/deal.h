@@ -2,8 +2,8 @@
  * strength end together. Deterministic but for the times that it is told.
  * Thread-safety: one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef MPI_DEAL_H
-#define MPI_DEAL_H
+#ifndef DEAL_H
+#define DEAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
