@@ -5,7 +5,8 @@
  * It does the steps of a film in pieces (docs/guide/pieces.md), each in the process of a rank: rank 0 deals out ranges
  * of frames, on a thread of its own, and every rank, 0 too, works on one after the other. Parts and pieces lie in the
  * folder OUTPUT.pieces, which all ranks see; each is there whole or not at all, and so they are the journal, too:
- * started again, what is there is not done again.
+ * started again, what is there is not done again. How long each range took stands in OUTPUT.pieces/times.csv, which
+ * `cox-lab cluster` reads.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/deal.h"
@@ -36,6 +37,12 @@ struct ask {
     double seconds;
 };
 
+/* What a rank works on, and since when. */
+struct given {
+    struct deal_range range;
+    uint64_t since_ns;
+};
+
 struct world {
     int rank, size;
     struct options options; /* of the whole, as given */
@@ -44,8 +51,19 @@ struct world {
     bool encoded;
     uint64_t frames;
     struct profile profile;
-    struct deal deal; /* of rank 0's thread */
+    struct deal deal;    /* of rank 0's thread */
+    enum film_step step; /* at which its thread is */
+    FILE *times;         /* rank 0's; the two below, too */
+    uint64_t began_ns;
+    struct given *given; /* to each rank */
 };
+
+static const char *step_name(enum film_step step)
+{
+    static const char *const names[] = {
+        [FILM_ANALYSE] = "analyse", [FILM_STEER] = "steer", [FILM_MAP] = "map", [FILM_JOIN] = "join"};
+    return names[step];
+}
 
 /* --- What one process does ---------------------------------------------------------------------------------------- */
 
@@ -107,6 +125,14 @@ static void work(struct world *world, enum film_step step)
 
 /* --- Rank 0's thread ---------------------------------------------------------------------------------------------- */
 
+/* A line of times.csv, of rank 0's clock. */
+static void note_time(const struct world *world, const char *step, int rank, struct deal_range range, uint64_t since_ns,
+                      double seconds)
+{
+    fprintf(world->times, "%s,%d,%" PRIu64 ",%" PRIu64 ",%.4f,%.4f\n", step, rank, range.first, range.count,
+            (double)(since_ns - world->began_ns) / 1e9, seconds);
+}
+
 static void *deal_out(void *user)
 {
     struct world *world = user;
@@ -114,10 +140,14 @@ static void *deal_out(void *user)
         struct ask ask;
         MPI_Status from;
         MPI_Recv(&ask, sizeof ask, MPI_BYTE, MPI_ANY_SOURCE, TAG_ASK, MPI_COMM_WORLD, &from);
-        deal_note(&world->deal, (uint32_t)from.MPI_SOURCE, ask.frames, ask.seconds);
-        const struct deal_range range = deal_next(&world->deal, (uint32_t)from.MPI_SOURCE, LEAST_SECONDS);
-        MPI_Send(&range, sizeof range, MPI_BYTE, from.MPI_SOURCE, TAG_RANGE, MPI_COMM_WORLD);
-        ended += !range.count;
+        const int rank = from.MPI_SOURCE;
+        struct given *given = &world->given[rank];
+        if (ask.frames)
+            note_time(world, step_name(world->step), rank, given->range, given->since_ns, ask.seconds);
+        deal_note(&world->deal, (uint32_t)rank, ask.frames, ask.seconds);
+        *given = (struct given){deal_next(&world->deal, (uint32_t)rank, LEAST_SECONDS), now_ns()};
+        MPI_Send(&given->range, sizeof given->range, MPI_BYTE, rank, TAG_RANGE, MPI_COMM_WORLD);
+        ended += !given->range.count;
     }
     return NULL;
 }
@@ -248,6 +278,7 @@ static void do_step(struct world *world, enum film_step step, const struct scene
 {
     pthread_t thread;
     const uint64_t began_ns = now_ns();
+    world->step = step;
     if (!world->rank && (!begin_step(world, scenes) || pthread_create(&thread, NULL, deal_out, world)))
         end_all_ranks(EXIT_BAD);
     work(world, step);
@@ -258,6 +289,7 @@ static void do_step(struct world *world, enum film_step step, const struct scene
     deal_end(&world->deal);
     printf("%-10s%.2f s\n", step == FILM_ANALYSE ? "analysed" : "mapped", (double)(now_ns() - began_ns) / 1e9);
     fflush(stdout);
+    fflush(world->times);
 }
 
 /* Whether the scenes that are there are of this film, as it is to look: people may have changed them. */
@@ -288,7 +320,10 @@ static bool gather(struct world *world, enum film_step step, const struct scenes
     options.input = founds.count ? paths[0] : NULL;
     options.source = step == FILM_JOIN && world->encoded ? world->options.input : NULL;
     options.overwrite = step == FILM_JOIN || !scenes_fit(world);
+    const uint64_t began_ns = now_ns();
     const int status = founds.count ? job_run(&options) : EXIT_BAD;
+    note_time(world, step_name(step), 0, (struct deal_range){0, world->frames}, began_ns,
+              (double)(now_ns() - began_ns) / 1e9);
     free(paths);
     forget(&founds);
     if (status)
@@ -362,15 +397,33 @@ static bool choose_output(struct world *world, struct options_error *wrong)
     return true;
 }
 
+/* Rank 0: the file of times. */
+static bool begin_times(struct world *world)
+{
+    char path[NAME_BYTES + 16];
+    snprintf(path, sizeof path, "%s/times.csv", world->folder);
+    world->given = calloc((size_t)world->size, sizeof *world->given);
+    world->times = fopen(path, "w");
+    if (!world->times || !world->given)
+        return complain("%s: %s", path, strerror(errno));
+    fprintf(world->times, "step,rank,first,count,start_s,seconds\n");
+    return true;
+}
+
 static bool run(struct world *world)
 {
     struct scenes scenes = {0};
     if (!world->rank && mkdir(world->folder, 0777) && errno != EEXIST)
         return complain("%s: %s", world->folder, strerror(errno));
+    if (!world->rank && !begin_times(world))
+        return false;
     MPI_Barrier(MPI_COMM_WORLD);
     choose_devices(world);
     if (!agree(world))
         return false;
+    if (!world->rank)
+        note_time(world, "begin", 0, (struct deal_range){0, world->frames}, world->began_ns,
+                  (double)(now_ns() - world->began_ns) / 1e9);
     do_step(world, FILM_ANALYSE, NULL);
     if (!world->rank && !gather(world, FILM_STEER, NULL, world->scene))
         return false;
@@ -380,6 +433,10 @@ static bool run(struct world *world)
     do_step(world, FILM_MAP, &scenes);
     const bool good = world->rank || gather(world, FILM_JOIN, &scenes, world->options.output);
     scenes_free(&scenes);
+    if (!world->rank) {
+        fclose(world->times);
+        free(world->given);
+    }
     if (good && !world->rank)
         printf("written   %s (%" PRIu64 " frames, %d rank%s)\n", world->options.output, world->frames, world->size,
                world->size == 1 ? "" : "s");
@@ -391,6 +448,7 @@ int main(int argc, char **argv)
     struct world world = {0};
     struct options_error wrong;
     int provided = 0;
+    world.began_ns = now_ns();
     if (MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
         return EXIT_BAD;
     MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
