@@ -4,10 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rank that has not told its speed gets this part of an equal share, and no more than four seconds of film: it may be
- * a hundred times slower than others. */
-enum { FIRST_PART = 8, FIRST_MOST = 96 };
-
 bool deal_begin(struct deal *deal, uint32_t ranks, uint64_t frames, const struct deal_range *done, uint64_t done_count)
 {
     uint64_t at = 0;
@@ -44,25 +40,24 @@ void deal_note(struct deal *deal, uint32_t rank, uint64_t frames, double seconds
     *kept = *kept > 0 ? (*kept + now) / 2 : now;
 }
 
-/* Of a rank, or where it has told none the mean of those that have; 0 = nobody has. */
-static double speed_of(const struct deal *deal, uint32_t rank)
+/* Frames a second of all ranks; one that has not told its speed counts as the mean of those that have. 0 = none has.
+ * `mean`: of those. */
+static double speed_of_all(const struct deal *deal, double *mean)
 {
     double sum = 0;
     uint32_t known = 0;
-    if (deal->seconds_per_frame[rank] > 0)
-        return 1 / deal->seconds_per_frame[rank];
     for (uint32_t r = 0; r < deal->rank_count; r++)
         if (deal->seconds_per_frame[r] > 0) {
             sum += 1 / deal->seconds_per_frame[r];
             known++;
         }
-    return known ? sum / known : 0;
+    *mean = known ? sum / known : 0;
+    return *mean * deal->rank_count;
 }
 
-struct deal_range deal_next(struct deal *deal, uint32_t rank, double least_seconds)
+struct deal_range deal_next(struct deal *deal, uint32_t rank)
 {
     uint64_t left = 0, largest = 0;
-    double all = 0;
     for (uint64_t i = 0; i < deal->left_count; i++) {
         left += deal->left[i].count;
         if (deal->left[i].count > deal->left[largest].count)
@@ -70,18 +65,19 @@ struct deal_range deal_next(struct deal *deal, uint32_t rank, double least_secon
     }
     if (!left || rank >= deal->rank_count)
         return (struct deal_range){0, 0};
-    for (uint32_t r = 0; r < deal->rank_count; r++)
-        all += speed_of(deal, r);
-    const double speed = speed_of(deal, rank);
-    double wanted = (double)left / deal->rank_count / FIRST_PART;
-    wanted = wanted < FIRST_MOST ? wanted : FIRST_MOST;
-    if (deal->seconds_per_frame[rank] > 0) {
+    double mean;
+    const double all = speed_of_all(deal, &mean), own = deal->seconds_per_frame[rank];
+    const double speed = own > 0 ? 1 / own : mean;
+    double wanted = (double)left / deal->rank_count / DEAL_FIRST_PART;
+    wanted = wanted < DEAL_FIRST_MOST ? wanted : DEAL_FIRST_MOST;
+    if (own > 0) {
         wanted = (double)left * speed / all / 2;
-        wanted = wanted > speed * least_seconds ? wanted : speed * least_seconds;
+        wanted = wanted < speed * DEAL_MOST_SECONDS ? wanted : speed * DEAL_MOST_SECONDS;
+        wanted = wanted > speed * DEAL_LEAST_SECONDS ? wanted : speed * DEAL_LEAST_SECONDS;
     }
     uint64_t count = wanted < 1 ? 1 : wanted > (double)left ? left : (uint64_t)wanted;
     struct deal_range *from = &deal->left[largest];
-    if (count > from->count || (speed > 0 && (double)(from->count - count) < speed * least_seconds / 4))
+    if (count > from->count || (speed > 0 && (double)(from->count - count) < speed * DEAL_LEAST_SECONDS / 4))
         count = from->count; /* what would be left is not worth a beginning */
     const struct deal_range range = {from->first, count};
     from->first += count;

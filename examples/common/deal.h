@@ -8,6 +8,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* To begin a range costs a tenth of a second; a range is to take twenty times that. */
+#define DEAL_LEAST_SECONDS 2.0
+
+/* What a range takes is lost where a rank dies. */
+#define DEAL_MOST_SECONDS 120.0
+
+/* A rank that has not told its speed gets this part of an equal share, and no more than four seconds of film: it may be
+ * a hundred times slower than others. */
+enum { DEAL_FIRST_PART = 8, DEAL_FIRST_MOST = 96 };
+
 struct deal_range {
     uint64_t first, count;
 };
@@ -28,7 +38,8 @@ void deal_end(struct deal *deal);
 void deal_note(struct deal *deal, uint32_t rank, uint64_t frames, double seconds);
 
 /* The next range for a rank; a count of 0: there is nothing left. Half of its share of what is left, by the ranks'
- * speeds, and no less than it does in `least_seconds`, which pays for beginning a range. */
-struct deal_range deal_next(struct deal *deal, uint32_t rank, double least_seconds);
+ * speeds, no less than it does in DEAL_LEAST_SECONDS, which pays for beginning a range, and no more than in
+ * DEAL_MOST_SECONDS. */
+struct deal_range deal_next(struct deal *deal, uint32_t rank);
 
 #endif

@@ -16,6 +16,7 @@ int lab_fit_main(int argc, char **argv);
 int lab_report_main(int argc, char **argv);
 int lab_export_main(int argc, char **argv);
 int lab_merge_main(int argc, char **argv);
+int lab_cluster_main(int argc, char **argv);
 int lab_laptop_main(int argc, char **argv);
 int lab_telemetry_main(int argc, char **argv);
 

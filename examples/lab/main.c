@@ -19,6 +19,7 @@ static const struct {
     {"report", lab_report_main, "a recorded session as one page of HTML"},
     {"export", lab_export_main, "a recorded run as a trace, for Perfetto or for ViTE and PajeNG"},
     {"merge", lab_merge_main, "the runs of several machines in one database, for one report"},
+    {"cluster", lab_cluster_main, "how long a film takes on so many machines, told before they are bought"},
     {"laptop", lab_laptop_main, "all that a paper needs of one machine, by one command: page, plots, archive"},
     {"telemetry", lab_telemetry_main, "what this machine tells of its clocks, temperatures and power"},
 };

@@ -28,9 +28,6 @@
 
 enum { TAG_ASK = 1, TAG_RANGE = 2, NAME_BYTES = 4096 };
 
-/* To begin a range costs a tenth of a second; a range is to cost twenty times that. */
-static const double LEAST_SECONDS = 2;
-
 /* What a rank tells when it asks for the next range: how the last one went. */
 struct ask {
     uint64_t frames; /* 0 = it had none */
@@ -145,7 +142,7 @@ static void *deal_out(void *user)
         if (ask.frames)
             note_time(world, step_name(world->step), rank, given->range, given->since_ns, ask.seconds);
         deal_note(&world->deal, (uint32_t)rank, ask.frames, ask.seconds);
-        *given = (struct given){deal_next(&world->deal, (uint32_t)rank, LEAST_SECONDS), now_ns()};
+        *given = (struct given){deal_next(&world->deal, (uint32_t)rank), now_ns()};
         MPI_Send(&given->range, sizeof given->range, MPI_BYTE, rank, TAG_RANGE, MPI_COMM_WORLD);
         ended += !given->range.count;
     }

@@ -5,7 +5,7 @@
 #define COX_EXAMPLES_LAB_LAPTOP_FIGURES_H
 
 #include "laptop.h"
-#include "plot.h"
+#include "lab/plot/plot.h"
 
 enum { FIGURES_MAX = 4 /* plots of a part on one supply */ };
 

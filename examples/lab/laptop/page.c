@@ -5,7 +5,6 @@
 #include "lab/texts.h"
 
 #include <coxswain/version.h>
-#include <math.h>
 #include <string.h>
 
 static const struct {
@@ -20,62 +19,6 @@ static const struct {
     [LAPTOP_DISTURB] = {"Disturbed", "Policies while another program takes the cores."},
     [LAPTOP_ENERGY] = {"Energy", "Joules of a frame by the deadline that it has."},
 };
-
-static void number_cell(struct html *out, double value)
-{
-    html_raw(out, "<td>");
-    if (isfinite(value))
-        html_format(out, "%.4g", value);
-    else
-        html_raw(out, "–");
-    html_raw(out, "</td>");
-}
-
-/* The figures of a plot, for readers and for those who cannot see it. */
-static void plot_table(struct html *out, const struct plot *plot)
-{
-    html_raw(out, "<details><summary>The values, and plots/");
-    html_text(out, plot->name);
-    html_raw(out, ".csv</summary>");
-    table_begin(out, "dense", "Values of the plot");
-    html_raw(out, "<thead><tr><th scope=\"col\">Series</th><th scope=\"col\">");
-    html_text(out, plot->x);
-    html_raw(out, "</th><th scope=\"col\">");
-    html_text(out, plot->y);
-    html_raw(out, "</th><th scope=\"col\" colspan=\"2\">95&#160;% interval</th></tr></thead><tbody>\n");
-    for (uint32_t i = 0; i < plot->count; i++)
-        for (size_t k = 0; k < plot->series[i].count; k++) {
-            const struct plot_point *point = &plot->series[i].points[k];
-            html_raw(out, "<tr><th scope=\"row\">");
-            html_text(out, plot->series[i].name);
-            html_raw(out, "</th>");
-            if (plot->has_rows) {
-                html_raw(out, "<td>");
-                html_text(out, plot->rows[(uint32_t)point->x]);
-                html_raw(out, "</td>");
-            } else {
-                number_cell(out, point->x);
-            }
-            number_cell(out, point->y);
-            number_cell(out, point->low);
-            number_cell(out, point->high);
-            html_raw(out, "</tr>\n");
-        }
-    table_end(out);
-    html_raw(out, "</details>\n");
-}
-
-static void one_plot(struct html *out, const struct plot *plot)
-{
-    if (!plot_has_points(plot))
-        return;
-    html_raw(out, "<div class=\"figure\"><h3>");
-    html_text(out, plot->title);
-    html_raw(out, "</h3>");
-    plot_draw(plot, out);
-    html_raw(out, "</div>\n");
-    plot_table(out, plot);
-}
 
 static void commands(struct html *out, const struct laptop_record *record)
 {
@@ -109,7 +52,7 @@ static void one_figure(struct html *out, const struct figures *figures)
     if (figures->words.text)
         html_append(out, &figures->words);
     for (uint32_t k = 0; k < figures->count; k++)
-        one_plot(out, &figures->plots[k]);
+        plot_figure(&figures->plots[k], "plots/", out);
     commands(out, figures->record);
 }
 

@@ -7,7 +7,7 @@
 #include "lab/report/reader.h"
 #include "lab/run/bootstrap.h"
 #include "laptop.h"
-#include "plot.h"
+#include "lab/plot/plot.h"
 
 enum { SOURCE_RUNS_MAX = 16 };
 

@@ -11,8 +11,6 @@ TestSuite(deal, .timeout = 300);
 
 enum { BEGIN_MS = 100 }; /* what a range costs beside its frames */
 
-static const double LEAST_SECONDS = 2;
-
 static uint64_t random_of(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -51,7 +49,7 @@ static double simulate(const double *speeds, uint32_t ranks, uint64_t frames, do
             deal_note(&deal, next, rank->range.count, rank->took);
         if (rank->free_at > last)
             last = rank->free_at;
-        rank->range = deal_next(&deal, next, LEAST_SECONDS);
+        rank->range = deal_next(&deal, next);
         rank->ended = !rank->range.count;
         ended += rank->ended;
         for (uint64_t f = 0; f < rank->range.count; f++) {
@@ -100,7 +98,7 @@ Test(deal, what_is_done_is_not_dealt_out)
     static const struct deal_range all[] = {{0, 1000}};
     struct deal deal;
     cr_assert(deal_begin(&deal, 2, 1000, all, 1));
-    cr_expect_eq(deal_next(&deal, 0, 2).count, 0);
+    cr_expect_eq(deal_next(&deal, 0).count, 0);
     deal_end(&deal);
 }
 

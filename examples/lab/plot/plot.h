@@ -4,8 +4,8 @@
  * Running out of memory is kept in `failed`.
  * Thread-safety: one plot from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_EXAMPLES_LAB_LAPTOP_PLOT_H
-#define COX_EXAMPLES_LAB_LAPTOP_PLOT_H
+#ifndef COX_EXAMPLES_LAB_PLOT_PLOT_H
+#define COX_EXAMPLES_LAB_PLOT_PLOT_H
 
 #include "lab/report/html.h"
 
@@ -62,7 +62,11 @@ bool plot_has_points(const struct plot *plot);
 /* Both drawings: for a wide page and a narrow one. */
 void plot_draw(const struct plot *plot, struct html *out);
 
-/* plot_files.c: "series,x,y,low,high" and of rows "label"; and what gnuplot draws of it. */
+/* figure.c: title, drawings and a table of the values, in a page; nothing without points. `folder`: in which the
+ * plot's file of values lies; NULL = there is none. */
+void plot_figure(const struct plot *plot, const char *folder, struct html *out);
+
+/* files.c: "series,x,y,low,high" and of rows "label"; and what gnuplot draws of it. */
 void plot_csv(const struct plot *plot, FILE *to);
 void plot_gnuplot(const struct plot *plot, FILE *to);
 

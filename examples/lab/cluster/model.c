@@ -1,0 +1,119 @@
+/* The formula: what each step takes, term by term. docs/reference/clusters.md has it in words.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cluster.h"
+#include "common/deal.h"
+
+#include <math.h>
+
+static const double SECONDS_PER_DAY = 86400;
+
+/* The machines of a step, taken together. */
+struct crew {
+    double count;
+    double fps;     /* of all */
+    double begin_s; /* of a range, in the mean */
+};
+
+static struct crew crew_of(const struct cluster *cluster, uint64_t machines, enum cluster_step step)
+{
+    struct crew crew = {.count = (double)machines};
+    for (uint64_t m = 0; m < machines; m++) {
+        const struct cluster_kind *kind = cluster_kind_of(cluster, m);
+        crew.fps += kind->fps[step];
+        crew.begin_s += kind->begin_s / crew.count;
+    }
+    return crew;
+}
+
+/* Ranges of a machine, how long the first and the last of them take, and by how much machines that have as many ranges
+ * as possible in common end apart. */
+struct ranges {
+    double count, first_s, last_s, apart_s;
+};
+
+static struct ranges ranges_of(const struct cluster *cluster, const struct cluster_way *way, const struct crew *crew)
+{
+    const double frames = (double)cluster->frames, each_s = frames / crew->fps;
+    struct ranges ranges;
+    if (way->engine == CLUSTER_MPI) {
+        const double first = fmin(frames / crew->count / DEAL_FIRST_PART, DEAL_FIRST_MOST);
+        ranges.first_s = fmax(1, first) * crew->count / crew->fps;
+        ranges.last_s = fmin(DEAL_LEAST_SECONDS, each_s);
+        const double halved_s = fmin(each_s, 2 * DEAL_MOST_SECONDS);
+        ranges.count = 2 + fmax(0, log2(halved_s / DEAL_LEAST_SECONDS)) + (each_s - halved_s) / DEAL_MOST_SECONDS;
+        ranges.apart_s = ranges.last_s / 2;
+    } else {
+        const double pieces = (double)way->pieces, rounds = ceil(pieces / crew->count);
+        ranges.first_s = ranges.last_s = frames / pieces * crew->count / crew->fps;
+        ranges.count = rounds;
+        ranges.apart_s = (rounds - pieces / crew->count) * ranges.last_s;
+    }
+    if (crew->count < 2)
+        ranges.apart_s = 0;
+    return ranges;
+}
+
+/* Returns the step's time, and adds to the losses. */
+static double step_s(const struct cluster *cluster, const struct cluster_way *way, enum cluster_step step,
+                     struct cluster_losses *losses)
+{
+    const struct crew crew = crew_of(cluster, way->machines, step);
+    const struct ranges ranges = ranges_of(cluster, way, &crew);
+    const double frames = (double)cluster->frames, work = frames / crew.fps;
+    const double slowed = work / (1 - cluster->slow_part + cluster->slow_part / cluster->slow_times);
+    const double bytes = frames * cluster_step_bytes(cluster, step);
+    double storage = 0;
+    if (cluster->storage_bytes_per_s > 0)
+        storage = bytes / cluster->storage_bytes_per_s;
+    if (cluster->machine_bytes_per_s > 0)
+        storage = fmax(storage, bytes / (crew.count * cluster->machine_bytes_per_s));
+
+    const double waits = fmax(0, storage - slowed);
+    const double begins = ranges.count * crew.begin_s;
+    const double end = ranges.apart_s + ranges.last_s * cluster->spread * sqrt(2 * log(crew.count));
+    double faults = slowed - work;
+    /* A slow machine holds up the end by its last range, which in MPI is made for its speed; there only the first one,
+     * before its speed is known, may take longer than all others together. */
+    const double slow = 1 - pow(1 - cluster->slow_part, crew.count);
+    if (way->engine == CLUSTER_MPI)
+        faults += slow * fmax(0, ranges.first_s * cluster->slow_times - slowed);
+    else
+        faults += slow * ranges.last_s * (cluster->slow_times - 1) / 2;
+    double total = slowed + waits + begins + end + (faults - (slowed - work));
+    /* A death of MPI costs all machines half of the ranges at work, which are a quarter of a share in the mean or the
+     * longest that there are; in a queue it costs one machine half a piece. */
+    const double deaths = cluster->deaths_per_day / SECONDS_PER_DAY;
+    const double lost = way->engine == CLUSTER_MPI
+                            ? deaths * crew.count * (cluster->again_s + fmin(work / 8, DEAL_MOST_SECONDS / 2))
+                            : deaths * (cluster->again_s + ranges.last_s / 2);
+    if (lost > 0) {
+        const double more = lost < 1 ? total * lost / (1 - lost) : HUGE_VAL;
+        faults += more;
+        total += more;
+    }
+    losses->storage += waits;
+    losses->ranges += begins;
+    losses->end += end;
+    losses->faults += faults;
+    return total;
+}
+
+void cluster_model(const struct cluster *cluster, const struct cluster_way *way, struct cluster_times *out,
+                   struct cluster_losses *losses)
+{
+    struct cluster_losses own;
+    struct cluster_losses *sum = losses ? losses : &own;
+    *sum = (struct cluster_losses){0};
+    *out = (struct cluster_times){
+        .begin = cluster->begin_s + cluster->begin_machine_s * (double)way->machines,
+        .steer = cluster->steer_fps > 0 ? (double)cluster->frames / cluster->steer_fps : 0,
+        .join = cluster->join_fps > 0 ? (double)cluster->frames / cluster->join_fps : 0,
+    };
+    sum->serial = out->begin + out->steer + out->join;
+    out->total = sum->serial;
+    for (int step = 0; step < CLUSTER_STEPS; step++)
+        if (cluster->kinds[0].fps[step] > 0) {
+            out->shared[step] = step_s(cluster, way, (enum cluster_step)step, sum);
+            out->total += out->shared[step];
+        }
+}

@@ -1,0 +1,216 @@
+/* A film over many machines: what is known beforehand comes out of the simulation, the formula is near to it, and
+ * figures come back from the times of a run.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "lab/cluster/cluster.h"
+#include "lab/cluster/times.h"
+#include "support/scratch.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+TestSuite(lab_cluster, .timeout = 300);
+
+/* Machines that map ten frames a second, and nothing else. */
+static struct cluster plain(uint64_t frames)
+{
+    return (struct cluster){.name = "plain",
+                            .frames = frames,
+                            .kind_count = 1,
+                            .kinds = {{.name = "one", .count = 1, .fps = {[CLUSTER_MAP] = 10}}},
+                            .slow_times = 1};
+}
+
+static struct cluster_times run(const struct cluster *cluster, enum cluster_engine engine, uint64_t machines,
+                                uint64_t pieces, uint64_t seed)
+{
+    const struct cluster_way way = {engine, machines, pieces};
+    struct cluster_times times;
+    cr_assert(cluster_simulate(cluster, &way, seed, &times));
+    return times;
+}
+
+Test(lab_cluster, a_machine_alone_takes_what_its_frames_take)
+{
+    struct cluster cluster = plain(1000);
+    cluster.kinds[0].fps[CLUSTER_ANALYSE] = 40;
+    cr_expect_float_eq(cluster_ideal_s(&cluster, 1), 125, 1e-9);
+    cr_expect_float_eq(run(&cluster, CLUSTER_MPI, 1, 0, 1).total, 125, 1e-6);
+    cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 1, 7, 1).total, 125, 1e-6);
+    cluster.begin_s = 3;
+    cluster.begin_machine_s = 1;
+    cluster.steer_fps = 100;
+    cluster.join_fps = 50;
+    const struct cluster_times times = run(&cluster, CLUSTER_QUEUE, 1, 7, 1);
+    cr_expect_float_eq(times.begin, 4, 1e-9);
+    cr_expect_float_eq(times.steer, 10, 1e-9);
+    cr_expect_float_eq(times.join, 20, 1e-9);
+    cr_expect_float_eq(times.total, 159, 1e-6);
+}
+
+Test(lab_cluster, equal_pieces_go_to_the_machine_that_is_free)
+{
+    struct cluster cluster = plain(30);
+    cluster.kinds[0].begin_s = 0.5;
+    cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 2, 3, 1).total, 3, 1e-6); /* one of them has two */
+    cluster.kind_count = 2;
+    cluster.kinds[1] = (struct cluster_kind){.count = 1, .fps = {[CLUSTER_MAP] = 100}};
+    cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 2, 3, 1).total, 1.5, 1e-6); /* while the quick one does two */
+    cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 2, 1000, 1).shared[CLUSTER_MAP], 30 / 3.6667,
+                       9); /* pieces of none */
+}
+
+Test(lab_cluster, unlike_machines_under_mpi_end_together)
+{
+    struct cluster cluster = plain(20000);
+    cluster.kind_count = 3;
+    cluster.kinds[0].count = 2;
+    cluster.kinds[1] = (struct cluster_kind){.count = 1, .fps = {[CLUSTER_MAP] = 55}};
+    cluster.kinds[2] = (struct cluster_kind){.count = 1, .fps = {[CLUSTER_MAP] = 3}};
+    cr_expect_eq(cluster_kind_of(&cluster, 1), &cluster.kinds[0]);
+    cr_expect_eq(cluster_kind_of(&cluster, 2), &cluster.kinds[1]);
+    cr_expect_eq(cluster_kind_of(&cluster, 4), &cluster.kinds[0]);
+    cr_expect_float_eq(cluster_ideal_s(&cluster, 4), 20000 / 78.0, 1e-9);
+    const double over = run(&cluster, CLUSTER_MPI, 4, 0, 1).total / cluster_ideal_s(&cluster, 4);
+    cr_expect(over >= 1 - 1e-9 && over < 1.02, "%g", over);
+}
+
+Test(lab_cluster, storage_gives_no_more_than_it_has)
+{
+    struct cluster cluster = plain(4000);
+    cluster.read_bytes = 60;
+    cluster.written_bytes = 40;
+    cluster.storage_bytes_per_s = 5000; /* fifty frames a second: five machines */
+    for (int engine = 0; engine < CLUSTER_ENGINES; engine++) {
+        const double two = run(&cluster, (enum cluster_engine)engine, 2, 40, 1).total;
+        const double twenty = run(&cluster, (enum cluster_engine)engine, 20, 400, 1).total;
+        cr_expect(two >= 200 - 1e-6 && two < 206, "%g", two);
+        cr_expect(twenty >= 80 - 1e-6 && twenty < 84, "%g", twenty);
+    }
+    cluster.storage_bytes_per_s = 0;
+    cluster.machine_bytes_per_s = 500; /* five frames a second each */
+    cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 4, 4, 1).total, 200, 1e-6);
+}
+
+Test(lab_cluster, a_slow_reader_leaves_its_part_to_the_others)
+{
+    /* Of 900 bytes a second the slow machine wants 100, the others 1000 each: they have 400 each. */
+    struct cluster cluster = plain(3000);
+    cluster.read_bytes = 100;
+    cluster.storage_bytes_per_s = 900;
+    cluster.kind_count = 2;
+    cluster.kinds[0].fps[CLUSTER_MAP] = 1;
+    cluster.kinds[1] = (struct cluster_kind){.count = 2, .fps = {[CLUSTER_MAP] = 10}};
+    cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 3, 3, 1).total, 1000, 1e-6); /* the slow one's, unhindered */
+}
+
+Test(lab_cluster, deaths_cost_what_was_at_work)
+{
+    struct cluster cluster = plain(8640);
+    cluster.deaths_per_day = 1000; /* 864 seconds of work: ten of them */
+    cluster.again_s = 0;
+    double mpi = 0, queue = 0, deaths = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        const struct cluster_times one = run(&cluster, CLUSTER_MPI, 1, 0, seed);
+        const struct cluster_times other = run(&cluster, CLUSTER_QUEUE, 1, 864, seed); /* a second each */
+        mpi += one.total / 200;
+        queue += other.total / 200;
+        deaths += other.deaths / 200;
+        cr_expect_geq(one.total, 864 - 1e-6);
+        cr_expect_geq(other.total, 864 - 1e-6);
+    }
+    cr_expect(deaths > 9 && deaths < 11, "%g deaths", deaths);
+    cr_expect(queue > 864 + 4 && queue < 864 + 6, "%g: half a piece for each of ten", queue);
+    cr_expect_gt(mpi, 900);
+    const struct cluster_times once = run(&cluster, CLUSTER_MPI, 3, 0, 5), again = run(&cluster, CLUSTER_MPI, 3, 0, 5);
+    cr_expect_eq(once.total, again.total);
+    cr_expect_neq(once.total, run(&cluster, CLUSTER_MPI, 3, 0, 6).total);
+    struct cluster_times times;
+    cluster.kinds[0].begin_s = 1e5; /* no range ends before a machine dies */
+    const struct cluster_way way = {CLUSTER_MPI, 64, 0};
+    cr_expect_not(cluster_simulate(&cluster, &way, 1, &times));
+}
+
+/* The mean of simulated runs over the formula. */
+static double over_formula(const struct cluster *cluster, enum cluster_engine engine, uint64_t machines)
+{
+    const struct cluster_way way = {engine, machines, 4 * machines};
+    struct cluster_times model;
+    double mean = 0;
+    cluster_model(cluster, &way, &model, NULL);
+    for (uint64_t seed = 1; seed <= 10; seed++)
+        mean += run(cluster, engine, machines, 4 * machines, seed).total / 10;
+    return mean / model.total;
+}
+
+Test(lab_cluster, the_formula_is_near_the_simulation)
+{
+    struct cluster cluster = plain(170000);
+    cluster.kinds[0] = (struct cluster_kind){.count = 1, .begin_s = 0.3, .fps = {60, 20}};
+    cluster.spread = 0.08;
+    cluster.read_bytes = 250000;
+    cluster.storage_bytes_per_s = 1.25e9;
+    for (uint64_t machines = 1; machines <= 1024; machines *= 4) {
+        const double mpi = over_formula(&cluster, CLUSTER_MPI, machines);
+        const double queue = over_formula(&cluster, CLUSTER_QUEUE, machines);
+        cr_expect(mpi > 0.93 && mpi < 1.07, "mpi, %llu machines: %g", (unsigned long long)machines, mpi);
+        cr_expect(queue > 0.9 && queue < 1.1, "queue, %llu machines: %g", (unsigned long long)machines, queue);
+    }
+}
+
+static const char *write_file(const char *folder, char path[64], const char *text)
+{
+    snprintf(path, 64, "%s/times.csv", folder);
+    FILE *to = fopen(path, "w");
+    cr_assert(to && fputs(text, to) >= 0 && !fclose(to));
+    return path;
+}
+
+Test(lab_cluster, figures_come_back_from_the_times_of_a_run)
+{
+    char folder[] = "/tmp/cox-cluster-XXXXXX", path[64], why[200];
+    cr_assert(mkdtemp(folder));
+    /* Rank 0: half a second and 0.1 s a frame, analysed 0.02; rank 1: no beginning, 0.25 s a frame. */
+    write_file(folder, path,
+               "step,rank,first,count,start_s,seconds\n"
+               "begin,0,0,100,0,2\n"
+               "analyse,0,0,50,2,1.5\n"
+               "analyse,1,50,50,2,2.5\n"
+               "steer,0,0,100,4.5,0.5\n"
+               "map,0,0,50,5,5.5\n"
+               "map,1,50,20,5,5\n"
+               "map,0,70,10,10.5,1.5\n"
+               "map,1,80,20,10,5\n"
+               "join,0,0,100,15,1\n");
+    struct times times;
+    struct cluster cluster = {.slow_times = 1};
+    cr_assert(times_read(&times, path, why, sizeof why), "%s", why);
+    cr_expect_eq(times.ranks, 2);
+    cr_expect_float_eq(times.total_s, 16, 1e-9);
+    cr_expect_float_eq(times.step_s[CLUSTER_ANALYSE], 2.5, 1e-9);
+    cr_expect_float_eq(times.step_s[CLUSTER_MAP], 10, 1e-9);
+    cr_assert(times_fit(&times, path, &cluster, why, sizeof why), "%s", why);
+    cr_expect_eq(cluster.kind_count, 2);
+    cr_expect_eq(cluster.frames, 100);
+    cr_expect_float_eq(cluster.kinds[0].begin_s, 0.5, 1e-6);
+    cr_expect_float_eq(cluster.kinds[0].fps[CLUSTER_ANALYSE], 50, 1e-4);
+    cr_expect_float_eq(cluster.kinds[0].fps[CLUSTER_MAP], 10, 1e-4);
+    cr_expect_float_eq(cluster.kinds[1].fps[CLUSTER_MAP], 4, 1e-4);
+    cr_expect_float_eq(cluster.begin_s, 2, 1e-9);
+    cr_expect_float_eq(cluster.steer_fps, 200, 1e-9);
+    cr_expect_float_eq(cluster.join_fps, 100, 1e-9);
+    cr_expect_lt(cluster.spread, 1e-3);
+    times_free(&times);
+
+    static const char *const wrong[] = {"",
+                                        "rank,step\n",
+                                        "step,rank,first,count,start_s,seconds\n",
+                                        "step,rank,first,count,start_s,seconds\nbegin,0,0,100,0,nan\n",
+                                        "step,rank,first,count,start_s,seconds\nbegin,0,0,100,0,1\nmap,5000,0,1,0,1\n",
+                                        "step,rank,first,count,start_s,seconds\nbegin,0,0,100,0,1\nmop,0,0,1,0,1\n",
+                                        "step,rank,first,count,start_s,seconds\nbegin,0,0,100,0,1 \n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        cr_expect_not(times_read(&times, write_file(folder, path, wrong[i]), why, sizeof why), "%s", wrong[i]);
+    scratch_remove(folder);
+}
