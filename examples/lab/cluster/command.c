@@ -277,11 +277,11 @@ static void print_real(const struct times *times, const struct cluster_figures *
     const double real[] = {times->step_s[CLUSTER_ANALYSE], times->step_s[CLUSTER_MAP], times->total_s};
     const double told[] = {figures->mean.shared[CLUSTER_ANALYSE], figures->mean.shared[CLUSTER_MAP], figures->median_s};
     static const char *const names[] = {"analyse", "map", "all"};
-    printf("  real run, %" PRIu32 " rank%s: simulated over real", times->ranks, times->ranks == 1 ? "" : "s");
+    printf("  real run, %" PRIu32 " rank%s: simulated over real:", times->ranks, times->ranks == 1 ? "" : "s");
     for (int i = 0; i < 3; i++)
         if (real[i] > 0)
-            printf("%s %s %.1f / %.1f s = %.3f", i ? "," : ":", names[i], told[i], real[i], told[i] / real[i]);
-    printf("; model: %.3f\n", figures->model.total / times->total_s);
+            printf(" %s %.1f / %.1f s = %.3f;", names[i], told[i], real[i], told[i] / real[i]);
+    printf(" model: %.3f\n", figures->model.total / times->total_s);
 }
 
 /* Where the efficiency of an engine falls below a half. */
