@@ -2,16 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "finished.h"
-#include "outfile.h"
-#include "video_kinds.h"
 
 #if COX_HAVE_LIBAV
 
 #include "finished_parts.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,25 +15,6 @@
 
 /* Packets come in the order in which they are due, so that the muxer need not wait for streams with little in them. */
 enum { BUFFER_BYTES = 1 << 18, APART_US = 1000000 };
-
-struct finished_file {
-    struct finished_params params;
-    struct outfile *place;
-    int fd; /* the outfile's */
-    AVFormatContext *container;
-    AVCodecContext *encoder; /* NULL = its packets are there already */
-    AVRational tick;         /* of the video's times */
-    AVStream *video;
-    AVFrame *frame;
-    AVPacket *packet;
-    struct finished_copies *copies; /* NULL = there is no source */
-    struct video_planes planes;
-    int64_t last; /* the last frame's time, in the encoder's ticks; AV_NOPTS_VALUE = there was none */
-    int64_t step; /* ticks from one frame to the next, where the stream does not say */
-    uint64_t frames;
-    bool begun; /* the header has been written */
-    _Atomic uint64_t bytes;
-};
 
 /* --- Bytes -------------------------------------------------------------------------------------------------------- */
 
@@ -91,13 +68,6 @@ static bool open_bytes(struct finished_file *file, const char *path, struct pict
 
 /* --- Opening ------------------------------------------------------------------------------------------------------ */
 
-/* HEVC in MP4 goes by two names, of which some players know this one only. */
-static void name_codec(struct finished_file *file)
-{
-    if (file->video->codecpar->codec_id == AV_CODEC_ID_HEVC && !strcmp(file->params.container, "mp4"))
-        file->video->codecpar->codec_tag = MKTAG('h', 'v', 'c', '1');
-}
-
 static bool add_video(struct finished_file *file, struct picture_error *error)
 {
     file->video = lib.avformat_new_stream(file->container, NULL);
@@ -106,13 +76,17 @@ static bool add_video(struct finished_file *file, struct picture_error *error)
     file->video->time_base = file->encoder->time_base;
     file->video->avg_frame_rate = file->encoder->framerate;
     file->video->sample_aspect_ratio = file->encoder->sample_aspect_ratio;
-    file->video->disposition = AV_DISPOSITION_DEFAULT;
-    name_codec(file);
     return true;
 }
 
-static bool add_copies(struct finished_file *file, struct picture_error *error)
+bool finished_open_place(struct finished_file *file, const char *path, struct picture_error *error)
 {
+    AVCodecParameters *parameters = file->video->codecpar;
+    file->video->disposition = AV_DISPOSITION_DEFAULT;
+    if (parameters->codec_id == AV_CODEC_ID_HEVC && !strcmp(file->params.container, "mp4"))
+        parameters->codec_tag = MKTAG('h', 'v', 'c', '1'); /* some players do not know the other name, hev1 */
+    if (!open_bytes(file, path, error))
+        return false;
     if (!file->params.source)
         return true;
     file->copies = finished_copies_open(file->params.source, error);
@@ -127,9 +101,6 @@ static bool open_all(struct finished_file *file, const char *path, const struct 
 {
     if (!video_planes_of(&file->planes, &format->pixel, format->width, format->height, error))
         return false;
-    if (lib.avformat_alloc_output_context2(&file->container, NULL, file->params.container, NULL) < 0)
-        return picture_fail(error, "this libavformat cannot write %s", file->params.container);
-    file->container->max_interleave_delta = APART_US;
     file->encoder = finished_open_encoder(file->container->oformat, &file->params, format, error);
     if (!file->encoder)
         return false;
@@ -138,10 +109,9 @@ static bool open_all(struct finished_file *file, const char *path, const struct 
     if (file->step < 1)
         file->step = 1;
     file->frame = lib.av_frame_alloc();
-    file->packet = lib.av_packet_alloc();
-    if (!file->frame || !file->packet)
+    if (!file->frame)
         return picture_fail(error, "out of memory");
-    return add_video(file, error) && open_bytes(file, path, error) && add_copies(file, error);
+    return add_video(file, error) && finished_open_place(file, path, error);
 }
 
 static void free_all(struct finished_file *file)
@@ -158,23 +128,39 @@ static void free_all(struct finished_file *file)
     free(file);
 }
 
+struct finished_file *finished_new(const struct finished_params *params, struct picture_error *error)
+{
+    if (!libav_load()) {
+        picture_fail(error, "containers cannot be written: %s", libav_loading_error);
+        return NULL;
+    }
+    struct finished_file *file = calloc(1, sizeof *file);
+    if (!file) {
+        picture_fail(error, "out of memory");
+        return NULL;
+    }
+    file->params = *params;
+    file->last = AV_NOPTS_VALUE;
+    file->packet = lib.av_packet_alloc();
+    if (lib.avformat_alloc_output_context2(&file->container, NULL, params->container, NULL) < 0)
+        picture_fail(error, "this libavformat cannot write %s", params->container);
+    else if (!file->packet)
+        picture_fail(error, "out of memory");
+    else {
+        file->container->max_interleave_delta = APART_US;
+        return file;
+    }
+    finished_abandon(&file);
+    return NULL;
+}
+
 bool finished_open(struct finished_file **out, const char *path, const struct finished_params *params,
                    const struct video_format *format, struct picture_error *error)
 {
-    *out = NULL;
-    if (!libav_load())
-        return picture_fail(error, "containers cannot be written: %s", libav_loading_error);
-    struct finished_file *file = calloc(1, sizeof *file);
-    if (!file)
-        return picture_fail(error, "out of memory");
-    file->params = *params;
-    file->last = AV_NOPTS_VALUE;
-    if (!open_all(file, path, format, error)) {
-        finished_abandon(&file);
-        return false;
-    }
-    *out = file;
-    return true;
+    *out = finished_new(params, error);
+    if (*out && !open_all(*out, path, format, error))
+        finished_abandon(out);
+    return *out;
 }
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
@@ -184,8 +170,7 @@ static int64_t microseconds(const struct finished_file *file, int64_t ticks)
     return lib.av_rescale_q(ticks, file->tick, AV_TIME_BASE_Q);
 }
 
-/* With the first frame's time it is known what lies before the part that is written. */
-static bool begin(struct finished_file *file, int64_t first, struct picture_error *error)
+bool finished_begin(struct finished_file *file, int64_t first, struct picture_error *error)
 {
     const struct finished_params *params = &file->params;
     const int64_t begin_us = params->start ? microseconds(file, first) : AV_NOPTS_VALUE;
@@ -203,8 +188,7 @@ static bool begin(struct finished_file *file, int64_t first, struct picture_erro
     return file->begun || libav_fail("cannot be begun", code, error);
 }
 
-/* A packet, in the video's ticks, behind those that are due before it. */
-static bool write_packet(struct finished_file *file, AVPacket *packet, struct picture_error *error)
+bool finished_write_packet(struct finished_file *file, AVPacket *packet, struct picture_error *error)
 {
     if (file->copies && !finished_copies_write(file->copies, file->container, microseconds(file, packet->dts), error))
         return false;
@@ -219,7 +203,7 @@ static bool take_packets(struct finished_file *file, struct picture_error *error
 {
     int code;
     while (!(code = lib.avcodec_receive_packet(file->encoder, file->packet)))
-        if (!write_packet(file, file->packet, error))
+        if (!finished_write_packet(file, file->packet, error))
             return false;
     return code == AVERROR(EAGAIN) || code == AVERROR_EOF || libav_fail("cannot be encoded", code, error);
 }
@@ -244,14 +228,18 @@ static bool ready_frame(struct finished_file *file)
     return lib.av_frame_get_buffer(frame, 0) >= 0;
 }
 
-/* Its time in the file; a frame without one follows the last one, and none comes before it. */
+int64_t finished_origin(const struct finished_file *file)
+{
+    return file->copies ? lib.av_rescale_q(finished_copies_origin_us(file->copies), AV_TIME_BASE_Q, file->tick) : 0;
+}
+
+/* A frame's time in the file: after the last frame's, whatever `time` says. */
 static int64_t time_of(const struct finished_file *file, int64_t time)
 {
     const int64_t last = file->last;
     if (time == VIDEO_NO_TIME)
         return last == AV_NOPTS_VALUE ? 0 : last + file->step;
-    if (file->copies)
-        time -= lib.av_rescale_q(finished_copies_origin_us(file->copies), AV_TIME_BASE_Q, file->tick);
+    time -= finished_origin(file);
     return last != AV_NOPTS_VALUE && time <= last ? last + 1 : time;
 }
 
@@ -266,7 +254,7 @@ bool finished_write(struct finished_file *file, const void *const planes[COX_VID
             memcpy(frame->data[p] + (ptrdiff_t)row * frame->linesize[p],
                    (const uint8_t *)planes[p] + row * pitch_bytes[p], file->planes.plane[p].row_bytes);
     frame->pts = time_of(file, time);
-    if (!file->begun && !begin(file, frame->pts, error))
+    if (!file->begun && !finished_begin(file, frame->pts, error))
         return false;
     file->last = frame->pts;
     file->frames++;
@@ -317,7 +305,7 @@ void finished_abandon(struct finished_file **out)
         return;
     *out = NULL;
     outfile_abandon(&file->place);
-    file->fd = -1; /* what libavformat may still want to write goes nowhere */
+    file->fd = -1; /* closed: a write of libavformat's while it ends fails */
     free_all(file);
 }
 
@@ -336,240 +324,6 @@ const char *finished_encoder(const struct finished_file *file)
     return file->encoder->codec->name;
 }
 
-/* --- Pieces ------------------------------------------------------------------------------------------------------- */
-
-/* The times of all packets, in the order of the file and in that of showing. Packets are written with decoding times
- * made of these: pieces begin theirs anew, and some containers keep none. */
-struct join_times {
-    int64_t *coded, *shown;
-    uint64_t count, capacity;
-    uint64_t late; /* so many frames may a packet come before its frame's turn */
-};
-
-static bool note_time(struct join_times *times, int64_t time)
-{
-    if (times->count == times->capacity) {
-        const uint64_t capacity = times->capacity ? times->capacity * 2 : 4096;
-        int64_t *coded = realloc(times->coded, capacity * sizeof *coded);
-        if (coded)
-            times->coded = coded;
-        if (!coded)
-            return false;
-        times->capacity = capacity;
-    }
-    times->coded[times->count++] = time;
-    return true;
-}
-
-static int by_time(const void *a, const void *b)
-{
-    const int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
-    return (one > other) - (one < other);
-}
-
-/* By how many frames the order of coding runs ahead of that of showing. False: two frames have the same time. */
-static bool order_times(struct join_times *times)
-{
-    times->shown = times->count ? malloc(times->count * sizeof *times->shown) : NULL;
-    if (!times->shown)
-        return !times->count;
-    memcpy(times->shown, times->coded, times->count * sizeof *times->shown);
-    qsort(times->shown, times->count, sizeof *times->shown, by_time);
-    for (uint64_t i = 0; i < times->count; i++) {
-        const int64_t *place = bsearch(&times->coded[i], times->shown, times->count, sizeof *times->shown, by_time);
-        const uint64_t rank = (uint64_t)(place - times->shown);
-        if (i > rank && i - rank > times->late)
-            times->late = i - rank;
-        if (i && times->shown[i] == times->shown[i - 1])
-            return false;
-    }
-    return true;
-}
-
-static int64_t decoding_time(const struct join_times *times, uint64_t i)
-{
-    const int64_t step = times->count > 1 ? times->shown[1] - times->shown[0] : 1;
-    return i >= times->late ? times->shown[i - times->late] : times->shown[0] - step * (int64_t)(times->late - i);
-}
-
-/* The next NAL unit of an hvcC (ISO/IEC 14496-15) that is no SEI; false: there is none. In those x265 says what it ran
- * on. `*left` counts the units of the array at hand. */
-static bool next_unit(const uint8_t *bytes, size_t count, size_t *at, unsigned *left, unsigned *type,
-                      const uint8_t **unit, size_t *length)
-{
-    for (;;) {
-        for (; !*left; *at += 3) {
-            if (*at + 3 > count)
-                return false;
-            *type = bytes[*at] & 0x3f;
-            *left = (unsigned)bytes[*at + 1] << 8 | bytes[*at + 2];
-        }
-        if (*at + 2 > count)
-            return false;
-        *length = (size_t)bytes[*at] << 8 | bytes[*at + 1];
-        *unit = bytes + *at + 2;
-        if (*at + 2 + *length > count)
-            return false;
-        *at += 2 + *length;
-        --*left;
-        if (*type != 39 && *type != 40)
-            return true;
-    }
-}
-
-static bool same_hvcc(const AVCodecParameters *a, const AVCodecParameters *b)
-{
-    enum { HEAD_BYTES = 23 };
-    const size_t counts[] = {(size_t)a->extradata_size, (size_t)b->extradata_size};
-    size_t at[] = {HEAD_BYTES, HEAD_BYTES}, length[2] = {0};
-    unsigned left[2] = {0}, type[2] = {0};
-    const uint8_t *unit[2] = {NULL};
-    if (counts[0] < HEAD_BYTES || counts[1] < HEAD_BYTES || a->extradata[0] != 1 || b->extradata[0] != 1 ||
-        memcmp(a->extradata, b->extradata, HEAD_BYTES - 1) != 0)
-        return false;
-    for (;;) {
-        const bool one = next_unit(a->extradata, counts[0], &at[0], &left[0], &type[0], &unit[0], &length[0]);
-        const bool other = next_unit(b->extradata, counts[1], &at[1], &left[1], &type[1], &unit[1], &length[1]);
-        if (!one || !other)
-            return one == other;
-        if (type[0] != type[1] || length[0] != length[1] || memcmp(unit[0], unit[1], length[0]) != 0)
-            return false;
-    }
-}
-
-static bool same_coding(const AVCodecParameters *a, const AVCodecParameters *b)
-{
-    const bool same = a->extradata_size == b->extradata_size &&
-                      (!a->extradata_size || !memcmp(a->extradata, b->extradata, (size_t)a->extradata_size));
-    return a->codec_id == b->codec_id && a->width == b->width && a->height == b->height && a->format == b->format &&
-           (same || (a->codec_id == AV_CODEC_ID_HEVC && same_hvcc(a, b)));
-}
-
-/* Open a piece; its only stream is the video. NULL: `error` says why. */
-static AVFormatContext *open_piece(const struct finished_file *file, const char *path, struct picture_error *error)
-{
-    AVFormatContext *piece = libav_open_container(path, (AVIOInterruptCB){NULL, NULL}, error);
-    if (!piece)
-        return NULL;
-    const bool video = piece->nb_streams == 1 && piece->streams[0]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO;
-    if (video && (!file->video || same_coding(file->video->codecpar, piece->streams[0]->codecpar)))
-        return piece;
-    picture_fail(error, video ? "it is encoded otherwise than the pieces before it: by another encoder or with other "
-                                "settings"
-                              : "it is no piece: a piece is one stream of video");
-    lib.avformat_close_input(&piece);
-    return NULL;
-}
-
-/* What the file's video is, as the first piece says. */
-static bool add_joined(struct finished_file *file, const char *path, struct picture_error *error)
-{
-    AVFormatContext *piece = open_piece(file, path, error);
-    if (!piece)
-        return false;
-    const AVStream *from = piece->streams[0];
-    AVStream *video = lib.avformat_new_stream(file->container, NULL);
-    const bool good = video && lib.avcodec_parameters_copy(video->codecpar, from->codecpar) >= 0;
-    if (good) {
-        video->codecpar->codec_tag = 0;
-        video->time_base = file->tick = from->time_base;
-        video->avg_frame_rate = from->avg_frame_rate;
-        video->sample_aspect_ratio = from->sample_aspect_ratio;
-        video->disposition = AV_DISPOSITION_DEFAULT;
-        file->video = video;
-        name_codec(file);
-    }
-    lib.avformat_close_input(&piece);
-    return good || picture_fail(error, "out of memory");
-}
-
-/* Read a piece: note its packets' times, or, where all are known, write them. */
-static bool read_piece(struct finished_file *file, const char *path, struct join_times *times, uint64_t *written,
-                       struct picture_error *error)
-{
-    AVFormatContext *piece = open_piece(file, path, error);
-    bool good = piece != NULL;
-    int code = 0;
-    while (good && (code = lib.av_read_frame(piece, file->packet)) >= 0) {
-        AVPacket *packet = file->packet;
-        lib.av_packet_rescale_ts(packet, piece->streams[0]->time_base, file->tick);
-        if (packet->pts == AV_NOPTS_VALUE)
-            good = picture_fail(error, "a frame has no time");
-        else if (!written)
-            good = note_time(times, packet->pts) || picture_fail(error, "out of memory");
-        else if (*written >= times->count || packet->pts != times->coded[*written])
-            good = picture_fail(error, "it has changed meanwhile");
-        else {
-            const int64_t origin = file->copies ? lib.av_rescale_q(finished_copies_origin_us(file->copies),
-                                                                   AV_TIME_BASE_Q, file->tick)
-                                                : 0;
-            packet->dts = decoding_time(times, (*written)++) - origin;
-            packet->pts -= origin;
-            packet->pos = -1;
-            good = write_packet(file, packet, error);
-        }
-        lib.av_packet_unref(packet);
-    }
-    if (good && code != AVERROR_EOF)
-        good = libav_fail("cannot be read", code, error);
-    if (piece)
-        lib.avformat_close_input(&piece);
-    return good;
-}
-
-static bool join_all(struct finished_file *file, const char *path, const char *const pieces[], uint32_t count,
-                     struct join_times *times, struct picture_error *error)
-{
-    uint64_t written = 0;
-    struct picture_error why = {""};
-    if (lib.avformat_alloc_output_context2(&file->container, NULL, file->params.container, NULL) < 0)
-        return picture_fail(error, "this libavformat cannot write %s", file->params.container);
-    file->container->max_interleave_delta = APART_US;
-    file->packet = lib.av_packet_alloc();
-    if (!file->packet)
-        return picture_fail(error, "out of memory");
-    bool good = add_joined(file, pieces[0], &why);
-    if (!good)
-        return picture_fail(error, "%s: %s", pieces[0], why.text);
-    if (!open_bytes(file, path, error) || !add_copies(file, error))
-        return false;
-    for (uint32_t i = 0; i < count; i++)
-        if (!read_piece(file, pieces[i], times, NULL, &why))
-            return picture_fail(error, "%s: %s", pieces[i], why.text);
-    if (!order_times(times))
-        return picture_fail(error, "two frames of the pieces have the same time");
-    file->step = times->count > 1 ? times->shown[1] - times->shown[0] : 1;
-    if (times->count != file->params.frames)
-        return picture_fail(error, "the pieces have %" PRIu64 " frames, and not %" PRIu64 " as they say", times->count,
-                            file->params.frames);
-    file->params.start = file->params.frames = 0; /* it is the whole */
-    if (!times->count)
-        return picture_fail(error, "there are no frames");
-    if (!begin(file, times->shown[0], error))
-        return false;
-    for (uint32_t i = 0; i < count; i++)
-        if (!read_piece(file, pieces[i], times, &written, &why))
-            return picture_fail(error, "%s: %s", pieces[i], why.text);
-    return true;
-}
-
-bool finished_join(const char *path, const struct finished_params *params, const char *const pieces[], uint32_t count,
-                   uint64_t *bytes, struct picture_error *error)
-{
-    struct join_times times = {0};
-    if (!libav_load())
-        return picture_fail(error, "containers cannot be written: %s", libav_loading_error);
-    struct finished_file *file = calloc(1, sizeof *file);
-    if (!file)
-        return picture_fail(error, "out of memory");
-    file->params = *params;
-    const bool good = join_all(file, path, pieces, count, &times, error) && finished_finish(&file, bytes, error);
-    finished_abandon(&file);
-    free(times.coded);
-    free(times.shown);
-    return good;
-}
-
 #else
 
 bool finished_open(struct finished_file **out, const char *path, const struct finished_params *params,
@@ -586,13 +340,6 @@ bool finished_write(struct finished_file *file, const void *const planes[COX_VID
 {
     (void)file, (void)planes, (void)pitch_bytes, (void)time;
     return picture_fail(error, "this program was built without libavformat");
-}
-
-bool finished_join(const char *path, const struct finished_params *params, const char *const pieces[], uint32_t count,
-                   uint64_t *bytes, struct picture_error *error)
-{
-    (void)path, (void)params, (void)pieces, (void)count, (void)bytes;
-    return picture_fail(error, "this program was built without libavformat, which joins such files");
 }
 
 bool finished_finish(struct finished_file **file, uint64_t *bytes, struct picture_error *error)

@@ -1,10 +1,54 @@
-/* The two parts behind finished.h: the encoder, and what is copied.
+/* What the files behind finished.h share: finished.c writes, finished_join.c joins pieces, and both have an encoder, or
+ * packets that are there already, and what is copied.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FINISHED_PARTS_H
 #define FINISHED_PARTS_H
 
 #include "finished.h"
 #include "libav_calls.h"
+#include "outfile.h"
+#include "video_kinds.h"
+
+#include <stdatomic.h>
+
+/* --- The container (finished.c) ----------------------------------------------------------------------------------- */
+
+struct finished_file {
+    struct finished_params params;
+    struct outfile *place;
+    int fd; /* the outfile's */
+    AVFormatContext *container;
+    AVCodecContext *encoder; /* NULL = its packets are there already */
+    AVRational tick;         /* of the video's times */
+    AVStream *video;
+    AVFrame *frame;
+    AVPacket *packet;
+    struct finished_copies *copies; /* NULL = there is no source */
+    struct video_planes planes;
+    int64_t last; /* the last frame's time, in the encoder's ticks; AV_NOPTS_VALUE = there was none */
+    int64_t step; /* ticks from one frame to the next, where the stream does not say */
+    uint64_t frames;
+    bool begun; /* the header has been written */
+    _Atomic uint64_t bytes;
+};
+
+/* A file with its container and packet. NULL: `error` says why. finished_finish or finished_abandon frees it. */
+struct finished_file *finished_new(const struct finished_params *params, struct picture_error *error);
+
+/* Once `video` is described: the place that is written to, and the streams of what is copied. */
+bool finished_open_place(struct finished_file *file, const char *path, struct picture_error *error);
+
+/* Write the header. `first` is the first frame's time in the video's ticks: what is copied begins there if the file is
+ * of a later part of the source. */
+bool finished_begin(struct finished_file *file, int64_t first, struct picture_error *error);
+
+/* Write a packet, whose times are in the video's ticks, behind the copied ones that are due before it. */
+bool finished_write_packet(struct finished_file *file, AVPacket *packet, struct picture_error *error);
+
+/* finished_copies_origin_us in the video's ticks; 0 without a source. */
+int64_t finished_origin(const struct finished_file *file);
+
+/* --- The encoder (finished_encoder.c) ----------------------------------------------------------------------------- */
 
 /* An encoder for the container, open. The frames' times count ticks of its time base. NULL: `error` says why. */
 AVCodecContext *finished_open_encoder(const AVOutputFormat *container, const struct finished_params *params,

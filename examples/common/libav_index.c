@@ -75,13 +75,21 @@ static int by_time(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* The number of the frame of this time, or of the first one after it. */
-static uint64_t frame_at(const struct libav_index *index, int64_t time)
+bool libav_times_sort(int64_t *times, uint64_t count)
 {
-    uint64_t from = 0, to = index->frame_count;
+    qsort(times, count, sizeof *times, by_time);
+    for (uint64_t i = 1; i < count; i++)
+        if (times[i] == times[i - 1])
+            return false;
+    return true;
+}
+
+uint64_t libav_times_find(const int64_t *times, uint64_t count, int64_t time)
+{
+    uint64_t from = 0, to = count;
     while (from < to) {
         const uint64_t middle = from + (to - from) / 2;
-        if (index->times[middle] < time)
+        if (times[middle] < time)
             from = middle + 1;
         else
             to = middle;
@@ -96,11 +104,7 @@ static bool number_frames(struct libav_index *index, const struct packets *packe
     for (uint64_t i = 0; i < packets->count; i++)
         if (packets->all[i].shown && packets->all[i].time >= packets->all[0].time)
             index->times[index->frame_count++] = packets->all[i].time;
-    qsort(index->times, index->frame_count, sizeof *index->times, by_time);
-    for (uint64_t i = 1; i < index->frame_count; i++)
-        if (index->times[i] == index->times[i - 1])
-            return false;
-    return true;
+    return libav_times_sort(index->times, index->frame_count);
 }
 
 /* A key frame after which no frame of a later time lies before it in the file. */
@@ -110,8 +114,8 @@ static void note_access(struct libav_index *index, const struct packets *packets
     for (uint64_t i = 0; i < packets->count; i++) {
         const struct packet *packet = &packets->all[i];
         if (packet->key && packet->time > latest)
-            index->access[index->access_count++] = (struct libav_access){packet->time, packet->seek,
-                                                                         frame_at(index, packet->time)};
+            index->access[index->access_count++] = (struct libav_access){
+                packet->time, packet->seek, libav_times_find(index->times, index->frame_count, packet->time)};
         if (packet->time > latest)
             latest = packet->time;
     }

@@ -47,4 +47,10 @@ void libav_index_keep(const struct libav_index *index, const char *folder, const
                       int stream);
 bool libav_index_load(struct libav_index *index, const char *folder, const struct file_identity *file, int stream);
 
+/* Sort frames' times. False: two are equal. */
+bool libav_times_sort(int64_t *times, uint64_t count);
+
+/* The place of a time among those that rise, or of the first one after it. */
+uint64_t libav_times_find(const int64_t *times, uint64_t count, int64_t time);
+
 #endif
