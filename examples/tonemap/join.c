@@ -5,6 +5,7 @@
 #include "common/finished.h"
 #include "common/outfile.h"
 #include "jobs.h"
+#include "range.h"
 #include "scenes.h"
 #include "words.h"
 
@@ -15,8 +16,8 @@
 #include <sys/stat.h>
 
 struct piece {
+    struct scenes_piece name; /* which begins with its first frame, for range_by_first */
     const char *path;
-    struct scenes_piece name;
     struct video_format format;
 };
 
@@ -36,25 +37,15 @@ static bool look_at(struct piece *piece)
            misfit("%s: is no piece: cox-tonemap map has not written it", piece->path);
 }
 
-static int by_first(const void *a, const void *b)
-{
-    const struct piece *one = a, *other = b;
-    return (one->name.first > other->name.first) - (one->name.first < other->name.first);
-}
-
 static bool fit_together(const struct piece *pieces, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
         const struct scenes_piece *before = &pieces[i - 1].name, *piece = &pieces[i].name;
-        const uint64_t next = before->first + before->count;
         if (piece->profile != before->profile)
             return misfit("%s and %s do not go together: they are of other films, or mapped otherwise",
                           pieces[i - 1].path, pieces[i].path);
-        if (piece->first > next)
-            return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no piece: between %s and %s", next,
-                          piece->first - 1, pieces[i - 1].path, pieces[i].path);
-        if (piece->first < next)
-            return misfit("%s and %s both have frame %" PRIu64, pieces[i - 1].path, pieces[i].path, piece->first);
+        if (!range_follows("piece", pieces[i - 1].path, before->first + before->count, pieces[i].path, piece->first))
+            return false;
     }
     const struct scenes_piece *first = &pieces[0].name, *newest = &pieces[count - 1].name;
     const uint64_t end = newest->first + newest->count, film_end = first->film_first + first->film_count;
@@ -191,7 +182,7 @@ static bool join_all(struct piece *pieces, uint32_t count, const struct options 
 {
     struct stat about;
     const char *path = options->output;
-    qsort(pieces, count, sizeof *pieces, by_first);
+    qsort(pieces, count, sizeof *pieces, range_by_first);
     if (!fit_together(pieces, count) || !are_of(pieces, count, options))
         return false;
     for (uint32_t i = 0; i < count; i++)

@@ -28,10 +28,10 @@ void part_abandon(struct part_writer *part);
 
 /* Being read. */
 struct part {
+    uint64_t first, count; /* frames; `first` is where range_by_first looks for it */
+    bool last;
     struct profile profile;
     struct profile_text text;
-    uint64_t first, count; /* frames */
-    bool last;
 };
 
 bool part_open(struct part *part, const char *path);

@@ -41,3 +41,17 @@ bool range_choose(struct range *range, const struct options *options, struct vid
     return video_input_count(input, &frames, &error) ? range_of(range, options, 0, frames)
                                                      : complain_about(options->input, &error);
 }
+
+int range_by_first(const void *one, const void *other)
+{
+    const uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+    return (a > b) - (a < b);
+}
+
+bool range_follows(const char *what, const char *before, uint64_t end, const char *path, uint64_t first)
+{
+    if (first > end)
+        return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no %s: between %s and %s", end, first - 1, what,
+                      before, path);
+    return first == end || misfit("%s and %s both have frame %" PRIu64, before, path, first);
+}

@@ -1,4 +1,4 @@
-/* Which frames of a film a step is about.
+/* Which frames of a film a step is about, and whether those of several files follow each other.
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_RANGE_H
@@ -17,5 +17,12 @@ bool range_choose(struct range *range, const struct options *options, struct vid
 
 /* The same of `count` frames from `first` on, which are all there are. */
 bool range_of(struct range *range, const struct options *options, uint64_t first, uint64_t count);
+
+/* For qsort, of structs whose first field is the number of their first frame, a uint64_t. */
+int range_by_first(const void *one, const void *other);
+
+/* Whether the frames of the file `path`, a part or a piece as `what` says, begin where those of the file `before` end.
+ * False, after saying why. */
+bool range_follows(const char *what, const char *before, uint64_t end, const char *path, uint64_t first);
 
 #endif

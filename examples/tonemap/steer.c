@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "jobs.h"
 #include "part.h"
+#include "range.h"
 #include "scenes.h"
 #include "words.h"
 
@@ -10,25 +11,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static int by_first(const void *a, const void *b)
-{
-    const struct part *one = a, *other = b;
-    return (one->first > other->first) - (one->first < other->first);
-}
-
 /* Whether the parts are one film's and follow each other. */
 static bool fit_together(const struct part *parts, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
         const struct part *before = &parts[i - 1], *part = &parts[i];
-        const uint64_t next = before->first + before->count;
-        if (!profile_same(&parts[0].profile, parts[0].text.path, &part->profile, part->text.path))
+        if (!profile_same(&parts[0].profile, parts[0].text.path, &part->profile, part->text.path) ||
+            !range_follows("part", before->text.path, before->first + before->count, part->text.path, part->first))
             return false;
-        if (part->first > next)
-            return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no part: between %s and %s", next,
-                          part->first - 1, before->text.path, part->text.path);
-        if (part->first < next)
-            return misfit("%s and %s both have frame %" PRIu64, before->text.path, part->text.path, part->first);
         if (before->last && part->count)
             return misfit("%s: the film ends with it, and %s is of frames behind that", before->text.path,
                           part->text.path);
@@ -112,7 +102,7 @@ static bool steer_all(struct part *parts, uint32_t count, const struct options *
     const char *output = options->output;
     struct steering steering;
     uint64_t cuts = 0;
-    qsort(parts, count, sizeof *parts, by_first);
+    qsort(parts, count, sizeof *parts, range_by_first);
     if (!fit_together(parts, count))
         return false;
     const struct part *newest = &parts[count - 1];
