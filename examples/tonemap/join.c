@@ -145,11 +145,6 @@ static bool join_y4m(const struct piece *pieces, uint32_t count, const char *pat
 
 /* --- Containers --------------------------------------------------------------------------------------------------- */
 
-static void tell_left_out(void *user, const char *what)
-{
-    warn("%s: %s", (const char *)user, what);
-}
-
 static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t frames, const struct options *options,
                          const char *container)
 {
@@ -163,7 +158,7 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
     const struct finished_params params = {.container = container,
                                            .source = options->source,
                                            .frames = frames,
-                                           .left_out = tell_left_out,
+                                           .left_out = warn_about,
                                            .user = (void *)options->output};
     const bool good = finished_join(options->output, &params, paths, count, &bytes, &error);
     free(paths);

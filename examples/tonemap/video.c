@@ -100,12 +100,6 @@ static bool is_done(const struct job *job)
 
 /* --- The output --------------------------------------------------------------------------------------------------- */
 
-static void tell_left_out(void *user, const char *what)
-{
-    const struct job *job = user;
-    warn("%s: %s", job->options->output, what);
-}
-
 /* Before any device works, since there is much that an encoder may be asked in vain. */
 static bool open_finished(struct job *job)
 {
@@ -127,8 +121,8 @@ static bool open_finished(struct job *job)
                                            .piece = *job->from.target.piece ? job->from.target.piece : NULL,
                                            .start = options->start,
                                            .frames = options->frames,
-                                           .left_out = tell_left_out,
-                                           .user = job};
+                                           .left_out = warn_about,
+                                           .user = (void *)options->output};
     if (!finished_open(&job->finished, options->output, &params, &job->from.target, &error))
         return complain_about(options->output, &error);
     snprintf(job->encoder, sizeof job->encoder, "%s", finished_encoder(job->finished));

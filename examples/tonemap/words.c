@@ -107,6 +107,11 @@ bool complain_about(const char *path, const struct picture_error *error)
     return complain("%s: %s", !strcmp(path, "-") ? "standard stream" : *path ? path : "''", error->text);
 }
 
+void warn_about(void *path, const char *what)
+{
+    warn("%s: %s", (const char *)path, what);
+}
+
 static bool said_before(const char *line)
 {
     uint64_t hash = hash_bytes(HASH_START, line, strlen(line));

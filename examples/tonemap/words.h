@@ -38,6 +38,9 @@ void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A file cannot be used: `path` and why. */
 bool complain_about(const char *path, const struct picture_error *error);
 
+/* Warns about a file; left_out of struct finished_params, whose `user` is the file's path. */
+void warn_about(void *path, const char *what);
+
 /* A call of the library failed: `what` could not be done; the library's own line says why. A reason of many lines (a
  * compiler's) comes before. */
 bool complain_status(const char *what, cox_status status);
