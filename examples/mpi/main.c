@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/deal.h"
+#include "common/ends_with.h"
 #include "tonemap/devices.h"
 #include "tonemap/jobs.h"
 #include "tonemap/part.h"
@@ -165,12 +166,6 @@ static int by_first(const void *a, const void *b)
 {
     const struct found *one = a, *other = b;
     return (one->range.first > other->range.first) - (one->range.first < other->range.first);
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-    const size_t length = strlen(name), most = strlen(end);
-    return length > most && !strcmp(name + length - most, end);
 }
 
 /* Whether a file is a part of this film as it is to look, or a piece of it with the light that it has now. */

@@ -2,6 +2,7 @@
  * file, with what else the source holds; those of y4m are written one after the other, for another program to encode.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "common/ends_with.h"
 #include "common/finished.h"
 #include "common/outfile.h"
 #include "jobs.h"
@@ -166,12 +167,6 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
 }
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
-
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t length = strlen(text), most = strlen(end);
-    return length >= most && !strcmp(text + length - most, end);
-}
 
 static bool join_all(struct piece *pieces, uint32_t count, const struct options *options)
 {
