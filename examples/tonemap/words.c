@@ -12,7 +12,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static FILE *say_stream; /* where results go; NULL = nowhere */
@@ -264,11 +263,4 @@ void interruption_cancels(struct video_input *input)
         video_input_cancel(input);
     while (!input && atomic_load(&handling)) /* the caller is about to close it */
         sched_yield();
-}
-
-uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }

@@ -7,7 +7,8 @@
 #define TONEMAP_WORDS_H
 
 #include "common/identity.h" /* hash_bytes */
-#include "common/picture.h"  /* struct picture_error */
+#include "common/now.h"
+#include "common/picture.h" /* struct picture_error */
 
 #include <coxswain/runtime.h>
 #include <stdio.h>
@@ -66,9 +67,5 @@ int interrupted(void);
 
 /* The input whose reads end when a signal comes; NULL = none (any more). */
 void interruption_cancels(struct video_input *input);
-
-/* --- Time --- */
-
-uint64_t now_ns(void); /* monotonic */
 
 #endif
