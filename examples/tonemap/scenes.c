@@ -11,6 +11,17 @@
 /* What the library takes (cox_video_prepare). */
 static const float PEAK_LEAST = 1, PEAK_MOST = 1e6f, GAIN_LEAST = 0x1p-32f, GAIN_MOST = 0x1p32f;
 
+static float within(float value, float least, float most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+void scenes_light_set(struct scenes_light *light, float peak_nits, float gain)
+{
+    light->peak_nits = within(peak_nits, PEAK_LEAST, PEAK_MOST);
+    light->gain = within(gain, GAIN_LEAST, GAIN_MOST);
+}
+
 bool scenes_make(struct scenes *scenes, uint64_t count)
 {
     scenes->count = count;

@@ -33,19 +33,13 @@ struct steering {
     struct scenes_light now;
 };
 
-static float within(float value, float least, float most)
-{
-    return value < least ? least : value > most ? most : value;
-}
-
 /* Take a frame into it; whether that begins a scene. */
 static bool follow(struct steering *steering, const struct profile *profile, const uint32_t *histogram)
 {
     const float gain = profile->settings.gain > 0 ? profile->settings.gain : 1.0f;
     struct cox_video_settings settings = profile->settings;
     const bool begins = cox_video_steer(&steering->state, &steering->options, &profile->shape, histogram, &settings);
-    steering->now.gain = within(settings.gain * gain, 0x1p-32f, 0x1p32f);
-    steering->now.peak_nits = within(settings.peak_nits * gain, 1.0f, 1e6f);
+    scenes_light_set(&steering->now, settings.peak_nits * gain, settings.gain * gain);
     return begins;
 }
 
