@@ -99,34 +99,33 @@ static bool steer_all(struct part *parts, uint32_t count, const struct options *
     qsort(parts, count, sizeof *parts, range_by_first);
     if (!fit_together(parts, count))
         return false;
-    const struct part *newest = &parts[count - 1];
-    if (newest->first + newest->count - parts[0].first > SCENES_FRAMES_MAX)
-        return misfit("%s: a film has %d frames at most", newest->text.path, SCENES_FRAMES_MAX);
-    struct scenes scenes = {.profile = parts[0].profile, .first = parts[0].first, .last = newest->last};
+    const struct part *last = &parts[count - 1];
+    struct scenes scenes = {.profile = parts[0].profile, .first = parts[0].first, .last = last->last};
+    const uint64_t frames = last->first + last->count - scenes.first;
+    if (frames > SCENES_FRAMES_MAX)
+        return misfit("%s: a film has %d frames at most", last->text.path, SCENES_FRAMES_MAX);
     if (scenes.first)
         warn("%s: begins with frame %" PRIu64 ": the light is found as if the film began there", parts[0].text.path,
              scenes.first);
     if (!scenes.last)
         warn("%s: the film does not end with it, as far as it tells: the frames behind it are in no part",
-             newest->text.path);
-    const uint64_t frames = newest->first + newest->count - scenes.first;
+             last->text.path);
     if (!options->overwrite && is_done(parts, frames, output)) {
         say("done      %s is there already (--overwrite makes it again)\n", output);
         return true;
     }
-    if (!scenes_make(&scenes, newest->first + newest->count - scenes.first))
+    if (!scenes_make(&scenes, frames))
         return false;
     begin(&steering, &scenes.profile);
     bool good = true;
     for (uint32_t i = 0; good && i < count; i++)
         good = steer_part(&parts[i], &steering, &scenes);
     good = good && scenes_write(&scenes, output);
-    for (uint64_t i = 1; i < scenes.count; i++)
+    for (uint64_t i = 1; i < frames; i++)
         cuts += scenes.light[i].begins;
     if (good)
         say("written   %s (frames %" PRIu64 " to %" PRIu64 "%s, %" PRIu64 " cut%s)\n", output, scenes.first,
-            scenes.first + scenes.count - (scenes.count > 0), scenes.last ? ", to the film's end" : "", cuts,
-            cuts == 1 ? "" : "s");
+            scenes.first + frames - (frames > 0), scenes.last ? ", to the film's end" : "", cuts, cuts == 1 ? "" : "s");
     scenes_free(&scenes);
     return good;
 }
