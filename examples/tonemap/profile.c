@@ -219,9 +219,8 @@ static bool is_sound(const struct profile *profile)
     struct cox_video_shape shape = profile->shape;
     struct cox_video_params params;
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
-    const bool scaled = shape.scale == COX_SCALE_FILTER, half = shape.scale == COX_SCALE_HALF;
-    const uint32_t width = scaled ? shape.out_width : half ? shape.width / 2 : shape.width;
-    const uint32_t height = scaled ? shape.out_height : half ? shape.height / 2 : shape.height;
+    uint32_t width, height;
+    source_out_size(&shape, &width, &height);
     uint32_t count = cox_video_planes(&shape.in, shape.width, shape.height, planes);
     bool sound = count > 0 && (shape.out.depth == 8 || shape.out.depth == 10);
     for (uint32_t p = 0; p < count; p++)

@@ -82,34 +82,27 @@ static bool eighth_to_eightfold(uint32_t from, uint32_t to)
     return to && (uint64_t)to * 8 >= from && (uint64_t)from * 8 >= to && to <= 65536;
 }
 
-/* The output's size. */
+/* The output's size, where --scale names one. */
 static bool choose_size(struct source *from)
 {
     const struct options *options = from->options;
-    struct film_plan *plan = &from->plan;
-    const uint32_t width = from->format->width, height = from->format->height;
-    plan->out_width = width;
-    plan->out_height = height;
-    if (options->scale == COX_SCALE_HALF) {
-        if (width % 2 || height % 2)
-            return complain("--scale 1/2 is for even sides, and %s is %u x %u; --scale %ux%u is not", options->input,
-                            width, height, (width + 1) / 2, (height + 1) / 2);
-        plan->out_width /= 2;
-        plan->out_height /= 2;
-    }
+    struct cox_video_shape *shape = &from->plan.shape;
+    const uint32_t width = shape->width, height = shape->height;
+    if (options->scale == COX_SCALE_HALF && (width % 2 || height % 2))
+        return complain("--scale 1/2 is for even sides, and %s is %u x %u; --scale %ux%u is not", options->input, width,
+                        height, (width + 1) / 2, (height + 1) / 2);
     if (options->scale != COX_SCALE_FILTER)
         return true;
     if (from->format->light)
         return complain("--scale to a size is for codes, and %s is RGBA of half floats; --scale 1/2 is for both",
                         options->input);
-    plan->out_width = options->scale_width ? options->scale_width : in_proportion(options->scale_height, height, width);
-    plan->out_height = options->scale_height ? options->scale_height
-                                             : in_proportion(options->scale_width, width, height);
-    if (!eighth_to_eightfold(width, plan->out_width) || !eighth_to_eightfold(height, plan->out_height))
+    shape->out_width = options->scale_width ? options->scale_width
+                                            : in_proportion(options->scale_height, height, width);
+    shape->out_height = options->scale_height ? options->scale_height
+                                              : in_proportion(options->scale_width, width, height);
+    if (!eighth_to_eightfold(width, shape->out_width) || !eighth_to_eightfold(height, shape->out_height))
         return complain("%s is %u x %u: --scale %ux%u is not between an eighth and eightfold", options->input, width,
-                        height, plan->out_width, plan->out_height);
-    plan->shape.out_width = plan->out_width;
-    plan->shape.out_height = plan->out_height;
+                        height, shape->out_width, shape->out_height);
     return true;
 }
 
@@ -133,25 +126,24 @@ static struct video_rational scaled_aspect(const struct video_format *from, uint
     return num && den ? (struct video_rational){(uint32_t)num, (uint32_t)den} : from->aspect;
 }
 
+void source_out_size(const struct cox_video_shape *shape, uint32_t *width, uint32_t *height)
+{
+    const bool half = shape->scale == COX_SCALE_HALF, filtered = shape->scale == COX_SCALE_FILTER;
+    *width = filtered ? shape->out_width : shape->width >> half;
+    *height = filtered ? shape->out_height : shape->height >> half;
+}
+
 void source_set_target(struct source *from)
 {
     const struct video_format *format = from->format;
     struct film_plan *plan = &from->plan;
-    plan->out_width = plan->shape.width;
-    plan->out_height = plan->shape.height;
-    if (plan->shape.scale == COX_SCALE_HALF) {
-        plan->out_width /= 2;
-        plan->out_height /= 2;
-    } else if (plan->shape.scale == COX_SCALE_FILTER) {
-        plan->out_width = plan->shape.out_width;
-        plan->out_height = plan->shape.out_height;
-    }
-    from->target = (struct video_format){.width = from->plan.out_width,
-                                         .height = from->plan.out_height,
+    source_out_size(&plan->shape, &plan->out_width, &plan->out_height);
+    from->target = (struct video_format){.width = plan->out_width,
+                                         .height = plan->out_height,
                                          .pixel = plan->shape.out,
                                          .rate = from->options->rate.num ? from->options->rate : format->rate,
                                          .tick = format->tick,
-                                         .aspect = scaled_aspect(format, from->plan.out_width, from->plan.out_height),
+                                         .aspect = scaled_aspect(format, plan->out_width, plan->out_height),
                                          .interlacing = format->interlacing};
 }
 

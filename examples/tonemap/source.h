@@ -30,6 +30,9 @@ bool source_choose_shape(struct source *from);
 /* The plan's settings and steering, and what is known of the peak. */
 void source_choose_light(struct source *from);
 
+/* The size of the frames that a shape makes. */
+void source_out_size(const struct cox_video_shape *shape, uint32_t *width, uint32_t *height);
+
 /* `target` and the plan's size, from the plan's shape. */
 void source_set_target(struct source *from);
 
