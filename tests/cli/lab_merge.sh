@@ -54,10 +54,11 @@ if command -v sqlite3 >/dev/null; then
     "$lab" report all.db -o all.html >"$work/out" 2>"$work/err" || fail 'no report'
     what='the report'
     grep -q '<td>alpha</td>' all.html && grep -q '<td>&lt;b&gt;eta</td>' all.html && pass || fail 'it does not name the machines'
-    sqlite3 a.db "PRAGMA user_version = 4" # as if older
-    cp all.db all.before
-    run 1 "an older version" b.db a.db -o new.db
-    cp a.before a.db
+    { cat "$source/examples/lab/store/schema.sql" "$source/examples/lab/store/schema_4.sql" &&
+        echo "PRAGMA user_version = 4;"; } | sqlite3 old.db
+    run 1 "an older version" b.db old.db -o new.db
+    shows err 'old.db: is of version 4 of the schema'
+    [ ! -e new.db ] && pass || fail 'a database was begun'
 fi
 
 # Refused, and nothing begun or added.

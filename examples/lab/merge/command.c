@@ -7,7 +7,6 @@
 
 #include <getopt.h>
 #include <inttypes.h>
-#include <sqlite3.h>
 #include <stdio.h>
 
 static const char usage[] =
@@ -29,12 +28,9 @@ static bool merge_all(char **from, int count, const char *output)
 {
     struct lab_store *store;
     char why[512], name[512];
-    for (int i = 0; i < count; i++) { /* before a file is begun */
-        struct sqlite3 *db;
-        if (!lab_store_open_to_read(from[i], &db, why, sizeof why))
+    for (int i = 0; i < count; i++) /* before a file is begun */
+        if (!lab_store_may_merge(from[i], output, why, sizeof why))
             return refuse(why);
-        sqlite3_close(db);
-    }
     if (!lab_store_open(output, &store, why, sizeof why))
         return refuse(why);
     bool good = true;

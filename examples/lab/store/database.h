@@ -52,8 +52,12 @@ void lab_store_write(struct lab_store *store);
 /* Write what is queued and commit: others may write then. */
 void lab_store_commit(struct lab_store *store);
 
-/* Add all runs of another database, of this version of the schema, behind those that are there: all, or none. Not while
- * anything is being recorded. `*added` is how many. False: `why` says it in one sentence that begins with a path. */
+/* Whether the runs of the database `from` can be added to those of the database `to`, which need not be there yet:
+ * every table of `from` is looked at. False: `why` says it in one sentence that begins with a path. */
+bool lab_store_may_merge(const char *from, const char *to, char *why, size_t why_bytes);
+
+/* Add all runs of a database for which lab_store_may_merge has returned true, behind those that are there: all, or
+ * none. Not while anything is being recorded. `*added` is how many. False: as above. */
 bool lab_store_merge(struct lab_store *store, const char *from, int64_t *added, char *why, size_t why_bytes);
 
 /* Text that is NULL is stored as NULL. */

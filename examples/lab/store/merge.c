@@ -11,23 +11,17 @@
 
 enum { SQL_BYTES = 4096 };
 
-static bool fail(const struct lab_store *store, const char *from, char *why, size_t why_bytes)
-{
-    snprintf(why, why_bytes, "%s: %s", from, sqlite3_errmsg(store->db));
-    return false;
-}
-
 static bool do_sql(const struct lab_store *store, const char *sql)
 {
     return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
 /* The first number of a statement; -1 where it fails. */
-static int64_t number_of(const struct lab_store *store, const char *sql)
+static int64_t number_of(sqlite3 *db, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
     int64_t number = -1;
-    if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
         number = sqlite3_column_int64(statement, 0);
     sqlite3_finalize(statement);
     return number;
@@ -73,11 +67,11 @@ static bool copy_tables(const struct lab_store *store, int64_t runs, int64_t ses
     return good;
 }
 
-static bool attach(const struct lab_store *store, const char *from)
+static bool attach(const struct lab_store *store, const char *path)
 {
     sqlite3_stmt *statement = NULL;
     const bool good = sqlite3_prepare_v2(store->db, "ATTACH ?1 AS other", -1, &statement, NULL) == SQLITE_OK &&
-                      sqlite3_bind_text(statement, 1, from, -1, SQLITE_STATIC) == SQLITE_OK &&
+                      sqlite3_bind_text(statement, 1, path, -1, SQLITE_STATIC) == SQLITE_OK &&
                       sqlite3_step(statement) == SQLITE_DONE;
     sqlite3_finalize(statement);
     return good;
@@ -86,43 +80,47 @@ static bool attach(const struct lab_store *store, const char *from)
 /* With `other` attached: all of it, or nothing. */
 static bool copy_all(const struct lab_store *store, int64_t *added)
 {
-    const int64_t runs = number_of(store, "SELECT ifnull(max(run), 0) FROM main.run");
-    const int64_t sessions = number_of(store, "SELECT ifnull(max(session), 0) FROM main.session");
-    *added = number_of(store, "SELECT count(*) FROM other.run");
+    const int64_t runs = number_of(store->db, "SELECT ifnull(max(run), 0) FROM main.run");
+    const int64_t sessions = number_of(store->db, "SELECT ifnull(max(session), 0) FROM main.session");
+    *added = number_of(store->db, "SELECT count(*) FROM other.run");
     if (runs < 0 || sessions < 0 || *added < 0 || !do_sql(store, "BEGIN IMMEDIATE"))
         return false;
-    if (copy_tables(store, runs, sessions) && do_sql(store, "COMMIT"))
-        return true;
-    return false;
+    return copy_tables(store, runs, sessions) && do_sql(store, "COMMIT");
 }
 
-bool lab_store_merge(struct lab_store *store, const char *from, int64_t *added, char *why, size_t why_bytes)
+bool lab_store_may_merge(const char *from, const char *to, char *why, size_t why_bytes)
 {
-    char path[PATH_MAX];
-    struct sqlite3 *checked;
-    if (!realpath(from, path)) {
-        snprintf(why, why_bytes, "%s: cannot be opened: %s", from, strerror(errno));
+    sqlite3 *db;
+    if (!lab_store_open_to_read(from, &db, why, why_bytes))
         return false;
-    }
-    if (lab_store_is_part(store->path, path)) {
-        snprintf(why, why_bytes, "%s: is the database that it is to be merged into", from);
-        return false;
-    }
-    if (!lab_store_open_to_read(path, &checked, why, why_bytes)) /* which looks at every table of it */
-        return false;
-    struct lab_store other = {.db = checked};
-    const int64_t version = number_of(&other, "PRAGMA user_version");
-    sqlite3_close(checked);
+    const int64_t version = number_of(db, "PRAGMA user_version");
+    sqlite3_close(db);
     if (version != LAB_STORE_VERSION) {
         snprintf(why, why_bytes, "%s: is of version %lld of the schema, and only version %d is merged", from,
                  (long long)version, LAB_STORE_VERSION);
         return false;
     }
-    if (!attach(store, path))
-        return fail(store, from, why, why_bytes);
-    const bool good = copy_all(store, added) || fail(store, from, why, why_bytes);
-    if (!good && !sqlite3_get_autocommit(store->db))
+    if (lab_store_is_part(to, from)) {
+        snprintf(why, why_bytes, "%s: is the database that it is to be merged into", from);
+        return false;
+    }
+    return true;
+}
+
+bool lab_store_merge(struct lab_store *store, const char *from, int64_t *added, char *why, size_t why_bytes)
+{
+    char path[PATH_MAX];
+    if (!realpath(from, path)) { /* SQLite has names that mean no file, and the connection follows no links */
+        snprintf(why, why_bytes, "%s: cannot be opened: %s", from, strerror(errno));
+        return false;
+    }
+    const bool attached = attach(store, path);
+    const bool good = attached && copy_all(store, added);
+    if (!good)
+        snprintf(why, why_bytes, "%s: %s", from, sqlite3_errmsg(store->db));
+    if (!sqlite3_get_autocommit(store->db))
         do_sql(store, "ROLLBACK");
-    do_sql(store, "DETACH other");
+    if (attached)
+        do_sql(store, "DETACH other");
     return good;
 }
