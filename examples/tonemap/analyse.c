@@ -14,9 +14,8 @@
 
 enum { SLOTS = 3 };
 
-/* A frame under way. */
+/* A frame under way; its planes are in the slot of `in`. */
 struct slot {
-    cox_buffer *planes[COX_VIDEO_PLANES_MAX];
     cox_buffer *histogram;
     struct analysis *analysis;
     bool busy, done; /* `done` under the lock */
@@ -33,9 +32,7 @@ struct analysis {
     cox_session *session;
     uint32_t bindings;
     struct cox_video_params params;
-    bool lent;
-    uint32_t plane_count;
-    size_t pitch_bytes[COX_VIDEO_PLANES_MAX], plane_bytes[COX_VIDEO_PLANES_MAX];
+    struct film_side in;
     struct slot slots[SLOTS];
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -57,23 +54,13 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 
 static bool make_slots(struct analysis *analysis)
 {
-    const struct cox_video_shape *shape = &analysis->from.plan.shape;
     cox_runtime *runtime = analysis->devices.runtime;
-    struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     cox_status status = COX_OK;
-    analysis->lent = video_input_lend(analysis->from.input, runtime, analysis->pitch_bytes);
-    analysis->plane_count = cox_video_planes(&shape->in, shape->width, shape->height, planes);
-    for (uint32_t p = 0; p < analysis->plane_count; p++) {
-        if (!analysis->lent)
-            analysis->pitch_bytes[p] = cox_runtime_pitch_bytes(runtime, video_row_bytes(&shape->in, &planes[p]));
-        analysis->plane_bytes[p] = analysis->pitch_bytes[p] * planes[p].rows;
-    }
+    analysis->in.slot_count = SLOTS;
+    film_side_describe_input(&analysis->in, runtime, analysis->from.input, &analysis->from.plan.shape);
     for (uint32_t s = 0; s < SLOTS && status == COX_OK; s++) {
-        struct slot *slot = &analysis->slots[s];
-        slot->analysis = analysis;
-        status = cox_buffer_create(runtime, COX_VIDEO_HISTOGRAM_BYTES, &slot->histogram);
-        for (uint32_t p = 0; !analysis->lent && p < analysis->plane_count && status == COX_OK; p++)
-            status = cox_buffer_create(runtime, analysis->plane_bytes[p], &slot->planes[p]);
+        analysis->slots[s].analysis = analysis;
+        status = cox_buffer_create(runtime, COX_VIDEO_HISTOGRAM_BYTES, &analysis->slots[s].histogram);
     }
     return status == COX_OK || complain_status("no memory for frames", status);
 }
@@ -86,7 +73,7 @@ static bool make_session(struct analysis *analysis)
     struct cox_video_storage storage;
     struct cox_session_params params = COX_SIZED(struct cox_session_params);
     const uint32_t count = cox_video_planes(&shape.out, plan->out_width, plan->out_height, planes);
-    memcpy(shape.in_pitch_bytes, analysis->pitch_bytes, sizeof shape.in_pitch_bytes);
+    memcpy(shape.in_pitch_bytes, analysis->in.pitch_bytes, sizeof shape.in_pitch_bytes);
     for (uint32_t p = 0; p < count; p++)
         shape.out_pitch_bytes[p] = cox_runtime_pitch_bytes(analysis->devices.runtime, planes[p].row_bytes);
     devices_choose(analysis->options, &params);
@@ -102,9 +89,10 @@ static bool make_session(struct analysis *analysis)
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
 
-/* What a slot's frame has counted goes to the part, and the slot is free. */
-static bool take(struct analysis *analysis, struct slot *slot)
+/* The counts of frame `n`'s slot go to the part, and the slot is free. */
+static bool take(struct analysis *analysis, uint64_t n)
 {
+    struct slot *slot = &analysis->slots[n % SLOTS];
     struct picture_error error;
     if (!slot->busy)
         return true;
@@ -115,28 +103,17 @@ static bool take(struct analysis *analysis, struct slot *slot)
     slot->busy = false;
     if (slot->status != COX_OK)
         return complain_status("a frame failed", slot->status);
-    if (analysis->lent && !video_input_kept(analysis->from.input, slot->planes, &error))
+    if (analysis->in.lent && !video_input_kept(analysis->from.input, film_side_planes(&analysis->in, n), &error))
         return complain_about(analysis->options->input, &error);
     return part_add(&analysis->part, cox_buffer_data(slot->histogram));
 }
 
-static enum video_read read_frame(struct analysis *analysis, struct slot *slot, struct picture_error *error)
+static bool submit(struct analysis *analysis, uint64_t n)
 {
-    void *memory[COX_VIDEO_PLANES_MAX] = {NULL};
-    if (analysis->lent) {
-        video_input_return(analysis->from.input, slot->planes);
-        return video_input_borrow(analysis->from.input, slot->planes, error);
-    }
-    for (uint32_t p = 0; p < analysis->plane_count; p++)
-        memory[p] = cox_buffer_data(slot->planes[p]);
-    return video_input_read(analysis->from.input, memory, analysis->pitch_bytes, error);
-}
-
-static bool submit(struct analysis *analysis, struct slot *slot)
-{
+    struct slot *slot = &analysis->slots[n % SLOTS];
     cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
-    memcpy(buffers, slot->planes, analysis->plane_count * sizeof *buffers);
-    buffers[analysis->plane_count] = slot->histogram;
+    memcpy(buffers, film_side_planes(&analysis->in, n), analysis->in.plane_count * sizeof *buffers);
+    buffers[analysis->in.plane_count] = slot->histogram;
     slot->done = false;
     const cox_status status = cox_session_submit(analysis->session,
                                                  COX_FRAME(.buffers = buffers, .buffer_count = analysis->bindings,
@@ -156,16 +133,15 @@ static bool count_frames(struct analysis *analysis, bool *last)
     uint64_t submitted = 0;
     bool good = true;
     while (good && result == VIDEO_READ_FRAME && submitted < range->count && !interrupted()) {
-        struct slot *slot = &analysis->slots[submitted % SLOTS];
-        good = take(analysis, slot);
+        good = take(analysis, submitted);
         if (good)
-            result = read_frame(analysis, slot, &error);
+            result = film_side_read(&analysis->in, analysis->devices.runtime, input, submitted, &error);
         if (good && result == VIDEO_READ_FRAME)
-            good = submit(analysis, slot);
+            good = submit(analysis, submitted);
         submitted += good && result == VIDEO_READ_FRAME;
     }
     for (uint64_t i = 0; i < SLOTS; i++) /* the oldest first */
-        good = take(analysis, &analysis->slots[(submitted + i) % SLOTS]) && good;
+        good = take(analysis, submitted + i) && good;
     if (result == VIDEO_READ_ERROR)
         return complain_about(analysis->options->input, &error);
     if (interrupted() || result == VIDEO_READ_CANCELLED)
@@ -249,13 +225,9 @@ bool analyse_job(const struct options *options)
     const bool good = analyse(&analysis);
     part_abandon(&analysis.part);
     cox_session_destroy(&analysis.session);
-    for (uint32_t s = 0; s < SLOTS; s++) {
+    for (uint32_t s = 0; s < SLOTS; s++)
         cox_buffer_destroy(&analysis.slots[s].histogram);
-        if (analysis.lent)
-            video_input_return(analysis.from.input, analysis.slots[s].planes);
-        for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++)
-            cox_buffer_destroy(&analysis.slots[s].planes[p]);
-    }
+    film_side_free(&analysis.in, analysis.from.input);
     video_input_reclaim(analysis.from.input);
     interruption_cancels(NULL);
     devices_stop(&analysis.devices);

@@ -25,35 +25,6 @@ static void wake_main(struct film *film)
         return; /* it is awake: only an event that has been counted 2^64 times is refused */
 }
 
-/* --- Slots -------------------------------------------------------------------------------------------------------- */
-
-static void describe_side(struct film_side *side, cox_runtime *runtime, const struct cox_video_format *format,
-                          uint32_t width, uint32_t height)
-{
-    struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
-    side->plane_count = cox_video_planes(format, width, height, planes);
-    for (uint32_t p = 0; p < side->plane_count; p++) {
-        if (!side->lent)
-            side->pitch_bytes[p] = cox_runtime_pitch_bytes(runtime, video_row_bytes(format, &planes[p]));
-        side->plane_bytes[p] = side->pitch_bytes[p] * planes[p].rows;
-    }
-}
-
-/* The buffers of the slot that a frame uses; made when its first frame comes. */
-static cox_status use_slot(struct film_side *side, cox_runtime *runtime, uint64_t frame, cox_buffer ***planes)
-{
-    uint32_t slot = (uint32_t)(frame % side->slot_count);
-    *planes = side->slots[slot];
-    for (uint32_t p = 0; slot == side->slots_made && p < side->plane_count; p++) {
-        cox_status status = cox_buffer_create(runtime, side->plane_bytes[p], &side->slots[slot][p]);
-        if (status != COX_OK)
-            return status;
-    }
-    if (slot == side->slots_made)
-        side->slots_made++;
-    return COX_OK;
-}
-
 double film_bytes(const struct film *film)
 {
     double bytes = 0;
@@ -62,13 +33,6 @@ double film_bytes(const struct film *film)
         for (uint32_t p = 0; p < sides[s]->plane_count; p++)
             bytes += (double)sides[s]->plane_bytes[p] * sides[s]->slot_count;
     return bytes;
-}
-
-static void free_slots(struct film_side *side)
-{
-    for (uint32_t slot = 0; slot < FILM_SLOTS_MAX; slot++)
-        for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++)
-            cox_buffer_destroy(&side->slots[slot][p]);
 }
 
 /* --- The reader --------------------------------------------------------------------------------------------------- */
@@ -84,25 +48,6 @@ static bool await_input_slot(struct film *film, uint64_t frame)
     return go;
 }
 
-static enum video_read read_one(struct film *film, uint64_t frame, struct picture_error *error)
-{
-    cox_buffer **planes;
-    void *memory[COX_VIDEO_PLANES_MAX] = {NULL};
-    if (film->in.lent) {
-        planes = film->in.slots[frame % film->in.slot_count];
-        video_input_return(film->plan.input, planes);
-        return video_input_borrow(film->plan.input, planes, error);
-    }
-    cox_status status = use_slot(&film->in, film->plan.runtime, frame, &planes);
-    if (status != COX_OK) {
-        picture_fail(error, "no memory to read a frame to: %s", cox_status_text(status));
-        return VIDEO_READ_ERROR;
-    }
-    for (uint32_t p = 0; p < film->in.plane_count; p++)
-        memory[p] = cox_buffer_data(planes[p]);
-    return video_input_read(film->plan.input, memory, film->in.pitch_bytes, error);
-}
-
 static void *read_frames(void *user)
 {
     struct film *film = user;
@@ -114,7 +59,7 @@ static void *read_frames(void *user)
     for (uint64_t n = 0; result == VIDEO_READ_FRAME && (!frames || n < frames); n++) {
         if (!await_input_slot(film, n))
             break;
-        result = read_one(film, n, &error);
+        result = film_side_read(&film->in, film->plan.runtime, film->plan.input, n, &error);
         pthread_mutex_lock(&film->lock);
         film->times[n % FILM_TIMES] = video_input_time(film->plan.input);
         film->read += result == VIDEO_READ_FRAME;
@@ -152,7 +97,7 @@ static void *write_frames(void *user)
     bool good = true;
     pthread_mutex_lock(&film->lock);
     while (good && await_mapped(film)) {
-        cox_buffer **planes = film->out.slots[film->written % film->out.slot_count];
+        cox_buffer **planes = film_side_planes(&film->out, film->written);
         const int64_t time = film->times[film->written % FILM_TIMES];
         pthread_mutex_unlock(&film->lock);
         const void *memory[COX_VIDEO_PLANES_MAX] = {NULL};
@@ -193,7 +138,7 @@ static bool fail(struct film *film, const char *step, cox_status status, uint64_
 static bool input_was_kept(struct film *film, uint64_t frame)
 {
     struct picture_error error;
-    if (!film->in.lent || video_input_kept(film->plan.input, film->in.slots[frame % film->in.slot_count], &error))
+    if (!film->in.lent || video_input_kept(film->plan.input, film_side_planes(&film->in, frame), &error))
         return true;
     pthread_mutex_lock(&film->lock);
     film->failed = film->read_failed = true;
@@ -341,14 +286,13 @@ static bool set_light(struct film *film, uint64_t n)
 static bool map_one(struct film *film)
 {
     const uint64_t n = film->submitted, before_ns = now_ns();
-    cox_buffer **planes;
     if ((!n && !start_writer(film)) || !set_light(film, n))
         return false;
-    cox_status status = use_slot(&film->out, film->plan.runtime, n, &planes);
+    cox_status status = film_side_make(&film->out, film->plan.runtime, n);
     if (status != COX_OK)
         return fail(film, "cannot get memory for a frame", status, n);
-    const struct cox_video_image in = image_of(film, true, film->in.slots[n % film->in.slot_count]);
-    const struct cox_video_image out = image_of(film, false, planes);
+    const struct cox_video_image in = image_of(film, true, film_side_planes(&film->in, n));
+    const struct cox_video_image out = image_of(film, false, film_side_planes(&film->out, n));
     pthread_mutex_lock(&film->lock);
     film->submitted++;
     pthread_mutex_unlock(&film->lock);
@@ -464,8 +408,9 @@ void film_run(struct film *film)
 
 /* --- Beginning and end -------------------------------------------------------------------------------------------- */
 
-/* As few slots as keep everybody at work: what the devices have, and one more that is being read or written; of frames
- * that are lent two will do, since the input has its own. A look ahead has one frame besides. */
+/* The fewest slots with which no thread and no device waits for one: what the devices have, and one more that is being
+ * read or written; of frames that are lent two will do, since the input has its own. A look ahead has one frame
+ * more. */
 static void plan_slots(struct film *film)
 {
     struct film_plan *plan = &film->plan;
@@ -474,9 +419,8 @@ static void plan_slots(struct film *film)
         plan->session.in_flight = 2;
     if (plan->steering.on && !plan->steering.lookahead && !plan->scenes)
         plan->session.in_flight = 1;
-    film->in.lent = video_input_lend(plan->input, plan->runtime, film->in.pitch_bytes);
-    describe_side(&film->in, plan->runtime, &shape->in, shape->width, shape->height);
-    describe_side(&film->out, plan->runtime, &shape->out, plan->out_width, plan->out_height);
+    film_side_describe_input(&film->in, plan->runtime, plan->input, shape);
+    film_side_describe(&film->out, plan->runtime, &shape->out, plan->out_width, plan->out_height);
     film->in.slot_count = plan->session.in_flight + (plan->steering.lookahead && !plan->scenes);
     film->in.slot_count += !film->in.lent || film->in.slot_count < 2;
     film->out.slot_count = plan->session.in_flight + !plan->discard;
@@ -513,12 +457,9 @@ void film_end(struct film *film)
 {
     stop_threads(film);
     cox_video_stream_destroy(&film->stream);
-    if (film->in.lent)
-        for (uint32_t slot = 0; slot < FILM_SLOTS_MAX; slot++)
-            video_input_return(film->plan.input, film->in.slots[slot]);
+    film_side_free(&film->in, film->plan.input);
+    film_side_free(&film->out, NULL);
     video_input_reclaim(film->plan.input);
-    free_slots(&film->in);
-    free_slots(&film->out);
     free(film->scenes);
     film->scenes = NULL;
     pthread_cond_destroy(&film->writer_wake);

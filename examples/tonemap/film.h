@@ -13,25 +13,14 @@
 #define TONEMAP_FILM_H
 
 #include "common/report.h"
-#include "common/video.h"
+#include "film_side.h"
 
 #include <coxswain/coxswain.h>
 #include <pthread.h>
 
 struct scenes;
 
-enum { FILM_SLOTS_MAX = COX_IN_FLIGHT_MAX + 2, FILM_TIMES = 2 * FILM_SLOTS_MAX };
-
-/* One side's planes and slots. */
-struct film_side {
-    uint32_t plane_count;
-    size_t pitch_bytes[COX_VIDEO_PLANES_MAX];
-    size_t plane_bytes[COX_VIDEO_PLANES_MAX];
-    uint32_t slot_count;
-    uint32_t slots_made;
-    bool lent; /* the input's: the buffers are the input's own, of the frame that the slot has */
-    cox_buffer *slots[FILM_SLOTS_MAX][COX_VIDEO_PLANES_MAX];
-};
+enum { FILM_TIMES = 2 * FILM_SLOTS_MAX };
 
 /* What the next frame had to wait for. */
 enum film_wait { FILM_WAIT_INPUT = 0, FILM_WAIT_DEVICES, FILM_WAIT_OUTPUT, FILM_WAITS };
