@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { FRAMES = 300, ROWS = 2160, GRANULE = 8, ROUNDS = 9, CALLS_MAX = FRAMES * (3 * COX_BANDS_MAX + 2) };
 
@@ -164,14 +163,6 @@ static bool record_frame(struct tape *tape, const struct cox_policy *policy, voi
     return true;
 }
 
-/* Processor time of this thread: what else runs on the machine does not count. */
-static uint64_t own_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Make the tape's calls. Returns their nanoseconds; with `split_ns`, what each split took, by the clock, comes
  * there. */
 static double play(const struct tape *tape, const struct cox_policy *policy, void *state, double *split_ns)
@@ -179,7 +170,7 @@ static double play(const struct tape *tape, const struct cox_policy *policy, voi
     struct cox_sched_view view = tape->view;
     struct cox_split split;
     struct cox_grant grant;
-    uint64_t begin = own_ns();
+    uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID); /* what else runs on the machine does not count */
     for (uint32_t i = 0; i < tape->count; i++) {
         const struct call *call = &tape->calls[i];
         view.frame = call->frame;
@@ -205,7 +196,7 @@ static double play(const struct tape *tape, const struct cox_policy *policy, voi
             break;
         }
     }
-    return (double)(own_ns() - begin);
+    return (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
 }
 
 static bool measure(const struct cox_policy *policy, uint32_t device_count, struct tape *tape, struct result *result)

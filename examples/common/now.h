@@ -5,12 +5,17 @@
 #include <stdint.h>
 #include <time.h>
 
+/* 0 = the clock cannot be read. */
+static inline uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    return clock_gettime(clock, &now) ? 0 : (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 /* The monotonic clock. */
 static inline uint64_t now_ns(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return clock_ns(CLOCK_MONOTONIC);
 }
 
 #endif

@@ -23,12 +23,6 @@ static uint64_t read_busy_ns(void)
     return (user + nice + system + irq + softirq + steal) * (1000000000ull / (unsigned long)ticks);
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    return clock_gettime(clock, &now) == 0 ? (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec : 0;
-}
-
 static uint64_t read_own_ns(const struct quiet *quiet)
 {
     uint64_t ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 const char *film_wait_name(enum film_wait wait)
@@ -66,10 +65,8 @@ static void *read_frames(void *user)
         wake_main(film);
         pthread_mutex_unlock(&film->lock);
     }
-    struct timespec cpu = {0};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
     pthread_mutex_lock(&film->lock);
-    film->reader_cpu_ns = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
+    film->reader_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     film->read_ended = true;
     if (!film->read_failed) {
         film->read_failed = result == VIDEO_READ_ERROR;

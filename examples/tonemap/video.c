@@ -16,7 +16,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 struct job {
@@ -241,13 +240,6 @@ static void look_at_maker(struct job *job)
     video_input_maker(job->from.input, &job->maker);
 }
 
-static uint64_t process_cpu_ns(void)
-{
-    struct timespec cpu = {0};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-    return (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
-}
-
 /* Once, as soon as the input's times say so: none of the outputs that have a rate can say more than one. */
 static void warn_of_rate(struct job *job)
 {
@@ -433,7 +425,7 @@ static void name_bound(struct job *job, const struct report_film *about, char *t
                                 .input_ns = about->input_ns,
                                 .devices_ns = about->devices_ns,
                                 .output_ns = about->output_ns};
-    const uint64_t own_ns = process_cpu_ns() - job->cpu_began_ns;
+    const uint64_t own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->cpu_began_ns;
     job->looked_ns = 0;
     look_at_maker(job);
     facts.maker = job->maker;
@@ -583,7 +575,7 @@ static bool run(struct job *job)
         progress_use_json(&job->progress, stderr);
     job->bound_ns = now_ns();
     look_at_maker(job);
-    job->cpu_began_ns = process_cpu_ns();
+    job->cpu_began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     film_run(&job->film);
     return deliver(job);
 }
