@@ -2,6 +2,8 @@
 #include "files.h"
 #include "words.h"
 
+#include <sys/stat.h>
+
 /* "-" may be a file too, by redirection. */
 static const char *named(const char *path, const char *stream)
 {
@@ -22,6 +24,13 @@ bool files_differ(const struct options *options)
                 return complain("%s: is two outputs; give one of them another name", outputs[i]);
     }
     return true;
+}
+
+bool files_may_write(const struct options *options)
+{
+    struct stat about;
+    return options->overwrite || stat(options->output, &about) || !S_ISREG(about.st_mode) ||
+           complain("%s: exists; --overwrite replaces it", options->output);
 }
 
 bool records_open(struct records *records, const struct options *options)

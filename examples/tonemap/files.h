@@ -11,6 +11,9 @@
 /* Whether the input and all outputs are different files; complains if not. */
 bool files_differ(const struct options *options);
 
+/* Whether --overwrite is given or no file has the output's name; complains if not. */
+bool files_may_write(const struct options *options);
+
 /* NULL = not asked for. */
 struct records {
     struct outfile *stats, *trace;

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "common/ends_with.h"
 #include "common/finished.h"
-#include "common/outfile.h"
+#include "files.h"
 #include "jobs.h"
 #include "range.h"
 #include "scenes.h"
@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct piece {
     struct scenes_piece name; /* which begins with its first frame, for range_by_first */
@@ -170,7 +169,6 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
 
 static bool join_all(struct piece *pieces, uint32_t count, const struct options *options)
 {
-    struct stat about;
     const char *path = options->output;
     qsort(pieces, count, sizeof *pieces, range_by_first);
     if (!fit_together(pieces, count) || !are_of(pieces, count, options))
@@ -183,8 +181,8 @@ static bool join_all(struct piece *pieces, uint32_t count, const struct options 
     const uint64_t first = pieces[0].name.first;
     const uint64_t frames = pieces[count - 1].name.first + pieces[count - 1].name.count - first;
     const bool y4m = !strncmp(pieces[0].format.text, "y4m", 3);
-    if (!options->overwrite && !stat(path, &about) && S_ISREG(about.st_mode))
-        return complain("%s: exists; --overwrite replaces it", path);
+    if (!files_may_write(options))
+        return false;
     if (y4m && options->source)
         return misfit("--source is for encoded pieces, and y4m has pictures only");
     if (!y4m && !ends_with(path, ".mkv") && !ends_with(path, ".mp4"))

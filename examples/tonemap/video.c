@@ -15,7 +15,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct job {
@@ -104,11 +103,10 @@ static bool open_finished(struct job *job)
 {
     const struct options *options = job->options;
     struct picture_error error;
-    struct stat about;
     if (!options_want_finished(options))
         return true;
-    if (!options->overwrite && !options->step && !stat(options->output, &about) && S_ISREG(about.st_mode))
-        return complain("%s: exists; --overwrite replaces it", options->output);
+    if (!options->step && !files_may_write(options))
+        return false;
     if (options->rate.num && job->from.format->tick.num)
         return complain("--rate is for what has no times, and those of %s are kept", options->input);
     const struct finished_params params = {.container = options->to == OUTPUT_MKV ? "matroska" : "mp4",
