@@ -33,7 +33,7 @@ struct finished_params {
 bool finished_open(struct finished_file **out, const char *path, const struct finished_params *params,
                    const struct video_format *format, struct picture_error *error);
 
-/* The next frame, copied once; `time` as video_input_time says. Blocks while the encoder has enough to do. */
+/* The next frame, copied once; `time` as video_input_time says. Blocks while the encoder takes no more. */
 bool finished_write(struct finished_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
                     const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time, struct picture_error *error);
 

@@ -1,6 +1,5 @@
-/* What a finished file takes from its source as it is. The source is opened a second time, so that what is copied waits
- * for nothing and nothing waits for it: the decoder reads ahead as it likes, and here the packets are read that are due
- * when the encoder's next one is.
+/* What a finished file takes from its source as it is. The source is opened a second time, since the decoder reads
+ * ahead of the encoder: here a packet is read when it is due before the encoder's next one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "finished.h"
 
@@ -33,7 +32,7 @@ struct finished_copies {
     int video;
     uint32_t count;
     uint32_t expected;     /* packets' sources: streams that go on, and covers that have not come */
-    uint32_t stream_count; /* when the source was opened: some have more later, which nobody has looked at */
+    uint32_t stream_count; /* when the source was opened; some have more later, which are left out */
     int64_t begin_us, end_us, origin_us;
     struct copied_stream *streams;
 };
@@ -93,7 +92,7 @@ static AVStream *add_stream(AVFormatContext *out, const AVStream *in)
     return stream;
 }
 
-/* Whether a file of this stream alone can be begun: muxers know more than their tables. */
+/* Whether a file of this stream alone can be begun: muxers refuse some streams that their tables allow. */
 static bool can_begin(const AVOutputFormat *format, const AVStream *stream)
 {
     AVFormatContext *trial = NULL;
@@ -191,7 +190,7 @@ bool finished_copies_add(struct finished_copies *copies, AVFormatContext *out, c
 
 /* --- What is said of the whole ------------------------------------------------------------------------------------ */
 
-/* Of MP4 as a container, not of what it holds. */
+/* All but those that describe the source as an MP4 file. */
 static void copy_tags(AVDictionary **to, const AVDictionary *from)
 {
     static const char *const own[] = {"major_brand", "minor_version", "compatible_brands", "encoder"};

@@ -138,7 +138,7 @@ static void describe_times(AVCodecContext *encoder, const struct video_format *f
         encoder->time_base = av_inv_q(encoder->framerate);
 }
 
-/* After the options, which have no say in these. */
+/* After the options, so that none of them changes these. */
 static void describe_frames(AVCodecContext *encoder, const struct video_format *format)
 {
     static const enum AVChromaLocation sites[] = {[COX_SITE_LEFT] = AVCHROMA_LOC_LEFT,

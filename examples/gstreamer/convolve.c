@@ -76,8 +76,8 @@ static cox_status convolve(GstCoxConvolve *self, struct plane *plane, const stru
     return status;
 }
 
-/* As cox_filter_shape wants them. */
-static bool rows_lie_well(const GstVideoFrame *frame)
+/* Whether rows are as far apart as cox_filter_shape takes them. */
+static bool strides_suit(const GstVideoFrame *frame)
 {
     for (guint p = 0; p < GST_VIDEO_FRAME_N_PLANES(frame); p++)
         if (GST_VIDEO_FRAME_PLANE_STRIDE(frame, p) <= 0 || GST_VIDEO_FRAME_PLANE_STRIDE(frame, p) % 4)
@@ -98,7 +98,7 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
     GST_OBJECT_UNLOCK(self);
     if (radius < 0)
         status = COX_E_INVALID;
-    if (!rows_lie_well(in) || !rows_lie_well(out)) {
+    if (!strides_suit(in) || !strides_suit(out)) {
         GST_ELEMENT_ERROR(self, STREAM, FORMAT, ("Rows must be a multiple of 4 bytes apart, the first one first"),
                           (NULL));
         return GST_FLOW_ERROR;

@@ -365,8 +365,9 @@ static gboolean activate_source(GstPad *pad, GstObject *parent, GstPadMode mode,
 
 /* --- Events and queries ------------------------------------------------------------------------------------------- */
 
-/* By the chain, where frames did not go out any more for a reason that is over: what waited goes nowhere. */
-static void begin_anew(GstCoxTonemap *self, GstFlowReturn flow)
+/* From the thread that frames come in on: if pushing has stopped with this flow, and its reason is over, discard the
+ * items that wait, and push again. */
+static void resume_after(GstCoxTonemap *self, GstFlowReturn flow)
 {
     g_mutex_lock(&self->lock);
     const bool over = self->flow == flow && (flow != GST_FLOW_NOT_LINKED || self->relinked);
@@ -388,13 +389,13 @@ static gboolean queue_event(GstCoxTonemap *self, GstEvent *event)
     GstBaseTransform *base = GST_BASE_TRANSFORM(self);
     const GstEventType type = GST_EVENT_TYPE(event);
     if (type == GST_EVENT_STREAM_START || type == GST_EVENT_SEGMENT) /* after an end that downstream wanted */
-        begin_anew(self, GST_FLOW_EOS);
-    begin_anew(self, GST_FLOW_NOT_LINKED);
+        resume_after(self, GST_FLOW_EOS);
+    resume_after(self, GST_FLOW_NOT_LINKED);
     g_mutex_lock(&self->lock);
     const bool first = g_queue_is_empty(&self->items);
     const GstFlowReturn flow = self->flow;
     const bool waits = !first && (flow == GST_FLOW_OK || (GST_EVENT_IS_STICKY(event) && type != GST_EVENT_EOS));
-    if (waits) { /* with the lock held since: who fails now finds it there */
+    if (waits) { /* under the same lock, so that a task that fails now finds it among the items */
         struct item *item = g_new0(struct item, 1);
         item->event = event;
         if (type == GST_EVENT_SEGMENT) {
@@ -413,7 +414,8 @@ static gboolean queue_event(GstCoxTonemap *self, GstEvent *event)
         GST_ELEMENT_FLOW_ERROR(self, flow);
     if (first)
         return BASE->sink_event(base, event);
-    if (type == GST_EVENT_EOS && (flow == GST_FLOW_EOS || is_fatal(flow))) { /* what waits goes nowhere any more */
+    if (type == GST_EVENT_EOS &&
+        (flow == GST_FLOW_EOS || is_fatal(flow))) { /* items that wait cannot be pushed any more */
         discard_items(self);
         return BASE->sink_event(base, event);
     }
@@ -794,7 +796,7 @@ static void set_planes(const GstCoxTonemap *self, const GstVideoFrame *frame, co
 /* Wait until there is room. Not GST_FLOW_OK: frames cannot go out any more. */
 static GstFlowReturn await_room(GstCoxTonemap *self)
 {
-    begin_anew(self, GST_FLOW_NOT_LINKED);
+    resume_after(self, GST_FLOW_NOT_LINKED);
     run_task(self);
     g_mutex_lock(&self->lock);
     while (self->frames > self->in_flight && self->flow == GST_FLOW_OK && !self->flushing)

@@ -123,7 +123,7 @@ static bool submit(struct analysis *analysis, uint64_t n)
     return slot->busy || complain_status("a frame was refused", status);
 }
 
-/* All frames of the range. `*last`: the film ended with them. */
+/* Count all frames of the range. `*last`: the film ended with them. */
 static bool count_frames(struct analysis *analysis, bool *last)
 {
     struct picture_error error = {""};
@@ -201,7 +201,7 @@ static bool analyse(struct analysis *analysis)
         say("done      %s is there already (--overwrite makes it again)\n", options->output);
         return true;
     }
-    if (!profile.steering.on) { /* there is nothing to be found */
+    if (!profile.steering.on) { /* the peak is given, so that no frame is counted */
         analysis->counted = analysis->range.count;
         return part_begin(&analysis->part, options->output, &profile, analysis->range.first) &&
                part_finish(&analysis->part, analysis->range.count, analysis->range.last) && tell(analysis);

@@ -9,7 +9,7 @@
 bool batch_is(const struct options *options);
 
 /* Each input becomes a file of its name in the folder: of the kind that --to says, else Matroska of video and PNG of a
- * picture. One that fails does not keep the others; an interruption does. Returns the exit status. */
+ * picture. The others are done even if one fails, but not after an interruption. Returns the exit status. */
 int batch_run(const struct options *options);
 
 #endif

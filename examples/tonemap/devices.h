@@ -20,7 +20,7 @@ bool devices_start(struct devices *devices, const struct options *options);
 
 void devices_stop(struct devices *devices);
 
-/* "fma" or "muladd": what bits a hash is of. */
+/* "fma" or "muladd": on which the bits depend that a hash is of. */
 const char *devices_arithmetic(const struct devices *devices);
 
 /* One line for each device, with the mark that the split's bar has for it. */
@@ -40,7 +40,7 @@ struct devices_text {
 void devices_describe(const struct devices *devices, const struct cox_session_info *session, struct devices_text *text,
                       struct report_about *about);
 
-/* Another session of the same devices had its share of what befell them. */
+/* Add what devices another session has lost and got back to what this one has. */
 void devices_add_trouble(struct cox_session_info *session, const struct cox_session_info *other);
 
 /* A line for each device that was late or lost; nothing if none was. The lines are the last ones of the results. */

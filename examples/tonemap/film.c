@@ -16,12 +16,12 @@ const char *film_wait_name(enum film_wait wait)
     return names[wait];
 }
 
-/* Have the caller's thread look again. */
+/* End the sleep of the caller's thread, or its next one. */
 static void wake_main(struct film *film)
 {
     const uint64_t one = 1;
     if (write(film->main_wake, &one, sizeof one) < 0)
-        return; /* it is awake: only an event that has been counted 2^64 times is refused */
+        return; /* the event is full, so that the thread does not sleep */
 }
 
 double film_bytes(const struct film *film)
@@ -36,7 +36,7 @@ double film_bytes(const struct film *film)
 
 /* --- The reader --------------------------------------------------------------------------------------------------- */
 
-/* Wait for a slot that no device needs any more. False: there is no need to go on. */
+/* Wait for a slot that no device needs any more. False: no more is to be read. */
 static bool await_input_slot(struct film *film, uint64_t frame)
 {
     pthread_mutex_lock(&film->lock);
@@ -181,7 +181,7 @@ static void note_scene(struct film *film, const struct cox_video_result *result)
         film->most_peak_nits = result->peak_nits;
 }
 
-/* A frame is mapped. After one that failed nothing more is written: there would be a hole. */
+/* A frame is mapped. After one that failed no other is written: the output would lack a frame. */
 static void on_mapped(struct film *film, const struct cox_video_result *result)
 {
     if (result->status != COX_OK) {
@@ -276,7 +276,7 @@ static bool set_light(struct film *film, uint64_t n)
         return true;
     const struct cox_video_look look = look_of(film, n, &settings);
     const cox_status status = cox_video_stream_set(film->stream, &look);
-    return status == COX_OK || fail(film, "its light is none", status, n);
+    return status == COX_OK || fail(film, "its peak or gain was refused", status, n);
 }
 
 /* Send the next frame. */
@@ -302,7 +302,7 @@ static bool map_one(struct film *film)
 
 enum step { STEP_MAP, STEP_END, STEP_WAIT };
 
-/* What can be done now; else what has to come first. */
+/* What can be done now. STEP_WAIT: `*wait` is what the next frame waits for. */
 static enum step next_step(const struct film *film, enum film_wait *wait)
 {
     if (film->failed || film->stop_reading)
@@ -319,7 +319,7 @@ static enum step next_step(const struct film *film, enum film_wait *wait)
     return STEP_WAIT;
 }
 
-/* Sleep until a frame is mapped or another thread has something; let the caller look every now and then. */
+/* Sleep until a frame is mapped or another thread calls wake_main, and for 50 ms at most. */
 static void sleep_for(struct film *film, enum film_wait wait)
 {
     struct pollfd waits[] = {{.fd = film->main_wake, .events = POLLIN},
@@ -327,11 +327,11 @@ static void sleep_for(struct film *film, enum film_wait wait)
     uint64_t count;
     const uint64_t before_ns = now_ns();
     if (poll(waits, 2, 50) > 0 && waits[0].revents && read(film->main_wake, &count, sizeof count) < 0)
-        return; /* a signal came between */
+        return; /* interrupted by a signal */
     film->waited_ns[wait] += now_ns() - before_ns;
 }
 
-/* The caller's say, without the lock. */
+/* Call the plan's `show` and `enough`, without the lock. */
 static void look(struct film *film)
 {
     pthread_mutex_lock(&film->lock);
@@ -347,7 +347,7 @@ static void look(struct film *film)
     }
 }
 
-/* What is under way comes back and is written. */
+/* Receive the frames that are under way, and wait until all are written. */
 static void drain(struct film *film)
 {
     const uint64_t before_ns = now_ns();
@@ -375,7 +375,7 @@ static void stop_threads(struct film *film)
     pthread_cond_signal(&film->writer_wake);
     bool waits = film->reader_runs && !film->read_ended;
     pthread_mutex_unlock(&film->lock);
-    if (waits) /* perhaps for a pipe */
+    if (waits) /* the reader, perhaps for a pipe */
         video_input_cancel(film->plan.input);
     if (film->reader_runs)
         pthread_join(film->reader, NULL);

@@ -4,10 +4,10 @@
  *
  *     file ─ reader ─► input slots ─ film_run ─► stream ─► output slots ─ writer ─► file
  *
- * Frame n uses slot n modulo the slots of its side; since everything happens in order, a count for each step says all:
+ * Frame n uses slot n modulo the slots of its side. Frames stay in order, so that one count for each step is enough:
  * read >= submitted >= mapped >= written.
  *
- * Thread-safety: from one thread, which the functions named `take` and `show` are told of below.
+ * Thread-safety: from one thread. What calls back says on which thread it does.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_FILM_H
 #define TONEMAP_FILM_H
@@ -54,7 +54,7 @@ struct film_plan {
                  struct picture_error *error);
     /* Now and then, on the caller's thread: so many frames are done. */
     void (*show)(void *user, uint64_t mapped);
-    /* Whether the user had enough; asked often, on the caller's thread. */
+    /* Whether to end before the last frame; asked often, on the caller's thread. */
     bool (*enough)(void *user);
     void *user;
 };
@@ -66,15 +66,15 @@ struct film {
 
     struct report_scene *scenes;
     uint64_t scene_count, scene_capacity;
-    uint64_t cuts;                         /* where steering is on; */
-    bool scene_begun;                      /* the first scene's beginning is none */
+    uint64_t cuts;                         /* where steering is on */
+    bool scene_begun;                      /* `cuts` has not the beginning of the first scene */
     float least_peak_nits, most_peak_nits; /* that frames were mapped with, where steering is on; 0 = none was */
 
     pthread_mutex_t lock; /* around what follows, down to the threads */
     pthread_cond_t reader_wake, writer_wake;
     uint64_t read, submitted, mapped, written;
     int64_t times[FILM_TIMES];    /* of frame n at n modulo FILM_TIMES: so many are read and not written at most */
-    bool read_ended, write_ended; /* no more frames will come; the writer is gone */
+    bool read_ended, write_ended; /* no more frames will come; the writer's thread ends */
     bool stop_reading, stop_writing;
     bool failed; /* there is a reason to stop, in the fields down to `write_error` */
     cox_status status;
@@ -91,7 +91,7 @@ struct film {
     uint64_t began_ns, ended_ns; /* the first frame went to the devices; the last one was written */
 };
 
-/* Plan the slots; film_end gives everything back from here on. */
+/* Plan the slots. film_end is to be called from here on. */
 void film_begin(struct film *film, const struct film_plan *plan);
 
 /* Bytes of all slots, once they are all made; not of frames that the input lends. */
@@ -100,11 +100,11 @@ double film_bytes(const struct film *film);
 /* Start to read, and build the pipelines meanwhile. COX_OK or why not. */
 cox_status film_start(struct film *film);
 
-/* All frames, until the input ends, something fails, or the user has enough. What is under way is finished in any case.
+/* All frames, until the input ends, something fails, or `enough` says so. What is under way is finished in any case.
  * Then read `failed` and what follows it. */
 void film_run(struct film *film);
 
-/* Give everything back. */
+/* End the threads and free everything. */
 void film_end(struct film *film);
 
 /* The names of what a frame waits for: "input", "devices", "output". */

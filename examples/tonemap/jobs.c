@@ -11,7 +11,7 @@ static bool is_standard(const char *path)
     return path && path[0] == '-' && !path[1];
 }
 
-/* What the other options mean depends on the input, so this is said before anything about them. */
+/* Said before anything about other options, since what they mean depends on the input. */
 static bool can_be_read(const char *input)
 {
     return is_standard(input) || !access(input, R_OK) || complain("%s: cannot be opened: %s", input, strerror(errno));
@@ -23,7 +23,7 @@ enum options_job job_by_input(const struct options *options)
     return raw || video_kind_of(options->input) != VIDEO_KIND_NONE ? OPTIONS_VIDEO : OPTIONS_PICTURE;
 }
 
-/* What is neither video nor a picture has it said by the one that the output is for. */
+/* What is neither video nor a picture is refused by the job that the output is for. */
 static enum options_job job_of(const struct options *options)
 {
     return options_want_video(options) ? OPTIONS_VIDEO : job_by_input(options);

@@ -1,4 +1,4 @@
-/* The two things that cox-tonemap does, and which of them an input wants.
+/* What cox-tonemap does: pictures, video, and the steps of a film in pieces; and which of these an input is for.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_JOBS_H
 #define TONEMAP_JOBS_H
@@ -11,10 +11,11 @@ enum { EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_MISFIT = 3 };
 /* What the input at hand is by itself: a picture, unless its content or the options about raw frames make it video. */
 enum options_job job_by_input(const struct options *options);
 
-/* One input to one output, said and done: returns the exit status. Fills in what the options leave to the job. */
+/* Do one input, or all inputs of a step, and say what there is to say. Returns the exit status. Fills in what the
+ * options leave to the job. */
 int job_run(struct options *options);
 
-/* Do the whole thing with options that suit it; false after saying why. */
+/* Do it, with options that suit it (options_suit). False, after saying why. */
 bool picture_job(const struct options *options); /* picture.c */
 bool video_job(const struct options *options);   /* video.c */
 

@@ -984,7 +984,7 @@ static bool complain_unknown(const char *written, struct options_error *error)
     return wrong(error, "unknown option '--%s' (cox-tonemap --help lists them)", name);
 }
 
-/* The option that getopt stumbled over, as it was written. */
+/* The option that getopt refused, as it was written. */
 static bool complain_option(bool lacks_value, char **argv, struct options_error *error)
 {
     const char letter[3] = {'-', (char)optopt, 0};

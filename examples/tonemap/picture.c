@@ -258,7 +258,7 @@ static void show(struct job *job, bool last)
     progress_update(&job->progress, count, split, now_ns());
 }
 
-/* Wait until so many frames came back, or one failed, or the user had enough. */
+/* Wait until so many frames came back, or one failed, or a signal came. */
 static bool wait_for(struct job *job, uint64_t done)
 {
     struct flight *flight = &job->flight;

@@ -110,7 +110,7 @@ bool scenes_write(const struct scenes *scenes, const char *path)
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-/* Where in the film the reading is. */
+/* How far a file has been read. */
 struct reading {
     struct scenes *scenes;
     struct profile_text text;
@@ -120,7 +120,7 @@ struct reading {
     bool begins;
 };
 
-/* The frames before `frame` are as the last line said. */
+/* Give the frames before `frame` the light of the last line. */
 static bool go_to(struct reading *reading, uint64_t frame)
 {
     struct scenes *scenes = reading->scenes;
@@ -134,7 +134,7 @@ static bool go_to(struct reading *reading, uint64_t frame)
         if (reading->gain > 0)
             light->gain = reading->gain;
         if (light->peak_nits <= 0 || light->gain <= 0)
-            return profile_text_wrong(&reading->text, "comes before the light of the frames before it");
+            return profile_text_wrong(&reading->text, "comes where the frames before it have no light yet");
         light->begins = reading->begins;
         reading->begins = false;
     }

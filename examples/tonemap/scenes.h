@@ -49,7 +49,7 @@ bool scenes_piece_read(struct scenes_piece *piece, const char *text);
 /* Set a light, as near to these values as the library takes it. */
 void scenes_light_set(struct scenes_light *light, float peak_nits, float gain);
 
-/* The settings of a frame; NULL: it is none of theirs. */
+/* The light of a frame; NULL: it is not among them. */
 const struct scenes_light *scenes_of(const struct scenes *scenes, uint64_t frame);
 
 #endif

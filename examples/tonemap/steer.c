@@ -33,7 +33,7 @@ struct steering {
     struct scenes_light now;
 };
 
-/* Take a frame into it; whether that begins a scene. */
+/* Let the curve follow the next frame. Whether a scene begins with it. */
 static bool follow(struct steering *steering, const struct profile *profile, const uint32_t *histogram)
 {
     const float gain = profile->settings.gain > 0 ? profile->settings.gain : 1.0f;
@@ -43,8 +43,8 @@ static bool follow(struct steering *steering, const struct profile *profile, con
     return begins;
 }
 
-/* The light of a part's frames. Without a look ahead a frame has what those before it have taught, and the film's first
- * one its own. */
+/* The light of a part's frames. Without a look ahead a frame has the light that was found with the frame before it; the
+ * film's first frame has its own. */
 static bool steer_part(struct part *part, struct steering *steering, struct scenes *scenes)
 {
     uint32_t histogram[COX_VIDEO_BINS];
@@ -69,7 +69,7 @@ static bool steer_part(struct part *part, struct steering *steering, struct scen
     return part->text.at == part->text.bytes || misfit("%s: has more histograms than it says", part->text.path);
 }
 
-/* Metadata that cannot be is not believed, as in source.c; what is left stands in the profile. */
+/* Before the first frame. The profile has the stream's peak only where source.c has found it possible. */
 static void begin(struct steering *steering, const struct profile *profile)
 {
     const struct film_steering *about = &profile->steering;

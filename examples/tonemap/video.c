@@ -40,7 +40,7 @@ struct job {
     uint64_t started_ns;
     uint64_t hash;
     uint64_t lines_printed;
-    bool output_failed;    /* and it was said */
+    bool output_failed;    /* and a message has said why */
     struct outfile *place; /* of a piece that is not whole; NULL = it has none */
     char path[32];         /* where it is written meanwhile */
     bool rate_warned;      /* that the input's rate varies */
@@ -98,7 +98,7 @@ static bool is_done(const struct job *job)
 
 /* --- The output --------------------------------------------------------------------------------------------------- */
 
-/* Before any device works, since there is much that an encoder may be asked in vain. */
+/* Before any device works, since an encoder may refuse its options or the frames' format. */
 static bool open_finished(struct job *job)
 {
     const struct options *options = job->options;
@@ -223,12 +223,13 @@ static bool close_output(struct job *job, bool good)
     if (job->place && good && finished)
         finished = outfile_finish(&job->place, &error);
     outfile_abandon(&job->place);
-    return finished || job->film.write_failed || complain_about(path, &error); /* else it has been said */
+    return finished || job->film.write_failed || complain_about(path, &error); /* film_good has told of write_failed */
 }
 
 /* --- While it runs ------------------------------------------------------------------------------------------------ */
 
-/* Ten times a second at most: a program before a pipe may end long before the film does, and takes its clock along. */
+/* Ten times a second at most. Not at the end only, since a program that writes to the pipe may have ended then, and its
+ * processor time can no longer be read. */
 static void look_at_maker(struct job *job)
 {
     const uint64_t here_ns = now_ns();
@@ -238,7 +239,7 @@ static void look_at_maker(struct job *job)
     video_input_maker(job->from.input, &job->maker);
 }
 
-/* Once, as soon as the input's times say so: none of the outputs that have a rate can say more than one. */
+/* Once, as soon as the input's times vary: an output has one rate at most. */
 static void warn_of_rate(struct job *job)
 {
     const struct options *options = job->options;
@@ -416,7 +417,7 @@ static void describe_film(const struct job *job, struct report_film *about)
     about->bound = film->waited_ns[most] ? film_wait_name(most) : NULL;
 }
 
-/* What the summary says it was bound by: as `about` does, or by its name what makes the frames. */
+/* What the summary says it was bound by; where that is the input, the decoder or program that makes the frames. */
 static void name_bound(struct job *job, const struct report_film *about, char *text, size_t bytes)
 {
     struct bound_facts facts = {.encoder = *job->encoder ? job->encoder : NULL,
@@ -428,8 +429,7 @@ static void name_bound(struct job *job, const struct report_film *about, char *t
     look_at_maker(job);
     facts.maker = job->maker;
     facts.own_ns = own_ns;
-    if (facts.maker.kind ==
-        VIDEO_MAKER_DECODER) { /* the reading thread works for it, and it is a part of the process */
+    if (facts.maker.kind == VIDEO_MAKER_DECODER) { /* with the reader's thread; its threads are of this process */
         facts.maker.cpu_ns += job->film.reader_cpu_ns;
         facts.own_ns = own_ns > facts.maker.cpu_ns ? own_ns - facts.maker.cpu_ns : 0;
     }
@@ -543,7 +543,7 @@ static bool run(struct job *job)
     const struct options *options = job->options;
     if (!source_open(&job->from))
         return false;
-    catch_signals(); /* until here a signal may end the program: an input that says nothing, for one */
+    catch_signals(); /* before, a signal ends the program: to open a pipe may take for ever */
     interruption_cancels(job->from.input);
     if (!files_differ(options))
         return false;

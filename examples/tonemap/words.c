@@ -191,15 +191,15 @@ bool complain_reasons(const char *what)
 
 /* --- Interruption ------------------------------------------------------------------------------------------------- */
 
-enum { TOGETHER_NS = 500000000 }; /* signals that come so soon after the first one are one wish of the user */
+enum { TOGETHER_NS = 500000000 }; /* signals that come so soon after the first one count as that one */
 
 static volatile sig_atomic_t signal_number;
 static _Atomic uint64_t first_signal_ns; /* 0 = none came */
 static _Atomic(struct video_input *) cancelled_input;
-static atomic_int handling; /* handlers that may hold the input, on any thread */
+static atomic_int handling; /* handlers that may be using the input, on any thread */
 
-/* A terminal that closes, a process group that is told by several, and timeout(1) send two signals at once; a user who
- * wants the program to end now does so after having seen that it goes on. */
+/* A terminal that closes, several programs that signal one process group, and timeout(1) send two signals at once. A
+ * user who wants the program to end at once sends the second one after having seen that it goes on. */
 static void on_signal(int number)
 {
     uint64_t first_ns = 0, here_ns = now_ns();
@@ -220,7 +220,8 @@ static void on_signal(int number)
     errno = kept;
 }
 
-/* A driver's compiler may end the process (LLVM does, on an internal error). The signal strikes again after this. */
+/* A driver's compiler may end the process (LLVM does, on an internal error). The signal is delivered again after this,
+ * and ends it. */
 static void on_crash(int number)
 {
     outfile_remove_all();

@@ -1,4 +1,4 @@
-/* What cox-tonemap says: results, complaints, what the library has to say; and when its user has had enough.
+/* What cox-tonemap says: results, complaints, what the library has to say; and signals that end it early.
  * Results go to standard output unless data goes there, complaints to standard error, one line each.
  * Thread-safety: any function from any thread, except words_begin, words_finish and catch_signals, which the main
  * thread calls while no other one runs.
@@ -31,7 +31,7 @@ bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same where what is given does not go together, so that another try would not help: the program's exit status then
  * is 3. */
 bool misfit(const char *format, ...) __attribute__((format(printf, 1, 2)));
-bool words_misfit(void); /* whether it was said */
+bool words_misfit(void); /* whether `misfit` was called */
 
 /* One line on standard error about what does not end the program; nothing with --quiet. */
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -53,7 +53,7 @@ bool complain_reasons(const char *what);
  * in the one line that tells of it; else they are warnings. */
 void words_log(void *user, enum cox_log_level level, const char *line);
 
-/* The errors so far were survived: show them as warnings. */
+/* The errors so far have not ended the program: show them as warnings. */
 void words_warn(void);
 
 /* --- Interruption --- */
