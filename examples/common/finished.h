@@ -46,9 +46,9 @@ void finished_abandon(struct finished_file **file);
 
 /* A file of pieces that were encoded in the same way, in their order, and of what else `params->source` holds. Its
  * encoder's fields, start and piece are not read; `frames` is how many the pieces have in all. Their frames have the
- * times of the source. */
+ * times of the source. `*misfit`, where it fails: the pieces cannot be joined, and another try would not help. */
 bool finished_join(const char *path, const struct finished_params *params, const char *const pieces[], uint32_t count,
-                   uint64_t *bytes, struct picture_error *error);
+                   uint64_t *bytes, bool *misfit, struct picture_error *error);
 
 /* Written so far. */
 uint64_t finished_bytes(const struct finished_file *file);

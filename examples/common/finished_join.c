@@ -8,8 +8,22 @@
 #include "libav_index.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The picture_fail of pieces that cannot be joined. */
+__attribute__((format(printf, 3, 4))) static bool fail_misfit(struct finished_file *file, struct picture_error *error,
+                                                              const char *format, ...)
+{
+    char text[sizeof error->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    file->misfit = true;
+    return picture_fail(error, "%s", text);
+}
 
 /* --- Times -------------------------------------------------------------------------------------------------------- */
 
@@ -37,7 +51,7 @@ static bool note_time(struct join_times *times, int64_t time)
     return true;
 }
 
-static bool order_times(struct join_times *times, struct picture_error *error)
+static bool order_times(struct finished_file *file, struct join_times *times, struct picture_error *error)
 {
     times->shown = calloc(times->count + 1, sizeof *times->shown);
     if (!times->shown)
@@ -45,7 +59,7 @@ static bool order_times(struct join_times *times, struct picture_error *error)
     if (times->count)
         memcpy(times->shown, times->coded, times->count * sizeof *times->shown);
     if (!libav_times_sort(times->shown, times->count))
-        return picture_fail(error, "two frames of the pieces have the same time");
+        return fail_misfit(file, error, "two frames of the pieces have the same time");
     times->step = times->count > 1 ? times->shown[1] - times->shown[0] : 1;
     for (uint64_t i = 0; i < times->count; i++) {
         const uint64_t turn = libav_times_find(times->shown, times->count, times->coded[i]);
@@ -117,7 +131,7 @@ static bool same_coding(const AVCodecParameters *a, const AVCodecParameters *b)
 }
 
 /* Open a piece; its only stream is the video. NULL: `error` says why. */
-static AVFormatContext *open_piece(const struct finished_file *file, const char *path, struct picture_error *error)
+static AVFormatContext *open_piece(struct finished_file *file, const char *path, struct picture_error *error)
 {
     AVFormatContext *piece = libav_open_container(path, (AVIOInterruptCB){NULL, NULL}, error);
     if (!piece)
@@ -125,9 +139,10 @@ static AVFormatContext *open_piece(const struct finished_file *file, const char 
     const bool video = piece->nb_streams == 1 && piece->streams[0]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO;
     if (video && (!file->video || same_coding(file->video->codecpar, piece->streams[0]->codecpar)))
         return piece;
-    picture_fail(error, video ? "it is encoded otherwise than the pieces before it: by another encoder or with other "
-                                "settings"
-                              : "it is no piece: a piece is one stream of video");
+    fail_misfit(file, error,
+                video ? "it is encoded otherwise than the pieces before it: by another encoder or with other "
+                        "settings"
+                      : "it is no piece: a piece is one stream of video");
     lib.avformat_close_input(&piece);
     return NULL;
 }
@@ -163,7 +178,7 @@ static bool read_piece(struct finished_file *file, const char *path, struct join
         AVPacket *packet = file->packet;
         lib.av_packet_rescale_ts(packet, piece->streams[0]->time_base, file->tick);
         if (packet->pts == AV_NOPTS_VALUE)
-            good = picture_fail(error, "a frame has no time");
+            good = fail_misfit(file, error, "a frame has no time");
         else if (!written)
             good = note_time(times, packet->pts) || picture_fail(error, "out of memory");
         else if (*written >= times->count || packet->pts != times->coded[*written])
@@ -196,15 +211,15 @@ static bool join_all(struct finished_file *file, const char *path, const char *c
     for (uint32_t i = 0; i < count; i++)
         if (!read_piece(file, pieces[i], times, NULL, &why))
             return picture_fail(error, "%s: %s", pieces[i], why.text);
-    if (!order_times(times, error))
+    if (!order_times(file, times, error))
         return false;
     file->step = times->step;
     if (times->count != file->params.frames)
-        return picture_fail(error, "the pieces have %" PRIu64 " frames, and not %" PRIu64 " as they say", times->count,
-                            file->params.frames);
+        return fail_misfit(file, error, "the pieces have %" PRIu64 " frames, and not %" PRIu64 " as they say",
+                           times->count, file->params.frames);
     file->params.start = file->params.frames = 0; /* it is the whole */
     if (!times->count)
-        return picture_fail(error, "there are no frames");
+        return fail_misfit(file, error, "there are no frames");
     if (!finished_begin(file, times->shown[0], error))
         return false;
     for (uint32_t i = 0; i < count; i++)
@@ -214,12 +229,13 @@ static bool join_all(struct finished_file *file, const char *path, const char *c
 }
 
 bool finished_join(const char *path, const struct finished_params *params, const char *const pieces[], uint32_t count,
-                   uint64_t *bytes, struct picture_error *error)
+                   uint64_t *bytes, bool *misfit, struct picture_error *error)
 {
     struct join_times times = {0};
     struct finished_file *file = finished_new(params, error);
-    const bool good = file && join_all(file, path, pieces, count, &times, error) &&
-                      finished_finish(&file, bytes, error);
+    const bool joined = file && join_all(file, path, pieces, count, &times, error);
+    *misfit = file && file->misfit;
+    const bool good = joined && finished_finish(&file, bytes, error);
     finished_abandon(&file);
     free(times.coded);
     free(times.shown);
@@ -229,9 +245,10 @@ bool finished_join(const char *path, const struct finished_params *params, const
 #else
 
 bool finished_join(const char *path, const struct finished_params *params, const char *const pieces[], uint32_t count,
-                   uint64_t *bytes, struct picture_error *error)
+                   uint64_t *bytes, bool *misfit, struct picture_error *error)
 {
     (void)path, (void)params, (void)pieces, (void)count, (void)bytes;
+    *misfit = false;
     return picture_fail(error, "this program was built without libavformat, which joins such files");
 }
 

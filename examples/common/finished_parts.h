@@ -28,7 +28,8 @@ struct finished_file {
     int64_t last; /* the last frame's time, in the encoder's ticks; AV_NOPTS_VALUE = there was none */
     int64_t step; /* ticks from one frame to the next, where the stream does not say */
     uint64_t frames;
-    bool begun; /* the header has been written */
+    bool begun;  /* the header has been written */
+    bool misfit; /* the pieces cannot be joined: another try would not help */
     _Atomic uint64_t bytes;
 };
 

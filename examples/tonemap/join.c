@@ -21,13 +21,17 @@ struct piece {
     struct video_format format;
 };
 
+/* What can be read but not opened is damaged. */
 static bool look_at(struct piece *piece)
 {
     static const struct video_raw none;
     struct video_input *input;
-    struct picture_error error;
+    struct file_identity identity;
+    struct picture_error error, unread;
     if (!video_input_open(&input, piece->path, &none, &error))
-        return complain_about(piece->path, &error);
+        return file_identify(piece->path, &identity, &unread)
+                   ? misfit("%s: is no piece, or damaged: %s", piece->path, error.text)
+                   : complain_about(piece->path, &error);
     piece->format = *video_input_format(input);
     const bool is_whole = video_input_whole(input);
     video_input_close(&input);
@@ -37,9 +41,17 @@ static bool look_at(struct piece *piece)
            misfit("%s: is no piece: cox-tonemap map has not written it", piece->path);
 }
 
+static bool is_y4m(const struct piece *piece)
+{
+    return !strncmp(piece->format.text, "y4m", 3);
+}
+
 static bool fit_together(const struct piece *pieces, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
+        if (is_y4m(&pieces[i]) != is_y4m(&pieces[0]))
+            return misfit("%s and %s do not go together: one is y4m, the other is encoded", pieces[0].path,
+                          pieces[i].path);
         const struct scenes_piece *before = &pieces[i - 1].name, *piece = &pieces[i].name;
         if (piece->profile != before->profile)
             return misfit("%s and %s do not go together: they are of other films, or mapped otherwise",
@@ -150,6 +162,7 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
 {
     struct picture_error error;
     uint64_t bytes;
+    bool is_misfit;
     const char **paths = calloc(count, sizeof *paths);
     if (!paths)
         return complain("out of memory");
@@ -160,8 +173,10 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
                                            .frames = frames,
                                            .left_out = warn_about,
                                            .user = (void *)options->output};
-    const bool good = finished_join(options->output, &params, paths, count, &bytes, &error);
+    const bool good = finished_join(options->output, &params, paths, count, &bytes, &is_misfit, &error);
     free(paths);
+    if (!good && is_misfit)
+        return misfit("%s: %s", options->output, error.text);
     return good || complain_about(options->output, &error);
 }
 
@@ -180,7 +195,7 @@ static bool join_all(struct piece *pieces, uint32_t count, const struct options 
         return complain("%s: is the source; give the output another name", path);
     const uint64_t first = pieces[0].name.first;
     const uint64_t frames = pieces[count - 1].name.first + pieces[count - 1].name.count - first;
-    const bool y4m = !strncmp(pieces[0].format.text, "y4m", 3);
+    const bool y4m = is_y4m(&pieces[0]);
     if (!files_may_write(options))
         return false;
     if (y4m && options->source)

@@ -252,6 +252,40 @@ if ffmpeg -v error -i "$film" -c:v libx264 -preset ultrafast -qp 0 -g 60 -bf 2 -
         equal "$decoded" "$(ffmpeg -v error -i "$work/container.y4m" -pix_fmt yuv420p -f md5 - </dev/null)" 'finished pieces'
         clean
 
+        # Encoded pieces that cannot be joined: another try would not help.
+        ffmpeg -v error -i "$work/film.mkv" -c copy -frames:v 40 -y "$work/other.mkv" </dev/null
+        rm -rf "$keep" && mkdir "$keep"
+        (cd "$keep" && {
+            "$tonemap" analyse "$work/film.mkv" --range :40 -o film.part -q
+            "$tonemap" analyse "$work/film.mkv" --range :40 -o half.part -q --scale 32x
+            "$tonemap" analyse "$work/other.mkv" -o other.part -q
+            for of in film half other; do "$tonemap" steer $of.part -o $of.scene -q; done
+            film="$work/film.mkv"
+            "$tonemap" map "$film" --scene film.scene --share 1/2 -o 1.mkv -q --encoder ffv1
+            "$tonemap" map "$film" --scene film.scene --share 2/2 -o 2.mkv -q --encoder ffv1
+            "$tonemap" map "$film" --scene film.scene --share 2/2 -o codec.mkv -q --encoder libx264
+            "$tonemap" map "$film" --scene film.scene --share 2/2 -o settings.mkv -q --encoder ffv1:slices=9
+            "$tonemap" map "$film" --scene film.scene --share 2/2 -o 2.y4m -q
+            "$tonemap" map "$film" --scene half.scene --share 2/2 -o size.mkv -q --encoder ffv1
+            "$tonemap" map "$work/other.mkv" --scene other.scene --share 2/2 -o other.mkv -q --encoder ffv1
+            : >empty.mkv
+            head -c 100 2.mkv >head.mkv
+            head -c 40 2.y4m >head.y4m
+        }) 2>"$work/err"
+        for piece in codec settings; do
+            refuses 3 'encoded otherwise than the pieces before' "join: other $piece" join "$keep/1.mkv" "$keep/$piece.mkv" -o a.mkv
+        done
+        for piece in size other; do
+            refuses 3 'of other films, or mapped otherwise' "join: other $piece" join "$keep/1.mkv" "$keep/$piece.mkv" -o a.mkv
+        done
+        refuses 3 'one is y4m, the other is encoded' 'join: y4m behind encoded' join "$keep/1.mkv" "$keep/2.y4m" -o a.mkv
+        for piece in empty.mkv head.mkv head.y4m; do
+            refuses 3 "$piece: is no piece, or damaged: " "join: $piece" join "$keep/1.mkv" "$keep/$piece" -o a.mkv
+        done
+        refuses 1 'none.mkv: cannot be opened' 'join: a piece that is not there' join "$keep/1.mkv" "$keep/none.mkv" -o a.mkv
+        run 0 'join: those that fit' join "$keep/1.mkv" "$keep/2.mkv" -o a.mkv
+        clean
+
         # Where a large film's frames are is kept, and read anew where what is kept is damaged.
         ffmpeg -v error -f lavfi -i testsrc2=size=1280x720:rate=24 -vf noise=alls=100:allf=t,format=yuv420p10le -frames:v 50 \
             -c:v ffv1 -color_trc smpte2084 -y "$work/large.mkv" </dev/null 2>"$work/err" || fail 'a large film cannot be made'
