@@ -159,12 +159,30 @@ uint64_t libav_index_find(const struct libav_index *index, uint64_t frame)
 
 enum { KEPT_MOST = 64 };
 
-/* What a kept index begins with; the times and the accesses follow, then a hash of all before. */
+/* What a kept index begins with; the times and the accesses follow, then a hash of all before. Another version of the
+ * libraries may see other times and key frames: its demuxers and parsers say what they are. */
 struct head {
     char magic[16];
+    uint32_t format_version, codec_version; /* of libavformat and libavcodec, as they were loaded */
     uint64_t frame_count, access_count;
 };
-static const char magic[16] = "coxswain-index1";
+
+static struct head head_of(const struct libav_index *index)
+{
+    return (struct head){.magic = "coxswain-index2",
+                         .format_version = lib.avformat_version(),
+                         .codec_version = lib.avcodec_version(),
+                         .frame_count = index->frame_count,
+                         .access_count = index->access_count};
+}
+
+/* Whether an index that begins so is of these libraries. */
+static bool is_of_now(const struct head *head)
+{
+    const struct head now = head_of(&(struct libav_index){.times = NULL});
+    return !memcmp(head->magic, now.magic, sizeof now.magic) && head->format_version == now.format_version &&
+           head->codec_version == now.codec_version;
+}
 
 static bool name_index(char *path, size_t bytes, const char *folder, const struct file_identity *file, int stream)
 {
@@ -200,13 +218,12 @@ static void drop_oldest(const char *folder)
 
 void libav_index_keep(const struct libav_index *index, const char *folder, const struct file_identity *file, int stream)
 {
-    struct head head = {.frame_count = index->frame_count, .access_count = index->access_count};
+    const struct head head = head_of(index);
     char path[4500];
     struct outfile *to;
     struct picture_error error;
     if (!name_index(path, sizeof path, folder, file, stream) || !outfile_open(&to, path, &error))
         return;
-    memcpy(head.magic, magic, sizeof magic);
     const size_t times = index->frame_count * sizeof *index->times;
     const size_t access = index->access_count * sizeof *index->access;
     uint64_t hash = hash_bytes(HASH_START, &head, sizeof head);
@@ -237,7 +254,7 @@ static bool read_index(struct libav_index *index, FILE *from, uint64_t bytes)
 {
     struct head head;
     uint64_t check = 0;
-    if (fread(&head, 1, sizeof head, from) != sizeof head || memcmp(head.magic, magic, sizeof magic) ||
+    if (fread(&head, 1, sizeof head, from) != sizeof head || !is_of_now(&head) ||
         head.frame_count > bytes / sizeof *index->times || head.access_count > bytes / sizeof *index->access ||
         sizeof head + head.frame_count * sizeof *index->times + head.access_count * sizeof *index->access +
                 sizeof check !=

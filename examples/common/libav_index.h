@@ -41,8 +41,9 @@ uint64_t libav_index_find(const struct libav_index *index, uint64_t frame);
 
 void libav_index_free(struct libav_index *index);
 
-/* Keep the index of a file in a folder, and find it there again; `stream` is the one that it is of. The oldest go where
- * there are many. What fails is as if it had never been kept. */
+/* Keep the index of a file in a folder, and find it there again; `stream` is the one that it is of. An index that
+ * another version of FFmpeg's libraries has made is not found. The oldest go where there are many. What fails is as if
+ * it had never been kept. */
 void libav_index_keep(const struct libav_index *index, const char *folder, const struct file_identity *file,
                       int stream);
 bool libav_index_load(struct libav_index *index, const char *folder, const struct file_identity *file, int stream);

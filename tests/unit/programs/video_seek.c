@@ -16,6 +16,8 @@
 
 #if COX_HAVE_LIBAV
 
+#include "common/libav_index.h"
+
 enum { FRAMES = 130, WIDTH = 96, HEIGHT = 64, RUN = 3 };
 
 static char scratch[64];
@@ -173,6 +175,57 @@ Test(video_seek, other_films_too)
                                         "f.mkv", "g.mkv", "h.mkv",  "i.mkv"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         expect_ranges(names[i]);
+}
+
+/* --- Indexes that are kept ---------------------------------------------------------------------------------------- */
+
+static unsigned version_now;
+
+static unsigned another_version(void)
+{
+    return version_now + 1;
+}
+
+static bool is_kept(const struct file_identity *file, int stream)
+{
+    struct libav_index index;
+    const bool loaded = libav_index_load(&index, scratch, file, stream);
+    if (loaded) {
+        cr_expect_eq(index.frame_count, 3);
+        cr_expect_eq(index.times[2], 90);
+        cr_expect_eq(index.access_count, 1);
+        cr_expect_eq(index.access[0].seek, 10);
+    }
+    libav_index_free(&index);
+    return loaded;
+}
+
+Test(video_seek, an_index_is_kept_for_its_file_and_the_versions_of_ffmpeg_that_made_it)
+{
+    int64_t times[] = {10, 50, 90};
+    struct libav_access access[] = {{10, 10, 0}};
+    const struct libav_index index = {.frame_count = 3, .times = times, .access_count = 1, .access = access};
+    const struct file_identity file = {.bytes = 1000, .hash = 77}, other = {.bytes = 1000, .hash = 78};
+    if (!libav_load())
+        cr_skip_test("skipped, because %s", libav_loading_error);
+    cr_expect_not(is_kept(&file, 0));
+    libav_index_keep(&index, scratch, &file, 0);
+    cr_expect(is_kept(&file, 0));
+    cr_expect_not(is_kept(&other, 0));
+    cr_expect_not(is_kept(&file, 1));
+
+    const struct libav_calls calls = lib;
+    version_now = calls.avformat_version();
+    lib.avformat_version = another_version;
+    cr_expect_not(is_kept(&file, 0), "of another libavformat");
+    lib = calls;
+    version_now = calls.avcodec_version();
+    lib.avcodec_version = another_version;
+    cr_expect_not(is_kept(&file, 0), "of another libavcodec");
+    libav_index_keep(&index, scratch, &file, 0);
+    cr_expect(is_kept(&file, 0), "made anew, in its place");
+    lib = calls;
+    cr_expect_not(is_kept(&file, 0), "of the other one now");
 }
 
 #else
