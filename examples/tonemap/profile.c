@@ -53,6 +53,8 @@ bool profile_apply(const struct profile *profile, struct source *from, const cha
 
 /* --- Lines -------------------------------------------------------------------------------------------------------- */
 
+static const char byte_order_mark[] = "\xef\xbb\xbf"; /* of UTF-8 */
+
 bool profile_text_open(struct profile_text *text, const char *path)
 {
     struct stat about;
@@ -74,6 +76,8 @@ bool profile_text_open(struct profile_text *text, const char *path)
         return false;
     }
     text->text[text->bytes] = 0;
+    if (!strncmp(text->text, byte_order_mark, sizeof byte_order_mark - 1))
+        text->at = sizeof byte_order_mark - 1;
     return true;
 }
 
@@ -83,15 +87,34 @@ void profile_text_close(struct profile_text *text)
     text->text = NULL;
 }
 
+/* Leave one blank between words, and none at the ends. */
+static void tidy(char *line)
+{
+    static const char blanks[] = " \t\r\v\f";
+    char *to = line;
+    for (const char *from = line + strspn(line, blanks); *from; from += strspn(from, blanks)) {
+        const size_t word = strcspn(from, blanks);
+        if (to > line)
+            *to++ = ' ';
+        memmove(to, from, word);
+        to += word;
+        from += word;
+    }
+    *to = 0;
+}
+
 char *profile_text_line(struct profile_text *text)
 {
     char *line = text->text + text->at;
-    char *end = text->at < text->bytes ? memchr(line, '\n', text->bytes - text->at) : NULL;
-    if (!end)
+    if (text->at == text->bytes)
         return NULL;
-    *end = 0;
-    text->at = (size_t)(end + 1 - text->text);
+    char *end = memchr(line, '\n', text->bytes - text->at);
+    text->at = end ? (size_t)(end + 1 - text->text) : text->bytes;
     text->line++;
+    text->is_ended = end;
+    if (end)
+        *end = 0;
+    tidy(line);
     return line;
 }
 

@@ -34,13 +34,16 @@ struct profile_text {
     char *text; /* of the whole file, ended by a 0 */
     size_t bytes, at;
     unsigned line; /* the last one that was read, from 1 */
+    bool is_ended; /* it has an LF */
 };
 
 /* Read a whole file. False, after saying why. */
 bool profile_text_open(struct profile_text *text, const char *path);
 void profile_text_close(struct profile_text *text);
 
-/* The next line, without its end; NULL at the end of the file. Valid until the text is closed. */
+/* The next line, with one blank between its words; NULL at the end of the file. What editors leave makes no difference:
+ * tabs, blanks at the ends, CR before LF, a byte-order mark, no LF at the end of the file. Valid until the text is
+ * closed. */
 char *profile_text_line(struct profile_text *text);
 
 /* Says that the last line is not what it should be. Returns false. */

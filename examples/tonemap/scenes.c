@@ -191,14 +191,25 @@ static bool read_light(struct reading *reading, char *at)
     return true;
 }
 
+/* The next line that says something. */
+static char *next_line(struct reading *reading)
+{
+    char *line;
+    do
+        line = profile_text_line(&reading->text);
+    while (line && (!*line || *line == '#'));
+    return line;
+}
+
 static bool read_frames(struct reading *reading)
 {
     struct scenes *scenes = reading->scenes;
-    for (char *line; (line = profile_text_line(&reading->text));) {
+    for (char *line; (line = next_line(reading));) {
         if (!strcmp(line, "end"))
-            return go_to(reading, scenes->first + scenes->count);
-        if (!*line || *line == '#')
-            continue;
+            return go_to(reading, scenes->first + scenes->count) &&
+                   (!next_line(reading) || profile_text_wrong(&reading->text, "comes behind the line 'end'"));
+        if (!reading->text.is_ended)
+            break;
         if (!(strncmp(line, "scene ", 6) ? read_light(reading, line) : read_scene(reading, line + 6)))
             return false;
     }

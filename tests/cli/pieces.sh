@@ -189,6 +189,34 @@ for what_of in 'analyse film.y4m -o film.y4m' 'steer a.part b.part -o a.part' 'm
 done
 clean
 
+# What editors leave in a scene file makes no difference, and a file that is cut off is noticed wherever it is.
+sed 's/^scene 0$/scene 0 peak 700 gain 0.5/' "$keep/ab.scene" >"$work/plain.scene"
+run 0 'a piece of an edited file' map "$film" --scene "$work/plain.scene" --share 1/2 -o a.y4m
+tab=$(printf '\t')
+cr=$(printf '\r')
+sed "s/\$/$cr/" "$work/plain.scene" >"$work/crlf.scene"
+{ printf '\357\273\277' && cat "$work/plain.scene"; } >"$work/mark.scene"
+sed "s/ /$tab $tab/g; s/^/$tab/; s/\$/ $tab /" "$work/plain.scene" >"$work/blanks.scene"
+printf '%s' "$(cat "$work/plain.scene")" >"$work/newline.scene"
+{ cat "$work/plain.scene" && printf '\n\n# Nothing follows.\n'; } >"$work/behind.scene"
+{ printf '\357\273\277' && printf '%s' "$(sed "s/ /$tab/g; s/\$/ $cr/" "$work/plain.scene")"; } >"$work/all.scene"
+for kind in crlf mark blanks newline behind all; do
+    cmp -s "$work/plain.scene" "$work/$kind.scene" && fail "an edited file, $kind: is not another one"
+    run 0 "an edited file, $kind" map "$film" --scene "$work/$kind.scene" --share 1/2 -o a.y4m
+    has out '^done ' "an edited file, $kind"
+done
+clean
+for kind in newline crlf; do
+    bytes=$(bytes "$work/$kind.scene")
+    for less in 1 2 3 4 5 6 9 12 15; do
+        head -c $((bytes - less)) "$work/$kind.scene" >"$work/short.scene"
+        [ $kind = crlf ] && [ $less -le 2 ] && continue # 'end' stands there yet
+        refuses 3 "short.scene: is cut off: it has no line 'end'" "a file cut off by $less, $kind" map "$film" --scene "$work/short.scene" -o a.y4m
+    done
+done
+{ cat "$work/plain.scene" && echo '45 900 1'; } >"$work/more.scene"
+refuses 3 "line [0-9]+: comes behind the line 'end'" "a line behind the last" map "$film" --scene "$work/more.scene" -o a.y4m
+
 # What is there and damaged is made again, and what people have changed is left alone.
 run 0 'a piece' map "$film" --scene "$keep/ab.scene" -o a.y4m
 head -c 100000 "$work/d/a.y4m" >"$work/d/b.y4m" && mv "$work/d/b.y4m" "$work/d/a.y4m"
