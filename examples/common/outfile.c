@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,15 +60,43 @@ static int directory_length(const char *path)
     return slash ? (int)(slash - path) + 1 : 0;
 }
 
-/* Beside the place, hidden, with the process's number. */
+enum { NAMES_MAX = 100, SHARED_NAMES = 10 };
+
+/* Beside the place, hidden. The first names are the same in all processes, so that what a killed one has left is found;
+ * where there are no locks it stays, and the names behind them have the process's number. */
 static void name_temporary(struct outfile *file, unsigned attempt)
 {
-    int directory = directory_length(file->place);
-    snprintf(file->temporary, sizeof file->temporary, "%.*s.%.100s.%ld-%u.tmp", directory, file->place,
-             file->place + directory, (long)getpid(), attempt);
+    const int directory = directory_length(file->place);
+    const unsigned long process = attempt < SHARED_NAMES ? 0 : (unsigned long)getpid() * NAMES_MAX;
+    snprintf(file->temporary, sizeof file->temporary, "%.*s.%.100s.%lu.tmp", directory, file->place,
+             file->place + directory, process + attempt);
 }
 
-enum { NAMES_MAX = 100 };
+static bool is_named(int fd, const char *path)
+{
+    struct stat file, named;
+    return !fstat(fd, &file) && !stat(path, &named) && file.st_dev == named.st_dev && file.st_ino == named.st_ino;
+}
+
+/* Remove a temporary file if the process that wrote it is gone, and its lock with it. The name cannot come to mean
+ * another file before it is removed: only the file's lock allows to rename or remove it. Leaves errno as it is. */
+static bool remove_left(const char *path)
+{
+    const int kept = errno, fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const bool removed = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && is_named(fd, path) && !unlink(path);
+    if (fd >= 0)
+        close(fd);
+    errno = kept;
+    return removed;
+}
+
+/* Until it is closed. False: another process has taken the new file for one that was left, and removes it. */
+static bool lock_temporary(int fd, const char *path)
+{
+    if (!flock(fd, LOCK_EX | LOCK_NB))
+        return is_named(fd, path);
+    return errno != EWOULDBLOCK; /* there are no locks here */
+}
 
 static bool names_only;
 
@@ -96,6 +125,7 @@ static int create_nameless(struct outfile *file, mode_t mode)
         close(fd);
         return -1;
     }
+    (void)!flock(fd, LOCK_EX | LOCK_NB); /* before it has a name */
     file->nameless = true;
     return fd;
 }
@@ -105,9 +135,15 @@ static int create_temporary(struct outfile *file, mode_t mode)
     int fd = create_nameless(file, mode);
     for (unsigned attempt = 0; fd < 0 && attempt < NAMES_MAX; attempt++) {
         name_temporary(file, attempt);
-        fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        do
+            fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        while (fd < 0 && errno == EEXIST && remove_left(file->temporary));
         if (fd < 0 && errno != EEXIST)
             return -1;
+        if (fd >= 0 && !lock_temporary(fd, file->temporary)) {
+            close(fd);
+            fd = -1;
+        }
     }
     return fd;
 }
@@ -119,7 +155,11 @@ static bool give_name(struct outfile *file)
     descriptor_path(fileno(file->stream), path);
     for (unsigned attempt = 0; attempt < NAMES_MAX; attempt++) {
         name_temporary(file, attempt);
-        if (!linkat(AT_FDCWD, path, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW)) {
+        bool linked;
+        do
+            linked = !linkat(AT_FDCWD, path, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW);
+        while (!linked && errno == EEXIST && remove_left(file->temporary));
+        if (linked) {
             remember(file);
             return true;
         }
@@ -172,14 +212,14 @@ bool outfile_open(struct outfile **out, const char *path, struct picture_error *
     file->stream = fdopen(fd, "wb");
     if (!file->stream) {
         picture_fail(error, "cannot be written: %s", strerror(errno));
+        if (file->temporary[0])
+            unlink(file->temporary);
         close(fd);
         goto fail;
     }
     *out = file;
     return true;
 fail:
-    if (file->slot >= 0)
-        unlink(file->temporary);
     forget(file);
     free(file);
     return false;
@@ -206,8 +246,11 @@ bool outfile_finish(struct outfile **out, struct picture_error *error)
     struct outfile *file = *out;
     *out = NULL;
     int failure = 0;
+    const int lock = dup(fileno(file->stream)); /* holds the lock until the file has its place or is removed */
+    if (lock < 0)
+        failure = errno;
     errno = 0;
-    if (fflush(file->stream) || ferror(file->stream))
+    if (!failure && (fflush(file->stream) || ferror(file->stream)))
         failure = errno ? errno : EIO;
     if (!failure && !synchronise(fileno(file->stream)))
         failure = errno;
@@ -219,6 +262,8 @@ bool outfile_finish(struct outfile **out, struct picture_error *error)
         failure = errno;
     if (failure && file->temporary[0])
         unlink(file->temporary);
+    if (lock >= 0)
+        close(lock);
     forget(file);
     free(file);
     return failure ? picture_fail(error, "cannot be written: %s", strerror(failure)) : true;
@@ -230,9 +275,9 @@ void outfile_abandon(struct outfile **out)
     if (!file)
         return;
     *out = NULL;
-    fclose(file->stream);
     if (file->temporary[0])
         unlink(file->temporary);
+    fclose(file->stream); /* and with it the lock */
     forget(file);
     free(file);
 }

@@ -3,7 +3,8 @@
  *
  * "-" is standard output; what exists and is no regular file (a pipe, a device) is written in place. Where the name is
  * a symbolic link, the file it points to is replaced. An interrupted program leaves no temporary file if it calls
- * outfile_remove_all on its way out; one that is killed leaves none if the file had no name.
+ * outfile_remove_all on its way out; one that is killed leaves none if the file had no name, and else one that the next
+ * program takes away that writes a file of the same name. A temporary file is locked (flock) while it is written.
  *
  * Thread-safety: one outfile from one thread at a time; outfile_remove_all may run in a signal handler.
  * SPDX-License-Identifier: Apache-2.0 */

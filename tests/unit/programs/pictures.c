@@ -13,11 +13,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <openexr.h>
 #include <png.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* --- Bytes -------------------------------------------------------------------------------------------------------- */
@@ -1265,6 +1267,88 @@ Test(outfile, an_interrupted_program_can_remove_what_it_began, .init = make_scra
     cr_expect_eq(files_in_scratch(), 0);
     outfile_abandon(&one);
     outfile_abandon(&two);
+}
+
+/* A process that is killed while it writes. */
+static void write_and_be_killed(const char *path)
+{
+    struct outfile *file;
+    struct picture_error error;
+    int status;
+    const pid_t child = fork();
+    if (!child) {
+        if (outfile_open(&file, path, &error) && fputs("half", outfile_stream(file)) >= 0)
+            raise(SIGKILL);
+        _exit(1);
+    }
+    cr_assert(child > 0 && waitpid(child, &status, 0) == child);
+    cr_assert(WIFSIGNALED(status));
+}
+
+Test(outfile, what_killed_programs_have_left_is_taken_away, .init = make_scratch, .fini = remove_scratch)
+{
+    struct outfile *file, *other;
+    struct picture_error error;
+    const char *path = in_scratch("out.txt");
+    outfile_use_names();
+    for (int i = 0; i < 30; i++)
+        write_and_be_killed(path);
+    cr_expect_eq(files_in_scratch(), 1, "%d files", files_in_scratch());
+    cr_assert(outfile_open(&file, path, &error), "%s", error.text);
+    cr_expect_eq(files_in_scratch(), 1, "in its place");
+    write_and_be_killed(path);
+    cr_assert(outfile_open(&other, path, &error), "%s", error.text);
+    cr_expect_eq(files_in_scratch(), 2, "that of a program that lives is left alone");
+    outfile_abandon(&other);
+    cr_expect_eq(files_in_scratch(), 1);
+    cr_assert(outfile_finish(&file, &error), "%s", error.text);
+    cr_expect_eq(access(path, F_OK), 0);
+    cr_expect_eq(files_in_scratch(), 1);
+}
+
+Test(outfile, programs_that_write_to_one_place_at_once_do_not_disturb_each_other, .init = make_scratch,
+     .fini = remove_scratch)
+{
+    enum { PROGRAMS = 8, TIMES = 200 };
+    struct outfile *file;
+    struct picture_error error = {""};
+    const char *path = in_scratch("out.txt");
+    int status;
+    outfile_use_names();
+    for (int i = 0; i < PROGRAMS; i++) {
+        if (fork())
+            continue;
+        bool good = true;
+        for (int n = 0; n < TIMES && good; n++)
+            good = outfile_open(&file, path, &error) && fputs("whole", outfile_stream(file)) >= 0 &&
+                   outfile_finish(&file, &error);
+        if (good && i % 2 && outfile_open(&file, path, &error))
+            raise(SIGKILL);
+        _exit(!good);
+    }
+    for (int i = 0; i < PROGRAMS; i++) {
+        cr_assert(wait(&status) > 0);
+        cr_expect(WIFSIGNALED(status) || !WEXITSTATUS(status));
+    }
+    cr_expect_leq(files_in_scratch(), 1 + PROGRAMS / 2);
+    for (int i = 0; i < PROGRAMS; i++) /* what is left stands under other names than the first, too */
+        cr_assert(outfile_open(&file, path, &error) && outfile_finish(&file, &error), "%s", error.text);
+    struct bytes b = load_file(path);
+    cr_expect_eq(b.count, 0, "the last one was empty");
+    free(b.data);
+}
+
+Test(outfile, what_a_killed_program_has_left_gives_way_to_a_file_without_a_name, .init = make_scratch,
+     .fini = remove_scratch)
+{
+    struct outfile *file;
+    struct picture_error error;
+    const char *path = in_scratch("out.txt");
+    write_file(in_scratch(".out.txt.0.tmp"), "half", 4);
+    cr_assert(outfile_open(&file, path, &error), "%s", error.text);
+    cr_assert(outfile_finish(&file, &error), "%s", error.text);
+    cr_expect_eq(access(path, F_OK), 0);
+    cr_expect_eq(files_in_scratch(), 1);
 }
 
 Test(outfile, a_link_stays_and_permissions_too, .init = make_scratch, .fini = remove_scratch)
