@@ -233,12 +233,15 @@ int64_t finished_origin(const struct finished_file *file)
     return file->copies ? lib.av_rescale_q(finished_copies_origin_us(file->copies), AV_TIME_BASE_Q, file->tick) : 0;
 }
 
-/* A frame's time in the file: after the last frame's, whatever `time` says. */
+/* A frame's time in the file: after the last frame's, whatever `time` says. The first one of a piece without a time has
+ * its place in the film. */
 static int64_t time_of(const struct finished_file *file, int64_t time)
 {
     const int64_t last = file->last;
     if (time == VIDEO_NO_TIME)
-        return last == AV_NOPTS_VALUE ? 0 : last + file->step;
+        return last != AV_NOPTS_VALUE ? last + file->step
+               : file->params.piece   ? file->step * (int64_t)file->params.start
+                                      : 0;
     time -= finished_origin(file);
     return last != AV_NOPTS_VALUE && time <= last ? last + 1 : time;
 }
