@@ -171,18 +171,19 @@ static bool add_joined(struct finished_file *file, const char *path, struct pict
 static bool read_piece(struct finished_file *file, const char *path, struct join_times *times, uint64_t *written,
                        struct picture_error *error)
 {
-    AVFormatContext *piece = open_piece(file, path, error);
+    struct picture_error why = {""};
+    AVFormatContext *piece = open_piece(file, path, &why);
     bool good = piece != NULL;
     int code = 0;
     while (good && (code = lib.av_read_frame(piece, file->packet)) >= 0) {
         AVPacket *packet = file->packet;
         lib.av_packet_rescale_ts(packet, piece->streams[0]->time_base, file->tick);
         if (packet->pts == AV_NOPTS_VALUE)
-            good = fail_misfit(file, error, "a frame has no time");
+            good = fail_misfit(file, &why, "a frame has no time");
         else if (!written)
-            good = note_time(times, packet->pts) || picture_fail(error, "out of memory");
+            good = note_time(times, packet->pts) || picture_fail(&why, "out of memory");
         else if (*written >= times->count || packet->pts != times->coded[*written])
-            good = picture_fail(error, "it has changed meanwhile");
+            good = picture_fail(&why, "it has changed meanwhile");
         else {
             const int64_t origin = finished_origin(file);
             packet->dts = decoding_time(times, (*written)++) - origin;
@@ -193,10 +194,10 @@ static bool read_piece(struct finished_file *file, const char *path, struct join
         lib.av_packet_unref(packet);
     }
     if (good && code != AVERROR_EOF)
-        good = libav_fail("cannot be read", code, error);
+        good = libav_fail("cannot be read", code, &why);
     if (piece)
         lib.avformat_close_input(&piece);
-    return good;
+    return *why.text ? picture_fail(error, "%s: %s", path, why.text) : good;
 }
 
 static bool join_all(struct finished_file *file, const char *path, const char *const pieces[], uint32_t count,
@@ -209,8 +210,8 @@ static bool join_all(struct finished_file *file, const char *path, const char *c
     if (!finished_open_place(file, path, error))
         return false;
     for (uint32_t i = 0; i < count; i++)
-        if (!read_piece(file, pieces[i], times, NULL, &why))
-            return picture_fail(error, "%s: %s", pieces[i], why.text);
+        if (!read_piece(file, pieces[i], times, NULL, error))
+            return false;
     if (!order_times(file, times, error))
         return false;
     file->step = times->step;
@@ -223,8 +224,8 @@ static bool join_all(struct finished_file *file, const char *path, const char *c
     if (!finished_begin(file, times->shown[0], error))
         return false;
     for (uint32_t i = 0; i < count; i++)
-        if (!read_piece(file, pieces[i], times, &written, &why))
-            return picture_fail(error, "%s: %s", pieces[i], why.text);
+        if (!read_piece(file, pieces[i], times, &written, error))
+            return false;
     return true;
 }
 

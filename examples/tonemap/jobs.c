@@ -36,8 +36,10 @@ static bool run_step(const struct options *options, enum options_job job)
     case FILM_ANALYSE:
         return analyse_job(options);
     case FILM_STEER:
+        catch_signals_at_once();
         return steer_job(options);
     case FILM_JOIN:
+        catch_signals_at_once();
         return join_job(options);
     default:
         return job == OPTIONS_VIDEO ? video_job(options) : picture_job(options);

@@ -109,8 +109,8 @@ static bool read_header(FILE *from, char *line, size_t bytes)
     return end != NULL;
 }
 
-/* The frames of a piece, and its header if it is the first. */
-static bool append_piece(const struct piece *piece, FILE *to, char header[2048])
+/* The frames of a piece, and its header if it is the first, to the file `path`. */
+static bool append_piece(const struct piece *piece, FILE *to, const char *path, char header[2048])
 {
     static char bytes[1 << 20];
     char line[2048];
@@ -126,12 +126,14 @@ static bool append_piece(const struct piece *piece, FILE *to, char header[2048])
     const bool same = good && !strcmp(line, header);
     while (same && (got = fread(bytes, 1, sizeof bytes, from)) > 0 && fwrite(bytes, 1, got, to) == got)
         continue;
-    const bool read = same && feof(from) && !ferror(from) && !ferror(to);
+    const bool read = same && feof(from) && !ferror(from);
     const int why = errno;
     fclose(from);
     if (good && !same)
         return misfit("%s: is of another size or format than the pieces before it", piece->path);
-    return read || complain("%s cannot be appended: %s", piece->path, strerror(why));
+    if (ferror(to))
+        return complain("%s: cannot be written: %s", path, strerror(why));
+    return read || complain("%s: cannot be read: %s", piece->path, strerror(why));
 }
 
 static bool join_y4m(const struct piece *pieces, uint32_t count, const char *path)
@@ -147,7 +149,7 @@ static bool join_y4m(const struct piece *pieces, uint32_t count, const char *pat
         return complain_about(path, &error);
     bool good = true;
     for (uint32_t i = 0; good && i < count; i++)
-        good = append_piece(&pieces[i], outfile_stream(file), header);
+        good = append_piece(&pieces[i], outfile_stream(file), path, header);
     if (!good) {
         outfile_abandon(&file);
         return false;

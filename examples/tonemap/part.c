@@ -13,10 +13,19 @@ enum { END_BYTES = 4 + 20 + 1 + 1 + 1 + 16 + 1, NUMBER_BYTES = 5 };
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-static void put(struct part_writer *part, const void *bytes, size_t count)
+static bool cannot_write(const struct part_writer *part)
 {
+    return complain("%s: cannot be written: %s", part->path, strerror(errno));
+}
+
+/* A failure is said once: frames that are under way come after it. */
+static bool put(struct part_writer *part, const void *bytes, size_t count)
+{
+    if (part->failed)
+        return false;
     part->hash = hash_bytes(part->hash, bytes, count);
-    part->failed |= fwrite(bytes, 1, count, outfile_stream(part->file)) != count;
+    part->failed = fwrite(bytes, 1, count, outfile_stream(part->file)) != count;
+    return !part->failed || cannot_write(part);
 }
 
 bool part_begin(struct part_writer *part, const char *path, const struct profile *profile, uint64_t first)
@@ -35,9 +44,9 @@ bool part_begin(struct part_writer *part, const char *path, const struct profile
         free(head);
         return good ? complain_about(path, &error) : complain("out of memory");
     }
-    put(part, head, bytes);
+    const bool begun = put(part, head, bytes);
     free(head);
-    return true;
+    return begun;
 }
 
 bool part_add(struct part_writer *part, const uint32_t histogram[COX_VIDEO_BINS])
@@ -50,18 +59,17 @@ bool part_add(struct part_writer *part, const uint32_t histogram[COX_VIDEO_BINS]
             bytes[count++] = (uint8_t)(rest | 0x80);
         bytes[count++] = (uint8_t)rest;
     }
-    put(part, bytes, count);
     part->count++;
-    return !part->failed || complain("%s: cannot be written: %s", part->path, strerror(errno));
+    return put(part, bytes, count);
 }
 
 bool part_finish(struct part_writer *part, uint64_t count, bool last)
 {
     struct picture_error error;
-    const int wrote = fprintf(outfile_stream(part->file), END_LINE, count, last, part->hash);
-    if (part->failed || wrote != END_BYTES) {
+    if (fprintf(outfile_stream(part->file), END_LINE, count, last, part->hash) != END_BYTES) {
+        cannot_write(part);
         outfile_abandon(&part->file);
-        return complain("%s: cannot be written: %s", part->path, strerror(errno));
+        return false;
     }
     return outfile_finish(&part->file, &error) || complain_about(part->path, &error);
 }

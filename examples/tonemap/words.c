@@ -222,19 +222,19 @@ static void on_signal(int number)
 
 /* A driver's compiler may end the process (LLVM does, on an internal error). The signal is delivered again after this,
  * and ends it. */
-static void on_crash(int number)
+static void on_end(int number)
 {
     outfile_remove_all();
     raise(number); /* held back until this returns */
 }
 
-void catch_signals(void)
+/* `action` is for the signals that a user sends. */
+static void catch_with(struct sigaction action)
 {
     static bool caught;
     if (caught)
         return;
     caught = true;
-    struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -242,7 +242,7 @@ void catch_signals(void)
         if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
     }
-    action.sa_handler = on_crash;
+    action.sa_handler = on_end;
     action.sa_flags = (int)SA_RESETHAND;
     static const int crashes[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGQUIT, SIGXCPU};
     for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
@@ -250,6 +250,16 @@ void catch_signals(void)
     atexit(outfile_remove_all);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe and a file that may not grow are errors of the write */
     signal(SIGXFSZ, SIG_IGN);
+}
+
+void catch_signals(void)
+{
+    catch_with((struct sigaction){.sa_handler = on_signal});
+}
+
+void catch_signals_at_once(void)
+{
+    catch_with((struct sigaction){.sa_handler = on_end, .sa_flags = (int)SA_RESETHAND});
 }
 
 int interrupted(void)

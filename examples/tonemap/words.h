@@ -62,6 +62,9 @@ void words_warn(void);
  * program at once; sooner, it counts as the first. Files that are not whole are removed however the program ends. */
 void catch_signals(void);
 
+/* The same of steps that wait for no device: the first such signal ends the program. */
+void catch_signals_at_once(void);
+
 /* The number of the signal that came; 0 = none. */
 int interrupted(void);
 
