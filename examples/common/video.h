@@ -175,6 +175,26 @@ struct video_output;
 bool video_output_open(struct video_output **out, const char *path, enum video_output_kind kind,
                        const struct video_format *format, struct picture_error *error);
 
+/* How the bytes of an output follow each other: a header, then frames of one length. False: there is no such output. */
+struct video_layout {
+    char header[400]; /* of y4m: a line of text */
+    size_t header_bytes;
+    uint64_t frame_bytes; /* with what marks a frame */
+};
+bool video_output_layout(struct video_layout *layout, enum video_output_kind kind, const struct video_format *format,
+                         struct picture_error *error);
+
+/* Where the output's owner writes the frames itself, such as into a file that several processes share. The offset is
+ * counted from the first frame that the output is given; each call is one frame. Called by video_output_write. */
+struct video_place {
+    bool (*write)(void *user, uint64_t offset, const void *bytes, size_t count, struct picture_error *error);
+    void *user;
+};
+
+/* As video_output_open, of y4m or raw frames. The header is not written: that is the owner's. The struct is copied. */
+bool video_output_open_place(struct video_output **out, const struct video_place *place, enum video_output_kind kind,
+                             const struct video_format *format, struct picture_error *error);
+
 bool video_output_write(struct video_output *output, const void *const planes[COX_VIDEO_PLANES_MAX],
                         const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], struct picture_error *error);
 

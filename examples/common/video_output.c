@@ -1,4 +1,5 @@
-/* Video out: y4m, raw frames, nothing. Rows go from the caller's memory to the file without a copy.
+/* Video out: y4m, raw frames, nothing. Rows go from the caller's memory to the file without a copy; where the output's
+ * owner writes, a frame is put together first.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "video_kinds.h"
@@ -15,10 +16,16 @@
 
 enum { PIPE_BYTES = 1 << 20 };
 
+/* Before each frame of y4m. */
+static const char marker[] = "FRAME\n";
+enum { MARKER_BYTES = sizeof marker - 1 };
+
 struct video_output {
     enum video_output_kind kind;
     struct video_planes planes;
-    int fd; /* -1 = nothing is written */
+    int fd;                   /* -1 = nothing is written, or the owner does it */
+    struct video_place place; /* the owner's; no function = there is none */
+    uint8_t *frame;           /* with a place: what the next call of it writes */
     bool regular;
     uint64_t base;    /* where in the file our first byte is */
     uint64_t whole;   /* bytes from there to the end of the last whole frame */
@@ -49,9 +56,21 @@ static bool fail_to_write(struct video_output *output, int failure, struct pictu
                         output->written, output->frames, strerror(failure));
 }
 
+static void gather_pieces(struct video_output *output, const struct iovec *pieces, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        memcpy(output->frame + (output->written - output->whole), pieces[i].iov_base, pieces[i].iov_len);
+        output->written += pieces[i].iov_len;
+    }
+}
+
 /* Everything in the pieces, which are changed. */
 static bool write_pieces(struct video_output *output, struct iovec *pieces, size_t count, struct picture_error *error)
 {
+    if (output->frame) {
+        gather_pieces(output, pieces, count);
+        return true;
+    }
     while (count) {
         ssize_t bytes = writev(output->fd, pieces, (int)count);
         if (bytes < 0 && errno == EAGAIN) {
@@ -69,17 +88,28 @@ static bool write_pieces(struct video_output *output, struct iovec *pieces, size
     return true;
 }
 
-static bool write_header(struct video_output *output, const struct video_format *format, const char *colours,
+bool video_output_layout(struct video_layout *layout, enum video_output_kind kind, const struct video_format *format,
                          struct picture_error *error)
 {
-    char line[400];
+    struct video_planes planes;
+    char colours[16];
     const char *piece = *format->piece ? " XCOXSWAIN=" : "";
-    int length = snprintf(line, sizeof line, "YUV4MPEG2 W%u H%u F%u:%u I%c A%u:%u C%s XCOLORRANGE=%s%s%s\n",
-                          format->width, format->height, format->rate.num, format->rate.den,
-                          format->interlacing == '?' ? '?' : 'p', format->aspect.num, format->aspect.den, colours,
-                          format->pixel.range == COX_RANGE_FULL ? "FULL" : "LIMITED", piece, format->piece);
-    struct iovec bytes = {line, (size_t)length};
-    return write_pieces(output, &bytes, 1, error);
+    *layout = (struct video_layout){.header_bytes = 0};
+    if (!video_planes_of(&planes, &format->pixel, format->width, format->height, error))
+        return false;
+    layout->frame_bytes = planes.frame_bytes;
+    if (kind != VIDEO_OUTPUT_Y4M)
+        return true;
+    if (!y4m_colours(&format->pixel, colours))
+        return picture_fail(error, "y4m cannot hold these samples: it wants planes of Y', Cb and Cr");
+    const int length = snprintf(layout->header, sizeof layout->header,
+                                "YUV4MPEG2 W%u H%u F%u:%u I%c A%u:%u C%s XCOLORRANGE=%s%s%s\n", format->width,
+                                format->height, format->rate.num, format->rate.den,
+                                format->interlacing == '?' ? '?' : 'p', format->aspect.num, format->aspect.den, colours,
+                                format->pixel.range == COX_RANGE_FULL ? "FULL" : "LIMITED", piece, format->piece);
+    layout->header_bytes = (size_t)length;
+    layout->frame_bytes += MARKER_BYTES;
+    return true;
 }
 
 /* What exists and is no file (a pipe, a device) is opened as it is. */
@@ -120,25 +150,35 @@ static bool cut(const struct video_output *output)
     return !ftruncate(output->fd, end) && lseek(output->fd, end, SEEK_SET) == end;
 }
 
+static struct video_output *make(enum video_output_kind kind, const struct video_format *format,
+                                 struct video_layout *layout, struct picture_error *error)
+{
+    struct video_output *output = calloc(1, sizeof *output);
+    if (!output)
+        picture_fail(error, "out of memory");
+    else if (!video_output_layout(layout, kind, format, error) ||
+             !video_planes_of(&output->planes, &format->pixel, format->width, format->height, error)) {
+        free(output);
+        output = NULL;
+    } else {
+        output->fd = -1;
+        output->kind = kind;
+    }
+    return output;
+}
+
 bool video_output_open(struct video_output **out, const char *path, enum video_output_kind kind,
                        const struct video_format *format, struct picture_error *error)
 {
+    struct video_layout layout;
     *out = NULL;
-    struct video_output *output = calloc(1, sizeof *output);
+    struct video_output *output = make(kind, format, &layout, error);
     if (!output)
-        return picture_fail(error, "out of memory");
-    output->fd = -1;
-    output->kind = kind;
-    char colours[16];
-    if (!video_planes_of(&output->planes, &format->pixel, format->width, format->height, error))
-        goto fail;
-    if (kind == VIDEO_OUTPUT_Y4M && !y4m_colours(&format->pixel, colours)) {
-        picture_fail(error, "y4m cannot hold these samples: it wants planes of Y', Cb and Cr");
-        goto fail;
-    }
+        return false;
     if (kind != VIDEO_OUTPUT_NULL && !open_file(output, path, error))
         goto fail;
-    if (kind == VIDEO_OUTPUT_Y4M && !write_header(output, format, colours, error)) {
+    struct iovec header = {layout.header, layout.header_bytes};
+    if (layout.header_bytes && !write_pieces(output, &header, 1, error)) {
         (void)!cut(output);
         goto fail;
     }
@@ -152,6 +192,24 @@ fail:
     return false;
 }
 
+bool video_output_open_place(struct video_output **out, const struct video_place *place, enum video_output_kind kind,
+                             const struct video_format *format, struct picture_error *error)
+{
+    struct video_layout layout;
+    *out = NULL;
+    struct video_output *output = make(kind, format, &layout, error);
+    if (!output)
+        return false;
+    output->place = *place;
+    output->frame = malloc(layout.frame_bytes);
+    if (!output->frame) {
+        free(output);
+        return picture_fail(error, "out of memory");
+    }
+    *out = output;
+    return true;
+}
+
 bool video_output_write(struct video_output *output, const void *const planes[COX_VIDEO_PLANES_MAX],
                         const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], struct picture_error *error)
 {
@@ -160,11 +218,11 @@ bool video_output_write(struct video_output *output, const void *const planes[CO
     if (!video_rows_fit(&output->planes, pitch_bytes, error))
         return false;
     if (output->kind == VIDEO_OUTPUT_Y4M) {
-        struct iovec marker = {(char[]){"FRAME\n"}, 6};
-        if (!write_pieces(output, &marker, 1, error))
+        struct iovec begin = {(void *)marker, MARKER_BYTES};
+        if (!write_pieces(output, &begin, 1, error))
             return false;
     }
-    if (output->fd >= 0) {
+    if (output->fd >= 0 || output->frame) {
         /* The pieces of a write are not written to, though their type says nothing of it. */
         void *memory[COX_VIDEO_PLANES_MAX] = {0};
         memcpy(memory, planes, output->planes.count * sizeof memory[0]);
@@ -174,6 +232,11 @@ bool video_output_write(struct video_output *output, const void *const planes[CO
         while ((count = video_rows_next(&rows, &output->planes, memory, pitch_bytes, pieces)))
             if (!write_pieces(output, pieces, count, error))
                 return false;
+    }
+    if (output->frame && !output->place.write(output->place.user, output->whole, output->frame,
+                                              (size_t)(output->written - output->whole), error)) {
+        output->failure = EIO;
+        return false;
     }
     output->whole = output->written;
     output->frames++;
@@ -194,6 +257,7 @@ bool video_output_finish(struct video_output **out, struct picture_error *error)
         if (close(output->fd) && good)
             good = picture_fail(error, "cannot be written: %s", strerror(errno));
     }
+    free(output->frame);
     free(output);
     return good;
 }

@@ -1415,6 +1415,64 @@ Test(writing, a_full_device_is_an_error)
     frame_free(&frame);
 }
 
+/* What an output's owner was given. */
+struct taken {
+    uint8_t bytes[20000];
+    uint64_t calls, end, refused_at;
+};
+
+static bool take_frame(void *user, uint64_t offset, const void *bytes, size_t count, struct picture_error *error)
+{
+    struct taken *taken = user;
+    if (taken->calls == taken->refused_at) {
+        snprintf(error->text, sizeof error->text, "no place");
+        return false;
+    }
+    cr_assert_leq(offset + count, sizeof taken->bytes);
+    memcpy(taken->bytes + offset, bytes, count);
+    taken->end = offset + count;
+    taken->calls++;
+    return true;
+}
+
+Test(writing, an_owner_gets_each_frame_at_once)
+{
+    static const enum video_output_kind kinds[] = {VIDEO_OUTPUT_Y4M, VIDEO_OUTPUT_RAW};
+    for (size_t k = 0; k < 2; k++) {
+        struct video_format format = format_of("yuv420p", 64, 48);
+        struct video_layout layout;
+        struct video_output *output;
+        struct picture_error error = {""};
+        struct taken taken = {.refused_at = 3};
+        struct frame frame = frame_make(&format, 4); /* with padding */
+        char path[64];
+        int fd = make_file(path);
+        write_frames(path, kinds[k], &format, 3, 4);
+        struct bytes file = load_file(path);
+        cr_assert(video_output_layout(&layout, kinds[k], &format, &error), "%s", error.text);
+        cr_assert_eq(file.count, layout.header_bytes + 3 * layout.frame_bytes);
+        cr_expect_eq(memcmp(file.data, layout.header, layout.header_bytes), 0);
+        cr_assert(video_output_open_place(&output, &(struct video_place){take_frame, &taken}, kinds[k], &format,
+                                          &error));
+        for (uint64_t f = 0; f < 3; f++) {
+            frame_fill(&frame, f);
+            cr_assert(video_output_write(output, readable(&frame), frame.pitch, &error), "%s", error.text);
+            cr_expect_eq(taken.calls, f + 1);
+        }
+        cr_assert_eq(taken.end, file.count - layout.header_bytes);
+        cr_expect_eq(memcmp(taken.bytes, file.data + layout.header_bytes, taken.end), 0);
+        cr_expect_not(video_output_write(output, readable(&frame), frame.pitch, &error));
+        expect_words(error.text, "no place", "refused");
+        taken.refused_at = 0; /* what failed once is not gone on with */
+        cr_expect_not(video_output_write(output, readable(&frame), frame.pitch, &error));
+        cr_expect_eq(taken.calls, 3);
+        cr_expect_not(video_output_finish(&output, &error));
+        frame_free(&frame);
+        free(file.data);
+        close(fd);
+    }
+}
+
 /* A file may grow to the middle of frame 2, and no further. */
 static void write_to_a_limit(const char *path, enum video_output_kind kind, uint64_t limit)
 {
