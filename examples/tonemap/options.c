@@ -909,6 +909,11 @@ uint64_t options_encoding(const struct options *options)
     return hash;
 }
 
+bool options_want_raw(const struct options *options)
+{
+    return options->to == OUTPUT_NV12 || options->to == OUTPUT_P010;
+}
+
 bool options_want_finished(const struct options *options)
 {
     return options->to == OUTPUT_MKV || options->to == OUTPUT_MP4;
@@ -941,15 +946,16 @@ static bool suits_video(struct options *options, struct options_error *error)
 /* Pieces are what can be joined. */
 static bool suits_step(const struct options *options, struct options_error *error)
 {
-    if (options->scenes && options->to != OUTPUT_Y4M && options->to != OUTPUT_MKV &&
-        (options->step || options->to != OUTPUT_MP4) && options->to != OUTPUT_NULL)
-        return wrong(error, "%s: frames of a file of scenes go to .y4m, .mkv and, as a whole, .mp4", options->output);
+    const bool any = options->to == OUTPUT_Y4M || options->to == OUTPUT_MKV || options->to == OUTPUT_NULL;
+    if (options->scenes && !any && (options->to == OUTPUT_PNG || (options->step && !options->place)))
+        return wrong(error, "%s: frames of a file of scenes go to .y4m, .mkv and, as a whole, .mp4, .nv12 and .p010",
+                     options->output);
     return true;
 }
 
 bool options_suit(struct options *options, enum options_job job, struct options_error *error)
 {
-    if (options->step == FILM_ANALYSE)
+    if (options->step == FILM_ANALYSE && !options_want_raw(options))
         options->to = OUTPUT_Y4M;
     uint64_t strange = options->given & (job == OPTIONS_VIDEO ? picture_only : video_only);
     if (strange) {

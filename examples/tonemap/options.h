@@ -78,6 +78,10 @@ struct options {
     const char *scenes;              /* the light of the frames; NULL = as the other options say */
     const char *source;              /* of which join takes sound and the rest; NULL = none */
 
+    /* A piece for a caller of job_run; no option sets these. */
+    const struct video_place *place; /* where frames of y4m, NV12 or P010 go; NULL = to the output */
+    const char *piece;               /* the name that it has to have, see scenes_piece; NULL = any */
+
     /* The devices and the split. */
     const char *devices;
     const char *policy;
@@ -137,6 +141,9 @@ const char *options_kind_name(enum output_kind kind);
 
 /* A hash of what the encoder was told. */
 uint64_t options_encoding(const struct options *options);
+
+/* Whether the output is raw frames: NV12 or P010. */
+bool options_want_raw(const struct options *options);
 
 /* Whether the output is a finished file: Matroska or MP4. */
 bool options_want_finished(const struct options *options);

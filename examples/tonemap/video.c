@@ -48,6 +48,18 @@ struct job {
 
 /* --- A film's light, where it has been found before --------------------------------------------------------------- */
 
+/* Whether the output holds the samples that the file of scenes says. */
+static bool holds(const struct options *options, const struct cox_video_format *pixel)
+{
+    const bool p010 = options->to == OUTPUT_P010;
+    if (options->to == OUTPUT_NULL)
+        return true;
+    if (!options_want_raw(options))
+        return pixel->layout == COX_VIDEO_PLANAR && !pixel->high_bits;
+    return pixel->layout == COX_VIDEO_SEMI_PLANAR && pixel->chroma_x_log2 && pixel->chroma_y_log2 &&
+           pixel->depth == (p010 ? 10 : 8) && pixel->high_bits == p010;
+}
+
 /* What the file of scenes says, and which of its frames are wanted. */
 static bool take_scenes(struct job *job)
 {
@@ -58,6 +70,8 @@ static bool take_scenes(struct job *job)
         return complain("%s: is the output and the file of scenes; give the output another name", path);
     if (!scenes_read(scenes, path) || !profile_apply(&scenes->profile, &job->from, path))
         return false;
+    if (!holds(own, &scenes->profile.shape.out))
+        return misfit("%s: is of frames with other samples than those of %s", path, own->output);
     if (own->step != FILM_MAP) { /* the whole of it, or what --start and --frames say */
         const uint64_t start = own->start ? own->start : scenes->first;
         own->ranged = true;
@@ -75,6 +89,8 @@ static bool take_scenes(struct job *job)
     job->from.plan.scenes = scenes;
     if (own->step == FILM_MAP)
         scenes_piece(scenes, job->range.first, job->range.count, options_encoding(own), job->from.target.piece);
+    if (own->piece && strcmp(own->piece, job->from.target.piece))
+        return complain("%s: was changed while its frames were being mapped", path);
     return true;
 }
 
@@ -85,7 +101,7 @@ static bool is_done(const struct job *job)
     const struct options *options = job->options;
     struct video_input *piece;
     struct picture_error error;
-    if (options->step != FILM_MAP || options->overwrite || options->to == OUTPUT_NULL ||
+    if (options->step != FILM_MAP || options->overwrite || options->to == OUTPUT_NULL || options->place ||
         access(options->output, R_OK) || !video_input_open(&piece, options->output, &none, &error))
         return false;
     uint64_t frames;
@@ -131,7 +147,7 @@ static bool open_finished(struct job *job)
 static bool open_place(struct job *job, struct picture_error *error)
 {
     const struct options *options = job->options;
-    if (options->step != FILM_MAP || options->to != OUTPUT_Y4M || !strcmp(options->output, "-"))
+    if (options->step != FILM_MAP || options->to != OUTPUT_Y4M || options->place || !strcmp(options->output, "-"))
         return true;
     if (!outfile_open(&job->place, options->output, error))
         return false;
@@ -160,6 +176,8 @@ static bool open_output(void *user)
     else if (options->to == OUTPUT_PNG)
         good = picture_output_open(&job->picture, options->output, job->from.target.width, job->from.target.height,
                                    options->depth == 16 ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8, &error);
+    else if (options->place)
+        good = video_output_open_place(&job->output, options->place, kinds[options->to], &job->from.target, &error);
     else
         good = video_output_open(&job->output, *job->path ? job->path : options->output, kinds[options->to],
                                  &job->from.target, &error);
