@@ -3,14 +3,17 @@
  *     mpirun -n N cox-tonemap-mpi FILM -o OUTPUT.mkv [options of cox-tonemap]
  *
  * It does the steps of a film in pieces (docs/guide/pieces.md), each in the process of a rank: rank 0 deals out ranges
- * of frames, on a thread of its own, and every rank, 0 too, works on one after the other. Parts and pieces lie in the
- * folder OUTPUT.pieces, which all ranks see; each is there whole or not at all, and so they are the journal, too:
- * started again, what is there is not done again. How long each range took stands in OUTPUT.pieces/times.csv, which
- * `cox-lab cluster` reads.
+ * of frames, on a thread of its own, and every rank, 0 too, works on one after the other. Parts and encoded pieces lie
+ * in the folder OUTPUT.pieces, which all ranks see; each is there whole or not at all. Frames that are not encoded go
+ * to one file in that folder (shared_file.h), and a journal says which of them are there. Started again, what is there
+ * is not done again. How long each range took stands in OUTPUT.pieces/times.csv, which `cox-lab cluster` reads.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/deal.h"
 #include "common/ends_with.h"
+#include "common/outfile.h"
+#include "journal.h"
+#include "shared_file.h"
 #include "tonemap/devices.h"
 #include "tonemap/jobs.h"
 #include "tonemap/part.h"
@@ -35,10 +38,11 @@ struct ask {
     double seconds;
 };
 
-/* What a rank works on, and since when. */
+/* What a rank works on, and since when, by rank 0's clock. */
 struct given {
-    struct deal_range range;
+    struct deal_range range; /* a count of 0: there is nothing left */
     uint64_t since_ns;
+    char piece[VIDEO_PIECE_BYTES]; /* what mapping it gives */
 };
 
 struct world {
@@ -47,13 +51,17 @@ struct world {
     char folder[NAME_BYTES], scene[NAME_BYTES + 16];
     char devices[1024]; /* this rank's */
     bool encoded;
+    char film_path[NAME_BYTES + 16], journal_path[NAME_BYTES + 16];
+    struct shared_file film; /* unless encoded */
     uint64_t frames;
     struct profile profile;
     struct deal deal;    /* of rank 0's thread */
     enum film_step step; /* at which its thread is */
-    FILE *times;         /* rank 0's; the two below, too */
+    FILE *times;         /* rank 0's; all below, too */
     uint64_t began_ns;
     struct given *given; /* to each rank */
+    struct journal journal;
+    const struct scenes *scenes; /* of its thread's step; NULL = it has none yet */
 };
 
 static const char *step_name(enum film_step step)
@@ -85,23 +93,27 @@ static _Noreturn void end_all_ranks(int status)
     abort();
 }
 
-static void do_range(struct world *world, enum film_step step, struct deal_range range)
+static void do_range(struct world *world, enum film_step step, const struct given *given)
 {
     char name[NAME_BYTES + 64];
+    const struct deal_range range = given->range;
+    const bool shared = step == FILM_MAP && !world->encoded;
+    const struct video_place place = shared_file_place(&world->film, range.first);
     snprintf(name, sizeof name, "%s/%" PRIu64 "-%" PRIu64 ".%s", world->folder, range.first, range.count,
-             step == FILM_ANALYSE ? "part"
-             : world->encoded     ? "mkv"
-                                  : "y4m");
-    struct options options = step_of(world, step, name);
+             step == FILM_ANALYSE ? "part" : "mkv");
+    struct options options = step_of(world, step, shared ? world->film_path : name);
     options.ranged = true;
     options.range_first = range.first;
     options.range_end = range.first + range.count;
     if (step == FILM_MAP) {
         options.scenes = world->scene;
-        options.to = world->encoded ? OUTPUT_MKV : OUTPUT_Y4M;
+        options.piece = given->piece;
+        options.place = shared ? &place : NULL;
+        if (world->encoded)
+            options.to = OUTPUT_MKV;
     }
     const int status = job_run(&options);
-    if (status)
+    if (status || (shared && !shared_file_sync(&world->film)))
         end_all_ranks(status);
 }
 
@@ -110,14 +122,14 @@ static void work(struct world *world, enum film_step step)
 {
     struct ask ask = {0};
     for (;;) {
-        struct deal_range range;
+        struct given given;
         MPI_Send(&ask, sizeof ask, MPI_BYTE, 0, TAG_ASK, MPI_COMM_WORLD);
-        MPI_Recv(&range, sizeof range, MPI_BYTE, 0, TAG_RANGE, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        if (!range.count)
+        MPI_Recv(&given, sizeof given, MPI_BYTE, 0, TAG_RANGE, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (!given.range.count)
             return;
         const uint64_t began_ns = now_ns();
-        do_range(world, step, range);
-        ask = (struct ask){range.count, (double)(now_ns() - began_ns) / 1e9};
+        do_range(world, step, &given);
+        ask = (struct ask){given.range.count, (double)(now_ns() - began_ns) / 1e9};
     }
 }
 
@@ -142,9 +154,14 @@ static void *deal_out(void *user)
         struct given *given = &world->given[rank];
         if (ask.frames)
             note_time(world, step_name(world->step), rank, given->range, given->since_ns, ask.seconds);
+        if (ask.frames && world->journal.path && !journal_add(&world->journal, given->piece))
+            end_all_ranks(EXIT_BAD);
         deal_note(&world->deal, (uint32_t)rank, ask.frames, ask.seconds);
-        *given = (struct given){deal_next(&world->deal, (uint32_t)rank), now_ns()};
-        MPI_Send(&given->range, sizeof given->range, MPI_BYTE, rank, TAG_RANGE, MPI_COMM_WORLD);
+        *given = (struct given){deal_next(&world->deal, (uint32_t)rank), now_ns(), ""};
+        if (world->scenes && given->range.count)
+            scenes_piece(world->scenes, given->range.first, given->range.count, options_encoding(&world->options),
+                         given->piece);
+        MPI_Send(given, sizeof *given, MPI_BYTE, rank, TAG_RANGE, MPI_COMM_WORLD);
         ended += !given->range.count;
     }
     return NULL;
@@ -205,11 +222,11 @@ static void forget(struct founds *founds)
     *founds = (struct founds){0};
 }
 
-/* The parts (`scenes` NULL) or pieces that are there, in the order of their frames; those that another one already
- * covers, and what is of something else, is left out. */
+/* The parts (`scenes` NULL) or encoded pieces that are there, in the order of their frames; those that another one
+ * already covers, and what is of something else, is left out. */
 static bool find(const struct world *world, const struct scenes *scenes, struct founds *founds)
 {
-    const char *end = !scenes ? ".part" : world->encoded ? ".mkv" : ".y4m";
+    const char *end = !scenes ? ".part" : ".mkv";
     uint64_t kept = 0, next = 0;
     *founds = (struct founds){0};
     DIR *dir = opendir(world->folder);
@@ -250,30 +267,56 @@ static bool find(const struct world *world, const struct scenes *scenes, struct 
 
 /* --- Steps of all ranks ------------------------------------------------------------------------------------------- */
 
-/* Rank 0: what is to be done of a step. */
-static bool begin_step(struct world *world, const struct scenes *scenes)
+/* The ranges of parts or encoded pieces that are there. */
+static bool find_ranges(const struct world *world, const struct scenes *scenes, struct deal_range **done,
+                        uint64_t *count)
 {
     struct founds founds;
     if (!find(world, scenes, &founds))
         return false;
-    struct deal_range *done = calloc(founds.count + 1, sizeof *done);
-    for (uint64_t i = 0; done && i < founds.count; i++)
-        done[i] = founds.all[i].range;
-    const bool good = done && deal_begin(&world->deal, (uint32_t)world->size, world->frames, done, founds.count);
-    free(done);
+    *count = founds.count;
+    *done = calloc(founds.count + 1, sizeof **done);
+    for (uint64_t i = 0; *done && i < founds.count; i++)
+        (*done)[i] = founds.all[i].range;
     forget(&founds);
-    return good || complain("out of memory");
+    return *done || complain("out of memory");
+}
+
+/* Rank 0: what is to be done of a step. Of a file that all ranks write it is what the journal does not have; where that
+ * has nothing, the file is made anew. */
+static bool begin_step(struct world *world, const struct scenes *scenes)
+{
+    struct deal_range *done = NULL;
+    uint64_t count = 0;
+    bool good = true;
+    if (!scenes || world->encoded)
+        good = find_ranges(world, scenes, &done, &count);
+    else
+        good = journal_begin(&world->journal, world->journal_path, scenes, options_encoding(&world->options),
+                             shared_file_room(&world->film), &done, &count) &&
+               (count || shared_file_create(&world->film));
+    if (good && !deal_begin(&world->deal, (uint32_t)world->size, world->frames, done, count))
+        good = complain("out of memory");
+    free(done);
+    return good;
 }
 
 /* All ranks together: everything that is left of a step. */
 static void do_step(struct world *world, enum film_step step, const struct scenes *scenes)
 {
     pthread_t thread;
+    const bool shared = step == FILM_MAP && !world->encoded;
     const uint64_t began_ns = now_ns();
     world->step = step;
+    world->scenes = scenes;
     if (!world->rank && (!begin_step(world, scenes) || pthread_create(&thread, NULL, deal_out, world)))
         end_all_ranks(EXIT_BAD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (shared && !shared_file_open(&world->film))
+        end_all_ranks(EXIT_BAD);
     work(world, step);
+    if (shared && !shared_file_close(&world->film))
+        end_all_ranks(EXIT_BAD);
     MPI_Barrier(MPI_COMM_WORLD);
     if (world->rank)
         return;
@@ -295,7 +338,7 @@ static bool scenes_fit(const struct world *world)
     return fit;
 }
 
-/* Rank 0 alone: steer or join what is there. */
+/* Rank 0 alone: steer the parts or join the encoded pieces that are there. */
 static bool gather(struct world *world, enum film_step step, const struct scenes *scenes, const char *output)
 {
     struct founds founds;
@@ -310,7 +353,7 @@ static bool gather(struct world *world, enum film_step step, const struct scenes
     options.inputs = paths;
     options.input_count = (uint32_t)founds.count;
     options.input = founds.count ? paths[0] : NULL;
-    options.source = step == FILM_JOIN && world->encoded ? world->options.input : NULL;
+    options.source = step == FILM_JOIN ? world->options.input : NULL;
     options.overwrite = step == FILM_JOIN || !scenes_fit(world);
     const uint64_t began_ns = now_ns();
     const int status = founds.count ? job_run(&options) : EXIT_BAD;
@@ -321,6 +364,17 @@ static bool gather(struct world *world, enum film_step step, const struct scenes
     if (status)
         end_all_ranks(status);
     return true;
+}
+
+/* Rank 0 alone: the film that all ranks have written becomes the output. */
+static bool finish(struct world *world)
+{
+    const uint64_t began_ns = now_ns();
+    journal_end(&world->journal);
+    const bool good = shared_file_finish(&world->film, world->options.output);
+    note_time(world, step_name(FILM_JOIN), 0, (struct deal_range){0, world->frames}, began_ns,
+              (double)(now_ns() - began_ns) / 1e9);
+    return good;
 }
 
 /* --- Beginning ---------------------------------------------------------------------------------------------------- */
@@ -343,7 +397,7 @@ static void choose_devices(struct world *world)
     snprintf(world->devices, sizeof world->devices, "%.*s", (int)strcspn(at, "|"), at);
 }
 
-/* The arithmetic that all ranks' devices have; the film's profile; how many frames it has. */
+/* The arithmetic that all ranks' devices have; the film's profile; how many frames it has; how they lie in a file. */
 static bool agree(struct world *world)
 {
     struct options options = step_of(world, FILM_ANALYSE, world->folder);
@@ -351,8 +405,8 @@ static bool agree(struct world *world)
     struct devices devices = {0};
     struct picture_error error;
     options.arithmetic = world->options.arithmetic;
-    options.to = OUTPUT_Y4M;
-    options.depth = world->options.depth ? world->options.depth : 8;
+    if (world->encoded)
+        options.to = OUTPUT_Y4M;
     bool good = devices_start(&devices, &options);
     int arithmetic = good ? (int)cox_runtime_arithmetic(devices.runtime) : 0, least = 0;
     MPI_Allreduce(&arithmetic, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
@@ -362,22 +416,42 @@ static bool agree(struct world *world)
     good = good && profile_make(&world->profile, &from, (enum cox_arithmetic)least);
     if (good && !world->rank)
         good = video_input_count(from.input, &world->frames, &error) || complain_about(options.input, &error);
+    if (good && !world->encoded)
+        good = video_output_layout(&world->film.layout, options.to == OUTPUT_Y4M ? VIDEO_OUTPUT_Y4M : VIDEO_OUTPUT_RAW,
+                                   &from.target, &error) ||
+               complain_about(world->film_path, &error);
+    world->film.frames = world->frames;
     video_input_close(&from.input);
     devices_stop(&devices);
+    if (good) /* another version of libavformat may take another rate or aspect from the input */
+        MPI_Bcast(&world->film.layout, sizeof world->film.layout, MPI_BYTE, 0, MPI_COMM_WORLD);
     return good;
 }
 
 static bool choose_output(struct world *world, struct options_error *wrong)
 {
     const char *output = world->options.output;
-    world->encoded = ends_with(output, ".mkv") || ends_with(output, ".mp4");
-    if (!world->encoded && !ends_with(output, ".y4m")) {
-        snprintf(wrong->text, sizeof wrong->text, "%s: a film over MPI becomes .mkv, .mp4 or .y4m", output);
-        return false;
-    }
     struct options whole = world->options;
+    struct stat about;
     if (!options_suit(&whole, OPTIONS_VIDEO, wrong))
         return false;
+    world->options.to = whole.to;
+    world->options.depth = whole.depth;
+    world->encoded = options_want_finished(&whole);
+    if (world->encoded ? !ends_with(output, ".mkv") && !ends_with(output, ".mp4")
+                       : (whole.to != OUTPUT_Y4M && !options_want_raw(&whole)) || !strcmp(output, "-")) {
+        snprintf(wrong->text, sizeof wrong->text, "%s: a film over MPI becomes .mkv, .mp4, .y4m, .nv12 or .p010",
+                 output);
+        return false;
+    }
+    if (!world->encoded && !stat(output, &about) && !S_ISREG(about.st_mode)) {
+        snprintf(wrong->text, sizeof wrong->text, "%s: is no file, which is what a film over MPI becomes", output);
+        return false;
+    }
+    if (outfile_same_place(world->options.input, output)) {
+        snprintf(wrong->text, sizeof wrong->text, "%s: is the input; give the output another name", output);
+        return false;
+    }
     if (whole.start || whole.frames || whole.stats || whole.trace || whole.scenes || whole.hash || whole.step ||
         whole.input_count != 1) {
         snprintf(wrong->text, sizeof wrong->text,
@@ -386,7 +460,23 @@ static bool choose_output(struct world *world, struct options_error *wrong)
     }
     snprintf(world->folder, sizeof world->folder, "%s.pieces", output);
     snprintf(world->scene, sizeof world->scene, "%s/film.scene", world->folder);
+    snprintf(world->film_path, sizeof world->film_path, "%s/film.%s", world->folder, options_kind_name(whole.to));
+    snprintf(world->journal_path, sizeof world->journal_path, "%s/journal", world->folder);
+    world->film.path = world->film_path;
     return true;
+}
+
+/* Rank 0: whether a file of the folder can be renamed to the output, which is asked before hours of work. */
+static bool can_be_renamed(const struct world *world)
+{
+    const char *output = world->options.output, *slash = strrchr(output, '/');
+    char place[NAME_BYTES];
+    struct stat from, to;
+    snprintf(place, sizeof place, "%.*s", slash ? (int)(slash - output) + 1 : 1, slash ? output : ".");
+    if (world->encoded || stat(world->folder, &from) || stat(place, &to) || from.st_dev == to.st_dev)
+        return true;
+    return complain("%s: is on another file system than %s, so that the film there cannot be renamed to it",
+                    world->folder, output);
 }
 
 /* Rank 0: the file of times. */
@@ -407,7 +497,7 @@ static bool run(struct world *world)
     struct scenes scenes = {0};
     if (!world->rank && mkdir(world->folder, 0777) && errno != EEXIST)
         return complain("%s: %s", world->folder, strerror(errno));
-    if (!world->rank && !begin_times(world))
+    if (!world->rank && (!can_be_renamed(world) || !begin_times(world)))
         return false;
     MPI_Barrier(MPI_COMM_WORLD);
     choose_devices(world);
@@ -423,7 +513,8 @@ static bool run(struct world *world)
     if (!world->rank && !scenes_read(&scenes, world->scene))
         return false;
     do_step(world, FILM_MAP, &scenes);
-    const bool good = world->rank || gather(world, FILM_JOIN, &scenes, world->options.output);
+    const bool good = world->rank ||
+                      (world->encoded ? gather(world, FILM_JOIN, &scenes, world->options.output) : finish(world));
     scenes_free(&scenes);
     if (!world->rank) {
         fclose(world->times);
@@ -452,10 +543,11 @@ int main(int argc, char **argv)
     }
     const enum options_parsed parsed = options_parse(&world.options, argc, argv, &wrong);
     if (parsed == OPTIONS_HELP && !world.rank)
-        printf("Usage: mpirun -n N cox-tonemap-mpi FILM -o OUTPUT.mkv|.mp4|.y4m [options of cox-tonemap]\n"
+        printf("Usage: mpirun -n N cox-tonemap-mpi FILM -o OUTPUT.mkv|.mp4|.y4m|.nv12|.p010 [options of cox-tonemap]\n"
                "\n"
                "Maps a film on all ranks, to the frames of one run. Parts and pieces lie in OUTPUT.pieces, which all\n"
-               "ranks have to see; started again, what is there is not done again.\n"
+               "ranks have to see; started again, what is there is not done again. y4m and raw frames are written by\n"
+               "all ranks to one file there, which is renamed to OUTPUT when it is whole.\n"
                "\n"
                "  --devices A|B|...   A for the first rank of each machine, B for the second, and so on from the\n"
                "                      beginning\n"
