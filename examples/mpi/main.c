@@ -12,15 +12,15 @@
 #include "common/deal.h"
 #include "common/ends_with.h"
 #include "common/outfile.h"
+#include "found.h"
 #include "journal.h"
 #include "shared_file.h"
+#include "wait.h"
 #include "tonemap/devices.h"
 #include "tonemap/jobs.h"
-#include "tonemap/part.h"
 #include "tonemap/scenes.h"
 #include "tonemap/words.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <mpi.h>
@@ -124,7 +124,7 @@ static void work(struct world *world, enum film_step step)
     for (;;) {
         struct given given;
         MPI_Send(&ask, sizeof ask, MPI_BYTE, 0, TAG_ASK, MPI_COMM_WORLD);
-        MPI_Recv(&given, sizeof given, MPI_BYTE, 0, TAG_RANGE, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        wait_receive(&given, sizeof given, 0, TAG_RANGE);
         if (!given.range.count)
             return;
         const uint64_t began_ns = now_ns();
@@ -148,9 +148,7 @@ static void *deal_out(void *user)
     struct world *world = user;
     for (int ended = 0; ended < world->size;) {
         struct ask ask;
-        MPI_Status from;
-        MPI_Recv(&ask, sizeof ask, MPI_BYTE, MPI_ANY_SOURCE, TAG_ASK, MPI_COMM_WORLD, &from);
-        const int rank = from.MPI_SOURCE;
+        const int rank = wait_receive(&ask, sizeof ask, MPI_ANY_SOURCE, TAG_ASK);
         struct given *given = &world->given[rank];
         if (ask.frames)
             note_time(world, step_name(world->step), rank, given->range, given->since_ns, ask.seconds);
@@ -167,105 +165,14 @@ static void *deal_out(void *user)
     return NULL;
 }
 
-/* --- What is there already ---------------------------------------------------------------------------------------- */
+/* --- Steps of all ranks ------------------------------------------------------------------------------------------- */
 
-struct found {
-    struct deal_range range;
-    char *path;
-};
-
-struct founds {
-    struct found *all;
-    uint64_t count;
-};
-
-static int by_first(const void *a, const void *b)
-{
-    const struct found *one = a, *other = b;
-    return (one->range.first > other->range.first) - (one->range.first < other->range.first);
-}
-
-/* Whether a file is a part of this film as it is to look, or a piece of it with the light that it has now. */
-static bool look_at(const struct world *world, const char *path, const struct scenes *scenes, struct deal_range *range)
-{
-    static const struct video_raw none;
-    struct part part;
-    struct video_input *input;
-    struct picture_error error;
-    struct scenes_piece piece;
-    char name[VIDEO_PIECE_BYTES];
-    if (!scenes) {
-        if (!part_is_there(path) || !part_open(&part, path))
-            return false;
-        const bool fits = profile_equal(&part.profile, &world->profile);
-        *range = (struct deal_range){part.first, part.count};
-        part_close(&part);
-        return fits && range->count;
-    }
-    if (!video_input_open(&input, path, &none, &error))
-        return false;
-    snprintf(name, sizeof name, "%s", video_input_format(input)->piece);
-    video_input_close(&input);
-    if (!scenes_piece_read(&piece, name))
-        return false;
-    char wanted[VIDEO_PIECE_BYTES];
-    scenes_piece(scenes, piece.first, piece.count, options_encoding(&world->options), wanted);
-    *range = (struct deal_range){piece.first, piece.count};
-    return !strcmp(name, wanted) && range->count;
-}
-
-static void forget(struct founds *founds)
-{
-    for (uint64_t i = 0; i < founds->count; i++)
-        free(founds->all[i].path);
-    free(founds->all);
-    *founds = (struct founds){0};
-}
-
-/* The parts (`scenes` NULL) or encoded pieces that are there, in the order of their frames; those that another one
- * already covers, and what is of something else, is left out. */
+/* Parts (`scenes` NULL) or encoded pieces that are there. */
 static bool find(const struct world *world, const struct scenes *scenes, struct founds *founds)
 {
-    const char *end = !scenes ? ".part" : ".mkv";
-    uint64_t kept = 0, next = 0;
-    *founds = (struct founds){0};
-    DIR *dir = opendir(world->folder);
-    if (!dir)
-        return complain("%s: %s", world->folder, strerror(errno));
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        char path[NAME_BYTES + 300];
-        struct deal_range range;
-        snprintf(path, sizeof path, "%s/%s", world->folder, entry->d_name);
-        if (!ends_with(entry->d_name, end) || !look_at(world, path, scenes, &range))
-            continue;
-        struct found *all = realloc(founds->all, (founds->count + 1) * sizeof *all);
-        char *copy = strdup(path);
-        if (all)
-            founds->all = all;
-        if (!all || !copy) {
-            free(copy);
-            closedir(dir);
-            forget(founds);
-            return complain("out of memory");
-        }
-        founds->all[founds->count++] = (struct found){range, copy};
-    }
-    closedir(dir);
-    if (founds->count)
-        qsort(founds->all, founds->count, sizeof *founds->all, by_first);
-    for (uint64_t i = 0; i < founds->count; i++) {
-        if (founds->all[i].range.first < next) {
-            free(founds->all[i].path);
-            continue;
-        }
-        next = founds->all[i].range.first + founds->all[i].range.count;
-        founds->all[kept++] = founds->all[i];
-    }
-    founds->count = kept;
-    return true;
+    const struct found_what what = {&world->profile, scenes, options_encoding(&world->options)};
+    return founds_look(founds, world->folder, &what);
 }
-
-/* --- Steps of all ranks ------------------------------------------------------------------------------------------- */
 
 /* The ranges of parts or encoded pieces that are there. */
 static bool find_ranges(const struct world *world, const struct scenes *scenes, struct deal_range **done,
@@ -278,7 +185,7 @@ static bool find_ranges(const struct world *world, const struct scenes *scenes, 
     *done = calloc(founds.count + 1, sizeof **done);
     for (uint64_t i = 0; *done && i < founds.count; i++)
         (*done)[i] = founds.all[i].range;
-    forget(&founds);
+    founds_forget(&founds);
     return *done || complain("out of memory");
 }
 
@@ -311,13 +218,13 @@ static void do_step(struct world *world, enum film_step step, const struct scene
     world->scenes = scenes;
     if (!world->rank && (!begin_step(world, scenes) || pthread_create(&thread, NULL, deal_out, world)))
         end_all_ranks(EXIT_BAD);
-    MPI_Barrier(MPI_COMM_WORLD);
+    wait_for_all_ranks();
     if (shared && !shared_file_open(&world->film))
         end_all_ranks(EXIT_BAD);
     work(world, step);
     if (shared && !shared_file_close(&world->film))
         end_all_ranks(EXIT_BAD);
-    MPI_Barrier(MPI_COMM_WORLD);
+    wait_for_all_ranks();
     if (world->rank)
         return;
     pthread_join(thread, NULL);
@@ -360,7 +267,7 @@ static bool gather(struct world *world, enum film_step step, const struct scenes
     note_time(world, step_name(step), 0, (struct deal_range){0, world->frames}, began_ns,
               (double)(now_ns() - began_ns) / 1e9);
     free(paths);
-    forget(&founds);
+    founds_forget(&founds);
     if (status)
         end_all_ranks(status);
     return true;
@@ -409,6 +316,7 @@ static bool agree(struct world *world)
         options.to = OUTPUT_Y4M;
     bool good = devices_start(&devices, &options);
     int arithmetic = good ? (int)cox_runtime_arithmetic(devices.runtime) : 0, least = 0;
+    wait_for_all_ranks(); /* one may compile kernels for long */
     MPI_Allreduce(&arithmetic, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     good = good && least && source_open(&from) && source_choose_shape(&from);
     if (good)
@@ -499,7 +407,7 @@ static bool run(struct world *world)
         return complain("%s: %s", world->folder, strerror(errno));
     if (!world->rank && (!can_be_renamed(world) || !begin_times(world)))
         return false;
-    MPI_Barrier(MPI_COMM_WORLD);
+    wait_for_all_ranks();
     choose_devices(world);
     if (!agree(world))
         return false;
@@ -509,7 +417,7 @@ static bool run(struct world *world)
     do_step(world, FILM_ANALYSE, NULL);
     if (!world->rank && !gather(world, FILM_STEER, NULL, world->scene))
         return false;
-    MPI_Barrier(MPI_COMM_WORLD);
+    wait_for_all_ranks();
     if (!world->rank && !scenes_read(&scenes, world->scene))
         return false;
     do_step(world, FILM_MAP, &scenes);
