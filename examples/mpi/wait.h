@@ -1,5 +1,5 @@
-/* Waiting for other ranks without taking a core's time. MPI's own calls that wait look for messages at full speed, and a
- * rank's cores are for the frames: on one core, half of them would be lost.
+/* Waiting for other ranks without taking a core's time. MPI's own calls that wait look for messages at full speed, and
+ * a rank's cores are for the frames: of a rank with one core, half would be lost.
  * Thread-safety: any thread, where MPI has MPI_THREAD_MULTIPLE.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MPI_WAIT_H
