@@ -41,8 +41,8 @@ void deal_note(struct deal *deal, uint32_t rank, uint64_t frames, double seconds
 }
 
 /* Frames a second of all ranks; one that has not told its speed counts as the mean of those that have. 0 = none has.
- * `mean`: of those. */
-static double speed_of_all(const struct deal *deal, double *mean)
+ * `mean`: of those; `all_told`: all have. */
+static double speed_of_all(const struct deal *deal, double *mean, bool *all_told)
 {
     double sum = 0;
     uint32_t known = 0;
@@ -52,6 +52,7 @@ static double speed_of_all(const struct deal *deal, double *mean)
             known++;
         }
     *mean = known ? sum / known : 0;
+    *all_told = known == deal->rank_count;
     return *mean * deal->rank_count;
 }
 
@@ -66,12 +67,14 @@ struct deal_range deal_next(struct deal *deal, uint32_t rank)
     if (!left || rank >= deal->rank_count)
         return (struct deal_range){0, 0};
     double mean;
-    const double all = speed_of_all(deal, &mean), own = deal->seconds_per_frame[rank];
+    bool all_told;
+    const double all = speed_of_all(deal, &mean, &all_told), own = deal->seconds_per_frame[rank];
     const double speed = own > 0 ? 1 / own : mean;
     double wanted = (double)left / deal->rank_count / DEAL_FIRST_PART;
     wanted = wanted < DEAL_FIRST_MOST ? wanted : DEAL_FIRST_MOST;
     if (own > 0) {
-        wanted = (double)left * speed / all / 2;
+        /* What others can do may be far more than the mean of the first that tell. */
+        wanted = all_told ? (double)left * speed / all / 2 : 0;
         wanted = wanted < speed * DEAL_MOST_SECONDS ? wanted : speed * DEAL_MOST_SECONDS;
         wanted = wanted > speed * DEAL_LEAST_SECONDS ? wanted : speed * DEAL_LEAST_SECONDS;
     }

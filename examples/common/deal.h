@@ -39,7 +39,7 @@ void deal_note(struct deal *deal, uint32_t rank, uint64_t frames, double seconds
 
 /* The next range for a rank; a count of 0: there is nothing left. Half of its share of what is left, by the ranks'
  * speeds, no less than it does in DEAL_LEAST_SECONDS, which pays for beginning a range, and no more than in
- * DEAL_MOST_SECONDS. */
+ * DEAL_MOST_SECONDS; as long as a rank has not told its speed, no more than in the former. */
 struct deal_range deal_next(struct deal *deal, uint32_t rank);
 
 #endif

@@ -110,3 +110,19 @@ Test(deal, few_frames_and_many_ranks)
     for (uint64_t frames = 1; frames < 70; frames++)
         simulate(speeds, 64, frames, 0, NULL, 0);
 }
+
+Test(deal, ranges_are_short_until_all_have_told_their_speed)
+{
+    struct deal deal;
+    cr_assert(deal_begin(&deal, 2, 20000, NULL, 0));
+    deal_next(&deal, 0);
+    const struct deal_range first = deal_next(&deal, 1);
+    deal_note(&deal, 1, first.count, 0.15); /* the other one may be ten times quicker */
+    const uint64_t count = deal_next(&deal, 1).count;
+    cr_expect_eq(count, (uint64_t)((double)first.count / 0.15 * DEAL_LEAST_SECONDS));
+    deal_note(&deal, 1, count, 2);
+    deal_note(&deal, 0, first.count, 0.015);
+    cr_expect_gt(deal_next(&deal, 0).count, 8000);
+    cr_expect_lt(deal_next(&deal, 1).count, 1300);
+    deal_end(&deal);
+}
