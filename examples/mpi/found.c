@@ -41,6 +41,14 @@ static bool look_at(const struct found_what *what, const char *path, struct deal
     return !strcmp(name, wanted) && range->count;
 }
 
+/* The longer one first where two begin at the same frame: each look finds the same. */
+static int by_frames(const void *a, const void *b)
+{
+    const struct found *one = a, *other = b;
+    const int order = range_by_first(a, b);
+    return order ? order : (one->range.count < other->range.count) - (one->range.count > other->range.count);
+}
+
 void founds_forget(struct founds *founds)
 {
     for (uint64_t i = 0; i < founds->count; i++)
@@ -77,7 +85,7 @@ bool founds_look(struct founds *founds, const char *folder, const struct found_w
     }
     closedir(dir);
     if (founds->count)
-        qsort(founds->all, founds->count, sizeof *founds->all, range_by_first);
+        qsort(founds->all, founds->count, sizeof *founds->all, by_frames);
     for (uint64_t i = 0; i < founds->count; i++) {
         if (founds->all[i].range.first < next) {
             free(founds->all[i].path);

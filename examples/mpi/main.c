@@ -17,16 +17,19 @@
 #include "shared_file.h"
 #include "wait.h"
 #include "tonemap/devices.h"
+#include "tonemap/files.h"
 #include "tonemap/jobs.h"
 #include "tonemap/scenes.h"
 #include "tonemap/words.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -287,7 +290,7 @@ static bool finish(struct world *world)
 /* --- Beginning ---------------------------------------------------------------------------------------------------- */
 
 /* "gpu|cpu": the devices of the first rank of each machine, and of the second; then from the beginning. */
-static void choose_devices(struct world *world)
+static bool choose_devices(struct world *world)
 {
     MPI_Comm machine;
     int local = 0, lists = 1;
@@ -296,12 +299,15 @@ static void choose_devices(struct world *world)
     MPI_Comm_rank(machine, &local);
     MPI_Comm_free(&machine);
     if (!at)
-        return;
+        return true;
     for (const char *c = at; *c; c++)
         lists += *c == '|';
     for (int skip = local % lists; skip > 0; at++)
         skip -= *at == '|';
-    snprintf(world->devices, sizeof world->devices, "%.*s", (int)strcspn(at, "|"), at);
+    const size_t length = strcspn(at, "|");
+    snprintf(world->devices, sizeof world->devices, "%.*s", (int)length, at);
+    return length < sizeof world->devices ||
+           complain("--devices: a list of more than %zu characters", sizeof world->devices - 1);
 }
 
 /* The arithmetic that all ranks' devices have; the film's profile; how many frames it has; how they lie in a file. */
@@ -331,7 +337,9 @@ static bool agree(struct world *world)
     world->film.frames = world->frames;
     video_input_close(&from.input);
     devices_stop(&devices);
-    if (good) /* another version of libavformat may take another rate or aspect from the input */
+    if (good)
+        wait_for_all_ranks(); /* rank 0 may have read the whole film */
+    if (good)                 /* another version of libavformat may take another rate or aspect from the input */
         MPI_Bcast(&world->film.layout, sizeof world->film.layout, MPI_BYTE, 0, MPI_COMM_WORLD);
     return good;
 }
@@ -387,6 +395,18 @@ static bool can_be_renamed(const struct world *world)
                     world->folder, output);
 }
 
+/* Rank 0: the folder is this run's, until the process ends; where files cannot be locked, nothing is known of another. */
+static bool take_folder(const struct world *world)
+{
+    if (mkdir(world->folder, 0777) && errno != EEXIST)
+        return complain("%s: %s", world->folder, strerror(errno));
+    const int fd = open(world->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return complain("%s: %s", world->folder, strerror(errno));
+    return !flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK ||
+           complain("%s: another run works there", world->folder);
+}
+
 /* Rank 0: the file of times. */
 static bool begin_times(struct world *world)
 {
@@ -403,13 +423,11 @@ static bool begin_times(struct world *world)
 static bool run(struct world *world)
 {
     struct scenes scenes = {0};
-    if (!world->rank && mkdir(world->folder, 0777) && errno != EEXIST)
-        return complain("%s: %s", world->folder, strerror(errno));
-    if (!world->rank && (!can_be_renamed(world) || !begin_times(world)))
+    if (!world->rank && ((world->encoded && !files_may_write(&world->options)) || !take_folder(world) ||
+                         !can_be_renamed(world) || !begin_times(world)))
         return false;
     wait_for_all_ranks();
-    choose_devices(world);
-    if (!agree(world))
+    if (!choose_devices(world) || !agree(world))
         return false;
     if (!world->rank)
         note_time(world, "begin", 0, (struct deal_range){0, world->frames}, world->began_ns,
@@ -424,10 +442,9 @@ static bool run(struct world *world)
     const bool good = world->rank ||
                       (world->encoded ? gather(world, FILM_JOIN, &scenes, world->options.output) : finish(world));
     scenes_free(&scenes);
-    if (!world->rank) {
-        fclose(world->times);
-        free(world->given);
-    }
+    if (!world->rank && fclose(world->times))
+        complain("warning: %s/times.csv is not whole: %s", world->folder, strerror(errno));
+    free(world->given);
     if (good && !world->rank)
         printf("written   %s (%" PRIu64 " frames, %d rank%s)\n", world->options.output, world->frames, world->size,
                world->size == 1 ? "" : "s");

@@ -170,8 +170,10 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
         return complain("out of memory");
     for (uint32_t i = 0; i < count; i++)
         paths[i] = pieces[i].path;
+    /* y4m and raw frames have nothing beside their frames. */
+    const bool copies = options->source && video_kind_of(options->source) == VIDEO_KIND_CONTAINER;
     const struct finished_params params = {.container = container,
-                                           .source = options->source,
+                                           .source = copies ? options->source : NULL,
                                            .frames = frames,
                                            .left_out = warn_about,
                                            .user = (void *)options->output};

@@ -17,6 +17,11 @@ run 2 "no such engine" "$film" --engine fast
 run 2 "falling numbers" "$film" --machines 4,2
 run 2 "no machine" "$film" --machines 0
 
+cp "$film" own.json
+run 2 "its own input" own.json -o own.json
+cmp -s own.json "$film" && pass || fail "the input was written over"
+run 2 "times as rows" own.json --times times.csv --json
+
 run 0 "the example" "$film" --seeds 5 -o film.html
 shows out '^  1000 +mpi '
 shows out '^  1000 +queue '
@@ -60,7 +65,11 @@ shows out '"join_fps": 500'
 run 0 "that run again" ours.json --times times.csv
 shows out 'real run, 1 rank: simulated over real: map [0-9.]+ / 101.0 s = (1\.0|0\.9)[0-9]*; all'
 run 1 "a run of another film" "$film" --times times.csv
-shows err '1000 frames'
+shows err 'has 1000 frames'
+"$lab" cluster --fit times.csv >/dev/full 2>err && fail "standard output that cannot be written" || pass
+grep -v '^map,0,0,' times.csv >rest.csv
+run 1 "a run that went on" --fit rest.csv
+shows err 'went on with what another one had begun'
 echo 'map,0,0,1' >>times.csv
 run 1 "a line cut off" --fit times.csv
 shows err 'times.csv: line 6'

@@ -82,8 +82,22 @@ equal "$after" "$before" 'after a kill: parts that are left as they were'
 
 # Another look in the same folder: nothing of the old one is taken for it.
 "$tonemap" "$work/film.mkv" -o "$work/clip.mkv" --encoder ffv1 --operator clip -q 2>"$work/err"
-if ranks 2 "$work/film.mkv" -o "$work/killed.mkv" --encoder ffv1 --operator clip; then pass; else fail "another look: $(cat "$work/err")"; fi
+cp "$work/killed.mkv" "$work/kept.mkv"
+ranks 2 "$work/film.mkv" -o "$work/killed.mkv" --encoder ffv1 --operator clip && fail 'an output that exists: no failure'
+grep -q 'killed.mkv: exists; --overwrite replaces it' "$work/err" && cmp -s "$work/killed.mkv" "$work/kept.mkv" && pass ||
+    fail "an output that exists: $(cat "$work/err")"
+if ranks 2 "$work/film.mkv" -o "$work/killed.mkv" --encoder ffv1 --operator clip --overwrite; then pass; else fail "another look: $(cat "$work/err")"; fi
 equal "$(frames_of "$work/killed.mkv")" "$(frames_of "$work/clip.mkv")" 'another look'
+
+# A film without anything beside its frames, to a container.
+"$tonemap" "$work/one.y4m" -o "$work/plain.mkv" --transfer pq --encoder ffv1 -q 2>"$work/err" || fail "y4m in one run: $(cat "$work/err")"
+if ranks 2 "$work/one.y4m" -o "$work/plain2.mkv" --transfer pq --encoder ffv1; then pass; else fail "of y4m: $(cat "$work/err")"; fi
+equal "$(frames_of "$work/plain2.mkv")" "$(frames_of "$work/plain.mkv")" 'of y4m'
+
+# Two runs in one folder.
+timeout 300 flock "$work/given.y4m.pieces" mpirun -n 2 "$mpi" "$work/film.mkv" -o "$work/given.y4m" </dev/null >"$work/out" 2>"$work/err" &&
+    fail 'two runs at once: no failure'
+grep -q 'given.y4m.pieces: another run works there' "$work/err" && pass || fail "two runs at once: $(cat "$work/err")"
 
 # --- Again, of one file -----------------------------------------------------------------------------------------------
 # Frames of 73 734 bytes, after a header.

@@ -127,6 +127,10 @@ static int parse(int argc, char **argv, struct arguments *out)
     out->fit = fit;
     if (ok && (optind == argc || (!fit && optind + 1 < argc)))
         ok = lab_fail("cluster: %s", optind == argc ? "no file" : "one file, unless --fit is given");
+    if (ok && (fit || out->times) && (out->output || format != LAB_TABLE))
+        ok = lab_fail("cluster: --fit and --times have no page and no rows");
+    if (ok && out->output && outfile_same_place(argv[optind], out->output))
+        ok = lab_fail("cluster: %s: is the input; give the page another name", out->output);
     return ok ? -1 : lab_refer_to_help("cluster");
 }
 
@@ -188,7 +192,7 @@ static bool count_figures(const struct cluster *cluster, const struct arguments 
         struct cluster_times run;
         if (!cluster_simulate(cluster, way, seed + 1, &run)) {
             free(totals);
-            return lab_fail("cluster: %" PRIu64 " machines: out of memory, or they die faster than they work",
+            return lab_fail("cluster: %" PRIu64 " machines: they die faster than they do a range, or out of memory",
                             way->machines);
         }
         totals[seed] = run.total;
@@ -235,7 +239,7 @@ static void print_head(const struct cluster *cluster)
     if (*cluster->text)
         printf("; %s", lab_plain(cluster->text, text, sizeof text));
     printf("\n  %-8s %-6s %11s %11s %23s %9s %11s  %s\n", "machines", "engine", "model s", "simulated s",
-           "10 % .. 90 %", "speed-up", "efficiency", "most is lost by");
+           "10 % .. 90 %", "speed-up", "efficiency", "lost most, by the model");
 }
 
 static void print_figures(const struct cluster_figures *figures, double one_s)
@@ -386,5 +390,7 @@ int lab_cluster_main(int argc, char **argv)
     if (status >= 0)
         return status;
     const bool good = arguments.fit ? fit_all(argv + optind, argc - optind) : run(&arguments, argv[optind]);
-    return good ? LAB_OK : LAB_BAD;
+    if (good && (fflush(stdout) || ferror(stdout)))
+        lab_fail("cluster: standard output cannot be written");
+    return good && !ferror(stdout) ? LAB_OK : LAB_BAD;
 }

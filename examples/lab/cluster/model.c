@@ -43,7 +43,7 @@ static struct ranges ranges_of(const struct cluster *cluster, const struct clust
         ranges.count = 2 + fmax(0, log2(halved_s / DEAL_LEAST_SECONDS)) + (each_s - halved_s) / DEAL_MOST_SECONDS;
         ranges.apart_s = ranges.last_s / 2;
     } else {
-        const double pieces = (double)way->pieces, rounds = ceil(pieces / crew->count);
+        const double pieces = fmin((double)way->pieces, frames), rounds = ceil(pieces / crew->count);
         ranges.first_s = ranges.last_s = frames / pieces * crew->count / crew->fps;
         ranges.count = rounds;
         ranges.apart_s = (rounds - pieces / crew->count) * ranges.last_s;
@@ -81,13 +81,13 @@ static double step_s(const struct cluster *cluster, const struct cluster_way *wa
         faults += slow * ranges.last_s * (cluster->slow_times - 1) / 2;
     double total = slowed + waits + begins + end + (faults - (slowed - work));
     /* A death of MPI costs all machines half of the ranges at work, which are a quarter of a share in the mean or the
-     * longest that there are; in a queue it costs one machine half a piece. */
-    const double deaths = cluster->deaths_per_day / SECONDS_PER_DAY;
-    const double lost = way->engine == CLUSTER_MPI
-                            ? deaths * crew.count * (cluster->again_s + fmin(work / 8, DEAL_MOST_SECONDS / 2))
-                            : deaths * (cluster->again_s + ranges.last_s / 2);
-    if (lost > 0) {
-        const double more = lost < 1 ? total * lost / (1 - lost) : HUGE_VAL;
+     * longest that there are; in a queue it costs one machine half a piece. None dies while it is out. */
+    const bool mpi = way->engine == CLUSTER_MPI;
+    const double deaths = cluster->deaths_per_day / SECONDS_PER_DAY * (mpi ? crew.count : 1);
+    const double half_s = mpi ? fmin(work / 8, DEAL_MOST_SECONDS / 2) : ranges.last_s / 2;
+    if (deaths > 0) {
+        const double more = deaths * half_s < 1 ? total * deaths * (cluster->again_s + half_s) / (1 - deaths * half_s)
+                                                : HUGE_VAL;
         faults += more;
         total += more;
     }

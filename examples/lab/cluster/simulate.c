@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum { CHANCE_SLOW = 1, CHANCE_RANGE, CHANCE_DEATH, CHANCE_DEAD };
-enum { DEATHS_MOST = 2000 }; /* more is no run that ends */
+enum { DEATHS_MOST = 2000 }; /* without a range that ends meanwhile; more is no run that ends */
 
 static const double SECONDS_PER_DAY = 86400;
 
@@ -40,7 +40,7 @@ struct run {
     uint64_t done_count, done_room;
     struct deal_range *again; /* of a queue: pieces that were lost */
     uint64_t again_count, piece;
-    uint64_t deaths, drawn_deaths; /* `drawn`: those of machines that are out count, too */
+    uint64_t deaths, drawn_deaths; /* `drawn`: since a range ended; those of machines that are out count, too */
 };
 
 static double uniform(struct run *run, uint32_t stream, uint32_t machine)
@@ -106,6 +106,7 @@ static bool finish(struct run *run, uint32_t m)
 {
     struct machine *machine = &run->machines[m];
     machine->state = IDLE;
+    run->drawn_deaths = 0;
     if (run->way->engine != CLUSTER_MPI)
         return true;
     deal_note(&run->deal, m, machine->range.count, run->now_s - machine->since_s);

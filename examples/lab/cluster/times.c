@@ -35,7 +35,7 @@ static bool read_line(struct times *times, const char *line)
     if (sscanf(line, "%15[a-z],%" SCNu32 ",%" SCNu64 ",%" SCNu64 ",%lf,%lf%n", step, &rank, &first, &count, &start_s,
                &seconds, &end) != 6 ||
         line[end] || rank >= CLUSTER_MACHINES_MAX || !count || count > CLUSTER_FRAMES_MAX || !(seconds >= 0) ||
-        !(start_s >= 0))
+        !(start_s >= 0) || !isfinite(start_s + seconds))
         return false;
     times->total_s = fmax(times->total_s, start_s + seconds);
     double *serial = !strcmp(step, "begin")   ? &times->begin_s
@@ -43,15 +43,27 @@ static bool read_line(struct times *times, const char *line)
                      : !strcmp(step, "join")  ? &times->join_s
                                               : NULL;
     if (serial) {
+        const bool same = !times->frames || times->frames == count;
         *serial = seconds;
         times->frames = count;
-        return true;
+        return same;
     }
     struct times_range range = {CLUSTER_ANALYSE, rank, (double)count, start_s, seconds};
     while (range.step < CLUSTER_STEPS && strcmp(step, cluster_step_name(range.step)) != 0)
         range.step++;
     times->ranks = rank >= times->ranks ? rank + 1 : times->ranks;
     return range.step < CLUSTER_STEPS && add(times, &range);
+}
+
+/* Whether all frames were mapped, and all or none analysed: a run that went on with what another one had begun tells
+ * nothing of a whole film. */
+static bool is_whole(const struct times *times)
+{
+    double frames[CLUSTER_STEPS] = {0};
+    for (size_t i = 0; i < times->count; i++)
+        frames[times->ranges[i].step] += times->ranges[i].frames;
+    const double all = (double)times->frames;
+    return frames[CLUSTER_MAP] == all && (frames[CLUSTER_ANALYSE] == all || frames[CLUSTER_ANALYSE] == 0);
 }
 
 /* A step lasts from its first range's beginning to its last one's end. */
@@ -87,6 +99,12 @@ bool times_read(struct times *out, const char *path, char *why, size_t why_bytes
         good = false;
     if (!good) {
         snprintf(why, why_bytes, "%s: line %u: these are not the times of a run of cox-tonemap-mpi", path, number);
+        times_free(out);
+        return false;
+    }
+    if (!is_whole(out)) {
+        snprintf(why, why_bytes,
+                 "%s: it is of a run that went on with what another one had begun, and not of a whole film", path);
         times_free(out);
         return false;
     }
@@ -177,10 +195,12 @@ bool times_fit(const struct times *times, const char *path, struct cluster *out,
         const struct fit fit = fit_rank(times, rank);
         size_t count = 0;
         const double squares = residual(times, &fit, &count);
-        if (out->kind_count == CLUSTER_KINDS_MAX || !(fit.frame_s[CLUSTER_MAP] > 0)) {
+        const bool analysed = times->step_s[CLUSTER_ANALYSE] > 0;
+        if (out->kind_count == CLUSTER_KINDS_MAX || !(fit.frame_s[CLUSTER_MAP] > 0) ||
+            (analysed && !(fit.frame_s[CLUSTER_ANALYSE] > 0))) {
             snprintf(why, why_bytes, "%s: rank %u %s", path, rank,
                      out->kind_count == CLUSTER_KINDS_MAX ? "is one too many"
-                                                          : "has mapped nothing that tells its speed");
+                                                          : "has done nothing that tells its speed");
             return false;
         }
         struct cluster_kind *kind = &out->kinds[out->kind_count++];
@@ -194,8 +214,8 @@ bool times_fit(const struct times *times, const char *path, struct cluster *out,
     out->frames = times->frames;
     out->begin_s = fmax(out->begin_s, times->begin_s);
     if (times->steer_s > 0)
-        out->steer_fps = (double)times->frames / times->steer_s;
+        out->steer_fps = fmax(1, (double)times->frames / times->steer_s);
     if (times->join_s > 0)
-        out->join_fps = (double)times->frames / times->join_s;
+        out->join_fps = fmax(1e-3, (double)times->frames / times->join_s);
     return true;
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 TestSuite(lab_cluster, .timeout = 300);
 
@@ -159,6 +160,28 @@ Test(lab_cluster, the_formula_is_near_the_simulation)
     }
 }
 
+Test(lab_cluster, the_formula_counts_deaths_and_frames)
+{
+    struct cluster cluster = plain(1000);
+    struct cluster_times model;
+    cluster.deaths_per_day = 1000;
+    cluster.again_s = 60;
+    for (uint64_t machines = 1; machines <= 2; machines++) {
+        const struct cluster_way way = {CLUSTER_QUEUE, machines, 100};
+        double mean = 0;
+        cluster_model(&cluster, &way, &model, NULL);
+        for (uint64_t seed = 1; seed <= 500; seed++)
+            mean += run(&cluster, CLUSTER_QUEUE, machines, 100, seed).total / 500;
+        const double over = mean / model.total;
+        cr_expect(over > 0.9 && over < 1.1, "%llu machines: %g", (unsigned long long)machines, over);
+    }
+    const struct cluster_way pieces = {CLUSTER_QUEUE, 10, 1000000}; /* of which all but 1000 have no frame */
+    cluster.deaths_per_day = 0;
+    cluster.kinds[0].begin_s = 1;
+    cluster_model(&cluster, &pieces, &model, NULL);
+    cr_expect_float_eq(model.total, run(&cluster, CLUSTER_QUEUE, 10, 1000000, 1).total, 1e-6);
+}
+
 static const char *write_file(const char *folder, char path[64], const char *text)
 {
     snprintf(path, 64, "%s/times.csv", folder);
@@ -203,14 +226,19 @@ Test(lab_cluster, figures_come_back_from_the_times_of_a_run)
     cr_expect_lt(cluster.spread, 1e-3);
     times_free(&times);
 
-    static const char *const wrong[] = {"",
-                                        "rank,step\n",
-                                        "step,rank,first,count,start_s,seconds\n",
-                                        "step,rank,first,count,start_s,seconds\nbegin,0,0,100,0,nan\n",
-                                        "step,rank,first,count,start_s,seconds\nbegin,0,0,100,0,1\nmap,5000,0,1,0,1\n",
-                                        "step,rank,first,count,start_s,seconds\nbegin,0,0,100,0,1\nmop,0,0,1,0,1\n",
-                                        "step,rank,first,count,start_s,seconds\nbegin,0,0,100,0,1 \n"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        cr_expect_not(times_read(&times, write_file(folder, path, wrong[i]), why, sizeof why), "%s", wrong[i]);
+    static const char good[] = "step,rank,first,count,start_s,seconds\nbegin,0,0,100,0,1\nmap,0,0,100,1,9\n";
+    static const char *const wrong[] = {"begin,0,0,100,0,nan\n", "begin,0,0,100,inf,1\n", "begin,0,0,99,0,1\n",
+                                        "steer,5000,0,100,0,1\nmap,5000,0,1,0,1\n", "mop,0,0,100,0,1\n",
+                                        "join,0,0,100,0,1 \n", "join,0,0,100\n",
+                                        "analyse,0,0,99,0,1\n" /* the rest was done before */,
+                                        "map,0,0,1,0,1\n"};
+    char text[400];
+    cr_assert(times_read(&times, write_file(folder, path, good), why, sizeof why), "%s", why);
+    times_free(&times);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(text, sizeof text, "%s%s", good, wrong[i]);
+        cr_expect_not(times_read(&times, write_file(folder, path, text), why, sizeof why), "%s", wrong[i]);
+    }
+    cr_expect_not(times_read(&times, write_file(folder, path, strchr(good, '\n') + 1), why, sizeof why));
     scratch_remove(folder);
 }
