@@ -395,7 +395,7 @@ static bool can_be_renamed(const struct world *world)
                     world->folder, output);
 }
 
-/* Rank 0: the folder is this run's, until the process ends; where files cannot be locked, nothing is known of another. */
+/* Rank 0: the folder is this run's until the process ends. Where files cannot be locked, another run is not noticed. */
 static bool take_folder(const struct world *world)
 {
     if (mkdir(world->folder, 0777) && errno != EEXIST)

@@ -125,7 +125,8 @@ static int by_first(const void *a, const void *b)
 static bool begin_again(struct run *run)
 {
     deal_end(&run->deal);
-    qsort(run->done, run->done_count, sizeof *run->done, by_first);
+    if (run->done_count)
+        qsort(run->done, run->done_count, sizeof *run->done, by_first);
     for (uint64_t m = 0; m < run->way->machines; m++) {
         run->machines[m].state = OUT;
         run->machines[m].back_s = run->now_s + run->cluster->again_s;

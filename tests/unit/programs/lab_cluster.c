@@ -227,10 +227,10 @@ Test(lab_cluster, figures_come_back_from_the_times_of_a_run)
     times_free(&times);
 
     static const char good[] = "step,rank,first,count,start_s,seconds\nbegin,0,0,100,0,1\nmap,0,0,100,1,9\n";
-    static const char *const wrong[] = {"begin,0,0,100,0,nan\n", "begin,0,0,100,inf,1\n", "begin,0,0,99,0,1\n",
-                                        "steer,5000,0,100,0,1\nmap,5000,0,1,0,1\n", "mop,0,0,100,0,1\n",
-                                        "join,0,0,100,0,1 \n", "join,0,0,100\n",
-                                        "analyse,0,0,99,0,1\n" /* the rest was done before */,
+    static const char *const wrong[] = {"begin,0,0,100,0,nan\n", "begin,0,0,100,inf,1\n",
+                                        "begin,0,0,99,0,1\n",    "steer,5000,0,100,0,1\nmap,5000,0,1,0,1\n",
+                                        "mop,0,0,100,0,1\n",     "join,0,0,100,0,1 \n",
+                                        "join,0,0,100\n",        "analyse,0,0,99,0,1\n" /* the rest was done before */,
                                         "map,0,0,1,0,1\n"};
     char text[400];
     cr_assert(times_read(&times, write_file(folder, path, good), why, sizeof why), "%s", why);
