@@ -25,7 +25,7 @@ run 2 "times as rows" own.json --times times.csv --json
 run 0 "the example" "$film" --seeds 5 -o film.html
 shows out '^  1000 +mpi '
 shows out '^  1000 +queue '
-shows out 'mpi: below half the ideal from [0-9]+ machines on: storage$'
+shows out 'mpi: below half the ideal from [0-9]+ machines on: serial steps$'
 if python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' film.html 2>"$work/err"; then pass; else fail "the page is not well-formed"; fi
 [ "$(grep -c '<svg' film.html)" -ge 2 ] && pass || fail "no plots"
 cp out first
@@ -42,8 +42,8 @@ refused() {
     shows err "$2"
 }
 refused "an unknown key" 'wrong.json.*frame_count' 's/"frames"/"frame_count"/'
-refused "no speed" 'map_fps' 's/, "map_fps": 20//'
-refused "a speed of nothing" 'map_fps' 's/"map_fps": 20/"map_fps": 0/'
+refused "no speed" 'map_fps' 's/, "map_fps": 7.5//'
+refused "a speed of nothing" 'map_fps' 's/"map_fps": 7.5/"map_fps": 0/'
 refused "more than all are slow" 'part' 's/"part": 0.02/"part": 1.5/'
 refused "no object" 'storage' 's/"storage": {.*},/"storage": 5,/'
 refused "cut off" 'wrong.json' '$d'
