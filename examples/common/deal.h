@@ -19,7 +19,7 @@
 enum { DEAL_FIRST_PART = 8, DEAL_FIRST_MOST = 96 };
 
 struct deal_range {
-    uint64_t first, count;
+    uint64_t first, count; /* `first` is where by_first looks for it */
 };
 
 /* What is left to do, and how quick the ranks are. */

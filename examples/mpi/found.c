@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "found.h"
+#include "common/by_first.h"
 #include "common/ends_with.h"
 #include "common/video.h"
 #include "tonemap/part.h"
-#include "tonemap/range.h"
 #include "tonemap/words.h"
 
 #include <dirent.h>
@@ -45,7 +45,7 @@ static bool look_at(const struct found_what *what, const char *path, struct deal
 static int by_frames(const void *a, const void *b)
 {
     const struct found *one = a, *other = b;
-    const int order = range_by_first(a, b);
+    const int order = by_first(a, b);
     return order ? order : (one->range.count < other->range.count) - (one->range.count > other->range.count);
 }
 

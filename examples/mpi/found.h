@@ -8,7 +8,7 @@
 #include "tonemap/scenes.h"
 
 struct found {
-    struct deal_range range; /* the first field, as range_by_first wants it */
+    struct deal_range range; /* the first field, as by_first wants it */
     char *path;
 };
 

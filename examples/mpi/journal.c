@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "journal.h"
+#include "common/by_first.h"
 #include "common/outfile.h"
 #include "tonemap/words.h"
 
@@ -9,12 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static int by_first(const void *a, const void *b)
-{
-    const struct deal_range *one = a, *other = b;
-    return (one->first > other->first) - (one->first < other->first);
-}
 
 /* Whether a line is the name of a piece as it is to be now. */
 static bool counts(const char *line, const struct scenes *scenes, uint64_t encoding, uint64_t frames,

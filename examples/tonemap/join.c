@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/ends_with.h"
+#include "common/by_first.h"
 #include "common/finished.h"
 #include "files.h"
 #include "jobs.h"
@@ -16,7 +17,7 @@
 #include <string.h>
 
 struct piece {
-    struct scenes_piece name; /* which begins with its first frame, for range_by_first */
+    struct scenes_piece name; /* which begins with its first frame, for by_first */
     const char *path;
     struct video_format format;
 };
@@ -189,7 +190,7 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
 static bool join_all(struct piece *pieces, uint32_t count, const struct options *options)
 {
     const char *path = options->output;
-    qsort(pieces, count, sizeof *pieces, range_by_first);
+    qsort(pieces, count, sizeof *pieces, by_first);
     if (!fit_together(pieces, count) || !are_of(pieces, count, options))
         return false;
     for (uint32_t i = 0; i < count; i++)

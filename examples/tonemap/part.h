@@ -28,7 +28,7 @@ void part_abandon(struct part_writer *part);
 
 /* Being read. */
 struct part {
-    uint64_t first, count; /* frames; `first` is where range_by_first looks for it */
+    uint64_t first, count; /* frames; `first` is where by_first looks for it */
     bool last;
     struct profile profile;
     struct profile_text text;

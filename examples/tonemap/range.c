@@ -42,12 +42,6 @@ bool range_choose(struct range *range, const struct options *options, struct vid
                                                      : complain_about(options->input, &error);
 }
 
-int range_by_first(const void *one, const void *other)
-{
-    const uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
-    return (a > b) - (a < b);
-}
-
 bool range_follows(const char *what, const char *before, uint64_t end, const char *path, uint64_t first)
 {
     if (first > end)

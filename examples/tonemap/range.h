@@ -18,9 +18,6 @@ bool range_choose(struct range *range, const struct options *options, struct vid
 /* The same of `count` frames from `first` on, which are all there are. */
 bool range_of(struct range *range, const struct options *options, uint64_t first, uint64_t count);
 
-/* For qsort, of structs whose first field is the number of their first frame, a uint64_t. */
-int range_by_first(const void *one, const void *other);
-
 /* Whether the frames of the file `path`, a part or a piece as `what` says, begin where those of the file `before` end.
  * False, after saying why. */
 bool range_follows(const char *what, const char *before, uint64_t end, const char *path, uint64_t first);

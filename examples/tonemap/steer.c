@@ -2,6 +2,7 @@
  * the whole film finds from frame to frame (runtime/stream).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "jobs.h"
+#include "common/by_first.h"
 #include "part.h"
 #include "range.h"
 #include "scenes.h"
@@ -96,7 +97,7 @@ static bool steer_all(struct part *parts, uint32_t count, const struct options *
     const char *output = options->output;
     struct steering steering;
     uint64_t cuts = 0;
-    qsort(parts, count, sizeof *parts, range_by_first);
+    qsort(parts, count, sizeof *parts, by_first);
     if (!fit_together(parts, count))
         return false;
     const struct part *last = &parts[count - 1];
