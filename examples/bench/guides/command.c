@@ -69,14 +69,8 @@ static bool write_page(const struct guides_report *report, const char *path)
 {
     struct html page = {0};
     struct picture_error error;
-    struct outfile *file;
     bool good = guides_page(report, &page) || bench_fail("out of memory");
-    if (good && !outfile_open(&file, path, &error)) {
-        good = bench_fail("%s: %s", path, error.text);
-    } else if (good) {
-        fputs(page.text, outfile_stream(file));
-        good = outfile_finish(&file, &error) || bench_fail("%s: %s", path, error.text);
-    }
+    good = good && (html_save(&page, path, &error) || bench_fail("%s: %s", path, error.text));
     html_free(&page);
     return good;
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/outfile.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
 #include "lab/store/database.h"
 #include "page.h"
 #include "rows.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
@@ -80,27 +78,13 @@ static int parse(int argc, char **argv, struct options *options)
     return options->output[0] || default_output(options) ? -1 : LAB_USAGE;
 }
 
-static bool write_page(const struct options *options, const struct html *page)
-{
-    struct picture_error error;
-    struct outfile *file;
-    if (!outfile_open(&file, options->output, &error))
-        return lab_fail("%s: %s", options->output, error.text);
-    FILE *to = outfile_stream(file);
-    if (fwrite(page->text, 1, page->length, to) != page->length || fflush(to) != 0) {
-        int problem = errno; /* finishing the file changes errno */
-        outfile_abandon(&file);
-        return lab_fail("%s: cannot be written: %s", options->output, strerror(problem));
-    }
-    return outfile_finish(&file, &error) || lab_fail("%s: %s", options->output, error.text);
-}
-
 static bool make_page(const struct options *options, const struct report_source *source)
 {
     struct html page = {0};
+    struct picture_error error;
     const char *slash = strrchr(options->database, '/');
     bool good = report_page(source, slash ? slash + 1 : options->database, &page) || lab_fail("report: out of memory");
-    good = good && write_page(options, &page);
+    good = good && (html_save(&page, options->output, &error) || lab_fail("%s: %s", options->output, error.text));
     html_free(&page);
     return good;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "html.h"
+#include "common/outfile.h"
 #include "lab/plain.h"
 
 #include <coxswain/version.h>
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
@@ -10,6 +12,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+bool html_save(const struct html *html, const char *path, struct picture_error *error)
+{
+    struct outfile *file;
+    if (!outfile_open(&file, path, error))
+        return false;
+    FILE *to = outfile_stream(file);
+    if (fwrite(html->text, 1, html->length, to) != html->length || fflush(to) != 0) {
+        int problem = errno; /* abandoning the file changes errno */
+        outfile_abandon(&file);
+        return picture_fail(error, "cannot be written: %s", strerror(problem));
+    }
+    return outfile_finish(&file, error);
+}
 
 void html_free(struct html *html)
 {

@@ -6,6 +6,8 @@
 #ifndef COX_EXAMPLES_LAB_REPORT_HTML_H
 #define COX_EXAMPLES_LAB_REPORT_HTML_H
 
+#include "common/picture.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -16,6 +18,9 @@ struct html {
 };
 
 void html_free(struct html *html);
+
+/* To a file, which appears whole or not at all. */
+bool html_save(const struct html *html, const char *path, struct picture_error *error);
 
 /* As it is: only for text of the program's own. */
 void html_raw(struct html *html, const char *text);
