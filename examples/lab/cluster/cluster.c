@@ -30,6 +30,12 @@ double cluster_step_bytes(const struct cluster *cluster, enum cluster_step step)
     return cluster->read_bytes + (step == CLUSTER_MAP ? cluster->written_bytes : 0);
 }
 
+double cluster_death_rate(const struct cluster *cluster, double machines)
+{
+    static const double seconds_per_day = 86400;
+    return cluster->deaths_per_day / seconds_per_day * machines;
+}
+
 double cluster_ideal_s(const struct cluster *cluster, uint64_t machines)
 {
     double fps[CLUSTER_STEPS] = {0}, ideal = 0;

@@ -79,6 +79,9 @@ const struct cluster_kind *cluster_kind_of(const struct cluster *cluster, uint64
 /* Bytes of a frame that a step moves to or from storage. */
 double cluster_step_bytes(const struct cluster *cluster, enum cluster_step step);
 
+/* Deaths a second of so many machines. */
+double cluster_death_rate(const struct cluster *cluster, double machines);
+
 /* The least there can be: all machines at work all the time, as fast as they are, nothing else. */
 double cluster_ideal_s(const struct cluster *cluster, uint64_t machines);
 

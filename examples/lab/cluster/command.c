@@ -1,6 +1,7 @@
 /* cox-lab cluster: how long a film takes on so many machines, told before they are bought.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cluster.h"
+#include "common/figures.h"
 #include "common/outfile.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
@@ -165,21 +166,6 @@ static bool fit_all(char **paths, int count)
 
 /* --- Figures ------------------------------------------------------------------------------------------------------ */
 
-static int by_value(const void *a, const void *b)
-{
-    const double one = *(const double *)a, other = *(const double *)b;
-    return (one > other) - (one < other);
-}
-
-/* Of sorted values. */
-static double quantile(const double *sorted, uint64_t count, double part)
-{
-    const double at = part * (double)(count - 1);
-    const uint64_t below = (uint64_t)at;
-    const uint64_t above = below + 1 < count ? below + 1 : below;
-    return sorted[below] + (sorted[above] - sorted[below]) * (at - (double)below);
-}
-
 static bool count_figures(const struct cluster *cluster, const struct arguments *arguments,
                           const struct cluster_way *way, struct cluster_figures *out)
 {
@@ -205,15 +191,15 @@ static bool count_figures(const struct cluster *cluster, const struct arguments 
         out->mean.deaths += run.deaths * part;
         out->mean.total += run.total * part;
     }
-    qsort(totals, arguments->seeds, sizeof *totals, by_value);
-    out->median_s = quantile(totals, arguments->seeds, 0.5);
-    out->low_s = quantile(totals, arguments->seeds, 0.1);
-    out->high_s = quantile(totals, arguments->seeds, 0.9);
+    out->median_s = figures_quantile(totals, arguments->seeds, 0.5);
+    out->low_s = figures_quantile(totals, arguments->seeds, 0.1);
+    out->high_s = figures_quantile(totals, arguments->seeds, 0.9);
     free(totals);
     return true;
 }
 
-const char *cluster_largest_loss(const struct cluster_losses *losses)
+/* What of the losses is most, in words. */
+static const char *largest_loss(const struct cluster_losses *losses)
 {
     const struct {
         double seconds;
@@ -247,7 +233,7 @@ static void print_figures(const struct cluster_figures *figures, double one_s)
     printf("  %-8" PRIu64 " %-6s %11.1f %11.1f %10.1f .. %9.1f %9.1f %11.3f  %s\n", figures->way.machines,
            cluster_engine_name(figures->way.engine), figures->model.total, figures->median_s, figures->low_s,
            figures->high_s, one_s / figures->median_s, figures->ideal_s / figures->median_s,
-           cluster_largest_loss(&figures->losses));
+           largest_loss(&figures->losses));
 }
 
 static void put_row(struct lab_rows *rows, const struct cluster *cluster, const struct cluster_figures *figures)
@@ -279,12 +265,13 @@ static void put_row(struct lab_rows *rows, const struct cluster *cluster, const 
 static void print_real(const struct times *times, const struct cluster_figures *figures)
 {
     const double real[] = {times->step_s[CLUSTER_ANALYSE], times->step_s[CLUSTER_MAP], times->total_s};
-    const double told[] = {figures->mean.shared[CLUSTER_ANALYSE], figures->mean.shared[CLUSTER_MAP], figures->median_s};
+    const double simulated[] = {figures->mean.shared[CLUSTER_ANALYSE], figures->mean.shared[CLUSTER_MAP],
+                                figures->median_s};
     static const char *const names[] = {"analyse", "map", "all"};
     printf("  real run, %" PRIu32 " rank%s: simulated over real:", times->ranks, times->ranks == 1 ? "" : "s");
     for (int i = 0; i < 3; i++)
         if (real[i] > 0)
-            printf(" %s %.1f / %.1f s = %.3f;", names[i], told[i], real[i], told[i] / real[i]);
+            printf(" %s %.1f / %.1f s = %.3f;", names[i], simulated[i], real[i], simulated[i] / real[i]);
     printf(" model: %.3f\n", figures->model.total / times->total_s);
 }
 
@@ -296,7 +283,7 @@ static void print_bend(const struct cluster_page *page, enum cluster_engine engi
         if (figures->way.engine != engine || figures->ideal_s / figures->median_s >= 0.5)
             continue;
         printf("  %s: below half the ideal from %" PRIu64 " machines on: %s\n", cluster_engine_name(engine),
-               figures->way.machines, cluster_largest_loss(&figures->losses));
+               figures->way.machines, largest_loss(&figures->losses));
         return;
     }
 }
@@ -305,14 +292,8 @@ static bool write_page(const struct cluster_page *page, const char *path)
 {
     struct html html = {0};
     struct picture_error error;
-    struct outfile *file;
     bool good = cluster_page(page, &html) || lab_fail("cluster: out of memory");
-    if (good && !outfile_open(&file, path, &error))
-        good = lab_fail("%s: %s", path, error.text);
-    else if (good) {
-        fwrite(html.text, 1, html.length, outfile_stream(file));
-        good = outfile_finish(&file, &error) || lab_fail("%s: %s", path, error.text);
-    }
+    good = good && (html_save(&html, path, &error) || lab_fail("%s: %s", path, error.text));
     html_free(&html);
     return good;
 }

@@ -5,24 +5,22 @@
 
 #include <math.h>
 
-static const double SECONDS_PER_DAY = 86400;
-
 /* The machines of a step, taken together. */
-struct crew {
+struct machines {
     double count;
     double fps;     /* of all */
     double begin_s; /* of a range, in the mean */
 };
 
-static struct crew crew_of(const struct cluster *cluster, uint64_t machines, enum cluster_step step)
+static struct machines machines_of(const struct cluster *cluster, uint64_t machines, enum cluster_step step)
 {
-    struct crew crew = {.count = (double)machines};
+    struct machines all = {.count = (double)machines};
     for (uint64_t m = 0; m < machines; m++) {
         const struct cluster_kind *kind = cluster_kind_of(cluster, m);
-        crew.fps += kind->fps[step];
-        crew.begin_s += kind->begin_s / crew.count;
+        all.fps += kind->fps[step];
+        all.begin_s += kind->begin_s / all.count;
     }
-    return crew;
+    return all;
 }
 
 /* Ranges of a machine, how long the first and the last of them take, and by how much machines that have as many ranges
@@ -31,24 +29,24 @@ struct ranges {
     double count, first_s, last_s, apart_s;
 };
 
-static struct ranges ranges_of(const struct cluster *cluster, const struct cluster_way *way, const struct crew *crew)
+static struct ranges ranges_of(const struct cluster *cluster, const struct cluster_way *way, const struct machines *all)
 {
-    const double frames = (double)cluster->frames, each_s = frames / crew->fps;
+    const double frames = (double)cluster->frames, each_s = frames / all->fps;
     struct ranges ranges;
     if (way->engine == CLUSTER_MPI) {
-        const double first = fmin(frames / crew->count / DEAL_FIRST_PART, DEAL_FIRST_MOST);
-        ranges.first_s = fmax(1, first) * crew->count / crew->fps;
+        const double first = fmin(frames / all->count / DEAL_FIRST_PART, DEAL_FIRST_MOST);
+        ranges.first_s = fmax(1, first) * all->count / all->fps;
         ranges.last_s = fmin(DEAL_LEAST_SECONDS, each_s);
         const double halved_s = fmin(each_s, 2 * DEAL_MOST_SECONDS);
         ranges.count = 2 + fmax(0, log2(halved_s / DEAL_LEAST_SECONDS)) + (each_s - halved_s) / DEAL_MOST_SECONDS;
         ranges.apart_s = ranges.last_s / 2;
     } else {
-        const double pieces = fmin((double)way->pieces, frames), rounds = ceil(pieces / crew->count);
-        ranges.first_s = ranges.last_s = frames / pieces * crew->count / crew->fps;
+        const double pieces = fmin((double)way->pieces, frames), rounds = ceil(pieces / all->count);
+        ranges.first_s = ranges.last_s = frames / pieces * all->count / all->fps;
         ranges.count = rounds;
-        ranges.apart_s = (rounds - pieces / crew->count) * ranges.last_s;
+        ranges.apart_s = (rounds - pieces / all->count) * ranges.last_s;
     }
-    if (crew->count < 2)
+    if (all->count < 2)
         ranges.apart_s = 0;
     return ranges;
 }
@@ -57,24 +55,24 @@ static struct ranges ranges_of(const struct cluster *cluster, const struct clust
 static double step_s(const struct cluster *cluster, const struct cluster_way *way, enum cluster_step step,
                      struct cluster_losses *losses)
 {
-    const struct crew crew = crew_of(cluster, way->machines, step);
-    const struct ranges ranges = ranges_of(cluster, way, &crew);
-    const double frames = (double)cluster->frames, work = frames / crew.fps;
+    const struct machines all = machines_of(cluster, way->machines, step);
+    const struct ranges ranges = ranges_of(cluster, way, &all);
+    const double frames = (double)cluster->frames, work = frames / all.fps;
     const double slowed = work / (1 - cluster->slow_part + cluster->slow_part / cluster->slow_times);
     const double bytes = frames * cluster_step_bytes(cluster, step);
     double storage = 0;
     if (cluster->storage_bytes_per_s > 0)
         storage = bytes / cluster->storage_bytes_per_s;
     if (cluster->machine_bytes_per_s > 0)
-        storage = fmax(storage, bytes / (crew.count * cluster->machine_bytes_per_s));
+        storage = fmax(storage, bytes / (all.count * cluster->machine_bytes_per_s));
 
     const double waits = fmax(0, storage - slowed);
-    const double begins = ranges.count * crew.begin_s;
-    const double end = ranges.apart_s + ranges.last_s * cluster->spread * sqrt(2 * log(crew.count));
+    const double begins = ranges.count * all.begin_s;
+    const double end = ranges.apart_s + ranges.last_s * cluster->spread * sqrt(2 * log(all.count));
     double faults = slowed - work;
     /* A slow machine holds up the end by its last range, which in MPI is made for its speed; there only the first one,
      * before its speed is known, may take longer than all others together. */
-    const double slow = 1 - pow(1 - cluster->slow_part, crew.count);
+    const double slow = 1 - pow(1 - cluster->slow_part, all.count);
     if (way->engine == CLUSTER_MPI)
         faults += slow * fmax(0, ranges.first_s * cluster->slow_times - slowed);
     else
@@ -83,7 +81,7 @@ static double step_s(const struct cluster *cluster, const struct cluster_way *wa
     /* A death of MPI costs all machines half of the ranges at work, which are a quarter of a share in the mean or the
      * longest that there are; in a queue it costs one machine half a piece. None dies while it is out. */
     const bool mpi = way->engine == CLUSTER_MPI;
-    const double deaths = cluster->deaths_per_day / SECONDS_PER_DAY * (mpi ? crew.count : 1);
+    const double deaths = cluster_death_rate(cluster, mpi ? all.count : 1);
     const double half_s = mpi ? fmin(work / 8, DEAL_MOST_SECONDS / 2) : ranges.last_s / 2;
     if (deaths > 0) {
         const double more = deaths * half_s < 1 ? total * deaths * (cluster->again_s + half_s) / (1 - deaths * half_s)

@@ -25,9 +25,6 @@ struct cluster_page {
     struct cluster_figures all[CLUSTER_COUNTS_MAX * CLUSTER_ENGINES];
 };
 
-/* What of the losses is most, in words. */
-const char *cluster_largest_loss(const struct cluster_losses *losses);
-
 /* False if out of memory. */
 bool cluster_page(const struct cluster_page *page, struct html *out);
 

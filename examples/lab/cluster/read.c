@@ -1,7 +1,7 @@
 /* Files of clusters, as docs/reference/clusters.md describes them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cluster.h"
-#include "lab/strict_json.h"
+#include "lab/sim/scenario_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,7 @@ static const double MOST = 1e15;
 /* Go to the object under `key`; false where there is none, or it is wrong. */
 static bool enter(struct strict_place *in, const struct strict_place *at, const char *key, const char *const *known)
 {
-    json_t *value = json_object_get(at->object, key);
-    return value && strict_enter(in, at->reader, value, known, key, 0);
+    return json_object_get(at->object, key) && lab_place_enter_member(in, at, key, known);
 }
 
 static void read_kinds(const struct strict_place *at, struct cluster *out)

@@ -3,6 +3,7 @@
  * come near to.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cluster.h"
+#include "common/by_first.h"
 #include "common/deal.h"
 #include "lab/sim/random.h"
 
@@ -11,8 +12,6 @@
 
 enum { CHANCE_SLOW = 1, CHANCE_RANGE, CHANCE_DEATH, CHANCE_DEAD };
 enum { DEATHS_MOST = 2000 }; /* without a range that ends meanwhile; more is no run that ends */
-
-static const double SECONDS_PER_DAY = 86400;
 
 enum machine_state { IDLE, WORKING, OUT, ENDED };
 
@@ -51,7 +50,7 @@ static double uniform(struct run *run, uint32_t stream, uint32_t machine)
 /* When the next machine dies; all are alike in that. */
 static double next_death(struct run *run)
 {
-    const double rate = run->cluster->deaths_per_day / SECONDS_PER_DAY * (double)run->way->machines;
+    const double rate = cluster_death_rate(run->cluster, (double)run->way->machines);
     return rate > 0 ? run->now_s - lab_log(uniform(run, CHANCE_DEATH, 0)) / rate : HUGE_VAL;
 }
 
@@ -114,12 +113,6 @@ static bool finish(struct run *run, uint32_t m)
 }
 
 /* --- Deaths ------------------------------------------------------------------------------------------------------- */
-
-static int by_first(const void *a, const void *b)
-{
-    const struct deal_range *one = a, *other = b;
-    return (one->first > other->first) - (one->first < other->first);
-}
 
 /* All end, and begin again with what is not done. */
 static bool begin_again(struct run *run)

@@ -127,7 +127,7 @@ struct fit {
     double begin_s, frame_s[CLUSTER_STEPS];
 };
 
-static double told(const struct fit *fit, const struct times_range *range)
+static double predicted_s(const struct fit *fit, const struct times_range *range)
 {
     return fit->begin_s + range->frames * fit->frame_s[range->step];
 }
@@ -154,7 +154,7 @@ static double residual(const struct times *times, const struct fit *fit, size_t 
         const struct times_range *range = &times->ranges[i];
         if (range->rank != fit->rank || !(range->seconds > 0))
             continue;
-        const double off = told(fit, range) / range->seconds - 1;
+        const double off = predicted_s(fit, range) / range->seconds - 1;
         sum += off * off;
         (*count)++;
     }
