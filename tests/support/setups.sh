@@ -8,6 +8,7 @@
 #                                           if not, says so by calling leave_out NAME WHY of the harness; without the harness
 #                                           skip NAME WHY, which the script may replace
 # SPDX-License-Identifier: Apache-2.0
+: "${work:?}"
 vendors="${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"
 only=
 if [ -f "$vendors" ]; then

@@ -6,6 +6,10 @@
 #   hashes EXPECTED WHAT ARGS...          it computes the frames with that hash;  hash_of: the one that --hash printed
 #   is_png FILE WIDTH HEIGHT DEPTH        number FILE OFFSET BYTES: a big-endian number
 #   last_line PATTERN                     the last line on standard output
+#   limited BLOCKS COMMAND...             with a limit on file sizes, in 512 bytes;  closed FD COMMAND...: without that stream
+#   make_clips                            clip.y4m of 12 frames and 64 x 48, clip.yuv, odd.y4m of 3 and 37 x 21, frame
+#   whole FILE FRAME_BYTES [FRAMES]       a y4m file that ends with a whole frame; sets $frames
+#   endless FIFO                          a film without an end, until nobody reads it;  hold FIFO: the clip, and then nothing more
 #   appears FILE PATTERN                  whether a line that ends in CR or LF matches
 #   catches_term PID                      whether the program catches SIGTERM, for wait_until
 # SPDX-License-Identifier: Apache-2.0
@@ -59,6 +63,17 @@ last_line() {
     contains "$work/last" "$1"
 }
 
+limited() { (ulimit -f "$1" && shift && exec "$@"); }
+closed() {
+    h_stream=$1
+    shift
+    case $h_stream in
+    0) "$@" <&- ;;
+    1) "$@" >&- ;;
+    2) "$@" 2>&- ;;
+    esac
+}
+
 number() {
     # shellcheck disable=SC2046
     set -- $(od -An -tu1 -j "$2" -N "$3" "$1")
@@ -76,3 +91,66 @@ is_png() {
 
 appears() { tr '\r' '\n' <"$1" | grep -Eq -- "$2"; }
 catches_term() { catches "$1" 15; }
+
+# --- Clips -----------------------------------------------------------------------------------------------------------
+frame8=4608 # bytes of a frame of 64 x 48, 4:2:0, 8 bits
+frame10=9216
+
+# samples WIDTH HEIGHT FRAME: 4:2:0, 10 bits; brighter from frame 6 on.
+samples() {
+    # shellcheck disable=SC2059
+    printf "$(awk -v w="$1" -v h="$2" -v n="$3" '
+        function put(v) { printf "\\%03o\\%03o", v % 256, int(v / 256) }
+        BEGIN {
+            for (y = 0; y < h; y++)
+                for (x = 0; x < w; x++)
+                    put(n < 6 ? 64 + (x * 13 + y * 7 + n * 29) % 437 : 300 + (x * 5 + y * 3 + n * 11) % 600)
+            for (c = 0; c < 2; c++)
+                for (y = 0; y < int((h + 1) / 2); y++)
+                    for (x = 0; x < int((w + 1) / 2); x++)
+                        put(512 + (c ? x - y : y - x) * 3 + n % 5)
+        }')"
+}
+
+# clip WIDTH HEIGHT FRAMES NAME: the film in $work/NAME.y4m and .yuv.
+clip() {
+    printf 'YUV4MPEG2 W%d H%d F25:1 Ip A1:1 C420p10\n' "$1" "$2" >"$work/$4.y4m"
+    n=0
+    while [ $n -lt "$3" ]; do
+        samples "$1" "$2" $n >"$work/samples"
+        cat "$work/samples" >>"$work/$4.yuv"
+        { echo FRAME && cat "$work/samples"; } >>"$work/$4.y4m"
+        n=$((n + 1))
+    done
+}
+
+make_clips() {
+    clip 64 48 12 clip
+    clip 37 21 3 odd
+    { echo FRAME && head -c $frame10 "$work/clip.yuv"; } >"$work/frame"
+}
+
+whole() {
+    h_rest=$(($(bytes "$1") - $(head -n 1 "$1" | wc -c)))
+    frames=$((h_rest / ($2 + 6)))
+    equal $((h_rest % ($2 + 6))) 0 "bytes behind the last whole frame of $1"
+    [ $# -lt 3 ] || equal $frames "$3" "frames of $1"
+}
+
+endless() {
+    {
+        head -n 1 "$work/clip.y4m"
+        while cat "$work/frame" "$work/frame" "$work/frame" "$work/frame"; do :; done
+    } >"$1" 2>/dev/null &
+    feeder=$!
+    owned $feeder
+}
+
+hold() {
+    {
+        cat "$work/clip.y4m"
+        exec sleep 3600
+    } >"$1" &
+    feeder=$!
+    owned $feeder
+}
