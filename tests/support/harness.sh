@@ -32,6 +32,7 @@
 #   ends PID SECONDS                      it ends by itself, with the status in $status; else it is killed, and that is a failure
 #   stop PID...                           it is killed and waited for
 #   catches PID SIGNAL                    whether it has a handler for that signal's number
+#   gone PID                              whether a process that this script started has ended
 #
 # What the machine lacks.
 #   skip WHY                              the rest is skipped, with status 77 unless something failed before
@@ -240,7 +241,7 @@ start() { # COMMAND...
 
 # A child of this shell that has not ended; another process may have got the number of one that was waited for.
 h_runs() { grep -q "^PPid:[^0-9]*$$\$" "/proc/$1/status" 2>/dev/null && ! grep -q '^State:[^A-Z]*Z' "/proc/$1/status"; }
-h_ended() { ! h_runs "$1"; }
+gone() { ! h_runs "$1"; }
 
 wait_until() { # SECONDS WHAT COMMAND...
     h_tries=$(($1 * 20))
@@ -258,7 +259,7 @@ wait_until() { # SECONDS WHAT COMMAND...
 }
 
 ends() { # PID SECONDS
-    wait_until "$2" "the end of process $1" h_ended "$1" || kill -KILL "$1"
+    wait_until "$2" "the end of process $1" gone "$1" || kill -KILL "$1"
     status=0
     wait "$1" 2>/dev/null || status=$?
 }

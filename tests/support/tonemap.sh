@@ -7,6 +7,7 @@
 #   is_png FILE WIDTH HEIGHT DEPTH        number FILE OFFSET BYTES: a big-endian number
 #   last_line PATTERN                     the last line on standard output
 #   limited BLOCKS COMMAND...             with a limit on file sizes, in 512 bytes;  closed FD COMMAND...: without that stream
+#   make_picture                          small.pfm, 64 x 48, grey, but for one pixel of 20 times SDR white
 #   make_clips                            clip.y4m of 12 frames and 64 x 48, clip.yuv, odd.y4m of 3 and 37 x 21, frame
 #   whole FILE FRAME_BYTES [FRAMES]       a y4m file that ends with a whole frame; sets $frames
 #   endless FIFO                          a film without an end, until nobody reads it;  hold FIFO: the clip, and then nothing more
@@ -122,6 +123,16 @@ clip() {
         { echo FRAME && cat "$work/samples"; } >>"$work/$4.y4m"
         n=$((n + 1))
     done
+}
+
+make_picture() {
+    {
+        printf 'Pf\n64 48\n-1.0\n'
+        awk 'BEGIN { for (i = 0; i < 3071; i++) printf "%s", "\\000\\000\\200\\076" }' >"$work/grey"
+        # shellcheck disable=SC2059
+        printf "$(cat "$work/grey")"
+        printf '\000\000\240\101'
+    } >"$work/small.pfm"
 }
 
 make_clips() {
