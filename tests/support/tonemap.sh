@@ -13,6 +13,7 @@
 #   endless FIFO                          a film without an end, until nobody reads it;  hold FIFO: the clip, and then nothing more
 #   appears FILE PATTERN                  whether a line that ends in CR or LF matches
 #   catches_term PID                      whether the program catches SIGTERM, for wait_until
+#   writes PID                            whether it has a file in $work/d open, be it one without a name
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 unset OCL_ICD_VENDORS
@@ -91,6 +92,7 @@ is_png() {
 }
 
 appears() { tr '\r' '\n' <"$1" | grep -Eq -- "$2"; }
+writes() { find "/proc/$1/fd" -lname "$work/d/*" | grep -q .; }
 catches_term() { catches "$1" 15; }
 
 # --- Clips -----------------------------------------------------------------------------------------------------------
