@@ -2,7 +2,7 @@
 # Device profiles that cox-tonemap keeps from run to run.   sh device_profile.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"
-. "$(dirname "$0")/../support/setups.sh"
+. "$source/tests/support/setups.sh"
 able "two sub-devices" "pocl cores" || skip "there are no two sub-devices"
 export OCL_ICD_VENDORS="$work/pocl"
 profiles() { find "$XDG_CACHE_HOME/coxswain" -name '*.profile' 2>/dev/null; }

@@ -3,7 +3,7 @@
 #   sh tonemap_faults.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"
-. "$(dirname "$0")/../support/setups.sh"
+. "$source/tests/support/setups.sh"
 layer=${COX_TEST_LAYER_DIR:-$bin/../tests/layers}/layer_fault.so
 [ -f "$layer" ] || skip "the fault layer is not built"
 able 'faults' 'pocl cores' || skip "there are no two sub-devices"

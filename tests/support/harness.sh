@@ -13,11 +13,14 @@
 #   $work/d         the working directory, empty; `clean` empties it again
 #   $work/out, err  what the last command of `expect_status` or `start` printed
 #   $what           what the last command was about; messages of failures begin with it
-# with set -u, LC_ALL=C, TZ=UTC, an empty standard input, and signals at their defaults, under nohup too.
+# The folder has changed then: more is sourced as  . "$source/tests/support/setups.sh"
+# A script runs with set -u, LC_ALL=C, TZ=UTC, an empty standard input, and signals at their defaults, under nohup too.
 #
 # Checks, each counted as passed or failed. WHAT says what did not hold.
 #   check WHAT COMMAND...                 the command succeeds; refute: it fails
 #   expect_status STATUS WHAT COMMAND...  it ends with that status, which is in $status; sets $what
+#   run STATUS WHAT ARGS...               the same of `program`, a function that the script defines
+#   denies STATUS PATTERN WHAT ARGS...    the same, and standard error says why
 #   contains FILE PATTERN...              each pattern (grep -E) matches a line of the file, or of out or err; lacks: none does
 #   counts NUMBER FILE PATTERN            it matches so many lines
 #   equal ACTUAL EXPECTED [WHAT]          two strings;  differ: they are not equal
@@ -180,6 +183,22 @@ expect_status() { # STATUS WHAT COMMAND...
     status=0
     "$@" >"$work/out" 2>"$work/err" || status=$?
     if [ "$status" -eq "$h_expected" ]; then pass; else fail "status $status instead of $h_expected"; fi
+}
+
+run() { # STATUS WHAT ARGS...
+    h_expected=$1
+    h_about=$2
+    shift 2
+    expect_status "$h_expected" "$h_about" program "$@"
+}
+
+denies() { # STATUS PATTERN WHAT ARGS...
+    h_expected=$1
+    h_why=$2
+    h_about=$3
+    shift 3
+    expect_status "$h_expected" "$h_about" program "$@"
+    contains err "$h_why"
 }
 
 h_file() { # NAME: sets h_path

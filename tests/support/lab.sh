@@ -1,10 +1,9 @@
 #!/bin/sh
 # cox-lab under the harness: sourced in its place by scripts that get BIN_DIR SOURCE_DIR. $lab is the program.
 #
-#   run STATUS WHAT ARGS...             it ends with that status; $verb is the command, if it is always the same
-#   denies STATUS PATTERN WHAT ARGS...  the same, and standard error says why
-#   holds SQL RESULT                    what the database $db says; nothing is checked without sqlite3
-#   is_json FILE, is_xml FILE           it can be parsed, if there is a program that can
+#   $verb              the command, if it is always the same
+#   holds SQL RESULT   what the database $db says; nothing is checked without sqlite3
+#   is_json FILE, is_xml FILE: it can be parsed, if there is a program that can
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 lab=$bin/cox-lab
@@ -14,22 +13,7 @@ db=$work/s.db
 sqlite=$(command -v sqlite3)
 python=$(command -v python3)
 
-run() {
-    h_status=$1
-    h_what=$2
-    shift 2
-    expect_status "$h_status" "$h_what" "$lab" ${verb:+"$verb"} "$@"
-}
-
-denies() {
-    h_why=$2
-    h_status=$1
-    h_what=$3
-    shift 3
-    expect_status "$h_status" "$h_what" "$lab" ${verb:+"$verb"} "$@"
-    contains err "$h_why"
-}
-
+program() { "$lab" ${verb:+"$verb"} "$@"; }
 holds() { [ -z "$sqlite" ] || equal "$(sqlite3 "$db" "$1" 2>&1)" "$2" "$1"; }
 
 is_json() { [ -z "$python" ] || check "no JSON in $1" python3 -m json.tool "$1"; }
