@@ -31,7 +31,8 @@
 #   start COMMAND...                      its process is $pid, its output in out and err; signals have their defaults. Before it is
 #                                         sent a signal, wait for something that it does: one that comes too early is lost
 #   owned PID                             a process that was started otherwise, as a feeder of a pipe, is killed at the end too
-#   wait_until SECONDS WHAT COMMAND...    until the command succeeds; fails where it never does. Be generous: 60 s or more
+#   wait_until SECONDS WHAT COMMAND...    until the command succeeds; fails if it never does, or if what was started ends before.
+#                                         Be generous: 60 s or more
 #   ends PID SECONDS                      it ends by itself, with the status in $status; else it is killed, and that is a failure
 #   stop PID...                           it is killed and waited for
 #   catches PID SIGNAL                    whether it has a handler for that signal's number
@@ -87,6 +88,7 @@ status=0
 passed=0
 failed=0
 started=
+running=
 cleanups=
 ended=
 
@@ -255,6 +257,7 @@ owned() { started="$started $1"; } # PID
 start() { # COMMAND...
     (with_default_signals "$@") >"$work/out" 2>"$work/err" &
     pid=$!
+    running=$pid
     owned $pid
 }
 
@@ -267,7 +270,10 @@ wait_until() { # SECONDS WHAT COMMAND...
     h_awaited=$2
     shift 2
     until "$@" >"$work/log" 2>&1; do
-        if [ $h_tries -eq 0 ]; then
+        if [ -n "$running" ] && gone "$running" && ! "$@" >"$work/log" 2>&1; then
+            fail "the program has ended before this: $h_awaited"
+            return 1
+        elif [ $h_tries -eq 0 ]; then
             fail "waited in vain for this: $h_awaited"
             return 1
         fi
@@ -279,6 +285,7 @@ wait_until() { # SECONDS WHAT COMMAND...
 
 ends() { # PID SECONDS
     wait_until "$2" "the end of process $1" gone "$1" || kill -KILL "$1"
+    running=
     status=0
     wait "$1" 2>/dev/null || status=$?
 }
@@ -287,6 +294,7 @@ stop() { # PID...
     for h_pid; do
         ! h_runs "$h_pid" || kill -KILL "$h_pid"
         wait "$h_pid" 2>/dev/null
+        [ "$running" != "$h_pid" ] || running=
     done
 }
 
