@@ -170,7 +170,7 @@ before
 scene=$(awk '$1 == "scene" { n = $2 } END { print n }' "$work/scene")
 sed "s/^scene $scene\$/& peak 300/" "$work/scene" >"$pieces/film.scene"
 cp "$pieces/film.scene" "$work/changed"
-one_large 'a changed scene' changed.y4m "--scene $work/changed"
+one_run 'a changed scene' "$film" -o changed.y4m --scene "$work/changed"
 refute 'nothing changed' cmp -s changed.y4m large.y4m
 unchanged() { awk -F: -v scene="$scene" '$1 + $2 <= scene { n += $2 } END { print n + 0 }' "$1"; }
 kept=$(unchanged "$work/whole")

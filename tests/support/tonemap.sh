@@ -12,6 +12,7 @@
 #   endless FIFO                          a film without an end, until nobody reads it;  hold FIFO: the clip, and then nothing more
 #   appears FILE PATTERN                  whether a line that ends in CR or LF matches
 #   catches_term PID                      whether the program catches SIGTERM, for wait_until
+#   alike FILE FILE LEAST                 to so many dB in each plane, or - for any; sets $psnr
 #   writes PID                            whether it has a file in $work/d open, be it one without a name
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
@@ -53,6 +54,14 @@ hashes() {
 last_line() {
     tail -n 1 "$work/out" >"$work/last"
     contains "$work/last" "$1"
+}
+
+alike() {
+    ffmpeg -nostdin -hide_banner -i "$1" -i "$2" -lavfi psnr -f null - 2>"$work/psnr"
+    psnr=$(sed -n 's/.*PSNR \(y:[^ ]* u:[^ ]* v:[^ ]*\) .*/\1/p' "$work/psnr")
+    h_worst=$(echo "$psnr" | tr ' ' '\n' | sed 's/.*://; s/inf/999/' | sort -n | head -n 1)
+    check "no PSNR of $1 and $2" [ -n "$h_worst" ]
+    [ "$3" = - ] || check "$1 and $2: $psnr, which is less than $3 dB" awk -v a="$h_worst" -v b="$3" 'BEGIN { exit !(a >= b) }'
 }
 
 limited() { (ulimit -f "$1" && shift && exec "$@"); }
