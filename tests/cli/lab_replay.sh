@@ -134,7 +134,7 @@ db=$work/killed.db
 frames() { sqlite3 -readonly "$db" "SELECT count(*) FROM frame$1"; }
 recorded() { [ "$(frames '')" -gt 0 ]; }
 what="a recording that is killed"
-start "$lab" sim --scenario many-32 --record "$db" --seeds 1 --first-seed 3 --frames 20000
+start "$lab" sim --scenario step-2 --record "$db" --seeds 1 --first-seed 3 --frames 8000
 wait_until 300 "frames to be seen while it runs" recorded
 seen=$(frames '')
 stop "$pid"
