@@ -12,8 +12,7 @@ denies 2 Usage "no command"
 run 2 "unknown command" run
 run 2 "two commands" split overhead
 run 2 "unknown option" split --fast
-run 0 "help" --help
-contains out "overhead\|split\|stream\|kernels"
+prints "overhead\|split\|stream\|kernels" "help" --help
 denies 2 "'many'" "frames not a number" split --frames many
 run 2 "too few frames" overhead --frames 3
 run 2 "ratio out of range" split --ratio 0
@@ -36,14 +35,12 @@ else
     # None but where, on a busy machine, a driver's callback is so late that another record is needed for the next one.
     counts 3 out '"library_allocations_per_frame": 0[.]0'
 fi
-run 0 "overhead as text" overhead --devices cpu --frames 20 --calls
-contains out "blocking, p50 over hand-written"
+prints "blocking, p50 over hand-written" "overhead as text" overhead --devices cpu --frames 20 --calls
 counts 3 out '^  noticed after its end'
 counts 3 out '^  library, blocking: clEnqueueNDRangeKernel 1.00 x [0-9.]* us, '
 counts 3 out '^  hand-written, blocking: clEnqueueNDRangeKernel 1.00 x [0-9.]* us, '
 
-run 0 "finish" finish --devices cpu
-contains out "a buffer that no frame uses, destroyed beside 3 frames"
+prints "a buffer that no frame uses, destroyed beside 3 frames" "finish" finish --devices cpu
 contains out "16 frames of [0-9]* ms under way, cancelled, and the session destroyed"
 
 run 0 "resize" resize --devices cpu --frames 10

@@ -8,8 +8,7 @@ unset OCL_ICD_VENDORS
 
 program() { "$bin/cox-bench" guides "$@"; }
 
-run 0 "help" --help
-contains out "Usage: cox-bench guides"
+prints "Usage: cox-bench guides" "help" --help
 denies 2 "cox-bench guides --help" "an unknown option" --fast
 denies 2 "'all'" "a word too much" --quick all
 denies 2 "'music'" "an unknown experiment" --only scan,music
@@ -20,8 +19,7 @@ run 1 "an unknown device" --devices no-such-device
 denies 1 "no/such/page.html" "a page where no folder is" --quick --devices cpu --only pointers -o no/such/page.html
 refute "a page although the command failed" [ -e cox-guides.html ]
 
-run 0 "every experiment" --quick --devices cpu -o page.html --json figures.json
-contains out "^  ceilings  *A copy does"
+prints "^  ceilings  *A copy does" "every experiment" --quick --devices cpu -o page.html --json figures.json
 for key in ceilings vectors unroll functions pointers blur edges shapes images transpose scan sizes global_memory \
     local_memory local_fill transfers clocks cold; do
     contains page.html "<section id=\"$key\">"

@@ -31,8 +31,7 @@ export OCL_ICD_VENDORS="$work/vendors"
 fails_with_one_line 1 'no OpenCL platform is installed.*pocl-opencl-icd' 'no platform' --pci "$work/none"
 fails_with_one_line 1 'no OpenCL platform is installed' 'no platform, JSON' --json --pci "$work/none"
 pci 0x030000 0x8086
-run 1 'no platform, a GPU by Intel' --pci "$work/pci"
-contains err 'GPU by Intel.*intel-opencl-icd'
+denies 1 'GPU by Intel.*intel-opencl-icd' 'no platform, a GPU by Intel' --pci "$work/pci"
 unset OCL_ICD_VENDORS
 
 # --- Without /sys, as in a bare chroot -------------------------------------------------------------------------------
@@ -47,10 +46,8 @@ else
 fi
 
 # --- Arguments -------------------------------------------------------------------------------------------------------
-run 0 'help' --help
-contains out '^Usage: cox-devices'
-run 0 'version' --version
-contains out '^cox-devices [0-9]+\.[0-9]+\.[0-9]+$'
+prints '^Usage: cox-devices' 'help' --help
+prints '^cox-devices [0-9]+\.[0-9]+\.[0-9]+$' 'version' --version
 fails_with_one_line 2 "nonsense" 'an argument too many' nonsense
 fails_with_one_line 2 "unrecognized option" 'an unknown option' --nonsense
 for reserve in '' maybe -1 1x 99999999999; do
@@ -72,8 +69,7 @@ contains out '^Processor$' '^Platforms$' '^Devices$' '^  cores  +[0-9]+' '^  res
 contains out '^  [0-9]+\.[0-9]+ +(cpu|gpu|accelerator|other) +(shared|mapped|staged) +[0-9]+ '
 check 'the names do not stand under their heading' awk '/^Devices$/ {getline head; at = index(head, "NAME")} at && /^  [0-9]+\.[0-9]+ / {n++; if (substr($0, at - 1, 1) != " " || substr($0, at, 1) == " ") bad = 1} END {exit !(n && !bad)}' "$work/out"
 lacks out '[[:blank:]]$'
-run 0 'off' --reserve off --pci "$work/none"
-contains out 'reserved core  none: switched off'
+prints 'reserved core  none: switched off' 'off' --reserve off --pci "$work/none"
 if [ -w /dev/full ]; then
     what='a full disk'
     "$devices" >/dev/full 2>"$work/err"
@@ -145,8 +141,7 @@ expect_status 1 'nowhere to keep kernels' env HOME= XDG_CACHE_HOME= "$devices" -
 contains err 'no folder to keep kernels in'
 
 # --- Frames that are measured ----------------------------------------------------------------------------------------
-run 0 'measured frames' --measure
-contains out '^Ends of frames of 64 KiB'
+prints '^Ends of frames of 64 KiB' 'measured frames' --measure
 count=$(grep -c '"number":' "$work/plain.json")
 counts "$count" out '^  [0-9]+\.[0-9]+(#[0-9]+)? +(its clock tells none|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)'
 counts "$count" out '^  [0-9]+\.[0-9]+(#[0-9]+)? +[0-9.]+ us  (wrapped: nothing is copied|copied, at [0-9.]+ GB/s)$'
@@ -157,8 +152,7 @@ contains out '"noticed_after": (null|\{"p50_us": [0-9.]+, "p99_us": [0-9.]+, "cl
 # --- Benches that this machine can have ------------------------------------------------------------------------------
 if grep -q '"type": "cpu"' "$work/plain.json" && grep -Eq '"parent_units": ([2-9]|[1-9][0-9])' "$work/plain.json"; then
     # No machine of today copies 128 MiB in and out as fast as it hands them over.
-    run 0 'a staged device copies' --devices cpu=staged --measure
-    contains out '^  [0-9.]+ +[0-9.]+ us  copied, at '
+    prints '^  [0-9.]+ +[0-9.]+ us  copied, at ' 'a staged device copies' --devices cpu=staged --measure
     run 0 'sub-devices' --devices cpu:2x1
     contains out '#1 +cpu +.* 1/[0-9]+ ' '#2 +cpu +.* 1/[0-9]+ '
 fi

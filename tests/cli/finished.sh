@@ -168,8 +168,7 @@ clean
 
 # --- From what has no times, and to what is no file ---
 
-run 0 'from y4m' "$work/film.y4m" -o a.mp4
-contains out '8 bit, libx264, 0 streams copied\)'
+prints '8 bit, libx264, 0 streams copied\)' 'from y4m' "$work/film.y4m" -o a.mp4
 equal "$(shown a.mp4)" "$(awk 'BEGIN { for (n = 0; n < 48; n++) printf "%.0f\n", n * 1001 / 24 }')" 'times'
 run 0 'from a pipe, with a rate' - -o b.mkv --rate 50 -q <"$work/film.y4m"
 equal "$(video b.mkv r_frame_rate)" 50/1
@@ -211,8 +210,7 @@ refuses 2 '--progress much: neither live nor json' 'a progress that is none' "$w
 # --- Whole or not there ---
 
 echo keep >a.mkv
-run 1 'a file that exists' "$work/film.mkv" -o a.mkv
-contains err '^cox-tonemap: a.mkv: exists; --overwrite replaces it$'
+denies 1 '^cox-tonemap: a.mkv: exists; --overwrite replaces it$' 'a file that exists' "$work/film.mkv" -o a.mkv
 equal "$(cat a.mkv)" keep 'kept'
 run 1 'to be replaced, in vain' "$work/film.mkv" -o a.mkv --overwrite --encoder nosuch
 equal "$(cat a.mkv)" keep 'kept'

@@ -6,8 +6,7 @@
 verb=cluster
 film="$source/examples/cluster/feature-4k.json"
 
-run 0 "help" --help
-contains out "Usage: cox-lab cluster"
+prints "Usage: cox-lab cluster" "help" --help
 run 2 "nothing"
 run 2 "two files" "$film" "$film"
 run 2 "no such engine" "$film" --engine fast

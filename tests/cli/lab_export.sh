@@ -7,8 +7,7 @@ verb="export"
 expect_status 0 "a simulated session" "$lab" sim --scenario step-2 --seeds 1 --frames 60 --in-flight 2 --policy adaptive,chunks --record s.db
 
 # --- Usage -----------------------------------------------------------------------------------------------------------
-run 0 "help" --help
-contains out "Usage: cox-lab export"
+prints "Usage: cox-lab export" "help" --help
 run 2 "no database" --format paje -o t
 denies 2 "paje or --format perfetto" "no format" s.db -o t
 denies 2 "'otf'" "another format" s.db --format otf -o t

@@ -8,8 +8,7 @@ run 2 "two databases" fit a.db b.db
 run 2 "an unknown option" fit --fast a.db
 denies 2 "must be a number from 1" "run 0" fit --run 0 a.db
 run 2 "no seeds" fit --seeds 0 a.db
-run 0 "help" fit --help
-contains out "--model"
+prints "--model" "help" fit --help
 
 denies 1 "none.db: No such file" "no such file" fit "$work/none.db"
 echo "no database at all, but a text of more than some bytes" >"$work/text.db"

@@ -8,8 +8,7 @@ verb=laptop
 . "$source/tests/support/setups.sh"
 
 # --- What is refused -------------------------------------------------------------------------------------------------
-run 0 "help" --help
-contains out 'Usage: cox-lab laptop'
+prints 'Usage: cox-lab laptop' "help" --help
 run 2 "an argument too many" now
 run 2 "unknown option" --fast
 run 2 "too short a time" --minutes 1
@@ -31,8 +30,7 @@ denies 1 'there is one device, .*cpu:2x' "one device" --devices cpu:1x1 --frames
 # --- A part at a time: what is done is not done again ----------------------------------------------------------------
 lap=$work/lap
 {
-    run 0 "two parts" $two --parts sizes,curve -o "$lap"
-    contains out '^  cox-lab run --anonymous --devices cpu:2x1 .* --curve '
+    prints '^  cox-lab run --anonymous --devices cpu:2x1 .* --curve ' "two parts" $two --parts sizes,curve -o "$lap"
     run 0 "the same again" $two --parts sizes,curve -o "$lap"
     contains out '^sizes: done before' '^curve: done before'
     lacks out '^  cox-lab run'
@@ -141,13 +139,11 @@ fi
     contains "$work/hybrid/parts.json" '"supply": "mains"'
     contains "$work/hybrid/laptop.html" 'again on battery'
     put class/power_supply/AC/online 0
-    run 0 "on battery" $hybrid --parts curve
-    contains out '^curve, on battery'
+    prints '^curve, on battery' "on battery" $hybrid --parts curve
     check "no run on battery" [ -s "$work/hybrid/curve-battery.db" ]
     check "no run on mains" [ -s "$work/hybrid/curve.db" ]
     check "they are not compared" [ -s "$work/hybrid/plots/supplies.csv" ]
     put class/power_supply/AC/online 1
-    run 0 "on mains again" $hybrid --parts curve
-    contains out '^curve: done before'
+    prints '^curve: done before' "on mains again" $hybrid --parts curve
 }
 finish

@@ -9,14 +9,12 @@ expect_status 0 "another session" "$lab" sim --scenario step-3 --seeds 2 --frame
 cp a.db a.before
 cp b.db b.before
 
-run 0 "help" --help
-contains out "Usage: cox-lab merge"
+prints "Usage: cox-lab merge" "help" --help
 run 2 "nothing" -o all.db
 denies 2 "-o FILE" "no output" a.db
 run 2 "no such option" a.db -o all.db --fast
 
-run 0 "two" a.db b.db -o all.db
-contains out '^a.db: 1 run$'
+prints '^a.db: 1 run$' "two" a.db b.db -o all.db
 run 0 "and one of them again" a.db -o all.db
 same a.db a.before
 same b.db b.before

@@ -21,8 +21,7 @@ record() {
 read_again() {
     count=$1
     shift
-    run 0 "replay of $count devices" replay "$db"
-    contains out "what $# sessions? of all policies met"
+    prints "what $# sessions? of all policies met" "replay of $count devices" replay "$db"
     for device in $(seq 0 $((count - 1))); do contains out "^  device $device  .* us a row"; done
     lacks out "never had rows"
     lacks err .

@@ -13,8 +13,7 @@ run 2 "no policy at all" replay --policy , a.db
 for number in 0 -1 x 1x ''; do
     denies 2 "run must be a number from 1 to 2147483647, not '$number'" "run '$number'" replay --run "$number" a.db
 done
-run 0 "help" replay --help
-contains out "--decisions"
+prints "--decisions" "help" replay --help
 
 denies 1 "none.db: No such file" "no such file" replay "$work/none.db"
 check "a database was made" [ ! -e "$work/none.db" ]
@@ -38,16 +37,14 @@ contains out "^1,last-frame,last-frame,400,.*,(0\\.99|1\\.00)[0-9]*,(0\\.99|1\\.
 lacks out adaptive
 run 0 "replay as JSON" replay --run 1 --policy adaptive --json "$db"
 contains out '"fidelity": (0\.9[5-9]|1\.0[0-4])' '"policy": "adaptive"'
-run 0 "the last run is the default" replay --policy adaptive "$db"
-contains out "^run 2, energy-2"
+prints "^run 2, energy-2" "the last run is the default" replay --policy adaptive "$db"
 denies 1 "there is no run 9" "a run that is not there" replay --run 9 "$db"
 denies 1 "run 2 has no session of policy 'mean10'" "a base that was not recorded" replay --base mean10 "$db"
 for run_number in 1 2; do
     run 0 "the same decisions" replay --run $run_number --decisions "$db"
     contains out "adaptive: 400 splits, [0-9]+ grants: all the same" "hguided: 400 splits, [0-9]+ grants: all the same"
 done
-run 0 "decisions as CSV" replay --run 1 --decisions --csv --policy last-frame "$db"
-contains out "^[0-9]+,last-frame,1,1,400,0,0$"
+prints "^[0-9]+,last-frame,1,1,400,0,0$" "decisions as CSV" replay --run 1 --decisions --csv --policy last-frame "$db"
 run 0 "decisions as JSON" replay --run 1 --decisions --json "$db"
 contains out '"policy": "hguided", "taped": true, "complete": true, "splits": 400'
 what="a full disk"

@@ -49,8 +49,7 @@ run 2 "unknown option" session.db --fast
 denies 2 "'0'" "no such number of a run" session.db --run 0
 run 2 "a run that is no number" session.db --run one
 run 2 "an empty name" session.db -o ""
-run 0 "help" --help
-contains out 'Usage: cox-lab report'
+prints 'Usage: cox-lab report' "help" --help
 denies 1 'no run 9' "a run that is not there" session.db --run 9 -o nine.html
 check "a page without a run" [ ! -e nine.html ]
 

@@ -9,8 +9,7 @@ last="(SELECT max(run) FROM run)"
 . "$source/tests/support/setups.sh"
 
 # --- What is refused -------------------------------------------------------------------------------------------------
-run 0 "help" --help
-contains out "gpu-hog@A:B"
+prints "gpu-hog@A:B" "help" --help
 denies 2 "session.db" "an argument too many" session.db
 run 2 "unknown option" --fast
 denies 2 "tonemap, video, work and blur" "unknown kernel" --kernel sobel
@@ -148,10 +147,8 @@ contains out "latency +mean ms +p50 ms +p99 ms +over 0.001 ms" "^ +ewma .* 100.0
 holds "SELECT objective, deadline_ns FROM run WHERE run = $last" "latency|1000"
 holds "SELECT over_deadline FROM summary WHERE run = $last" "1.0"
 holds "SELECT min(latency_ns >= wall_ns) FROM frame JOIN session USING(session) WHERE run = $last" 1
-run 0 "a deadline that each frame keeps, as rows" $two --policy ewma --deadline 1000000 --csv
-contains out ",over_deadline,"
-run 0 "an artificial delay" $two --kernel tonemap --policy single --disturb delay=1,30000@4:8
-contains out "artificial"
+prints ",over_deadline," "a deadline that each frame keeps, as rows" $two --policy ewma --deadline 1000000 --csv
+prints "artificial" "an artificial delay" $two --kernel tonemap --policy single --disturb delay=1,30000@4:8
 holds "SELECT kind, real FROM disturbance WHERE run = $last" "delay|0"
 # 30 ms on frames of less than one: neither noise nor load makes as much in the median of all frames.
 holds "SELECT a.ns > b.ns + 10e6, c.ns < a.ns / 2 FROM reference a, reference b, reference c
@@ -193,8 +190,7 @@ esac
 # --- Lists, repeats, another side --------------------------------------------------------------------------------------
 db=$work/more.db
 more="--devices cpu:2x1 --rounds 1 --frames 16 --policy ewma -o $db"
-run 0 "sizes and ratios" $more --kernel work --size 32x64,48x96 --ratio 1,2
-contains out "kernel: work, 48 x 96, .* device 1 2 times"
+prints "kernel: work, 48 x 96, .* device 1 2 times" "sizes and ratios" $more --kernel work --size 32x64,48x96 --ratio 1,2
 holds "SELECT group_concat(columns || 'x' || rows || '/' || value, ' ') FROM run JOIN setting USING (run) WHERE name = 'ratio'" \
     "32x64/1 32x64/2 48x96/1 48x96/2"
 holds "SELECT count(*), min(finished), (SELECT count(*) FROM frame JOIN session USING (session) WHERE kind = 'policy') FROM run" \
@@ -210,8 +206,7 @@ holds "SELECT group_concat(repeat || ':' || n, ' ') FROM (SELECT repeat, count(*
     WHERE kind = 'policy' GROUP BY repeat)" "0:16 1:16 2:16"
 holds "SELECT count(*), count(DISTINCT phase) FROM reference WHERE ns > 0" "6|2"
 rm "$db"
-run 0 "without a reserved core" $more --size 64x96 --reserve off
-contains out "reserved core: none: switched off"
+prints "reserved core: none: switched off" "without a reserved core" $more --size 64x96 --reserve off
 holds "SELECT value FROM setting WHERE name = 'reserve'" off
 rm "$db"
 run 0 "with and without a reserved core" $more --kernel work --size 32x64 --reserve both --repeats 2 --disturb hog=0@8:16
@@ -260,8 +255,7 @@ own 'out[y * pitch + x] = fist;'
 denies 1 "fist" "one that does not compile" $more --kernel "$work/k.cl"
 sed 's/"write"/"read-write"/' "$work/k.json" >"$work/in-place.json"
 own 'out[y * pitch + x] += 1;'
-run 0 "one in place" $more --kernel "$work/k.cl" --bindings "$work/in-place.json"
-contains out "after 2 of 2 blocks"
+prints "after 2 of 2 blocks" "one in place" $more --kernel "$work/k.cl" --bindings "$work/in-place.json"
 run 1 "in place with frames in flight" $more --kernel "$work/k.cl" --bindings "$work/in-place.json" --in-flight 2
 contains err "only one frame may be in flight"
 sed 's/"rows", "columns"/"columns"/' "$work/k.json" >"$work/few.json"
@@ -270,8 +264,7 @@ echo '{"kernel": "k", "rows": 96}' >"$work/bad.json"
 denies 1 "bad.json: columns: is missing" "bindings that are none" $more --kernel "$work/k.cl" --bindings "$work/bad.json"
 
 # Passes: of this program, of one's own, as one pass in which bands overlap, and transposed.
-run 0 "two passes" $more --kernel blur --policy adaptive,chunks --size 64x96 --in-flight 2
-contains out "^kernel: blur, 64 x 96, 2 passes; "
+prints "^kernel: blur, 64 x 96, 2 passes; " "two passes" $more --kernel blur --policy adaptive,chunks --size 64x96 --in-flight 2
 holds "SELECT group_concat(name || rows || stages, ' ') FROM pass WHERE run = $last" "rows961 columns961"
 holds "SELECT count(*), sum(passes), sum(ordered) FROM (SELECT count(*) AS passes, min(pass = 0 OR start_ns >= before) AS ordered
     FROM (SELECT *, lag(end_ns) OVER (PARTITION BY session, frame ORDER BY pass) AS before FROM frame_pass)
@@ -286,8 +279,7 @@ soften=$source/examples/lab/data/soften.cl
 run 0 "passes of one's own" $more --kernel "$soften" --policy adaptive,chunks,last-frame --size 64x96 --in-flight 3
 contains out "^kernel: soften.cl, 64 x 96, 2 passes; "
 contains out "^chunks: outputs as device 0 alone writes them, bit for bit, after 1 of 1 blocks"
-run 0 "passes with a delay in each" $more --kernel "$soften" --size 64x192 --disturb delay=1,100@8:16
-contains out "after 2 of 2 blocks"
+prints "after 2 of 2 blocks" "passes with a delay in each" $more --kernel "$soften" --size 64x192 --disturb delay=1,100@8:16
 cat >"$work/overlap.json" <<'END'
 {"columns": 64, "rows": 96, "bindings": [
     {"name": "in", "access": "read", "contract": "halo", "halo_rows": 0, "element_bytes": 1, "fill": "noise", "seed": 7},
@@ -345,8 +337,7 @@ if [ -n "$only" ]; then
 elif able "cox-lab run with a GPU hog" rusticl; then
     OCL_ICD_VENDORS="$work/both"
     export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
-    run 0 "a GPU hog" $small --devices cpu,gpu --kernel tonemap --policy ewma --disturb gpu-hog@4:8
-    contains out "gpu-hog@4:8, real, on "
+    prints "gpu-hog@4:8, real, on " "a GPU hog" $small --devices cpu,gpu --kernel tonemap --policy ewma --disturb gpu-hog@4:8
     unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
     OCL_ICD_VENDORS="$work/pocl"
 fi

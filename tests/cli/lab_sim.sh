@@ -5,8 +5,7 @@
 verb=sim
 
 # --- list and help ---
-run 0 "help" --help
-contains out "--scenario"
+prints "--scenario" "help" --help
 run 0 "list" --list
 for file in "$source"/examples/scenarios/*.json; do
     contains out "^  $(basename "$file" .json) "
@@ -130,8 +129,7 @@ run 0 "two passes again" --scenario "$work/two.json" --seeds 2 --policy adaptive
 sed -i '/recorded/d' "$work/first"
 same "$work/first" "$work/out"
 verb=replay
-run 0 "decisions of recorded passes" --decisions "$work/p.db"
-contains out ", adaptive: 120 splits, 0 grants: all the same"
+prints ", adaptive: 120 splits, 0 grants: all the same" "decisions of recorded passes" --decisions "$work/p.db"
 verb=sim
 sed 's/"before_us": 40/"after_us": 40/' "$work/two.json" >"$work/after.json"
 run 1 "a pass with a key that is not known" --scenario "$work/after.json"

@@ -11,14 +11,12 @@ done
 mkdir "$work/empty"
 
 # --- The command -----------------------------------------------------------------------------------------------------
-run 0 "help" --help
-contains out 'Usage: cox-lab telemetry'
+prints 'Usage: cox-lab telemetry' "help" --help
 denies 2 "'now'" "an argument too many" now
 run 2 "unknown option" --watch
 denies 2 "none': it is no folder" "a folder that is none" --sysfs "$work/none"
 run 0 "this machine, whatever it has"
-run 0 "this machine, for programs" --json
-contains out '"not_read": \['
+prints '"not_read": \[' "this machine, for programs" --json
 run 0 "a laptop of Intel's" --sysfs "$work/meteor-lake"
 contains out '^clock of the P cores +3250\.0 MHz +devices/system/cpu/cpu4/cpufreq/scaling_cur_freq and 5 more$'
 contains out '^clock of the LP-E cores +700\.0 MHz' '^temperature: zone x86_pkg_temp +72\.0 °C' '^power of psys +- W'
@@ -58,8 +56,7 @@ small="--devices cpu:1x1 --kernel tonemap --size 64x96 --rounds 2 --frames 12 -o
     lacks out 'telemetry'
     run 0 "as CSV" --sysfs "$work/empty" --csv $small
     lacks out 'telemetry|not read'
-    run 0 "on both sides" --sysfs "$work/meteor-lake" --telemetry 1 --reserve both $small
-    contains out '^telemetry: every 1 ms: clock \('
+    prints '^telemetry: every 1 ms: clock \(' "on both sides" --sysfs "$work/meteor-lake" --telemetry 1 --reserve both $small
 }
 verb=report
 run 0 "a report" "$work/s.db" --run 1 -o "$work/one.html"

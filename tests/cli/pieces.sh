@@ -17,8 +17,7 @@ film="$work/film.y4m"
 light='0.25+0.7*mod(floor(N/77)*5,13)/13+0.1*sin(N/30)'
 ffmpeg -v error -f lavfi -i "color=size=64x48:rate=24:duration=42,format=yuv420p10le,geq=lum='64+clip(($light),0,1)*mod(X*7+Y*5+N,97)*8.6':cb='512+8*sin(N/9)':cr=512" \
     -frames:v 1000 -strict -1 -f yuv4mpegpipe "$film" 2>"$work/err" || skip "this ffmpeg cannot make the film"
-run 0 'the film' "$film" -o ../whole.y4m
-contains out '^scenes .*12 cuts'
+prints '^scenes .*12 cuts' 'the film' "$film" -o ../whole.y4m
 
 # pieces FILM WHOLE LENGTHS WHAT: the film in pieces of those lengths, in turn, is the whole.
 pieces() {
@@ -36,8 +35,7 @@ pieces() {
     while read -r range <&3; do
         run 0 "$4: analyse $range" analyse "$1" --range "$range" -o "${range%:*}.part" -q
     done 3<"$work/ranges"
-    run 0 "$4: steer" steer ./*.part -o film.scene
-    contains out ', 12 cuts'
+    prints ', 12 cuts' "$4: steer" steer ./*.part -o film.scene
     while read -r range <&3; do
         run 0 "$4: map $range" map "$1" --scene film.scene --range "$range" -o "${range%:*}.y4m" -q
     done 3<"$work/ranges"
@@ -63,11 +61,9 @@ same "$work/ahead.y4m" "$work/joined.y4m" 'a look ahead'
 # The file of scenes in one run over the whole, and changed by hand.
 run 0 'one run by the file of scenes' "$film" --scene film.scene -o ../joined.y4m
 same "$work/ahead.y4m" "$work/joined.y4m"
-run 0 'a piece that is there' map "$film" --scene film.scene --share 2/3 -o 2.y4m
-contains out '^done '
+prints '^done ' 'a piece that is there' map "$film" --scene film.scene --share 2/3 -o 2.y4m
 sed 's/^scene 539$/scene 539 peak 5000/' film.scene >other.scene
-run 0 'a piece before the change' map "$film" --scene other.scene --share 1/3 -o 1.y4m
-contains out '^done '
+prints '^done ' 'a piece before the change' map "$film" --scene other.scene --share 1/3 -o 1.y4m
 run 0 'a piece with the change' map "$film" --scene other.scene --share 2/3 -o 2.y4m
 contains out '^written ' 'to 5000 cd'
 clean
@@ -175,8 +171,7 @@ printf '%s' "$(cat "$work/plain.scene")" >"$work/newline.scene"
 { printf '\357\273\277' && printf '%s' "$(sed "s/ /$tab/g; s/\$/ $cr/" "$work/plain.scene")"; } >"$work/all.scene"
 for kind in crlf mark blanks newline behind all; do
     refute "$kind is not another file" cmp "$work/plain.scene" "$work/$kind.scene"
-    run 0 "an edited file, $kind" map "$film" --scene "$work/$kind.scene" --share 1/2 -o a.y4m
-    contains out '^done '
+    prints '^done ' "an edited file, $kind" map "$film" --scene "$work/$kind.scene" --share 1/2 -o a.y4m
 done
 clean
 for kind in newline crlf; do
@@ -193,12 +188,10 @@ refuses 3 "line [0-9]+: comes behind the line 'end'" "a line behind the last" ma
 # What is there and damaged is made again, and what people have changed is left alone.
 run 0 'a piece' map "$film" --scene "$keep/ab.scene" -o a.y4m
 head -c 100000 a.y4m >b.y4m && mv b.y4m a.y4m
-run 0 'a piece that is cut off' map "$film" --scene "$keep/ab.scene" -o a.y4m
-contains out '^written '
+prints '^written ' 'a piece that is cut off' map "$film" --scene "$keep/ab.scene" -o a.y4m
 run 0 'steer' steer "$keep/a.part" "$keep/b.part" -o c.scene
 sed -i 's/^scene 0$/scene 0 peak 700/' c.scene
-run 0 'steer again' steer "$keep/a.part" "$keep/b.part" -o c.scene
-contains out '^done '
+prints '^done ' 'steer again' steer "$keep/a.part" "$keep/b.part" -o c.scene
 contains c.scene 'peak 700'
 run 3 'a piece of before the change' join a.y4m --scene c.scene -o d.y4m
 run 0 'steer anew' steer "$keep/a.part" "$keep/b.part" -o c.scene --overwrite
@@ -250,13 +243,11 @@ pieces "$mkv" "$work/container.y4m" '400 251' 'pieces of a container'
 for part in 1 2 3; do run 0 'analyse a container' analyse "$mkv" --share $part/3 -o $part.part; done
 run 0 'steer a container' steer 1.part 2.part 3.part -o film.scene
 for part in 1 2 3; do run 0 'a finished piece' map "$mkv" --scene film.scene --share $part/3 -o $part.mkv --encoder ffv1; done
-run 0 'a finished piece that is there' map "$mkv" --scene film.scene --share 3/3 -o 3.mkv --encoder ffv1
-contains out '^done '
+prints '^done ' 'a finished piece that is there' map "$mkv" --scene film.scene --share 3/3 -o 3.mkv --encoder ffv1
 run 3 'another source' join 3.mkv 1.mkv 2.mkv --source 1.mkv -o whole.mkv
 head -c 20000 2.mkv >cut.mkv && mv cut.mkv 2.mkv
 run 3 'a finished piece cut off' join 3.mkv 1.mkv 2.mkv -o whole.mkv
-run 0 'it is made again' map "$mkv" --scene film.scene --share 2/3 -o 2.mkv --encoder ffv1
-contains out '^written '
+prints '^written ' 'it is made again' map "$mkv" --scene film.scene --share 2/3 -o 2.mkv --encoder ffv1
 run 0 'join finished pieces' join 3.mkv 1.mkv 2.mkv --source "$mkv" -o whole.mkv
 equal "$(ffmpeg -v error -i whole.mkv -f md5 -)" "$(ffmpeg -v error -i "$work/container.y4m" -pix_fmt yuv420p -f md5 -)"
 clean

@@ -21,10 +21,8 @@ is_png "$work/out" 64 48 8
 same "$work/out" quiet.png
 run 0 'standard input' - -o stdin.png -q <"$small"
 same stdin.png quiet.png
-run 0 'version' --version
-contains out '^cox-tonemap [0-9]+\.[0-9]+'
-run 0 'help' --help
-contains out '--split'
+prints '^cox-tonemap [0-9]+\.[0-9]+' 'version' --version
+prints '--split' 'help' --help
 equal "$(awk 'length > 80' "$work/out")" '' 'lines of more than 80 columns'
 counts 3 out '^  cox-tonemap [^ ]* -o [^ ]*'
 # What the examples say makes sense: another frame or device than there is may be missing, an option may not.
@@ -47,8 +45,7 @@ for way in '--devices cpu:2x1' '--devices cpu:2x1 --split 0.3,0.7' '--devices cp
     hashes "$whole" "$way" $to --verify $way
     contains out 'device +0 alone [0-9a-f]{16}  equal'
 done
-run 0 'muladd' $to --hash --arithmetic muladd --stats stats.json
-contains out '^hash .*  muladd$'
+prints '^hash .*  muladd$' 'muladd' $to --hash --arithmetic muladd --stats stats.json
 contains stats.json '"arithmetic": "muladd"'
 hashes "$whole" 'auto is the default' $to --arithmetic auto
 if grep -q '^flags.* fma ' /proc/cpuinfo; then
@@ -60,8 +57,7 @@ tr -d ' ' <stats.json >"$work/shares"
 contains "$work/shares" '"rows":12,.*"rows":36,'
 run 0 'a deadline that no frame keeps' $to --repeat 5 --deadline 0.001 --split 1 --devices cpu:1x1
 contains out '^late +5 of 5 frames, by [0-9.]+ ms at most \(deadline 0.001 ms\)'
-run 0 'a deadline that each frame keeps' $to --deadline 1000000
-contains out '^late +0 of 1 frames \(deadline 1e\+06 ms\)'
+prints '^late +0 of 1 frames \(deadline 1e\+06 ms\)' 'a deadline that each frame keeps' $to --deadline 1000000
 
 # --- Statistics and trace ---
 
@@ -175,19 +171,16 @@ cp "$work/keep.png" old.png
 run 1 'a failure keeps the file of before' "$work/short.pfm" -o old.png
 same "$work/keep.png" old.png
 cp "$small" in.png
-run 1 'the input as output' in.png -o ./in.png
-contains err 'is the input'
+denies 1 'is the input' 'the input as output' in.png -o ./in.png
 same "$small" in.png
 for option in --stats --trace; do
-    run 1 "the input as output of $option" in.png -o a.png $option ./in.png
-    contains err 'in.png: is the input'
+    denies 1 'in.png: is the input' "the input as output of $option" in.png -o a.png $option ./in.png
     same "$small" in.png
 done
 if [ "$(id -u)" -ne 0 ]; then
     mkdir locked
     chmod a-w locked
-    run 1 'a folder without permission' "$small" -o locked/a.png
-    contains err 'Permission denied'
+    denies 1 'Permission denied' 'a folder without permission' "$small" -o locked/a.png
 fi
 clean
 

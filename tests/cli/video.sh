@@ -93,8 +93,7 @@ same in.png a.png
 
 run 0 'fixed' "$clip" -o fixed.nv12 --peak 1000 --hash
 fixed=$(hash_of)
-run 0 'part' "$clip" -o part.nv12 --peak 1000 --start 5 --frames 3
-contains out '^result +3 frames'
+prints '^result +3 frames' 'part' "$clip" -o part.nv12 --peak 1000 --start 5 --frames 3
 tail -c +$((5 * frame8 + 1)) fixed.nv12 | head -c $((3 * frame8)) >"$work/part"
 same part.nv12 "$work/part"
 run 0 'part of a pipe' - -o part2.nv12 --peak 1000 --start 5 --frames 3 -q <"$clip"
@@ -103,7 +102,6 @@ run 0 'more than there are' "$clip" -o part3.nv12 --peak 1000 --start 10 --frame
 equal "$(bytes part3.nv12)" $((2 * frame8))
 
 what='the pipe stays open after the last frame'
-mkfifo "$work/pipe"
 hold "$work/pipe"
 start "$tonemap" "$work/pipe" -o some.nv12 --peak 1000 --frames 12
 ends $pid 120
@@ -164,8 +162,7 @@ run 0 'a rate' "$clip" -o rate.y4m --rate 24000/1001
 equal "$(field rate.y4m F)" F24000:1001
 run 0 'a rate in decimals' "$clip" -o rate.y4m --rate 12.5
 equal "$(field rate.y4m F)" F12500:1000
-run 0 'version' --version
-contains out '^cox-tonemap [0-9]+\.[0-9]+'
+prints '^cox-tonemap [0-9]+\.[0-9]+' 'version' --version
 run 0 'help' --help
 for option in verify transfer primaries range peak sdr-white operator desat detail dither gamut frames start lookahead frame size format; do
     contains out "--$option "
@@ -188,8 +185,7 @@ run 0 'eight bits again' "$clip" -o t8.y4m --peak 1000
 run 0 'eight bits in' t8.y4m --transfer pq -o null: --hash --peak 1000
 hashes "$(hash_of)" 'NV12 in is eight bits in' a.nv12 --transfer pq --size 64x48 -o null: --peak 1000
 head -c $((64 * 48 * 8)) /dev/zero >"$work/black.rgba16f"
-run 0 'RGBA' "$work/black.rgba16f" --size 64x48 -o black.nv12
-contains out 'RGBA, half; linear light'
+prints 'RGBA, half; linear light' 'RGBA' "$work/black.rgba16f" --size 64x48 -o black.nv12
 equal "$(od -An -v -tu1 -N 3072 black.nv12 | tr -s ' ' '\n' | sort -u | tr -d '\n')" 16 'black'
 clean
 
@@ -206,12 +202,9 @@ for transfer in pq:PQ hlg:HLG; do
     run 0 "eight bits taken for ${transfer#*:}" "$work/sdr.y4m" -o null: --transfer "${transfer%:*}"
     contains out "8 bits; ${transfer#*:}, BT.2020"
 done
-run 0 'ten bits' "$clip" -o null:
-contains out '10 bits; PQ \(assumed\), BT.2020'
-run 0 'ten raw bits' "$work/clip.yuv" --size 64x48 -o null:
-contains out '10 bits; PQ \(assumed\), BT.2020'
-run 0 'ten bits, PQ by option' "$clip" -o null: --transfer pq
-contains out '10 bits; PQ, BT.2020'
+prints '10 bits; PQ \(assumed\), BT.2020' 'ten bits' "$clip" -o null:
+prints '10 bits; PQ \(assumed\), BT.2020' 'ten raw bits' "$work/clip.yuv" --size 64x48 -o null:
+prints '10 bits; PQ, BT.2020' 'ten bits, PQ by option' "$clip" -o null: --transfer pq
 
 # --- The same bits however the work is shared ---
 
@@ -356,15 +349,13 @@ else
     leave_out 'a rate that varies' 'ffmpeg has no -fps_mode'
 fi
 coded bare null
-run 0 'a container without colours' "$work/bare.mkv" -o null:
-contains out '10 bits; PQ \(assumed\), BT.2020'
+prints '10 bits; PQ \(assumed\), BT.2020' 'a container without colours' "$work/bare.mkv" -o null:
 coded bare8 null -pix_fmt yuv420p
 refuses 1 'it names no transfer curve, and video of 8 bits is SDR .*; --transfer pq or hlg' 'a container of 8 bits' "$work/bare8.mkv" -o a.y4m
 coded 709 setparams=color_primaries=bt709:colorspace=bt709
 refuses 1 "it names no transfer curve, and video with BT.709's primaries is SDR .*; --transfer pq or hlg" \
     'a container of BT.709' "$work/709.mkv" -o a.y4m
-run 0 'SDR taken for HLG' "$work/sdr.mkv" -o null: --transfer hlg
-contains out 'HLG, BT.709'
+prints 'HLG, BT.709' 'SDR taken for HLG' "$work/sdr.mkv" -o null: --transfer hlg
 if ! tagged m.mkv 4000000 600; then
     leave_out 'mastering metadata' 'ffmpeg has no libx265'
     finish

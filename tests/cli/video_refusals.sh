@@ -14,23 +14,20 @@ printf 'Pf\n1 1\n-1.0\n\000\000\200\076' >"$work/small.pfm"
 # --- Bad input ---
 
 head -c $((size - 100)) "$clip" >"$work/short.y4m"
-run 1 'a truncated file' "$work/short.y4m" -o a.y4m
-contains err '^cox-tonemap: .*short.y4m: frame 11 .*byte [0-9]+.*100 bytes are missing'
+denies 1 '^cox-tonemap: .*short.y4m: frame 11 .*byte [0-9]+.*100 bytes are missing' 'a truncated file' "$work/short.y4m" -o a.y4m
 equal "$(wc -l <"$work/err")" 1 'lines'
 whole a.y4m $frame8 11
 run 1 'a truncated pipe' - -o b.y4m <"$work/short.y4m"
 same b.y4m a.y4m
 head -c $((5 * frame10 + 7)) "$work/clip.yuv" >"$work/short.yuv"
-run 1 'truncated raw frames' "$work/short.yuv" --size 64x48 -o a.nv12
-contains err 'frame 5 .*byte 46080'
+denies 1 'frame 5 .*byte 46080' 'truncated raw frames' "$work/short.yuv" --size 64x48 -o a.nv12
 equal "$(bytes a.nv12)" $((5 * frame8)) 'bytes that are kept'
 {
     head -c $((size / 2)) "$clip"
     printf 'NOISE'
     tail -c $((size / 2)) "$clip"
 } >"$work/noise.y4m"
-run 1 'noise between frames' "$work/noise.y4m" -o a.y4m
-contains err 'noise.y4m: .*byte [0-9]+'
+denies 1 'noise.y4m: .*byte [0-9]+' 'noise between frames' "$work/noise.y4m" -o a.y4m
 whole a.y4m $frame8
 cat "$clip" "$work/odd.y4m" >"$work/two.y4m"
 run 1 'another size in mid-stream' "$work/two.y4m" -o a.y4m

@@ -20,6 +20,7 @@
 #   check WHAT COMMAND...                 the command succeeds; refute: it fails
 #   expect_status STATUS WHAT COMMAND...  it ends with that status, which is in $status; sets $what
 #   run STATUS WHAT ARGS...               the same of `program`, a function that the script defines
+#   prints PATTERN WHAT ARGS...           the same with status 0, and a line of standard output matches
 #   denies STATUS PATTERN WHAT ARGS...    the same, and standard error says why
 #   contains FILE PATTERN...              each pattern (grep -E) matches a line of the file, or of out or err; lacks: none does
 #   counts NUMBER FILE PATTERN            it matches so many lines
@@ -194,6 +195,14 @@ run() { # STATUS WHAT ARGS...
     expect_status "$h_expected" "$h_about" program "$@"
 }
 
+prints() { # PATTERN WHAT ARGS...
+    h_line=$1
+    h_about=$2
+    shift 2
+    expect_status 0 "$h_about" program "$@"
+    contains out "$h_line"
+}
+
 denies() { # STATUS PATTERN WHAT ARGS...
     h_expected=$1
     h_why=$2
@@ -262,7 +271,7 @@ start() { # COMMAND...
 }
 
 # A child of this shell that has not ended; another process may have got the number of one that was waited for.
-h_runs() { grep -q "^PPid:[^0-9]*$$\$" "/proc/$1/status" 2>/dev/null && ! grep -q '^State:[^A-Z]*Z' "/proc/$1/status"; }
+h_runs() { grep -q "^PPid:[^0-9]*$$\$" "/proc/$1/status" 2>/dev/null && ! grep -qs '^State:[^A-Z]*Z' "/proc/$1/status"; }
 gone() { ! h_runs "$1"; }
 
 wait_until() { # SECONDS WHAT COMMAND...

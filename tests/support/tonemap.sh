@@ -9,7 +9,7 @@
 #   make_picture                          small.pfm, 64 x 48, grey, but for one pixel of 20 times SDR white
 #   make_clips                            clip.y4m of 12 frames and 64 x 48, clip.yuv, odd.y4m of 3 and 37 x 21, frame
 #   whole FILE FRAME_BYTES [FRAMES]       a y4m file that ends with a whole frame; sets $frames
-#   endless FIFO                          a film without an end, until nobody reads it;  hold FIFO: the clip, and then nothing more
+#   endless FIFO                          makes that pipe with a film without an end, until nobody reads it;  hold FIFO: the clip, and then nothing more
 #   appears FILE PATTERN                  whether a line that ends in CR or LF matches
 #   catches_term PID                      whether the program catches SIGTERM, for wait_until
 #   alike FILE FILE LEAST                 to so many dB in each plane, or - for any; sets $psnr
@@ -149,7 +149,14 @@ whole() {
     [ $# -lt 3 ] || equal $frames "$3" "frames of $1"
 }
 
+# A pipe of its own each time: who read from the one before may still be there.
+new_pipe() {
+    rm -f "$1"
+    mkfifo "$1"
+}
+
 endless() {
+    new_pipe "$1"
     {
         head -n 1 "$work/clip.y4m"
         while cat "$work/frame" "$work/frame" "$work/frame" "$work/frame"; do :; done
@@ -159,6 +166,7 @@ endless() {
 }
 
 hold() {
+    new_pipe "$1"
     {
         cat "$work/clip.y4m"
         exec sleep 3600
