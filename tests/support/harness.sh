@@ -307,7 +307,9 @@ stop() { # PID...
     done
 }
 
+# This shell has handlers of its own, which a process has until it becomes the program.
 catches() { # PID SIGNAL
+    [ "$(readlink "/proc/$1/exe")" != "$(readlink "/proc/$$/exe")" ] || return 1
     h_mask=$(sed -n 's/^SigCgt:[^0-9a-f]*//p' "/proc/$1/status" 2>/dev/null)
     [ $((0x${h_mask:-0} >> ($2 - 1) & 1)) -eq 1 ]
 }
