@@ -76,10 +76,12 @@ work=$(mktemp -d) || exit 1
 # What drivers compile is found by its content and may be shared. All else belongs to this run alone.
 : "${POCL_CACHE_DIR:=${XDG_CACHE_HOME:-${HOME:-$work}/.cache}/pocl}"
 : "${MESA_SHADER_CACHE_DIR:=${XDG_CACHE_HOME:-${HOME:-$work}/.cache}/mesa}"
+mkdir -p "$POCL_CACHE_DIR" 2>/dev/null || POCL_CACHE_DIR=$work/cache/pocl
+mkdir -p "$MESA_SHADER_CACHE_DIR" 2>/dev/null || MESA_SHADER_CACHE_DIR=$work/cache/mesa # which Mesa does not make itself
 XDG_CACHE_HOME=$work/cache XDG_CONFIG_HOME=$work/config TMPDIR=$work/tmp LC_ALL=C TZ=UTC
 export POCL_CACHE_DIR MESA_SHADER_CACHE_DIR XDG_CACHE_HOME XDG_CONFIG_HOME TMPDIR LC_ALL TZ
 unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE POCL_DEVICES POCL_AFFINITY CDPATH
-mkdir "$work/cache" "$work/config" "$work/tmp" "$work/d"
+mkdir -p "$work/cache/mesa" "$work/config" "$work/tmp" "$work/d"
 : >"$work/out"
 : >"$work/err"
 cd "$work/d" || exit 1
