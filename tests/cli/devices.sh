@@ -1,48 +1,20 @@
 #!/bin/sh
 # What cox-devices prints, and how it fails.   sh devices.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-set -u
-devices=$1/cox-devices
-tonemap=$1/cox-tonemap # may not be built
-clip=$2/examples/data/stilllife_pq_480x270.y4m
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE POCL_DEVICES OCL_ICD_VENDORS
-passed=0
-failed=0
+# shellcheck disable=SC2086 # options are words
+. "$(dirname "$0")/../support/harness.sh"
+unset OCL_ICD_VENDORS
+devices=$bin/cox-devices
+tonemap=$bin/cox-tonemap # may not be built
+clip=$source/examples/data/stilllife_pq_480x270.y4m
 
-pass() { passed=$((passed + 1)); }
-fail() {
-    failed=$((failed + 1))
-    echo "FAILED: $1"
-    sed 's/^/    out: /' "$work/out"
-    sed 's/^/    err: /' "$work/err"
-}
+program() { "$devices" "$@"; }
 
-# run EXIT_STATUS NAME ARGS...: the program ends with that status.
-run() {
-    expected=$1
-    what=$2
-    shift 2
-    "$devices" "$@" >"$work/out" 2>"$work/err"
-    status=$?
-    if [ "$status" -eq "$expected" ]; then pass; else fail "$what: status $status instead of $expected"; fi
-}
-
-# has FILE PATTERN NAME: some line of out or err matches.
-has() { if grep -Eq -- "$2" "$work/$1"; then pass; else fail "$3: no line matches '$2'"; fi; }
-lacks() { if grep -Eq -- "$2" "$work/$1"; then fail "$3: a line matches '$2'"; else pass; fi; }
-
-# fails_with_one_line STATUS PATTERN NAME ARGS...: nothing on standard output, one line on standard error.
+# fails_with_one_line STATUS PATTERN WHAT ARGS...: nothing on standard output, one line on standard error.
 fails_with_one_line() {
-    expected=$1
-    pattern=$2
-    about=$3
-    shift 3
-    run "$expected" "$about" "$@"
-    has err "$pattern" "$about"
-    if [ -s "$work/out" ]; then fail "$about: something on standard output"; else pass; fi
-    if [ "$(wc -l <"$work/err")" -eq 1 ]; then pass; else fail "$about: not one line of error"; fi
+    denies "$@"
+    equal "$(cat "$work/out")" '' 'standard output'
+    equal "$(wc -l <"$work/err")" 1 'lines of the error'
 }
 
 # A PCI folder with one device of that class and vendor.
@@ -55,41 +27,35 @@ pci() {
 mkdir "$work/none" "$work/vendors"
 
 # --- Without any platform --------------------------------------------------------------------------------------------
-OCL_ICD_VENDORS=$work/vendors
-export OCL_ICD_VENDORS
+export OCL_ICD_VENDORS="$work/vendors"
 fails_with_one_line 1 'no OpenCL platform is installed.*pocl-opencl-icd' 'no platform' --pci "$work/none"
 fails_with_one_line 1 'no OpenCL platform is installed' 'no platform, JSON' --json --pci "$work/none"
 pci 0x030000 0x8086
-run 1 'no platform, a GPU by Intel' --pci "$work/pci"
-has err 'GPU by Intel.*intel-opencl-icd' 'no platform, a GPU by Intel'
+denies 1 'GPU by Intel.*intel-opencl-icd' 'no platform, a GPU by Intel' --pci "$work/pci"
 unset OCL_ICD_VENDORS
 
 # --- Without /sys, as in a bare chroot -------------------------------------------------------------------------------
 if unshare --mount sh -c 'umount -l /sys && [ ! -e /sys/devices/system ]' 2>/dev/null; then
     # What OpenCL makes of it is another matter: PoCL 6 ends the process.
+    what='no /sys'
     unshare --mount sh -c 'umount -l /sys && exec "$0"' "$devices" >"$work/out" 2>"$work/err"
-    if head -n 1 "$work/err" | grep -q 'nothing in /sys, .*mount -t sysfs sysfs /sys'; then pass; else fail 'no /sys'; fi
+    head -n 1 "$work/err" >"$work/first"
+    contains "$work/first" 'nothing in /sys, .*mount -t sysfs sysfs /sys'
 else
-    echo "skipped what is said without /sys, because it cannot be taken away here"
+    leave_out 'what is said without /sys' 'it cannot be taken away here'
 fi
 
 # --- Arguments -------------------------------------------------------------------------------------------------------
-run 0 'help' --help
-has out '^Usage: cox-devices' 'help'
-run 0 'version' --version
-has out '^cox-devices [0-9]+\.[0-9]+\.[0-9]+$' 'version'
+prints '^Usage: cox-devices' 'help' --help
+prints '^cox-devices [0-9]+\.[0-9]+\.[0-9]+$' 'version' --version
 fails_with_one_line 2 "nonsense" 'an argument too many' nonsense
 fails_with_one_line 2 "unrecognized option" 'an unknown option' --nonsense
 for reserve in '' maybe -1 1x 99999999999; do
     fails_with_one_line 2 'auto, on, off or the number of a CPU' "reserve '$reserve'" "--reserve=$reserve"
 done
 
+need_device
 run 0 'a plain call' --pci "$work/none"
-if [ "$status" -ne 0 ] && grep -Eq 'no OpenCL (platform|device)' "$work/err"; then
-    echo "skipped the rest, because this machine has no OpenCL device"
-    echo "$passed passed, 0 failed"
-    exit 77
-fi
 fails_with_one_line 1 "no device matches 'no such thing'; there is [0-9]+\.[0-9]+: " 'an unknown device' \
     --devices 'no such thing'
 fails_with_one_line 1 'cpu:2y1.*:NxC' 'malformed sub-devices' --devices cpu:2y1
@@ -99,24 +65,16 @@ fails_with_one_line 1 'CPU 8191 does not exist' 'a CPU that is not there' --rese
 
 # --- Text ------------------------------------------------------------------------------------------------------------
 run 0 'text' --pci "$work/none"
-for section in Processor Platforms Devices; do has out "^$section\$" 'text'; done
-has out '^  cores  +[0-9]+' 'text'
-has out '^  reserved core  .' 'text'
-has out '^  [0-9]+\.[0-9]+ +(cpu|gpu|accelerator|other) +(shared|mapped|staged) +[0-9]+ ' 'text'
-if awk '/^Devices$/ {getline head; at = index(head, "NAME")} at && /^  [0-9]+\.[0-9]+ / {n++; if (substr($0, at - 1, 1) != " " || substr($0, at, 1) == " ") bad = 1} END {exit !(n && !bad)}' "$work/out"; then
-    pass
-else
-    fail 'the names do not stand under their heading'
-fi
-lacks out '[[:blank:]]$' 'text has no trailing blanks'
-run 0 'off' --reserve off --pci "$work/none"
-has out 'reserved core  none: switched off' 'off'
+contains out '^Processor$' '^Platforms$' '^Devices$' '^  cores  +[0-9]+' '^  reserved core  .'
+contains out '^  [0-9]+\.[0-9]+ +(cpu|gpu|accelerator|other) +(shared|mapped|staged) +[0-9]+ '
+check 'the names do not stand under their heading' awk '/^Devices$/ {getline head; at = index(head, "NAME")} at && /^  [0-9]+\.[0-9]+ / {n++; if (substr($0, at - 1, 1) != " " || substr($0, at, 1) == " ") bad = 1} END {exit !(n && !bad)}' "$work/out"
+lacks out '[[:blank:]]$'
+prints 'reserved core  none: switched off' 'off' --reserve off --pci "$work/none"
 if [ -w /dev/full ]; then
+    what='a full disk'
     "$devices" >/dev/full 2>"$work/err"
-    status=$?
-    : >"$work/out"
-    if [ "$status" -eq 1 ]; then pass; else fail "a full disk: status $status"; fi
-    has err 'cannot be written' 'a full disk'
+    equal $? 1 'status'
+    contains err 'cannot be written'
 fi
 
 # --- What is missing -------------------------------------------------------------------------------------------------
@@ -131,28 +89,27 @@ for maker in 0x8086:Intel:intel-opencl-icd 0x10de:NVIDIA:nvidia-opencl-icd 0x100
     if grep -Eiq "\"(name|platform)\": .*($name|radeon|gfx)" "$work/plain.json"; then continue; fi
     pci 0x030200 "$vendor"
     run 0 "a GPU by $name" --pci "$work/pci"
-    has out "^Missing\$" "a GPU by $name"
-    has out "GPU by $name.*$package" "a GPU by $name"
+    contains out "^Missing\$" "GPU by $name.*$package"
     pci 0x020000 "$vendor"
     run 0 "a network card by $name" --pci "$work/pci"
-    lacks out "GPU by $name" "a network card by $name"
+    lacks out "GPU by $name"
     pci 0x030200 "$vendor"
     run 0 'a selection lacks nothing' --devices all --pci "$work/pci"
-    lacks out '^Missing$' 'a selection lacks nothing'
+    lacks out '^Missing$'
 done
 pci 0x030000 0x1a03
 run 0 "a server's console chip" --pci "$work/pci"
-lacks out 'There is a GPU' "a server's console chip"
+lacks out 'There is a GPU'
 
 # --- JSON ------------------------------------------------------------------------------------------------------------
 for key in version host cores cpus kinds reserved workers_kept_off reserved_cpu reserve_reason platforms index vendor \
     devices number name platform driver id type mode platform_index device_index subdevice context_group compute_units \
     parent_units max_work_group vector_width_float base_align_bytes global_bytes max_alloc_bytes unified host_memory fma arithmetic missing notes; do
-    if grep -q "\"$key\": " "$work/plain.json"; then pass; else fail "JSON lacks \"$key\""; fi
+    check "JSON lacks \"$key\"" grep -q "\"$key\": " "$work/plain.json"
 done
 if command -v jq >/dev/null; then
     query() {
-        if jq -e "$2" "$work/plain.json" >/dev/null 2>"$work/err"; then pass; else fail "JSON: $1"; fi
+        check "$1" jq -e "$2" "$work/plain.json"
     }
     query 'is well-formed' .
     # shellcheck disable=SC2016 # $p is jq's
@@ -166,71 +123,56 @@ if command -v jq >/dev/null; then
     query 'kinds add up to the cores' '.host | (.kinds | length) == 0 or ([.kinds[].cores] | add) == .cores'
     number=$(jq -r '.devices[0].number' "$work/plain.json")
     run 0 'the number selects the device' --json --devices "$number"
-    if jq -e --arg number "$number" '.devices | length == 1 and .[0].number == $number' "$work/out" >/dev/null; then
-        pass
-    else
-        fail "--devices $number does not give that device"
-    fi
+    # shellcheck disable=SC2016
+    check 'another device' jq -e --arg number "$number" '.devices | length == 1 and .[0].number == $number' "$work/out"
 fi
 
 # --- Kernels before they are needed -----------------------------------------------------------------------------------
-cache=$work/compiled
-XDG_CACHE_HOME=$cache run 0 'kernels compiled' --compile --devices cpu
-if [ "$(grep -cE '^  (PQ|HLG) .* peak .* [0-9.]+ s$' "$work/out")" -eq 8 ]; then pass; else fail 'kernels compiled: films'; fi
-if [ "$(find "$cache/coxswain" -name '*.bin' | wc -l)" -ge 8 ]; then pass; else fail 'kernels compiled: files'; fi
-kept=$(find "$cache/coxswain" -name '*.bin' | wc -l)
-for film in '' '--peak 600' '--scale 1/2' '--scale 1/2 --peak 600'; do
-    # shellcheck disable=SC2086
-    [ ! -x "$tonemap" ] || XDG_CACHE_HOME=$cache "$tonemap" -q "$clip" -o null: --devices cpu $film 2>>"$work/err"
+kept() { find "$XDG_CACHE_HOME/coxswain" -name '*.bin' | wc -l; }
+run 0 'kernels compiled' --compile --devices cpu
+counts 8 out '^  (PQ|HLG) .* peak .* [0-9.]+ s$'
+kept=$(kept)
+check "$kept files" [ "$kept" -ge 8 ]
+[ ! -x "$tonemap" ] || for film in '' '--peak 600' '--scale 1/2' '--scale 1/2 --peak 600'; do
+    expect_status 0 "a film with '$film'" "$tonemap" -q "$clip" -o null: --devices cpu $film
+    equal "$(kept)" "$kept" 'it needs other kernels'
 done
-if [ "$(find "$cache/coxswain" -name '*.bin' | wc -l)" -eq "$kept" ]; then pass; else fail 'kernels compiled: a film needs others'; fi
-HOME='' XDG_CACHE_HOME='' run 1 'nowhere to keep kernels' --compile
-has err 'no folder to keep kernels in' 'nowhere to keep kernels'
+expect_status 1 'nowhere to keep kernels' env HOME= XDG_CACHE_HOME= "$devices" --compile
+contains err 'no folder to keep kernels in'
 
 # --- Frames that are measured ----------------------------------------------------------------------------------------
-run 0 'measured frames' --measure
-has out '^Ends of frames of 64 KiB' 'measured frames'
-count=$(grep -Ec '^  [0-9]+\.[0-9]+(#[0-9]+)? +(its clock tells none|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)' "$work/out")
-if [ "$count" -eq "$(grep -c '"number":' "$work/plain.json")" ]; then pass; else fail "measured frames: $count devices"; fi
-count=$(grep -Ec '^  [0-9]+\.[0-9]+(#[0-9]+)? +[0-9.]+ us  (wrapped: nothing is copied|copied, at [0-9.]+ GB/s)$' "$work/out")
-if [ "$count" -eq "$(grep -c '"number":' "$work/plain.json")" ]; then pass; else fail "measured memory: $count devices"; fi
+prints '^Ends of frames of 64 KiB' 'measured frames' --measure
+count=$(grep -c '"number":' "$work/plain.json")
+counts "$count" out '^  [0-9]+\.[0-9]+(#[0-9]+)? +(its clock tells none|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)'
+counts "$count" out '^  [0-9]+\.[0-9]+(#[0-9]+)? +[0-9.]+ us  (wrapped: nothing is copied|copied, at [0-9.]+ GB/s)$'
 run 0 'measured frames as JSON' --measure --json
-has out '"frame_memory": \{"wrapped": (true|false), "extra_us": [0-9.]+, "gb_per_s": [0-9.e+]+\}' 'measured frames as JSON'
-has out '"noticed_after": (null|\{"p50_us": [0-9.]+, "p99_us": [0-9.]+, "clock_error_us": [0-9.]+\})' 'measured frames as JSON'
+contains out '"frame_memory": \{"wrapped": (true|false), "extra_us": [0-9.]+, "gb_per_s": [0-9.e+]+\}'
+contains out '"noticed_after": (null|\{"p50_us": [0-9.]+, "p99_us": [0-9.]+, "clock_error_us": [0-9.]+\})'
 
 # --- Benches that this machine can have ------------------------------------------------------------------------------
 if grep -q '"type": "cpu"' "$work/plain.json" && grep -Eq '"parent_units": ([2-9]|[1-9][0-9])' "$work/plain.json"; then
     # No machine of today copies 128 MiB in and out as fast as it hands them over.
-    run 0 'a staged device copies' --devices cpu=staged --measure
-    has out '^  [0-9.]+ +[0-9.]+ us  copied, at ' 'a staged device copies'
+    prints '^  [0-9.]+ +[0-9.]+ us  copied, at ' 'a staged device copies' --devices cpu=staged --measure
     run 0 'sub-devices' --devices cpu:2x1
-    has out '#1 +cpu +.* 1/[0-9]+ ' 'sub-devices'
-    has out '#2 +cpu +.* 1/[0-9]+ ' 'sub-devices'
+    contains out '#1 +cpu +.* 1/[0-9]+ ' '#2 +cpu +.* 1/[0-9]+ '
 fi
 if [ "$(grep '"cores":' "$work/plain.json" | head -n 1 | tr -dc 0-9)" -ge 2 ] &&
     grep -q '"platform": "Portable Computing Language"' "$work/plain.json"; then
     run 0 'forced reservation' --json --devices cpu --reserve on
-    has out '"reserved": true' 'forced reservation'
-    has out '"workers_kept_off": true' 'forced reservation'
-    has out '"reserve_reason": "CPU [0-9]+ \(.*\): [0-9]+ worker threads? stays? off it"' 'forced reservation'
+    contains out '"reserved": true' '"workers_kept_off": true'
+    contains out '"reserve_reason": "CPU [0-9]+ \(.*\): [0-9]+ worker threads? stays? off it"'
 fi
 if grep -q '"name": "rusticl"' "$work/plain.json"; then
     run 0 'rusticl without drivers'
-    has out 'rusticl .* none, which is normal \(.*RUSTICL_ENABLE\)' 'rusticl without drivers'
-    RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
-    export RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
+    contains out 'rusticl .* none, which is normal \(.*RUSTICL_ENABLE\)'
+    export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
     run 0 'llvmpipe as a GPU' --devices all,gpu --measure
-    has out ' gpu .* llvmpipe' 'llvmpipe as a GPU'
-    has out '^Arithmetic of all of them: muladd' 'llvmpipe as a GPU'
-    has out 'llvmpipe.* has no fma' 'llvmpipe as a GPU'
-    has out '^  [0-9.]+ +(its clock tells none|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)' 'llvmpipe measured'
+    contains out ' gpu .* llvmpipe' '^Arithmetic of all of them: muladd' 'llvmpipe.* has no fma'
+    contains out '^  [0-9.]+ +(its clock tells none|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)'
     # Without a GPU that computes on the processor all can have fma.
     run 0 'all but llvmpipe' --json
-    if grep -q '"fma": "fast"' "$work/out"; then lacks out llvmpipe 'all but llvmpipe'; else has out llvmpipe 'without fma'; fi
-    unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
+    if grep -q '"fma": "fast"' "$work/out"; then lacks out llvmpipe; else contains out llvmpipe; fi
 else
-    echo "skipped llvmpipe, because rusticl is not installed"
+    leave_out 'llvmpipe' 'rusticl is not installed'
 fi
-
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -2,15 +2,11 @@
 # cox-lab cluster: its table, its page, files that are refused, and figures from the times of a run.
 #   sh lab_cluster.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-set -u
-# shellcheck source=tests/support/lab.sh
 . "$(dirname "$0")/../support/lab.sh"
 verb=cluster
-cd "$work" || exit 1
 film="$source/examples/cluster/feature-4k.json"
 
-run 0 "help" --help
-shows out "Usage: cox-lab cluster"
+prints "Usage: cox-lab cluster" "help" --help
 run 2 "nothing"
 run 2 "two files" "$film" "$film"
 run 2 "no such engine" "$film" --engine fast
@@ -19,27 +15,24 @@ run 2 "no machine" "$film" --machines 0
 
 cp "$film" own.json
 run 2 "its own input" own.json -o own.json
-cmp -s own.json "$film" && pass || fail "the input was written over"
+same own.json "$film"
 run 2 "times as rows" own.json --times times.csv --json
 
 run 0 "the example" "$film" --seeds 5 -o film.html
-shows out '^  1000 +mpi '
-shows out '^  1000 +queue '
-shows out 'mpi: below half the ideal from [0-9]+ machines on: serial steps$'
-if python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' film.html 2>"$work/err"; then pass; else fail "the page is not well-formed"; fi
-[ "$(grep -c '<svg' film.html)" -ge 2 ] && pass || fail "no plots"
-cp out first
+contains out '^  1000 +mpi ' '^  1000 +queue ' 'mpi: below half the ideal from [0-9]+ machines on: serial steps$'
+is_xml film.html
+check "no plots" [ "$(grep -c '<svg' film.html)" -ge 2 ]
+cp "$work/out" first
 run 0 "again" "$film" --seeds 5
-cmp -s out first && pass || fail "the same command gives other figures"
+same "$work/out" first
 run 0 "rows" "$film" --csv --machines 2,8 --engine queue --pieces 8
-[ "$(wc -l <out)" -eq 3 ] && pass || fail "not a line for each number and one for the keys"
-shows out '^.?cluster.?,.?machines'
+check "not a line for each number and one for the keys" [ "$(wc -l <"$work/out")" -eq 3 ]
+contains out '^.?cluster.?,.?machines'
 
 # refused NAME PATTERN SED: the example, changed by sed.
 refused() {
     sed "$3" "$film" >wrong.json
-    run 1 "$1" wrong.json
-    shows err "$2"
+    denies 1 "$2" "$1" wrong.json
 }
 refused "an unknown key" 'wrong.json.*frame_count' 's/"frames"/"frame_count"/'
 refused "no speed" 'map_fps' 's/, "map_fps": 7.5//'
@@ -58,20 +51,17 @@ map,0,100,900,11.5,90.5
 join,0,0,1000,102,2
 END
 run 0 "figures of a run" --fit times.csv
-cp out ours.json
-shows out '"begin_s": 0\.500000'
-shows out '"map_fps": (10|9\.9999)'
-shows out '"join_fps": 500'
+cp "$work/out" ours.json
+contains out '"begin_s": 0\.500000' '"map_fps": (10|9\.9999)' '"join_fps": 500'
 run 0 "that run again" ours.json --times times.csv
-shows out 'real run, 1 rank: simulated over real: map [0-9.]+ / 101.0 s = (1\.0|0\.9)[0-9]*; all'
-run 1 "a run of another film" "$film" --times times.csv
-shows err 'has 1000 frames'
-"$lab" cluster --fit times.csv >/dev/full 2>err && fail "standard output that cannot be written" || pass
+contains out 'real run, 1 rank: simulated over real: map [0-9.]+ / 101.0 s = (1\.0|0\.9)[0-9]*; all'
+denies 1 'has 1000 frames' "a run of another film" "$film" --times times.csv
+what="standard output that cannot be written"
+"$lab" cluster --fit times.csv >/dev/full 2>"$work/err"
+differ $? 0 "status"
 grep -v '^map,0,0,' times.csv >rest.csv
-run 1 "a run that went on" --fit rest.csv
-shows err 'went on with what another one had begun'
+denies 1 'went on with what another one had begun' "a run that went on" --fit rest.csv
 echo 'map,0,0,1' >>times.csv
-run 1 "a line cut off" --fit times.csv
-shows err 'times.csv: line 6'
+denies 1 'times.csv: line 6' "a line cut off" --fit times.csv
 
-ended
+finish

@@ -2,38 +2,27 @@
 # cox-lab export: each form read back by a reader that knows the format and not the program, and what is refused.
 #   sh lab_export.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-set -u
-# shellcheck source=tests/support/lab.sh
 . "$(dirname "$0")/../support/lab.sh"
-verb=export
-cd "$work" || exit 1
-"$lab" sim --scenario step-2 --seeds 1 --frames 60 --in-flight 2 --policy adaptive,chunks --record s.db >record.out 2>&1 ||
-    { cat record.out; echo "FAILED: no simulated session"; exit 1; }
+verb="export"
+expect_status 0 "a simulated session" "$lab" sim --scenario step-2 --seeds 1 --frames 60 --in-flight 2 --policy adaptive,chunks --record s.db
 
 # --- Usage -----------------------------------------------------------------------------------------------------------
-run 0 "help" --help
-shows out "Usage: cox-lab export"
+prints "Usage: cox-lab export" "help" --help
 run 2 "no database" --format paje -o t
-run 2 "no format" s.db -o t
-shows err "paje or --format perfetto"
-run 2 "another format" s.db --format otf -o t
-shows err "'otf'"
-run 2 "no output" s.db --format paje
-shows err "-o FILE"
+denies 2 "paje or --format perfetto" "no format" s.db -o t
+denies 2 "'otf'" "another format" s.db --format otf -o t
+denies 2 "-o FILE" "no output" s.db --format paje
 run 2 "a run that is no number" s.db --format paje -o t --run one
-run 2 "the database as the output" s.db --format paje -o s.db
-shows err "the database itself"
+denies 2 "the database itself" "the database as the output" s.db --format paje -o s.db
 run 2 "what belongs to the database as the output" s.db --format paje -o s.db-wal
-run 1 "a run that is not there" s.db --format paje -o t --run 99
-shows err "no run 99"
-run 1 "a policy that is not there" s.db --format paje -o t --policy ewma
-shows err "no frames of that policy"
+denies 1 "no run 99" "a run that is not there" s.db --format paje -o t --run 99
+denies 1 "no frames of that policy" "a policy that is not there" s.db --format paje -o t --policy ewma
 echo text >text.db
 run 1 "no database" text.db --format perfetto -o t
-[ ! -e t ] && pass || fail "a trace was left"
+check "a trace was left" [ ! -e t ]
 
 # --- Paje: every line has the fields that the header says; containers exist; states end; time goes on -----------------
-cat >paje.awk <<'END'
+cat >paje.awk <<'AWK'
 function wrong(text) { print NR ": " text ": " $0; bad = 1; exit 1 }
 /^%EventDef/ { name[$3] = $2; event = $3; next }
 /^%EndEventDef/ { next }
@@ -70,28 +59,29 @@ END {
     for (container in alive) wrong("left: " container)
     if (!bad) print states, events, values, rows
 }
-END
+AWK
 reads() { # NAME: the trace of that name
-    awk -f paje.awk "$1" >"$1.read" && pass || fail "$1: $(head -n 1 "$1.read")"
+    read=$1
+    check "$1 cannot be read" eval 'awk -f paje.awk "$read" >"$read.read"'
 }
 run 0 "paje" s.db --format paje -o s.paje
 reads s.paje
-shows s.paje '^5 0\.000000000 t2 G t1 "adaptive"$'
-shows s.paje '"queue 0: .*\('
+contains s.paje '^5 0\.000000000 t2 G t1 "adaptive"$' '"queue 0: .*\('
 run 0 "standard output" s.db --format paje -o -
-cmp -s out s.paje && pass || fail "another trace"
+same "$work/out" s.paje
 run 0 "one policy" s.db --format paje -o chunks.paje --policy chunks
 reads chunks.paje
 lacks chunks.paje '"adaptive"'
 if command -v pj_dump >/dev/null; then
-    pj_dump s.paje >dump 2>&1 && grep -q '^State.*frame' dump && pass || fail "pj_dump does not take it"
+    expect_status 0 "pj_dump" pj_dump s.paje
+    contains out '^State.*frame'
 fi
 
 # --- With telemetry, and one with a name that is none ------------------------------------------------------------------
-if command -v sqlite3 >/dev/null; then
+if [ "$sqlite" ]; then
     states=$(sqlite3 s.db "WITH p AS (SELECT session FROM session WHERE run = (SELECT max(run) FROM run) AND kind = 'policy')
         SELECT (SELECT count(*) FROM frame JOIN p USING (session)) + (SELECT count(*) FROM band JOIN p USING (session) WHERE wall_ns > 0)")
-    [ "$(cut -d ' ' -f 1 s.paje.read)" = "$states" ] && pass || fail "$(cat s.paje.read): not $states states"
+    equal "$(cut -d ' ' -f 1 s.paje.read)" "$states" "states"
     cp s.db t.db
     sqlite3 t.db "INSERT INTO telemetry_source SELECT max(run), 0, 'clock \"x\"' || char(27), 'clock', 'p', 'MHz', 'o' FROM run;
         INSERT INTO telemetry SELECT max(run), 0, 1000000, 3250.5 FROM run;
@@ -99,8 +89,7 @@ if command -v sqlite3 >/dev/null; then
         INSERT INTO telemetry_session SELECT session, 5000000 * session FROM session"
     run 0 "telemetry" t.db --format paje -o t.paje
     reads t.paje
-    shows t.paje '^10 0\.001000000 VA t3 3250\.500000$'
-    shows t.paje "\"clock 'x'"
+    contains t.paje '^10 0\.001000000 VA t3 3250\.500000$' "\"clock 'x'"
     run 0 "telemetry for perfetto" t.db --format perfetto -o t.pftrace
     cp s.db p.db
     sqlite3 p.db "UPDATE pass SET name = 'across'; INSERT INTO pass SELECT run, 1, NULL, rows, 1 FROM pass;
@@ -109,14 +98,14 @@ if command -v sqlite3 >/dev/null; then
         UPDATE frame_pass SET end_ns = end_ns / 2 WHERE pass = 0"
     run 0 "passes" p.db --format paje -o p.paje
     reads p.paje
-    for what in 'across' 'across, on demand' 'pass 1' 'pass 1, failed'; do shows p.paje "^4 n[0-9]+ ST \"$what\" "; done
+    for band in 'across' 'across, on demand' 'pass 1' 'pass 1, failed'; do contains p.paje "^4 n[0-9]+ ST \"$band\" "; done
     lacks p.paje '"band"'
-    shows p.paje '^5 0\.000000000 t[0-9]+ T t2 "passes 1"$'
+    contains p.paje '^5 0\.000000000 t[0-9]+ T t2 "passes 1"$'
     passes=$(sqlite3 p.db "SELECT $states + count(*) FROM frame_pass JOIN session USING (session)
         WHERE kind = 'policy' AND run = (SELECT max(run) FROM run)")
-    [ "$(cut -d ' ' -f 1 p.paje.read)" = "$passes" ] && pass || fail "$(cat p.paje.read): not $passes states"
+    equal "$(cut -d ' ' -f 1 p.paje.read)" "$passes" "states"
     run 0 "passes for perfetto" p.db --format perfetto -o p.pftrace
-    grep -aq "across, on demand" p.pftrace && pass || fail "no name of a pass"
+    check "no name of a pass" grep -aq "across, on demand" p.pftrace
     sqlite3 p.db "UPDATE frame_pass SET start_ns = -9223372036854775807, pass = pass + 70 WHERE frame = 5; UPDATE band SET pass = 99"
     run 0 "passes that cannot be" p.db --format paje -o q.paje
     reads q.paje
@@ -129,10 +118,9 @@ fi
 
 # --- Perfetto: by the numbers of its fields ----------------------------------------------------------------------------
 run 0 "perfetto" s.db --format perfetto -o s.pftrace
-if ! command -v python3 >/dev/null; then
-    echo "skipped the content of the binary form, because there is no python3"
-    ended
-    exit
+if [ -z "$python" ]; then
+    leave_out "the content of the binary form" "there is no python3"
+    finish
 fi
 cat >read.py <<'END'
 import struct, sys
@@ -211,10 +199,9 @@ assert not any(depth.values()), "slices that do not end"
 assert "scheduler" in tracks.values() and any(t.startswith("queue 0: ") for t in tracks.values()), tracks
 print(slices, instants, values, rows)
 END
-python3 read.py s.pftrace >s.read 2>&1 && pass || fail "$(tail -n 3 s.read)"
-[ "$(cat s.read)" = "$(cat s.paje.read)" ] && pass || fail "$(cat s.read) is not $(cat s.paje.read): the forms differ"
-if [ -e t.pftrace ]; then
-    python3 read.py t.pftrace >t.read 2>&1 && pass || fail "$(tail -n 3 t.read)"
-    [ "$(cat t.read)" = "$(cat t.paje.read)" ] && pass || fail "with telemetry: $(cat t.read) is not $(cat t.paje.read)"
-fi
-ended
+for form in s t; do
+    [ -e $form.pftrace ] || continue
+    expect_status 0 "$form.pftrace" python3 read.py $form.pftrace
+    same "$work/out" $form.paje.read "the forms differ"
+done
+finish

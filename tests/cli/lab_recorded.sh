@@ -2,75 +2,64 @@
 # What cox-lab run records on two devices and on three, cox-lab replay replays, asks for its decisions again, and cox-lab report
 # reports.   sh lab_recorded.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-set -u
-# shellcheck source=tests/support/lab.sh
 . "$(dirname "$0")/../support/lab.sh"
-unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE POCL_DEVICES POCL_AFFINITY
-# shellcheck source=tests/support/setups.sh
-. "$2/tests/support/setups.sh"
-able "two devices" "pocl cores" || exit 77
+. "$source/tests/support/setups.sh"
+able "two devices" "pocl cores" || skip "there are no two devices"
 db=$work/s.db
 
 # record DEVICES ARGS...: a new database, in which references have more frames before their last one than they have themselves
 record() {
     rm -f "$db"*
     run 0 "run on $*" run --size 64x96 --rounds 8 --frames 40 -o "$db" --devices "$@"
-    command -v sqlite3 >/dev/null || return 0
+    [ -n "$sqlite" ] || return 0
     far=$(sqlite3 "$db" "SELECT count(*) > 0 FROM (SELECT 1 FROM frame JOIN session USING (session) WHERE kind <> 'policy'
         GROUP BY session HAVING max(frame) >= 2 * count(*) + 100)")
-    if [ "$far" = 1 ]; then pass; else fail "no reference has far frames"; fi
+    check "no reference has far frames" [ "$far" = 1 ]
 }
 
 # read_again DEVICES POLICY...: what was recorded with these policies is taken by replay, in every way, and by report
 read_again() {
     count=$1
     shift
-    run 0 "replay of $count devices" replay "$db"
-    shows out "what $# sessions? of all policies met"
-    for device in $(seq 0 $((count - 1))); do shows out "^  device $device  .* us a row"; done
+    prints "what $# sessions? of all policies met" "replay of $count devices" replay "$db"
+    for device in $(seq 0 $((count - 1))); do contains out "^  device $device  .* us a row"; done
     lacks out "never had rows"
     lacks err .
-    for policy in "$@"; do shows out "^$policy( +[0-9.]+){7}\\*?( |\$)"; done
+    for policy in "$@"; do contains out "^$policy( +[0-9.]+){7}\\*?( |\$)"; done
     run 0 "replay of $count devices as CSV" replay --csv "$db"
-    for policy in "$@"; do shows out "^1,all,$policy,$((40 * $#)),"; done
+    for policy in "$@"; do contains out "^1,all,$policy,$((40 * $#)),"; done
     run 0 "decisions on $count devices" replay --decisions "$db"
-    for policy in "$@"; do shows out ", $policy: 40 splits, [0-9]+ grants: all the same"; done
+    for policy in "$@"; do contains out ", $policy: 40 splits, [0-9]+ grants: all the same"; done
     lacks err .
     run 0 "report of $count devices" report "$db" -o "$work/s.html"
     for policy in "$@"; do
-        if grep -q ">$policy<" "$work/s.html"; then pass; else fail "the page has no $policy"; fi
+        contains "$work/s.html" ">$policy<"
     done
 }
 
-OCL_ICD_VENDORS=$work/pocl
-export OCL_ICD_VENDORS
+export OCL_ICD_VENDORS="$work/pocl"
 record cpu:2x1
 read_again 2 adaptive
 record cpu:2x1 --policy adaptive,chunks,last-frame --in-flight 2 --disturb delay=1,2000@10:20
 read_again 2 adaptive chunks last-frame
 
-record cpu:2x1 --kernel "$2/examples/lab/data/soften.cl" --policy adaptive,chunks --in-flight 2
+record cpu:2x1 --kernel "$source/examples/lab/data/soften.cl" --policy adaptive,chunks --in-flight 2
 run 0 "decisions in passes" replay --decisions "$db"
-shows out ", adaptive: 40 splits, 0 grants: all the same"
-shows out ", chunks: 80 splits, [0-9]+ grants: all the same"
+contains out ", adaptive: 40 splits, 0 grants: all the same" ", chunks: 80 splits, [0-9]+ grants: all the same"
 run 0 "replay of two passes" replay "$db"
-shows out "^  pass 0, across, 96 rows\$"
-shows out "^  pass 1, down, 96 rows, [0-9.]+ us after the one before\$"
-for policy in adaptive chunks; do shows out "^$policy( +[0-9.]+){7}\\*?( |\$)"; done
-run 1 "a fit to two passes" fit "$db"
-shows err "the frames of run 1 have 2 passes"
+contains out "^  pass 0, across, 96 rows\$" "^  pass 1, down, 96 rows, [0-9.]+ us after the one before\$"
+for policy in adaptive chunks; do contains out "^$policy( +[0-9.]+){7}\\*?( |\$)"; done
+denies 1 "the frames of run 1 have 2 passes" "a fit to two passes" fit "$db"
 run 0 "report of two passes" report "$db" -o "$work/s.html"
-if grep -q "Rows of each device in across" "$work/s.html"; then pass; else fail "the page has no passes"; fi
+contains "$work/s.html" "Rows of each device in across"
 
 if [ -n "$only" ]; then
-    echo "three devices: skipped, because only $only is to be used"
+    leave_out "three devices" "only $only is to be used"
 elif able "three devices" rusticl; then
     OCL_ICD_VENDORS=$work/both
-    RUSTICL_ENABLE=llvmpipe
-    RUSTICL_DEVICE_TYPE=gpu
-    export RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
+    export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
     record cpu:2x1,gpu --policy adaptive,ewma
     read_again 3 adaptive ewma
 fi
 
-ended
+finish

@@ -2,141 +2,96 @@
 # cox-lab run: what it refuses, what it records, each disturbance that this machine allows, and that no process of its own
 # outlives it. Its bars on time are for a quiet machine, not for a test.   sh lab_run.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-set -u
-# shellcheck source=tests/support/lab.sh
+# shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/lab.sh"
 verb=run
-unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE POCL_DEVICES POCL_AFFINITY
-# shellcheck source=tests/support/setups.sh
-. "$2/tests/support/setups.sh"
-
-# holds QUERY RESULT: what the database says, $db
-db=$work/s.db
-holds() {
-    command -v sqlite3 >/dev/null || return 0
-    found=$(sqlite3 "$db" "$1" 2>&1)
-    if [ "$found" = "$2" ]; then pass; else fail "$1: '$found' instead of '$2'"; fi
-}
+last="(SELECT max(run) FROM run)"
+. "$source/tests/support/setups.sh"
 
 # --- What is refused -------------------------------------------------------------------------------------------------
-run 0 "help" --help
-shows out "gpu-hog@A:B"
-run 2 "an argument too many" session.db
-shows err "session.db"
+prints "gpu-hog@A:B" "help" --help
+denies 2 "session.db" "an argument too many" session.db
 run 2 "unknown option" --fast
-run 2 "unknown kernel" --kernel sobel
-shows err "tonemap, video, work and blur"
-run 2 "unknown policy" --policy adaptive,fastest
-shows err "'fastest'"
-shows err "mean10"
+denies 2 "tonemap, video, work and blur" "unknown kernel" --kernel sobel
+denies 2 "'fastest'" "unknown policy" --policy adaptive,fastest
+contains err "mean10"
 run 2 "an empty policy" --policy adaptive,
-run 2 "a policy twice" --policy ewma,ewma
-shows err "named twice"
-run 2 "without a pool where there is none" --policy ewma:no-pool
-shows err "hands out no rows"
+denies 2 "named twice" "a policy twice" --policy ewma,ewma
+denies 2 "hands out no rows" "without a pool where there is none" --policy ewma:no-pool
 run 2 "an unknown way of a policy" --policy adaptive:fast
-run 2 "the oracle as a policy" --policy oracle
-shows err "found by sweeping"
+denies 2 "found by sweeping" "the oracle as a policy" --policy oracle
 run 2 "no frames" --frames 0
 run 2 "frames that are no number" --frames 1e99
 run 2 "too many in flight" --in-flight 17
 run 2 "a size of nothing" --size 0x0
-run 2 "a huge size" --size 99999x99999
-shows err "16384"
+denies 2 "16384" "a huge size" --size 99999x99999
 run 2 "a size without a height" --size 640
 run 2 "an empty size in a list" --size 640x480,
-run 2 "too many sizes" --size "$(seq -s , 64 80 | sed 's/[0-9]*/&x64/g')"
-shows err "more than 16"
+denies 2 "more than 16" "too many sizes" --size "$(seq -s , 64 80 | sed 's/[0-9]*/&x64/g')"
 run 2 "ratio of another kernel" --kernel tonemap --ratio 2
 run 2 "ratio out of range" --kernel work --ratio 0
 run 2 "a ratio out of range in a list" --kernel work --ratio 1,65
 run 2 "no repeats" --repeats 0
-run 2 "too many frames in all" --repeats 1000 --frames 400000
-shows err "1000000 frames"
-run 2 "a reserve that is none" --reserve maybe
-shows err "auto, off, on or both"
+denies 2 "1000000 frames" "too many frames in all" --repeats 1000 --frames 400000
+denies 2 "auto, off, on or both" "a reserve that is none" --reserve maybe
 run 2 "bindings of a kernel of this program" --bindings b.json
-run 1 "a kernel that is not there" --kernel "$work/gone.cl"
-shows err "gone.cl: No such file"
-run 2 "unknown disturbance" --disturb earthquake@1:2
-shows err "hog, gpu-hog, quota and delay"
+denies 1 "gone.cl: No such file" "a kernel that is not there" --kernel "$work/gone.cl"
+denies 2 "hog, gpu-hog, quota and delay" "unknown disturbance" --disturb earthquake@1:2
 run 2 "a disturbance without frames" --disturb hog
 run 2 "a disturbance without an end" --disturb hog@5
-run 2 "one that ends before it starts" --disturb hog@9:5
-shows err "end before it starts"
+denies 2 "end before it starts" "one that ends before it starts" --disturb hog@9:5
 run 2 "one that ends as it starts" --disturb hog@5:5
-run 2 "one that goes on after the run" --frames 10 --disturb hog@5:11
-shows err "10 frames"
+denies 2 "10 frames" "one that goes on after the run" --frames 10 --disturb hog@5:11
 run 2 "a quota of nothing" --disturb quota=0@1:2
 run 2 "a delay without a device" --disturb delay=100@1:2
 run 2 "unknown objective" --objective comfort
-run 2 "the objective's name of old" --objective time
-shows err "throughput, latency or energy"
+denies 2 "throughput, latency or energy" "the objective's name of old" --objective time
 run 2 "a deadline that is no number" --deadline soon
 mkdir "$work/no-meter"
-run 2 "energy without a meter" --objective energy --powercap "$work/no-meter" -o "$work/energy.db"
-shows err "no RAPL package"
-run 1 "unknown device" --devices no-such-device -o "$work/refused.db"
-shows err "no-such-device"
+denies 2 "no RAPL package" "energy without a meter" --objective energy --powercap "$work/no-meter" -o "$work/energy.db"
+denies 1 "no-such-device" "unknown device" --devices no-such-device -o "$work/refused.db"
 
 echo "dear diary" >"$work/text.db"
-run 1 "a file that is no database" -o "$work/text.db"
-shows err "text.db"
-if [ "$(cat "$work/text.db")" = "dear diary" ]; then pass; else fail "the file was changed"; fi
+denies 1 "text.db" "a file that is no database" -o "$work/text.db"
+equal "$(cat "$work/text.db")" "dear diary"
 run 1 "a folder that is not there" -o "$work/nowhere/s.db"
-if command -v sqlite3 >/dev/null; then
+if [ "$sqlite" ]; then
     sqlite3 "$work/other.db" "PRAGMA application_id = 1129273420; PRAGMA user_version = 999; CREATE TABLE run(run)"
-    run 1 "a database of another version" -o "$work/other.db"
-    shows err "version"
+    denies 1 "version" "a database of another version" -o "$work/other.db"
     sqlite3 "$work/foreign.db" "CREATE TABLE notes(text)"
     run 1 "a database of another program" -o "$work/foreign.db"
 fi
 
 # --- A run on one device, then on two ----------------------------------------------------------------------------------
-able "cox-lab run on devices" pocl || { echo "$passed passed, $failed failed"; [ "$failed" -eq 0 ]; exit; }
+able "cox-lab run on devices" pocl || skip "PoCL is missing"
 export OCL_ICD_VENDORS="$work/pocl"
 small="--size 64x96 --rounds 2 --frames 12 -o $work/s.db"
 
-# shellcheck disable=SC2086 # words of $small
 run 0 "one device" --devices cpu:1x1 --kernel tonemap $small
-shows out "device 0 alone"
-shows out "oracle .* rows 96 of 96"
-shows out "phase 0: frames 0 to 11, undisturbed"
-shows out "energy: not measured"
-shows out "run 1"
-shows out "0.00 GB of frames in memory"
+contains out "device 0 alone" "oracle .* rows 96 of 96" "phase 0: frames 0 to 11, undisturbed" "energy: not measured" "run 1"
+contains out "0.00 GB of frames in memory"
 holds "SELECT finished, kernel, columns, rows, frames, in_flight FROM run" "1|tonemap|64|96|12|1"
 holds "SELECT count(*) FROM frame JOIN session USING(session) WHERE kind = 'policy'" 12
 holds "SELECT count(*) FROM reference WHERE ns > 0 AND frames > 0" 2
 holds "SELECT (SELECT count(*) FROM band) - count(*), min(n.noticed_ns >= b.end_ns) FROM notice n JOIN band b USING (session, frame, band)" "0|1"
 holds "PRAGMA integrity_check" ok
-lines=$(wc -l <"$work/err")
-if [ "$lines" -eq 0 ]; then pass; else fail "progress where there is no terminal"; fi
+equal "$(cat "$work/err")" "" "progress where there is no terminal"
 
 mkdir -p "$work/meter/intel-rapl:0"
 echo package-0 >"$work/meter/intel-rapl:0/name"
 echo 262143328850 >"$work/meter/intel-rapl:0/max_energy_range_uj"
 echo 1000000 >"$work/meter/intel-rapl:0/energy_uj"
-# shellcheck disable=SC2086
-run 0 "energy with a meter" --devices cpu:1x1 $small --objective energy --deadline 100 \
-    --powercap "$work/meter"
-shows out "energy: RAPL: package-0"
+run 0 "energy with a meter" --devices cpu:1x1 $small --objective energy --deadline 100 --powercap "$work/meter"
+contains out "energy: RAPL: package-0"
 holds "SELECT objective, deadline_ns, meter FROM run WHERE run = 2" "energy|100000000|RAPL: package-0"
 holds "SELECT count(*) > 0, min(joules) >= 0 FROM frame JOIN session USING(session)
     WHERE run = 2 AND kind = 'policy' AND joules IS NOT NULL" "1|1"
 
-if ! able "cox-lab run on two devices" cores; then
-    echo "$passed passed, $failed failed"
-    [ "$failed" -eq 0 ]
-    exit
-fi
+able "cox-lab run on two devices" cores || skip "there are no two cores"
 two="--devices cpu:2x1 $small"
 
-# shellcheck disable=SC2086
 run 0 "two devices, three policies, a hog" $two --kernel video --policy adaptive,last-frame,single --disturb hog=0@4:8
-shows out "phase 1: frames 4 to 7, hog=0"
-shows out "disturbance: hog=0@4:8, real, on CPU 0"
-shows out "last-frame: T/T_oracle"
+contains out "phase 1: frames 4 to 7, hog=0" "disturbance: hog=0@4:8, real, on CPU 0" "last-frame: T/T_oracle"
 holds "SELECT count(*) FROM phase WHERE run = 3" 3
 holds "SELECT kind, text, first_frame, end_frame, real FROM disturbance WHERE run = 3" "hog|hog=0@4:8|4|8|1"
 holds "SELECT policy, count(*), sum(phase = 1) FROM frame JOIN session USING(session)
@@ -157,14 +112,13 @@ holds "SELECT busy FROM run WHERE run = 3" "$busy"
 awk '/^phase [0-9]/ { phase = $2 + 0 }
     $1 ~ /^(adaptive|last-frame|single)$/ && NF > 10 { print phase, $1, $2, $3, $4, $5, $6, $7, $8, $9 }' "$work/out" |
     sort >"$work/table"
-if command -v sqlite3 >/dev/null; then
+if [ "$sqlite" ]; then
     what="the summary of what was printed"
     sqlite3 "$work/s.db" "SELECT printf('%d %s %.3f %.3f %.3f %.3f %.3f %.3f %.3f %.3f', phase, policy, mean_ms, p50_ms, p99_ms,
         p50_over_oracle, mean_over_oracle, p50_over_solo, mean_over_solo, efficiency) FROM summary WHERE run = 3" |
         sort >"$work/summary"
-    if [ "$(wc -l <"$work/table")" -eq 9 ] && cmp -s "$work/table" "$work/summary"; then pass; else
-        fail "$(diff "$work/table" "$work/summary" | head -n 4)"
-    fi
+    equal "$(wc -l <"$work/table")" 9 "lines of the table"
+    check "it is another" diff "$work/table" "$work/summary"
     what="the report of what was printed"
     awk '/^phase [0-9]/ { phase = $2 + 0 }
         $1 ~ /^(adaptive|last-frame|single)$/ && NF > 10 { sub(/\*$/, "", $11); print $6, $5, $8, $7, $10, $11 }' "$work/out" |
@@ -172,149 +126,111 @@ if command -v sqlite3 >/dev/null; then
     "$lab" report "$work/s.db" --run 3 -o "$work/s.html" >"$work/out" 2>"$work/err"
     sed -n '/<table class="headline/,/<\/table>/p' "$work/s.html" | grep '<td' | grep -v 'all frames' |
         sed -e 's|</t[dh]>|;|g' -e 's|<[^>]*>||g' | awk -F';' '{ print $6, $7, $8, $9, $11, $13 }' | sort >"$work/page"
-    if [ "$(wc -l <"$work/table")" -eq 9 ] && cmp -s "$work/table" "$work/page"; then pass; else
-        fail "$(diff "$work/table" "$work/page" | head -n 4)"
-    fi
-    if [ "$busy" -eq "$(grep -c 'class="busy"' "$work/s.html")" ]; then pass; else fail "busy: $busy"; fi
-    if grep -q 'the oracle' "$work/s.html" && ! grep -q 'No oracle was measured' "$work/s.html"; then pass; else
-        fail "the page names no oracle"
-    fi
+    equal "$(wc -l <"$work/table")" 9 "lines of the table"
+    check "it is another" diff "$work/table" "$work/page"
+    counts "$busy" "$work/s.html" 'class="busy"'
+    contains "$work/s.html" 'the oracle'
+    lacks "$work/s.html" 'No oracle was measured'
 fi
-POCL_AFFINITY=1
-export POCL_AFFINITY
-# shellcheck disable=SC2086
+export POCL_AFFINITY=1
 run 0 "a hog where the device computes" $two --kernel work --ratio 2 --policy ewma --disturb hog@4:8
-shows out "on CPU [0-9]*, where the first CPU device computes"
+contains out "on CPU [0-9]*, where the first CPU device computes"
 unset POCL_AFFINITY
-# shellcheck disable=SC2086
 run 0 "with rows on demand and without" $two --policy chunks,chunks:no-pool
 holds "SELECT policy, sum(pool_rows) > 0 FROM frame JOIN session USING(session)
-    WHERE run = (SELECT max(run) FROM run) AND kind = 'policy' GROUP BY policy" "chunks|1
+    WHERE run = $last AND kind = 'policy' GROUP BY policy" "chunks|1
 chunks:no-pool|0"
-# shellcheck disable=SC2086
 run 0 "frames in flight" $two --in-flight 3 --policy ewma
-holds "SELECT in_flight FROM run ORDER BY run DESC LIMIT 1" 3
-# shellcheck disable=SC2086
+holds "SELECT in_flight FROM run WHERE run = $last" 3
 run 0 "a deadline that no frame keeps" $two --in-flight 3 --policy ewma --objective latency --deadline 0.001
-shows out "latency +mean ms +p50 ms +p99 ms +over 0.001 ms"
-shows out "^ +ewma .* 100.00 %"
-holds "SELECT objective, deadline_ns FROM run ORDER BY run DESC LIMIT 1" "latency|1000"
-holds "SELECT over_deadline FROM summary WHERE run = (SELECT max(run) FROM run)" "1.0"
-holds "SELECT min(latency_ns >= wall_ns) FROM frame JOIN session USING(session) WHERE run = (SELECT max(run) FROM run)" 1
-# shellcheck disable=SC2086
-run 0 "a deadline that each frame keeps, as rows" $two --policy ewma --deadline 1000000 --csv
-shows out ",over_deadline,"
-# shellcheck disable=SC2086
-run 0 "an artificial delay" $two --kernel tonemap --policy single --disturb delay=1,30000@4:8
-shows out "artificial"
-holds "SELECT kind, real FROM disturbance ORDER BY run DESC LIMIT 1" "delay|0"
+contains out "latency +mean ms +p50 ms +p99 ms +over 0.001 ms" "^ +ewma .* 100.00 %"
+holds "SELECT objective, deadline_ns FROM run WHERE run = $last" "latency|1000"
+holds "SELECT over_deadline FROM summary WHERE run = $last" "1.0"
+holds "SELECT min(latency_ns >= wall_ns) FROM frame JOIN session USING(session) WHERE run = $last" 1
+prints ",over_deadline," "a deadline that each frame keeps, as rows" $two --policy ewma --deadline 1000000 --csv
+prints "artificial" "an artificial delay" $two --kernel tonemap --policy single --disturb delay=1,30000@4:8
+holds "SELECT kind, real FROM disturbance WHERE run = $last" "delay|0"
 # 30 ms on frames of less than one: neither noise nor load makes as much in the median of all frames.
 holds "SELECT a.ns > b.ns + 10e6, c.ns < a.ns / 2 FROM reference a, reference b, reference c
-    WHERE a.run = (SELECT max(run) FROM run) AND b.run = a.run AND c.run = a.run AND a.kind = 'solo' AND b.kind = 'solo'
+    WHERE a.run = $last AND b.run = a.run AND c.run = a.run AND a.kind = 'solo' AND b.kind = 'solo'
     AND c.kind = 'solo' AND a.device = 1 AND b.device = 1 AND c.device = 0 AND a.phase = 1 AND b.phase = 0 AND c.phase = 1" \
     "1|1"
-# shellcheck disable=SC2086
-run 1 "a delay of a device that is not there" $two --disturb delay=5,100@4:8
-shows err "no device 5"
-# shellcheck disable=SC2086
+denies 1 "no device 5" "a delay of a device that is not there" $two --disturb delay=5,100@4:8
 run 1 "delays of two devices" $two --disturb delay=0,100@4:8 --disturb delay=1,100@4:8
-# shellcheck disable=SC2086
-run 1 "a hog on a CPU that is not there" $two --disturb hog=1023@4:8
-shows err "CPU 1023"
-shows err "fallback-delay"
-# shellcheck disable=SC2086
+denies 1 "CPU 1023" "a hog on a CPU that is not there" $two --disturb hog=1023@4:8
+contains err "fallback-delay"
 run 1 "a hog on such a CPU, before anything is made" $two -o "$work/early.db" --disturb hog=1023@4:8
-if [ ! -e "$work/early.db" ]; then pass; else fail "a database was made"; fi
-# shellcheck disable=SC2086
+check "a database was made" [ ! -e "$work/early.db" ]
 run 0 "the fallback" $two --policy ewma --disturb hog=1023@4:8 --fallback-delay 500
-shows err "device 0 is delayed"
-holds "SELECT kind, real, note LIKE 'artificial%CPU 1023%' FROM disturbance ORDER BY run DESC LIMIT 1" "hog|0|1"
-# shellcheck disable=SC2086
-run 1 "a GPU hog without a GPU" $two --disturb gpu-hog@4:8
-shows err "no GPU takes part"
-# shellcheck disable=SC2086
-"$lab" run $two --policy ewma --disturb quota=50@4:8 >"$work/out" 2>"$work/err" </dev/null
+contains err "device 0 is delayed"
+holds "SELECT kind, real, note LIKE 'artificial%CPU 1023%' FROM disturbance WHERE run = $last" "hog|0|1"
+denies 1 "no GPU takes part" "a GPU hog without a GPU" $two --disturb gpu-hog@4:8
+"$lab" run $two --policy ewma --disturb quota=50@4:8 >"$work/out" 2>"$work/err"
 status=$?
 what="a quota"
 if [ "$status" -eq 0 ]; then
     pass
-    shows out "quota=50@4:8, real, by /"
+    contains out "quota=50@4:8, real, by /"
     group=$(sed -n 's/.*real, by \(.*\)/\1/p' "$work/out")
-    if [ ! -e "$group" ]; then pass; else fail "its group was left behind: $group"; fi
+    check "its group was left behind: $group" [ ! -e "$group" ]
 elif grep -q "no control group with a quota can be made here" "$work/err"; then
-    echo "skipped, because no control group can be made here: the quota itself"
+    leave_out "a quota" "no control group can be made here"
 else
     fail "status $status"
 fi
-# shellcheck disable=SC2086
-"$lab" run $two --policy ewma --check --frames 8 >"$work/out" 2>"$work/err" </dev/null
+"$lab" run $two --policy ewma --check --frames 8 >"$work/out" 2>"$work/err"
 status=$?
 what="the bars"
 case $status in
-0) if grep -q "MISSED" "$work/out"; then fail "status 0 with a bar missed"; else pass; fi ;;
-3) shows out MISSED ;;
+0) lacks out MISSED ;;
+3) contains out MISSED ;;
 *) fail "status $status" ;;
 esac
 
 # --- Lists, repeats, another side --------------------------------------------------------------------------------------
 db=$work/more.db
 more="--devices cpu:2x1 --rounds 1 --frames 16 --policy ewma -o $db"
-# shellcheck disable=SC2086
-run 0 "sizes and ratios" $more --kernel work --size 32x64,48x96 --ratio 1,2
-shows out "kernel: work, 48 x 96, .* device 1 2 times"
+prints "kernel: work, 48 x 96, .* device 1 2 times" "sizes and ratios" $more --kernel work --size 32x64,48x96 --ratio 1,2
 holds "SELECT group_concat(columns || 'x' || rows || '/' || value, ' ') FROM run JOIN setting USING (run) WHERE name = 'ratio'" \
     "32x64/1 32x64/2 48x96/1 48x96/2"
 holds "SELECT count(*), min(finished), (SELECT count(*) FROM frame JOIN session USING (session) WHERE kind = 'policy') FROM run" \
     "4|1|64"
 rm "$db"
-# shellcheck disable=SC2086
 run 0 "the fallback in each run" $more --size 32x64,48x96 --disturb hog=1023@8:16 --fallback-delay 500
 holds "SELECT run, kind, real, note LIKE 'artificial%CPU 1023%' FROM disturbance" "1|hog|0|1
 2|hog|0|1"
 rm "$db"
-# shellcheck disable=SC2086
 run 0 "repeats" $more --size 64x96 --repeats 3 --disturb delay=0,100@8:16
-shows out "95 % intervals"
-shows out "^  ewma +[0-9.]+ to [0-9.]+ +[0-9.]+ to"
-shows out "16 frames of each policy in each of 3 repeats"
+contains out "95 % intervals" "^  ewma +[0-9.]+ to [0-9.]+ +[0-9.]+ to" "16 frames of each policy in each of 3 repeats"
 holds "SELECT group_concat(repeat || ':' || n, ' ') FROM (SELECT repeat, count(*) AS n FROM frame JOIN session USING (session)
     WHERE kind = 'policy' GROUP BY repeat)" "0:16 1:16 2:16"
 holds "SELECT count(*), count(DISTINCT phase) FROM reference WHERE ns > 0" "6|2"
 rm "$db"
-# shellcheck disable=SC2086
-run 0 "without a reserved core" $more --size 64x96 --reserve off
-shows out "reserved core: none: switched off"
+prints "reserved core: none: switched off" "without a reserved core" $more --size 64x96 --reserve off
 holds "SELECT value FROM setting WHERE name = 'reserve'" off
 rm "$db"
-# shellcheck disable=SC2086
 run 0 "with and without a reserved core" $more --kernel work --size 32x64 --reserve both --repeats 2 --disturb hog=0@8:16
-shows out "^reserved core: off"
-shows out "^reserved core: on"
-shows out "^  phase 1 ewma +[0-9.]+ +[0-9.]+ to [0-9.]+"
+contains out "^reserved core: off" "^reserved core: on" "^  phase 1 ewma +[0-9.]+ +[0-9.]+ to [0-9.]+"
 holds "SELECT group_concat(value, ' ') FROM setting WHERE name = 'reserve'" "off on"
 holds "SELECT count(DISTINCT value) FROM setting WHERE name = 'work'" 1
 holds "SELECT run, min(finished), count(*) FROM run JOIN session USING (run) JOIN frame USING (session) WHERE kind = 'policy'
     GROUP BY run" "1|1|32
 2|1|32"
 holds "PRAGMA integrity_check" ok
-if [ ! -e "$db-wal" ]; then pass; else fail "the database is not one file"; fi
+check "the database is not one file" [ ! -e "$db-wal" ]
 "$lab" report "$db" -o "$work/both.html" >"$work/out" 2>"$work/err"
-if grep -q "Reserved core</dt><dd>none: switched off" "$work/both.html"; then pass; else fail "the page does not say so"; fi
+contains "$work/both.html" "Reserved core</dt><dd>none: switched off"
 rm "$db"
-# shellcheck disable=SC2086
 run 1 "two sides on a device that is not there" --devices no-such-device --reserve both -o "$db"
 
 # --- A kernel of one's own ---------------------------------------------------------------------------------------------
-# shellcheck disable=SC2086
 run 0 "the example" $more --kernel "$source/examples/lab/data/sharpen.cl" --policy adaptive,chunks --size 640x360
-shows out "^kernel: sharpen.cl, 640 x 360"
-shows out "^chunks: outputs as device 0 alone writes them, bit for bit, after 2 of 2 blocks"
+contains out "^kernel: sharpen.cl, 640 x 360" "^chunks: outputs as device 0 alone writes them, bit for bit, after 2 of 2 blocks"
 holds "SELECT kernel, (SELECT count(*) FROM setting WHERE name IN ('source', 'bindings') AND length(value) > 500) FROM run" \
     "sharpen.cl|2"
-# shellcheck disable=SC2086
 run 0 "with a delay and frames in flight" $more --kernel "$source/examples/lab/data/sharpen.cl" --size 64x96 --in-flight 3 \
     --disturb delay=1,100@8:16
-shows out "after 2 of 2 blocks"
+contains out "after 2 of 2 blocks"
 # own BODY: a kernel of uchar out, first row, rows, columns
 own() {
     echo "kernel void k(global uchar *out, int first, int rows, int columns, int pitch)
@@ -327,62 +243,43 @@ own() {
 echo '{"kernel": "k", "columns": 64, "rows": 96, "bindings": [{"name": "out", "access": "write", "contract": "rows",
     "element_bytes": 1}], "arguments": [{"buffer": "out"}, "first-row", "rows", "columns", {"pitch": "out"}]}' >"$work/k.json"
 own 'out[y * pitch + x] = first + y;'
-# shellcheck disable=SC2086
 run 0 "a right one" $more --kernel "$work/k.cl" --policy chunks
 own 'out[y * pitch + x] = rows;'
-# shellcheck disable=SC2086
 run 1 "one whose result depends on the band" $more --kernel "$work/k.cl" --policy chunks
-shows err 'chunks, frame [0-9]+: "out" differs in [0-9]+ of 96 rows, first in row [0-9]+, byte 0 from what device 0 alone wrote'
-shows out "^chunks: outputs as device 0 alone writes them, bit for bit, after 0 of 2 blocks"
-holds "SELECT finished FROM run ORDER BY run DESC LIMIT 1" 1
+contains err 'chunks, frame [0-9]+: "out" differs in [0-9]+ of 96 rows, first in row [0-9]+, byte 0 from what device 0 alone wrote'
+contains out "^chunks: outputs as device 0 alone writes them, bit for bit, after 0 of 2 blocks"
+holds "SELECT finished FROM run WHERE run = $last" 1
 own 'if (first == 0 || y > 0) out[y * pitch + x] = first + y;'
-# shellcheck disable=SC2086
-run 1 "one that leaves a row out" $more --kernel "$work/k.cl" --policy chunks
-shows err "differs in"
+denies 1 "differs in" "one that leaves a row out" $more --kernel "$work/k.cl" --policy chunks
 own 'out[y * pitch + x] = fist;'
-# shellcheck disable=SC2086
-run 1 "one that does not compile" $more --kernel "$work/k.cl"
-shows err "fist"
+denies 1 "fist" "one that does not compile" $more --kernel "$work/k.cl"
 sed 's/"write"/"read-write"/' "$work/k.json" >"$work/in-place.json"
 own 'out[y * pitch + x] += 1;'
-# shellcheck disable=SC2086
-run 0 "one in place" $more --kernel "$work/k.cl" --bindings "$work/in-place.json"
-shows out "after 2 of 2 blocks"
-# shellcheck disable=SC2086
+prints "after 2 of 2 blocks" "one in place" $more --kernel "$work/k.cl" --bindings "$work/in-place.json"
 run 1 "in place with frames in flight" $more --kernel "$work/k.cl" --bindings "$work/in-place.json" --in-flight 2
-shows err "only one frame may be in flight"
+contains err "only one frame may be in flight"
 sed 's/"rows", "columns"/"columns"/' "$work/k.json" >"$work/few.json"
-# shellcheck disable=SC2086
-run 1 "an argument too few" $more --kernel "$work/k.cl" --bindings "$work/few.json"
-shows err "argument"
+denies 1 "argument" "an argument too few" $more --kernel "$work/k.cl" --bindings "$work/few.json"
 echo '{"kernel": "k", "rows": 96}' >"$work/bad.json"
-# shellcheck disable=SC2086
-run 1 "bindings that are none" $more --kernel "$work/k.cl" --bindings "$work/bad.json"
-shows err "bad.json: columns: is missing"
+denies 1 "bad.json: columns: is missing" "bindings that are none" $more --kernel "$work/k.cl" --bindings "$work/bad.json"
 
 # Passes: of this program, of one's own, as one pass in which bands overlap, and transposed.
-# shellcheck disable=SC2086
-run 0 "two passes" $more --kernel blur --policy adaptive,chunks --size 64x96 --in-flight 2
-shows out "^kernel: blur, 64 x 96, 2 passes; "
-holds "SELECT group_concat(name || rows || stages, ' ') FROM pass WHERE run = (SELECT max(run) FROM run)" "rows961 columns961"
+prints "^kernel: blur, 64 x 96, 2 passes; " "two passes" $more --kernel blur --policy adaptive,chunks --size 64x96 --in-flight 2
+holds "SELECT group_concat(name || rows || stages, ' ') FROM pass WHERE run = $last" "rows961 columns961"
 holds "SELECT count(*), sum(passes), sum(ordered) FROM (SELECT count(*) AS passes, min(pass = 0 OR start_ns >= before) AS ordered
     FROM (SELECT *, lag(end_ns) OVER (PARTITION BY session, frame ORDER BY pass) AS before FROM frame_pass)
-    JOIN session USING (session) WHERE kind = 'policy' AND run = (SELECT max(run) FROM run) GROUP BY session, frame)" "32|64|32"
+    JOIN session USING (session) WHERE kind = 'policy' AND run = $last GROUP BY session, frame)" "32|64|32"
 holds "SELECT count(*), min(rows), max(rows) FROM (SELECT sum(rows) AS rows FROM band JOIN session USING (session)
-    WHERE kind = 'policy' AND status = 0 AND run = (SELECT max(run) FROM run) GROUP BY session, frame, pass)" "64|96|96"
+    WHERE kind = 'policy' AND status = 0 AND run = $last GROUP BY session, frame, pass)" "64|96|96"
 holds "SELECT group_concat(n) FROM (SELECT count(*) AS n FROM call JOIN session USING (session)
-    WHERE call.kind = 'split' AND policy = 'chunks' AND run = (SELECT max(run) FROM run) GROUP BY pass)" "16,16"
-# shellcheck disable=SC2086
+    WHERE call.kind = 'split' AND policy = 'chunks' AND run = $last GROUP BY pass)" "16,16"
 run 1 "a delay beside parameters without room for it" $more --kernel blur --disturb delay=0,100@4:8
-shows err "blur: there is no room for an artificial delay"
+contains err "blur: there is no room for an artificial delay"
 soften=$source/examples/lab/data/soften.cl
-# shellcheck disable=SC2086
 run 0 "passes of one's own" $more --kernel "$soften" --policy adaptive,chunks,last-frame --size 64x96 --in-flight 3
-shows out "^kernel: soften.cl, 64 x 96, 2 passes; "
-shows out "^chunks: outputs as device 0 alone writes them, bit for bit, after 1 of 1 blocks"
-# shellcheck disable=SC2086
-run 0 "passes with a delay in each" $more --kernel "$soften" --size 64x192 --disturb delay=1,100@8:16
-shows out "after 2 of 2 blocks"
+contains out "^kernel: soften.cl, 64 x 96, 2 passes; "
+contains out "^chunks: outputs as device 0 alone writes them, bit for bit, after 1 of 1 blocks"
+prints "after 2 of 2 blocks" "passes with a delay in each" $more --kernel "$soften" --size 64x192 --disturb delay=1,100@8:16
 cat >"$work/overlap.json" <<'END'
 {"columns": 64, "rows": 96, "bindings": [
     {"name": "in", "access": "read", "contract": "halo", "halo_rows": 0, "element_bytes": 1, "fill": "noise", "seed": 7},
@@ -394,10 +291,9 @@ cat >"$work/overlap.json" <<'END'
     {"kernel": "down", "arguments": [{"buffer": "middle"}, {"origin": "middle"}, {"buffer": "out"}, "first-row", "columns",
         "rows", "frame-rows", {"pitch": "middle"}, {"pitch": "out"}]}]}]}
 END
-# shellcheck disable=SC2086
 run 0 "one pass in which bands overlap" $more --kernel "$soften" --bindings "$work/overlap.json" --policy chunks
-shows out "after 2 of 2 blocks"
-holds "SELECT group_concat(stages) FROM pass WHERE run = (SELECT max(run) FROM run)" 2
+contains out "after 2 of 2 blocks"
+holds "SELECT group_concat(stages) FROM pass WHERE run = $last" 2
 cat >"$work/turn.cl" <<'END'
 kernel void turn(global const uchar *in, global uchar *out, int first, int columns, int rows, int in_pitch, int out_pitch)
 {
@@ -421,143 +317,101 @@ cat >"$work/turn.json" <<'END'
      "stages": [{"kernel": "turn", "arguments": [{"buffer": "turned"}, {"buffer": "out"}, "first-row", "columns", "rows",
         {"pitch": "turned"}, {"pitch": "out"}]}]}]}
 END
-# shellcheck disable=SC2086
 run 0 "a transposed pass" $more --kernel "$work/turn.cl" --policy adaptive,chunks
-shows out "^adaptive: outputs as device 0 alone writes them, bit for bit, after 2 of 2 blocks"
-holds "SELECT group_concat(name || rows, ' ') FROM pass WHERE run = (SELECT max(run) FROM run)" "there64 back96"
+contains out "^adaptive: outputs as device 0 alone writes them, bit for bit, after 2 of 2 blocks"
+holds "SELECT group_concat(name || rows, ' ') FROM pass WHERE run = $last" "there64 back96"
 sed 's/"access": "write", "contract": "rows", "element_bytes": 1, "scratch": true/"access": "read", "contract": "rows", "element_bytes": 1, "scratch": true/' \
     "$work/turn.json" >"$work/only-read.json"
-# shellcheck disable=SC2086
 run 1 "a pass that writes what is only read" $more --kernel "$work/turn.cl" --bindings "$work/only-read.json"
-shows err 'only-read.json: passes\[0\].uses\[1\].access: "turned" is only read'
+contains err 'only-read.json: passes\[0\].uses\[1\].access: "turned" is only read'
 sed 's/"name": "there", "transposed": true, "uses": \[/&{"binding": "out", "access": "read", "contract": "whole"}, /' \
     "$work/turn.json" >"$work/unwritten.json"
 sed -i 's/"name": "out", "access": "write", "contract": "rows", "element_bytes": 1/&, "scratch": true/; s/"name": "turned", "access": "write", "contract": "rows", "element_bytes": 1, "scratch": true/"name": "turned", "access": "write", "contract": "rows", "element_bytes": 1/' "$work/unwritten.json"
-# shellcheck disable=SC2086
 run 1 "scratch that is read before it is written" $more --kernel "$work/turn.cl" --bindings "$work/unwritten.json"
-shows err "scratch is read before any pass has written it"
+contains err "scratch is read before any pass has written it"
 db=$work/s.db
 
 # --- A GPU hog -------------------------------------------------------------------------------------------------------
 if [ -n "$only" ]; then
-    echo "cox-lab run with a GPU hog: skipped, because only $only is to be used"
+    leave_out "a GPU hog" "only $only is to be used"
 elif able "cox-lab run with a GPU hog" rusticl; then
     OCL_ICD_VENDORS="$work/both"
-    RUSTICL_ENABLE=llvmpipe
-    RUSTICL_DEVICE_TYPE=gpu
-    export RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
-    # shellcheck disable=SC2086
-    run 0 "a GPU hog" $small --devices cpu,gpu --kernel tonemap --policy ewma --disturb gpu-hog@4:8
-    shows out "gpu-hog@4:8, real, on "
+    export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
+    prints "gpu-hog@4:8, real, on " "a GPU hog" $small --devices cpu,gpu --kernel tonemap --policy ewma --disturb gpu-hog@4:8
     unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
     OCL_ICD_VENDORS="$work/pocl"
 fi
 
 # --- Interruption ------------------------------------------------------------------------------------------------------
-# Processes that have a given one as parent; those of a dead one would have another.
-children() {
-    for stat in /proc/[0-9]*/stat; do
-        [ -r "$stat" ] && sed -n 's/^\([0-9]*\) (.*) [A-Z] \([0-9]*\) .*/\1 \2/p' "$stat" 2>/dev/null
-    done | awk -v parent="$1" '$2 == parent { print $1 }'
-}
-
-# start: a long run in the background, until it records frames under a hog; its process in $pid, the hog's in $hog
-start() {
-    rm -f "$work/s.db"*
-    what=$1
-    "$lab" run --devices cpu:2x1 --size 640x360 --frames 100000 --policy ewma --disturb hog=0@8:100000 -o "$work/s.db" \
-        >"$work/out" 2>"$work/err" </dev/null &
-    pid=$!
-    tries=0
-    while [ "$tries" -lt 1800 ]; do
-        count=$(sqlite3 "$work/s.db" "SELECT count(*) FROM frame WHERE phase = 1" 2>/dev/null)
-        [ "${count:-0}" -gt 0 ] && break
-        sleep 0.1
-        tries=$((tries + 1))
-    done
-    hog=$(children "$pid")
-    if [ "${count:-0}" -gt 0 ] && [ -n "$hog" ]; then pass; else fail "it does not get as far as the hog"; fi
-}
-
-# gone PID: within two minutes
-gone() {
-    tries=0
-    while [ -e "/proc/$1" ] && [ "$tries" -lt 1200 ]; do
-        sleep 0.1
-        tries=$((tries + 1))
-    done
-    if [ ! -e "/proc/$1" ]; then pass; else fail "process $1 is still there"; fi
-}
-
-if command -v sqlite3 >/dev/null; then
-    # A shell without job control starts its background processes with SIGINT ignored; the program catches it all the same.
-    start "interrupted"
-    "$lab" sim --scenario step-2 --seeds 1 --record "$work/s.db" >"$work/second" 2>&1
-    status=$?
-    if [ "$status" -eq 1 ] && grep -q "another program is recording into it" "$work/second"; then pass; else
-        fail "status $status of a second recorder: $(head -n 2 "$work/second")"
-    fi
-    kill -INT "$pid"
-    wait "$pid"
-    status=$?
-    if [ "$status" -eq 130 ]; then pass; else fail "status $status instead of 130"; fi
-    gone "$hog"
-    shows err "interrupted"
-    holds "SELECT finished FROM run" 0
-    holds "PRAGMA integrity_check" ok
-    holds "SELECT count(*) > 8 FROM frame JOIN session USING(session) WHERE kind = 'policy'" 1
-
-    holds "SELECT count(*) FROM run" 1
-    holds "SELECT foreign_load >= 0 FROM run" 1
-    shows err "what was recorded is in"
-
-    # Of the time until the first frame nothing is recorded, and the message says so.
-    what="interrupted at once"
-    rm -f "$work/s.db"*
-    "$lab" run --devices cpu:2x1 --kernel work --disturb delay=0,900000@4:8 --frames 9 -o "$work/s.db" \
-        >"$work/out" 2>"$work/err" </dev/null &
-    pid=$!
-    tries=0
-    while [ ! -s "$work/s.db" ] && [ "$tries" -lt 6000 ]; do
-        sleep 0.02
-        tries=$((tries + 1))
-    done
-    kill -INT "$pid"
-    wait "$pid"
-    status=$?
-    if [ "$status" -eq 130 ]; then pass; else fail "status $status instead of 130"; fi
-    if [ "$(sqlite3 "$work/s.db" "SELECT count(*) FROM run")" -eq 0 ]; then shows err "nothing was recorded"; else
-        shows err "what was recorded is in"
-    fi
-
-    start "interrupted twice"
-    kill -INT "$pid"
-    kill -INT "$pid"
-    wait "$pid"
-    status=$?
-    if [ "$status" -eq 130 ]; then pass; else fail "status $status instead of 130"; fi
-    gone "$hog"
-    holds "PRAGMA integrity_check" ok
-
-    start "terminated"
-    kill -TERM "$pid"
-    wait "$pid"
-    status=$?
-    if [ "$status" -eq 130 ]; then pass; else fail "status $status instead of 130"; fi
-    gone "$hog"
-
-    start "killed"
-    kill -KILL "$pid"
-    wait "$pid" 2>/dev/null
-    gone "$hog"
-    holds "SELECT count(*) > 0 FROM frame WHERE phase = 1" 1
-    holds "PRAGMA integrity_check" ok
-    holds "SELECT finished FROM run" 0
-    # shellcheck disable=SC2086
-    run 0 "added to what a killed run left" --devices cpu:1x1 $small
-    holds "SELECT count(*), sum(finished) FROM run" "2|1"
-else
-    echo "skipped, because sqlite3 is missing: what an interrupted run leaves"
+if [ -z "$sqlite" ]; then
+    leave_out "what an interrupted run leaves" "sqlite3 is missing"
+    finish
 fi
 
-ended
+# Processes that have a given one as parent; those of a dead one would have another.
+children() { grep -l "^PPid:[^0-9]*$1\$" /proc/[0-9]*/status 2>/dev/null | cut -d / -f 3; }
+hogs() { # PID: frames are recorded, and there is a hog
+    hog=$(children "$1")
+    [ -n "$hog" ] && [ "$(sqlite3 "$db" "SELECT count(*) FROM frame WHERE phase = 1")" -gt 0 ]
+}
+no_process() { [ ! -e "/proc/$1" ]; }
+
+# under_way WHAT: a long run in the background, until it records frames under a hog; its process is $pid, the hog's $hog.
+under_way() {
+    what=$1
+    rm -f "$db"*
+    start "$lab" run --devices cpu:2x1 --size 640x360 --frames 100000 --policy ewma --disturb hog=0@8:100000 -o "$db"
+    wait_until 300 "frames under a hog" hogs "$pid"
+}
+
+# ended_by STATUS: it ends with that status, its hog too, and the database is sound.
+ended_by() {
+    ends "$pid" 120
+    equal "$status" "$1" "status"
+    wait_until 120 "the end of the hog" no_process "$hog"
+    holds "PRAGMA integrity_check" ok
+}
+
+under_way "interrupted"
+"$lab" sim --scenario step-2 --seeds 1 --record "$db" >"$work/second" 2>&1
+equal $? 1 "the status of a second recorder"
+contains "$work/second" "another program is recording into it"
+kill -INT "$pid"
+ended_by 130
+contains err "interrupted" "what was recorded is in"
+holds "SELECT finished FROM run" 0
+holds "SELECT count(*) > 8 FROM frame JOIN session USING(session) WHERE kind = 'policy'" 1
+holds "SELECT count(*) FROM run" 1
+holds "SELECT foreign_load >= 0 FROM run" 1
+
+# Of the time until the first frame nothing is recorded, and the message says so.
+what="interrupted at once"
+rm -f "$db"*
+start "$lab" run --devices cpu:2x1 --kernel work --disturb delay=0,900000@4:8 --frames 9 -o "$db"
+wait_until 120 "a database" [ -s "$db" ]
+kill -INT "$pid"
+ends "$pid" 120
+equal "$status" 130 "status"
+if [ "$(sqlite3 "$db" "SELECT count(*) FROM run")" -eq 0 ]; then
+    contains err "nothing was recorded"
+else
+    contains err "what was recorded is in"
+fi
+
+under_way "interrupted twice"
+kill -INT "$pid"
+kill -INT "$pid"
+ended_by 130
+
+under_way "terminated"
+kill -TERM "$pid"
+ended_by 130
+
+under_way "killed"
+kill -KILL "$pid"
+ended_by 137
+holds "SELECT count(*) > 0 FROM frame WHERE phase = 1" 1
+holds "SELECT finished FROM run" 0
+run 0 "added to what a killed run left" --devices cpu:1x1 $small
+holds "SELECT count(*), sum(finished) FROM run" "2|1"
+finish

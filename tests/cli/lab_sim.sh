@@ -1,106 +1,86 @@
 #!/bin/sh
 # cox-lab sim: what it lists, prints, refuses and how it ends.   sh lab_sim.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-set -u
-# shellcheck source=tests/support/lab.sh
 . "$(dirname "$0")/../support/lab.sh"
 verb=sim
 
-# count FILE PATTERN NUMBER: of lines.
-count() {
-    found=$(grep -cE -e "$2" "$work/$1")
-    if [ "$found" -eq "$3" ]; then pass; else fail "'$2' $found times instead of $3 in its $1"; fi
-}
-
 # --- list and help ---
-run 0 "help" --help
-shows out "--scenario"
+prints "--scenario" "help" --help
 run 0 "list" --list
 for file in "$source"/examples/scenarios/*.json; do
-    shows out "^  $(basename "$file" .json) "
+    contains out "^  $(basename "$file" .json) "
 done
 for policy in adaptive ewma chunks hguided last-frame mean10 static single inter-frame oracle hindsight; do
-    shows out "^  $policy\$"
+    contains out "^  $policy\$"
 done
 
 # --- bad arguments ---
 run 2 "an unknown option" --fast
-run 2 "a word too many" constant-2
-shows err "takes no 'constant-2'"
-run 2 "an unknown policy" --policy fastest
-shows err "'fastest'"
+denies 2 "takes no 'constant-2'" "a word too many" constant-2
+denies 2 "'fastest'" "an unknown policy" --policy fastest
 run 2 "an empty name" --policy ewma,,single
 run 2 "seeds that are none" --seeds 0
-run 2 "seeds that are no number" --seeds 5x
-shows err "'5x'"
+denies 2 "'5x'" "seeds that are no number" --seeds 5x
 run 2 "too many seeds" --seeds 1001
 run 2 "a negative seed" --first-seed -1
 run 2 "no frames" --frames 0
 run 2 "too many frames in flight" --in-flight 17
-run 2 "a policy named twice" --policy ewma,single --policy ewma
-shows err "ewma is named twice"
-run 2 "an unknown scenario" --scenario step-2,no-such
-shows err "no scenario 'no-such'"
-run 1 "a scenario file that is not there" --scenario ./no-such.json
-shows err "No such file"
+denies 2 "ewma is named twice" "a policy named twice" --policy ewma,single --policy ewma
+denies 2 "no scenario 'no-such'" "an unknown scenario" --scenario step-2,no-such
+denies 1 "No such file" "a scenario file that is not there" --scenario ./no-such.json
 
-count out "" 0
+counts 0 out ""
 mkfifo "$work/fifo.json"
 for path in "$work/fifo.json" "$work/" /dev/zero; do
-    run 1 "$path for a scenario" --scenario "$path"
-    shows err "no regular file"
+    denies 1 "no regular file" "$path for a scenario" --scenario "$path"
 done
 echo '{"rows": 10, "devices": [{"name": "a", "row_us": 1}], "bars": {"ewwma": {"mean": 1}}}' >"$work/typo.json"
 for form in --csv --json --check; do
     run 1 "the last of several scenarios is none" --scenario "step-2,$work/typo.json" --seeds 1 $form --record "$work/r.db"
-    shows err 'typo.json: bars: there is no policy "ewwma"'
-    count out "" 0
+    contains err 'typo.json: bars: there is no policy "ewwma"'
+    counts 0 out ""
 done
-[ -e "$work/r.db" ] && fail "a session database was made of nothing" || pass
+refute "a session database was made of nothing" [ -e "$work/r.db" ]
 
 # --- one scenario, three forms ---
 run 0 "a table" --scenario step-2 --policy last-frame,oracle --seeds 2
-shows out "^step-2: "
-shows out "^  last-frame  *[0-9]"
-shows out "^  oracle  *[0-9.]*  *1.000"
+contains out "^step-2: " "^  last-frame  *[0-9]" "^  oracle  *[0-9.]*  *1.000"
 run 0 "CSV" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --csv
-count out "" 5
-count out "^scenario,policy,seeds,first_seed,frames,mean_us,oracle_us,joules,mean,p99" 1
-count out "^step-2,last-frame,2,1,400,[0-9.]*,[0-9.]*,,1\.0[0-9]*," 1
+counts 5 out ""
+counts 1 out "^scenario,policy,seeds,first_seed,frames,mean_us,oracle_us,joules,mean,p99"
+counts 1 out "^step-2,last-frame,2,1,400,[0-9.]*,[0-9.]*,,1\.0[0-9]*,"
 commas=$(sed 's/[^,]//g' "$work/out" | sort -u | wc -l)
-[ "$commas" -eq 1 ] && pass || fail "lines of different length"
+check "lines of different length" [ "$commas" -eq 1 ]
 cp "$work/out" "$work/first.csv"
 run 0 "CSV again" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --csv
-cmp -s "$work/out" "$work/first.csv" && pass || fail "the same seeds give another result"
+same "$work/out" "$work/first.csv"
 run 0 "other seeds" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --first-seed 3 --csv
-cmp -s "$work/out" "$work/first.csv" && fail "other seeds give the same result" || pass
+refute "other seeds give the same result" cmp -s "$work/out" "$work/first.csv"
 run 0 "JSON" --scenario step-2,energy-2 --policy last-frame,oracle --seeds 2 --json
-count out '"policy": "last-frame"' 3
-count out '"reconverged": null' 2
-count out '"energy": null' 2
-if command -v python3 >/dev/null; then
-    python3 -c 'import json, sys
+counts 3 out '"policy": "last-frame"'
+counts 2 out '"reconverged": null'
+counts 2 out '"energy": null'
+if [ "$python" ]; then
+    check "its JSON is not what it should be" python3 -c 'import json, sys
 data = json.load(open(sys.argv[1]))
 assert data["seeds"] == 2 and len(data["scenarios"]) == 2
-assert all(p["mean"] > 0.9 and p["refused"] == 0 for s in data["scenarios"] for p in s["policies"])' "$work/out" &&
-        pass || fail "its JSON is not what it should be"
+assert all(p["mean"] > 0.9 and p["refused"] == 0 for s in data["scenarios"] for p in s["policies"])' "$work/out"
 fi
 run 0 "several numbers of frames in flight" --scenario step-2 --policy ewma,last-frame --seeds 1 --in-flight 1,3 --csv
-count out "^step-2,ewma," 2
-count out ",3,[0-9.]*\$" 2
+counts 2 out "^step-2,ewma,"
+counts 2 out ",3,[0-9.]*\$"
 run 0 "a summary" --scenario step-2,laptop-2 --policy ewma,adaptive --seeds 1 --frames 50 --in-flight 1,2 --summary --jobs 2
-count out "^all 2 scenarios, " 2
-count out "^  ewma  *[0-9.]*  *[0-9]*  *[0-9]*\$" 2
-count out "^step-2" 0
+counts 2 out "^all 2 scenarios, "
+counts 2 out "^  ewma  *[0-9.]*  *[0-9]*  *[0-9]*\$"
+counts 0 out "^step-2"
 run 0 "a summary without a simple policy" --scenario step-2 --policy adaptive --seeds 1 --frames 50 --summary --csv
-count out "^adaptive,1,1,[0-9.]*,,\$" 1
-run 2 "frames in flight named twice" --in-flight 2,2
-shows err "2 is named twice"
+counts 1 out "^adaptive,1,1,[0-9.]*,,\$"
+denies 2 "2 is named twice" "frames in flight named twice" --in-flight 2,2
 run 2 "no frames in flight" --in-flight 0
 run 2 "no jobs" --jobs 0
 run 0 "fewer frames, two in flight, nothing extra" --scenario outliers-2 --policy hguided --seeds 1 --frames 50 \
     --in-flight 2 --no-pool --no-shadow --csv
-count out "^outliers-2,hguided,1,1,50," 1
+counts 1 out "^outliers-2,hguided,1,1,50,"
 
 # --- a scenario of one's own, with bars ---
 cat >"$work/mine.json" <<'EOF'
@@ -113,32 +93,28 @@ cat >"$work/mine.json" <<'EOF'
 }
 EOF
 run 0 "a file" --scenario "$work/mine.json" --policy single,static
-shows out "^mine: mine, with \"quotes\"\$"
-shows out "^  single .* 1.49"
-run 3 "a bar that is missed" --scenario "$work/mine.json" --check
-shows err "mine: ewma: mean is 1.0.*, the bar is 0.5"
-count err "single" 0
+contains out "^mine: mine, with \"quotes\"\$" "^  single .* 1.49"
+denies 3 "mine: ewma: mean is 1.0.*, the bar is 0.5" "a bar that is missed" --scenario "$work/mine.json" --check
+counts 0 err "single"
 run 0 "a bar of a policy that does not run" --scenario "$work/mine.json" --policy single,static --check
-count err "leaves out the bars for 'ewma'" 1
+counts 1 err "leaves out the bars for 'ewma'"
 run 0 "the same twice" --scenario "$work/mine.json,$work/mine.json" --policy single,static --check
-count err "leaves out" 1
+counts 1 err "leaves out"
 run 0 "bars without --check" --scenario "$work/mine.json"
 sed -i 's/"p99_of": "static"/"p99_of": "ewma"/' "$work/mine.json"
 run 3 "a p99 above another's" --scenario "$work/mine.json" --policy single,ewma --check
-shows err "mine: single: p99 is .*, that of ewma is"
+contains err "mine: single: p99 is .*, that of ewma is"
 run 0 "a p99 of a policy that does not run" --scenario "$work/mine.json" --policy single --check
-count err "leaves out the bars for 'ewma'" 1
-(cd "$work" && "$lab" sim --scenario mine.json --policy single >"$work/out" 2>"$work/err") && pass ||
-    fail "a file in the working folder is not found"
+counts 1 err "leaves out the bars for 'ewma'"
+cp "$work/mine.json" own.json
+run 0 "a file in the working folder" --scenario own.json --policy single
 echo '{"rows": 10, "speed": 1}' >"$work/bad.json"
-run 1 "a file with an unknown key" --scenario "$work/bad.json"
-shows err "bad.json: the file: the key \"speed\" is not known here"
+denies 1 "bad.json: the file: the key \"speed\" is not known here" "a file with an unknown key" --scenario "$work/bad.json"
 printf '{"rows": 10,\n "frames": NaN}' >"$work/bad.json"
-run 1 "a file with a NaN" --scenario "$work/bad.json"
-shows err "bad.json:2:"
+denies 1 "bad.json:2:" "a file with a NaN" --scenario "$work/bad.json"
 if [ -e /dev/full ]; then
     "$lab" sim --scenario step-2 --policy single --seeds 1 >/dev/full 2>"$work/err"
-    [ $? -eq 1 ] && pass || fail "a full disk is not noticed"
+    check "a full disk is not noticed" [ $? -eq 1 ]
 fi
 
 # --- passes: one deterministic result, recorded ones decide the same again ---
@@ -150,13 +126,13 @@ END
 run 0 "two passes" --scenario "$work/two.json" --seeds 2 --policy adaptive,chunks,oracle --in-flight 2 --record "$work/p.db"
 cp "$work/out" "$work/first"
 run 0 "two passes again" --scenario "$work/two.json" --seeds 2 --policy adaptive,chunks,oracle --in-flight 2
-sed '/recorded/d' "$work/first" | cmp -s - "$work/out" && pass || fail "another result: $(diff "$work/first" "$work/out" | head -n 4)"
+sed -i '/recorded/d' "$work/first"
+same "$work/first" "$work/out"
 verb=replay
-run 0 "decisions of recorded passes" --decisions "$work/p.db"
-shows out ", adaptive: 120 splits, 0 grants: all the same"
+prints ", adaptive: 120 splits, 0 grants: all the same" "decisions of recorded passes" --decisions "$work/p.db"
 verb=sim
 sed 's/"before_us": 40/"after_us": 40/' "$work/two.json" >"$work/after.json"
 run 1 "a pass with a key that is not known" --scenario "$work/after.json"
-shows err 'after.json: passes\[1\]: the key "after_us" is not known here'
+contains err 'after.json: passes\[1\]: the key "after_us" is not known here'
 
-ended
+finish

@@ -2,60 +2,42 @@
 # The steps of a film in pieces, killed at random moments and short of room: a file is whole or not there, what is left behind
 # does not grow, and another start gives the bytes that an undisturbed one gives.
 #
-#   [COX_KILLS=20] [COX_SEED=1] sh pieces_faults.sh BIN_DIR SOURCE_DIR
+#   [COX_KILLS=6] [COX_SEED=1] sh pieces_faults.sh BIN_DIR SOURCE_DIR
 #
 # COX_KILLS: how often each step with devices is killed; those without are killed three times as often.
 # SPDX-License-Identifier: Apache-2.0
-set -u
-tonemap=$(cd "$1" && pwd)/cox-tonemap
-kills=${COX_KILLS:-20}
-seed=${COX_SEED:-1}
-skip() {
-    echo "skipped, because $1"
-    exit 77
-}
-[ -x "$tonemap" ] || skip "cox-tonemap is not built (libpng is missing)"
-work=$(mktemp -d) || exit 1
-trap 'umount "$work/full" 2>/dev/null; rm -rf "$work"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 . "$(dirname "$0")/../support/tonemap.sh"
-command -v ffmpeg >/dev/null || skip "ffmpeg is missing"
+kills=${COX_KILLS:-6}
+seed=${COX_SEED:-1}
+need ffmpeg
+need_device
 
 # --- What undisturbed steps give ---
 
 film="$work/film.y4m"
 light='0.55+0.4*mod(N*29,97)/97'
 ffmpeg -v error -f lavfi -i "color=size=64x48:rate=24:duration=16,format=yuv420p10le,geq=lum='64+clip(($light),0,1)*mod(X*7+Y*5+N,97)*8.6':cb=512:cr=512" \
-    -frames:v 360 -strict -1 -f yuv4mpegpipe "$film" </dev/null 2>"$work/err" || skip "this ffmpeg cannot make the film"
-run 0 'one run over the whole' "$film" -o ../whole.y4m -q --lookahead 1
-grep -q 'no OpenCL' "$work/err" && skip "this machine has no OpenCL device"
+    -frames:v 360 -strict -1 -f yuv4mpegpipe "$film" 2>"$work/err" || skip "this ffmpeg cannot make the film"
 right="$work/right"
 mkdir "$right"
 cd "$right" || exit 1
-for part in 1 2; do
-    "$tonemap" analyse "$film" --share $part/2 -o $part.part -q --lookahead 1 || fail "analyse $part"
-done
-"$tonemap" steer 1.part 2.part -o film.scene -q || fail 'steer'
+run 0 'one run over the whole' "$film" -o joined.y4m -q --lookahead 1
+for part in 1 2; do run 0 "analyse $part" analyse "$film" --share $part/2 -o $part.part -q --lookahead 1; done
+run 0 'steer' steer 1.part 2.part -o film.scene -q
 sed 's/^scene 0$/scene 0 peak 700/' film.scene >changed.scene
-for part in 1 2; do
-    "$tonemap" map "$film" --scene film.scene --share $part/2 -o $part.y4m -q || fail "map $part"
-done
-cp "$work/whole.y4m" joined.y4m
-encoded=yes
-"$tonemap" "$film" --scene film.scene -o joined.mkv -q --encoder ffv1 2>"$work/err" || encoded=
-if [ -n "$encoded" ]; then
-    for part in 1 2; do
-        "$tonemap" map "$film" --scene film.scene --share $part/2 -o $part.mkv -q --encoder ffv1 || fail "map $part.mkv"
-    done
+for part in 1 2; do run 0 "map $part" map "$film" --scene film.scene --share $part/2 -o $part.y4m -q; done
+encoded=
+if "$tonemap" "$film" --scene film.scene -o joined.mkv -q --encoder ffv1 2>"$work/err"; then
+    encoded=yes
+    for part in 1 2; do run 0 "map $part.mkv" map "$film" --scene film.scene --share $part/2 -o $part.mkv -q --encoder ffv1; done
 else
-    echo "encoded pieces were not tried: $(cat "$work/err")"
+    leave_out 'encoded pieces' "$(cat "$work/err")"
 fi
-cd "$work" || exit 1
+clean
 
-frames_of() { ffmpeg -v error -i "$1" -f framemd5 - </dev/null 2>&1; }
-# same FILE RIGHT: the same bytes; of containers, whose makers draw random numbers for them, the same frames at the same times.
-same() {
+# is FILE RIGHT: the same bytes; of containers, whose makers draw random numbers for them, the same frames at the same times.
+frames_of() { ffmpeg -v error -i "$1" -f framemd5 - 2>&1; }
+is() {
     case $1 in
     *.mkv) [ "$(frames_of "$1")" = "$(frames_of "$2")" ] ;;
     *) cmp -s "$1" "$2" ;;
@@ -64,58 +46,50 @@ same() {
 
 # --- Killed ---
 
-now_ms() { date +%s%3N; }
-# undisturbed ARGS...: sets `took` to the step's duration in ms, the shortest of three.
-undisturbed() {
-    took=100000
-    for _ in 1 2 3; do
-        clean
-        began=$(now_ms)
-        (cd "$work/d" && "$tonemap" "$@" -q) 2>"$work/err" || fail "undisturbed: $*"
-        this=$(($(now_ms) - began))
-        [ $this -ge $took ] || took=$this
-    done
-    clean
-}
+# kill_after SECONDS COMMAND...: without a word of the shell's.
+kill_after() { (timeout -s KILL "$@" && exit 0; exit $?) 2>/dev/null; }
 
 # killed TIMES BEFORE OUTPUT ARGS...: the step, killed at so many moments of its duration; BEFORE, or '', is the file that stands in
-# the output's place and that the step is to replace.
+# the output's place and that the step is to replace. A kill that came too late does not count: the next try comes sooner.
 killed() {
     times=$1
     before=$2
     output=$3
     shift 3
     [ -z "$before" ] || set -- "$@" --overwrite
-    what_of="$1 to $output${before:+ over $before}"
-    undisturbed "$@" -o "$output"
-    struck=0
+    what="$1 to $output${before:+ over $before}"
+    set -- "$tonemap" "$@" -o "$output"
+    began=$(date +%s%N)
+    check 'undisturbed' "$@" -q
+    took_us=$((($(date +%s%N) - began) / 1000))
+    clean
     most=0
     seed=$((seed + 1))
-    for delay in $(LC_ALL=C awk -v n="$times" -v ms="$took" -v seed=$seed \
-        'BEGIN { srand(seed); for (i = 0; i < n; i++) printf "%.4f ", (rand() * ms + 1) / 1000 }'); do
-        [ -z "$before" ] || cp "$right/$before" "$work/d/$output"
-        (
-            (cd "$work/d" && exec timeout -s KILL "$delay" "$tonemap" "$@" -o "$output" -q) >"$work/out" 2>"$work/err" </dev/null
-            exit $?
-        ) 2>/dev/null # where the shell says 'Killed'
-        [ $? -ne 137 ] || struck=$((struck + 1))
-        if [ -e "$work/d/$output" ]; then
-            same "$work/d/$output" "$right/$output" || { [ -n "$before" ] && same "$work/d/$output" "$right/$before"; } ||
-                fail "$what_of, killed after $delay s: half a file"
-        elif [ -n "$before" ]; then
-            fail "$what_of, killed after $delay s: the file of before is gone"
-        fi
-        rm -f "$work/d/$output"
-        left=$(find "$work/d" -mindepth 1 | wc -l)
-        [ "$left" -le $most ] || most=$left
+    # shellcheck disable=SC2013
+    for part in $(awk -v n="$times" -v seed=$seed 'BEGIN { srand(seed); for (i = 0; i < n; i++) printf "%.4f ", rand() }'); do
+        for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+            [ -z "$before" ] || cp "$right/$before" "$output"
+            delay=$(awk -v part="$part" -v us=$took_us 'BEGIN { printf "%.6f", (part * us + 10) / 1e6 }')
+            status=0
+            kill_after "$delay" "$@" -q >"$work/out" 2>"$work/err" || status=$?
+            if [ -e "$output" ]; then
+                is "$output" "$right/$output" || { [ -n "$before" ] && is "$output" "$right/$before"; } || fail "after $delay s: half a file"
+            elif [ -n "$before" ]; then
+                fail "after $delay s: the file of before is gone"
+            fi
+            rm -f "$output"
+            left=$(find . -mindepth 1 | wc -l)
+            [ "$left" -le "$most" ] || most=$left
+            [ $status -ne 137 ] || break
+            took_us=$((took_us * 3 / 4))
+        done
+        equal $status 137 'the kill, in twenty tries'
     done
-    if [ $struck -ge $((times / 8)) ]; then pass; else fail "$what_of: $struck of $times were killed"; fi
-    if [ $most -le 1 ]; then pass; else fail "$what_of: $most files are left"; fi
-    run 0 "$what_of: another start" "$@" -o "$output"
-    if same "$work/d/$output" "$right/$output"; then pass; else fail "$what_of: another start gives another file"; fi
-    equal "$(ls -A "$work/d")" "$output" "$what_of: another start leaves"
-    run 0 "$what_of: a third start" "$@" -o "$output" ${before:+--overwrite}
-    echo "killed: $what_of, $struck of $times within $took ms"
+    check "$most files are left" [ "$most" -le 1 ]
+    expect_status 0 "$what: another start" "$@"
+    check 'it gives another file' is "$output" "$right/$output"
+    equal "$(ls -A)" "$output" 'files'
+    expect_status 0 "$what: a third start" "$@"
     clean
 }
 
@@ -132,45 +106,43 @@ fi
 
 # --- No room ---
 
-# tried KIND REASON PLACE OUTPUT ARGS...: what is to be seen of a step that had no room.
+disk=
+mkdir "$work/full"
+if mount -t tmpfs -o size=4k tmpfs "$work/full" 2>"$work/err"; then
+    disk=yes
+    at_exit "umount '$work/full'"
+else
+    leave_out 'a full disk' "none can be mounted: $(cat "$work/err")"
+fi
+# tried REASON OUTPUT ARGS...: what is to be seen of a step that had no room.
 tried() {
-    what_of="$1: $5 to $4"
-    equal "$status" 1 "$what_of: status"
-    equal "$(cat "$work/err" | wc -l)" 1 "$what_of: lines"
-    has err "^cox-tonemap: $4: cannot be written.*: $2\$" "$what_of"
-    equal "$(ls -A "$3")" '' "$what_of: is left"
+    equal "$(wc -l <"$work/err")" 1 'lines'
+    contains err "^cox-tonemap: $2: cannot be written.*: $1\$"
+    equal "$(ls -A)" '' 'files'
 }
-# finishes KIND PLACE OUTPUT ARGS...: with room it goes well.
+# finishes OUTPUT ARGS...: with room it goes well.
 finishes() {
-    what_of="$1: $4 to $3"
-    place=$2
-    output=$3
-    shift 3
-    (cd "$place" && "$tonemap" "$@" -o "$output" -q) 2>"$work/err" </dev/null || fail "$what_of: another start"
-    if same "$place/$output" "$right/$output"; then pass; else fail "$what_of: another start gives another file"; fi
-    rm -f "$place/$output"
+    output=$1
+    shift
+    run 0 "$what: another start" "$@" -o "$output" -q
+    check 'it gives another file' is "$output" "$right/$output"
+    rm -f "$output"
 }
 # short_of_room OUTPUT ARGS...: on a full disk, and where a file may have 4 KB.
 short_of_room() {
     output=$1
     shift
-    (cd "$work/d" && ulimit -f 8 && exec "$tonemap" "$@" -o "$output" -q) >"$work/out" 2>"$work/err" </dev/null
-    status=$?
-    tried 'a limit' 'File too large' "$work/d" "$output" "$@"
-    finishes 'a limit' "$work/d" "$output" "$@"
+    expect_status 1 "a limit: $1 to $output" limited 8 "$tonemap" "$@" -o "$output" -q
+    tried 'File too large' "$output"
+    finishes "$output" "$@"
     [ -n "$disk" ] || return
-    (cd "$work/full" && exec "$tonemap" "$@" -o "$output" -q) >"$work/out" 2>"$work/err" </dev/null
-    status=$?
-    tried 'a full disk' 'No space left on device' "$work/full" "$output" "$@"
-    mount -o remount,size=64m "$work/full" || fail 'the disk cannot be made larger'
-    finishes 'a full disk' "$work/full" "$output" "$@"
-    mount -o remount,size=4k "$work/full" || fail 'the disk cannot be made smaller'
-}
-mkdir "$work/full"
-disk=yes
-mount -t tmpfs -o size=4k tmpfs "$work/full" 2>"$work/err" || {
-    disk=
-    echo "a full disk was not tried, because none can be mounted: $(cat "$work/err")"
+    cd "$work/full" || exit 1
+    run 1 "a full disk: $1 to $output" "$@" -o "$output" -q
+    tried 'No space left on device' "$output"
+    check 'the disk cannot be made larger' mount -o remount,size=64m "$work/full"
+    finishes "$output" "$@"
+    check 'the disk cannot be made smaller' mount -o remount,size=4k "$work/full"
+    clean
 }
 short_of_room 1.part analyse "$film" --share 1/2 --lookahead 1
 short_of_room film.scene steer "$right/1.part" "$right/2.part"
@@ -180,6 +152,4 @@ if [ -n "$encoded" ]; then
     short_of_room 1.mkv map "$film" --scene "$right/film.scene" --share 1/2 --encoder ffv1
     short_of_room joined.mkv join "$right/1.mkv" "$right/2.mkv"
 fi
-
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

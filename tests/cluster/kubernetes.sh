@@ -3,12 +3,10 @@
 # cox-tonemap's.
 #   sh kubernetes.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-set -u
+. "$(dirname "$0")/../support/harness.sh"
 for module in yaml jsonschema; do
-    python3 -c "import $module" 2>/dev/null || {
-        echo "skipped, because Python's $module is missing"
-        exit 77
-    }
+    python3 -c "import $module" 2>/dev/null || skip "Python's $module is missing"
 done
-here=$(dirname "$0")
-exec python3 "$here/kubernetes.py" "$1/cox-tonemap" "$2/examples/cluster/kubernetes.yaml" "$here/job.schema.json"
+tests=$source/tests/cluster
+expect_status 0 'the manifest' python3 "$tests/kubernetes.py" "$bin/cox-tonemap" "$source/examples/cluster/kubernetes.yaml" "$tests/job.schema.json"
+finish

@@ -2,40 +2,36 @@
 # examples/cluster/slurm.sh under a SLURM of one's own, of one node: the film is whole; after a failure the rest is done.
 #   sh slurm.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-set -u
-bin=$(cd "$1" && pwd)
-source=$(cd "$2" && pwd)
-tonemap=$bin/cox-tonemap
-export TONEMAP="$tonemap" ENCODE='--encoder ffv1' PATH="$PATH:/usr/sbin"
-work=$(mktemp -d) || exit 1
-daemons=
-stop() {
-    for name in slurmd slurmctld munge; do
-        [ -s "$work/run/$name.pid" ] && kill "$(cat "$work/run/$name.pid")" 2>/dev/null
-    done
-    [ -z "$daemons" ] || sleep 1
-    rm -rf "$work"
-}
-trap stop EXIT
 . "$(dirname "$0")/cluster_lib.sh"
-for program in sbatch slurmctld slurmd munged; do
-    command -v $program >/dev/null || skip "$program is missing"
-done
+export TONEMAP="$tonemap" ENCODE='--encoder ffv1' PATH="$PATH:/usr/sbin"
+need sbatch slurmctld slurmd munged python3
 [ "$(id -u)" = 0 ] || skip "SLURM's daemons want root"
 
 # --- A cluster of this machine ---
 
 host=$(hostname -s)
-port=$((20000 + $$ % 20000))
 mkdir "$work/state" "$work/spool" "$work/run"
 chmod 755 "$work"
 head -c 1024 /dev/urandom >"$work/munge.key"
 chmod 400 "$work/munge.key"
-cat >"$work/slurm.conf" <<END
+export SLURM_CONF="$work/slurm.conf"
+down() { # NAME: its daemon has ended
+    [ ! -s "$work/run/$1.pid" ] || ! kill -0 "$(cat "$work/run/$1.pid")" 2>/dev/null
+}
+stop_daemons() {
+    for name in slurmd slurmctld munge; do
+        down $name || kill "$(cat "$work/run/$name.pid")"
+        wait_until 60 "the end of $name" down $name || kill -KILL "$(cat "$work/run/$name.pid")"
+    done
+}
+# up: the daemons, on ports that were free a moment ago; whether a node becomes idle
+up() {
+    ports=$(free_ports 2)
+    cat >"$SLURM_CONF" <<END
 ClusterName=test
 SlurmctldHost=$host(127.0.0.1)
-SlurmctldPort=$port
-SlurmdPort=$((port + 1))
+SlurmctldPort=${ports% *}
+SlurmdPort=${ports#* }
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -58,46 +54,51 @@ JobAcctGatherType=jobacct_gather/none
 NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
 PartitionName=all Nodes=$host Default=YES MaxTime=INFINITE State=UP
 END
-export SLURM_CONF="$work/slurm.conf"
-daemons=yes
+    slurmctld -f "$SLURM_CONF" >"$work/slurmctld.out" 2>&1
+    slurmd -f "$SLURM_CONF" >"$work/slurmd.out" 2>&1
+    for _ in $(seq 300); do
+        sinfo -h -o %t 2>/dev/null | grep -q idle && return
+        # Another program was faster to take a port.
+        grep -q 'Address already in use' "$work/slurmctld.log" "$work/slurmd.log" 2>/dev/null && return 1
+        sleep 0.5
+    done
+    false
+}
+what='SLURM'
+at_exit stop_daemons
 munged --force --key-file="$work/munge.key" --socket="$work/run/munge.socket" --pid-file="$work/run/munge.pid" \
-    --log-file="$work/munge.log" --seed-file="$work/seed" >/dev/null 2>&1
-slurmctld -f "$SLURM_CONF" >/dev/null 2>&1
-slurmd -f "$SLURM_CONF" >/dev/null 2>&1
-tries=60
-until sinfo -h -o %t 2>/dev/null | grep -q idle || [ $tries -eq 0 ]; do
-    sleep 0.5
+    --log-file="$work/munge.log" --seed-file="$work/seed" >"$work/munge.out" 2>&1
+tries=5
+until up; do
     tries=$((tries - 1))
+    if [ $tries -eq 0 ] || ! grep -q 'Address already in use' "$work"/slurm*.log; then
+        fail "it does not start: $(tail -n 5 "$work"/*.log "$work"/*.out)"
+        finish
+    fi
+    stop_daemons
+    rm -f "$work"/slurm*.log
 done
-[ $tries -gt 0 ] || skip "SLURM does not start here: $(tail -n 1 "$work/slurmctld.log" "$work/slurmd.log" 2>/dev/null | tr '\n' ' ')"
 
 # --- The recipe ---
 
-# recipe OUTPUT ...: until no job is left; sets `last`.
-recipe() {
-    last=$(sh "$source/examples/cluster/slurm.sh" "$work/film.mkv" "$@" </dev/null 2>"$work/err") || return 1
-    tries=600
-    while [ -n "$(squeue -h 2>/dev/null)" ] && [ $tries -gt 0 ]; do
-        sleep 0.5
-        tries=$((tries - 1))
-    done
-    [ $tries -gt 0 ]
-}
+program() { sh "$source/examples/cluster/slurm.sh" "$film" "$@"; }
+no_jobs() { [ -z "$(squeue -h 2>&1)" ]; }
 
-if recipe "$work/film sdr.mkv" 4; then pass; else fail "the recipe: $(cat "$work/err" "$work"/*.pieces/*.log)"; fi
-whole "$work/film sdr.mkv" 'the recipe'
+run 0 'the recipe' "$work/d/film sdr.mkv" 4
+wait_until 600 'the end of all jobs' no_jobs
+whole 'film sdr.mkv'
 
-rm "$work/film sdr.mkv.pieces/piece-1-of-4.mkv" "$work/film sdr.mkv"
-touch "$work/before"
-sleep 0.1
-if recipe "$work/film sdr.mkv" 4; then pass; else fail "again: $(cat "$work/err")"; fi
-whole "$work/film sdr.mkv" 'again'
-equal "$(find "$work/film sdr.mkv.pieces" -name 'piece-*' -newer "$work/before" | wc -l)" 1 'again: pieces that were mapped'
+rm 'film sdr.mkv.pieces/piece-1-of-4.mkv' 'film sdr.mkv'
+remember
+run 0 'again' "$work/d/film sdr.mkv" 4
+wait_until 600 'the end of all jobs' no_jobs
+whole 'film sdr.mkv'
+equal "$(mapped 'film sdr.mkv.pieces')" 1 'pieces that were mapped'
 
 # What analyse refuses: the jobs behind it do not begin, and there is no file.
-recipe "$work/wrong.mkv" 2 --operator no-such-operator
-[ -e "$work/wrong.mkv" ] && fail 'a wrong option: a file' || pass
-grep -q no-such-operator "$work"/wrong.mkv.pieces/analyse-*.log && pass || fail 'a wrong option: no log tells'
-
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+program "$work/d/wrong.mkv" 2 --operator no-such-operator >"$work/out" 2>"$work/err"
+what='a wrong option'
+wait_until 600 'the end of all jobs' no_jobs
+refute 'a file' [ -e wrong.mkv ]
+check 'no log tells' grep -q no-such-operator wrong.mkv.pieces/analyse-*.log
+finish

@@ -1,16 +1,24 @@
 #!/bin/sh
-# Pipelines of gst-launch-1.0: sourced after support/tonemap.sh with `clip`, the clip of examples/data.
+# Pipelines of gst-launch-1.0 under the harness: sourced in its place. Makes $work/clip.raw, the frames of $clip.
 #
-#   $source, $hdr   elements: the clip's frames, and what they are
-#   $devices        properties of coxtonemap
+#   $film, $hdr         elements: the clip's frames, and what they are
+#   $devices            properties of coxtonemap
+#   has_element NAME
+#   launch WHAT ELEMENT...   a pipeline that ends well, and leaves nothing behind
+#   planes_of FILE      of a y4m file's frames
 # SPDX-License-Identifier: Apache-2.0
-source="filesrc location=$work/clip.raw blocksize=388800 ! rawvideoparse width=480 height=270 format=i420-10le framerate=24/1"
+. "$(dirname "$0")/../support/tonemap.sh"
+need gst-launch-1.0
+clip=$data/stilllife_pq_480x270.y4m
+film="filesrc location=$work/clip.raw blocksize=388800 ! rawvideoparse width=480 height=270 format=i420-10le framerate=24/1"
 hdr='capssetter caps=video/x-raw,chroma-site=mpeg2,colorimetry=bt2100-pq'
 devices='devices=cpu policy=static'
 
 has_element() { gst-inspect-1.0 --exists "$1"; }
+for element in rawvideoparse capssetter; do
+    has_element $element || skip "the element $element is missing (Debian: gstreamer1.0-plugins-good, -bad)"
+done
 
-# The planes of a y4m file's frames.
 planes_of() {
     python3 - "$1" <<'END' 2>/dev/null || ffmpeg -v error -i "$1" -f rawvideo -
 import sys
@@ -21,20 +29,15 @@ with open(sys.argv[1], "rb") as film:
         sys.stdout.buffer.write(film.read(pixels * 3 // 2 * (2 if b"p10" in fields[b"C"] else 1)))
 END
 }
+planes_of "$clip" >"$work/clip.raw"
 
-raw_clip() { planes_of "$clip" >"$work/clip.raw"; }
-
-# launch NAME ELEMENT...: a pipeline that ends well, and leaves nothing behind.
+traced=$work/traced
 launch() {
-    about=$1
+    h_launched=$1
     shift
-    GST_TRACERS="leaks(check-refs=false)" GST_DEBUG="${GST_DEBUG:+$GST_DEBUG,}GST_TRACER:7" GST_DEBUG_FILE="${GST_DEBUG_FILE:-$work/traced}" \
-        gst-launch-1.0 -q "$@" >"$work/out" 2>"$work/err" </dev/null
-    status=$?
-    equal "$status" 0 "$about: status"
-    if grep -q 'object-alive' "${GST_DEBUG_FILE:-$work/traced}"; then pass; else fail "$about: nothing was traced"; fi
-    if grep -q 'object-alive, type-name=(string)[^%]' "${GST_DEBUG_FILE:-$work/traced}"; then
-        grep 'object-alive, type-name=(string)[^%]' "${GST_DEBUG_FILE:-$work/traced}" >"$work/err"
-        fail "$about: something is left"
-    fi
+    export GST_TRACERS='leaks(check-refs=false)' GST_DEBUG='coxswain:6,GST_TRACER:7' GST_DEBUG_FILE="$traced"
+    expect_status 0 "$h_launched" gst-launch-1.0 -q "$@"
+    unset GST_TRACERS GST_DEBUG GST_DEBUG_FILE
+    contains "$traced" 'object-alive'
+    lacks "$traced" 'object-alive, type-name=\(string\)[^%]'
 }

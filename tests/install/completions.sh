@@ -2,9 +2,9 @@
 # Completions: every long option of each --help is offered, values and commands are, and zsh can read its files.
 #   completions.sh COMPLETIONS_DIR PROGRAMS_DIR
 # SPDX-License-Identifier: Apache-2.0
-set -euo pipefail
-made=$1 programs=$2
-passed=0 failed=0
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "$0")/../support/harness.sh"
+made=$(cd "$1" && pwd) programs=$(cd "$2" && pwd)
 
 # offered WORD...: what the completion of that command line offers for its last word
 offered()
@@ -19,10 +19,9 @@ offered()
 offers()
 {
     if offered "${@:2}" | grep -Fxe "$1" >/dev/null; then
-        passed=$((passed + 1))
+        pass
     else
-        echo "'${*:2}' is not completed to $1, but to: $(offered "${@:2}" | tr '\n' ' ')"
-        failed=$((failed + 1))
+        fail "'${*:2}' is not completed to $1, but to: $(offered "${@:2}" | tr '\n' ' ')"
     fi
 }
 
@@ -41,9 +40,9 @@ for file in "$made"/cox-*; do
     source "$file"
     name=$(basename "$file")
     every_option "$name"
-    ! command -v zsh >/dev/null || zsh -n "$made/_$name" || { echo "zsh does not read _$name"; failed=$((failed + 1)); }
+    ! command -v zsh >/dev/null || check "zsh does not read _$name" zsh -n "$made/_$name"
 done
-command -v zsh >/dev/null || echo "skipped zsh, because it is not installed"
+command -v zsh >/dev/null || leave_out zsh 'it is not installed'
 
 offers guides cox-bench g
 every_option cox-bench guides
@@ -63,7 +62,7 @@ if [ -x "$programs/cox-tonemap" ]; then
     offers compress cox-tonemap --gamut c
     offers mkv cox-tonemap film.y4m --to m
     offers gpu,cpu cox-tonemap --devices gpu,c
-    cd "$made"
+    cd "$made" || exit
     offers cox-bench cox-tonemap cox-b
     offers cox-bench cox-tonemap film.mkv --stats cox-b
 fi
@@ -76,5 +75,4 @@ if [ -x "$programs/cox-lab" ]; then
     offers perfetto cox-lab export session.db --format ''
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -2,54 +2,38 @@
 # What a release build must have against the exploitation of a fault, read from the library and the programs as built.
 # hardening.sh FILE...   (the library is the one called *.so*)
 # SPDX-License-Identifier: Apache-2.0
-set -u
-LC_ALL=C
-export LC_ALL
-command -v readelf >/dev/null || { echo "skipped, because readelf is missing (Debian: binutils)"; exit 77; }
-failed=0
+. "$(dirname "$0")/../support/harness.sh"
+need readelf
+[ $# -gt 0 ] || fail 'no file is given'
 
-fail() { # FILE WHAT
-    echo "$(basename "$1"): $2"
-    failed=1
-}
+matches() { printf '%s\n' "$1" | grep -E "$2"; } # TEXT PATTERN
 
-# expect FILE TEXT PATTERN WHAT
-expect() {
-    printf '%s\n' "$2" | grep -qE "$3" || fail "$1" "$4"
-}
-
-refuse() {
-    ! printf '%s\n' "$2" | grep -qE "$3" || fail "$1" "$4"
-}
-
-[ $# -gt 0 ] || { echo "no file is given"; exit 1; }
-parts=$(mktemp) || exit 1
-trap 'rm -f "$parts"' EXIT
 fortified=0
 for file in "$@"; do
     header=$(readelf -hW "$file") segments=$(readelf -lW "$file") dynamic=$(readelf -dW "$file")
     symbols=$(readelf -W --dyn-syms "$file")
-    [ -n "$header" ] && [ -n "$symbols" ] || { fail "$file" "cannot be read"; continue; }
-    expect "$file" "$header" 'Type:.* DYN' "lies at fixed addresses (no PIE)"
+    what=$(basename "$file")
+    check "it cannot be read" [ -n "$header" ]
+    check "lies at fixed addresses (no PIE)" matches "$header" 'Type:.* DYN'
     case $file in
     *.so*) ;;
-    *) expect "$file" "$dynamic" 'FLAGS_1.* PIE' "lies at fixed addresses (no PIE)" ;;
+    *) check "lies at fixed addresses (no PIE)" matches "$dynamic" 'FLAGS_1.* PIE' ;;
     esac
-    expect "$file" "$segments" 'GNU_STACK .* RW +0x' "its stack is not marked as data"
-    refuse "$file" "$segments" '(LOAD|GNU_STACK) .* R?WE ' "a part of it is writable and executable"
-    expect "$file" "$segments" 'GNU_RELRO' "its tables stay writable (no RELRO)"
+    check "its stack is not marked as data" matches "$segments" 'GNU_STACK .* RW +0x'
+    refute "a part of it is writable and executable" matches "$segments" '(LOAD|GNU_STACK) .* R?WE '
+    check "its tables stay writable (no RELRO)" matches "$segments" 'GNU_RELRO'
     # separate-code: nothing but code is executable, so the first segment, with the headers, is not.
-    refuse "$file" "$(printf '%s\n' "$segments" | grep -m 1 LOAD)" ' R E ' "its headers and constants are executable"
-    expect "$file" "$dynamic" 'FLAGS_1.* NOW|BIND_NOW' "symbols are bound lazily"
-    refuse "$file" "$dynamic" 'TEXTREL' "its code is changed on loading"
+    refute "its headers and constants are executable" matches "$(printf '%s\n' "$segments" | grep -m 1 LOAD)" ' R E '
+    check "symbols are bound lazily" matches "$dynamic" 'FLAGS_1.* NOW|BIND_NOW'
+    refute "its code is changed on loading" matches "$dynamic" 'TEXTREL'
     # An empty or relative part would have libraries looked for where somebody happens to be.
-    printf '%s\n' "$dynamic" | sed -n 's/.*R[UN]*PATH.*\[\(.*\)\]$/\1/p' | tr ':' '\n' >"$parts"
-    refuse "$file" "$(sed 's/^/=/' "$parts")" '^=($|[^$/])' "its run path has a part that is not absolute"
-    expect "$file" "$symbols" ' __stack_chk_fail' "no function of it guards its stack"
-    ! printf '%s\n' "$symbols" | grep -qE ' __[a-z]+_chk(@|$)' || fortified=$((fortified + 1))
-    refuse "$file" "$symbols" ' (gets|strcpy|strcat|sprintf|vsprintf)(@|$)' "calls what knows no size"
+    printf '%s\n' "$dynamic" | sed -n 's/.*R[UN]*PATH.*\[\(.*\)\]$/\1/p' | tr ':' '\n' >parts
+    refute "its run path has a part that is not absolute" matches "$(sed 's/^/=/' parts)" '^=($|[^$/])'
+    check "no function of it guards its stack" matches "$symbols" ' __stack_chk_fail'
+    ! matches "$symbols" ' __[a-z]+_chk(@|$)' >/dev/null || fortified=$((fortified + 1))
+    refute "calls what knows no size" matches "$symbols" ' (gets|strcpy|strcat|sprintf|vsprintf)(@|$)'
 done
 # A small program may have no call that can be checked.
-[ $((fortified * 2)) -gt $# ] || { echo "only $fortified of $# files have checked calls (FORTIFY_SOURCE)"; failed=1; }
-[ $failed = 0 ] && echo "$# files, $fortified with checked calls"
-exit $failed
+what='FORTIFY_SOURCE'
+check "only $fortified of $# files have checked calls" [ $((fortified * 2)) -gt $# ]
+finish

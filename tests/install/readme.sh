@@ -2,13 +2,12 @@
 # The program in README.md is 30-odd lines, builds without a warning and does what it says.
 # readme.sh CC LIBRARY SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-set -eu
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-sed -n '/^```c$/,/^```$/p' "$3/README.md" | sed '/^```/d' >"$dir/api.c"
-lines=$(sed -n '/^int main/,$p' "$dir/api.c" | wc -l)
-[ "$lines" -gt 10 ] || { echo "README.md holds no program"; exit 1; }
-[ "$lines" -le 30 ] || { echo "main has $lines lines, README.md says 30"; exit 1; }
-"$1" -std=c11 -Wall -Wextra -Werror -I "$3/include" "$dir/api.c" -o "$dir/api" "$2" -Wl,-rpath,"$(dirname "$2")"
-"$dir/api" | tee "$dir/out"
-grep -qx 'success; out\[0\] = 0xffffffff' "$dir/out"
+. "$(dirname "$0")/../support/harness.sh"
+sed -n '/^```c$/,/^```$/p' "$source/README.md" | sed '/^```/d' >api.c
+lines=$(sed -n '/^int main/,$p' api.c | wc -l)
+check "README.md holds no program" [ "$lines" -gt 10 ]
+check "main has $lines lines, README.md says 30" [ "$lines" -le 30 ]
+expect_status 0 'it compiles' "$1" -std=c11 -Wall -Wextra -Werror -I "$source/include" api.c -o api "$2" -Wl,-rpath,"$(dirname "$2")"
+expect_status 0 'it runs' ./api
+contains out '^success; out\[0\] = 0xffffffff$'
+finish

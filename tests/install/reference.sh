@@ -2,43 +2,31 @@
 # Every public declaration has a comment and is on the page of the interface, whose links lead to places on it; the page loads
 # nothing and runs nothing.   reference.sh SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-set -eu
-source=$1
-command -v python3 >/dev/null || { echo "skipped, because python3 is missing"; exit 77; }
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-page=$dir/index.html
-python3 "$source/cmake/reference.py" -o "$page" "$source"/include/coxswain/*.h || exit 1
+. "$(dirname "$0")/../support/harness.sh"
+need python3
+reference() { python3 "$source/cmake/reference.py" "$@"; }
+expect_status 0 'the page' reference -o index.html "$source"/include/coxswain/*.h
 
-status=0
-fail()
-{
-    echo "$1"
-    status=1
-}
-places()
-{
-    grep -oE ' id="[^"]*"' "$page" | cut -d '"' -f 2 | LC_ALL=C sort
-}
-places >"$dir/places"
-[ -z "$(uniq -d "$dir/places")" ] || fail "a place twice: $(uniq -d "$dir/places")"
-grep -oE ' href="[^"]*"' "$page" | cut -d '"' -f 2 | LC_ALL=C sort -u >"$dir/links"
-! grep -v '^#' "$dir/links" || fail "the links above leave the page"
-sed 's/^#//' "$dir/links" | LC_ALL=C sort -u | LC_ALL=C comm -23 - "$dir/places" >"$dir/lost"
-[ ! -s "$dir/lost" ] || fail "links to nowhere: $(cat "$dir/lost")"
-! grep -qiE '<script|<link|<img|url\(|@import' "$page" || fail "the page loads or runs something"
+grep -oE ' id="[^"]*"' index.html | cut -d '"' -f 2 | sort >places
+equal "$(uniq -d places)" '' 'places that are there twice'
+grep -oE ' href="[^"]*"' index.html | cut -d '"' -f 2 | sort -u >links
+lacks links '^[^#]' # they would leave the page
+sed 's/^#//' links | sort -u | comm -23 - places >lost
+equal "$(cat lost)" '' 'links to nowhere'
+lacks index.html '<([sS][cC][rR][iI][pP][tT]|[lL][iI][nN][kK]|[iI][mM][gG])|[uU][rR][lL]\(|@[iI][mM][pP][oO][rR][tT]'
 
 # What the library exports, and every type, macro and constant that a header names at the beginning of a line.
 {
     cut -d ' ' -f 1 "$source/tests/install/exports.txt"
     sed -nE 's/^(struct|enum|typedef struct|typedef enum) (cox_\w+).*/\2/p; s/^#define (COX_\w+).*/\1/p; s/^    (COX_\w+) = .*/\1/p' \
         "$source"/include/coxswain/*.h
-} | grep -v '_ENUM$\|_$' | LC_ALL=C sort -u >"$dir/names" # X macros are there while an enum is made
-LC_ALL=C comm -23 "$dir/names" "$dir/places" >"$dir/lost"
-[ ! -s "$dir/lost" ] || fail "not on the page: $(cat "$dir/lost")"
+} | grep -v '_ENUM$\|_$' | sort -u >names # X macros are there while an enum is made
+comm -23 names places >lost
+check 'there are no names' [ -s names ]
+equal "$(cat lost)" '' 'names that are not on the page'
 
 # What the headers do not have yet, but may.
-cat >"$dir/good.h" <<'END_OF_HEADER'
+cat >good.h <<'END_OF_HEADER'
 /* A header. */
 
 /* A pointer to a function. */
@@ -53,13 +41,11 @@ static inline int cox_inline(int value)
 /* Names, of which the last has no comma behind it. */
 enum cox_names { COX_ONE = 1, /* the first */ COX_TWO /* the last */ };
 END_OF_HEADER
-python3 "$source/cmake/reference.py" -o "$dir/good.html" "$dir/good.h" || fail "a header that is as it should be is complained of"
-for place in cox_later cox_inline cox_names COX_ONE COX_TWO; do
-    grep -q " id=\"$place\"" "$dir/good.html" || fail "$place is not on the page"
-done
+expect_status 0 'a header that is as it should be' reference -o good.html good.h
+for place in cox_later cox_inline cox_names COX_ONE COX_TWO; do contains good.html " id=\"$place\""; done
 
 # A header like ours with one declaration that nothing is said of, and one name that there is not.
-cat >"$dir/bad.h" <<'END_OF_HEADER'
+cat >bad.h <<'END_OF_HEADER'
 /* A header.
  * SPDX-License-Identifier: Apache-2.0 */
 
@@ -68,13 +54,11 @@ COX_API void cox_said(void);
 
 COX_API void cox_unsaid(int value);
 END_OF_HEADER
-if python3 "$source/cmake/reference.py" "$dir/bad.h" 2>"$dir/said"; then
-    fail "a declaration without a comment is not complained of"
-fi
-cat >"$dir/expected" <<'END_OF_TEXT'
+expect_status 1 'a declaration without a comment' reference bad.h
+sort "$work/err" >said
+cat >expected <<'END_OF_TEXT'
 bad.h: a comment names cox_nothing, which no header declares
 bad.h: cox_unsaid: no comment
 END_OF_TEXT
-LC_ALL=C sort "$dir/said" | diff "$dir/expected" - || fail "other complaints than these were expected"
-[ $status = 0 ] && echo "$(wc -l <"$dir/names") names, $(wc -l <"$dir/links") links"
-exit $status
+check 'other complaints' diff expected said
+finish

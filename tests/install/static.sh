@@ -1,31 +1,32 @@
 #!/bin/sh
 # The static library: a project around this one builds it (BUILD_SHARED_LIBS=OFF), hello.c is linked with it there, and from
-# what that project installs with pkg-config, with and without --static, and with find_package.
-# static.sh CMAKE GENERATOR CC SOURCE_DIR [LAUNCHER]
+# what that project installs with pkg-config, with and without --static, and with find_package. The library's objects are
+# those of the build folder.   static.sh CMAKE GENERATOR CC BUILD_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-set -eu
-cmake=$1 generator=$2 cc=$3 source=$4 launcher=${5:-}
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$source/tests/install/find_package.sh"
-skipped=0
+. "$(dirname "$0")/installed.sh"
 
-# hello PROGRAM: it holds the library, and runs if there is a device
-hello() {
-    if readelf -d "$1" | grep 'NEEDED.*libcoxswain'; then
-        echo "the program wants the shared library"
-        exit 1
-    fi
-    status=0
-    "$1" >"$dir/out" 2>"$dir/err" || status=$?
-    [ $status != 0 ] || return 0
-    grep -q 'no OpenCL' "$dir/err" || { cat "$dir/err"; echo "status $status"; exit 1; }
-    skipped=77
+linked() { # PROGRAM: it holds the library, and runs
+    refute 'the program wants the shared library' eval 'readelf -d "$program" | grep "NEEDED.*libcoxswain"'
+    hello "$program"
 }
 
-echo "--- add_subdirectory"
-mkdir "$dir/around"
-cat >"$dir/around/CMakeLists.txt" <<END
+# A compiler's launcher that takes an object of the library from the build folder, if it is there.
+cat >launcher <<END
+#!/bin/sh
+last=
+for word; do
+    [ "\$last" != -o ] || object=\$word
+    [ "\$last" != -MF ] || echo "\$object:" >"\$word"
+    last=\$word
+done
+case \$object in
+*coxswain_objects.dir/*) cp "$build/CMakeFiles/coxswain_objects.dir/\${object#*coxswain_objects.dir/}" "\$object" 2>/dev/null && exit ;;
+esac
+exec "\$@"
+END
+chmod +x launcher
+mkdir around
+cat >around/CMakeLists.txt <<END
 cmake_minimum_required(VERSION 3.20)
 project(around LANGUAGES C)
 set(BUILD_SHARED_LIBS OFF)
@@ -33,39 +34,28 @@ add_subdirectory("$source" coxswain)
 add_executable(hello "$source/examples/hello.c")
 target_link_libraries(hello PRIVATE coxswain::coxswain m)
 END
-"$cmake" -S "$dir/around" -B "$dir/build" -G "$generator" -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_COMPILER_LAUNCHER="$launcher" \
-    -DCMAKE_BUILD_TYPE=Release >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
-"$cmake" --build "$dir/build" >"$dir/log" 2>&1 || { tail -n 40 "$dir/log"; exit 1; }
-hello "$dir/build/hello"
+expect_status 0 'add_subdirectory' "$cmake" -S around -B build -G "$generator" -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_C_COMPILER_LAUNCHER="$work/d/launcher" -DCMAKE_BUILD_TYPE=Release
+expect_status 0 'a build with add_subdirectory' "$cmake" --build build
+program=build/hello
+linked
 
-"$cmake" --install "$dir/build" --prefix "$dir/first" >/dev/null
-mv "$dir/first" "$dir/moved prefix"
-prefix="$dir/moved prefix"
-if find "$prefix" -name '*.so*' | grep .; then
-    echo "there is a shared library beside the static one"
-    exit 1
-fi
-if grep -rIl -e "$dir/build" -e "$dir/first" "$prefix"; then
-    echo "the files above name the build folder or the prefix they were installed to"
-    exit 1
-fi
+install_moved "$work/d/build"
+equal "$(find "$prefix" -name '*.so*')" '' 'a shared library beside the static one'
 library=$(find "$prefix" -name libcoxswain.a)
-if nm -g --defined-only "$library" | awk 'NF == 3 && $3 !~ /^cox_/ { print $3; bad = 1 } END { exit !bad }'; then
-    echo "the names above are in a program's way"
-    exit 1
-fi
+equal "$(nm -g --defined-only "$library" | awk 'NF == 3 && $3 !~ /^cox_/ { print $3 }')" '' "names that are in a program's way"
+check 'it has no names' eval 'nm -g --defined-only "$library" | grep -q " cox_"'
 
-PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name coxswain.pc)")
-export PKG_CONFIG_PATH
+use_pkg_config
 for how in "" --static; do
-    echo "--- pkg-config $how"
     # eval, because pkg-config quotes the space in the prefix for a shell. hello.c itself uses the mathematical library.
-    eval "\"$cc\" -std=c11 -Wall -Wextra -Werror \"$source/examples/hello.c\" -o \"$dir/hello\" \
+    expect_status 0 "a build with pkg-config $how" eval "\"$cc\" -std=c11 -Wall -Wextra -Werror \"$source/examples/hello.c\" -o hello \
         $(pkg-config $how --cflags --libs coxswain) -lm"
-    hello "$dir/hello"
+    program=./hello
+    linked
 done
 
-build_consumer "$prefix" HELLO="$source/examples/hello.c"
-hello "$dir/consumer/hello"
-[ $skipped = 0 ] || echo "skipped running it, because this machine has no OpenCL device"
-exit $skipped
+build_consumer HELLO="$source/examples/hello.c"
+program=consumer/hello
+linked
+finish_hello

@@ -1,47 +1,27 @@
-# Running cox-lab and judging what it says: sourced by cli/lab_*.sh, with their arguments BIN_DIR SOURCE_DIR. `verb` is the
-# command to run, if it is always the same; what was printed is in $work/out and $work/err; `passed` and `failed` count.
+#!/bin/sh
+# cox-lab under the harness: sourced in its place by scripts that get BIN_DIR SOURCE_DIR. $lab is the program.
+#
+#   $verb              the command, if it is always the same
+#   holds SQL RESULT   what the database $db says; nothing is checked without sqlite3
+#   is_json FILE, is_xml FILE: it can be parsed, if there is a program that can
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck disable=SC2034 # what the tests use
-lab=$(cd "$1" && pwd)/cox-lab
-source=$(cd "$2" && pwd)
-if [ ! -x "$lab" ]; then
-    echo "skipped, because cox-lab is not built (Jansson or SQLite is missing)"
-    exit 77
-fi
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-: >"$work/out"
-: >"$work/err"
+. "$(dirname "$0")/../support/harness.sh"
+lab=$bin/cox-lab
+[ -x "$lab" ] || skip "cox-lab is not built (Jansson or SQLite is missing)"
 verb=
-what=
-passed=0
-failed=0
+db=$work/s.db
+sqlite=$(command -v sqlite3)
+python=$(command -v python3)
 
-pass() { passed=$((passed + 1)); }
-fail() { # TEXT
-    failed=$((failed + 1))
-    echo "FAILED: $what: $1"
-    sed 's/^/    out: /' "$work/out" | head -n 30 | cut -c 1-300
-    sed 's/^/    err: /' "$work/err" | head -n 20 | cut -c 1-300
-}
+program() { "$lab" ${verb:+"$verb"} "$@"; }
+holds() { [ -z "$sqlite" ] || equal "$(sqlite3 "$db" "$1" 2>&1)" "$2" "$1"; }
 
-# run STATUS NAME ARGS...: it ends with that status.
-run() {
-    expected=$1
-    what=$2
-    shift 2
-    # shellcheck disable=SC2086 # no verb is no argument
-    "$lab" $verb "$@" >"$work/out" 2>"$work/err" </dev/null
-    status=$?
-    if [ "$status" -eq "$expected" ]; then pass; else fail "status $status instead of $expected"; fi
-}
+is_json() { [ -z "$python" ] || check "no JSON in $1" python3 -m json.tool "$1"; }
 
-# shows FILE PATTERN, lacks FILE PATTERN: whether a line matches.
-shows() { if grep -qE -e "$2" "$work/$1"; then pass; else fail "no '$2' in its $1"; fi; }
-lacks() { if grep -qaE -e "$2" "$work/$1"; then fail "'$2' in its $1"; else pass; fi; }
-
-# ended: the last command of a test.
-ended() {
-    echo "$passed passed, $failed failed"
-    [ "$failed" -eq 0 ]
+is_xml() {
+    if command -v xmllint >/dev/null; then
+        check "$1 is not well-formed" xmllint --noout "$1"
+    elif [ -n "$python" ]; then
+        check "$1 is not well-formed" python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$1"
+    fi
 }

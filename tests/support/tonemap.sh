@@ -1,76 +1,80 @@
 #!/bin/sh
-# Running cox-tonemap and judging how it ended: sourced by cli/*.sh with `tonemap`, the program, and `work`, a folder. The
-# program runs in $work/d; what it printed is in $work/out and $work/err; `passed` and `failed` count.
+# cox-tonemap under the harness: sourced in its place by scripts that get BIN_DIR SOURCE_DIR. $tonemap is the program.
+#
+#   refuses STATUS PATTERN WHAT ARGS...   with one line on standard error that says why, and no file, whole or half
+#   hashes EXPECTED WHAT ARGS...          it computes the frames with that hash;  hash_of: the one that --hash printed
+#   is_png FILE WIDTH HEIGHT DEPTH        number FILE OFFSET BYTES: a big-endian number
+#   last_line PATTERN                     the last line on standard output
+#   limited BLOCKS COMMAND...             with a limit on file sizes, in 512 bytes;  closed FD COMMAND...: without that stream
+#   make_picture                          small.pfm, 64 x 48, grey, but for one pixel of 20 times SDR white
+#   make_clips                            clip.y4m of 12 frames and 64 x 48, clip.yuv, odd.y4m of 3 and 37 x 21, frame
+#   whole FILE FRAME_BYTES [FRAMES]       a y4m file that ends with a whole frame; sets $frames
+#   endless FIFO                          makes that pipe with a film without an end, until nobody reads it;  hold FIFO: the clip, and then nothing more
+#   appears FILE PATTERN                  whether a line that ends in CR or LF matches
+#   catches_term PID                      whether the program catches SIGTERM, for wait_until
+#   alike FILE FILE LEAST                 to so many dB in each plane, or - for any; sets $psnr
+#   writes PID                            whether it has a file in $work/d open, be it one without a name
 # SPDX-License-Identifier: Apache-2.0
-unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE POCL_DEVICES OCL_ICD_VENDORS
-: "${XDG_CACHE_HOME:=$work/cache}"
-export XDG_CACHE_HOME
-mkdir "$work/d"
-passed=0
-failed=0
+. "$(dirname "$0")/../support/harness.sh"
+unset OCL_ICD_VENDORS
+tonemap=$bin/cox-tonemap
+data=$source/examples/data
+[ -x "$tonemap" ] || skip "cox-tonemap is not built (libpng is missing)"
 
-pass() { passed=$((passed + 1)); }
-fail() {
-    failed=$((failed + 1))
-    echo "FAILED: $1"
-    sed 's/^/    out: /' "$work/out" | cut -c 1-300
-    sed 's/^/    err: /' "$work/err" | cut -c 1-300
+# What it says of a build without libavformat, if it is one.
+need_libavformat() {
+    printf 'YUV4MPEG2 W64 H48 F25:1 Ip A1:1 C420p10\n' >"$work/none.y4m"
+    ! "$tonemap" "$work/none.y4m" -o "$work/none.mkv" 2>&1 | grep -q 'built without libavformat' ||
+        skip "this build has no libavformat"
 }
 
-# run STATUS NAME ARGS...: in the folder d, the program ends with that status.
-run() {
-    expected=$1
-    what=$2
-    shift 2
-    (cd "$work/d" && "$tonemap" "$@") >"$work/out" 2>"$work/err" </dev/null
-    status=$?
-    if [ "$status" -eq "$expected" ]; then pass; else fail "$what: status $status instead of $expected"; fi
-}
+bytes() { wc -c <"$1" | tr -d ' '; }
+hash_of() { sed -n 's/^hash  *\([0-9a-f]\{16\}\)  [a-z]*$/\1/p' "$work/out"; }
+nothing_left() { equal "$(ls -A "$work/d")" '' 'left behind'; }
 
-# refuses STATUS PATTERN NAME ARGS...: one line on standard error that says why, and no file, whole or half.
+program() { "$tonemap" "$@"; }
+
 refuses() {
-    expected=$1
-    pattern=$2
-    about=$3
-    shift 3
-    run "$expected" "$about" "$@"
-    if [ "$(wc -l <"$work/err")" -eq 1 ] && grep -Eq "^cox-tonemap: .*($pattern)" "$work/err"; then
-        pass
-    else
-        fail "$about: no single line says '$pattern'"
-    fi
-    left=$(ls -A "$work/d")
-    if [ -z "$left" ]; then pass; else fail "$about: $left was left behind"; fi
+    h_pattern=$2
+    h_status=$1
+    shift 2
+    denies "$h_status" "^cox-tonemap: .*($h_pattern)" "$@"
+    equal "$(wc -l <"$work/err")" 1 'lines of the error'
+    nothing_left
     clean
 }
 
-clean() {
-    rm -rf "$work/d"
-    mkdir "$work/d"
+hashes() {
+    h_hash=$1
+    shift
+    run 0 "$@" --hash
+    equal "$(hash_of)" "$h_hash" hash
 }
 
-has() { if grep -Eq -- "$2" "$work/$1"; then pass; else fail "$3: no line matches '$2'"; fi; }
-equal() { if [ "$1" = "$2" ]; then pass; else fail "$3: '$1' is not '$2'"; fi; }
-# listening PID: until the process catches SIGTERM, appears FILE PATTERN: until a line that ends in CR or LF matches; for two
-# minutes at most.
-listening() {
-    tries=1200
-    until grep -q '^SigCgt:.*[4-7c-f]...$' "/proc/$1/status" 2>/dev/null || [ $tries -eq 0 ]; do
-        sleep 0.1
-        tries=$((tries - 1))
-    done
+last_line() {
+    tail -n 1 "$work/out" >"$work/last"
+    contains "$work/last" "$1"
 }
-appears() {
-    tries=1200
-    until tr '\r' '\n' <"$1" 2>/dev/null | grep -Eq -- "$2" || [ $tries -eq 0 ]; do
-        sleep 0.1
-        tries=$((tries - 1))
-    done
-}
-# The hash that --hash printed.
-hash_of() { sed -n 's/^hash  *\([0-9a-f]\{16\}\)  [a-z]*$/\1/p' "$work/out"; }
 
-# Big-endian number of FILE at OFFSET, of so many BYTES.
+alike() {
+    ffmpeg -nostdin -hide_banner -i "$1" -i "$2" -lavfi psnr -f null - 2>"$work/psnr"
+    psnr=$(sed -n 's/.*PSNR \(y:[^ ]* u:[^ ]* v:[^ ]*\) .*/\1/p' "$work/psnr")
+    h_worst=$(echo "$psnr" | tr ' ' '\n' | sed 's/.*://; s/inf/999/' | sort -n | head -n 1)
+    check "no PSNR of $1 and $2" [ -n "$h_worst" ]
+    [ "$3" = - ] || check "$1 and $2: $psnr, which is less than $3 dB" awk -v a="$h_worst" -v b="$3" 'BEGIN { exit !(a >= b) }'
+}
+
+limited() { (ulimit -f "$1" && shift && exec "$@"); }
+closed() {
+    h_stream=$1
+    shift
+    case $h_stream in
+    0) "$@" <&- ;;
+    1) "$@" >&- ;;
+    2) "$@" 2>&- ;;
+    esac
+}
+
 number() {
     # shellcheck disable=SC2046
     set -- $(od -An -tu1 -j "$2" -N "$3" "$1")
@@ -79,10 +83,94 @@ number() {
     echo "$value"
 }
 
-# is_png FILE WIDTH HEIGHT DEPTH NAME
 is_png() {
-    [ "$(od -An -tx1 -N 8 "$1" | tr -d ' \n')" = 89504e470d0a1a0a ] && pass || fail "$5: not a PNG"
-    equal "$(number "$1" 16 4)x$(number "$1" 20 4)" "$2x$3" "$5: size"
-    equal "$(number "$1" 24 1)" "$4" "$5: depth"
-    equal "$(tail -c 8 "$1" | od -An -tx1 | tr -d ' \n')" 49454e44ae426082 "$5: end of the PNG"
+    equal "$(od -An -tx1 -N 8 "$1" | tr -d ' \n')" 89504e470d0a1a0a "the first bytes of $1"
+    equal "$(number "$1" 16 4) x $(number "$1" 20 4)" "$2 x $3" "the size of $1"
+    equal "$(number "$1" 24 1)" "$4" "the depth of $1"
+    equal "$(tail -c 8 "$1" | od -An -tx1 | tr -d ' \n')" 49454e44ae426082 "the end of $1"
+}
+
+appears() { tr '\r' '\n' <"$1" | grep -Eq -- "$2"; }
+writes() { find "/proc/$1/fd" -lname "$work/d/*" | grep -q .; }
+catches_term() { catches "$1" 15; }
+
+# --- Clips -----------------------------------------------------------------------------------------------------------
+frame8=4608 # bytes of a frame of 64 x 48, 4:2:0, 8 bits
+frame10=9216
+
+# samples WIDTH HEIGHT FRAME: 4:2:0, 10 bits; brighter from frame 6 on.
+samples() {
+    # shellcheck disable=SC2059
+    printf "$(awk -v w="$1" -v h="$2" -v n="$3" '
+        function put(v) { printf "\\%03o\\%03o", v % 256, int(v / 256) }
+        BEGIN {
+            for (y = 0; y < h; y++)
+                for (x = 0; x < w; x++)
+                    put(n < 6 ? 64 + (x * 13 + y * 7 + n * 29) % 437 : 300 + (x * 5 + y * 3 + n * 11) % 600)
+            for (c = 0; c < 2; c++)
+                for (y = 0; y < int((h + 1) / 2); y++)
+                    for (x = 0; x < int((w + 1) / 2); x++)
+                        put(512 + (c ? x - y : y - x) * 3 + n % 5)
+        }')"
+}
+
+# clip WIDTH HEIGHT FRAMES NAME: the film in $work/NAME.y4m and .yuv.
+clip() {
+    printf 'YUV4MPEG2 W%d H%d F25:1 Ip A1:1 C420p10\n' "$1" "$2" >"$work/$4.y4m"
+    n=0
+    while [ $n -lt "$3" ]; do
+        samples "$1" "$2" $n >"$work/samples"
+        cat "$work/samples" >>"$work/$4.yuv"
+        { echo FRAME && cat "$work/samples"; } >>"$work/$4.y4m"
+        n=$((n + 1))
+    done
+}
+
+make_picture() {
+    {
+        printf 'Pf\n64 48\n-1.0\n'
+        awk 'BEGIN { for (i = 0; i < 3071; i++) printf "%s", "\\000\\000\\200\\076" }' >"$work/grey"
+        # shellcheck disable=SC2059
+        printf "$(cat "$work/grey")"
+        printf '\000\000\240\101'
+    } >"$work/small.pfm"
+}
+
+make_clips() {
+    clip 64 48 12 clip
+    clip 37 21 3 odd
+    { echo FRAME && head -c $frame10 "$work/clip.yuv"; } >"$work/frame"
+}
+
+whole() {
+    h_rest=$(($(bytes "$1") - $(head -n 1 "$1" | wc -c)))
+    frames=$((h_rest / ($2 + 6)))
+    equal $((h_rest % ($2 + 6))) 0 "bytes behind the last whole frame of $1"
+    [ $# -lt 3 ] || equal $frames "$3" "frames of $1"
+}
+
+# A pipe of its own each time: who read from the one before may still be there.
+new_pipe() {
+    rm -f "$1"
+    mkfifo "$1"
+}
+
+endless() {
+    new_pipe "$1"
+    {
+        head -n 1 "$work/clip.y4m"
+        while cat "$work/frame" "$work/frame" "$work/frame" "$work/frame"; do :; done
+    } >"$1" 2>/dev/null &
+    feeder=$!
+    owned $feeder
+}
+
+hold() {
+    new_pipe "$1"
+    {
+        cat "$work/clip.y4m"
+        exec sleep 3600
+    } >"$1" &
+    feeder=$!
+    owned $feeder
 }

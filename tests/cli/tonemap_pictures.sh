@@ -1,0 +1,188 @@
+#!/bin/sh
+# cox-tonemap on large pictures, with every operator, on odd values, with damaged OpenEXR files, full disks, closed streams, the
+# live line and signals.   sh tonemap_pictures.sh BIN_DIR SOURCE_DIR
+# SPDX-License-Identifier: Apache-2.0
+. "$(dirname "$0")/../support/tonemap.sh"
+need_device
+make_picture
+small=$work/small.pfm
+still=$data/StillLife.exr
+exr=yes
+"$tonemap" "$still" -o no.exr >"$work/out" 2>"$work/err"
+if grep -q 'built without OpenEXR' "$work/err"; then
+    leave_out 'pictures of OpenEXR' 'cox-tonemap was built without it'
+    exr=
+fi
+what='a wrong suffix'
+nothing_left
+
+# --- Pictures ---
+
+[ -z "$exr" ] || for picture in StillLife:1240:846 CandleGlass:1000:810 GoldenGate:1262:860 WideColorGamut:800:800; do
+    name=${picture%%:*}
+    size=${picture#*:}
+    run 0 "$name" "$data/$name.exr" -o "$name.png" --hash
+    is_png "$name.png" "${size%:*}" "${size#*:}" 8
+    contains out '^picture .*OpenEXR' '^frame +0 +\[#+\]' 'efficiency [0-9]'
+    equal "$(ls -A)" "$name.png" 'files'
+    clean
+done
+
+operators='hable reinhard mobius aces exposure linear bt2390 clip local'
+for operator in $operators; do
+    run 0 "operator $operator" "$small" -o "$operator.png" --operator "$operator" --exposure 0.5 --peak 4000 --desat 0.5
+    is_png "$operator.png" 64 48 8
+done
+if [ "$exr" ]; then
+    run 0 'little detail' "$still" -o local.png --operator local --detail 0.25 --hash
+    little=$(hash_of)
+    run 0 'much detail' "$still" -o local.png --operator local --detail 4 --hash
+    differ "$(hash_of)" "$little"
+fi
+run 0 'local, on two devices' "$small" -o local.png --operator local --devices cpu:2x1 --hash --verify --stats passes.json
+contains out 'device +0 alone [0-9a-f]{16}  equal' '^frame .* rows [0-9.]+ ms \|.*\|.*\|'
+contains passes.json '"pass": 3, "device"'
+clean
+
+# --- Odd values in pixels ---
+
+{
+    printf 'PF\n4 1\n-1\n'
+    printf '\000\000\300\177\000\000\300\177\000\000\300\177' # not a number
+    printf '\000\000\200\177\000\000\200\177\000\000\200\177' # infinity
+    printf '\000\000\200\277\000\000\200\277\000\000\200\277' # -1
+    printf '\000\000\200\377\000\000\200\377\000\000\200\377' # -infinity
+} >"$work/odd.pfm"
+cat >"$work/pixels.py" <<'END'
+import sys, zlib
+png, at, data = open(sys.argv[1], "rb").read(), 8, b""
+while at < len(png):
+    size, kind = int.from_bytes(png[at:at + 4], "big"), png[at + 4:at + 8]
+    if kind == b"IDAT":
+        data += png[at + 8:at + 8 + size]
+    at += size + 12
+row = bytearray(zlib.decompress(data))
+assert len(row) == 13, len(row)
+pixels = row[1:]
+if row[0] in (1, 4):  # the only filter that does something on a first row, and Paeth's, which is then the same
+    for i in range(3, 12):
+        pixels[i] = (pixels[i] + pixels[i - 3]) & 255
+else:
+    assert row[0] in (0, 2), row[0]
+assert list(pixels) == [0, 0, 0, 255, 255, 255, 0, 0, 0, 0, 0, 0], list(pixels)
+END
+for operator in $operators; do
+    run 0 "odd values, $operator" "$work/odd.pfm" -o odd.png --operator "$operator" --peak 2030 --verify
+    command -v python3 >/dev/null && check 'pixels' python3 "$work/pixels.py" odd.png
+done
+run 0 'odd values, exposure from the picture' "$work/odd.pfm" -o odd.png --peak auto --verify
+clean
+
+# --- The live line ---
+
+# live WHAT OPTIONS...: until the line has been there; what was drawn is in $work/live. With 80 columns a fast machine's numbers
+# would leave no space for the split.
+live() {
+    what=$1
+    shift
+    TERM=xterm start script -qec "stty cols 120; exec '$tonemap' '$small' -o c.png --repeat 100000 $*" /dev/null
+    wait_until 120 'the live line' appears "$work/out" '^[0-9]+/100000 frames  .* left'
+    stop "$pid"
+    tr '\r' '\n' <"$work/out" >"$work/live"
+    contains "$work/live" '^[0-9]+/100000 frames  \[>* *\]  [0-9.]+ frames/s  [0-9:]+ left'
+}
+if script -qec true /dev/null >/dev/null 2>&1; then
+    live 'one device' --devices cpu:1x1
+    lacks "$work/live" 'frames/s.*split'
+    live 'two devices' --devices cpu:2x1 --split 0.5,0.5
+    contains "$work/live" ' left  split \[#+=+\]'
+else
+    leave_out 'the live line' 'script (bsdutils) is not installed'
+fi
+clean
+run 0 'no live line where no terminal is' "$small" -o c.png --repeat 2000
+lacks err 'left'
+clean
+
+# --- Damaged files ---
+
+if [ "$exr" ]; then
+    size=$(bytes "$still")
+    for length in 4 20 200 5000 $((size / 2)) $((size - 1)); do
+        head -c "$length" "$still" >"$work/short.exr"
+        refuses 1 'short.exr: ' "$length bytes of an OpenEXR picture" "$work/short.exr" -o a.png
+    done
+    head -c 100000 "$data/GoldenGate.exr" >"$work/short.exr"
+    refuses 1 'truncated or damaged' 'a truncated tiled picture' "$work/short.exr" -o a.png
+    # The compression's code follows its attribute's name, type and size.
+    cat "$still" >"$work/dwa.exr"
+    at=$(($(grep -abo 'compression' "$work/dwa.exr" | head -n 1 | cut -d : -f 1) + 28))
+    equal "$(number "$work/dwa.exr" $at 1)" 4 'the place of the compression in StillLife.exr'
+    printf '\010' | dd of="$work/dwa.exr" bs=1 seek=$at conv=notrunc 2>/dev/null
+    refuses 1 'DWAA compression, which OpenEXRCore .* cannot read' 'DWAA' "$work/dwa.exr" -o a.png
+    printf '\011' | dd of="$work/dwa.exr" bs=1 seek=$at conv=notrunc 2>/dev/null
+    refuses 1 'DWAB compression, which OpenEXRCore .* cannot read' 'DWAB' "$work/dwa.exr" -o a.png
+fi
+
+# --- Closed streams: what would be said there must not get into files that have their numbers ---
+
+run 0 'open streams' "$small" -o open.png
+expect_status 1 'standard output is closed' closed 1 "$tonemap" "$small" -o out.png -v --repeat 300
+contains err 'cannot write to the terminal or pipe: Bad file descriptor'
+expect_status 0 'standard error is closed' closed 2 "$tonemap" "$small" -o err.png -v --repeat 300
+same open.png out.png
+same open.png err.png
+expect_status 1 'standard input is closed' closed 0 "$tonemap" - -o in.png
+contains err 'standard stream: cannot be read: Bad file descriptor'
+equal "$(ls)" 'err.png
+open.png
+out.png' 'files'
+clean
+
+# --- No room ---
+
+# A limit on the size of files does what a full disk does. The first limit stops the picture, the second one
+# the driver's compiler, which then ends the process: that leaves nothing either.
+if [ "$exr" ]; then
+    run 0 'sixteen bits of StillLife' "$still" -o a.png --depth 16
+    size=$(bytes a.png)
+    clean
+    expect_status 1 'a limit on file sizes' limited $((size / 2048)) "$tonemap" "$still" -o a.png --depth 16
+    contains err '^cox-tonemap: a.png: cannot be written: File too large'
+    nothing_left
+    what='a compiler that ends the process'
+    mkdir "$work/pocl" "$work/small"
+    POCL_CACHE_DIR="$work/pocl" refute 'the picture fits into 512 bytes' limited 1 "$tonemap" "$still" -o a.png --no-cache
+    nothing_left
+    if mount -t tmpfs -o size=64k tmpfs "$work/small" 2>/dev/null; then
+        at_exit "umount '$work/small'"
+        denies 1 '^cox-tonemap: .*a.png: cannot be written: No space left' 'a full disk' "$still" -o "$work/small/a.png"
+        equal "$(ls -A "$work/small")" '' 'left behind'
+    else
+        leave_out 'a full disk' 'none can be mounted here'
+    fi
+fi
+clean
+
+# --- Signals ---
+
+what='interrupted'
+start "$tonemap" "$small" -o a.png --repeat 1000000 -q
+wait_until 120 'a handler for SIGTERM' catches_term "$pid"
+kill -TERM "$pid"
+ends "$pid" 120
+equal "$status" 143 'status'
+nothing_left
+contains err '^cox-tonemap: interrupted$'
+
+what='killed'
+start "$tonemap" "$small" -o a.png --repeat 1000000 -q --stats s.json
+wait_until 120 'an output that is begun' writes "$pid"
+if [ -z "$(ls -A)" ]; then
+    stop "$pid"
+    nothing_left
+else
+    stop "$pid"
+    leave_out 'what a killed program leaves' 'the file system has no files without a name'
+fi
+finish
