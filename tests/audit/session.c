@@ -17,7 +17,6 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 enum { IN_FLIGHT = 3, SETS = IN_FLIGHT + 1, ADAPTING = 40, MARK = 100, BINDINGS_MAX = 6 };
 enum { COLUMNS = 300, ROWS = 601, TABLE = 256, BINS = 16, WIDTH = 640, HEIGHT = 401 };
@@ -186,24 +185,15 @@ struct pipeline {
     bool fill;
 };
 
-static cox_status create_rows(struct cox_session_params *params);
-static cox_status create_contracts(struct cox_session_params *params);
-static cox_status create_passes(struct cox_session_params *params);
-static cox_status create_tonemap(struct cox_session_params *params);
-
 static int pitch_param;
 static struct cox_tonemap_params tonemap_params;
-static struct pipeline pipelines[] = {
-    {.name = "rows", .create = create_rows, .right = right_rows, .frame_params = &pitch_param, .fill = true},
-    {.name = "contracts",
-     .create = create_contracts,
-     .right = right_contracts,
-     .frame_params = &pitch_param,
-     .fill = true},
-    {.name = "passes", .create = create_passes, .right = right_passes, .frame_params = &pitch_param, .fill = true},
-    {.name = "tonemap", .create = create_tonemap, .right = right_picture, .frame_params = &tonemap_params},
-};
 static struct pipeline *pipeline;
+
+#define STAGE(name, arguments)                                                          \
+    {                                                                                   \
+        .kernel = (name), .columns = COLUMNS, .variant_count = 1, .variants = &variant, \
+        .arg_count = sizeof(arguments) / sizeof *(arguments), .args = (arguments)       \
+    }
 
 static cox_status create_rows(struct cox_session_params *params)
 {
@@ -212,18 +202,11 @@ static cox_status create_rows(struct cox_session_params *params)
     const struct cox_variant variant = {.source = rows_source, .local_columns = 32, .local_rows = 2};
     const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS,
                                    COX_ARG_PARAMS(int)};
-    const struct cox_stage stage = {.kernel = "scramble",
-                                    .columns = COLUMNS,
-                                    .variant_count = 1,
-                                    .variants = &variant,
-                                    .arg_count = 5,
-                                    .args = args};
-    params->rows = ROWS;
+    const struct cox_stage stage = STAGE("scramble", args);
     params->binding_count = pipeline->bindings = 2;
     params->bindings = bindings;
     params->stage_count = 1;
     params->stages = &stage;
-    params->params_bytes = sizeof(int);
     pipeline->bytes[0] = pipeline->bytes[1] = ROWS * pitch_bytes;
     return cox_session_create(runtime, params, &session);
 }
@@ -245,24 +228,11 @@ static cox_status create_contracts(struct cox_session_params *params)
                                      COX_ARG_FRAME_ROWS, COX_ARG_ORIGIN(0), COX_ARG_PARAMS(int)};
     const struct cox_arg count[] = {COX_ARG_BUFFER(2), COX_ARG_BUFFER(3), COX_ARG_COLUMNS, COX_ARG_ROWS,
                                     COX_ARG_PARAMS(int)};
-    const struct cox_stage stages[] = {{.kernel = "smooth",
-                                        .columns = COLUMNS,
-                                        .variant_count = 1,
-                                        .variants = &variant,
-                                        .arg_count = 9,
-                                        .args = smooth},
-                                       {.kernel = "count",
-                                        .columns = COLUMNS,
-                                        .variant_count = 1,
-                                        .variants = &variant,
-                                        .arg_count = 5,
-                                        .args = count}};
-    params->rows = ROWS;
+    const struct cox_stage stages[] = {STAGE("smooth", smooth), STAGE("count", count)};
     params->binding_count = pipeline->bindings = 4;
     params->bindings = bindings;
     params->stage_count = 2;
     params->stages = stages;
-    params->params_bytes = sizeof(int);
     pipeline->bytes[0] = pipeline->bytes[2] = ROWS * pitch_bytes;
     pipeline->bytes[1] = TABLE * sizeof(uint32_t);
     pipeline->bytes[3] = BINS * sizeof(uint32_t);
@@ -288,17 +258,11 @@ static cox_status create_passes(struct cox_session_params *params)
         COX_ARG_BUFFER(from), COX_ARG_BUFFER(to), COX_ARG_COLUMNS, COX_ARG_ROWS, COX_ARG_FIRST_ROW, \
             COX_ARG_FRAME_ROWS, COX_ARG_ORIGIN(from), COX_ARG_ORIGIN(to), COX_ARG_PARAMS(int)       \
     }
-    const struct cox_arg args[][9] = {BLUR_ARGS(0, 1), BLUR_ARGS(1, 2), BLUR_ARGS(2, 3)};
-    const struct cox_arg turn_args[] = {COX_ARG_BUFFER(3), COX_ARG_BUFFER(4), COX_ARG_BUFFER(5),  COX_ARG_COLUMNS,
-                                        COX_ARG_ROWS,      COX_ARG_FIRST_ROW, COX_ARG_FRAME_ROWS, COX_ARG_PARAMS(int)};
-    struct cox_stage stages[4];
-    for (uint32_t s = 0; s < 4; s++)
-        stages[s] = (struct cox_stage){.kernel = s < 3 ? "blur" : "turn",
-                                       .columns = COLUMNS,
-                                       .variant_count = 1,
-                                       .variants = &variant,
-                                       .arg_count = s < 3 ? 9 : 8,
-                                       .args = s < 3 ? args[s] : turn_args};
+    const struct cox_arg blur[][9] = {BLUR_ARGS(0, 1), BLUR_ARGS(1, 2), BLUR_ARGS(2, 3)};
+    const struct cox_arg turn[] = {COX_ARG_BUFFER(3), COX_ARG_BUFFER(4), COX_ARG_BUFFER(5),  COX_ARG_COLUMNS,
+                                   COX_ARG_ROWS,      COX_ARG_FIRST_ROW, COX_ARG_FRAME_ROWS, COX_ARG_PARAMS(int)};
+    const struct cox_stage stages[] = {STAGE("blur", blur[0]), STAGE("blur", blur[1]), STAGE("blur", blur[2]),
+                                       STAGE("turn", turn)};
     const struct cox_use first[] = {{.binding = 0, .contract = COX_HALO, .halo_rows = 1},
                                     {.binding = 1, .access = COX_WRITE}};
     const struct cox_use second[] = {{.binding = 1, .contract = COX_HALO, .halo_rows = 1},
@@ -311,12 +275,10 @@ static cox_status create_passes(struct cox_session_params *params)
         {.name = "exchange", .use_count = 2, .uses = first, .stage_count = 1, .stages = &stages[0]},
         {.name = "overlap", .use_count = 3, .uses = second, .stage_count = 2, .stages = &stages[1]},
         {.name = "turn", .use_count = 3, .uses = third, .stage_count = 1, .stages = &stages[3]}};
-    params->rows = ROWS;
     params->binding_count = pipeline->bindings = 6;
     params->bindings = bindings;
     params->pass_count = 3;
     params->passes = passes;
-    params->params_bytes = sizeof(int);
     pipeline->bytes[0] = pipeline->bytes[4] = ROWS * pitch_bytes;
     pipeline->bytes[5] = BINS * sizeof(uint32_t);
     return cox_session_create(runtime, params, &session);
@@ -343,6 +305,17 @@ static cox_status create_tonemap(struct cox_session_params *params)
     first_picture = malloc(picture_bytes);
     return first_picture ? cox_session_create(runtime, params, &session) : COX_E_NOMEM;
 }
+
+static struct pipeline pipelines[] = {
+    {.name = "rows", .create = create_rows, .right = right_rows, .frame_params = &pitch_param, .fill = true},
+    {.name = "contracts",
+     .create = create_contracts,
+     .right = right_contracts,
+     .frame_params = &pitch_param,
+     .fill = true},
+    {.name = "passes", .create = create_passes, .right = right_passes, .frame_params = &pitch_param, .fill = true},
+    {.name = "tonemap", .create = create_tonemap, .right = right_picture, .frame_params = &tonemap_params},
+};
 
 static cox_status make_buffers(void)
 {
@@ -446,8 +419,11 @@ int main(int argc, char **argv)
     pitch_bytes = cox_runtime_pitch_bytes(runtime, COLUMNS * sizeof(uint32_t));
     pitch = pitch_bytes / sizeof(uint32_t);
     pitch_param = (int)pitch;
-    struct cox_session_params params = {
-        .policy = argv[2], .in_flight = IN_FLIGHT, .device_timeout_ns = 60000000000 /* a busy machine */};
+    struct cox_session_params params = {.rows = ROWS,
+                                        .params_bytes = sizeof(int),
+                                        .policy = argv[2],
+                                        .in_flight = IN_FLIGHT,
+                                        .device_timeout_ns = 60000000000 /* a busy machine */};
     status = pipeline->create(&params);
     if (status)
         return failed("cox_session_create", status);
@@ -455,8 +431,6 @@ int main(int argc, char **argv)
     if (status)
         return failed("cox_buffer_create", status);
 
-    struct timespec start, end;
-    clock_gettime(CLOCK_MONOTONIC, &start);
     audit.phase(AUDIT_PHASE_ADAPTING);
     status = run_frames(0, fixed ? ADAPTING : MARK);
     if (!status && fixed)
@@ -464,7 +438,6 @@ int main(int argc, char **argv)
     made_early = objects_made();
     if (!status)
         status = run_frames(fixed ? ADAPTING : MARK, frames);
-    clock_gettime(CLOCK_MONOTONIC, &end);
     audit.phase(AUDIT_PHASE_TEARDOWN);
     if (status)
         return failed("cox_session_submit", status);
@@ -479,19 +452,17 @@ int main(int argc, char **argv)
     free(first_picture);
     audit.finish();
 
-    double seconds = (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
-    printf(": %llu frames, %.0f frames/s, %llu launches, %llu flushes, %llu status queries, %llu objects made after "
+    printf(": %llu frames, %llu launches, %llu flushes, %llu status queries, %llu objects made after "
            "frame %d\n",
-           (unsigned long long)frames_done, (double)frames / seconds,
-           (unsigned long long)audit.calls("clEnqueueNDRangeKernel"), (unsigned long long)audit.calls("clFlush"),
-           (unsigned long long)audit.calls("clGetEventInfo"), (unsigned long long)(objects_made() - made_early),
-           fixed ? ADAPTING : MARK);
+           (unsigned long long)frames_done, (unsigned long long)audit.calls("clEnqueueNDRangeKernel"),
+           (unsigned long long)audit.calls("clFlush"), (unsigned long long)audit.calls("clGetEventInfo"),
+           (unsigned long long)(objects_made() - made_early), fixed ? ADAPTING : MARK);
     uint64_t violations = 0;
     for (int rule = 0; rule < AUDIT_RULES; rule++)
         if (audit.violations(rule)) {
             violations += audit.violations(rule);
-            printf("  %s: %llu (%s)\n", audit_rule_word(rule), (unsigned long long)audit.violations(rule),
-                   audit_rule_text(rule));
+            printf("  %s: %llu (%s)\n", audit_rule_words[rule], (unsigned long long)audit.violations(rule),
+                   audit_rule_texts[rule]);
         }
     if (frames_wrong || frames_failed || frames_done != frames)
         printf("  %llu frames with a wrong result, %llu failed, %llu never done\n", (unsigned long long)frames_wrong,

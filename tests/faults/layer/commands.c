@@ -110,7 +110,7 @@ static cl_int issue_made(struct issue *issue)
     struct line **by = issue->faults.by;
     struct command *command = must_alloc(1, sizeof *command);
     *command = (struct command){
-        .refs = 1, .call = issue->call, .queue = queue, .faults = issue->faults, .enqueued_ns = now_ns()};
+        .refs = 1, .call = issue->call, .queue = queue, .faults = issue->faults, .enqueued_ns = real_ns()};
     pthread_mutex_lock(&lock);
     queue->refs++;
     pthread_mutex_unlock(&lock);
@@ -125,7 +125,7 @@ static cl_int issue_made(struct issue *issue)
         else {
             struck(by[FAULT_KIND_LATE]);
             add_job(&(struct job){.kind = JOB_OPEN,
-                                  .due_ns = command->enqueued_ns + by[FAULT_KIND_LATE]->plan.time_ns,
+                                  .due_ns = now_ns() + by[FAULT_KIND_LATE]->plan.time_ns,
                                   .gate = issue->gate,
                                   .head = issue->event,
                                   .queue = queue->handle,

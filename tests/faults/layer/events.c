@@ -16,7 +16,7 @@ cl_int visible(struct command *command, cl_int real)
 {
     struct line *const *by = command->faults.by;
     if (command->doomed) {
-        bool stuck = command->queue->context->stuck && now_ns() - command->doomed_ns > STUCK_NS;
+        bool stuck = command->queue->context->stuck && real_ns() - command->doomed_ns > STUCK_NS;
         if (real <= CL_COMPLETE || command->hold == HELD || stuck)
             return command->doom_code;
     }
