@@ -20,7 +20,8 @@ struct fault {
     uint64_t (*count)(unsigned line, int what);
     int (*write)(const char *path); /* cox_fault_write: the report; "-" = standard error; 0 or -1 */
     /* cox_fault_advance: the layer's clock stands still from the first call on, and goes on by so many ns with each. A
-     * call that hangs moves it too, and takes no time. Returns what the clock says. */
+     * call that hangs moves it too, and takes no time. Returns what the clock says, once late commands whose time has
+     * come have ended. */
     uint64_t (*advance)(uint64_t ns);
 };
 

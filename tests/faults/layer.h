@@ -280,6 +280,9 @@ void doom_jobs(uint64_t set, cl_int code);
 /* Under the lock: callbacks of doomed commands are to be made. */
 void look_for_doomed(void);
 
+/* Until all that was to happen until then has. */
+void wait_for_due(uint64_t now);
+
 /* Before the drivers go: nothing happens any more. Gates that are closed stay so; what was never to run does not. */
 void stop_ticker(void);
 

@@ -10,6 +10,7 @@
 
 static struct job *jobs;
 static bool ticker_runs, ticker_stops;
+static bool ticker_works; /* jobs are not in the list */
 static pthread_t ticker;
 static pthread_cond_t ticker_wakes;
 static bool doom_pending; /* callbacks of doomed commands are to be looked for */
@@ -191,6 +192,7 @@ static void *tick(void *unused)
         struct job *todo = jobs, *left = NULL;
         const bool look = doom_pending;
         jobs = NULL;
+        ticker_works = true;
         doom_pending = false;
         pthread_mutex_unlock(&lock);
         while (todo) {
@@ -217,11 +219,26 @@ static void *tick(void *unused)
             job->next = jobs;
             jobs = job;
         }
+        ticker_works = false;
         if (!more && !ticker_stops)
             wait_for_jobs();
     }
     pthread_mutex_unlock(&lock);
     return NULL;
+}
+
+void wait_for_due(uint64_t now)
+{
+    bool due = true;
+    while (due) {
+        pthread_mutex_lock(&lock);
+        due = ticker_works;
+        for (const struct job *job = jobs; job; job = job->next)
+            due |= job->due_ns && job->due_ns <= now;
+        pthread_mutex_unlock(&lock);
+        if (due)
+            poll_pause();
+    }
 }
 
 void stop_ticker(void)
