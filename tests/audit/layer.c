@@ -139,46 +139,23 @@ ASK(clGetSamplerInfo, cl_sampler, cl_sampler_info)
 ASK(clGetProgramInfo, cl_program, cl_program_info)
 ASK(clGetKernelInfo, cl_kernel, cl_kernel_info)
 ASK(clGetEventProfilingInfo, cl_event, cl_profiling_info)
-ASK(clGetPipeInfo, cl_mem, cl_pipe_info)
 PASS(cl_int, clGetPlatformIDs, (cl_uint n, cl_platform_id *p, cl_uint *r), (n, p, r))
 PASS(cl_int, clGetDeviceIDs, (cl_platform_id p, cl_device_type t, cl_uint n, cl_device_id *d, cl_uint *r),
      (p, t, n, d, r))
-PASS(cl_int, clSetCommandQueueProperty,
-     (cl_command_queue q, cl_command_queue_properties p, cl_bool e, cl_command_queue_properties *old), (q, p, e, old))
 PASS(cl_int, clGetSupportedImageFormats,
      (cl_context c, cl_mem_flags f, cl_mem_object_type t, cl_uint n, cl_image_format *v, cl_uint *r),
      (c, f, t, n, v, r))
-PASS(cl_int, clUnloadCompiler, (void), ())
-PASS(cl_int, clUnloadPlatformCompiler, (cl_platform_id p), (p))
 PASS(cl_int, clGetProgramBuildInfo,
      (cl_program o, cl_device_id d, cl_program_build_info i, size_t n, void *v, size_t *r), (o, d, i, n, v, r))
 PASS(cl_int, clGetKernelArgInfo, (cl_kernel o, cl_uint a, cl_kernel_arg_info i, size_t n, void *v, size_t *r),
      (o, a, i, n, v, r))
 PASS(cl_int, clGetKernelWorkGroupInfo,
      (cl_kernel o, cl_device_id d, cl_kernel_work_group_info i, size_t n, void *v, size_t *r), (o, d, i, n, v, r))
-PASS(void *, clGetExtensionFunctionAddress, (const char *name), (name))
 PASS(void *, clGetExtensionFunctionAddressForPlatform, (cl_platform_id p, const char *name), (p, name))
 PASS(cl_int, clSetMemObjectDestructorCallback, (cl_mem m, void(CL_CALLBACK *fn)(cl_mem, void *), void *user),
      (m, fn, user))
 PASS(cl_int, clSetUserEventStatus, (cl_event e, cl_int s), (e, s))
-PASS(void *, clSVMAlloc, (cl_context c, cl_svm_mem_flags f, size_t n, cl_uint a), (c, f, n, a))
-PASS(void, clSVMFree, (cl_context c, void *p), (c, p))
-PASS(cl_int, clSetKernelArgSVMPointer, (cl_kernel k, cl_uint i, const void *v), (k, i, v))
-PASS(cl_int, clSetKernelExecInfo, (cl_kernel k, cl_kernel_exec_info i, size_t n, const void *v), (k, i, n, v))
-PASS(cl_int, clGetKernelSubGroupInfoKHR,
-     (cl_kernel k, cl_device_id d, cl_kernel_sub_group_info i, size_t n, const void *v, size_t m, void *w, size_t *r),
-     (k, d, i, n, v, m, w, r))
-PASS(cl_int, clGetKernelSubGroupInfo,
-     (cl_kernel k, cl_device_id d, cl_kernel_sub_group_info i, size_t n, const void *v, size_t m, void *w, size_t *r),
-     (k, d, i, n, v, m, w, r))
 PASS(cl_int, clGetDeviceAndHostTimer, (cl_device_id d, cl_ulong *a, cl_ulong *b), (d, a, b))
-PASS(cl_int, clGetHostTimer, (cl_device_id d, cl_ulong *a), (d, a))
-PASS(cl_int, clSetDefaultDeviceCommandQueue, (cl_context c, cl_device_id d, cl_command_queue q), (c, d, q))
-PASS(cl_int, clSetProgramReleaseCallback, (cl_program p, void(CL_CALLBACK *fn)(cl_program, void *), void *user),
-     (p, fn, user))
-PASS(cl_int, clSetProgramSpecializationConstant, (cl_program p, cl_uint i, size_t n, const void *v), (p, i, n, v))
-PASS(cl_int, clSetContextDestructorCallback, (cl_context c, void(CL_CALLBACK *fn)(cl_context, void *), void *user),
-     (c, fn, user))
 
 /* --- What the layer exports ------------------------------------------------------------------------------ */
 

@@ -265,27 +265,10 @@ COMMAND(clEnqueueNDRangeKernel, CL_FALSE,
         (cl_command_queue queue, cl_kernel k, cl_uint dims, const size_t *offset, const size_t *global,
          const size_t *local, WAIT),
         (queue, k, dims, offset, global, local, REST), touch_launch(command, k, dims, offset, local))
-COMMAND(clEnqueueTask, CL_FALSE, (cl_command_queue queue, cl_kernel k, WAIT), (queue, k, REST),
-        touch_args(command, find(k, AUDIT_TYPE_KERNEL)))
 COMMAND(clEnqueueMarkerWithWaitList, CL_FALSE, (cl_command_queue queue, WAIT), (queue, REST),
         stand_in_queue(command, wait_count == 0, false))
 COMMAND(clEnqueueBarrierWithWaitList, CL_FALSE, (cl_command_queue queue, WAIT), (queue, REST),
         stand_in_queue(command, wait_count == 0, true))
-
-/* Those of before OpenCL 1.2 lack some of what the others have: its place here. */
-#define OLD_COMMAND(name, decl, args, wait_count, wait, event, behind_all, gate)                 \
-    cl_int CL_API_CALL audit_##name decl                                                         \
-    {                                                                                            \
-        struct command *command = command_begin(CALL_##name, queue, wait_count, wait, CL_FALSE); \
-        stand_in_queue(command, behind_all, gate);                                               \
-        command_submit(command);                                                                 \
-        return command_end(command, next.name args, event);                                      \
-    }
-
-OLD_COMMAND(clEnqueueMarker, (cl_command_queue queue, cl_event *event), (queue, event), 0, NULL, event, true, false)
-OLD_COMMAND(clEnqueueBarrier, (cl_command_queue queue), (queue), 0, NULL, NULL, true, true)
-OLD_COMMAND(clEnqueueWaitForEvents, (cl_command_queue queue, cl_uint count, const cl_event *events),
-            (queue, count, events), count, events, NULL, false, true)
 
 /* What these touch is not known. */
 COMMAND(clEnqueueReadImage, blocking,
@@ -308,25 +291,6 @@ COMMAND(clEnqueueCopyImageToBuffer, CL_FALSE,
 COMMAND(clEnqueueCopyBufferToImage, CL_FALSE,
         (cl_command_queue queue, cl_mem a, cl_mem b, size_t n, const size_t *o, const size_t *r, WAIT),
         (queue, a, b, n, o, r, REST))
-COMMAND(clEnqueueNativeKernel, CL_FALSE,
-        (cl_command_queue queue, void(CL_CALLBACK *fn)(void *), void *a, size_t n, cl_uint m, const cl_mem *l,
-         const void **p, WAIT),
-        (queue, fn, a, n, m, l, p, REST))
-COMMAND(clEnqueueSVMFree, CL_FALSE,
-        (cl_command_queue queue, cl_uint n, void **p, void(CL_CALLBACK *fn)(cl_command_queue, cl_uint, void **, void *),
-         void *user, WAIT),
-        (queue, n, p, fn, user, REST))
-COMMAND(clEnqueueSVMMemcpy, blocking,
-        (cl_command_queue queue, cl_bool blocking, void *a, const void *b, size_t n, WAIT),
-        (queue, blocking, a, b, n, REST))
-COMMAND(clEnqueueSVMMemFill, CL_FALSE, (cl_command_queue queue, void *a, const void *b, size_t m, size_t n, WAIT),
-        (queue, a, b, m, n, REST))
-COMMAND(clEnqueueSVMMap, blocking, (cl_command_queue queue, cl_bool blocking, cl_map_flags f, void *a, size_t n, WAIT),
-        (queue, blocking, f, a, n, REST))
-COMMAND(clEnqueueSVMUnmap, CL_FALSE, (cl_command_queue queue, void *a, WAIT), (queue, a, REST))
-COMMAND(clEnqueueSVMMigrateMem, CL_FALSE,
-        (cl_command_queue queue, cl_uint n, const void **p, const size_t *s, cl_mem_migration_flags f, WAIT),
-        (queue, n, p, s, f, REST))
 
 /* ---- mapping ---- */
 

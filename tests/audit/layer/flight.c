@@ -126,7 +126,7 @@ static const struct access *conflict(const struct command *a, const struct comma
 
 static bool is_kernel(const struct command *command)
 {
-    return command->call == call_name[CALL_clEnqueueNDRangeKernel] || command->call == call_name[CALL_clEnqueueTask];
+    return command->call == call_name[CALL_clEnqueueNDRangeKernel];
 }
 
 /* What a kernel touches of an argument is not known, so it counts as all of it. Between devices that is as it should

@@ -116,7 +116,6 @@ COUNTED(Program, cl_program, counted, PROGRAM, PROGRAM)
 COUNTED(Kernel, cl_kernel, counted, KERNEL, KERNEL)
 COUNTED(Event, cl_event, counted, EVENT, EVENT)
 COUNTED(Device, cl_device_id, counted_device, SUB_DEVICE, DEVICE)
-COUNTED(DeviceEXT, cl_device_id, counted_device, SUB_DEVICE, DEVICE)
 
 /* --- Making ---------------------------------------------------------------------------------------------- */
 
@@ -232,17 +231,6 @@ static void made_part(cl_mem handle, cl_mem parent, cl_mem_flags flags, cl_buffe
     pthread_mutex_unlock(&lock);
 }
 
-static void made_clone(cl_kernel kernel, cl_kernel source)
-{
-    struct object *to = begin_object(kernel, AUDIT_TYPE_KERNEL, "clCloneKernel");
-    if (!to)
-        return;
-    const struct object *from = find(source, AUDIT_TYPE_KERNEL);
-    if (from)
-        memcpy(to->args, from->args, sizeof to->args);
-    pthread_mutex_unlock(&lock);
-}
-
 /* A maker: `note` enters the `handle` that it gives to the `call`. */
 #define MAKER(type, name, note, decl, args)    \
     type CL_API_CALL audit_##name decl         \
@@ -262,10 +250,6 @@ MAKER(cl_context, clCreateContext, made_context(handle, call),
       (const cl_context_properties *p, cl_uint n, const cl_device_id *d,
        void(CL_CALLBACK *fn)(const char *, const void *, size_t, void *), void *user, cl_int *e),
       (p, n, d, fn, user, e))
-MAKER(cl_context, clCreateContextFromType, made_context(handle, call),
-      (const cl_context_properties *p, cl_device_type t,
-       void(CL_CALLBACK *fn)(const char *, const void *, size_t, void *), void *user, cl_int *e),
-      (p, t, fn, user, e))
 MAKER(cl_command_queue, clCreateCommandQueue,
       made_queue(handle, d, !(p & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE), call),
       (cl_context c, cl_device_id d, cl_command_queue_properties p, cl_int *e), (c, d, p, e))
@@ -277,38 +261,17 @@ MAKER(cl_mem, clCreateBufferWithProperties, made_buffer(handle, c, f, n, v, call
       (cl_context c, const cl_mem_properties *p, cl_mem_flags f, size_t n, void *v, cl_int *e), (c, p, f, n, v, e))
 MAKER(cl_mem, clCreateSubBuffer, made_part(handle, m, f, t, r),
       (cl_mem m, cl_mem_flags f, cl_buffer_create_type t, const void *r, cl_int *e), (m, f, t, r, e))
-MAKER(cl_kernel, clCloneKernel, made_clone(handle, k), (cl_kernel k, cl_int *e), (k, e))
-PLAIN_MAKER(cl_mem, IMAGE, clCreateImage2D,
-            (cl_context c, cl_mem_flags f, const cl_image_format *m, size_t w, size_t h, size_t p, void *v, cl_int *e),
-            (c, f, m, w, h, p, v, e))
-PLAIN_MAKER(cl_mem, IMAGE, clCreateImage3D,
-            (cl_context c, cl_mem_flags f, const cl_image_format *m, size_t w, size_t h, size_t d, size_t p, size_t s,
-             void *v, cl_int *e),
-            (c, f, m, w, h, d, p, s, v, e))
 PLAIN_MAKER(cl_mem, IMAGE, clCreateImage,
             (cl_context c, cl_mem_flags f, const cl_image_format *m, const cl_image_desc *d, void *v, cl_int *e),
             (c, f, m, d, v, e))
-PLAIN_MAKER(cl_mem, IMAGE, clCreateImageWithProperties,
-            (cl_context c, const cl_mem_properties *p, cl_mem_flags f, const cl_image_format *m, const cl_image_desc *d,
-             void *v, cl_int *e),
-            (c, p, f, m, d, v, e))
-PLAIN_MAKER(cl_mem, IMAGE, clCreatePipe,
-            (cl_context c, cl_mem_flags f, cl_uint s, cl_uint n, const cl_pipe_properties *p, cl_int *e),
-            (c, f, s, n, p, e))
 PLAIN_MAKER(cl_sampler, SAMPLER, clCreateSampler,
             (cl_context c, cl_bool n, cl_addressing_mode a, cl_filter_mode f, cl_int *e), (c, n, a, f, e))
-PLAIN_MAKER(cl_sampler, SAMPLER, clCreateSamplerWithProperties,
-            (cl_context c, const cl_sampler_properties *p, cl_int *e), (c, p, e))
 PLAIN_MAKER(cl_program, PROGRAM, clCreateProgramWithSource,
             (cl_context c, cl_uint n, const char **s, const size_t *l, cl_int *e), (c, n, s, l, e))
 PLAIN_MAKER(cl_program, PROGRAM, clCreateProgramWithBinary,
             (cl_context c, cl_uint n, const cl_device_id *d, const size_t *l, const unsigned char **b, cl_int *s,
              cl_int *e),
             (c, n, d, l, b, s, e))
-PLAIN_MAKER(cl_program, PROGRAM, clCreateProgramWithBuiltInKernels,
-            (cl_context c, cl_uint n, const cl_device_id *d, const char *k, cl_int *e), (c, n, d, k, e))
-PLAIN_MAKER(cl_program, PROGRAM, clCreateProgramWithIL, (cl_context c, const void *i, size_t n, cl_int *e),
-            (c, i, n, e))
 PLAIN_MAKER(cl_program, PROGRAM, clLinkProgram,
             (cl_context c, cl_uint n, const cl_device_id *d, const char *o, cl_uint m, const cl_program *p,
              void(CL_CALLBACK *fn)(cl_program, void *), void *user, cl_int *e),
@@ -343,9 +306,6 @@ SEVERAL(clCreateKernelsInProgram, KERNEL, (cl_program p, cl_uint room, cl_kernel
         (p, room, out, &got))
 SEVERAL(clCreateSubDevices, SUB_DEVICE,
         (cl_device_id d, const cl_device_partition_property *how, cl_uint room, cl_device_id *out, cl_uint *count),
-        (d, how, room, out, &got))
-SEVERAL(clCreateSubDevicesEXT, SUB_DEVICE,
-        (cl_device_id d, const cl_device_partition_property_ext *how, cl_uint room, cl_device_id *out, cl_uint *count),
         (d, how, room, out, &got))
 
 static void note_build(const char *call)

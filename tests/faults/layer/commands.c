@@ -198,11 +198,6 @@ cl_int issue_marker(struct issue *issue, cl_command_queue queue)
         return issue_end(&issue, code);                                                              \
     }
 
-COMMAND(clEnqueueTask, CL_FALSE, (cl_command_queue queue, cl_kernel k, WAIT), (queue, k, REST))
-COMMAND(clEnqueueNativeKernel, CL_FALSE,
-        (cl_command_queue queue, void(CL_CALLBACK *fn)(void *), void *a, size_t n, cl_uint m, const cl_mem *l,
-         const void **p, WAIT),
-        (queue, fn, a, n, m, l, p, REST))
 COMMAND(clEnqueueReadImage, blocking,
         (cl_command_queue queue, cl_mem m, cl_bool blocking, const size_t *o, const size_t *r, size_t rp, size_t sp,
          void *p, WAIT),

@@ -53,8 +53,6 @@ static cl_command_type type_of(int call)
     case FAULT_CALL_##name: \
         return CL_COMMAND_##type;
         TYPE(clEnqueueNDRangeKernel, NDRANGE_KERNEL)
-        TYPE(clEnqueueTask, TASK)
-        TYPE(clEnqueueNativeKernel, NATIVE_KERNEL)
         TYPE(clEnqueueReadBuffer, READ_BUFFER)
         TYPE(clEnqueueReadBufferRect, READ_BUFFER_RECT)
         TYPE(clEnqueueReadImage, READ_IMAGE)
