@@ -514,6 +514,7 @@ static void a_callback_comes_early(void)
     cl_event event = begin(2);
     NEED(clSetEventCallback(event, CL_COMPLETE, on_event, NULL));
     CHECK(atomic_load(&early_calls) == 1 && status_of(event) > CL_COMPLETE);
+    NEED(clFlush(queue));
     fault.advance(1000 * MS);
     CHECK(see_end(event) == CL_COMPLETE);
     CHECK(atomic_load(&calls) == 1);

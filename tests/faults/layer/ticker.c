@@ -229,8 +229,13 @@ static void *tick(void *unused)
 
 void wait_for_due(uint64_t now)
 {
+    const uint64_t limit_ns = real_ns() + UINT64_C(120000000000);
     bool due = true;
     while (due) {
+        if (real_ns() > limit_ns) {
+            fputs("layer_fault: what is late does not end now that its time has come: is it flushed?\n", stderr);
+            abort();
+        }
         pthread_mutex_lock(&lock);
         due = ticker_works;
         for (const struct job *job = jobs; job; job = job->next)
