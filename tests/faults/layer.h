@@ -353,6 +353,25 @@ cl_int issue_marker(struct issue *issue, cl_command_queue queue);
 /* The driver has answered. Returns what the application is answered. */
 cl_int issue_end(struct issue *issue, cl_int code);
 
+/* Nothing is to be done. */
+#define PLAIN (void)0
+
+/* A command, with what is to be done about wrong results before the driver has it, and once it has taken it. */
+#define COMMAND(name, block, decl, args, before, after)                                              \
+    cl_int CL_API_CALL fault_##name decl                                                             \
+    {                                                                                                \
+        struct issue issue;                                                                          \
+        cl_int code = issue_begin(&issue, FAULT_CALL_##name, queue, block, wait_count, wait, event); \
+        if (code)                                                                                    \
+            return code;                                                                             \
+        before;                                                                                      \
+        issue_prepare(&issue);                                                                       \
+        code = issue.skip ? issue_marker(&issue, queue) : next.name args;                            \
+        if (code == CL_SUCCESS)                                                                      \
+            after;                                                                                   \
+        return issue_end(&issue, code);                                                              \
+    }
+
 /* ---- corrupt.c ---- */
 
 /* Flip bits here and there in the region, each of another byte as long as there are enough. */
