@@ -75,7 +75,7 @@ struct options {
     bool run, chain, wrapped, wake;
 };
 
-/* The buffers of one frame. `free` is posted when a frame may have them, `done` when its callback has run. */
+/* The buffers of one frame. `done` is posted when its callback has run. */
 struct set {
     struct torn *torn;
     cox_buffer *buffers[BUFFERS];
@@ -86,7 +86,7 @@ struct set {
     cox_status status;
     uint64_t done_ns;
     uint32_t lost; /* devices so far */
-    sem_t free, done;
+    sem_t done;
 };
 
 struct torn {
@@ -97,11 +97,11 @@ struct torn {
     struct churn params;
     uint32_t factor, addend; /* of the whole loop */
     struct set sets[SETS];
-    pthread_t checker, hogs[HOGS_MAX];
+    pthread_t hogs[HOGS_MAX];
     uint32_t hog_count;
     atomic_bool enough; /* for the hogs */
     struct fault fault;
-    uint32_t good, failed, tainted, wrong, changed;
+    uint32_t good, failed, tainted, wrong, changed, woken;
 };
 
 static uint64_t now_ns(void)
@@ -118,15 +118,15 @@ static void sleep_until(uint64_t at_ns)
         ;
 }
 
-static void wait_for(sem_t *semaphore, const char *what)
+static void wait_for_callback(struct set *set)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += PATIENCE_S;
-    while (sem_timedwait(semaphore, &until)) {
+    while (sem_timedwait(&set->done, &until)) {
         if (errno == EINTR)
             continue;
-        printf("waited in vain for %s\n", what);
+        printf("waited in vain for a callback\n");
         exit(1);
     }
 }
@@ -227,41 +227,45 @@ static void submit(struct torn *torn, struct set *set)
         on_done(set, 0, status); /* the library does not call it */
 }
 
-/* Look at every frame, in order, once its time has come, and give the buffers back. */
-static void *check_frames(void *user)
+/* Once the time of the set's frame has come. */
+static void check(struct torn *torn, struct set *set)
 {
-    struct torn *torn = user;
-    uint32_t woken = 0;
-    for (uint32_t n = 0; n < torn->options.frames; n++) {
-        struct set *set = &torn->sets[n % SETS];
-        wait_for(&set->done, "a callback");
-        if (torn->options.wake && set->lost > woken)
-            torn->fault.advance(wake_ns);
-        woken = set->lost;
-        sleep_until(set->done_ns + torn->options.later_ms * UINT64_C(1000000));
-        if (set->status == COX_E_TAINTED && torn->options.wrapped) {
-            torn->tainted++;
-        } else if (set->status) {
-            torn->failed++;
-        } else {
-            torn->good++;
-            torn->wrong += !was_right(set);
-            torn->changed += !is_untouched(set);
-        }
-        sem_post(&set->free);
+    wait_for_callback(set);
+    if (torn->options.wake && set->lost > torn->woken)
+        torn->fault.advance(wake_ns);
+    torn->woken = set->lost;
+    sleep_until(set->done_ns + torn->options.later_ms * UINT64_C(1000000));
+    if (set->status == COX_E_TAINTED && torn->options.wrapped) {
+        torn->tainted++;
+    } else if (set->status) {
+        torn->failed++;
+    } else {
+        torn->good++;
+        torn->wrong += !was_right(set);
+        torn->changed += !is_untouched(set);
     }
-    return NULL;
 }
 
-static void play(struct torn *torn)
+/* Every set is looked at before another frame has it. */
+static bool play(struct torn *torn)
 {
-    for (uint32_t n = 0; n < torn->options.frames; n++) {
+    const uint32_t frames = torn->options.frames;
+    for (uint32_t n = 0; n < frames + SETS; n++) {
         struct set *set = &torn->sets[n % SETS];
-        wait_for(&set->free, "the checker");
+        if (n >= SETS && n - SETS < frames)
+            check(torn, set);
+        if (n >= frames)
+            continue;
         set->before = torn->options.chain && n > 0 ? &torn->sets[(n - 1) % SETS] : NULL;
         compute_expected(set);
         submit(torn, set);
     }
+
+    const uint32_t lost = lost_devices(torn);
+    printf("frames %" PRIu32 ", failed %" PRIu32 ", tainted %" PRIu32 ", wrong at once %" PRIu32
+           ", changed later %" PRIu32 ", devices lost %" PRIu32 "\n",
+           frames, torn->failed, torn->tainted, torn->wrong, torn->changed, lost);
+    return torn->good && !torn->wrong && !torn->changed && !torn->failed && (lost || !torn->options.wake);
 }
 
 /* --- Hogs --------------------------------------------------------------------------------------------------------- */
@@ -406,7 +410,6 @@ static void end(struct torn *torn)
             cox_buffer_destroy(&torn->sets[i].buffers[b]);
         free(torn->sets[i].expected);
         free(torn->sets[i].seen);
-        sem_destroy(&torn->sets[i].free);
         sem_destroy(&torn->sets[i].done);
     }
     cox_runtime_destroy(&torn->runtime);
@@ -461,20 +464,6 @@ static bool take_options(struct options *options, int count, char **words)
     return true;
 }
 
-/* The checker runs from before the first frame until after the last. */
-static bool play_and_check(struct torn *torn)
-{
-    if (pthread_create(&torn->checker, NULL, check_frames, torn))
-        return false;
-    play(torn);
-    pthread_join(torn->checker, NULL);
-    const uint32_t lost = lost_devices(torn);
-    printf("frames %" PRIu32 ", failed %" PRIu32 ", tainted %" PRIu32 ", wrong at once %" PRIu32
-           ", changed later %" PRIu32 ", devices lost %" PRIu32 "\n",
-           torn->options.frames, torn->failed, torn->tainted, torn->wrong, torn->changed, lost);
-    return torn->good && !torn->wrong && !torn->changed && !torn->failed && (lost || !torn->options.wake);
-}
-
 int main(int count, char **words)
 {
     static struct torn torn;
@@ -482,17 +471,15 @@ int main(int count, char **words)
         fputs("usage: torn DEVICES FRAMES [OPTIONS], as the head of torn.c says\n", stderr);
         return 2;
     }
-    for (int i = 0; i < SETS; i++) {
-        sem_init(&torn.sets[i].free, 0, 1);
+    for (int i = 0; i < SETS; i++)
         sem_init(&torn.sets[i].done, 0, 0);
-    }
     if (torn.options.wake) {
         if (!fault_open(&torn.fault, NULL))
             return 2;
         torn.fault.advance(0);
     }
     cox_status status = start_hogs(&torn) ? begin(&torn) : COX_E_SYSTEM;
-    const bool good = !status && play_and_check(&torn);
+    const bool good = !status && play(&torn);
     end(&torn);
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || status == COX_E_NOT_FOUND) {
         printf("skipped, because such devices are missing: %s\n", torn.options.devices);
