@@ -36,8 +36,7 @@ static _Atomic uint64_t created_count[AUDIT_TYPES][AUDIT_PHASES];
 _Atomic uint64_t live_count[AUDIT_TYPES];
 static _Atomic uint64_t failed_calls, call_count[CALL_COUNT];
 
-/* initial-exec: LeakSanitizer loses its way in thread-local memory that the loader allocates late. */
-_Thread_local int callback_depth __attribute__((tls_model("initial-exec")));
+_Thread_local int callback_depth;
 
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static char texts[TEXTS_MAX][TEXT_BYTES]; /* the first one of each kind */

@@ -61,7 +61,10 @@ extern pthread_mutex_t lock;
 extern const char *const call_name[];
 extern _Atomic int current_phase;
 extern _Atomic uint64_t live_count[AUDIT_TYPES];
-extern _Thread_local int callback_depth; /* of the application's callbacks that run in this thread */
+
+/* The application's callbacks that run in this thread. initial-exec: LeakSanitizer loses its way in thread-local memory
+ * that the loader allocates late. */
+extern _Thread_local int callback_depth __attribute__((tls_model("initial-exec")));
 
 void *must_alloc(size_t count, size_t bytes); /* zeros; without memory the program ends */
 bool frames_run(void);

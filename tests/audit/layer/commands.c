@@ -260,7 +260,7 @@ COMMAND(clEnqueueCopyBufferRect, CL_FALSE,
         touch_box(command, b, box_range(p, r, brow, bslice), true))
 COMMAND(clEnqueueMigrateMemObjects, CL_FALSE,
         (cl_command_queue queue, cl_uint n, const cl_mem *m, cl_mem_migration_flags f, WAIT), (queue, n, m, f, REST),
-        touch_all(command, n, m, f &CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED))
+        touch_all(command, n, m, (f & CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED) != 0))
 COMMAND(clEnqueueNDRangeKernel, CL_FALSE,
         (cl_command_queue queue, cl_kernel k, cl_uint dims, const size_t *offset, const size_t *global,
          const size_t *local, WAIT),

@@ -14,7 +14,7 @@ static struct object **bucket_of(const void *handle)
     return &bucket[(size_t)(((uint64_t)(uintptr_t)handle >> 3) * 0x9e3779b97f4a7c15u >> 52) % BUCKETS];
 }
 
-/* Where it is, or NULL is. A buffer may be a sub-buffer or an image, too. */
+/* The pointer to it in its bucket, or the NULL at the end. */
 static struct object **find_place(const void *handle, enum audit_type type)
 {
     struct object **place = bucket_of(handle);
@@ -210,12 +210,13 @@ static void check_alignment(cl_mem parent, const cl_buffer_region *region)
                 region->origin, align);
 }
 
-static void made_part(cl_mem handle, cl_mem parent, cl_mem_flags flags, cl_buffer_create_type type, const void *info)
+static void made_part(cl_mem handle, cl_mem parent, cl_mem_flags flags, cl_buffer_create_type type, const void *info,
+                      const char *call)
 {
     const cl_buffer_region *region = type == CL_BUFFER_CREATE_TYPE_REGION ? info : NULL;
     if (region)
         check_alignment(parent, region);
-    struct object *object = begin_object(handle, AUDIT_TYPE_SUB_BUFFER, "clCreateSubBuffer");
+    struct object *object = begin_object(handle, AUDIT_TYPE_SUB_BUFFER, call);
     if (!object)
         return;
     const struct object *of = find(parent, AUDIT_TYPE_BUFFER);
@@ -236,7 +237,6 @@ static void made_part(cl_mem handle, cl_mem parent, cl_mem_flags flags, cl_buffe
     type CL_API_CALL audit_##name decl         \
     {                                          \
         static const char *const call = #name; \
-        (void)call;                            \
         enter(CALL_##name);                    \
         type handle = next.name args;          \
         note;                                  \
@@ -259,7 +259,7 @@ MAKER(cl_mem, clCreateBuffer, made_buffer(handle, c, f, n, v, call),
       (cl_context c, cl_mem_flags f, size_t n, void *v, cl_int *e), (c, f, n, v, e))
 MAKER(cl_mem, clCreateBufferWithProperties, made_buffer(handle, c, f, n, v, call),
       (cl_context c, const cl_mem_properties *p, cl_mem_flags f, size_t n, void *v, cl_int *e), (c, p, f, n, v, e))
-MAKER(cl_mem, clCreateSubBuffer, made_part(handle, m, f, t, r),
+MAKER(cl_mem, clCreateSubBuffer, made_part(handle, m, f, t, r, call),
       (cl_mem m, cl_mem_flags f, cl_buffer_create_type t, const void *r, cl_int *e), (m, f, t, r, e))
 PLAIN_MAKER(cl_mem, IMAGE, clCreateImage,
             (cl_context c, cl_mem_flags f, const cl_image_format *m, const cl_image_desc *d, void *v, cl_int *e),
