@@ -4,7 +4,7 @@
 #
 #   sh soak.sh BIN_DIR SOURCE_DIR [fault_soak's options]
 #   sh tests/faults/soak.sh build/bin . --frames 1000000
-#   sh tests/faults/soak.sh build/bin . --minutes 30 --video
+#   sh tests/faults/soak.sh build/bin . --minutes 30
 #
 # Both devices fail, hang and vanish at random, the second one more often; it also gives wrong rows now and then, which is why
 # every band is verified. Faults begin after five seconds, when what is to come out is known. What is random depends on the
