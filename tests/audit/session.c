@@ -141,11 +141,6 @@ static uint32_t scrambled_at(uint64_t frame, uint32_t row, uint32_t column)
     return input_at(frame, row, column) * 2654435761u + 1;
 }
 
-static bool right_rows(uint64_t frame)
-{
-    return right_uints(frame, 1, scrambled_at);
-}
-
 static bool right_bins(uint64_t frame, int binding)
 {
     const uint32_t *bins = cox_buffer_data(buffers[frame % SETS][binding]);
@@ -153,16 +148,6 @@ static bool right_bins(uint64_t frame, int binding)
     for (int i = 0; i < BINS; i++)
         sum += bins[i];
     return sum == (uint64_t)ROWS * COLUMNS;
-}
-
-static bool right_contracts(uint64_t frame)
-{
-    return right_bins(frame, 3) && right_uints(frame, 2, smooth_at);
-}
-
-static bool right_passes(uint64_t frame)
-{
-    return right_bins(frame, 5) && right_uints(frame, 4, turned_at);
 }
 
 static bool right_picture(uint64_t frame)
@@ -178,11 +163,11 @@ static bool right_picture(uint64_t frame)
 struct pipeline {
     const char *name;
     cox_status (*create)(struct cox_session_params *params);
-    bool (*right)(uint64_t frame);
-    size_t bytes[BINDINGS_MAX]; /* of each binding's buffer, 0 for scratch; filled in by create */
     const void *frame_params;
+    uint32_t (*expected)(uint64_t frame, uint32_t row, uint32_t column); /* NULL: as the first frame */
+    int out, bins;                                                       /* bindings; bins = 0: none */
+    size_t bytes[BINDINGS_MAX]; /* of each binding's buffer, 0 for scratch; filled in by create */
     uint32_t bindings;
-    bool fill;
 };
 
 static int pitch_param;
@@ -307,14 +292,10 @@ static cox_status create_tonemap(struct cox_session_params *params)
 }
 
 static struct pipeline pipelines[] = {
-    {.name = "rows", .create = create_rows, .right = right_rows, .frame_params = &pitch_param, .fill = true},
-    {.name = "contracts",
-     .create = create_contracts,
-     .right = right_contracts,
-     .frame_params = &pitch_param,
-     .fill = true},
-    {.name = "passes", .create = create_passes, .right = right_passes, .frame_params = &pitch_param, .fill = true},
-    {.name = "tonemap", .create = create_tonemap, .right = right_picture, .frame_params = &tonemap_params},
+    {"rows", create_rows, &pitch_param, scrambled_at, .out = 1},
+    {"contracts", create_contracts, &pitch_param, smooth_at, .out = 2, .bins = 3},
+    {"passes", create_passes, &pitch_param, turned_at, .out = 4, .bins = 5},
+    {"tonemap", create_tonemap, &tonemap_params, NULL, .out = 1},
 };
 
 static cox_status make_buffers(void)
@@ -338,12 +319,20 @@ static cox_status make_buffers(void)
 
 /* --- The run --------------------------------------------------------------------------------------------- */
 
+static bool is_right(uint64_t frame)
+{
+    if (!pipeline->expected)
+        return right_picture(frame);
+    return (!pipeline->bins || right_bins(frame, pipeline->bins)) &&
+           right_uints(frame, pipeline->out, pipeline->expected);
+}
+
 static void on_done(void *user, uint64_t frame, cox_status status)
 {
     (void)user;
     if (status != COX_OK)
         atomic_fetch_add(&frames_failed, 1);
-    else if (!pipeline->right(frame))
+    else if (!is_right(frame))
         atomic_fetch_add(&frames_wrong, 1);
     atomic_fetch_add(&frames_done, 1);
 }
@@ -351,7 +340,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 static cox_status run_frames(uint64_t from, uint64_t to)
 {
     for (uint64_t frame = from; frame < to; frame++) {
-        if (pipeline->fill)
+        if (pipeline->expected)
             fill_input(frame); /* at most IN_FLIGHT frames are under way, none with this set */
         const struct cox_frame next = {
             .buffers = buffers[frame % SETS], .buffer_count = pipeline->bindings, .params = pipeline->frame_params};
