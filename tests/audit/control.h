@@ -7,12 +7,9 @@
 #ifndef COX_TESTS_AUDIT_H
 #define COX_TESTS_AUDIT_H
 
-#include <dlfcn.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include "support/layer_open.h"
+
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 /* X(name, word). Frames run in `adapting` and in `steady`. */
 #define AUDIT_PHASE_MAP(X)  \
@@ -58,26 +55,15 @@
     X(SUB_DEVICE, "sub_device") \
     X(MAPPING, "mapping")
 
-enum audit_phase {
-#define AUDIT_ENUM(name, ...) AUDIT_PHASE_##name,
-    AUDIT_PHASE_MAP(AUDIT_ENUM)
-#undef AUDIT_ENUM
-        AUDIT_PHASES
-};
-
-enum audit_rule {
-#define AUDIT_ENUM(name, ...) AUDIT_RULE_##name,
-    AUDIT_RULE_MAP(AUDIT_ENUM)
-#undef AUDIT_ENUM
-        AUDIT_RULES
-};
-
-enum audit_type {
-#define AUDIT_ENUM(name, ...) AUDIT_TYPE_##name,
-    AUDIT_TYPE_MAP(AUDIT_ENUM)
-#undef AUDIT_ENUM
-        AUDIT_TYPES
-};
+#define AUDIT_PHASE(name, ...) AUDIT_PHASE_##name,
+#define AUDIT_RULE(name, ...) AUDIT_RULE_##name,
+#define AUDIT_TYPE(name, ...) AUDIT_TYPE_##name,
+enum audit_phase { AUDIT_PHASE_MAP(AUDIT_PHASE) AUDIT_PHASES };
+enum audit_rule { AUDIT_RULE_MAP(AUDIT_RULE) AUDIT_RULES };
+enum audit_type { AUDIT_TYPE_MAP(AUDIT_TYPE) AUDIT_TYPES };
+#undef AUDIT_PHASE
+#undef AUDIT_RULE
+#undef AUDIT_TYPE
 
 /* What the layer exports. Any thread may call them at any time. */
 struct audit {
@@ -95,70 +81,22 @@ struct audit {
  * cannot. */
 static inline bool audit_load(struct audit *audit, const char *path)
 {
-    char from_dir[4096];
-    const char *dir = getenv("COX_TEST_LAYER_DIR");
-    if (!path && dir) {
-        snprintf(from_dir, sizeof from_dir, "%s/layer_audit.so", dir);
-        path = from_dir;
-    }
-    void *handle = path ? dlopen(path, RTLD_NOW) : NULL;
-    if (!handle) {
-        fprintf(stderr, "cannot load the auditing layer: %s\n", path ? dlerror() : "COX_TEST_LAYER_DIR is not set");
-        return false;
-    }
-    *(void **)&audit->phase = dlsym(handle, "cox_audit_phase");
-    *(void **)&audit->violations = dlsym(handle, "cox_audit_violations");
-    *(void **)&audit->created = dlsym(handle, "cox_audit_created");
-    *(void **)&audit->live = dlsym(handle, "cox_audit_live");
-    *(void **)&audit->calls = dlsym(handle, "cox_audit_calls");
-    *(void **)&audit->finish = dlsym(handle, "cox_audit_finish");
-    *(void **)&audit->write = dlsym(handle, "cox_audit_write");
-    if (!audit->phase || !audit->violations || !audit->created || !audit->live || !audit->calls || !audit->finish ||
-        !audit->write) {
-        fprintf(stderr, "%s is not the auditing layer\n", path);
-        return false;
-    }
-    return setenv("OPENCL_LAYERS", path, 1) == 0;
+    const struct layer_symbol symbols[] = {
+        {"cox_audit_phase", &audit->phase},     {"cox_audit_violations", &audit->violations},
+        {"cox_audit_created", &audit->created}, {"cox_audit_live", &audit->live},
+        {"cox_audit_calls", &audit->calls},     {"cox_audit_finish", &audit->finish},
+        {"cox_audit_write", &audit->write},
+    };
+    return layer_open("layer_audit.so", path, symbols, sizeof symbols / sizeof *symbols);
 }
 
-static inline const char *audit_rule_word(int rule)
-{
-    static const char *const word[] = {
-#define AUDIT_WORD(name, text, what) text,
-        AUDIT_RULE_MAP(AUDIT_WORD)
+#define AUDIT_WORD(name, word, ...) word,
+#define AUDIT_TEXT(name, word, text) text,
+__attribute__((unused)) static const char *const audit_phase_words[] = {AUDIT_PHASE_MAP(AUDIT_WORD)};
+__attribute__((unused)) static const char *const audit_rule_words[] = {AUDIT_RULE_MAP(AUDIT_WORD)};
+__attribute__((unused)) static const char *const audit_rule_texts[] = {AUDIT_RULE_MAP(AUDIT_TEXT)};
+__attribute__((unused)) static const char *const audit_type_words[] = {AUDIT_TYPE_MAP(AUDIT_WORD)};
 #undef AUDIT_WORD
-    };
-    return word[rule];
-}
-
-static inline const char *audit_rule_text(int rule)
-{
-    static const char *const word[] = {
-#define AUDIT_WORD(name, text, what) what,
-        AUDIT_RULE_MAP(AUDIT_WORD)
-#undef AUDIT_WORD
-    };
-    return word[rule];
-}
-
-static inline const char *audit_phase_word(int phase)
-{
-    static const char *const word[] = {
-#define AUDIT_WORD(name, text) text,
-        AUDIT_PHASE_MAP(AUDIT_WORD)
-#undef AUDIT_WORD
-    };
-    return word[phase];
-}
-
-static inline const char *audit_type_word(int type)
-{
-    static const char *const word[] = {
-#define AUDIT_WORD(name, text) text,
-        AUDIT_TYPE_MAP(AUDIT_WORD)
-#undef AUDIT_WORD
-    };
-    return word[type];
-}
+#undef AUDIT_TEXT
 
 #endif

@@ -4,12 +4,9 @@
 #ifndef COX_TESTS_FAULT_H
 #define COX_TESTS_FAULT_H
 
-#include <dlfcn.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include "support/layer_open.h"
+
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum fault_count { FAULT_MATCHED, FAULT_CHOSEN, FAULT_STRUCK };
 
@@ -22,33 +19,22 @@ struct fault {
      * have happened (enum fault_count). */
     uint64_t (*count)(unsigned line, int what);
     int (*write)(const char *path); /* cox_fault_write: the report; "-" = standard error; 0 or -1 */
+    /* cox_fault_advance: the layer's clock stands still from the first call on, and goes on by so many ns with each. A
+     * call that hangs moves it too, and takes no time. Returns what the clock says, once late commands whose time has
+     * come have ended. */
+    uint64_t (*advance)(uint64_t ns);
 };
 
-/* Load the layer at `path`, or $COX_TEST_LAYER_DIR/layer_fault.so if it is NULL, and have the ICD loader load the same
- * one at its first call, which is still to come, behind the layers that OPENCL_LAYERS names already: those see a call
- * first. Says what is wrong on standard error and returns false if it cannot. */
+/* Load the layer at `path`, or $COX_TEST_LAYER_DIR/layer_fault.so if it is NULL: see layer_open. */
 static inline bool fault_open(struct fault *fault, const char *path)
 {
-    char from_dir[4096], layers[8192];
-    const char *dir = getenv("COX_TEST_LAYER_DIR"), *others = getenv("OPENCL_LAYERS");
-    if (!path && dir) {
-        snprintf(from_dir, sizeof from_dir, "%s/layer_fault.so", dir);
-        path = from_dir;
-    }
-    void *handle = path ? dlopen(path, RTLD_NOW) : NULL;
-    if (!handle) {
-        fprintf(stderr, "cannot load the fault layer: %s\n", path ? dlerror() : "COX_TEST_LAYER_DIR is not set");
-        return false;
-    }
-    *(void **)&fault->load = dlsym(handle, "cox_fault_load");
-    *(void **)&fault->count = dlsym(handle, "cox_fault_count");
-    *(void **)&fault->write = dlsym(handle, "cox_fault_write");
-    if (!fault->load || !fault->count || !fault->write) {
-        fprintf(stderr, "%s is not the fault layer\n", path);
-        return false;
-    }
-    snprintf(layers, sizeof layers, "%s%s%s", path, others && *others ? ":" : "", others ? others : "");
-    return setenv("OPENCL_LAYERS", layers, 1) == 0;
+    const struct layer_symbol symbols[] = {
+        {"cox_fault_load", &fault->load},
+        {"cox_fault_count", &fault->count},
+        {"cox_fault_write", &fault->write},
+        {"cox_fault_advance", &fault->advance},
+    };
+    return layer_open("layer_fault.so", path, symbols, sizeof symbols / sizeof *symbols);
 }
 
 #endif

@@ -33,15 +33,42 @@ void *must_alloc(size_t count, size_t bytes)
     return memory;
 }
 
-uint64_t now_ns(void)
+/* What the layer's clock says since a program has stopped it; 0 = it runs. */
+static _Atomic uint64_t stopped_ns;
+
+uint64_t real_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+uint64_t now_ns(void)
+{
+    const uint64_t stopped = atomic_load(&stopped_ns);
+    return stopped ? stopped : real_ns();
+}
+
+bool clock_stands(void)
+{
+    return atomic_load(&stopped_ns);
+}
+
+FAULT_EXPORT uint64_t cox_fault_advance(uint64_t ns)
+{
+    uint64_t running = 0;
+    atomic_compare_exchange_strong(&stopped_ns, &running, real_ns());
+    const uint64_t now = atomic_fetch_add(&stopped_ns, ns) + ns;
+    wait_for_due(now);
+    return now;
+}
+
 void sleep_ns(uint64_t ns)
 {
+    if (clock_stands() && ns != FAULT_FOREVER) {
+        atomic_fetch_add(&stopped_ns, ns);
+        return;
+    }
     do {
         uint64_t part = ns < 1000000000u ? ns : 1000000000u;
         struct timespec t = {.tv_sec = (time_t)(part / 1000000000u), .tv_nsec = (long)(part % 1000000000u)};
@@ -50,6 +77,11 @@ void sleep_ns(uint64_t ns)
         if (ns != FAULT_FOREVER)
             ns -= part;
     } while (ns > 0);
+}
+
+void poll_pause(void)
+{
+    nanosleep(&(const struct timespec){.tv_nsec = POLL_NS}, NULL);
 }
 
 /* The whole file, with a NUL behind it; NULL if it cannot be read. */

@@ -31,8 +31,13 @@ extern cl_icd_dispatch next; /* where the calls go on to */
 extern pthread_mutex_t lock;
 
 void *must_alloc(size_t count, size_t bytes); /* zeros; without memory the program ends */
+
+/* The layer's clock, by which faults begin and end, and one that no program can stop. */
 uint64_t now_ns(void);
-void sleep_ns(uint64_t ns);
+uint64_t real_ns(void);
+bool clock_stands(void);
+void sleep_ns(uint64_t ns); /* by the layer's clock */
+void poll_pause(void);      /* for POLL_NS of the other */
 
 /* What is called in the driver's place, in the file of its matter. */
 #define X(name, classes) __typeof__(name) fault_##name;
@@ -62,6 +67,7 @@ static inline void struck(struct line *line)
 int cox_fault_load(const char *text, char *why, size_t why_bytes);
 uint64_t cox_fault_count(unsigned line, int what);
 int cox_fault_write(const char *path);
+uint64_t cox_fault_advance(uint64_t ns);
 
 /* Under the lock: a device has become known. */
 void plans_learn(uint32_t device);
@@ -129,7 +135,7 @@ struct queue {
     uint32_t device;
     struct flush_gate *flush_gates;
     unsigned unseen;      /* commands that never end as far as anybody can see */
-    uint64_t last_end_ns; /* of a slowed command */
+    uint64_t last_end_ns; /* of a slowed command; real */
 };
 
 struct flush_gate {
@@ -147,10 +153,10 @@ struct command {
     enum hold hold;
     cl_event head; /* TAILED: of the command itself, else NULL */
     bool profile_told, query_told, status_told;
-    bool doomed; /* its device vanished before the application saw its end */
-    uint64_t doomed_ns;
-    cl_int doom_code;
+    bool doomed;        /* its device vanished before the application saw its end */
+    uint64_t doomed_ns; /* real, as the next */
     uint64_t enqueued_ns;
+    cl_int doom_code;
     uint64_t stretch_ns; /* of its end, where no marker behind it tells of that */
 };
 
@@ -274,6 +280,9 @@ void doom_jobs(uint64_t set, cl_int code);
 /* Under the lock: callbacks of doomed commands are to be made. */
 void look_for_doomed(void);
 
+/* Until all that was to happen until then has. */
+void wait_for_due(uint64_t now);
+
 /* Before the drivers go: nothing happens any more. Gates that are closed stay so; what was never to run does not. */
 void stop_ticker(void);
 
@@ -343,6 +352,25 @@ cl_int issue_marker(struct issue *issue, cl_command_queue queue);
 
 /* The driver has answered. Returns what the application is answered. */
 cl_int issue_end(struct issue *issue, cl_int code);
+
+/* Nothing is to be done. */
+#define PLAIN (void)0
+
+/* A command, with what is to be done about wrong results before the driver has it, and once it has taken it. */
+#define COMMAND(name, block, decl, args, before, after)                                              \
+    cl_int CL_API_CALL fault_##name decl                                                             \
+    {                                                                                                \
+        struct issue issue;                                                                          \
+        cl_int code = issue_begin(&issue, FAULT_CALL_##name, queue, block, wait_count, wait, event); \
+        if (code)                                                                                    \
+            return code;                                                                             \
+        before;                                                                                      \
+        issue_prepare(&issue);                                                                       \
+        code = issue.skip ? issue_marker(&issue, queue) : next.name args;                            \
+        if (code == CL_SUCCESS)                                                                      \
+            after;                                                                                   \
+        return issue_end(&issue, code);                                                              \
+    }
 
 /* ---- corrupt.c ---- */
 

@@ -26,9 +26,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FRAMES = 200, IN_FLIGHT = 2, CHILD_SECONDS = 300, LINES_MAX = 16 };
+enum { FRAMES = 200, IN_FLIGHT = 2, CHILD_SECONDS = 300, RESULT_FD = 3 };
 
-static const uint64_t timeout_ns = 500000000, no_device_ns = 3000000000;
+/* On real devices long enough for a busy machine, and shorter than what the plans make too late. */
+static const uint64_t scripted_timeout_ns = 500000000, real_timeout_ns = 1000000000, no_device_ns = 3000000000;
 
 struct options {
     bool all, brief, verbose, list, death, passes;
@@ -53,10 +54,26 @@ static const struct bench benches[FAULT_SETUPS] = {
     [FAULT_ON_STAGED] = {"cpu:2x1=staged", "0.1", "pocl", false, 2, COX_MODE_STAGED},
 };
 
+/* What is counted, in the order of the table. */
+enum count {
+    TAKEN,
+    CALLBACKS,
+    LOST,
+    DUPLICATED,
+    UNORDERED,
+    WRONG,
+    ERRORS,
+    REFUSED,
+    MISMATCHES,
+    STRUCK,
+    DEVICES_LOST,
+    RETURNED,
+    COUNTS
+};
+
 /* What came of one kind in one set-up. */
 struct outcome {
-    struct ref_stream_counts counts;
-    uint64_t struck, lost, returned;
+    uint64_t counts[COUNTS];
     uint32_t lines, lines_struck; /* of the plan */
     double seconds;
     char why[200]; /* "" = everything is as it should be */
@@ -71,23 +88,35 @@ static void log_line(void *user, enum cox_log_level level, const char *line)
         fprintf(stderr, "%d: %s\n", (int)level, line);
 }
 
-static void note_devices(struct outcome *outcome, const struct cox_session_info *info)
+static void note_counts(struct outcome *outcome, const struct ref_stream_counts *counts,
+                        const struct cox_session_info *info)
 {
+    const uint64_t all[COUNTS] = {[TAKEN] = counts->frames,
+                                  [CALLBACKS] = counts->callbacks,
+                                  [LOST] = counts->lost,
+                                  [DUPLICATED] = counts->duplicated,
+                                  [UNORDERED] = counts->unordered,
+                                  [WRONG] = counts->wrong,
+                                  [ERRORS] = counts->errors,
+                                  [REFUSED] = counts->refused,
+                                  [MISMATCHES] = counts->errors_by[-COX_E_MISMATCH]};
+    memcpy(outcome->counts, all, sizeof all);
     for (uint32_t d = 0; d < info->device_count; d++) {
-        outcome->lost += info->devices[d].lost;
-        outcome->returned += info->devices[d].returned;
+        outcome->counts[DEVICES_LOST] += info->devices[d].lost;
+        outcome->counts[RETURNED] += info->devices[d].returned;
     }
 }
 
 /* All frames of a session on this runtime. */
 static void stream_frames(cox_runtime *runtime, const struct options *options, const struct fault_case *fault,
-                          struct outcome *outcome)
+                          uint64_t timeout_ns, struct outcome *outcome)
 {
     const struct cox_session_params params = {.policy = fault->flags & FAULT_MOVING ? "ewma" : "static",
                                               .in_flight = IN_FLIGHT,
                                               .device_timeout_ns = timeout_ns,
                                               .no_profile = true,
                                               .verify = fault->flags & FAULT_VERIFY ? 1 : 0};
+    struct ref_stream_counts counts;
     struct cox_session_info info = {0};
     cox_status status;
     struct ref_stream *stream = (options->passes ? ref_stream_open_passes : ref_stream_open)(runtime, &params, &status);
@@ -105,8 +134,8 @@ static void stream_frames(cox_runtime *runtime, const struct options *options, c
         else if (status != COX_OK && !*outcome->why)
             snprintf(outcome->why, sizeof outcome->why, "frame %u was refused: %s", i, cox_status_name(status));
     }
-    ref_stream_close(&stream, &outcome->counts, &info);
-    note_devices(outcome, &info);
+    ref_stream_close(&stream, &counts, &info);
+    note_counts(outcome, &counts, &info);
 }
 
 /* --- Scripted devices --------------------------------------------------------------------------------------------- */
@@ -139,9 +168,9 @@ static void run_scripted(const struct options *options, const struct fault_case 
         fake_free(&fake);
         return;
     }
-    stream_frames(runtime, options, fault, outcome);
+    stream_frames(runtime, options, fault, scripted_timeout_ns, outcome);
     cox_runtime_destroy(&runtime);
-    outcome->struck = fake_struck(fake);
+    outcome->counts[STRUCK] = fake_struck(fake);
     outcome->lines = outcome->lines_struck = 1;
     if (*fake_violation(fake) && !*outcome->why)
         snprintf(outcome->why, sizeof outcome->why, "%s", fake_violation(fake));
@@ -160,7 +189,7 @@ static void read_report(const char *path, struct outcome *outcome)
         if (sscanf(line, "line %*u matched %*u chosen %*u struck %llu", &struck) == 1) {
             outcome->lines++;
             outcome->lines_struck += struck > 0;
-            outcome->struck += struck;
+            outcome->counts[STRUCK] += struck;
         }
     }
     if (stream)
@@ -182,13 +211,9 @@ static bool right_devices(cox_runtime *runtime, enum fault_setup setup, struct o
     return !*outcome->why;
 }
 
-static const char result_format[] = "result %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-                                    " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n";
-
 static int run_child(const struct options *options, enum fault_setup setup)
 {
     struct outcome outcome = {0};
-    const struct ref_stream_counts *counts = &outcome.counts;
     bool verbose = options->verbose;
     cox_runtime *runtime = NULL;
     const struct cox_runtime_params params = {.devices = benches[setup].devices,
@@ -200,12 +225,10 @@ static int run_child(const struct options *options, enum fault_setup setup)
     if (status != COX_OK)
         snprintf(outcome.why, sizeof outcome.why, "no runtime: %s", cox_status_name(status));
     else if (right_devices(runtime, setup, &outcome))
-        stream_frames(runtime, options, &fault_cases[options->run], &outcome);
+        stream_frames(runtime, options, &fault_cases[options->run], real_timeout_ns, &outcome);
     cox_runtime_destroy(&runtime);
-    printf(result_format, counts->frames, counts->refused, counts->callbacks, counts->lost, counts->duplicated,
-           counts->unordered, counts->wrong, counts->errors, counts->errors_by[-COX_E_MISMATCH], outcome.lost,
-           outcome.returned);
-    printf("why %s\n", outcome.why);
+    if (write(RESULT_FD, &outcome, sizeof outcome) != (ssize_t)sizeof outcome)
+        return 1;
     return 0;
 }
 
@@ -248,24 +271,14 @@ static void prepare_child(const struct options *options, enum fault_setup setup,
 }
 
 /* What the child says, until it ends or its time is over. Returns its wait status; -1 = it had to be killed. */
-static int listen(pid_t child, int from, char *text, size_t room)
+static int listen_to(pid_t child, int from, struct outcome *outcome)
 {
-    size_t used = 0;
-    int status = 0;
     struct pollfd ready = {.fd = from, .events = POLLIN};
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const time_t until = now.tv_sec + CHILD_SECONDS;
-    ssize_t got = 1;
-    while (got > 0 && now.tv_sec < until) {
-        if (poll(&ready, 1, 1000) > 0) {
-            got = read(from, text + used, room - 1 - used);
-            used += got > 0 ? (size_t)got : 0;
-        }
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    }
-    text[used] = 0;
-    for (int i = 0; i < 600; i++) { /* it has closed its output, and may still be releasing things */
+    int status = 0;
+    if (poll(&ready, 1, CHILD_SECONDS * 1000) <= 0 ||
+        read(from, outcome, sizeof *outcome) != (ssize_t)sizeof *outcome) /* so little comes as one */
+        *outcome = (struct outcome){.why = "it said nothing"};
+    for (int i = 0; i < 600; i++) { /* it may still be releasing things */
         if (waitpid(child, &status, WNOHANG) == child)
             return status;
         nanosleep(&(const struct timespec){.tv_nsec = 100000000}, NULL);
@@ -275,25 +288,9 @@ static int listen(pid_t child, int from, char *text, size_t room)
     return -1;
 }
 
-static void take_result(const char *text, struct outcome *outcome)
-{
-    struct ref_stream_counts *counts = &outcome->counts;
-    const char *line = strstr(text, "result "), *why = strstr(text, "why ");
-    if (!line || !why ||
-        sscanf(line,
-               "result %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-               " %" SCNu64 " %" SCNu64 " %" SCNu64,
-               &counts->frames, &counts->refused, &counts->callbacks, &counts->lost, &counts->duplicated,
-               &counts->unordered, &counts->wrong, &counts->errors, &counts->errors_by[-COX_E_MISMATCH], &outcome->lost,
-               &outcome->returned) != 11)
-        snprintf(outcome->why, sizeof outcome->why, "it said nothing");
-    else
-        snprintf(outcome->why, sizeof outcome->why, "%.*s", (int)strcspn(why + 4, "\n"), why + 4);
-}
-
 static void run_real(const struct options *options, uint32_t kind, enum fault_setup setup, struct outcome *outcome)
 {
-    char plan[4096], report[4096], number[16], frames[16], text[4096];
+    char plan[4096], report[4096], number[16], frames[16];
     int pipes[2];
     snprintf(plan, sizeof plan, "%s/plan", options->vendors);
     snprintf(report, sizeof report, "%s/report", options->vendors);
@@ -308,9 +305,8 @@ static void run_real(const struct options *options, uint32_t kind, enum fault_se
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        dup2(pipes[1], STDOUT_FILENO);
-        close(pipes[0]);
-        close(pipes[1]);
+        dup2(STDERR_FILENO, STDOUT_FILENO); /* drivers may have something to say */
+        dup2(pipes[1], RESULT_FD);
         prepare_child(options, setup, plan, report);
         execl("/proc/self/exe", "fault_matrix", "--run", number, "--setup", fault_setup_name(setup), "--frames", frames,
               options->passes    ? "--passes"
@@ -320,9 +316,8 @@ static void run_real(const struct options *options, uint32_t kind, enum fault_se
         _exit(127);
     }
     close(pipes[1]);
-    const int status = child > 0 ? listen(child, pipes[0], text, sizeof text) : -1;
+    const int status = child > 0 ? listen_to(child, pipes[0], outcome) : -1;
     close(pipes[0]);
-    take_result(text, outcome);
     if (status == -1)
         snprintf(outcome->why, sizeof outcome->why, "it hung");
     else if (WIFSIGNALED(status))
@@ -335,38 +330,41 @@ static void run_real(const struct options *options, uint32_t kind, enum fault_se
 /* --- The matrix --------------------------------------------------------------------------------------------------- */
 
 /* Errors are for when nobody was left, or nobody could tell who was right. */
-static bool errors_allowed(const struct fault_case *fault, enum fault_setup setup, const struct outcome *outcome)
+static bool errors_allowed(const struct fault_case *fault, enum fault_setup setup, const uint64_t *counts)
 {
-    const struct ref_stream_counts *counts = &outcome->counts;
-    const uint64_t bad = counts->errors + counts->refused;
-    if (setup == FAULT_ON_ONE)
-        return true;
-    return bad == 0 || (fault->flags & FAULT_UNSURE && bad == counts->errors_by[-COX_E_MISMATCH]);
+    const uint64_t bad = counts[ERRORS] + counts[REFUSED];
+    return setup == FAULT_ON_ONE || bad == 0 || (fault->flags & FAULT_UNSURE && bad == counts[MISMATCHES]);
 }
 
 static void judge(const struct options *options, const struct fault_case *fault, enum fault_setup setup,
                   struct outcome *outcome)
 {
-    const struct ref_stream_counts *counts = &outcome->counts;
-    const char *why = NULL;
+    const uint64_t *counts = outcome->counts;
+    const char *why = "";
     if (*outcome->why)
         return;
-    if (counts->frames + counts->refused != options->frames)
+    if (counts[TAKEN] + counts[REFUSED] != options->frames)
         why = "frames are missing";
-    else if (counts->callbacks != counts->frames || counts->lost || counts->duplicated)
+    else if (counts[CALLBACKS] != counts[TAKEN] || counts[LOST] || counts[DUPLICATED])
         why = "not one callback for each frame";
-    else if (counts->unordered)
+    else if (counts[UNORDERED])
         why = "callbacks out of order";
-    else if (counts->wrong)
+    else if (counts[WRONG])
         why = "wrong bits";
-    else if (!errors_allowed(fault, setup, outcome))
+    else if (!errors_allowed(fault, setup, counts))
         why = "errors though a device was left";
-    else if (!outcome->struck)
+    else if (!counts[STRUCK])
         why = "the fault never struck";
     else if (outcome->lines_struck < outcome->lines && !(fault->flags & FAULT_PARTIAL))
         why = "a line of the plan never struck";
-    if (why)
-        snprintf(outcome->why, sizeof outcome->why, "%s", why);
+    snprintf(outcome->why, sizeof outcome->why, "%s", why);
+}
+
+/* "| 200 | 200 | 0 ": these counts, each in its column. */
+static void print_counts(FILE *stream, const uint64_t *counts, enum count from, enum count to)
+{
+    for (enum count i = from; i <= to; i++)
+        fprintf(stream, "| %" PRIu64 " ", counts[i]);
 }
 
 static void print_head(FILE *stream)
@@ -380,23 +378,20 @@ static void print_head(FILE *stream)
 static void print_row(FILE *stream, const struct fault_case *fault, enum fault_setup setup,
                       const struct outcome *outcome)
 {
-    const struct ref_stream_counts *counts = &outcome->counts;
-    const uint64_t mismatches = counts->errors_by[-COX_E_MISMATCH];
-    char errors[96];
-    int at = snprintf(errors, sizeof errors, "%" PRIu64, counts->errors);
-    if (counts->errors)
-        at += snprintf(errors + at, sizeof errors - (size_t)at, " (%s)",
-                       mismatches == 0                ? "no device left"
-                       : mismatches == counts->errors ? "no verdict"
-                                                      : "no device left, no verdict");
-    if (counts->refused)
-        snprintf(errors + at, sizeof errors - (size_t)at, " + %" PRIu64 " refused", counts->refused);
-    fprintf(stream,
-            "| %s | %s | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64
-            " | %s | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %.1f | %s |\n",
-            fault->name, fault_setup_name(setup), counts->frames, counts->callbacks, counts->lost, counts->duplicated,
-            counts->unordered, counts->wrong, errors, outcome->struck, outcome->lost, outcome->returned,
-            outcome->seconds, *outcome->why ? outcome->why : "ok");
+    const uint64_t *counts = outcome->counts;
+    const char *why = "no device left, no verdict";
+    if (counts[MISMATCHES] == 0)
+        why = "no device left";
+    else if (counts[MISMATCHES] == counts[ERRORS])
+        why = "no verdict";
+    fprintf(stream, "| %s | %s ", fault->name, fault_setup_name(setup));
+    print_counts(stream, counts, TAKEN, ERRORS);
+    if (counts[ERRORS])
+        fprintf(stream, "(%s) ", why);
+    if (counts[REFUSED])
+        fprintf(stream, "+ %" PRIu64 " refused ", counts[REFUSED]);
+    print_counts(stream, counts, STRUCK, RETURNED);
+    fprintf(stream, "| %.1f | %s |\n", outcome->seconds, *outcome->why ? outcome->why : "ok");
     fflush(stream);
 }
 
@@ -441,28 +436,17 @@ static double now_s(void)
 /* Runs added up: of a kind, of all. */
 struct tally {
     uint32_t runs, failed, kinds;
-    struct ref_stream_counts counts;
-    uint64_t lost, returned;
-    uint64_t struck[FAULT_SETUPS];
+    uint64_t counts[COUNTS], struck[FAULT_SETUPS];
     bool ran[FAULT_SETUPS];
 };
 
 static void add_outcome(struct tally *tally, enum fault_setup setup, const struct outcome *outcome)
 {
-    struct ref_stream_counts *counts = &tally->counts;
     tally->runs++;
     tally->failed += *outcome->why != 0;
-    counts->frames += outcome->counts.frames;
-    counts->refused += outcome->counts.refused;
-    counts->callbacks += outcome->counts.callbacks;
-    counts->lost += outcome->counts.lost;
-    counts->duplicated += outcome->counts.duplicated;
-    counts->unordered += outcome->counts.unordered;
-    counts->wrong += outcome->counts.wrong;
-    counts->errors += outcome->counts.errors;
-    tally->lost += outcome->lost;
-    tally->returned += outcome->returned;
-    tally->struck[setup] += outcome->struck;
+    for (int i = 0; i < COUNTS; i++)
+        tally->counts[i] += outcome->counts[i];
+    tally->struck[setup] += outcome->counts[STRUCK];
     tally->ran[setup] = true;
 }
 
@@ -476,7 +460,7 @@ static void print_brief_head(FILE *stream)
 
 static void print_brief_row(FILE *stream, const struct fault_case *fault, const struct tally *tally)
 {
-    const struct ref_stream_counts *counts = &tally->counts;
+    const uint64_t *counts = tally->counts;
     fprintf(stream, "| %s | ", fault->name);
     for (enum fault_setup setup = 0; setup < FAULT_SETUPS; setup++) {
         if (tally->ran[setup])
@@ -485,11 +469,10 @@ static void print_brief_row(FILE *stream, const struct fault_case *fault, const 
             fputs("–", stream);
         fputs(setup + 1 < FAULT_SETUPS ? ", " : "", stream);
     }
-    fprintf(stream,
-            " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64
-            " + %" PRIu64 " | %" PRIu64 ", %" PRIu64 " | %s |\n",
-            counts->frames, counts->callbacks, counts->lost, counts->duplicated, counts->unordered, counts->wrong,
-            counts->errors, counts->refused, tally->lost, tally->returned, tally->failed ? "FAILED" : "ok");
+    fputc(' ', stream);
+    print_counts(stream, counts, TAKEN, ERRORS);
+    fprintf(stream, "+ %" PRIu64 " | %" PRIu64 ", %" PRIu64 " | %s |\n", counts[REFUSED], counts[DEVICES_LOST],
+            counts[RETURNED], tally->failed ? "FAILED" : "ok");
     fflush(stream);
 }
 
@@ -508,7 +491,6 @@ static void run_one(const struct options *options, uint32_t kind, enum fault_set
 static int run_matrix(const struct options *options)
 {
     struct tally all = {0};
-    uint64_t struck = 0;
     bool able[FAULT_SETUPS];
     for (enum fault_setup setup = 0; setup < FAULT_SETUPS; setup++) {
         able[setup] = can(options, setup);
@@ -533,15 +515,13 @@ static int run_matrix(const struct options *options)
             print_brief_row(stdout, fault, &of_kind);
         all.kinds += of_kind.runs > 0;
     }
-    for (enum fault_setup setup = 0; setup < FAULT_SETUPS; setup++)
-        struck += all.struck[setup];
+    const uint64_t *n = all.counts;
     printf("\n%u kinds of fault, %u runs: %" PRIu64 " frames, %" PRIu64 " callbacks, %" PRIu64 " lost, %" PRIu64
            " duplicated, %" PRIu64 " out of order, %" PRIu64 " wrong, %" PRIu64 " errors, %" PRIu64
            " refused; faults struck %" PRIu64 " times, devices were lost %" PRIu64 " times and came back %" PRIu64
            " times; %u runs not as they should be\n",
-           all.kinds, all.runs, all.counts.frames, all.counts.callbacks, all.counts.lost, all.counts.duplicated,
-           all.counts.unordered, all.counts.wrong, all.counts.errors, all.counts.refused, struck, all.lost,
-           all.returned, all.failed);
+           all.kinds, all.runs, n[TAKEN], n[CALLBACKS], n[LOST], n[DUPLICATED], n[UNORDERED], n[WRONG], n[ERRORS],
+           n[REFUSED], n[STRUCK], n[DEVICES_LOST], n[RETURNED], all.failed);
     return all.failed ? 1 : all.runs ? 0 : 77;
 }
 
@@ -559,44 +539,39 @@ static int list_kinds(void)
 
 /* --- The command line --------------------------------------------------------------------------------------------- */
 
-static bool parse_value(struct options *options, const char *name, const char *value)
-{
-    if (!strcmp(name, "--run"))
-        options->run = atoi(value);
-    else if (!strcmp(name, "--frames"))
-        options->frames = (uint32_t)atoi(value);
-    else if (!strcmp(name, "--setup"))
-        options->setup = value;
-    else if (!strcmp(name, "--kind"))
-        options->kind = value;
-    else if (!strcmp(name, "--vendors"))
-        options->vendors = value;
-    else
-        return false;
-    return true;
-}
-
 static bool parse(struct options *options, int argc, char **argv)
 {
-    *options = (struct options){.frames = FRAMES, .run = -1};
+    const char *run = "-1", *frames = NULL;
+    const struct {
+        const char *name;
+        bool *flag;
+        const char **value;
+    } known[] = {{"--all", &options->all, NULL},
+                 {"--brief", &options->brief, NULL},
+                 {"--verbose", &options->verbose, NULL},
+                 {"--passes", &options->passes, NULL},
+                 {"--list", &options->list, NULL},
+                 {"--death", &options->death, NULL},
+                 {"--run", NULL, &run},
+                 {"--frames", NULL, &frames},
+                 {"--setup", NULL, &options->setup},
+                 {"--kind", NULL, &options->kind},
+                 {"--vendors", NULL, &options->vendors}};
+    const size_t count = sizeof known / sizeof *known;
+    *options = (struct options){0};
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--all"))
-            options->all = true;
-        else if (!strcmp(argv[i], "--brief"))
-            options->brief = true;
-        else if (!strcmp(argv[i], "--verbose"))
-            options->verbose = true;
-        else if (!strcmp(argv[i], "--passes"))
-            options->passes = true;
-        else if (!strcmp(argv[i], "--list"))
-            options->list = true;
-        else if (!strcmp(argv[i], "--death"))
-            options->death = true;
-        else if (i + 1 == argc || !parse_value(options, argv[i], argv[i + 1]))
+        size_t k = 0;
+        while (k < count && strcmp(argv[i], known[k].name) != 0)
+            k++;
+        if (k == count || (known[k].value && i + 1 == argc))
             return false;
+        if (known[k].flag)
+            *known[k].flag = true;
         else
-            i++;
+            *known[k].value = argv[++i];
     }
+    options->run = atoi(run);
+    options->frames = frames ? (uint32_t)atoi(frames) : FRAMES;
     return options->run < (int)fault_case_count;
 }
 

@@ -1,77 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan.h"
 
+#include <CL/cl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* X(name, number), as the OpenCL standard has them. */
-#define CODES(X)                                         \
-    X(CL_DEVICE_NOT_FOUND, -1)                           \
-    X(CL_DEVICE_NOT_AVAILABLE, -2)                       \
-    X(CL_COMPILER_NOT_AVAILABLE, -3)                     \
-    X(CL_MEM_OBJECT_ALLOCATION_FAILURE, -4)              \
-    X(CL_OUT_OF_RESOURCES, -5)                           \
-    X(CL_OUT_OF_HOST_MEMORY, -6)                         \
-    X(CL_PROFILING_INFO_NOT_AVAILABLE, -7)               \
-    X(CL_MEM_COPY_OVERLAP, -8)                           \
-    X(CL_IMAGE_FORMAT_MISMATCH, -9)                      \
-    X(CL_IMAGE_FORMAT_NOT_SUPPORTED, -10)                \
-    X(CL_BUILD_PROGRAM_FAILURE, -11)                     \
-    X(CL_MAP_FAILURE, -12)                               \
-    X(CL_MISALIGNED_SUB_BUFFER_OFFSET, -13)              \
-    X(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, -14) \
-    X(CL_COMPILE_PROGRAM_FAILURE, -15)                   \
-    X(CL_LINKER_NOT_AVAILABLE, -16)                      \
-    X(CL_LINK_PROGRAM_FAILURE, -17)                      \
-    X(CL_DEVICE_PARTITION_FAILED, -18)                   \
-    X(CL_KERNEL_ARG_INFO_NOT_AVAILABLE, -19)             \
-    X(CL_INVALID_VALUE, -30)                             \
-    X(CL_INVALID_DEVICE_TYPE, -31)                       \
-    X(CL_INVALID_PLATFORM, -32)                          \
-    X(CL_INVALID_DEVICE, -33)                            \
-    X(CL_INVALID_CONTEXT, -34)                           \
-    X(CL_INVALID_QUEUE_PROPERTIES, -35)                  \
-    X(CL_INVALID_COMMAND_QUEUE, -36)                     \
-    X(CL_INVALID_HOST_PTR, -37)                          \
-    X(CL_INVALID_MEM_OBJECT, -38)                        \
-    X(CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, -39)           \
-    X(CL_INVALID_IMAGE_SIZE, -40)                        \
-    X(CL_INVALID_SAMPLER, -41)                           \
-    X(CL_INVALID_BINARY, -42)                            \
-    X(CL_INVALID_BUILD_OPTIONS, -43)                     \
-    X(CL_INVALID_PROGRAM, -44)                           \
-    X(CL_INVALID_PROGRAM_EXECUTABLE, -45)                \
-    X(CL_INVALID_KERNEL_NAME, -46)                       \
-    X(CL_INVALID_KERNEL_DEFINITION, -47)                 \
-    X(CL_INVALID_KERNEL, -48)                            \
-    X(CL_INVALID_ARG_INDEX, -49)                         \
-    X(CL_INVALID_ARG_VALUE, -50)                         \
-    X(CL_INVALID_ARG_SIZE, -51)                          \
-    X(CL_INVALID_KERNEL_ARGS, -52)                       \
-    X(CL_INVALID_WORK_DIMENSION, -53)                    \
-    X(CL_INVALID_WORK_GROUP_SIZE, -54)                   \
-    X(CL_INVALID_WORK_ITEM_SIZE, -55)                    \
-    X(CL_INVALID_GLOBAL_OFFSET, -56)                     \
-    X(CL_INVALID_EVENT_WAIT_LIST, -57)                   \
-    X(CL_INVALID_EVENT, -58)                             \
-    X(CL_INVALID_OPERATION, -59)                         \
-    X(CL_INVALID_GL_OBJECT, -60)                         \
-    X(CL_INVALID_BUFFER_SIZE, -61)                       \
-    X(CL_INVALID_MIP_LEVEL, -62)                         \
-    X(CL_INVALID_GLOBAL_WORK_SIZE, -63)                  \
-    X(CL_INVALID_PROPERTY, -64)                          \
-    X(CL_INVALID_IMAGE_DESCRIPTOR, -65)                  \
-    X(CL_INVALID_COMPILER_OPTIONS, -66)                  \
-    X(CL_INVALID_LINKER_OPTIONS, -67)                    \
-    X(CL_INVALID_DEVICE_PARTITION_COUNT, -68)
+/* clang-format off */
+#define CODES(X) \
+    X(CL_DEVICE_NOT_FOUND) X(CL_DEVICE_NOT_AVAILABLE) X(CL_COMPILER_NOT_AVAILABLE) \
+    X(CL_MEM_OBJECT_ALLOCATION_FAILURE) X(CL_OUT_OF_RESOURCES) X(CL_OUT_OF_HOST_MEMORY) \
+    X(CL_PROFILING_INFO_NOT_AVAILABLE) X(CL_MEM_COPY_OVERLAP) X(CL_IMAGE_FORMAT_MISMATCH) \
+    X(CL_IMAGE_FORMAT_NOT_SUPPORTED) X(CL_BUILD_PROGRAM_FAILURE) X(CL_MAP_FAILURE) \
+    X(CL_MISALIGNED_SUB_BUFFER_OFFSET) X(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) X(CL_COMPILE_PROGRAM_FAILURE) \
+    X(CL_LINKER_NOT_AVAILABLE) X(CL_LINK_PROGRAM_FAILURE) X(CL_DEVICE_PARTITION_FAILED) \
+    X(CL_KERNEL_ARG_INFO_NOT_AVAILABLE) X(CL_INVALID_VALUE) X(CL_INVALID_DEVICE_TYPE) X(CL_INVALID_PLATFORM) \
+    X(CL_INVALID_DEVICE) X(CL_INVALID_CONTEXT) X(CL_INVALID_QUEUE_PROPERTIES) X(CL_INVALID_COMMAND_QUEUE) \
+    X(CL_INVALID_HOST_PTR) X(CL_INVALID_MEM_OBJECT) X(CL_INVALID_IMAGE_FORMAT_DESCRIPTOR) X(CL_INVALID_IMAGE_SIZE) \
+    X(CL_INVALID_SAMPLER) X(CL_INVALID_BINARY) X(CL_INVALID_BUILD_OPTIONS) X(CL_INVALID_PROGRAM) \
+    X(CL_INVALID_PROGRAM_EXECUTABLE) X(CL_INVALID_KERNEL_NAME) X(CL_INVALID_KERNEL_DEFINITION) X(CL_INVALID_KERNEL) \
+    X(CL_INVALID_ARG_INDEX) X(CL_INVALID_ARG_VALUE) X(CL_INVALID_ARG_SIZE) X(CL_INVALID_KERNEL_ARGS) \
+    X(CL_INVALID_WORK_DIMENSION) X(CL_INVALID_WORK_GROUP_SIZE) X(CL_INVALID_WORK_ITEM_SIZE) \
+    X(CL_INVALID_GLOBAL_OFFSET) X(CL_INVALID_EVENT_WAIT_LIST) X(CL_INVALID_EVENT) X(CL_INVALID_OPERATION) \
+    X(CL_INVALID_GL_OBJECT) X(CL_INVALID_BUFFER_SIZE) X(CL_INVALID_MIP_LEVEL) X(CL_INVALID_GLOBAL_WORK_SIZE) \
+    X(CL_INVALID_PROPERTY) X(CL_INVALID_IMAGE_DESCRIPTOR) X(CL_INVALID_COMPILER_OPTIONS) \
+    X(CL_INVALID_LINKER_OPTIONS) X(CL_INVALID_DEVICE_PARTITION_COUNT)
+/* clang-format on */
 
 static const struct {
     const char *name;
     int32_t code;
 } codes[] = {
-#define X(name, code) {#name, code},
+#define X(name) {#name, name},
     CODES(X)
 #undef X
 };
@@ -106,14 +67,29 @@ static const char *const profile_words[] = {"", "backwards", "zero", "huge", "er
 
 enum { WORD_BYTES = 128, CODE_MIN = -100000 };
 
+/* What a line has; the keywords from DEVICE on take a value and may come once. */
+enum {
+    HAS_SUBJECT = 1 << 0,
+    HAS_KIND = 1 << 1,
+    HAS_CODE = 1 << 2,
+    HAS_DEVICE = 1 << 3,
+    HAS_AT = 1 << 4,
+    HAS_FROM = 1 << 5,
+    HAS_EVERY = 1 << 6,
+    HAS_COUNT = 1 << 7,
+    HAS_CHANCE = 1 << 8,
+    HAS_SEED = 1 << 9,
+    HAS_AFTER = 1 << 10,
+    HAS_FOR = 1 << 11,
+};
+
 struct parser {
     const char *name;
     uint32_t number; /* of the line */
     char *why;
     size_t why_bytes;
     /* of the line */
-    bool has_subject, has_kind, has_at, has_from, has_every, has_count, has_chance, has_seed, has_after, has_device,
-        has_for, has_code;
+    unsigned has;
     int32_t code; /* error= beside a vanish, or by itself */
 };
 
@@ -225,35 +201,32 @@ static bool read_device(const struct parser *parser, const char *text, struct fa
 {
     uint64_t device = 0, sub = 0;
     const char *end = digits(text, &device);
-    if (end && !*end && device < 1000) {
-        line->device_kind = FAULT_DEVICE_INDEX;
-        line->device = (uint32_t)device;
-        return true;
-    }
-    if (end && *end == '.') {
+    const bool has_sub = end && *end == '.';
+    if (has_sub)
         end = digits(end + 1, &sub);
-        if (end && !*end && device < 1000 && sub < 1000) {
-            line->device_kind = FAULT_DEVICE_SUB;
-            line->device = (uint32_t)device;
-            line->sub = (uint32_t)sub;
-            return true;
-        }
+    if (end && !*end && device < 1000 && sub < 1000) {
+        line->device_kind = has_sub ? FAULT_DEVICE_SUB : FAULT_DEVICE_INDEX;
+        line->device = (uint32_t)device;
+        line->sub = (uint32_t)sub;
+        return true;
     }
     if (is_digit(*text))
         return wrong(parser, "device= takes a number below 1000, or two as 0.1 for a sub-device, a type or a name");
-    if (!strcmp(text, "any")) {
-        line->device_kind = FAULT_DEVICE_ANY;
-    } else if (!strcmp(text, "cpu")) {
-        line->device_kind = FAULT_DEVICE_CPU;
-    } else if (!strcmp(text, "gpu")) {
-        line->device_kind = FAULT_DEVICE_GPU;
-    } else if (!strcmp(text, "accelerator")) {
-        line->device_kind = FAULT_DEVICE_ACCELERATOR;
-    } else if (*text && strlen(text) < sizeof line->device_name) {
-        line->device_kind = FAULT_DEVICE_NAME;
-        memcpy(line->device_name, text, strlen(text) + 1);
-    } else
+    static const char *const types[] = {
+        [FAULT_DEVICE_ANY] = "any",
+        [FAULT_DEVICE_CPU] = "cpu",
+        [FAULT_DEVICE_GPU] = "gpu",
+        [FAULT_DEVICE_ACCELERATOR] = "accelerator",
+    };
+    for (int kind = 0; kind <= FAULT_DEVICE_ACCELERATOR; kind++)
+        if (types[kind] && !strcmp(text, types[kind])) {
+            line->device_kind = (enum fault_device)kind;
+            return true;
+        }
+    if (!*text || strlen(text) >= sizeof line->device_name)
         return wrong(parser, "device= takes a name of 1 to %zu characters", sizeof line->device_name - 1);
+    line->device_kind = FAULT_DEVICE_NAME;
+    memcpy(line->device_name, text, strlen(text) + 1);
     return true;
 }
 
@@ -288,11 +261,11 @@ static bool read_callback(const struct parser *parser, const char *text, struct 
 
 /* ---- a word ---- */
 
-static bool once(const struct parser *parser, const char *key, bool *has)
+static bool once(struct parser *parser, const char *key, unsigned what)
 {
-    if (*has)
+    if (parser->has & what)
         return wrong(parser, "%s= is there twice", key);
-    *has = true;
+    parser->has |= what;
     return true;
 }
 
@@ -305,10 +278,10 @@ static bool read_kind(struct parser *parser, enum fault_kind kind, const char *v
     if (value && kinds[kind].value == FAULT_VALUE_NONE)
         return wrong(parser, "%s takes no value", key);
     if (kind == FAULT_KIND_ERROR && value) /* it may turn out to be what a vanished device's calls answer */
-        return once(parser, key, &parser->has_code) && read_code(parser, key, value, &parser->code);
-    if (parser->has_kind)
+        return once(parser, key, HAS_CODE) && read_code(parser, key, value, &parser->code);
+    if (parser->has & HAS_KIND)
         return wrong(parser, "%s is a second fault: one per line", key);
-    parser->has_kind = true;
+    parser->has |= HAS_KIND;
     line->kind = kind;
     switch (kinds[kind].value) {
     case FAULT_VALUE_NONE:
@@ -336,43 +309,44 @@ static bool read_kind(struct parser *parser, enum fault_kind kind, const char *v
     return false;
 }
 
-static bool read_choice(struct parser *parser, const char *key, const char *value, struct fault_line *line, bool *known)
+static bool read_chance(const struct parser *parser, const char *text, double *out)
 {
-    *known = true;
-    if (!strcmp(key, "device"))
-        return once(parser, key, &parser->has_device) && read_device(parser, value, line);
-    if (!strcmp(key, "at"))
-        return once(parser, key, &parser->has_at) && read_count(parser, key, value, 1, UINT64_MAX / 16, &line->from);
-    if (!strcmp(key, "from"))
-        return once(parser, key, &parser->has_from) && read_count(parser, key, value, 1, UINT64_MAX / 16, &line->from);
-    if (!strcmp(key, "every"))
-        return once(parser, key, &parser->has_every) &&
-               read_count(parser, key, value, 1, UINT64_MAX / 16, &line->every);
-    if (!strcmp(key, "count"))
-        return once(parser, key, &parser->has_count) &&
-               read_count(parser, key, value, 1, UINT64_MAX / 16, &line->count);
-    if (!strcmp(key, "seed"))
-        return once(parser, key, &parser->has_seed) && read_count(parser, key, value, 0, UINT64_MAX / 16, &line->seed);
-    if (!strcmp(key, "after"))
-        return once(parser, key, &parser->has_after) && read_time(parser, key, value, false, &line->after_ns);
-    if (!strcmp(key, "for"))
-        return once(parser, key, &parser->has_for) && read_time(parser, key, value, false, &line->time_ns);
-    if (!strcmp(key, "chance")) {
-        if (!once(parser, key, &parser->has_chance))
-            return false;
-        const char *end = decimal(value, &line->chance);
-        return (end && !*end && line->chance > 0 && line->chance <= 1) ||
-               wrong(parser, "chance= takes a number above 0 and up to 1");
-    }
-    *known = false;
-    return true;
+    const char *end = decimal(text, out);
+    return (end && !*end && *out > 0 && *out <= 1) || wrong(parser, "chance= takes a number above 0 and up to 1");
+}
+
+static bool read_choice(struct parser *parser, const char *key, const char *value, struct fault_line *line)
+{
+    const struct {
+        const char *key;
+        unsigned has;
+        uint64_t *count, least, *time_ns;
+    } choices[] = {
+        {"device", HAS_DEVICE, NULL, 0, NULL},          {"at", HAS_AT, &line->from, 1, NULL},
+        {"from", HAS_FROM, &line->from, 1, NULL},       {"every", HAS_EVERY, &line->every, 1, NULL},
+        {"count", HAS_COUNT, &line->count, 1, NULL},    {"seed", HAS_SEED, &line->seed, 0, NULL},
+        {"after", HAS_AFTER, NULL, 0, &line->after_ns}, {"for", HAS_FOR, NULL, 0, &line->time_ns},
+        {"chance", HAS_CHANCE, NULL, 0, NULL},
+    };
+    size_t i = 0;
+    while (i < sizeof choices / sizeof *choices && strcmp(key, choices[i].key) != 0)
+        i++;
+    if (i == sizeof choices / sizeof *choices)
+        return wrong(parser, "there is no keyword %s=", key);
+    if (!once(parser, key, choices[i].has))
+        return false;
+    if (choices[i].count)
+        return read_count(parser, key, value, choices[i].least, UINT64_MAX / 16, choices[i].count);
+    if (choices[i].time_ns)
+        return read_time(parser, key, value, false, choices[i].time_ns);
+    return choices[i].has == HAS_DEVICE ? read_device(parser, value, line) : read_chance(parser, value, &line->chance);
 }
 
 static bool read_subject(struct parser *parser, const char *word, struct fault_line *line)
 {
-    if (parser->has_subject)
+    if (parser->has & HAS_SUBJECT)
         return wrong(parser, "%s is a second call: one per line", word);
-    parser->has_subject = true;
+    parser->has |= HAS_SUBJECT;
     for (int i = 0; i < FAULT_CALL_COUNT; i++)
         if (!strcmp(word, calls[i].name)) {
             line->call = i;
@@ -398,7 +372,6 @@ static bool read_subject(struct parser *parser, const char *word, struct fault_l
 static bool read_token(struct parser *parser, char *word, struct fault_line *line)
 {
     char *value = strchr(word, '=');
-    bool known = false;
     if (value)
         *value++ = 0;
     for (int kind = 0; kind < FAULT_KINDS; kind++)
@@ -406,7 +379,7 @@ static bool read_token(struct parser *parser, char *word, struct fault_line *lin
             return read_kind(parser, (enum fault_kind)kind, value, line);
     if (!value)
         return read_subject(parser, word, line);
-    return read_choice(parser, word, value, line, &known) && (known || wrong(parser, "there is no keyword %s=", word));
+    return read_choice(parser, word, value, line);
 }
 
 /* ---- a line ---- */
@@ -426,31 +399,31 @@ static bool suits(const struct fault_line *line)
 
 static bool finish_line(struct parser *parser, struct fault_line *line)
 {
-    if (!parser->has_kind && parser->has_code) {
+    if (!(parser->has & (HAS_KIND | HAS_CODE)))
+        return wrong(parser, "no fault: what is to happen?");
+    if (!(parser->has & HAS_KIND)) {
         line->kind = FAULT_KIND_ERROR;
         line->code = parser->code;
-    } else if (!parser->has_kind)
-        return wrong(parser, "no fault: what is to happen?");
-    else if (parser->has_code && line->kind != FAULT_KIND_VANISH)
+    } else if ((parser->has & HAS_CODE) && line->kind != FAULT_KIND_VANISH)
         return wrong(parser, "error= and %s are two faults: one per line", kinds[line->kind].word);
     const bool vanish = line->kind == FAULT_KIND_VANISH;
     if (vanish) {
         line->code = parser->code;
-        if (!parser->has_for)
+        if (!(parser->has & HAS_FOR))
             line->time_ns = FAULT_FOREVER;
-    } else if (parser->has_for)
+    } else if (parser->has & HAS_FOR)
         return wrong(parser, "for= goes with vanish alone");
-    if (!parser->has_subject && !vanish)
+    if (!(parser->has & HAS_SUBJECT) && !vanish)
         return wrong(parser, "no call: which ones are to go wrong?");
-    if (!parser->has_subject)
+    if (!(parser->has & HAS_SUBJECT))
         line->classes = (uint32_t)FAULT_ANY;
     if (!suits(line))
         return wrong(parser, "%s does not suit these calls", kinds[line->kind].word);
-    if (parser->has_at && (parser->has_from || parser->has_every))
+    if ((parser->has & HAS_AT) && (parser->has & (HAS_FROM | HAS_EVERY)))
         return wrong(parser, "at= goes neither with from= nor with every=");
-    if (parser->has_seed && !parser->has_chance)
+    if ((parser->has & HAS_SEED) && !(parser->has & HAS_CHANCE))
         return wrong(parser, "seed= goes with chance=");
-    if (!parser->has_count && (parser->has_at || (vanish && !parser->has_every && !parser->has_chance)))
+    if (!(parser->has & HAS_COUNT) && ((parser->has & HAS_AT) || (vanish && !(parser->has & (HAS_EVERY | HAS_CHANCE)))))
         line->count = 1;
     return true;
 }

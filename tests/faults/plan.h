@@ -25,12 +25,9 @@
     X(QUERY, "query")      \
     X(OTHER, "other")
 
-enum fault_class_bit {
 #define FAULT_ENUM(name, word) FAULT_BIT_##name,
-    FAULT_CLASS_MAP(FAULT_ENUM)
+enum fault_class_bit { FAULT_CLASS_MAP(FAULT_ENUM) FAULT_BITS };
 #undef FAULT_ENUM
-        FAULT_BITS
-};
 
 enum {
 #define FAULT_ENUM(name, word) FAULT_##name = 1 << FAULT_BIT_##name,
@@ -47,76 +44,35 @@ enum {
 };
 
 /* X(call, classes): every call that a plan can name. */
-#define FAULT_CALLS(X)                                  \
-    X(clEnqueueNDRangeKernel, FAULT_LAUNCH)             \
-    X(clEnqueueTask, FAULT_LAUNCH)                      \
-    X(clEnqueueNativeKernel, FAULT_LAUNCH)              \
-    X(clEnqueueReadBuffer, FAULT_OUT)                   \
-    X(clEnqueueReadBufferRect, FAULT_OUT)               \
-    X(clEnqueueReadImage, FAULT_OUT)                    \
-    X(clEnqueueWriteBuffer, FAULT_IN)                   \
-    X(clEnqueueWriteBufferRect, FAULT_IN)               \
-    X(clEnqueueWriteImage, FAULT_IN)                    \
-    X(clEnqueueCopyBuffer, FAULT_WITHIN)                \
-    X(clEnqueueCopyBufferRect, FAULT_WITHIN)            \
-    X(clEnqueueCopyImage, FAULT_WITHIN)                 \
-    X(clEnqueueCopyImageToBuffer, FAULT_WITHIN)         \
-    X(clEnqueueCopyBufferToImage, FAULT_WITHIN)         \
-    X(clEnqueueFillBuffer, FAULT_WITHIN)                \
-    X(clEnqueueFillImage, FAULT_WITHIN)                 \
-    X(clEnqueueMapBuffer, FAULT_MAPS)                   \
-    X(clEnqueueMapImage, FAULT_MAPS)                    \
-    X(clEnqueueUnmapMemObject, FAULT_UNMAPS)            \
-    X(clEnqueueMigrateMemObjects, FAULT_COMMAND)        \
-    X(clEnqueueMarkerWithWaitList, FAULT_COMMAND)       \
-    X(clEnqueueBarrierWithWaitList, FAULT_COMMAND)      \
-    X(clCreateSubDevices, FAULT_CREATE)                 \
-    X(clCreateContext, FAULT_CREATE)                    \
-    X(clCreateContextFromType, FAULT_CREATE)            \
-    X(clCreateCommandQueue, FAULT_CREATE)               \
-    X(clCreateCommandQueueWithProperties, FAULT_CREATE) \
-    X(clCreateBuffer, FAULT_CREATE)                     \
-    X(clCreateBufferWithProperties, FAULT_CREATE)       \
-    X(clCreateSubBuffer, FAULT_CREATE)                  \
-    X(clCreateImage, FAULT_CREATE)                      \
-    X(clCreateSampler, FAULT_CREATE)                    \
-    X(clCreateProgramWithSource, FAULT_CREATE)          \
-    X(clCreateProgramWithBinary, FAULT_CREATE)          \
-    X(clCreateKernel, FAULT_CREATE)                     \
-    X(clCreateUserEvent, FAULT_CREATE)                  \
-    X(clBuildProgram, FAULT_BUILD)                      \
-    X(clCompileProgram, FAULT_BUILD)                    \
-    X(clLinkProgram, FAULT_BUILD)                       \
-    X(clFinish, FAULT_WAIT)                             \
-    X(clWaitForEvents, FAULT_WAIT)                      \
-    X(clFlush, FAULT_FLUSH)                             \
-    X(clRetainContext, FAULT_OTHER)                     \
-    X(clRetainCommandQueue, FAULT_OTHER)                \
-    X(clRetainMemObject, FAULT_OTHER)                   \
-    X(clRetainProgram, FAULT_OTHER)                     \
-    X(clRetainKernel, FAULT_OTHER)                      \
-    X(clRetainEvent, FAULT_OTHER)                       \
-    X(clReleaseContext, FAULT_RELEASE)                  \
-    X(clReleaseCommandQueue, FAULT_RELEASE)             \
-    X(clReleaseMemObject, FAULT_RELEASE)                \
-    X(clReleaseProgram, FAULT_RELEASE)                  \
-    X(clReleaseKernel, FAULT_RELEASE)                   \
-    X(clReleaseEvent, FAULT_RELEASE)                    \
-    X(clSetKernelArg, FAULT_OTHER)                      \
-    X(clSetEventCallback, FAULT_OTHER)                  \
-    X(clGetPlatformIDs, FAULT_QUERY)                    \
-    X(clGetDeviceIDs, FAULT_QUERY)                      \
-    X(clGetDeviceInfo, FAULT_QUERY)                     \
-    X(clGetEventInfo, FAULT_QUERY)                      \
-    X(clGetEventProfilingInfo, FAULT_QUERY)             \
+/* clang-format off */
+#define FAULT_CALLS(X) \
+    X(clEnqueueNDRangeKernel, FAULT_LAUNCH) X(clEnqueueReadBuffer, FAULT_OUT) X(clEnqueueReadBufferRect, FAULT_OUT) \
+    X(clEnqueueReadImage, FAULT_OUT) X(clEnqueueWriteBuffer, FAULT_IN) X(clEnqueueWriteBufferRect, FAULT_IN) \
+    X(clEnqueueWriteImage, FAULT_IN) X(clEnqueueCopyBuffer, FAULT_WITHIN) X(clEnqueueCopyBufferRect, FAULT_WITHIN) \
+    X(clEnqueueCopyImage, FAULT_WITHIN) X(clEnqueueCopyImageToBuffer, FAULT_WITHIN) \
+    X(clEnqueueCopyBufferToImage, FAULT_WITHIN) X(clEnqueueFillBuffer, FAULT_WITHIN) \
+    X(clEnqueueFillImage, FAULT_WITHIN) X(clEnqueueMapBuffer, FAULT_MAPS) X(clEnqueueMapImage, FAULT_MAPS) \
+    X(clEnqueueUnmapMemObject, FAULT_UNMAPS) X(clEnqueueMigrateMemObjects, FAULT_COMMAND) \
+    X(clEnqueueMarkerWithWaitList, FAULT_COMMAND) X(clEnqueueBarrierWithWaitList, FAULT_COMMAND) \
+    X(clCreateSubDevices, FAULT_CREATE) X(clCreateContext, FAULT_CREATE) X(clCreateCommandQueue, FAULT_CREATE) \
+    X(clCreateCommandQueueWithProperties, FAULT_CREATE) X(clCreateBuffer, FAULT_CREATE) \
+    X(clCreateBufferWithProperties, FAULT_CREATE) X(clCreateSubBuffer, FAULT_CREATE) X(clCreateImage, FAULT_CREATE) \
+    X(clCreateSampler, FAULT_CREATE) X(clCreateProgramWithSource, FAULT_CREATE) \
+    X(clCreateProgramWithBinary, FAULT_CREATE) X(clCreateKernel, FAULT_CREATE) X(clCreateUserEvent, FAULT_CREATE) \
+    X(clBuildProgram, FAULT_BUILD) X(clCompileProgram, FAULT_BUILD) X(clLinkProgram, FAULT_BUILD) \
+    X(clFinish, FAULT_WAIT) X(clWaitForEvents, FAULT_WAIT) X(clFlush, FAULT_FLUSH) X(clRetainContext, FAULT_OTHER) \
+    X(clRetainCommandQueue, FAULT_OTHER) X(clRetainMemObject, FAULT_OTHER) X(clRetainProgram, FAULT_OTHER) \
+    X(clRetainKernel, FAULT_OTHER) X(clRetainEvent, FAULT_OTHER) X(clReleaseContext, FAULT_RELEASE) \
+    X(clReleaseCommandQueue, FAULT_RELEASE) X(clReleaseMemObject, FAULT_RELEASE) X(clReleaseProgram, FAULT_RELEASE) \
+    X(clReleaseKernel, FAULT_RELEASE) X(clReleaseEvent, FAULT_RELEASE) X(clSetKernelArg, FAULT_OTHER) \
+    X(clSetEventCallback, FAULT_OTHER) X(clGetPlatformIDs, FAULT_QUERY) X(clGetDeviceIDs, FAULT_QUERY) \
+    X(clGetDeviceInfo, FAULT_QUERY) X(clGetEventInfo, FAULT_QUERY) X(clGetEventProfilingInfo, FAULT_QUERY) \
     X(clGetKernelWorkGroupInfo, FAULT_QUERY)
+/* clang-format on */
 
-enum fault_call {
 #define FAULT_ENUM(name, classes) FAULT_CALL_##name,
-    FAULT_CALLS(FAULT_ENUM)
+enum fault_call { FAULT_CALLS(FAULT_ENUM) FAULT_CALL_COUNT };
 #undef FAULT_ENUM
-        FAULT_CALL_COUNT
-};
 
 /* X(name, word, what the value is, which calls it suits) */
 #define FAULT_KIND_MAP(X)                                                           \
@@ -146,12 +102,9 @@ enum fault_value {
     FAULT_VALUE_PROFILE,
 };
 
-enum fault_kind {
 #define FAULT_ENUM(name, word, value, suits) FAULT_KIND_##name,
-    FAULT_KIND_MAP(FAULT_ENUM)
+enum fault_kind { FAULT_KIND_MAP(FAULT_ENUM) FAULT_KINDS };
 #undef FAULT_ENUM
-        FAULT_KINDS
-};
 
 enum fault_callback {
     FAULT_CALLBACK_RIGHT,

@@ -10,15 +10,18 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ITEMS = 4096, BYTES = ITEMS * 4 };
+enum { WRONG_US = 20000 }; /* time for what must not happen: it is not long enough to be sure, but never too short */
+
+#define MS UINT64_C(1000000)
 
 static const char source[] = "__kernel void fill(__global uint *out, uint value) { out[get_global_id(0)] = value; }\n";
 
 static struct fault fault;
 static int failures, checks;
+static bool gates = true; /* commands can be held back */
 static cl_device_id device;
 static cl_context context;
 static cl_command_queue queue;
@@ -45,13 +48,6 @@ static void plan(const char *text)
     }
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static cl_int status_of(cl_event event)
 {
     cl_int status;
@@ -61,16 +57,15 @@ static cl_int status_of(cl_event event)
 
 static cl_int try_launch(cl_mem mem, cl_uint value, cl_event *event)
 {
-    size_t items = ITEMS, local = 64;
-    NEED(clSetKernelArg(fill, 0, sizeof mem, &mem));
-    NEED(clSetKernelArg(fill, 1, sizeof value, &value));
+    const size_t items = ITEMS, local = 64;
+    set_args(fill, mem, sizeof value, &value);
     return clEnqueueNDRangeKernel(queue, fill, 1, NULL, &items, &local, 0, NULL, event);
 }
 
-static cl_event launch(cl_mem mem, cl_uint value)
+static cl_event begin(cl_uint value)
 {
     cl_event event;
-    NEED(try_launch(mem, value, &event));
+    NEED(try_launch(buffer, value, &event));
     return event;
 }
 
@@ -90,10 +85,8 @@ static cl_event begin_read(void)
 /* Its end as asking shows it; the queue is flushed. */
 static cl_int await(cl_event event)
 {
-    cl_int status;
-    while ((status = status_of(event)) > CL_COMPLETE)
-        usleep(100);
-    return status;
+    AWAIT(status_of(event) <= CL_COMPLETE);
+    return status_of(event);
 }
 
 static cl_int see_end(cl_event event)
@@ -118,31 +111,24 @@ static unsigned differing(const cl_uint *from, cl_uint value)
     return count;
 }
 
-static void begin_with(cl_uint value)
+/* The buffer is full of ones, and the plan in force. */
+static void begin_with(const char *text)
 {
     plan("");
-    see_end(launch(buffer, value));
+    see_end(begin(1));
     read_all();
-    CHECK(differing(out, value) == 0);
+    CHECK(differing(out, 1) == 0);
+    plan(text);
 }
 
 static void set_up(void)
 {
-    cl_int code;
-    const char *text = source;
-    context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
-    NEED(code);
-    queue = clCreateCommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE, &code);
-    NEED(code);
-    program = clCreateProgramWithSource(context, 1, &text, NULL, &code);
-    NEED(code);
-    NEED(clBuildProgram(program, 1, &device, "", NULL, NULL));
-    fill = clCreateKernel(program, "fill", &code);
-    NEED(code);
-    buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, BYTES, NULL, &code);
-    NEED(code);
-    wrapper = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, BYTES, host, &code);
-    NEED(code);
+    context = new_context(1, &device);
+    queue = new_queue(context, device, CL_QUEUE_PROFILING_ENABLE);
+    program = new_program(context, source);
+    fill = new_kernel(program, "fill");
+    buffer = new_buffer(context, CL_MEM_READ_WRITE, BYTES, NULL);
+    wrapper = new_buffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, BYTES, host);
 }
 
 static void tear_down(void)
@@ -160,14 +146,13 @@ static void tear_down(void)
 static void an_enqueue_fails(void)
 {
     cl_event event = NULL;
-    begin_with(1);
-    plan("clEnqueueNDRangeKernel at=2 count=2 error=CL_OUT_OF_RESOURCES");
-    CHECK(see_end(launch(buffer, 2)) == CL_COMPLETE);
+    begin_with("clEnqueueNDRangeKernel at=2 count=2 error=CL_OUT_OF_RESOURCES");
+    CHECK(see_end(begin(2)) == CL_COMPLETE);
     CHECK(try_launch(buffer, 3, &event) == CL_OUT_OF_RESOURCES && !event);
     CHECK(try_launch(buffer, 4, &event) == CL_OUT_OF_RESOURCES && !event);
     read_all();
     CHECK(differing(out, 2) == 0);
-    CHECK(see_end(launch(buffer, 5)) == CL_COMPLETE);
+    CHECK(see_end(begin(5)) == CL_COMPLETE);
     CHECK(fault.count(0, FAULT_MATCHED) == 4 && fault.count(0, FAULT_CHOSEN) == 2 && fault.count(0, FAULT_STRUCK) == 2);
 }
 
@@ -196,37 +181,27 @@ static void calls_of_other_kinds_fail(void)
 static void a_call_hangs(void)
 {
     plan("clFinish hang=60ms");
-    uint64_t before = now_ns();
+    const uint64_t before = fault.advance(0);
     NEED(clFinish(queue));
-    CHECK(now_ns() - before >= 60000000);
+    CHECK(fault.advance(0) == before + 60 * MS);
     CHECK(fault.count(0, FAULT_STRUCK) == 1);
 }
 
 static void another_device_is_left_alone(void)
 {
     plan("kernel device=99 error=-5; kernel device=\"no such device\" error=-5; kernel device=0.7 error=-5");
-    CHECK(see_end(launch(buffer, 1)) == CL_COMPLETE);
+    CHECK(see_end(begin(1)) == CL_COMPLETE);
     for (unsigned i = 0; i < 3; i++)
         CHECK(fault.count(i, FAULT_MATCHED) == 0);
 }
 
-/* Here and below, what must be seen before a time has come has a second for it: on a busy machine a thread may well not
- * run for 50 ms. */
 static void the_time_must_have_come(void)
 {
     plan("kernel after=1000ms error=-5");
-    CHECK(see_end(launch(buffer, 1)) == CL_COMPLETE);
-    usleep(1010000);
+    fault.advance(999 * MS);
+    CHECK(see_end(begin(1)) == CL_COMPLETE);
+    fault.advance(MS);
     CHECK(try_launch(buffer, 1, NULL) == CL_OUT_OF_RESOURCES);
-}
-
-static bool halves(cl_device_id *out)
-{
-    const cl_device_partition_property how[] = {CL_DEVICE_PARTITION_BY_COUNTS, 1, 1,
-                                                CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
-    cl_uint count = 0, most = 0;
-    NEED(clGetDeviceInfo(device, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, sizeof most, &most, NULL));
-    return most >= 2 && clCreateSubDevices(device, how, 2, out, &count) == CL_SUCCESS && count == 2;
 }
 
 /* Made twice: they must be taken for the same ones. */
@@ -238,22 +213,18 @@ static void sub_devices_are_told_apart(void)
         cl_command_queue queues[2];
         plan("flush device=0.1 error=-5; flush device=0.0 error=-6 at=2; wait device=0 hang=1ms; map device=0.1 vanish;"
              "release device=0.1 hang=1ms; clCreateBuffer device=0.1 hang=1ms");
-        if (!halves(half)) {
+        if (!halve_device(device, half)) {
             printf("       sub-devices: skipped, because the device cannot be partitioned\n");
             return;
         }
-        cl_context both = clCreateContext(NULL, 2, half, NULL, NULL, &code);
-        NEED(code);
-        for (int i = 0; i < 2; i++) {
-            queues[i] = clCreateCommandQueue(both, half[i], 0, &code);
-            NEED(code);
-        }
+        cl_context both = new_context(2, half);
+        for (int i = 0; i < 2; i++)
+            queues[i] = new_queue(both, half[i], 0);
         CHECK(clFlush(queues[0]) == CL_SUCCESS && clFlush(queues[1]) == CL_OUT_OF_RESOURCES);
         CHECK(clFlush(queues[0]) == CL_OUT_OF_HOST_MEMORY);
         CHECK(clFlush(queues[0]) == CL_SUCCESS);
         CHECK(clFinish(queues[0]) == CL_SUCCESS && fault.count(2, FAULT_STRUCK) == 1);
-        cl_mem mem = clCreateBuffer(both, 0, 64, NULL, &code);
-        NEED(code);
+        cl_mem mem = new_buffer(both, 0, 64, NULL);
         CHECK(!clEnqueueMapBuffer(queues[1], mem, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL, &code) && code);
         CHECK(clFinish(queues[0]) == CL_SUCCESS && clFinish(queues[1]) != CL_SUCCESS);
         CHECK(clFinish(queue) == CL_SUCCESS);
@@ -271,105 +242,127 @@ static void sub_devices_are_told_apart(void)
 
 static void a_late_command_writes_late(void)
 {
-    begin_with(1);
-    plan("kernel at=1 late=1000ms");
-    cl_event event = launch(buffer, 2), read = begin_read();
-    uint64_t before = now_ns();
+    begin_with("kernel at=1 late=1000ms");
+    cl_event event = begin(2), read = begin_read();
     NEED(clFlush(queue));
-    CHECK(status_of(event) == CL_RUNNING);
     out[0] = 77;
-    usleep(20000);
-    CHECK(out[0] == 77);
-    CHECK(await(event) == CL_COMPLETE && now_ns() - before >= 900000000);
+    usleep(WRONG_US);
+    fault.advance(999 * MS);
+    usleep(WRONG_US);
+    CHECK(status_of(event) == CL_RUNNING && out[0] == 77);
+    fault.advance(MS);
+    CHECK(see_end(event) == CL_COMPLETE);
     CHECK(see_end(read) == CL_COMPLETE && differing(out, 2) == 0);
-    NEED(clReleaseEvent(event));
     CHECK(fault.count(0, FAULT_STRUCK) == 1);
+}
+
+/* What the act does is done in a queue of its own, which is released behind it. */
+static void in_own_queue(void (*act)(void))
+{
+    cl_command_queue saved = queue;
+    queue = new_queue(context, device, CL_QUEUE_PROFILING_ENABLE);
+    act();
+    NEED(clReleaseCommandQueue(queue));
+    queue = saved;
+}
+
+static cl_event left;
+
+static void launch_and_leave(void)
+{
+    left = begin(2);
 }
 
 static void what_is_released_ends_all_the_same(void)
 {
-    cl_int code;
-    begin_with(1);
-    plan("kernel at=1 late=50ms");
-    cl_command_queue own = clCreateCommandQueue(context, device, 0, &code);
-    NEED(code);
-    cl_command_queue saved = queue;
-    queue = own;
-    cl_event event = launch(buffer, 2);
-    queue = saved;
-    NEED(clReleaseCommandQueue(own));
-    CHECK(await(event) == CL_COMPLETE);
-    NEED(clReleaseEvent(event));
+    begin_with("kernel at=1 late=50ms");
+    in_own_queue(launch_and_leave);
+    fault.advance(50 * MS);
+    CHECK(await(left) == CL_COMPLETE);
+    NEED(clReleaseEvent(left));
     read_all();
     CHECK(differing(out, 2) == 0);
 }
 
-static void a_blocking_read_is_late(void)
+static void *read_in_a_thread(void *over)
 {
-    begin_with(1);
-    plan("read at=1 late=50ms");
-    uint64_t before = now_ns();
     read_all();
-    CHECK(now_ns() - before >= 50000000 && differing(out, 1) == 0);
+    atomic_store((atomic_bool *)over, true);
+    return NULL;
 }
 
-/* In a queue of its own, which is then left to itself. */
-static void a_command_never_ends(void)
+static void a_blocking_read_is_late(void)
 {
-    cl_int code;
-    begin_with(1);
-    plan("kernel at=1 never");
-    cl_command_queue saved = queue;
-    queue = clCreateCommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE, &code);
-    NEED(code);
-    cl_event event = launch(buffer, 2), behind = launch(buffer, 3);
+    pthread_t thread;
+    atomic_bool over = false;
+    begin_with("read at=1 late=50ms");
+    NEED(pthread_create(&thread, NULL, read_in_a_thread, &over));
+    AWAIT(fault.count(0, FAULT_STRUCK) == 1);
+    usleep(WRONG_US);
+    CHECK(!atomic_load(&over));
+    fault.advance(50 * MS);
+    NEED(pthread_join(thread, NULL));
+    CHECK(differing(out, 1) == 0);
+}
+
+static void see_no_end(void)
+{
+    cl_event event = begin(2), behind = begin(3);
     NEED(clFlush(queue));
-    usleep(30000);
+    fault.advance(86400000 * MS);
+    usleep(WRONG_US);
     CHECK(status_of(event) == CL_RUNNING && status_of(behind) > CL_COMPLETE);
     NEED(clReleaseEvent(event));
     NEED(clReleaseEvent(behind));
-    NEED(clReleaseCommandQueue(queue));
-    queue = saved;
+}
+
+static void a_command_never_ends(void)
+{
+    begin_with("kernel at=1 never");
+    in_own_queue(see_no_end);
     read_all();
     CHECK(differing(out, 1) == 0);
     CHECK(fault.count(0, FAULT_STRUCK) == 1);
 }
 
-static void a_command_is_never_seen_to_end(void)
+static void see_only_the_next_end(void)
 {
-    cl_int code;
-    begin_with(1);
-    plan("kernel at=1 never-seen");
-    cl_command_queue saved = queue;
-    queue = clCreateCommandQueue(context, device, 0, &code);
-    NEED(code);
-    cl_event event = launch(buffer, 2);
+    cl_event event = begin(2);
     CHECK(see_end(begin_read()) == CL_COMPLETE);
     CHECK(differing(out, 2) == 0);
     CHECK(status_of(event) == CL_RUNNING);
     NEED(clReleaseEvent(event));
-    NEED(clReleaseCommandQueue(queue));
-    queue = saved;
+}
+
+static void a_command_is_never_seen_to_end(void)
+{
+    begin_with("kernel at=1 never-seen");
+    in_own_queue(see_only_the_next_end);
 }
 
 static void an_end_is_seen_late(void)
 {
-    begin_with(1);
-    plan("kernel at=1 late-seen=80ms");
-    uint64_t before = now_ns();
-    cl_event event = launch(buffer, 2);
+    begin_with("kernel at=1 late-seen=80ms");
+    const uint64_t before = fault.advance(0);
+    cl_event event = begin(2);
     cl_command_type type;
     NEED(clGetEventInfo(event, CL_EVENT_COMMAND_TYPE, sizeof type, &type, NULL));
     CHECK(type == CL_COMMAND_NDRANGE_KERNEL);
-    CHECK(see_end(event) == CL_COMPLETE && now_ns() - before >= 80000000);
-    CHECK(fault.count(0, FAULT_STRUCK) == 1);
+    NEED(clFlush(queue));
+    AWAIT(fault.count(0, FAULT_STRUCK) == 1);
+    if (gates) {
+        fault.advance(79 * MS);
+        usleep(WRONG_US);
+        CHECK(status_of(event) == CL_RUNNING);
+        fault.advance(MS);
+    }
+    CHECK(see_end(event) == CL_COMPLETE && fault.advance(0) == before + 80 * MS);
 }
 
 static void a_command_fails_without_running(void)
 {
-    begin_with(1);
-    plan("clEnqueueNDRangeKernel at=1 status=-5; read at=1 status=CL_OUT_OF_HOST_MEMORY");
-    cl_event event = launch(buffer, 2);
+    begin_with("clEnqueueNDRangeKernel at=1 status=-5; read at=1 status=CL_OUT_OF_HOST_MEMORY");
+    cl_event event = begin(2);
     NEED(clFlush(queue));
     CHECK(clWaitForEvents(1, &event) == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
     CHECK(see_end(event) == CL_OUT_OF_RESOURCES);
@@ -383,19 +376,17 @@ static void a_command_fails_without_running(void)
 
 static void a_command_fails_after_running(void)
 {
-    begin_with(1);
-    plan("kernel at=1 status-after=-9999");
-    CHECK(see_end(launch(buffer, 2)) == -9999);
+    begin_with("kernel at=1 status-after=-9999");
+    CHECK(see_end(begin(2)) == -9999);
     read_all();
     CHECK(differing(out, 2) == 0);
 }
 
 static void nothing_runs_before_a_flush(void)
 {
-    begin_with(1);
-    plan("kernel needs-flush");
-    cl_event event = launch(buffer, 2);
-    usleep(30000);
+    begin_with("kernel needs-flush");
+    cl_event event = begin(2);
+    usleep(WRONG_US);
     CHECK(status_of(event) > CL_COMPLETE);
     CHECK(see_end(event) == CL_COMPLETE);
     just_launch(buffer, 3);
@@ -405,40 +396,24 @@ static void nothing_runs_before_a_flush(void)
     CHECK(fault.count(0, FAULT_STRUCK) == 2);
 }
 
-static uint64_t profiled_ns(cl_event event)
-{
-    cl_ulong start = 0, end = 0;
-    NEED(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL));
-    NEED(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL));
-    return end - start;
-}
-
-/* How long a launch takes: by its times, or by the clock where the driver keeps none. */
-static uint64_t launch_ns(void)
-{
-    uint64_t before = now_ns();
-    cl_event event = launch(buffer, 2);
-    NEED(clFlush(queue));
-    CHECK(await(event) == CL_COMPLETE);
-    uint64_t wall = now_ns() - before, profiled = profiled_ns(event);
-    NEED(clReleaseEvent(event));
-    return profiled > 1000 ? profiled : wall;
-}
-
 static void a_device_is_slow(void)
 {
-    char text[64];
-    uint64_t least = UINT64_MAX;
-    begin_with(1);
-    for (int i = 0; i < 5; i++) {
-        uint64_t ns = launch_ns();
-        least = ns < least ? ns : least;
+    cl_ulong start = 0, end = 0;
+    begin_with("kernel slow=1000000");
+    cl_event event = begin(2);
+    NEED(clFlush(queue));
+    AWAIT(fault.count(0, FAULT_STRUCK) == 1);
+    if (gates) { /* a microsecond is a second then, and no command takes less */
+        fault.advance(MS);
+        usleep(WRONG_US);
+        CHECK(status_of(event) == CL_RUNNING);
+        fault.advance(86400000 * MS);
     }
-    /* So slow that it takes 0.2 s, and not less than a twentieth of that whatever the first ones suffered. */
-    snprintf(text, sizeof text, "kernel slow=%u", (unsigned)(200000000 / least + 2));
-    plan(text);
-    CHECK(launch_ns() > 10000000);
-    CHECK(fault.count(0, FAULT_STRUCK) == 1);
+    CHECK(await(event) == CL_COMPLETE);
+    NEED(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL));
+    NEED(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL));
+    CHECK(end - start >= 1000 * WRONG_US || end - start <= 1000 /* the driver keeps no times */);
+    NEED(clReleaseEvent(event));
 }
 
 /* --- What events say -------------------------------------------------------------------------------------------- */
@@ -449,9 +424,8 @@ static void times_lie(void)
                                         "event at=1 profile=huge", "event at=1 profile=error"};
     for (int i = 0; i < 4; i++) {
         cl_ulong start = 1, end = 2;
-        begin_with(1);
-        plan(plans[i]);
-        cl_event event = launch(buffer, 2);
+        begin_with(plans[i]);
+        cl_event event = begin(2);
         NEED(clFlush(queue));
         await(event);
         cl_int code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
@@ -465,9 +439,8 @@ static void times_lie(void)
 
 static void a_status_cannot_be_had(void)
 {
-    begin_with(1);
-    plan("event at=1 status-query=CL_OUT_OF_HOST_MEMORY");
-    cl_event event = launch(buffer, 2);
+    begin_with("event at=1 status-query=CL_OUT_OF_HOST_MEMORY");
+    cl_event event = begin(2);
     CHECK(status_of(event) == CL_OUT_OF_HOST_MEMORY);
     NEED(clFinish(queue));
     NEED(clReleaseEvent(event));
@@ -487,12 +460,6 @@ static void CL_CALLBACK on_event(cl_event event, cl_int status, void *user)
     atomic_fetch_add(&calls, 1);
 }
 
-static void await_calls(int count)
-{
-    for (int i = 0; i < 20000 && atomic_load(&calls) < count; i++)
-        usleep(500);
-}
-
 static void reset_calls(void)
 {
     atomic_store(&calls, 0);
@@ -503,10 +470,9 @@ static void reset_calls(void)
 
 static void run_with_callback(const char *text)
 {
-    begin_with(1);
-    plan(text);
+    begin_with(text);
     reset_calls();
-    cl_event event = launch(buffer, 2);
+    cl_event event = begin(2);
     NEED(clSetEventCallback(event, CL_COMPLETE, on_event, NULL));
     see_end(event);
 }
@@ -514,40 +480,43 @@ static void run_with_callback(const char *text)
 static void callbacks_lie(void)
 {
     run_with_callback("");
-    await_calls(1);
+    AWAIT(atomic_load(&calls) >= 1);
     CHECK(atomic_load(&calls) == 1 && atomic_load(&last_status) == CL_COMPLETE);
 
     run_with_callback("event at=1 callback=drop");
-    usleep(50000);
+    usleep(WRONG_US);
     CHECK(atomic_load(&calls) == 0 && fault.count(0, FAULT_STRUCK) == 1);
 
     run_with_callback("event at=1 callback=twice");
-    await_calls(2);
+    AWAIT(atomic_load(&calls) >= 2);
     CHECK(atomic_load(&calls) == 2 && fault.count(0, FAULT_STRUCK) == 1);
 
     run_with_callback("event at=1 callback=wrong-status");
-    await_calls(1);
+    AWAIT(atomic_load(&calls) >= 1);
     CHECK(atomic_load(&calls) == 1 && atomic_load(&last_status) < 0 && fault.count(0, FAULT_STRUCK) == 1);
 
     run_with_callback("event at=1 callback=late=1000ms");
+    usleep(WRONG_US);
     CHECK(atomic_load(&calls) == 0);
-    await_calls(1);
+    fault.advance(1000 * MS);
+    AWAIT(atomic_load(&calls) >= 1);
     CHECK(atomic_load(&calls) == 1 && fault.count(0, FAULT_STRUCK) == 1);
 
     run_with_callback("kernel at=1 status=-5");
-    await_calls(1);
+    AWAIT(atomic_load(&calls) >= 1);
     CHECK(atomic_load(&calls) == 1 && atomic_load(&last_status) == CL_OUT_OF_RESOURCES);
 }
 
 static void a_callback_comes_early(void)
 {
-    begin_with(1);
-    plan("event at=1 callback=early; kernel at=1 late=1000ms");
+    begin_with("event at=1 callback=early; kernel at=1 late=1000ms");
     reset_calls();
     atomic_store(&over, false);
-    cl_event event = launch(buffer, 2);
+    cl_event event = begin(2);
     NEED(clSetEventCallback(event, CL_COMPLETE, on_event, NULL));
     CHECK(atomic_load(&early_calls) == 1 && status_of(event) > CL_COMPLETE);
+    NEED(clFlush(queue));
+    fault.advance(1000 * MS);
     CHECK(see_end(event) == CL_COMPLETE);
     CHECK(atomic_load(&calls) == 1);
 }
@@ -556,8 +525,7 @@ static void a_callback_comes_early(void)
 
 static void reads_are_corrupted(void)
 {
-    begin_with(1);
-    plan("read at=1 corrupt=3; read at=2 corrupt=1");
+    begin_with("read at=1 corrupt=3; read at=2 corrupt=1");
     read_all();
     CHECK(differing(out, 1) > 0 && differing(out, 1) <= 3);
     CHECK(see_end(begin_read()) == CL_COMPLETE);
@@ -569,8 +537,7 @@ static void reads_are_corrupted(void)
 
 static void a_kernel_computes_wrong(void)
 {
-    begin_with(1);
-    plan("kernel at=2 corrupt=1");
+    begin_with("kernel at=2 corrupt=1");
     just_launch(buffer, 2);
     read_all();
     CHECK(differing(out, 2) == 0);
@@ -585,13 +552,10 @@ static void a_kernel_computes_wrong(void)
 
 static void a_mapped_kernel_computes_wrong(void)
 {
-    cl_int code;
     cl_event event;
-    begin_with(1);
-    plan("kernel at=1 corrupt=2");
+    begin_with("kernel at=1 corrupt=2");
     just_launch(wrapper, 6);
-    cl_uint *p = clEnqueueMapBuffer(queue, wrapper, CL_FALSE, CL_MAP_READ, 0, BYTES, 0, NULL, &event, &code);
-    NEED(code);
+    cl_uint *p = new_mapping(queue, wrapper, CL_FALSE, CL_MAP_READ, BYTES, &event);
     CHECK(see_end(event) == CL_COMPLETE);
     CHECK(p == host && differing(host, 6) > 0 && differing(host, 6) <= 2);
     NEED(clEnqueueUnmapMemObject(queue, wrapper, p, 0, NULL, NULL));
@@ -601,17 +565,10 @@ static void a_mapped_kernel_computes_wrong(void)
 
 static void a_part_of_a_buffer_is_wrong(void)
 {
-    cl_int code;
-    begin_with(1);
-    plan("kernel at=1 corrupt=1");
-    cl_buffer_region region = {BYTES / 2, BYTES / 2};
-    cl_mem part = clCreateSubBuffer(buffer, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
-    NEED(code);
-    size_t items = ITEMS / 2, local = 64;
-    cl_uint value = 8;
-    NEED(clSetKernelArg(fill, 0, sizeof part, &part));
-    NEED(clSetKernelArg(fill, 1, sizeof value, &value));
-    NEED(clEnqueueNDRangeKernel(queue, fill, 1, NULL, &items, &local, 0, NULL, NULL));
+    begin_with("kernel at=1 corrupt=1");
+    cl_mem part = new_part(buffer, 0, BYTES / 2, BYTES / 2);
+    set_args(fill, part, sizeof(cl_uint), &(const cl_uint){8});
+    NEED(clReleaseEvent(launch(queue, fill, ITEMS / 2, NULL)));
     NEED(clReleaseMemObject(part));
     read_all();
     unsigned first = 0, second = 0;
@@ -622,14 +579,26 @@ static void a_part_of_a_buffer_is_wrong(void)
 
 /* --- Devices that vanish ------------------------------------------------------------------------------------------ */
 
+static bool is_available(void)
+{
+    cl_bool available;
+    NEED(clGetDeviceInfo(device, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL));
+    return available;
+}
+
+static cl_uint references(cl_mem mem)
+{
+    cl_uint count;
+    NEED(clGetMemObjectInfo(mem, CL_MEM_REFERENCE_COUNT, sizeof count, &count, NULL));
+    return count;
+}
+
 static void a_device_vanishes(void)
 {
     cl_int code;
-    cl_bool available;
-    begin_with(1);
-    plan("kernel at=2 late=10s; clCreateSampler vanish");
-    CHECK(see_end(launch(buffer, 2)) == CL_COMPLETE);
-    cl_event under_way = launch(buffer, 3), behind = launch(buffer, 3), last = launch(buffer, 3);
+    begin_with("kernel at=2 late=10s; clCreateSampler vanish");
+    CHECK(see_end(begin(2)) == CL_COMPLETE);
+    cl_event under_way = begin(3), behind = begin(3), last = begin(3);
     reset_calls();
     NEED(clSetEventCallback(under_way, CL_COMPLETE, on_event, NULL));
     NEED(clSetEventCallback(behind, CL_COMPLETE, on_event, NULL));
@@ -639,54 +608,42 @@ static void a_device_vanishes(void)
     CHECK(status_of(under_way) < 0);
     CHECK(clWaitForEvents(1, &under_way) == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
     CHECK(await(last) < 0);
-    await_calls(2);
+    AWAIT(atomic_load(&calls) >= 2);
     CHECK(atomic_load(&calls) == 2 && atomic_load(&last_status) < 0);
     NEED(clReleaseEvent(under_way));
     NEED(clReleaseEvent(behind));
     NEED(clReleaseEvent(last));
-    size_t items = ITEMS, local = 64;
+    const size_t items = ITEMS, local = 64;
     CHECK(clSetKernelArg(fill, 0, sizeof buffer, &buffer) != CL_SUCCESS);
     CHECK(clEnqueueNDRangeKernel(queue, fill, 1, NULL, &items, &local, 0, NULL, NULL) != CL_SUCCESS);
     CHECK(clFinish(queue) != CL_SUCCESS && clFlush(queue) != CL_SUCCESS);
     CHECK(!clCreateBuffer(context, 0, 64, NULL, &code) && code);
-    NEED(clGetDeviceInfo(device, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL));
-    CHECK(!available);
+    CHECK(!is_available());
     CHECK(!clCreateContext(NULL, 1, &device, NULL, NULL, &code) && code == CL_DEVICE_NOT_AVAILABLE);
     CHECK(fault.count(1, FAULT_STRUCK) == 1);
     plan("clCreateSampler vanish for=50ms");
-    cl_context released = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
-    NEED(code);
-    cl_command_queue left = clCreateCommandQueue(released, device, 0, &code);
-    NEED(code);
-    cl_mem mapped = clCreateBuffer(released, CL_MEM_READ_WRITE, BYTES, NULL, &code);
-    NEED(code);
-    void *at = clEnqueueMapBuffer(left, mapped, CL_TRUE, CL_MAP_READ, 0, BYTES, 0, NULL, NULL, &code);
-    NEED(code);
+    cl_context released = new_context(1, &device);
+    cl_command_queue left = new_queue(released, device, 0);
+    cl_mem mapped = new_buffer(released, CL_MEM_READ_WRITE, BYTES, NULL);
+    void *at = new_mapping(left, mapped, CL_TRUE, CL_MAP_READ, BYTES, NULL);
     NEED(clReleaseContext(released));
     CHECK(!clCreateSampler(context, CL_TRUE, CL_ADDRESS_NONE, CL_FILTER_NEAREST, &code) && code);
     CHECK(clEnqueueUnmapMemObject(left, mapped, at, 0, NULL, NULL) != CL_SUCCESS);
-    cl_uint refs = 2; /* the mapping's must go all the same */
-    for (int tries = 0; refs > 1 && tries < 1000; tries++) {
-        NEED(clGetMemObjectInfo(mapped, CL_MEM_REFERENCE_COUNT, sizeof refs, &refs, NULL));
-        usleep(1000);
-    }
-    CHECK(refs == 1);
+    AWAIT(references(mapped) == 1); /* the mapping's must go all the same */
     NEED(clReleaseMemObject(mapped));
-    for (available = CL_FALSE; !available; usleep(1000))
-        NEED(clGetDeviceInfo(device, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL));
+    CHECK(!is_available());
+    fault.advance(50 * MS);
+    CHECK(is_available());
     CHECK(clFinish(queue) != CL_SUCCESS && clFinish(left) != CL_SUCCESS);
     NEED(clReleaseCommandQueue(left));
-    cl_context fresh = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
-    CHECK(fresh && code == CL_SUCCESS);
-    cl_command_queue fresh_queue = fresh ? clCreateCommandQueue(fresh, device, 0, &code) : NULL;
-    CHECK(fresh_queue && clFinish(fresh_queue) == CL_SUCCESS);
-    if (fresh_queue)
-        NEED(clReleaseCommandQueue(fresh_queue));
-    if (fresh)
-        NEED(clReleaseContext(fresh));
+    cl_context fresh = new_context(1, &device);
+    cl_command_queue fresh_queue = new_queue(fresh, device, 0);
+    CHECK(clFinish(fresh_queue) == CL_SUCCESS);
+    NEED(clReleaseCommandQueue(fresh_queue));
+    NEED(clReleaseContext(fresh));
     tear_down(); /* the old ones are dead for ever */
     set_up();
-    begin_with(5);
+    begin_with("");
 }
 
 /* --- The rest ----------------------------------------------------------------------------------------------------- */
@@ -698,19 +655,59 @@ static void bad_plans_are_refused(void)
     CHECK(fault.load("\nkernel at=1", why, sizeof why) == -1 && strstr(why, "plan:2: "));
 }
 
-static void run(const char *name, void (*act)(void))
+#define ALWAYS(act)      \
+    {                    \
+#act, act, false \
+    }
+#define WITH_GATES(act) \
+    {                   \
+#act, act, true \
+    }
+
+static const struct scene {
+    const char *name;
+    void (*act)(void);
+    bool needs_gates;
+} scenes[] = {
+    ALWAYS(bad_plans_are_refused),
+    ALWAYS(an_enqueue_fails),
+    ALWAYS(calls_of_other_kinds_fail),
+    ALWAYS(a_call_hangs),
+    ALWAYS(another_device_is_left_alone),
+    ALWAYS(the_time_must_have_come),
+    ALWAYS(sub_devices_are_told_apart),
+    ALWAYS(a_command_is_never_seen_to_end),
+    ALWAYS(a_command_fails_without_running),
+    ALWAYS(a_command_fails_after_running),
+    ALWAYS(times_lie),
+    ALWAYS(a_status_cannot_be_had),
+    ALWAYS(callbacks_lie),
+    ALWAYS(an_end_is_seen_late),
+    ALWAYS(a_device_is_slow),
+    ALWAYS(reads_are_corrupted),
+    ALWAYS(a_kernel_computes_wrong),
+    ALWAYS(a_mapped_kernel_computes_wrong),
+    ALWAYS(a_part_of_a_buffer_is_wrong),
+    WITH_GATES(a_late_command_writes_late),
+    WITH_GATES(what_is_released_ends_all_the_same),
+    WITH_GATES(a_blocking_read_is_late),
+    WITH_GATES(a_command_never_ends),
+    WITH_GATES(nothing_runs_before_a_flush),
+    WITH_GATES(a_callback_comes_early),
+    WITH_GATES(a_device_vanishes),
+};
+
+static void play(const struct scene *scene)
 {
     int before = failures;
-    act();
+    scene->act();
     plan("");
-    printf("%s %s\n", failures == before ? "ok    " : "FAILED", name);
+    printf("%s %s\n", failures == before ? "ok    " : "FAILED", scene->name);
     fflush(stdout);
 }
-#define RUN(what) run(#what, what)
 
 int main(int argc, char **argv)
 {
-    bool gates = true;
     if (argc > 1 && !strcmp(argv[1], "-g")) {
         gates = false;
         argc--;
@@ -727,34 +724,10 @@ int main(int argc, char **argv)
     if (!host || !out)
         return 2;
     set_up();
-    RUN(bad_plans_are_refused);
-    RUN(an_enqueue_fails);
-    RUN(calls_of_other_kinds_fail);
-    RUN(a_call_hangs);
-    RUN(another_device_is_left_alone);
-    RUN(the_time_must_have_come);
-    RUN(sub_devices_are_told_apart);
-    RUN(a_command_is_never_seen_to_end);
-    RUN(a_command_fails_without_running);
-    RUN(a_command_fails_after_running);
-    RUN(times_lie);
-    RUN(a_status_cannot_be_had);
-    RUN(callbacks_lie);
-    RUN(an_end_is_seen_late);
-    RUN(a_device_is_slow);
-    RUN(reads_are_corrupted);
-    RUN(a_kernel_computes_wrong);
-    RUN(a_mapped_kernel_computes_wrong);
-    RUN(a_part_of_a_buffer_is_wrong);
-    if (gates) {
-        RUN(a_late_command_writes_late);
-        RUN(what_is_released_ends_all_the_same);
-        RUN(a_blocking_read_is_late);
-        RUN(a_command_never_ends);
-        RUN(nothing_runs_before_a_flush);
-        RUN(a_callback_comes_early);
-        RUN(a_device_vanishes);
-    }
+    fault.advance(0); /* nothing depends on how fast the machine is */
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
+        if (gates || !scenes[i].needs_gates)
+            play(&scenes[i]);
     plan("");
     tear_down();
     free(out);

@@ -2,8 +2,8 @@
  * then, and then is when it would show; under the fault layer they hang, are given up, and wake. A plain program
  * against the public interface.
  *
- *   torn DEVICES FRAMES [--run] [--chain] [--wrapped] [--in-flight N] [--hogs N] [--pulse MS] [--later MS] [--rounds N]
- *        [--timeout MS] [--devices-at-least N]
+ *   torn DEVICES FRAMES [--run] [--chain] [--wrapped] [--wake] [--in-flight N] [--hogs N] [--pulse MS] [--later MS]
+ *        [--rounds N] [--timeout MS] [--devices-at-least N]
  *
  * DEVICES is a device selection as in coxswain/runtime.h, "all" for every device. Frames come from a pool of buffers,
  * as a decoder's do. The callback keeps a copy of the output, marks every value of the output, and fills the inputs
@@ -15,6 +15,8 @@
  *   --chain          a frame's output is the next one's input, while both are under way; instead of being marked, an
  *                    output must stay what it was
  *   --wrapped        memory of the program's own; a frame may then end with COX_E_TAINTED
+ *   --wake           under the fault layer, whose clock stands still: what is late is held back until a device has been
+ *                    given up for it, which must happen, and a frame of after that was delivered; then it runs
  *   --timeout MS     the session's device_timeout_ns (0: the default)
  *   --in-flight N    frames under way at once (2)
  *   --hogs N         threads that compute beside it (0)
@@ -23,22 +25,26 @@
  *   --rounds N       work for each value: steps of the kernel's loop (60)
  *   --devices-at-least N   skip where the selection gives fewer (1)
  *
- * Prints the number of frames, of those that failed, ended tainted, were wrong in the callback or changed later, of
- * devices that were lost, and how long frames took. The exit status is 1 if a frame was wrong, changed or failed, or
- * none succeeded, 77 where there are no such devices.
+ * Prints the number of frames, of those that failed, ended tainted, were wrong in the callback or changed later, and of
+ * devices that were lost. The exit status is 1 if a frame was wrong, changed or failed, or none succeeded, 77 where
+ * there are no such devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "control.h"
+
 #include <coxswain/coxswain.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { ROWS = 240, COLUMNS = 512, SETS = 12, BUFFERS = 3, HOGS_MAX = 256, SKIPPED = 77 };
+enum { ROWS = 240, COLUMNS = 512, SETS = 12, BUFFERS = 3, HOGS_MAX = 256, SKIPPED = 77, PATIENCE_S = 600 };
+
+/* By the fault layer's clock, as long as any kernel is late. */
+static const uint64_t wake_ns = UINT64_C(86400) * 1000000000;
 
 static const uint32_t mark = 0x5eed0bad;
 enum { BASE, NEAR, OUT }; /* a frame's buffers */
@@ -66,10 +72,10 @@ struct churn {
 struct options {
     const char *devices;
     uint32_t frames, in_flight, hogs, pulse_ms, later_ms, rounds, timeout_ms, devices_at_least;
-    bool run, chain, wrapped;
+    bool run, chain, wrapped, wake;
 };
 
-/* The buffers of one frame. `free` is posted when a frame may have them, `done` when its callback has run. */
+/* The buffers of one frame. `done` is posted when its callback has run. */
 struct set {
     struct torn *torn;
     cox_buffer *buffers[BUFFERS];
@@ -78,8 +84,9 @@ struct set {
     uint32_t *expected, *seen; /* the output as it should be, and as it was in the callback */
     uint32_t frame, seed;
     cox_status status;
-    uint64_t submit_ns, done_ns;
-    sem_t free, done;
+    uint64_t done_ns;
+    uint32_t lost; /* devices so far */
+    sem_t done;
 };
 
 struct torn {
@@ -90,12 +97,11 @@ struct torn {
     struct churn params;
     uint32_t factor, addend; /* of the whole loop */
     struct set sets[SETS];
-    pthread_t checker, hogs[HOGS_MAX];
+    pthread_t hogs[HOGS_MAX];
     uint32_t hog_count;
     atomic_bool enough; /* for the hogs */
-    uint32_t failed, tainted, wrong, changed;
-    uint64_t *took_ns;
-    uint32_t took_count;
+    struct fault fault;
+    uint32_t good, failed, tainted, wrong, changed, woken;
 };
 
 static uint64_t now_ns(void)
@@ -112,10 +118,27 @@ static void sleep_until(uint64_t at_ns)
         ;
 }
 
-static void wait_for(sem_t *semaphore)
+static void wait_for_callback(struct set *set)
 {
-    while (sem_wait(semaphore)) /* a signal came in between */
-        ;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PATIENCE_S;
+    while (sem_timedwait(&set->done, &until)) {
+        if (errno == EINTR)
+            continue;
+        printf("waited in vain for a callback\n");
+        exit(1);
+    }
+}
+
+static uint32_t lost_devices(const struct torn *torn)
+{
+    struct cox_session_info info;
+    uint32_t lost = 0;
+    cox_session_info(torn->session, &info, sizeof info);
+    for (uint32_t d = 0; d < info.device_count; d++)
+        lost += info.devices[d].lost;
+    return lost;
 }
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
@@ -181,6 +204,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     (void)frame;
     set->done_ns = now_ns();
     set->status = status;
+    set->lost = lost_devices(set->torn);
     memcpy(set->seen, out, count * sizeof *out);
     for (size_t i = 0; i < count && !set->torn->options.chain; i++)
         out[i] = mark;
@@ -194,7 +218,6 @@ static void submit(struct torn *torn, struct set *set)
                                           [NEAR] = set->buffers[NEAR],
                                           [OUT] = set->buffers[OUT]};
     const struct cox_frame frame = {.buffers = buffers, .buffer_count = BUFFERS, .params = &torn->params};
-    set->submit_ns = now_ns();
     if (torn->options.run) {
         on_done(set, 0, cox_session_run(torn->session, &frame));
         return;
@@ -204,37 +227,45 @@ static void submit(struct torn *torn, struct set *set)
         on_done(set, 0, status); /* the library does not call it */
 }
 
-/* Look at every frame, in order, once its time has come, and give the buffers back. */
-static void *check_frames(void *user)
+/* Once the time of the set's frame has come. */
+static void check(struct torn *torn, struct set *set)
 {
-    struct torn *torn = user;
-    for (uint32_t n = 0; n < torn->options.frames; n++) {
-        struct set *set = &torn->sets[n % SETS];
-        wait_for(&set->done);
-        sleep_until(set->done_ns + torn->options.later_ms * UINT64_C(1000000));
-        if (set->status == COX_E_TAINTED && torn->options.wrapped) {
-            torn->tainted++;
-        } else if (set->status) {
-            torn->failed++;
-        } else {
-            torn->wrong += !was_right(set);
-            torn->changed += !is_untouched(set);
-            torn->took_ns[torn->took_count++] = set->done_ns - set->submit_ns;
-        }
-        sem_post(&set->free);
+    wait_for_callback(set);
+    if (torn->options.wake && set->lost > torn->woken)
+        torn->fault.advance(wake_ns);
+    torn->woken = set->lost;
+    sleep_until(set->done_ns + torn->options.later_ms * UINT64_C(1000000));
+    if (set->status == COX_E_TAINTED && torn->options.wrapped) {
+        torn->tainted++;
+    } else if (set->status) {
+        torn->failed++;
+    } else {
+        torn->good++;
+        torn->wrong += !was_right(set);
+        torn->changed += !is_untouched(set);
     }
-    return NULL;
 }
 
-static void play(struct torn *torn)
+/* Every set is looked at before another frame has it. */
+static bool play(struct torn *torn)
 {
-    for (uint32_t n = 0; n < torn->options.frames; n++) {
+    const uint32_t frames = torn->options.frames;
+    for (uint32_t n = 0; n < frames + SETS; n++) {
         struct set *set = &torn->sets[n % SETS];
-        wait_for(&set->free);
+        if (n >= SETS && n - SETS < frames)
+            check(torn, set);
+        if (n >= frames)
+            continue;
         set->before = torn->options.chain && n > 0 ? &torn->sets[(n - 1) % SETS] : NULL;
         compute_expected(set);
         submit(torn, set);
     }
+
+    const uint32_t lost = lost_devices(torn);
+    printf("frames %" PRIu32 ", failed %" PRIu32 ", tainted %" PRIu32 ", wrong at once %" PRIu32
+           ", changed later %" PRIu32 ", devices lost %" PRIu32 "\n",
+           frames, torn->failed, torn->tainted, torn->wrong, torn->changed, lost);
+    return torn->good && !torn->wrong && !torn->changed && !torn->failed && (lost || !torn->options.wake);
 }
 
 /* --- Hogs --------------------------------------------------------------------------------------------------------- */
@@ -379,48 +410,13 @@ static void end(struct torn *torn)
             cox_buffer_destroy(&torn->sets[i].buffers[b]);
         free(torn->sets[i].expected);
         free(torn->sets[i].seen);
-        sem_destroy(&torn->sets[i].free);
         sem_destroy(&torn->sets[i].done);
     }
     cox_runtime_destroy(&torn->runtime);
     stop_hogs(torn);
-    free(torn->took_ns);
 }
 
-/* --- What came of it ---------------------------------------------------------------------------------------------- */
-
-static int compare_times(const void *left, const void *right)
-{
-    const uint64_t *a = left, *b = right;
-    return (*a > *b) - (*a < *b);
-}
-
-static uint32_t lost_devices(const struct torn *torn)
-{
-    struct cox_session_info info;
-    uint32_t lost = 0;
-    cox_session_info(torn->session, &info, sizeof info);
-    for (uint32_t d = 0; d < info.device_count; d++)
-        lost += info.devices[d].lost;
-    return lost;
-}
-
-static void print_figures(struct torn *torn)
-{
-    const uint32_t count = torn->took_count;
-    const uint32_t middle = (count - 1) / 2, ninety_ninth = (uint32_t)((count * UINT64_C(99) + 99) / 100 - 1);
-    double sum_ns = 0;
-    printf("frames %" PRIu32 ", failed %" PRIu32 ", tainted %" PRIu32 ", wrong at once %" PRIu32
-           ", changed later %" PRIu32 ", devices lost %" PRIu32 "\n",
-           torn->options.frames, torn->failed, torn->tainted, torn->wrong, torn->changed, lost_devices(torn));
-    if (!count)
-        return;
-    qsort(torn->took_ns, count, sizeof *torn->took_ns, compare_times);
-    for (uint32_t i = 0; i < count; i++)
-        sum_ns += (double)torn->took_ns[i];
-    printf("ms from submit to done: mean %.3f, p50 %.3f, p99 %.3f\n", sum_ns / count * 1e-6,
-           (double)torn->took_ns[middle] * 1e-6, (double)torn->took_ns[ninety_ninth] * 1e-6);
-}
+/* --- The command line ---------------------------------------------------------------------------------------------- */
 
 static bool take_number(const char *text, uint32_t most, uint32_t *out)
 {
@@ -444,53 +440,46 @@ static bool take_options(struct options *options, int count, char **words)
                  {"--rounds", &options->rounds, 1000000},
                  {"--timeout", &options->timeout_ms, 1000000},
                  {"--devices-at-least", &options->devices_at_least, UINT32_MAX}};
+    const struct {
+        const char *name;
+        bool *value;
+    } flags[] = {{"--run", &options->run},
+                 {"--chain", &options->chain},
+                 {"--wrapped", &options->wrapped},
+                 {"--wake", &options->wake}};
     *options = (struct options){.devices = words[1], .in_flight = 2, .later_ms = 15, .rounds = 60};
     if (count < 3 || !take_number(words[2], 10000000, &options->frames) || !options->frames)
         return false;
     for (int i = 3; i < count; i++) {
-        size_t k = 0;
-        while (k < sizeof known / sizeof known[0] && strcmp(words[i], known[k].name) != 0)
-            k++;
-        if (strcmp(words[i], "--run") == 0)
-            options->run = true;
-        else if (strcmp(words[i], "--chain") == 0)
-            options->chain = true;
-        else if (strcmp(words[i], "--wrapped") == 0)
-            options->wrapped = true;
-        else if (k == sizeof known / sizeof known[0] || !take_number(words[i + 1], known[k].most, known[k].value))
+        bool taken = false;
+        for (size_t f = 0; f < sizeof flags / sizeof *flags && !taken; f++)
+            if (strcmp(words[i], flags[f].name) == 0)
+                *flags[f].value = taken = true;
+        for (size_t k = 0; k < sizeof known / sizeof *known && !taken; k++)
+            if (strcmp(words[i], known[k].name) == 0)
+                taken = take_number(words[++i], known[k].most, known[k].value);
+        if (!taken)
             return false;
-        else
-            i++;
     }
     return true;
-}
-
-/* The checker runs from before the first frame until after the last. */
-static bool play_and_check(struct torn *torn)
-{
-    if (pthread_create(&torn->checker, NULL, check_frames, torn))
-        return false;
-    play(torn);
-    pthread_join(torn->checker, NULL);
-    print_figures(torn);
-    return torn->took_count && !torn->wrong && !torn->changed && !torn->failed;
 }
 
 int main(int count, char **words)
 {
     static struct torn torn;
     if (!take_options(&torn.options, count, words)) {
-        fprintf(stderr, "usage: torn DEVICES FRAMES [--run] [--chain] [--wrapped] [--in-flight N] [--hogs N]\n"
-                        "            [--pulse MS] [--later MS] [--rounds N] [--timeout MS] [--devices-at-least N]\n");
+        fputs("usage: torn DEVICES FRAMES [OPTIONS], as the head of torn.c says\n", stderr);
         return 2;
     }
-    for (int i = 0; i < SETS; i++) {
-        sem_init(&torn.sets[i].free, 0, 1);
+    for (int i = 0; i < SETS; i++)
         sem_init(&torn.sets[i].done, 0, 0);
+    if (torn.options.wake) {
+        if (!fault_open(&torn.fault, NULL))
+            return 2;
+        torn.fault.advance(0);
     }
-    torn.took_ns = calloc(torn.options.frames, sizeof *torn.took_ns);
-    cox_status status = torn.took_ns && start_hogs(&torn) ? begin(&torn) : COX_E_SYSTEM;
-    const bool good = !status && play_and_check(&torn);
+    cox_status status = start_hogs(&torn) ? begin(&torn) : COX_E_SYSTEM;
+    const bool good = !status && play(&torn);
     end(&torn);
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || status == COX_E_NOT_FOUND) {
         printf("skipped, because such devices are missing: %s\n", torn.options.devices);

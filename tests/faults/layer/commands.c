@@ -110,7 +110,7 @@ static cl_int issue_made(struct issue *issue)
     struct line **by = issue->faults.by;
     struct command *command = must_alloc(1, sizeof *command);
     *command = (struct command){
-        .refs = 1, .call = issue->call, .queue = queue, .faults = issue->faults, .enqueued_ns = now_ns()};
+        .refs = 1, .call = issue->call, .queue = queue, .faults = issue->faults, .enqueued_ns = real_ns()};
     pthread_mutex_lock(&lock);
     queue->refs++;
     pthread_mutex_unlock(&lock);
@@ -125,7 +125,7 @@ static cl_int issue_made(struct issue *issue)
         else {
             struck(by[FAULT_KIND_LATE]);
             add_job(&(struct job){.kind = JOB_OPEN,
-                                  .due_ns = command->enqueued_ns + by[FAULT_KIND_LATE]->plan.time_ns,
+                                  .due_ns = now_ns() + by[FAULT_KIND_LATE]->plan.time_ns,
                                   .gate = issue->gate,
                                   .head = issue->event,
                                   .queue = queue->handle,
@@ -185,58 +185,40 @@ cl_int issue_marker(struct issue *issue, cl_command_queue queue)
     return next.clEnqueueMarkerWithWaitList(queue, issue->wait_count, issue->wait, issue->event_place);
 }
 
-/* A command without more to it than that. */
-#define COMMAND(name, block, decl, args)                                                             \
-    cl_int CL_API_CALL fault_##name decl                                                             \
-    {                                                                                                \
-        struct issue issue;                                                                          \
-        cl_int code = issue_begin(&issue, FAULT_CALL_##name, queue, block, wait_count, wait, event); \
-        if (code)                                                                                    \
-            return code;                                                                             \
-        issue_prepare(&issue);                                                                       \
-        code = issue.skip ? issue_marker(&issue, queue) : next.name args;                            \
-        return issue_end(&issue, code);                                                              \
-    }
-
-COMMAND(clEnqueueTask, CL_FALSE, (cl_command_queue queue, cl_kernel k, WAIT), (queue, k, REST))
-COMMAND(clEnqueueNativeKernel, CL_FALSE,
-        (cl_command_queue queue, void(CL_CALLBACK *fn)(void *), void *a, size_t n, cl_uint m, const cl_mem *l,
-         const void **p, WAIT),
-        (queue, fn, a, n, m, l, p, REST))
 COMMAND(clEnqueueReadImage, blocking,
         (cl_command_queue queue, cl_mem m, cl_bool blocking, const size_t *o, const size_t *r, size_t rp, size_t sp,
          void *p, WAIT),
-        (queue, m, issue.blocking, o, r, rp, sp, p, REST))
+        (queue, m, issue.blocking, o, r, rp, sp, p, REST), PLAIN, PLAIN)
 COMMAND(clEnqueueWriteImage, blocking,
         (cl_command_queue queue, cl_mem m, cl_bool blocking, const size_t *o, const size_t *r, size_t rp, size_t sp,
          const void *p, WAIT),
-        (queue, m, issue.blocking, o, r, rp, sp, p, REST))
+        (queue, m, issue.blocking, o, r, rp, sp, p, REST), PLAIN, PLAIN)
 COMMAND(clEnqueueWriteBuffer, blocking,
         (cl_command_queue queue, cl_mem m, cl_bool blocking, size_t o, size_t n, const void *p, WAIT),
-        (queue, m, issue.blocking, o, n, p, REST))
+        (queue, m, issue.blocking, o, n, p, REST), PLAIN, PLAIN)
 COMMAND(clEnqueueWriteBufferRect, blocking,
         (cl_command_queue queue, cl_mem m, cl_bool blocking, const size_t *o, const size_t *ho, const size_t *r,
          size_t rp, size_t sp, size_t hrp, size_t hsp, const void *p, WAIT),
-        (queue, m, issue.blocking, o, ho, r, rp, sp, hrp, hsp, p, REST))
+        (queue, m, issue.blocking, o, ho, r, rp, sp, hrp, hsp, p, REST), PLAIN, PLAIN)
 COMMAND(clEnqueueCopyBufferRect, CL_FALSE,
         (cl_command_queue queue, cl_mem a, cl_mem b, const size_t *o, const size_t *p, const size_t *r, size_t rp,
          size_t sp, size_t rq, size_t sq, WAIT),
-        (queue, a, b, o, p, r, rp, sp, rq, sq, REST))
+        (queue, a, b, o, p, r, rp, sp, rq, sq, REST), PLAIN, PLAIN)
 COMMAND(clEnqueueCopyImage, CL_FALSE,
         (cl_command_queue queue, cl_mem a, cl_mem b, const size_t *o, const size_t *p, const size_t *r, WAIT),
-        (queue, a, b, o, p, r, REST))
+        (queue, a, b, o, p, r, REST), PLAIN, PLAIN)
 COMMAND(clEnqueueCopyImageToBuffer, CL_FALSE,
         (cl_command_queue queue, cl_mem a, cl_mem b, const size_t *o, const size_t *r, size_t n, WAIT),
-        (queue, a, b, o, r, n, REST))
+        (queue, a, b, o, r, n, REST), PLAIN, PLAIN)
 COMMAND(clEnqueueCopyBufferToImage, CL_FALSE,
         (cl_command_queue queue, cl_mem a, cl_mem b, size_t n, const size_t *o, const size_t *r, WAIT),
-        (queue, a, b, n, o, r, REST))
+        (queue, a, b, n, o, r, REST), PLAIN, PLAIN)
 COMMAND(clEnqueueFillBuffer, CL_FALSE,
         (cl_command_queue queue, cl_mem m, const void *p, size_t pn, size_t o, size_t n, WAIT),
-        (queue, m, p, pn, o, n, REST))
+        (queue, m, p, pn, o, n, REST), PLAIN, PLAIN)
 COMMAND(clEnqueueFillImage, CL_FALSE,
         (cl_command_queue queue, cl_mem m, const void *p, const size_t *o, const size_t *r, WAIT),
-        (queue, m, p, o, r, REST))
+        (queue, m, p, o, r, REST), PLAIN, PLAIN)
 
 /* A device that is gone takes its mappings along. The driver below knows nothing of that: PoCL would keep the memory
  * object, and so its context, for ever. */
@@ -266,6 +248,7 @@ cl_int CL_API_CALL fault_clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem 
 }
 
 COMMAND(clEnqueueMigrateMemObjects, CL_FALSE,
-        (cl_command_queue queue, cl_uint n, const cl_mem *m, cl_mem_migration_flags f, WAIT), (queue, n, m, f, REST))
-COMMAND(clEnqueueMarkerWithWaitList, CL_FALSE, (cl_command_queue queue, WAIT), (queue, REST))
-COMMAND(clEnqueueBarrierWithWaitList, CL_FALSE, (cl_command_queue queue, WAIT), (queue, REST))
+        (cl_command_queue queue, cl_uint n, const cl_mem *m, cl_mem_migration_flags f, WAIT), (queue, n, m, f, REST),
+        PLAIN, PLAIN)
+COMMAND(clEnqueueMarkerWithWaitList, CL_FALSE, (cl_command_queue queue, WAIT), (queue, REST), PLAIN, PLAIN)
+COMMAND(clEnqueueBarrierWithWaitList, CL_FALSE, (cl_command_queue queue, WAIT), (queue, REST), PLAIN, PLAIN)

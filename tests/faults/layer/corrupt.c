@@ -106,113 +106,68 @@ static void find_flips(struct issue *issue, cl_mem mem, size_t offset, size_t by
     pthread_mutex_unlock(&lock);
 }
 
-cl_int CL_API_CALL fault_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims,
-                                                const size_t *offset, const size_t *global, const size_t *local, WAIT)
+/* The same of a box of the buffer, which goes to a box of the memory at `host`. */
+static void find_box_flips(struct issue *issue, cl_mem mem, const size_t *origin, const size_t *host_origin,
+                           const size_t *region, size_t from_row, size_t from_slice, size_t row, size_t slice,
+                           void *host)
 {
-    struct issue issue;
-    cl_int code = issue_begin(&issue, FAULT_CALL_clEnqueueNDRangeKernel, queue, CL_FALSE, wait_count, wait, event);
-    if (code)
-        return code;
-    issue_prepare(&issue);
-    code = issue.skip ? issue_marker(&issue, queue)
-                      : next.clEnqueueNDRangeKernel(queue, kernel, dims, offset, global, local, REST);
-    if (code == CL_SUCCESS)
-        taint_outputs(&issue, kernel);
-    return issue_end(&issue, code);
+    if (!region || !origin || !host_origin)
+        return;
+    row = row ? row : region[0];
+    slice = slice ? slice : row * region[1];
+    from_row = from_row ? from_row : region[0];
+    from_slice = from_slice ? from_slice : from_row * region[1];
+    find_flips(issue, mem, origin[2] * from_slice + origin[1] * from_row + origin[0], region[2] * from_slice);
+    char *first = (char *)host + host_origin[2] * slice + host_origin[1] * row + host_origin[0];
+    issue->flips.region = (struct region){first, region[0], region[1], region[2], row, slice};
 }
 
-cl_int CL_API_CALL fault_clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset,
-                                             size_t to_offset, size_t bytes, WAIT)
+static void find_read_flips(struct issue *issue, cl_mem mem, size_t offset, size_t bytes, void *host)
 {
-    struct issue issue;
-    cl_int code = issue_begin(&issue, FAULT_CALL_clEnqueueCopyBuffer, queue, CL_FALSE, wait_count, wait, event);
-    if (code)
-        return code;
-    issue_prepare(&issue);
-    code = issue.skip ? issue_marker(&issue, queue)
-                      : next.clEnqueueCopyBuffer(queue, from, to, from_offset, to_offset, bytes, REST);
-    if (code == CL_SUCCESS)
-        taint_copy(from, to, from_offset, to_offset, bytes);
-    return issue_end(&issue, code);
+    find_flips(issue, mem, offset, bytes);
+    issue->flips.region.host = (char *)host + issue->flips.offset;
 }
 
-cl_int CL_API_CALL fault_clEnqueueReadBuffer(cl_command_queue queue, cl_mem mem, cl_bool blocking, size_t offset,
-                                             size_t bytes, void *host, WAIT)
-{
-    struct issue issue;
-    cl_int code = issue_begin(&issue, FAULT_CALL_clEnqueueReadBuffer, queue, blocking, wait_count, wait, event);
-    if (code)
-        return code;
-    find_flips(&issue, mem, offset, bytes);
-    issue.flips.region.host = (char *)host + issue.flips.offset;
-    issue_prepare(&issue);
-    code = issue.skip ? issue_marker(&issue, queue)
-                      : next.clEnqueueReadBuffer(queue, mem, issue.blocking, offset, bytes, host, REST);
-    return issue_end(&issue, code);
-}
+COMMAND(clEnqueueNDRangeKernel, CL_FALSE,
+        (cl_command_queue queue, cl_kernel k, cl_uint dims, const size_t *offset, const size_t *global,
+         const size_t *local, WAIT),
+        (queue, k, dims, offset, global, local, REST), PLAIN, taint_outputs(&issue, k))
+COMMAND(clEnqueueCopyBuffer, CL_FALSE,
+        (cl_command_queue queue, cl_mem a, cl_mem b, size_t from, size_t to, size_t n, WAIT),
+        (queue, a, b, from, to, n, REST), PLAIN, taint_copy(a, b, from, to, n))
+COMMAND(clEnqueueReadBuffer, blocking,
+        (cl_command_queue queue, cl_mem m, cl_bool blocking, size_t o, size_t n, void *v, WAIT),
+        (queue, m, issue.blocking, o, n, v, REST), find_read_flips(&issue, m, o, n, v), PLAIN)
+COMMAND(clEnqueueReadBufferRect, blocking,
+        (cl_command_queue queue, cl_mem m, cl_bool blocking, const size_t *o, const size_t *ho, const size_t *r,
+         size_t row, size_t slice, size_t hrow, size_t hslice, void *v, WAIT),
+        (queue, m, issue.blocking, o, ho, r, row, slice, hrow, hslice, v, REST),
+        find_box_flips(&issue, m, o, ho, r, row, slice, hrow, hslice, v), PLAIN)
 
-cl_int CL_API_CALL fault_clEnqueueReadBufferRect(cl_command_queue queue, cl_mem mem, cl_bool blocking,
-                                                 const size_t *mem_origin, const size_t *host_origin,
-                                                 const size_t *region, size_t mem_row, size_t mem_slice,
-                                                 size_t host_row, size_t host_slice, void *host, WAIT)
-{
-    struct issue issue;
-    cl_int code = issue_begin(&issue, FAULT_CALL_clEnqueueReadBufferRect, queue, blocking, wait_count, wait, event);
-    if (code)
-        return code;
-    if (region && host_origin && mem_origin) {
-        size_t row = host_row ? host_row : region[0], slice = host_slice ? host_slice : row * region[1];
-        size_t from_row = mem_row ? mem_row : region[0], from_slice = mem_slice ? mem_slice : from_row * region[1];
-        size_t first = mem_origin[2] * from_slice + mem_origin[1] * from_row + mem_origin[0];
-        find_flips(&issue, mem, first, region[2] * from_slice);
-        issue.flips.region = (struct region){(char *)host + host_origin[2] * slice + host_origin[1] * row +
-                                                 host_origin[0],
-                                             region[0],
-                                             region[1],
-                                             region[2],
-                                             row,
-                                             slice};
+/* A map brings what it maps to the pointer that it gives. */
+#define MAP(name, decl, args, before)                                                                   \
+    void *CL_API_CALL fault_##name decl                                                                 \
+    {                                                                                                   \
+        struct issue issue;                                                                             \
+        void *pointer = NULL;                                                                           \
+        cl_int code = issue_begin(&issue, FAULT_CALL_##name, queue, blocking, wait_count, wait, event); \
+        if (code == CL_SUCCESS) {                                                                       \
+            if (flags & CL_MAP_READ)                                                                    \
+                before;                                                                                 \
+            issue_prepare(&issue);                                                                      \
+            pointer = next.name args;                                                                   \
+            issue.flips.region.host = (char *)pointer + issue.flips.offset;                             \
+            code = issue_end(&issue, code);                                                             \
+        }                                                                                               \
+        if (error)                                                                                      \
+            *error = code;                                                                              \
+        return pointer;                                                                                 \
     }
-    issue_prepare(&issue);
-    code = issue.skip ? issue_marker(&issue, queue)
-                      : next.clEnqueueReadBufferRect(queue, mem, issue.blocking, mem_origin, host_origin, region,
-                                                     mem_row, mem_slice, host_row, host_slice, host, REST);
-    return issue_end(&issue, code);
-}
 
-void *CL_API_CALL fault_clEnqueueMapBuffer(cl_command_queue queue, cl_mem mem, cl_bool blocking, cl_map_flags flags,
-                                           size_t offset, size_t bytes, WAIT, cl_int *error)
-{
-    struct issue issue;
-    void *pointer = NULL;
-    cl_int code = issue_begin(&issue, FAULT_CALL_clEnqueueMapBuffer, queue, blocking, wait_count, wait, event);
-    if (code == CL_SUCCESS) {
-        if (flags & CL_MAP_READ)
-            find_flips(&issue, mem, offset, bytes);
-        issue_prepare(&issue);
-        pointer = next.clEnqueueMapBuffer(queue, mem, issue.blocking, flags, offset, bytes, REST, &code);
-        issue.flips.region.host = (char *)pointer + issue.flips.offset;
-        code = issue_end(&issue, code);
-    }
-    if (error)
-        *error = code;
-    return pointer;
-}
-
-void *CL_API_CALL fault_clEnqueueMapImage(cl_command_queue queue, cl_mem mem, cl_bool blocking, cl_map_flags flags,
-                                          const size_t *origin, const size_t *region, size_t *row_pitch,
-                                          size_t *slice_pitch, WAIT, cl_int *error)
-{
-    struct issue issue;
-    void *pointer = NULL;
-    cl_int code = issue_begin(&issue, FAULT_CALL_clEnqueueMapImage, queue, blocking, wait_count, wait, event);
-    if (code == CL_SUCCESS) {
-        issue_prepare(&issue);
-        pointer = next.clEnqueueMapImage(queue, mem, issue.blocking, flags, origin, region, row_pitch, slice_pitch,
-                                         REST, &code);
-        code = issue_end(&issue, code);
-    }
-    if (error)
-        *error = code;
-    return pointer;
-}
+MAP(clEnqueueMapBuffer,
+    (cl_command_queue queue, cl_mem m, cl_bool blocking, cl_map_flags flags, size_t o, size_t n, WAIT, cl_int *error),
+    (queue, m, issue.blocking, flags, o, n, REST, &code), find_flips(&issue, m, o, n))
+MAP(clEnqueueMapImage,
+    (cl_command_queue queue, cl_mem m, cl_bool blocking, cl_map_flags flags, const size_t *o, const size_t *r,
+     size_t *row, size_t *slice, WAIT, cl_int *error),
+    (queue, m, issue.blocking, flags, o, r, row, slice, REST, &code), PLAIN)

@@ -15,16 +15,6 @@ static void made_context(cl_context handle, uint64_t set)
     pthread_mutex_unlock(&lock);
 }
 
-/* The devices that a driver says a context is for; of sub-devices some name the whole device. */
-static uint64_t set_by_asking(cl_context handle)
-{
-    cl_device_id ids[DEVICES_MAX];
-    size_t bytes = 0;
-    if (!handle || next.clGetContextInfo(handle, CL_CONTEXT_DEVICES, sizeof ids, ids, &bytes) != CL_SUCCESS)
-        return 0;
-    return set_of(ids, (cl_uint)(bytes / sizeof *ids));
-}
-
 static void made_queue(cl_command_queue handle, cl_context context, uint64_t set)
 {
     if (!handle)
@@ -113,10 +103,6 @@ MAKER(cl_context, clCreateContext, arrive_on(call, set_of(d, n), NULL), made_con
       (const cl_context_properties *p, cl_uint n, const cl_device_id *d,
        void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user, cl_int *error),
       (p, n, d, notify, user, error))
-MAKER(cl_context, clCreateContextFromType, arrive_at(call, NULL), made_context(handle, set_by_asking(handle)),
-      (const cl_context_properties *p, cl_device_type t,
-       void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user, cl_int *error),
-      (p, t, notify, user, error))
 MAKER(cl_command_queue, clCreateCommandQueue, arrive_in(call, c, d), made_queue(handle, c, set_of(&d, 1)),
       (cl_context c, cl_device_id d, cl_command_queue_properties p, cl_int *error), (c, d, p, error))
 MAKER(cl_command_queue, clCreateCommandQueueWithProperties, arrive_in(call, c, d), made_queue(handle, c, set_of(&d, 1)),

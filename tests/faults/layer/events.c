@@ -16,7 +16,7 @@ cl_int visible(struct command *command, cl_int real)
 {
     struct line *const *by = command->faults.by;
     if (command->doomed) {
-        bool stuck = command->queue->context->stuck && now_ns() - command->doomed_ns > STUCK_NS;
+        bool stuck = command->queue->context->stuck && real_ns() - command->doomed_ns > STUCK_NS;
         if (real <= CL_COMPLETE || command->hold == HELD || stuck)
             return command->doom_code;
     }
@@ -53,8 +53,6 @@ static cl_command_type type_of(int call)
     case FAULT_CALL_##name: \
         return CL_COMMAND_##type;
         TYPE(clEnqueueNDRangeKernel, NDRANGE_KERNEL)
-        TYPE(clEnqueueTask, TASK)
-        TYPE(clEnqueueNativeKernel, NATIVE_KERNEL)
         TYPE(clEnqueueReadBuffer, READ_BUFFER)
         TYPE(clEnqueueReadBufferRect, READ_BUFFER_RECT)
         TYPE(clEnqueueReadImage, READ_IMAGE)

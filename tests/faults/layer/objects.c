@@ -146,7 +146,7 @@ void doom(struct command *command, uint64_t set, cl_int code)
     if (command->doomed || !(bit(command->queue->device) & set))
         return;
     command->doomed = true;
-    command->doomed_ns = now_ns();
+    command->doomed_ns = real_ns();
     command->doom_code = code ? code : CL_OUT_OF_RESOURCES;
     if (command->hold == HELD || command->queue->flush_gates)
         command->queue->context->stuck = true;

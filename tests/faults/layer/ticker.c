@@ -10,6 +10,7 @@
 
 static struct job *jobs;
 static bool ticker_runs, ticker_stops;
+static bool ticker_works; /* jobs are not in the list */
 static pthread_t ticker;
 static pthread_cond_t ticker_wakes;
 static bool doom_pending; /* callbacks of doomed commands are to be looked for */
@@ -95,7 +96,7 @@ static uint64_t took_ns(const struct job *job)
     const struct command *command = job->command;
     uint64_t from = command->enqueued_ns > command->queue->last_end_ns ? command->enqueued_ns
                                                                        : command->queue->last_end_ns;
-    uint64_t now = now_ns();
+    uint64_t now = real_ns();
     return now > from ? now - from : 0;
 }
 
@@ -151,7 +152,7 @@ static bool run_job(struct job *job)
             return false;
         pthread_mutex_lock(&lock);
         job->command->hold = FREE;
-        job->command->queue->last_end_ns = now_ns();
+        job->command->queue->last_end_ns = real_ns();
         pthread_mutex_unlock(&lock);
         open_gate(job->gate);
         return true;
@@ -164,17 +165,23 @@ static bool run_job(struct job *job)
     return true;
 }
 
-/* When the ticker is to look again; 0 = when it is woken. */
-static uint64_t next_look(void)
+/* Under the lock: until the ticker is to look again, or until it is woken. */
+static void wait_for_jobs(void)
 {
-    uint64_t soon = now_ns() + POLL_NS, when = doom_pending ? soon : 0;
+    const uint64_t now = now_ns();
+    uint64_t pause_ns = doom_pending ? POLL_NS : UINT64_MAX;
     for (const struct job *job = jobs; job; job = job->next) {
-        bool polls = job->kind == JOB_KEEP || (job->kind == JOB_TAIL && !job->ended);
-        uint64_t due = polls ? soon : job->due_ns;
-        if (when == 0 || due < when)
-            when = due;
+        bool polls = clock_stands() || job->kind == JOB_KEEP || (job->kind == JOB_TAIL && !job->ended);
+        uint64_t left_ns = polls ? POLL_NS : job->due_ns > now ? job->due_ns - now : 0;
+        pause_ns = left_ns < pause_ns ? left_ns : pause_ns;
     }
-    return when;
+    if (pause_ns == UINT64_MAX) {
+        pthread_cond_wait(&ticker_wakes, &lock);
+        return;
+    }
+    const uint64_t until = real_ns() + pause_ns;
+    const struct timespec t = {.tv_sec = (time_t)(until / 1000000000u), .tv_nsec = (long)(until % 1000000000u)};
+    pthread_cond_timedwait(&ticker_wakes, &lock, &t);
 }
 
 static void *tick(void *unused)
@@ -185,6 +192,7 @@ static void *tick(void *unused)
         struct job *todo = jobs, *left = NULL;
         const bool look = doom_pending;
         jobs = NULL;
+        ticker_works = true;
         doom_pending = false;
         pthread_mutex_unlock(&lock);
         while (todo) {
@@ -211,18 +219,31 @@ static void *tick(void *unused)
             job->next = jobs;
             jobs = job;
         }
-        uint64_t when = next_look();
-        if (more || ticker_stops)
-            continue;
-        if (when == 0)
-            pthread_cond_wait(&ticker_wakes, &lock);
-        else {
-            struct timespec t = {.tv_sec = (time_t)(when / 1000000000u), .tv_nsec = (long)(when % 1000000000u)};
-            pthread_cond_timedwait(&ticker_wakes, &lock, &t);
-        }
+        ticker_works = false;
+        if (!more && !ticker_stops)
+            wait_for_jobs();
     }
     pthread_mutex_unlock(&lock);
     return NULL;
+}
+
+void wait_for_due(uint64_t now)
+{
+    const uint64_t limit_ns = real_ns() + UINT64_C(120000000000);
+    bool due = true;
+    while (due) {
+        if (real_ns() > limit_ns) {
+            fputs("layer_fault: what is late does not end now that its time has come: is it flushed?\n", stderr);
+            abort();
+        }
+        pthread_mutex_lock(&lock);
+        due = ticker_works;
+        for (const struct job *job = jobs; job; job = job->next)
+            due |= job->due_ns && job->due_ns <= now;
+        pthread_mutex_unlock(&lock);
+        if (due)
+            poll_pause();
+    }
 }
 
 void stop_ticker(void)

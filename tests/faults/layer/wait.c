@@ -60,7 +60,7 @@ static cl_int finish_by_asking(struct queue *queue)
         return code;
     next.clFlush(queue->handle);
     while (real_status(marker) > CL_COMPLETE && !is_dead(queue))
-        sleep_ns(POLL_NS);
+        poll_pause();
     next.clReleaseEvent(marker);
     return is_dead(queue) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }
@@ -76,7 +76,7 @@ cl_int CL_API_CALL fault_clFinish(cl_command_queue handle)
     open_flush_gates(queue);
     code = may_vanish() ? finish_by_asking(queue) : next.clFinish(handle);
     while (code == CL_SUCCESS && has_unseen(queue) && !is_dead(queue))
-        sleep_ns(POLL_NS);
+        poll_pause();
     put_queue(queue);
     return code;
 }
@@ -105,7 +105,7 @@ cl_int wait_by_asking(cl_uint count, const cl_event *events)
     for (cl_uint i = 0; i < count; i++) {
         cl_int status;
         while ((status = visible_status(events[i])) > CL_COMPLETE)
-            sleep_ns(POLL_NS);
+            poll_pause();
         failed |= status < 0;
     }
     return failed ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_SUCCESS;
