@@ -7,6 +7,7 @@
 #define COX_TESTS_STREAMS_H
 
 #include "common/video.h"
+#include "unit/programs/bytes.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,13 +15,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <unistd.h>
-
-#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
 static const char clip_path[] = COX_TEST_SOURCE_DIR "/examples/data/stilllife_pq_480x270.y4m";
 
@@ -32,37 +29,7 @@ static inline void expect_said(const char *words, const char *about)
     cr_expect(strstr(said.text, words), "%s: \"%s\" lacks \"%s\"", about, said.text, words);
 }
 
-/* --- Bytes -------------------------------------------------------------------------------------------------------- */
-
-struct bytes {
-    uint8_t *data;
-    size_t count, capacity;
-};
-
-static inline void put(struct bytes *b, const void *data, size_t count)
-{
-    if (!count)
-        return; /* nothing may be NULL */
-    if (b->count + count > b->capacity) {
-        b->capacity = (b->count + count) * 2;
-        b->data = realloc(b->data, b->capacity);
-        if (!b->data)
-            abort();
-    }
-    memcpy(b->data + b->count, data, count);
-    b->count += count;
-}
-
-static inline void put_text(struct bytes *b, const char *text)
-{
-    put(b, text, strlen(text));
-}
-
-static inline void put_times(struct bytes *b, const char *text, int times)
-{
-    while (times--)
-        put_text(b, text);
-}
+/* --- Bytes of frames ------------------------------------------------------------------------------------------------- */
 
 /* Byte `i` of frame `frame`: no two frames, and no two rows, look alike. */
 static inline uint8_t sample(uint64_t frame, uint64_t i)
@@ -90,23 +57,6 @@ static inline struct bytes *make_stream(const char *header, const char *marker, 
         put_frame(&b, f, frame_bytes);
     }
     return &b;
-}
-
-/* A file's content. It stays until the next file but one is loaded. */
-static inline struct bytes *load_file(const char *path)
-{
-    static struct bytes both[2];
-    static int turn;
-    struct bytes *b = &both[turn++ % 2];
-    FILE *f = fopen(path, "rb");
-    cr_assert(f != NULL, "%s cannot be opened", path);
-    uint8_t block[65536];
-    size_t got;
-    b->count = 0;
-    while ((got = fread(block, 1, sizeof block, f)))
-        put(b, block, got);
-    fclose(f);
-    return b;
 }
 
 /* --- A frame in memory, with a canary behind every row ------------------------------------------------------------ */
