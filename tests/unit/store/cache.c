@@ -2,39 +2,21 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "store/cache.h"
-#include "support/scratch.h"
+#include "unit/store/base.h"
 #include "store/sha256.h"
 
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char base[64]; /* a fresh directory for each test */
-static char dir[96];  /* the cache in it */
+static char dir[160]; /* the cache in the test's directory */
 static unsigned char key[32], other[32];
 static char path[256]; /* of the entry `key` */
-static char last_line[1200];
-static int lines;
-
-static void take_line(void *user, enum cox_log_level level, const char *line)
-{
-    (void)user;
-    (void)level;
-    lines++;
-    snprintf(last_line, sizeof last_line, "%s", line);
-}
-
-static const struct cox__log logger = {.fn = take_line, .level = COX_LOG_DEBUG};
 static const struct cox__log silent = {.level = COX_LOG_WARN};
 
 static void key_of(const char *text, unsigned char out[32])
@@ -55,29 +37,14 @@ static void path_of(const unsigned char of[32], char out[256])
 
 static void setup(void)
 {
-    umask(022);
-    strcpy(base, "/tmp/cox-test-cache-XXXXXX");
-    cr_assert_not_null(mkdtemp(base));
+    make_base();
     snprintf(dir, sizeof dir, "%s/cache", base);
     key_of("one", key);
     key_of("other", other);
     path_of(key, path);
 }
 
-static void teardown(void)
-{
-    scratch_remove(base);
-}
-
-TestSuite(cache, .init = setup, .fini = teardown, .timeout = 600);
-
-/* Another file in the test's directory. */
-static const char *in_base(const char *name)
-{
-    static char file[128];
-    snprintf(file, sizeof file, "%s/%s", base, name);
-    return file;
-}
+TestSuite(cache, .init = setup, .fini = remove_base, .timeout = 600);
 
 static void store(const unsigned char under[32], const char *text)
 {
@@ -245,7 +212,7 @@ Test(cache, directories_and_files_are_private)
 
 Test(cache, trailing_slashes_in_the_directory_do_not_matter)
 {
-    char slashed[128];
+    char slashed[200];
     snprintf(slashed, sizeof slashed, "%s///", dir);
     cox__cache_store(slashed, &cox__cache_kernels, key, "x", 1, &logger);
     expect_stored(key, "x");
@@ -424,10 +391,7 @@ Test(cache, a_directory_that_cannot_be_written_is_one_log_line_and_still_read)
 
 Test(cache, a_directory_of_another_user_is_not_used)
 {
-    if (geteuid() != 0) {
-        teardown(); /* which a skipped test goes without */
-        cr_skip_test("skipped, because only root can give a directory away");
-    }
+    skip_unless(geteuid() == 0, "only root can give a directory away");
     store(key, "payload");
     cr_assert_eq(chown(dir, 65534, 65534), 0);
     expect_absent(key);

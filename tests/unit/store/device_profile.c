@@ -4,22 +4,17 @@
 #include "store/cache.h"
 #include "store/device_profile.h"
 #include "support/fake_rig.h"
-#include "support/scratch.h"
+#include "unit/store/base.h"
 
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-static char base[64]; /* a fresh directory for each test */
-static char dir[96];  /* the cache in it */
+static char dir[96];   /* the cache in the test's directory */
+static char path[400]; /* of a file in it */
 
-/* The files in the cache; `path`: of one of them. */
-static int find_files(char path[400])
+/* The files in the cache. */
+static int file_count(void)
 {
     int count = 0;
     DIR *list = opendir(dir);
@@ -27,30 +22,23 @@ static int find_files(char path[400])
         if (file->d_name[0] == '.')
             continue;
         count++;
-        snprintf(path, 400, "%s/%s", dir, file->d_name);
+        snprintf(path, sizeof path, "%s/%s", dir, file->d_name);
     }
     if (list)
         closedir(list);
     return count;
 }
 
-static int file_count(void)
+static void only_file(void)
 {
-    char path[400];
-    return find_files(path);
-}
-
-static void only_file(char path[400])
-{
-    cr_assert_eq(find_files(path), 1);
+    cr_assert_eq(file_count(), 1);
     cr_assert_not_null(strstr(path, ".profile"), "%s", path);
 }
 
 static ino_t only_inode(void)
 {
-    char path[400];
     struct stat st;
-    only_file(path);
+    only_file();
     cr_assert_eq(stat(path, &st), 0);
     return st.st_ino;
 }
@@ -161,19 +149,12 @@ static struct way way; /* of the next session */
 
 static void setup(void)
 {
-    umask(022);
-    strcpy(base, "/tmp/cox-test-profile-XXXXXX");
-    cr_assert_not_null(mkdtemp(base));
+    make_base();
     snprintf(dir, sizeof dir, "%s/a/cache", base);
     way = usual();
 }
 
-static void teardown(void)
-{
-    scratch_remove(base);
-}
-
-TestSuite(device_profile, .init = setup, .fini = teardown, .timeout = 600);
+TestSuite(device_profile, .init = setup, .fini = remove_base, .timeout = 600);
 
 struct outcome {
     bool loaded;
@@ -551,11 +532,10 @@ Test(device_profile, of_a_device_that_was_not_used_stays)
 
 Test(device_profile, is_one_private_file)
 {
-    char path[400];
     struct stat st;
     run_session();
     run_session();
-    only_file(path);
+    only_file();
     cr_assert_eq(stat(path, &st), 0);
     cr_assert_eq(st.st_mode & 07777, 0600);
     cr_assert_lt(st.st_size, 300);
@@ -582,9 +562,9 @@ Test(device_profile, whose_file_is_damaged_or_foreign_is_ignored_and_written_ane
         {"without permission", "chmod 0 $f"}};
     run_session();
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        char path[400], command[1200];
+        char command[1200];
         struct stat st;
-        only_file(path);
+        only_file();
         if (strstr(cases[c].command, "chmod 0 ") && geteuid() == 0)
             continue;
         snprintf(command, sizeof command, "f=%s b=%s d=\"dd of=%s bs=1 conv=notrunc status=none\"; %s", path, base,
@@ -595,7 +575,7 @@ Test(device_profile, whose_file_is_damaged_or_foreign_is_ignored_and_written_ane
         char *line = strstr(outcome.log, "device profiles: ");
         cr_assert_not_null(line, "%s: %s", cases[c].what, outcome.log);
         cr_assert_null(strstr(line + 1, "device profiles: "), "%s: more than a line: %s", cases[c].what, outcome.log);
-        only_file(path);
+        only_file();
         cr_assert_eq(lstat(path, &st), 0);
         cr_assert(S_ISREG(st.st_mode), "%s", cases[c].what);
         cr_assert(run_session().loaded, "%s: written anew", cases[c].what);
@@ -604,9 +584,8 @@ Test(device_profile, whose_file_is_damaged_or_foreign_is_ignored_and_written_ane
 
 Test(device_profile, that_cannot_be_written_is_done_without)
 {
-    char path[400];
     run_session();
-    only_file(path);
+    only_file();
     cr_assert_eq(unlink(path), 0);
     cr_assert_eq(mkdir(path, 0700), 0);
     run_session();
@@ -617,10 +596,10 @@ Test(device_profile, that_cannot_be_written_is_done_without)
 /* Put other figures into the file, with a checksum that is right. */
 static void replace_content(const void *content, size_t bytes)
 {
-    char path[400], *name;
+    char *name;
     unsigned char key[32];
     static const struct cox__log silent = {.level = COX_LOG_ERROR};
-    only_file(path);
+    only_file();
     name = strrchr(path, '/') + 1;
     for (size_t i = 0; i < sizeof key; i++) {
         const char digits[3] = {name[2 * i], name[2 * i + 1], '\0'};
@@ -670,10 +649,7 @@ Test(device_profile, in_a_directory_that_others_may_write_to_is_not_used)
 
 Test(device_profile, in_a_directory_that_cannot_be_written_is_loaded)
 {
-    if (geteuid() == 0) {
-        teardown(); /* which a skipped test goes without */
-        cr_skip_test("skipped, because root may write everywhere");
-    }
+    skip_unless(geteuid() != 0, "root may write everywhere");
     run_session();
     cr_assert_eq(chmod(dir, 0500), 0);
     cr_assert(run_session().loaded);
