@@ -217,55 +217,29 @@ Test(cores, the_last_one_near_most_gpus_of_the_least_kind)
     static const char last[] = "the last core", efficient[] = "an efficiency core";
     static const struct {
         const char *what;
-        struct cox__core cores[8];
-        size_t count, expect;
+        size_t count;
+        int kinds[8];
+        uint32_t near_gpus[8];
+        size_t expect;
         const char *why;
     } cases[] = {
-        {"one", {{0}}, 1, 0, last},
-        {"equal ones", {{0}}, 8, 7, last},
-        {"equal ones of unknown kind",
-         {{.kind = -1},
-          {.kind = -1},
-          {.kind = -1},
-          {.kind = -1},
-          {.kind = -1},
-          {.kind = -1},
-          {.kind = -1},
-          {.kind = -1}},
-         8,
-         7,
-         last},
-        {"an efficiency core wherever it stands",
-         {{.kind = 1}, {.kind = 0}, {.kind = 0}, {.kind = 1}, {.kind = 2}, {.kind = 2}},
-         6,
-         2,
-         efficient},
-        {"kinds that are not all known", {{.kind = 0}, {.kind = -1}, {.kind = 1}}, 3, 2, last},
-        {"near most GPUs",
-         {{.near_gpus = 1}, {.near_gpus = 2}, {.near_gpus = 2}, {.near_gpus = 1}, {0}, {0}},
-         6,
-         2,
-         "the last core near the GPU"},
-        {"equally near, which says nothing",
-         {{.near_gpus = 3}, {.near_gpus = 3}, {.near_gpus = 3}, {.near_gpus = 3}, {.near_gpus = 3}, {.near_gpus = 3}},
-         6,
-         5,
-         last},
-        {"kind before nearness",
-         {{.kind = 1, .near_gpus = 1}, {.kind = 0, .near_gpus = 1}, {.kind = 0}, {.kind = 1, .near_gpus = 1}},
-         4,
-         1,
-         "an efficiency core near the GPU"},
-        {"a kind without nearness",
-         {{.kind = 1, .near_gpus = 1}, {.kind = 0}, {.kind = 0}, {.kind = 1, .near_gpus = 1}},
-         4,
-         2,
-         efficient},
+        {"one", 1, {0}, {0}, 0, last},
+        {"equal ones", 8, {0}, {0}, 7, last},
+        {"equal ones of unknown kind", 8, {-1, -1, -1, -1, -1, -1, -1, -1}, {0}, 7, last},
+        {"an efficiency core wherever it stands", 6, {1, 0, 0, 1, 2, 2}, {0}, 2, efficient},
+        {"kinds that are not all known", 3, {0, -1, 1}, {0}, 2, last},
+        {"near most GPUs", 6, {0}, {1, 2, 2, 1, 0, 0}, 2, "the last core near the GPU"},
+        {"equally near, which says nothing", 6, {0}, {3, 3, 3, 3, 3, 3}, 5, last},
+        {"kind before nearness", 4, {1, 0, 0, 1}, {1, 1, 0, 1}, 1, "an efficiency core near the GPU"},
+        {"a kind without nearness", 4, {1, 0, 0, 1}, {1, 0, 0, 1}, 2, efficient},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct cox__core cores[8];
         char why[48];
+        for (size_t c = 0; c < 8; c++)
+            cores[c] = (struct cox__core){.kind = cases[i].kinds[c], .near_gpus = cases[i].near_gpus[c]};
         memset(why, '#', sizeof why);
-        cr_assert_eq(cox__cores_choose(cases[i].cores, cases[i].count, why, sizeof why), cases[i].expect, "%s: %s",
+        cr_assert_eq(cox__cores_choose(cores, cases[i].count, why, sizeof why), cases[i].expect, "%s: %s",
                      cases[i].what, why);
         cr_assert_str_eq(why, cases[i].why, "%s", cases[i].what);
     }
