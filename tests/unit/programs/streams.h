@@ -152,92 +152,101 @@ static inline int make_file(char path[64])
     return fd;
 }
 
-/* --- Inputs ------------------------------------------------------------------------------------------------------- */
+/* --- The input ---------------------------------------------------------------------------------------------------- */
 
-/* An input and memory for a frame of it. */
-struct stream {
+/* The one that is open, if any, and memory for a frame of it. */
+static struct stream {
     enum way way;
     int fd;
     struct giver giver;
     struct video_input *input;
     struct frame frame;
-};
+} stream = {.fd = -1};
 
-static inline bool stream_try(struct stream *stream, enum way way, const struct bytes *bytes, size_t step,
-                              const struct video_raw *raw)
+static inline void stream_close(void)
+{
+    video_input_close(&stream.input);
+    cr_assert(stream.input == NULL);
+    if (stream.fd >= 0)
+        close(stream.fd);
+    if (stream.way == PIPE)
+        pthread_join(stream.giver.thread, NULL);
+    frame_free(&stream.frame);
+    stream = (struct stream){.fd = -1};
+}
+
+/* Opens a path, in the place of what is open; whether that can be. */
+static inline bool stream_try_path(const char *path, const struct video_raw *raw, size_t extra)
+{
+    stream_close();
+    said.text[0] = '\0';
+    if (!video_input_open(&stream.input, path, raw, &said))
+        return false;
+    stream.frame = frame_make(video_input_format(stream.input), extra);
+    return true;
+}
+
+static inline void stream_open_path(const char *path, const struct video_raw *raw, size_t extra)
+{
+    cr_assert(stream_try_path(path, raw, extra), "%s: %s", path, said.text);
+}
+
+/* Opens bytes that come in that way; from a pipe, `step` at a time. */
+static inline bool stream_try(enum way way, const struct bytes *bytes, size_t step, const struct video_raw *raw)
 {
     int ends[2];
     char path[64];
+    stream_close();
     said.text[0] = '\0';
-    *stream = (struct stream){.way = way, .fd = -1};
+    stream.way = way;
     if (way == MEMORY)
-        return video_input_open_memory(&stream->input, bytes->data, bytes->count, raw, &said);
+        return video_input_open_memory(&stream.input, bytes->data, bytes->count, raw, &said);
     if (way == FILE_PATH) {
-        stream->fd = make_file(path);
-        cr_assert_eq(write(stream->fd, bytes->data, bytes->count), (ssize_t)bytes->count);
+        stream.fd = make_file(path);
+        cr_assert_eq(write(stream.fd, bytes->data, bytes->count), (ssize_t)bytes->count);
     } else {
         cr_assert_eq(pipe(ends), 0);
-        stream->fd = ends[0];
-        giver_start(&stream->giver, ends[1], bytes, step);
-        snprintf(path, sizeof path, "/proc/self/fd/%d", stream->fd);
+        stream.fd = ends[0];
+        giver_start(&stream.giver, ends[1], bytes, step);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", stream.fd);
     }
-    return video_input_open(&stream->input, path, raw, &said);
+    return video_input_open(&stream.input, path, raw, &said);
 }
 
-static inline void stream_open(struct stream *stream, enum way way, const struct bytes *bytes, size_t step,
-                               const struct video_raw *raw, size_t extra)
+static inline void stream_open(enum way way, const struct bytes *bytes, size_t step, const struct video_raw *raw,
+                               size_t extra)
 {
-    cr_assert(stream_try(stream, way, bytes, step, raw), "%s: %s", way_names[way], said.text);
-    stream->frame = frame_make(video_input_format(stream->input), extra);
+    cr_assert(stream_try(way, bytes, step, raw), "%s: %s", way_names[way], said.text);
+    stream.frame = frame_make(video_input_format(stream.input), extra);
 }
 
-/* Of a path. */
-static inline void stream_open_path(struct stream *stream, const char *path, const struct video_raw *raw, size_t extra)
+static inline enum video_read stream_read(void)
 {
-    said.text[0] = '\0';
-    *stream = (struct stream){.fd = -1};
-    cr_assert(video_input_open(&stream->input, path, raw, &said), "%s: %s", path, said.text);
-    stream->frame = frame_make(video_input_format(stream->input), extra);
+    return video_input_read(stream.input, stream.frame.memory, stream.frame.pitch, &said);
 }
 
-static inline void stream_close(struct stream *stream)
+static inline enum video_read stream_skip(uint64_t frames)
 {
-    video_input_close(&stream->input);
-    cr_assert(stream->input == NULL);
-    if (stream->fd >= 0)
-        close(stream->fd);
-    if (stream->way == PIPE)
-        pthread_join(stream->giver.thread, NULL);
-    frame_free(&stream->frame);
-}
-
-static inline enum video_read stream_read(struct stream *stream)
-{
-    return video_input_read(stream->input, stream->frame.memory, stream->frame.pitch, &said);
-}
-
-static inline enum video_read stream_skip(struct stream *stream, uint64_t frames)
-{
-    return video_input_skip(stream->input, frames, &said);
+    return video_input_skip(stream.input, frames, &said);
 }
 
 /* The next frame is read, and is frame `number` of what make_stream makes. */
-static inline void expect_frame(struct stream *stream, uint64_t number)
+static inline void expect_frame(uint64_t number)
 {
-    cr_assert_eq(stream_read(stream), VIDEO_READ_FRAME, "frame %" PRIu64 ": %s", number, said.text);
-    const struct bytes *b = frame_pack(&stream->frame);
+    cr_assert_eq(stream_read(), VIDEO_READ_FRAME, "frame %" PRIu64 ": %s", number, said.text);
+    const struct bytes *b = frame_pack(&stream.frame);
     for (size_t i = 0; i < b->count; i++)
         if (b->data[i] != sample(number, i))
             cr_assert_fail("frame %" PRIu64 ", byte %zu: %u instead of %u", number, i, b->data[i], sample(number, i));
 }
 
 /* Frames 0 to `frames` - 1 come, then the end, twice. */
-static inline void expect_frames(struct stream *stream, uint64_t frames)
+static inline void expect_frames(uint64_t frames)
 {
     for (uint64_t f = 0; f < frames; f++)
-        expect_frame(stream, f);
+        expect_frame(f);
     for (int i = 0; i < 2; i++)
-        cr_assert_eq(stream_read(stream), VIDEO_READ_END);
+        cr_assert_eq(stream_read(), VIDEO_READ_END);
 }
 
 /* Reads `frames` frames and the end, whichever way they come. */
@@ -245,12 +254,10 @@ static inline void expect_stream(const struct bytes *bytes, const struct video_r
                                  size_t step)
 {
     for (enum way way = 0; way < WAYS; way++) {
-        struct stream stream;
-        stream_open(&stream, way, bytes, step, raw, extra);
+        stream_open(way, bytes, step, raw, extra);
         const uint64_t told = video_input_format(stream.input)->frames;
         cr_expect_eq(told, way == PIPE ? 0 : frames, "%s: %" PRIu64, way_names[way], told);
-        expect_frames(&stream, frames);
-        stream_close(&stream);
+        expect_frames(frames);
     }
 }
 

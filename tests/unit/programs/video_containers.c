@@ -19,7 +19,13 @@
 
 enum { CLIP_FRAMES = 3 };
 
-TestSuite(containers, .init = make_folder, .fini = remove_folder, .timeout = 600);
+static void end(void)
+{
+    stream_close();
+    remove_folder();
+}
+
+TestSuite(containers, .init = make_folder, .fini = end, .timeout = 600);
 
 /* ffmpeg on the clip. */
 __attribute__((format(printf, 1, 2))) static bool encode(const char *format, ...)
@@ -35,10 +41,10 @@ __attribute__((format(printf, 1, 2))) static bool encode(const char *format, ...
 #define NEED_FFMPEG() skip_unless(shell("ffmpeg -version"), "ffmpeg is not installed")
 #define NEED_X265() skip_unless(encode("-frames:v 1 -c:v libx265 x.mkv"), "ffmpeg has no libx265")
 
-static void open_film(struct stream *film, const char *name)
+static void open_film(const char *name)
 {
     cr_assert_eq(video_kind_of(in_folder(name)), VIDEO_KIND_CONTAINER, "%s", name);
-    stream_open_path(film, in_folder(name), NULL, 20);
+    stream_open_path(in_folder(name), NULL, 20);
 }
 
 static void expect_refused(const char *name, const char *words)
@@ -51,24 +57,24 @@ static void expect_refused(const char *name, const char *words)
 }
 
 /* The next frame is the one of this number in frames.raw. */
-static void expect_raw(struct stream *film, size_t number)
+static void expect_raw(size_t number)
 {
     const struct bytes *raw = load_file(in_folder("frames.raw"));
-    cr_assert_eq(stream_read(film), VIDEO_READ_FRAME, "%s", said.text);
-    const struct bytes *got = frame_pack(&film->frame);
+    cr_assert_eq(stream_read(), VIDEO_READ_FRAME, "%s", said.text);
+    const struct bytes *got = frame_pack(&stream.frame);
     cr_assert_leq((number + 1) * got->count, raw->count);
     cr_assert_eq(memcmp(got->data, raw->data + number * got->count, got->count), 0, "frame %zu", number);
 }
 
 /* How many frames come out until the end or an error, which stays. */
-static int count_frames(struct stream *film, bool *failed)
+static int count_frames(bool *failed)
 {
     enum video_read result;
     int frames = 0;
-    while ((result = stream_read(film)) == VIDEO_READ_FRAME)
+    while ((result = stream_read()) == VIDEO_READ_FRAME)
         frames++;
     *failed = result == VIDEO_READ_ERROR;
-    cr_expect_eq(stream_read(film), result);
+    cr_expect_eq(stream_read(), result);
     return frames;
 }
 
@@ -98,13 +104,12 @@ Test(containers, give_the_frames_that_were_encoded)
     };
     NEED_FFMPEG();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct stream film;
         const char *samples = cases[i].samples;
         cr_assert(encode("-vf scale=61:35,format=%s -c:v %s %s -vf scale=61:35,format=%s -f rawvideo frames.raw",
                          samples, cases[i].encoder, cases[i].file, samples),
                   "%s", samples);
-        open_film(&film, cases[i].file);
-        const struct video_format *format = video_input_format(film.input);
+        open_film(cases[i].file);
+        const struct video_format *format = video_input_format(stream.input);
         cr_expect(format->width == 61 && format->height == 35);
         cr_expect_eq(format->pixel.depth, cases[i].depth, "%s", samples);
         cr_expect_eq(format->pixel.layout, cases[i].layout, "%s", samples);
@@ -116,23 +121,20 @@ Test(containers, give_the_frames_that_were_encoded)
         /* Where the container does not count them: an estimate by the duration, which may lack the last one. */
         cr_expect(format->frames == CLIP_FRAMES || format->frames == CLIP_FRAMES - 1, "%s", cases[i].file);
         for (size_t f = 0; f < CLIP_FRAMES; f++)
-            expect_raw(&film, f);
+            expect_raw(f);
         for (int n = 0; n < 2; n++)
-            cr_expect_eq(stream_read(&film), VIDEO_READ_END);
-        stream_close(&film);
+            cr_expect_eq(stream_read(), VIDEO_READ_END);
     }
 }
 
 Test(containers, skip_frames_and_go_on_behind_them)
 {
     NEED_FFMPEG();
-    struct stream film;
     cr_assert(encode("-c:v ffv1 a.mkv -f rawvideo frames.raw"));
-    open_film(&film, "a.mkv");
-    cr_expect_eq(stream_skip(&film, 2), VIDEO_READ_FRAME);
-    expect_raw(&film, 2);
-    cr_expect_eq(stream_skip(&film, 1), VIDEO_READ_END);
-    stream_close(&film);
+    open_film("a.mkv");
+    cr_expect_eq(stream_skip(2), VIDEO_READ_FRAME);
+    expect_raw(2);
+    cr_expect_eq(stream_skip(1), VIDEO_READ_END);
 }
 
 Test(containers, say_transfer_primaries_range_and_site)
@@ -151,7 +153,6 @@ Test(containers, say_transfer_primaries_range_and_site)
         {"color_trc=bt709:color_primaries=bt709:colorspace=bt709:range=tv", false, true, true, COX_TRANSFER_PQ,
          COX_PRIMARIES_BT709, COX_RANGE_LIMITED},
     };
-    struct stream film;
     NEED_FFMPEG();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const char *options = cases[i].options;
@@ -159,8 +160,8 @@ Test(containers, say_transfer_primaries_range_and_site)
         cr_assert(encode("-vf setparams=%s -color_range %s -c:v ffv1 a.mkv", options,
                          cases[i].range == COX_RANGE_FULL ? "pc" : "tv"),
                   "%s", options);
-        open_film(&film, "a.mkv");
-        const struct video_format *format = video_input_format(film.input);
+        open_film("a.mkv");
+        const struct video_format *format = video_input_format(stream.input);
         cr_expect_eq(format->has_transfer, cases[i].has_transfer, "%s", options);
         cr_expect(!format->has_transfer || format->transfer == cases[i].transfer, "%s", options);
         cr_expect_eq(format->has_primaries, cases[i].has_primaries, "%s", options);
@@ -169,21 +170,19 @@ Test(containers, say_transfer_primaries_range_and_site)
         cr_expect_eq(format->pixel.range, cases[i].range, "%s", options);
         cr_expect(format->mastering_peak_nits == 0 && format->max_cll_nits == 0);
         cr_expect(cases[i].has_transfer || strstr(format->text, "transfer bt709"), "%s", format->text);
-        stream_close(&film);
     }
     cr_assert(encode("-vf setparams=colorspace=unknown -c:v ffv1 a.mkv"));
-    open_film(&film, "a.mkv");
-    cr_expect_not(video_input_format(film.input)->has_transfer);
-    cr_expect_not(video_input_format(film.input)->has_primaries);
-    cr_expect_eq(video_input_format(film.input)->pixel.site, COX_SITE_LEFT);
-    stream_close(&film);
+    open_film("a.mkv");
+    cr_expect_not(video_input_format(stream.input)->has_transfer);
+    cr_expect_not(video_input_format(stream.input)->has_primaries);
+    cr_expect_eq(video_input_format(stream.input)->pixel.site, COX_SITE_LEFT);
 }
 
 /* The film is of BT.2020 and PQ, and says this of its light. */
-static void open_bright(struct stream *film, const char *name, double peak, double brightest)
+static void open_bright(const char *name, double peak, double brightest)
 {
-    open_film(film, name);
-    const struct video_format *format = video_input_format(film->input);
+    open_film(name);
+    const struct video_format *format = video_input_format(stream.input);
     cr_expect(format->has_transfer && format->transfer == COX_TRANSFER_PQ, "%s", name);
     cr_expect(format->has_primaries && format->primaries == COX_PRIMARIES_BT2020, "%s", name);
     cr_expect_eq(format->mastering_peak_nits, peak, "%s: %g", name, format->mastering_peak_nits);
@@ -193,7 +192,6 @@ static void open_bright(struct stream *film, const char *name, double peak, doub
 Test(containers, give_the_light_of_the_mastering_display)
 {
     static const char *const names[] = {"a.mkv", "c.ts", "d.hevc", "b.mp4"};
-    struct stream film;
     NEED_FFMPEG();
     NEED_X265();
     cr_assert(encode("-c:v libx265 -pix_fmt yuv420p10le -x265-params 'log-level=none:lossless=1:colorprim=bt2020:"
@@ -201,15 +199,14 @@ Test(containers, give_the_light_of_the_mastering_display)
                      "R(34000,16000)WP(15635,16450)L(40000000,50):max-cll=1234,300' a.mkv -f rawvideo frames.raw"));
     for (size_t n = 0; n < COUNT_OF(names); n++) {
         cr_assert(!n || shell(FFMPEG "-i a.mkv -c copy %s", names[n]));
-        open_bright(&film, names[n], 4000, 1234);
-        cr_expect(strstr(video_input_format(film.input)->text, "hevc"), "%s", names[n]);
+        open_bright(names[n], 4000, 1234);
+        cr_expect(strstr(video_input_format(stream.input)->text, "hevc"), "%s", names[n]);
         if (n == 3) {
-            cr_expect_eq(video_input_format(film.input)->pixel.site, COX_SITE_TOP_LEFT);
-            cr_expect_eq(video_input_format(film.input)->frames, CLIP_FRAMES);
+            cr_expect_eq(video_input_format(stream.input)->pixel.site, COX_SITE_TOP_LEFT);
+            cr_expect_eq(video_input_format(stream.input)->frames, CLIP_FRAMES);
             for (size_t f = 0; f < CLIP_FRAMES; f++)
-                expect_raw(&film, f);
+                expect_raw(f);
         }
-        stream_close(&film);
     }
 }
 
@@ -318,26 +315,22 @@ Test(containers, give_the_light_that_the_container_alone_knows)
         double expected_peak, expected_max_cll;
     } cases[] = {{1000, 640, 1000, 640}, {4000, 10000, 4000, 10000}, {1e9, 65535, 1e9, 65535}, {-5, 0, 0, 0}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct stream film;
         write_matroska("a.mkv", cases[i].peak, cases[i].max_cll, 0);
-        open_bright(&film, "a.mkv", cases[i].expected_peak, cases[i].expected_max_cll);
-        cr_expect(video_input_format(film.input)->has_range);
-        cr_assert_eq(stream_read(&film), VIDEO_READ_FRAME, "%s", said.text);
+        open_bright("a.mkv", cases[i].expected_peak, cases[i].expected_max_cll);
+        cr_expect(video_input_format(stream.input)->has_range);
+        cr_assert_eq(stream_read(), VIDEO_READ_FRAME, "%s", said.text);
         for (uint32_t x = 0; x < 16; x++)
-            cr_expect_eq(((const uint8_t *)film.frame.memory[0])[7 * film.frame.pitch[0] + x], 7 * 16 + x);
-        cr_expect_eq(stream_read(&film), VIDEO_READ_END);
-        stream_close(&film);
+            cr_expect_eq(((const uint8_t *)stream.frame.memory[0])[7 * stream.frame.pitch[0] + x], 7 * 16 + x);
+        cr_expect_eq(stream_read(), VIDEO_READ_END);
     }
 }
 
 Test(containers, of_dolby_vision_are_read_where_they_hold_an_ordinary_picture)
 {
-    struct stream film;
     write_matroska("a.mkv", 1000, 640, 5);
     expect_refused("a.mkv", "Dolby Vision of profile 5");
     write_matroska("a.mkv", 1000, 640, 8);
-    open_film(&film, "a.mkv");
-    stream_close(&film);
+    open_film("a.mkv");
 }
 
 Test(containers, are_refused_where_the_picture_would_be_wrong_or_there_is_none)
@@ -407,22 +400,18 @@ Test(containers, cut_off_give_the_frames_that_are_there_and_then_an_error)
     for (int n = 0; n < 2 + more; n++) {
         const struct bytes *whole = load_file(in_folder(names[n]));
         for (size_t percent = 5; percent < 100; percent += 5) {
-            struct stream film = {.fd = -1};
             bool failed = true;
-            said.text[0] = '\0';
             write_file(in_folder("cut"), whole->data, whole->count * percent / 100);
-            if (!video_input_open(&film.input, in_folder("cut"), NULL, &said)) {
+            if (!stream_try_path(in_folder("cut"), NULL, 20)) {
                 cr_expect_lt(percent, 60, "%s, %zu %%: %s", names[n], percent, said.text); /* the first frame's end */
                 cr_expect(*said.text);
                 continue;
             }
-            film.frame = frame_make(video_input_format(film.input), 20);
-            const size_t frames = (size_t)count_frames(&film, &failed);
+            const size_t frames = (size_t)count_frames(&failed);
             cr_expect(failed, "%s, %zu %%: %zu frames and no error", names[n], percent, frames);
             cr_expect(frames >= percent / 40 && frames <= 1 + percent / 30, "%s, %zu %%: %zu", names[n], percent,
                       frames);
             expect_said("(the first is 0)", names[n]);
-            stream_close(&film);
         }
     }
 }
@@ -431,17 +420,15 @@ Test(containers, cut_off_give_the_frames_that_are_there_and_then_an_error)
  * over `skipped`. */
 static bool varies(const char *filter, const char *file, uint64_t skipped, int frames)
 {
-    struct stream film;
     cr_assert(encode("-vf \"scale=64:48,loop=2:%d:0,settb=1/24,%s\" -fps_mode passthrough -c:v mpeg4 %s", CLIP_FRAMES,
                      filter, file));
     cr_assert(shell("test $(ffprobe -v error -count_packets -show_entries stream=nb_read_packets -of csv=p=0 %s) = %d",
                     file, 3 * CLIP_FRAMES));
-    open_film(&film, file);
-    cr_expect_eq(stream_skip(&film, skipped), VIDEO_READ_FRAME);
+    open_film(file);
+    cr_expect_eq(stream_skip(skipped), VIDEO_READ_FRAME);
     for (int f = 0; f < frames; f++)
-        cr_expect_eq(stream_read(&film), VIDEO_READ_FRAME, "%s of %s: frame %d: %s", filter, file, f, said.text);
-    const bool result = video_input_rate_varies(film.input);
-    stream_close(&film);
+        cr_expect_eq(stream_read(), VIDEO_READ_FRAME, "%s of %s: frame %d: %s", filter, file, f, said.text);
+    const bool result = video_input_rate_varies(stream.input);
     return result;
 }
 
@@ -473,38 +460,34 @@ Test(containers, name_their_decoder_and_its_processor_time)
 {
     /* More frames than the decoder's threads can have done by the time that the file is open. */
     enum { TIMES = 20 };
-    struct stream film;
     struct video_maker maker;
     cpu_set_t cpus;
     bool failed;
     NEED_FFMPEG();
     NEED_X265();
     cr_assert(encode("-vf loop=%d:%d:0 -c:v libx265 a.mkv", TIMES - 1, CLIP_FRAMES));
-    open_film(&film, "a.mkv");
-    video_input_maker(film.input, &maker);
+    open_film("a.mkv");
+    video_input_maker(stream.input, &maker);
     cr_expect_eq(maker.kind, VIDEO_MAKER_DECODER);
     cr_expect_str_eq(maker.name, "hevc");
     cr_expect_eq(maker.cpu_ns, 0u);
-    const int frames = count_frames(&film, &failed);
+    const int frames = count_frames(&failed);
     cr_expect(!*said.text && frames == TIMES * CLIP_FRAMES, "%d frames, %s", frames, said.text);
-    video_input_maker(film.input, &maker);
+    video_input_maker(stream.input, &maker);
     cr_assert_eq(sched_getaffinity(0, sizeof cpus, &cpus), 0);
     if (CPU_COUNT(&cpus) > 1) /* else the decoder has no threads of its own */
         cr_expect_gt(maker.cpu_ns, 0u);
-    stream_close(&film);
 }
 
 /* Read two clips, encoded so, put end to end: how many frames come before the error. */
 static int read_joined(const char *first, const char *second)
 {
-    struct stream film;
     bool failed;
     cr_assert(encode("%s a.ts", first) && encode("%s b.ts", second) && shell("cat a.ts b.ts >c.ts"));
-    open_film(&film, "c.ts");
-    const int frames = count_frames(&film, &failed);
+    open_film("c.ts");
+    const int frames = count_frames(&failed);
     /* The decoder drops the frame that it holds back at the change. */
     cr_expect(failed && frames >= CLIP_FRAMES - 1 && frames <= CLIP_FRAMES, "%d frames", frames);
-    stream_close(&film);
     return frames;
 }
 
@@ -532,7 +515,6 @@ Test(containers, that_are_damaged_do_no_more_than_fail)
     for (int n = 0; n < 2; n++) {
         struct bytes *file = load_file(in_folder(names[n]));
         for (int round = 0; round < 100; round++) {
-            struct stream film = {.fd = -1};
             size_t spot[3];
             uint8_t was[3];
             bool failed = true;
@@ -543,13 +525,9 @@ Test(containers, that_are_damaged_do_no_more_than_fail)
                 file->data[spot[i]] ^= (uint8_t)(1 + (random >> 25));
             }
             write_file(in_folder("damaged"), file->data, file->count);
-            said.text[0] = '\0';
-            if (video_input_open(&film.input, in_folder("damaged"), NULL, &said)) {
-                film.frame = frame_make(video_input_format(film.input), 20);
-                cr_expect_leq(count_frames(&film, &failed), 100);
-            }
+            if (stream_try_path(in_folder("damaged"), NULL, 20))
+                cr_expect_leq(count_frames(&failed), 100);
             cr_expect(!failed || *said.text);
-            stream_close(&film);
             for (int i = 2; i >= 0; i--)
                 file->data[spot[i]] = was[i];
         }
@@ -558,15 +536,13 @@ Test(containers, that_are_damaged_do_no_more_than_fail)
 
 Test(containers, can_be_cancelled)
 {
-    struct stream film;
     NEED_FFMPEG();
     cr_assert(encode("-c:v ffv1 a.mkv"));
-    open_film(&film, "a.mkv");
-    cr_expect_eq(stream_read(&film), VIDEO_READ_FRAME);
-    video_input_cancel(film.input);
-    cr_expect_eq(stream_read(&film), VIDEO_READ_CANCELLED);
-    cr_expect_eq(stream_skip(&film, 1), VIDEO_READ_CANCELLED);
-    stream_close(&film);
+    open_film("a.mkv");
+    cr_expect_eq(stream_read(), VIDEO_READ_FRAME);
+    video_input_cancel(stream.input);
+    cr_expect_eq(stream_read(), VIDEO_READ_CANCELLED);
+    cr_expect_eq(stream_skip(1), VIDEO_READ_CANCELLED);
 }
 
 #else

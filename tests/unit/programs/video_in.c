@@ -14,6 +14,13 @@
 #include <sys/wait.h>
 #include <time.h>
 
+TestSuite(y4m, .fini = stream_close);
+TestSuite(raw, .fini = stream_close);
+TestSuite(opening, .fini = stream_close);
+TestSuite(maker, .fini = stream_close, .timeout = 600);
+TestSuite(cancelling, .fini = stream_close, .timeout = 600);
+TestSuite(interruptions, .fini = stream_close, .timeout = 600);
+
 /* --- y4m: the header ---------------------------------------------------------------------------------------------- */
 
 static bool open_text(const char *header, struct video_format *format)
@@ -161,18 +168,17 @@ Test(y4m, refuses_a_header_with_a_zero_byte_or_without_end)
 {
     static const char zero[] = "YUV4MPEG2 W4\0 H4\n";
     struct bytes b = {0};
-    struct stream stream;
     put(&b, zero, sizeof zero - 1);
-    cr_expect_not(stream_try(&stream, MEMORY, &b, 0, NULL));
+    cr_expect_not(stream_try(MEMORY, &b, 0, NULL));
     expect_said("at byte 12: a zero byte", "zero");
     b.count = 0;
     put_text(&b, "YUV4MPEG2 W4 H4 X");
     put_times(&b, "x", 100000);
     for (enum way way = 0; way < WAYS; way++) {
-        cr_expect_not(stream_try(&stream, way, &b, 4096, NULL));
+        cr_expect_not(stream_try(way, &b, 4096, NULL));
         expect_said("begins at byte 0 does not end", way_names[way]);
-        stream_close(&stream);
     }
+    stream_close();
     free(b.data);
 }
 
@@ -210,22 +216,18 @@ Test(y4m, passes_over_the_parameters_of_a_frame)
 {
     struct bytes *b = make_stream("YUV4MPEG2 W3 H3 C444\n", "FRAME Ipp Xcomment=a b\n", 3, 27);
     for (enum way way = 0; way < WAYS; way++) {
-        struct stream stream;
-        stream_open(&stream, way, b, 1, NULL, 4);
-        expect_frames(&stream, 3);
-        stream_close(&stream);
+        stream_open(way, b, 1, NULL, 4);
+        expect_frames(3);
     }
 }
 
 Test(y4m, refuses_endless_parameters_of_a_frame)
 {
     struct bytes *b = make_stream("YUV4MPEG2 W1 H1\nFRAME ", "", 0, 0);
-    struct stream stream;
     put_times(b, "x", 5000);
-    stream_open(&stream, MEMORY, b, 1, NULL, 0);
-    cr_expect_eq(stream_read(&stream), VIDEO_READ_ERROR);
+    stream_open(MEMORY, b, 1, NULL, 0);
+    cr_expect_eq(stream_read(), VIDEO_READ_ERROR);
     expect_said("begins at byte 16 does not end", "parameters");
-    stream_close(&stream);
 }
 
 /* What stands where the third frame would begin: the error names frame and offset, and stays. */
@@ -255,20 +257,18 @@ Test(y4m, what_is_no_frame_is_an_error_that_says_where_and_what_it_is)
     for (size_t c = 0; c < COUNT_OF(cases); c++)
         for (enum way way = 0; way < WAYS; way++) {
             struct bytes *b = make_stream("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 2, 24); /* 21 bytes, then 30 a frame */
-            struct stream stream;
             char words[128];
             put(b, cases[c].bytes, cases[c].count ? cases[c].count : strlen(cases[c].bytes));
             put_frame(b, 2, cases[c].frame_bytes);
             snprintf(words, sizeof words, "frame 2 (the first is 0), byte 81: %s", cases[c].words);
-            stream_open(&stream, way, b, 5, NULL, 0);
+            stream_open(way, b, 5, NULL, 0);
             for (int f = 0; f < 2; f++)
-                cr_assert_eq(stream_read(&stream), VIDEO_READ_FRAME);
+                cr_assert_eq(stream_read(), VIDEO_READ_FRAME);
             for (int again = 0; again < 3; again++) {
                 said.text[0] = '\0';
-                cr_expect_eq(again < 2 ? stream_read(&stream) : stream_skip(&stream, 1), VIDEO_READ_ERROR);
+                cr_expect_eq(again < 2 ? stream_read() : stream_skip(1), VIDEO_READ_ERROR);
                 cr_expect_str_eq(said.text, words, "%s, time %d", way_names[way], again);
             }
-            stream_close(&stream);
         }
 }
 
@@ -277,16 +277,15 @@ static void expect_cut(const struct bytes *whole, const struct video_raw *raw, s
                        enum way way, bool skip)
 {
     struct bytes b = {.data = whole->data, .count = cut};
-    struct stream stream;
     size_t each = (whole->count - head) / 2, begin = head;
-    stream_open(&stream, way, &b, 3, raw, 4);
+    stream_open(way, &b, 3, raw, 4);
     for (uint64_t f = 0; begin + each <= cut; f++, begin += each) {
         if (skip)
-            cr_assert_eq(stream_skip(&stream, 1), VIDEO_READ_FRAME, "cut at %zu: %s", cut, said.text);
+            cr_assert_eq(stream_skip(1), VIDEO_READ_FRAME, "cut at %zu: %s", cut, said.text);
         else
-            expect_frame(&stream, f);
+            expect_frame(f);
     }
-    const enum video_read result = skip ? stream_skip(&stream, 1) : stream_read(&stream);
+    const enum video_read result = skip ? stream_skip(1) : stream_read();
     cr_expect_eq(result, begin == cut ? VIDEO_READ_END : VIDEO_READ_ERROR, "%s, cut at %zu", way_names[way], cut);
     if (begin != cut) {
         char words[256];
@@ -302,7 +301,6 @@ static void expect_cut(const struct bytes *whole, const struct video_raw *raw, s
                  (begin - head) / each, begin, cut, missing);
         cr_expect_str_eq(said.text, words, "%s, cut at %zu", way_names[way], cut);
     }
-    stream_close(&stream);
 }
 
 Test(y4m, cut_off_at_any_byte_gives_the_whole_frames_and_then_says_what_is_missing)
@@ -326,45 +324,38 @@ Test(y4m, cut_off_at_any_byte_gives_the_whole_frames_and_then_says_what_is_missi
 
 Test(y4m, a_file_that_shrinks_while_it_is_read_is_an_error)
 {
-    struct stream stream;
-    stream_open(&stream, FILE_PATH, make_stream("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 3, 24), 0, NULL, 0);
-    cr_assert_eq(stream_read(&stream), VIDEO_READ_FRAME);
+    stream_open(FILE_PATH, make_stream("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 3, 24), 0, NULL, 0);
+    cr_assert_eq(stream_read(), VIDEO_READ_FRAME);
     cr_assert_eq(ftruncate(stream.fd, 21 + 30 + 10), 0);
-    cr_expect_eq(stream_read(&stream), VIDEO_READ_ERROR);
+    cr_expect_eq(stream_read(), VIDEO_READ_ERROR);
     expect_said("frame 1", "shrunk");
     expect_said("20 bytes are missing", "shrunk");
-    stream_close(&stream);
 }
 
 Test(y4m, skips_frames_and_goes_on_behind_them)
 {
     struct bytes *b = make_stream("YUV4MPEG2 W33 H17 C422\n", "FRAME\n", 9, 33 * 17 + 2 * 17 * 17);
     for (enum way way = 0; way < WAYS; way++) {
-        struct stream stream;
-        stream_open(&stream, way, b, 1000, NULL, 0);
-        cr_assert_eq(stream_skip(&stream, 0), VIDEO_READ_FRAME);
-        cr_assert_eq(stream_skip(&stream, 3), VIDEO_READ_FRAME);
-        expect_frame(&stream, 3);
-        cr_assert_eq(stream_skip(&stream, 4), VIDEO_READ_FRAME);
-        expect_frame(&stream, 8);
-        cr_assert_eq(stream_read(&stream), VIDEO_READ_END);
-        stream_close(&stream);
-        stream_open(&stream, way, b, 1000, NULL, 0);
-        cr_assert_eq(stream_skip(&stream, UINT64_MAX), VIDEO_READ_END);
-        stream_close(&stream);
+        stream_open(way, b, 1000, NULL, 0);
+        cr_assert_eq(stream_skip(0), VIDEO_READ_FRAME);
+        cr_assert_eq(stream_skip(3), VIDEO_READ_FRAME);
+        expect_frame(3);
+        cr_assert_eq(stream_skip(4), VIDEO_READ_FRAME);
+        expect_frame(8);
+        cr_assert_eq(stream_read(), VIDEO_READ_END);
+        stream_open(way, b, 1000, NULL, 0);
+        cr_assert_eq(stream_skip(UINT64_MAX), VIDEO_READ_END);
     }
 }
 
 Test(y4m, refuses_memory_with_rows_that_are_too_short)
 {
-    struct stream stream;
-    stream_open(&stream, MEMORY, make_stream("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 1, 24), 0, NULL, 0);
+    stream_open(MEMORY, make_stream("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 1, 24), 0, NULL, 0);
     stream.frame.pitch[2] = 3;
-    cr_expect_eq(stream_read(&stream), VIDEO_READ_ERROR);
+    cr_expect_eq(stream_read(), VIDEO_READ_ERROR);
     expect_said("plane 2", "short rows");
     stream.frame.pitch[2] = 4; /* that was the caller's fault, not the stream's */
-    cr_expect_eq(stream_read(&stream), VIDEO_READ_FRAME);
-    stream_close(&stream);
+    cr_expect_eq(stream_read(), VIDEO_READ_FRAME);
 }
 
 /* --- Raw frames --------------------------------------------------------------------------------------------------- */
@@ -509,10 +500,9 @@ static void pipe_to_standard_input(struct giver *giver, const struct bytes *byte
 
 static void expect_frames_of(const char *path, const struct video_raw *raw, uint64_t frames)
 {
-    struct stream stream;
-    stream_open_path(&stream, path, raw, 0);
-    expect_frames(&stream, frames);
-    stream_close(&stream);
+    stream_open_path(path, raw, 0);
+    expect_frames(frames);
+    stream_close();
 }
 
 /* Raw frames too follow what was looked at. */
@@ -581,17 +571,15 @@ Test(opening, a_pipe_with_a_name_is_looked_at_without_losing_any_of_it)
 Test(opening, a_file_on_standard_input_is_read_from_where_it_stands)
 {
     struct bytes *b = make_stream("something elseYUV4MPEG2 W33 H17 C444\n", "FRAME\n", 3, 3 * 33 * 17);
-    struct stream stream;
     char path[64];
     int fd = make_file(path);
     cr_assert_eq(write(fd, b->data, b->count), (ssize_t)b->count);
     cr_assert_eq(lseek(fd, 14, SEEK_SET), 14);
     cr_assert_eq(dup2(fd, STDIN_FILENO), STDIN_FILENO);
     cr_assert_eq(video_kind_of("-"), VIDEO_KIND_Y4M);
-    stream_open_path(&stream, "-", NULL, 0);
+    stream_open_path("-", NULL, 0);
     cr_expect_eq(video_input_format(stream.input)->frames, 3);
-    expect_frames(&stream, 3);
-    stream_close(&stream);
+    expect_frames(3);
 }
 
 Test(opening, says_why_a_file_cannot_be_opened)
@@ -642,7 +630,7 @@ static pid_t start_busy_writer(int write_end)
     return child;
 }
 
-Test(maker, of_a_pipe_is_the_program_that_writes_to_it, .timeout = 600)
+Test(maker, of_a_pipe_is_the_program_that_writes_to_it)
 {
     int ends[2];
     struct bytes *b = make_stream("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 2, 24);
@@ -651,9 +639,8 @@ Test(maker, of_a_pipe_is_the_program_that_writes_to_it, .timeout = 600)
     close(ends[0]);
     cr_assert_eq(write(ends[1], b->data, b->count), (ssize_t)b->count);
     pid_t child = start_busy_writer(ends[1]);
-    struct stream stream;
     struct video_maker maker;
-    stream_open_path(&stream, "-", NULL, 0);
+    stream_open_path("-", NULL, 0);
     const time_t give_up = time(NULL) + 300;
     do {
         video_input_maker(stream.input, &maker);
@@ -670,7 +657,6 @@ Test(maker, of_a_pipe_is_the_program_that_writes_to_it, .timeout = 600)
     cr_expect_str_eq(maker.name, "sh");
     cr_expect_geq(maker.cpu_ns, before_ns);
     close(ends[1]);
-    stream_close(&stream);
 }
 
 Test(maker, of_a_pipe_that_no_other_program_writes_to_is_not_known)
@@ -678,22 +664,19 @@ Test(maker, of_a_pipe_that_no_other_program_writes_to_is_not_known)
     struct bytes *b = make_stream("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 2, 24);
     static const enum video_maker_kind expected[] = {VIDEO_MAKER_FILE, VIDEO_MAKER_FILE, VIDEO_MAKER_UNKNOWN};
     for (enum way way = 0; way < WAYS; way++) {
-        struct stream stream;
         struct video_maker maker;
-        stream_open(&stream, way, b, 5, NULL, 0);
+        stream_open(way, b, 5, NULL, 0);
         video_input_maker(stream.input, &maker);
         cr_expect_eq(maker.kind, expected[way], "%s", way_names[way]);
         cr_expect_str_eq(maker.name, "");
         cr_expect_eq(maker.cpu_ns, 0u);
-        stream_close(&stream);
     }
 }
 
 /* --- Cancelling --------------------------------------------------------------------------------------------------- */
 
-/* An input that waits for a pipe in the midst of frame 1, and who cancels it there. */
+/* Who waits for a pipe in the midst of frame 1, and how that is cancelled. */
 static struct {
-    struct stream stream;
     int write_end;
     bool by_signal;
     pthread_t reader;
@@ -703,7 +686,7 @@ static struct {
 static void cancel_on_signal(int number)
 {
     (void)number;
-    video_input_cancel(waiting.stream.input);
+    video_input_cancel(stream.input);
 }
 
 /* Once the reader sleeps, as the kernel says. */
@@ -722,7 +705,7 @@ static void *cancel_the_sleeper(void *user)
     if (waiting.by_signal)
         pthread_kill(waiting.reader, SIGUSR1);
     else
-        video_input_cancel(waiting.stream.input);
+        video_input_cancel(stream.input);
     return state == 'S' ? user : NULL;
 }
 
@@ -736,30 +719,30 @@ static void expect_cancelled(bool by_signal, bool skip)
     cr_assert_eq(pipe(ends), 0);
     cr_assert_eq(write(ends[1], b->data, b->count - 100), (ssize_t)b->count - 100);
     snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
-    stream_open_path(&waiting.stream, path, NULL, 4);
-    expect_frame(&waiting.stream, 0);
+    stream_open_path(path, NULL, 4);
+    expect_frame(0);
     waiting.by_signal = by_signal;
     waiting.reader = pthread_self();
     waiting.reader_id = syscall(SYS_gettid);
     cr_assert_eq(pthread_create(&thread, NULL, cancel_the_sleeper, &waiting), 0);
-    cr_expect_eq(skip ? stream_skip(&waiting.stream, 1) : stream_read(&waiting.stream), VIDEO_READ_CANCELLED);
+    cr_expect_eq(skip ? stream_skip(1) : stream_read(), VIDEO_READ_CANCELLED);
     pthread_join(thread, &slept);
     cr_assert(slept, "the reader did not begin to wait");
-    cr_expect_eq(stream_read(&waiting.stream), VIDEO_READ_CANCELLED);
-    cr_expect_eq(stream_skip(&waiting.stream, 1), VIDEO_READ_CANCELLED);
+    cr_expect_eq(stream_read(), VIDEO_READ_CANCELLED);
+    cr_expect_eq(stream_skip(1), VIDEO_READ_CANCELLED);
     cr_expect_str_eq(said.text, "");
-    stream_close(&waiting.stream);
+    stream_close();
     close(ends[0]);
     close(ends[1]);
 }
 
-Test(cancelling, ends_a_read_that_waits_for_a_pipe, .timeout = 600)
+Test(cancelling, ends_a_read_that_waits_for_a_pipe)
 {
     expect_cancelled(false, false);
     expect_cancelled(false, true);
 }
 
-Test(cancelling, works_from_a_signal_handler_that_restarts_calls, .timeout = 600)
+Test(cancelling, works_from_a_signal_handler_that_restarts_calls)
 {
     struct sigaction action = {.sa_handler = cancel_on_signal, .sa_flags = SA_RESTART};
     cr_assert_eq(sigaction(SIGUSR1, &action, NULL), 0);
@@ -770,16 +753,14 @@ Test(cancelling, holds_for_files_too)
 {
     struct bytes *b = make_stream("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 2, 24);
     for (enum way way = 0; way < WAYS; way++) {
-        struct stream stream;
-        stream_open(&stream, way, b, 100, NULL, 0);
-        cr_assert_eq(stream_read(&stream), VIDEO_READ_FRAME);
+        stream_open(way, b, 100, NULL, 0);
+        cr_assert_eq(stream_read(), VIDEO_READ_FRAME);
         video_input_cancel(stream.input);
-        cr_expect_eq(stream_read(&stream), VIDEO_READ_CANCELLED);
-        stream_close(&stream);
+        cr_expect_eq(stream_read(), VIDEO_READ_CANCELLED);
     }
 }
 
-Test(interruptions, lose_nothing_that_is_read, .timeout = 600)
+Test(interruptions, lose_nothing_that_is_read)
 {
     interrupt_often();
     expect_stream(make_stream("YUV4MPEG2 W333 H171 C444p10\n", "FRAME\n", 4, 6 * 333 * 171), NULL, 4, 4, 500);

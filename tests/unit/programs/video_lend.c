@@ -18,6 +18,7 @@ static struct video_input *input;
 
 static void close_all(void)
 {
+    stream_close();
     video_input_reclaim(input);
     cox_runtime_destroy(&runtime);
     video_input_close(&input);
@@ -212,13 +213,11 @@ Test(lending, what_is_no_file_of_its_own_lends_nothing)
     size_t pitch_bytes[COX_VIDEO_PLANES_MAX];
     open_cpu();
     for (enum way way = 0; way < WAYS; way++) {
-        struct stream stream;
         if (way == FILE_PATH)
             continue;
-        stream_open(&stream, way, film, 100, NULL, 0);
+        stream_open(way, film, 100, NULL, 0);
         cr_expect_not(video_input_lend(stream.input, runtime, pitch_bytes), "%s", way_names[way]);
         video_input_reclaim(stream.input); /* nothing to do */
-        stream_close(&stream);
     }
 }
 
@@ -241,7 +240,6 @@ enum { HELD = 4, MOST = 64 };
 /* Frames are held while the decoder goes on, and looked at when they go back. */
 static void expect_lent(const char *encoding)
 {
-    struct stream film;
     uint64_t digests[MOST];
     uint32_t frames = 0;
     size_t pitch_bytes[COX_VIDEO_PLANES_MAX] = {0};
@@ -250,9 +248,9 @@ static void expect_lent(const char *encoding)
     const bool made = shell(FFMPEG "-i '%s' -vf loop=10:3,rotate=n/9,%s a.mkv", clip_path, encoding);
     skip_unless(made, "ffmpeg cannot: %s", encoding);
     open_cpu();
-    stream_open_path(&film, in_folder("a.mkv"), NULL, 0);
-    while (frames < MOST && stream_read(&film) == VIDEO_READ_FRAME)
-        digests[frames++] = digest((const void *const *)film.frame.memory, &film.frame, film.frame.pitch);
+    stream_open_path(in_folder("a.mkv"), NULL, 0);
+    while (frames < MOST && stream_read() == VIDEO_READ_FRAME)
+        digests[frames++] = digest((const void *const *)stream.frame.memory, &stream.frame, stream.frame.pitch);
     cr_assert_gt(frames, 2 * HELD);
     cr_assert(video_input_open(&input, in_folder("a.mkv"), NULL, &said), "%s", said.text);
     cr_assert(video_input_lend(input, runtime, pitch_bytes));
@@ -260,16 +258,15 @@ static void expect_lent(const char *encoding)
         cox_buffer **slot = planes[frame % HELD];
         if (slot[0]) {
             const void *data[COX_VIDEO_PLANES_MAX] = {NULL};
-            for (uint32_t p = 0; p < film.frame.planes; p++)
+            for (uint32_t p = 0; p < stream.frame.planes; p++)
                 data[p] = cox_buffer_data(slot[p]);
             cr_expect(video_input_kept(input, slot, &said));
-            cr_expect_eq(digest(data, &film.frame, pitch_bytes), digests[frame - HELD], "%s: frame %u", encoding,
+            cr_expect_eq(digest(data, &stream.frame, pitch_bytes), digests[frame - HELD], "%s: frame %u", encoding,
                          frame - HELD);
         }
         video_input_return(input, slot);
         cr_expect_eq(video_input_borrow(input, slot, &said), frame < frames ? VIDEO_READ_FRAME : VIDEO_READ_END);
     }
-    stream_close(&film);
     close_all();
     remove_folder();
 }

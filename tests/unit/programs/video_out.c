@@ -15,6 +15,7 @@ static struct video_output *output;
 
 static void close_file(void)
 {
+    stream_close();
     if (fd >= 0)
         close(fd);
 }
@@ -94,21 +95,19 @@ Test(writing, y4m_is_what_the_format_says)
         for (size_t extra = 0; extra <= 12; extra += 12) {
             char header[128];
             new_file();
-            struct stream stream;
             struct video_format format = format_of(cases[i].samples, 5, 3);
             format.pixel.site = cases[i].site;
             format.pixel.range = cases[i].range;
             write_frames(path, VIDEO_OUTPUT_Y4M, &format, 3, extra);
             snprintf(header, sizeof header, "YUV4MPEG2 W5 H3 F24000:1001 Ip A1:1 %s\n", cases[i].tags);
             expect_file(header, "FRAME\n", 3, cases[i].bytes);
-            stream_open_path(&stream, path, NULL, 0);
+            stream_open_path(path, NULL, 0);
             const struct video_format *back = video_input_format(stream.input);
             cr_expect_eq(back->pixel.range, cases[i].range);
             cr_expect_eq(back->pixel.site, cases[i].site, "%s", cases[i].tags);
             cr_expect_eq(back->pixel.depth, format.pixel.depth);
             cr_expect(back->has_range && back->rate.num == 24000 && back->aspect.num == 1 && back->interlacing == 'p');
-            expect_frames(&stream, 3);
-            stream_close(&stream);
+            expect_frames(3);
         }
 }
 
@@ -465,14 +464,13 @@ Test(writing, refuses_memory_with_rows_that_are_too_short)
 
 Test(writing, a_real_clip_goes_through_unchanged)
 {
-    struct stream stream;
     new_file();
     cr_assert_eq(video_kind_of(clip_path), VIDEO_KIND_Y4M);
-    stream_open_path(&stream, clip_path, NULL, 32);
+    stream_open_path(clip_path, NULL, 32);
     const struct video_format *format = video_input_format(stream.input);
     cr_expect(format->width == 480 && format->height == 270 && format->frames == 3 && format->pixel.depth == 10);
     cr_assert(video_output_open(&output, path, VIDEO_OUTPUT_Y4M, format, &said), "%s", said.text);
-    while (stream_read(&stream) == VIDEO_READ_FRAME)
+    while (stream_read() == VIDEO_READ_FRAME)
         cr_assert(write_frame(&stream.frame), "%s", said.text);
     cr_assert(video_output_finish(&output, &said), "%s", said.text);
     struct bytes *in = load_file(clip_path), *out = load_file(path);
@@ -480,5 +478,4 @@ Test(writing, a_real_clip_goes_through_unchanged)
     size_t out_head = (size_t)((uint8_t *)memchr(out->data, '\n', out->count) - out->data);
     cr_assert_eq(in->count - in_head, out->count - out_head);
     cr_expect_eq(memcmp(in->data + in_head, out->data + out_head, in->count - in_head), 0);
-    stream_close(&stream);
 }

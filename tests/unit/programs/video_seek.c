@@ -15,17 +15,23 @@
 
 enum { FRAMES = 130, WIDTH = 96, HEIGHT = 64, RUN = 3 };
 
-TestSuite(video_seek, .init = make_folder, .fini = remove_folder, .timeout = 1800);
+static void end(void)
+{
+    stream_close();
+    remove_folder();
+}
+
+TestSuite(video_seek, .init = make_folder, .fini = end, .timeout = 1800);
 
 /* One frame's samples, rows after each other. */
 struct samples {
     uint8_t bytes[2 * WIDTH * HEIGHT * 2];
 };
 
-static enum video_read read_samples(struct stream *film, struct samples *samples)
+static enum video_read read_samples(struct samples *samples)
 {
-    const enum video_read result = stream_read(film);
-    const struct bytes *packed = frame_pack(&film->frame);
+    const enum video_read result = stream_read();
+    const struct bytes *packed = frame_pack(&stream.frame);
     cr_assert_leq(packed->count, sizeof samples->bytes);
     memset(samples, 0, sizeof *samples);
     memcpy(samples->bytes, packed->data, packed->count);
@@ -35,32 +41,28 @@ static enum video_read read_samples(struct stream *film, struct samples *samples
 /* All frames; how many there are. */
 static unsigned read_all(const char *name, struct samples *all)
 {
-    struct stream film;
     unsigned count = 0;
-    stream_open_path(&film, in_folder(name), NULL, 0);
-    while (count <= FRAMES && read_samples(&film, &all[count]) == VIDEO_READ_FRAME)
+    stream_open_path(in_folder(name), NULL, 0);
+    while (count <= FRAMES && read_samples(&all[count]) == VIDEO_READ_FRAME)
         count++;
     cr_assert_str_empty(said.text, "%s: %s", name, said.text);
-    stream_close(&film);
     return count;
 }
 
 /* Frames from `from` on, a few of them. */
 static void expect_range(const char *name, const struct samples *all, unsigned count, unsigned from)
 {
-    struct stream film;
     struct samples got;
-    stream_open_path(&film, in_folder(name), NULL, 0);
-    enum video_read result = stream_skip(&film, from);
+    stream_open_path(in_folder(name), NULL, 0);
+    enum video_read result = stream_skip(from);
     for (unsigned n = from; n < from + RUN; n++) {
         if (result == VIDEO_READ_FRAME)
-            result = read_samples(&film, &got);
+            result = read_samples(&got);
         cr_assert_eq(result, n < count ? VIDEO_READ_FRAME : VIDEO_READ_END, "%s from %u, frame %u: %s", name, from, n,
                      said.text);
         cr_assert(result == VIDEO_READ_END || !memcmp(&got, &all[n], sizeof got), "%s from %u: frame %u differs", name,
                   from, n);
     }
-    stream_close(&film);
 }
 
 static void expect_ranges(const char *name)
