@@ -659,12 +659,19 @@ Test(device_profile, in_a_directory_that_cannot_be_written_is_loaded)
 
 /* ---- from a predecessor ---- */
 
-static cox_status make_map(struct rig_frames *frames, cox_session *predecessor, cox_session **out)
+static cox_status try_map(struct rig_frames *frames, cox_session *predecessor, cox_session **out)
 {
     return rig_map_session(frames,
                            COX_SESSION_PARAMS(.custom_policy = &learner, .report = rig_report,
                                               .report_user = frames->rig, .predecessor = predecessor),
                            out);
+}
+
+static cox_session *make_map(struct rig_frames *frames, cox_session *predecessor)
+{
+    cox_session *session = NULL;
+    cr_assert_eq(try_map(frames, predecessor, &session), COX_OK);
+    return session;
 }
 
 static void run_frames(struct rig_frames *frames, cox_session *session, uint32_t count)
@@ -695,17 +702,16 @@ Test(device_profile, are_taken_over_from_a_predecessor_of_other_rows)
 {
     struct rig *rig = rig_new(&trio);
     struct rig_frames *small = rig_frames_new(rig, 100, 16, 16, 4), *large = rig_frames_new(rig, 200, 16, 16, 4);
-    cox_session *first = NULL, *second = NULL;
     uint32_t before[FAKE_DEVICES_MAX], after[FAKE_DEVICES_MAX];
-    cr_assert_eq(make_map(small, NULL, &first), COX_OK);
+    cox_session *first = make_map(small, NULL);
     run_frames(small, first, 40);
     cox_session_wait(first);
     last_split(rig, before);
-    cr_assert_eq(make_map(large, first, &second), COX_OK);
+    cox_session *second = make_map(large, first);
     cox_session_destroy(&first);
     cr_assert(begins_with_profile(second));
     const uint32_t reports = rig_report_count(rig);
-    cr_assert_eq(rig_submit(large, second, 0, false), COX_OK);
+    run_frames(large, second, 1);
     cox_session_wait(second);
     cr_assert_eq(rig_report_count(rig), reports + 1, "the frame: its kernels have run on every device");
     cr_assert_eq(last_split(rig, after), COX_REASON_PROFILE);
@@ -719,38 +725,24 @@ Test(device_profile, are_taken_over_from_a_predecessor_of_other_rows)
     cr_assert_str_empty(rig_end(&rig));
 }
 
-/* While frames of the predecessor are under way; and nothing is taken of one that has hardly begun. */
+/* While frames of the predecessor are under way; and nothing is taken of one that has hardly begun, or is of another
+ * runtime. */
 Test(device_profile, of_a_predecessor_at_work_are_taken_if_it_has_learnt_something)
 {
-    struct rig *rig = rig_new(&trio);
-    struct rig_frames *frames = rig_frames_new(rig, 100, 16, 16, 4);
-    cox_session *first = NULL, *second = NULL;
-    cr_assert_eq(make_map(frames, NULL, &first), COX_OK);
-    cr_assert_eq(make_map(frames, first, &second), COX_OK);
+    struct rig *rig = rig_new(&trio), *other = rig_new(&trio);
+    struct rig_frames *frames = rig_frames_new(rig, 100, 16, 16, 4), *others = rig_frames_new(other, 100, 16, 16, 4);
+    cox_session *first = make_map(frames, NULL), *second = make_map(frames, first), *foreign = NULL;
     cr_assert_not(begins_with_profile(second));
     cox_session_destroy(&second);
     run_frames(frames, first, 20);
-    cr_assert_eq(make_map(frames, first, &second), COX_OK);
+    second = make_map(frames, first);
     cr_assert(begins_with_profile(second));
+    cr_assert_eq(try_map(others, first, &foreign), COX_E_INVALID);
+    cr_assert(rig_logged(other, "predecessor"), "%s", rig_log(other));
     cox_session_destroy(&second);
     cox_session_destroy(&first);
     rig_frames_free(&frames);
+    rig_frames_free(&others);
     cr_assert_str_empty(rig_end(&rig));
-}
-
-Test(device_profile, are_not_taken_from_a_session_of_another_runtime)
-{
-    struct rig *rigs[2] = {rig_new(&trio), rig_new(&trio)};
-    struct rig_frames *frames[2];
-    cox_session *first = NULL, *second = NULL;
-    for (int i = 0; i < 2; i++)
-        frames[i] = rig_frames_new(rigs[i], 100, 16, 16, 4);
-    cr_assert_eq(make_map(frames[0], NULL, &first), COX_OK);
-    cr_assert_eq(make_map(frames[1], first, &second), COX_E_INVALID);
-    cr_assert(rig_logged(rigs[1], "predecessor"), "%s", rig_log(rigs[1]));
-    cox_session_destroy(&first);
-    for (int i = 0; i < 2; i++) {
-        rig_frames_free(&frames[i]);
-        cr_assert_str_empty(rig_end(&rigs[i]));
-    }
+    cr_assert_str_empty(rig_end(&other));
 }
