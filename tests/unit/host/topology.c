@@ -487,6 +487,8 @@ Test(decide, a_core_is_kept_from_workers_for_an_asynchronous_device_beside_a_cpu
     } cases[] = {
         {"both devices", 4, 1, 0, COX_RESERVE_AUTO, 0, 4, 0, 0, true, true, false, true, true, "CPU 3 (the last core)",
          0, 3, 0x7, 0x8},
+        {"a worker for each CPU that is left", 4, 1, 0, COX_RESERVE_ON, 0, 3, 0, 0, true, true, false, true, true, "",
+         0, 3, 0x7, 0x8},
         {"no asynchronous device", 4, 2, 0x7f, COX_RESERVE_AUTO, 0, 4, 0, 0, false, true, false, false, false, "", 0, 7,
          0x7f, 0},
         {"no CPU device", 4, 2, 0x7f, COX_RESERVE_AUTO, 0, 4, 0, 0, true, false, false, false, false, "", 0, 7, 0x7f,
