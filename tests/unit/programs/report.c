@@ -191,13 +191,22 @@ Test(json, numbers_know_no_locale)
 static struct report *report;
 static struct report_summary summary;
 
+/* What report_frame has filled in last. */
+static struct report_frame frame;
+static struct cox_band_report frame_bands[2];
+
+static void begin(void)
+{
+    report = report_create(2, 1);
+}
+
 static void end(void)
 {
     report_destroy(&report);
     cr_expect(report == NULL);
 }
 
-TestSuite(report, .fini = end);
+TestSuite(report, .init = begin, .fini = end);
 
 /* Frame `index` from start to end, rows shared by two devices at `cut`. */
 static void add_frame(uint64_t index, uint64_t start_ns, uint64_t end_ns, uint32_t cut, bool warmup, cox_status status)
@@ -218,21 +227,21 @@ static void add_frame(uint64_t index, uint64_t start_ns, uint64_t end_ns, uint32
                                               .submit_ns = start_ns + 900,
                                               .end_ns = end_ns,
                                               .wall_ns = end_ns - start_ns - 900}};
-    const struct cox_frame_report frame = {.index = index,
-                                           .warmup = warmup,
-                                           .status = status,
-                                           .submit_ns = start_ns - 10,
-                                           .start_ns = start_ns,
-                                           .end_ns = end_ns,
-                                           .delivered_ns = end_ns + 3490,
-                                           .deadline_ns = warmup ? 0 : 12000,
-                                           .reason = COX_REASON_BALANCED,
-                                           .predicted_ns = 12345,
-                                           .alternative_ns = index ? 13000 : 0,
-                                           .pool_rows = index ? 100 - cut : 0,
-                                           .band_count = 2,
-                                           .bands = bands};
-    report_on_frame(report, &frame);
+    const struct cox_frame_report one = {.index = index,
+                                         .warmup = warmup,
+                                         .status = status,
+                                         .submit_ns = start_ns - 10,
+                                         .start_ns = start_ns,
+                                         .end_ns = end_ns,
+                                         .delivered_ns = end_ns + 3490,
+                                         .deadline_ns = warmup ? 0 : 12000,
+                                         .reason = COX_REASON_BALANCED,
+                                         .predicted_ns = 12345,
+                                         .alternative_ns = index ? 13000 : 0,
+                                         .pool_rows = index ? 100 - cut : 0,
+                                         .band_count = 2,
+                                         .bands = bands};
+    report_on_frame(report, &one);
 }
 
 static void add_shadow(uint64_t index, uint64_t start_ns, uint64_t end_ns, cox_status status)
@@ -244,16 +253,16 @@ static void add_shadow(uint64_t index, uint64_t start_ns, uint64_t end_ns, cox_s
                                          .submit_ns = start_ns,
                                          .end_ns = end_ns,
                                          .wall_ns = end_ns - start_ns};
-    const struct cox_frame_report frame = {.index = index,
-                                           .shadow = true,
-                                           .status = status,
-                                           .start_ns = start_ns,
-                                           .end_ns = end_ns,
-                                           .reason = COX_REASON_PROBE,
-                                           .joules = -1,
-                                           .band_count = 1,
-                                           .bands = &band};
-    report_on_frame(report, &frame);
+    const struct cox_frame_report one = {.index = index,
+                                         .shadow = true,
+                                         .status = status,
+                                         .start_ns = start_ns,
+                                         .end_ns = end_ns,
+                                         .reason = COX_REASON_PROBE,
+                                         .joules = -1,
+                                         .band_count = 1,
+                                         .bands = &band};
+    report_on_frame(report, &one);
 }
 
 static const struct report_device devices[2] = {
@@ -296,7 +305,6 @@ static void expect_text(const char *part)
 
 Test(report, statistics_have_the_documented_form)
 {
-    report = report_create(2, 1);
     add_frame(0, 1000, 51000, 100, true, COX_OK);
     add_frame(0, 100000, 110000, 30, false, COX_OK);
     add_shadow(0, 110000, 114000, COX_OK);
@@ -358,7 +366,6 @@ static void add_troubled_frame(void)
 
 Test(report, bands_that_do_not_count_are_told_from_those_that_do)
 {
-    report = report_create(2, 1);
     add_troubled_frame();
     summarise();
     cr_expect_eq(summary.timeout_bands, 1u);
@@ -376,7 +383,6 @@ Test(report, bands_that_do_not_count_are_told_from_those_that_do)
 /* Two equal devices, 20 us each alone: together 10 us is perfect, 12.5 us is 0.8. */
 Test(report, efficiency_is_the_share_of_what_all_devices_could_do)
 {
-    report = report_create(2, 3);
     for (uint64_t i = 0; i < 3; i++)
         add_frame(i, 100000 + i * 50000, 112500 + i * 50000, 50, false, COX_OK);
     summarise();
@@ -390,7 +396,6 @@ Test(report, efficiency_is_the_share_of_what_all_devices_could_do)
 /* Frames overlap: each takes 20 us from start to end, but one is done every 10 us. */
 Test(report, frames_in_flight_are_not_counted_twice)
 {
-    report = report_create(2, 10);
     for (uint64_t i = 0; i < 10; i++)
         add_frame(i, 100000 + i * 10000, 120000 + i * 10000, 50, false, COX_OK);
     summarise();
@@ -401,7 +406,6 @@ Test(report, frames_in_flight_are_not_counted_twice)
 
 Test(report, percentiles_are_by_nearest_rank)
 {
-    report = report_create(2, 1);
     for (uint64_t i = 0; i < 200; i++) /* 10 us to 209 us, in a scrambled order */
         add_frame(i, 1000000 + i * 1000000, 1010000 + i * 1000000 + (i * 77 % 200) * 1000, 50, false, COX_OK);
     summarise();
@@ -411,9 +415,6 @@ Test(report, percentiles_are_by_nearest_rank)
 
 Test(report, shadows_do_not_count)
 {
-    report = report_create(2, 1);
-    struct report_frame frame;
-    struct cox_band_report bands[2];
     add_frame(0, 1000000, 1010000, 50, false, COX_OK);
     add_shadow(0, 1000000, 1900000, COX_OK);
     add_frame(1, 2000000, 2010000, 50, false, COX_OK);
@@ -421,18 +422,17 @@ Test(report, shadows_do_not_count)
     cr_expect_eq(summary.frames, 2u);
     cr_expect_eq(summary.wall_p99_ns, 10000u);
     cr_expect_eq(report_frame_count(report), 2u);
-    cr_expect(report_frame(report, 1, &frame, bands, 2));
+    cr_expect(report_frame(report, 1, &frame, frame_bands, 2));
     cr_expect_eq(frame.index, 1u);
     report_keep_newest(report);
     add_frame(2, 3000000, 3010000, 50, false, COX_OK);
     add_shadow(2, 3000000, 3900000, COX_OK);
-    cr_expect(report_frame(report, 2, &frame, bands, 2), "it does not take the newest frame's place");
+    cr_expect(report_frame(report, 2, &frame, frame_bands, 2), "it does not take the newest frame's place");
     cr_expect_eq(frame.index, 2u);
 }
 
 Test(report, failed_frames_and_warm_up_runs_do_not_count)
 {
-    report = report_create(2, 1);
     add_frame(0, 1000, 900000, 50, true, COX_OK);
     add_frame(0, 1000000, 1900000, 50, false, COX_E_DEVICE_LOST);
     add_frame(1, 2000000, 2010000, 50, false, COX_OK);
@@ -444,6 +444,7 @@ Test(report, failed_frames_and_warm_up_runs_do_not_count)
 
 Test(report, without_a_frame_everything_is_empty_but_valid)
 {
+    report_destroy(&report);
     report = report_create(2, 0);
     write_stats(&about);
     expect_text("\"efficiency\": null");
@@ -453,7 +454,6 @@ Test(report, without_a_frame_everything_is_empty_but_valid)
 /* A band of the first frame had to wait for room until the second frame had begun. */
 Test(report, splits_in_a_trace_come_one_after_the_other)
 {
-    report = report_create(2, 2);
     for (uint64_t n = 0; n < 2; n++) {
         const uint64_t start_ns = 1000 + 4000 * n;
         const struct cox_band_report bands[2] = {
@@ -480,7 +480,6 @@ static unsigned count(const char *haystack, const char *needle)
 
 Test(report, the_trace_has_a_track_for_each_queue_and_one_for_the_scheduler)
 {
-    report = report_create(2, 2);
     add_frame(0, 1000, 51000, 50, true, COX_OK);
     add_frame(0, 100000, 110000, 30, false, COX_OK);
     add_frame(1, 104000, 121000, 40, false, COX_OK);
@@ -505,18 +504,15 @@ Test(report, the_trace_has_a_track_for_each_queue_and_one_for_the_scheduler)
 
 Test(report, it_grows_beyond_the_guess)
 {
-    report = report_create(2, 1);
     for (uint64_t i = 0; i < 5000; i++)
         add_frame(i, 1000 + i * 1000, 1900 + i * 1000, (uint32_t)(i % 99 + 1), false, COX_OK);
     cr_expect_eq(report_frame_count(report), 5000u);
     cr_expect_eq(report_lost(report), 0u);
-    struct report_frame frame;
-    struct cox_band_report bands[2];
-    cr_assert(report_frame(report, 4321, &frame, bands, 2));
+    cr_assert(report_frame(report, 4321, &frame, frame_bands, 2));
     cr_expect_eq(frame.index, 4321u);
-    cr_expect_eq(bands[0].rows, 4321u % 99 + 1);
-    cr_expect(report_frame(report, 1, &frame, bands, 1) && frame.band_count == 1, "cut to the room there is");
-    cr_expect_not(report_frame(report, 5000, &frame, bands, 2));
+    cr_expect_eq(frame_bands[0].rows, 4321u % 99 + 1);
+    cr_expect(report_frame(report, 1, &frame, frame_bands, 1) && frame.band_count == 1, "cut to the room there is");
+    cr_expect_not(report_frame(report, 5000, &frame, frame_bands, 2));
     report_destroy(&report);
     report_destroy(&report);
 }
@@ -525,7 +521,6 @@ Test(report, it_grows_beyond_the_guess)
 
 Test(report, a_film_says_what_it_waited_for_and_how_the_curve_went)
 {
-    report = report_create(2, 1);
     add_frame(0, 100000, 110000, 30, false, COX_OK);
     add_frame(1, 110000, 120000, 30, false, COX_OK);
     const struct report_scene scenes[] = {{1000, 12.5f, 2000, 0.5f, true}}; /* fewer than frames: out of memory */
@@ -563,22 +558,19 @@ Test(report, a_film_says_what_it_waited_for_and_how_the_curve_went)
 
 Test(report, the_newest_frame_can_be_all_that_is_kept)
 {
-    report = report_create(2, 1);
-    struct report_frame frame;
-    struct cox_band_report bands[2];
     report_keep_newest(report);
-    cr_expect_not(report_frame(report, 0, &frame, bands, 2));
+    cr_expect_not(report_frame(report, 0, &frame, frame_bands, 2));
     for (uint64_t n = 0; n < 5000; n++) {
         add_frame(n, 1000 * n, 1000 * n + 900, (uint32_t)(n % 100), false, COX_OK);
         cr_assert_eq(report_frame_count(report), n + 1);
-        cr_assert(report_frame(report, n, &frame, bands, 2));
+        cr_assert(report_frame(report, n, &frame, frame_bands, 2));
         cr_assert_eq(frame.index, n);
-        cr_assert_eq(bands[0].rows, n % 100);
-        cr_assert_not(n && report_frame(report, n - 1, &frame, bands, 2), "an older one");
+        cr_assert_eq(frame_bands[0].rows, n % 100);
+        cr_assert_not(n && report_frame(report, n - 1, &frame, frame_bands, 2), "an older one");
     }
     add_frame(5000, 0, 1, 30, true, COX_OK); /* a warm-up run is none */
     cr_expect_eq(report_frame_count(report), 5000);
-    cr_expect(report_frame(report, 4999, &frame, bands, 2));
+    cr_expect(report_frame(report, 4999, &frame, frame_bands, 2));
     cr_expect_eq(report_lost(report), 0);
 }
 
