@@ -34,7 +34,8 @@ struct exr_plan {
 static struct exr_plan plan_of(const struct exr_channel *channels, int width, int height)
 {
     struct exr_plan plan = {.data = {0, 0, width - 1, height - 1}, .display = {0, 0, width - 1, height - 1}};
-    memcpy(plan.channels, channels, sizeof plan.channels);
+    for (int i = 0; i < CHANNELS_MAX && channels[i].name; i++)
+        plan.channels[i] = channels[i];
     return plan;
 }
 
