@@ -1,245 +1,15 @@
 /* The reserved core: which one is chosen, whose masks change, and what is reported.
  *
- * Two kinds of tests. On the real machine masks are read back from /proc/self/task/ * /status. On a simulated machine
- * hwloc reads a topology from a file and the affinity calls of this program (which replace the C library's) keep a
- * table, so that machines with many cores, refused calls and a missing /proc can be had on any machine.
+ * Two kinds of tests. On the real machine masks are read back from /proc/self/task/ * /status. A simulated one has many
+ * cores, refuses calls or lacks /proc, on any machine.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "host/cores.h"
 #include "host/topology.h"
+#include "support/scratch.h"
+#include "unit/host/simulated_machine.h"
 
-#include <criterion/criterion.h>
-#include <dirent.h>
-#include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-/* ---- the simulated machine ---- */
-
-enum { SIMULATED_THREADS_MAX = 32, SIMULATED_CPUS_MAX = 64 };
-
-static struct {
-    bool on;
-    bool get_fails, set_fails;
-    bool no_proc;
-    size_t count;
-    pid_t thread[SIMULATED_THREADS_MAX];
-    uint64_t mask[SIMULATED_THREADS_MAX];
-} simulated;
-
-static pid_t self_id(void)
-{
-    return (pid_t)syscall(SYS_gettid);
-}
-
-static uint64_t *simulated_mask(pid_t thread)
-{
-    thread = thread ? thread : self_id();
-    for (size_t i = 0; i < simulated.count; i++) {
-        if (simulated.thread[i] == thread)
-            return &simulated.mask[i];
-    }
-    return NULL;
-}
-
-static void simulated_add(pid_t thread, uint64_t mask)
-{
-    simulated.thread[simulated.count] = thread ? thread : self_id();
-    simulated.mask[simulated.count++] = mask;
-}
-
-int sched_getaffinity(pid_t thread, size_t bytes, cpu_set_t *set)
-{
-    memset(set, 0, bytes);
-    if (!simulated.on) {
-        long got = syscall(SYS_sched_getaffinity, thread, bytes, set);
-        return got < 0 ? -1 : 0;
-    }
-    const uint64_t *mask = simulated_mask(thread);
-    if (simulated.get_fails || !mask) {
-        errno = simulated.get_fails ? EPERM : ESRCH;
-        return -1;
-    }
-    for (size_t cpu = 0; cpu < SIMULATED_CPUS_MAX; cpu++) {
-        if (*mask >> cpu & 1)
-            CPU_SET_S(cpu, bytes, set);
-    }
-    return 0;
-}
-
-int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t *set)
-{
-    if (!simulated.on)
-        return (int)syscall(SYS_sched_setaffinity, thread, bytes, set);
-    uint64_t *mask = simulated_mask(thread);
-    if (simulated.set_fails || !mask) {
-        errno = simulated.set_fails ? EPERM : ESRCH;
-        return -1;
-    }
-    *mask = 0;
-    for (size_t cpu = 0; cpu < SIMULATED_CPUS_MAX; cpu++)
-        *mask |= CPU_ISSET_S(cpu, bytes, set) ? UINT64_C(1) << cpu : 0;
-    return 0;
-}
-
-/* Files of the simulated machine: /sys/bus/pci/devices is a folder of the test, /proc can be missing. */
-static char pci_path[64];
-
-static const char *simulated_path(const char *path, char *buffer, size_t bytes)
-{
-    static const char pci[] = "/sys/bus/pci/devices";
-    if (simulated.no_proc && strncmp(path, "/proc/", 6) == 0)
-        return NULL;
-    if (!simulated.on || strncmp(path, pci, sizeof pci - 1) != 0)
-        return path;
-    snprintf(buffer, bytes, "%s%s", pci_path[0] ? pci_path : "/nonexistent", path + sizeof pci - 1);
-    return buffer;
-}
-
-DIR *opendir(const char *path)
-{
-    static DIR *(*real)(const char *);
-    char buffer[512];
-    path = simulated_path(path, buffer, sizeof buffer);
-    if (!real)
-        *(void **)&real = dlsym(RTLD_NEXT, "opendir");
-    errno = ENOENT;
-    return path ? real(path) : NULL;
-}
-
-FILE *fopen(const char *path, const char *mode)
-{
-    static FILE *(*real)(const char *, const char *);
-    char buffer[512];
-    path = simulated_path(path, buffer, sizeof buffer);
-    if (!real)
-        *(void **)&real = dlsym(RTLD_NEXT, "fopen");
-    errno = ENOENT;
-    return path ? real(path, mode) : NULL;
-}
-
-static char xml_path[64];
-
-static void remove_files(void)
-{
-    static const char *const names[] = {"/0000:01:00.0/class", "/0000:01:00.0/vendor", "/0000:01:00.0/local_cpulist"};
-    char path[128];
-    unlink(xml_path);
-    if (!pci_path[0])
-        return;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        snprintf(path, sizeof path, "%s%s", pci_path, names[i]);
-        unlink(path);
-    }
-    snprintf(path, sizeof path, "%s/0000:01:00.0", pci_path);
-    rmdir(path);
-    rmdir(pci_path);
-}
-
-/* A machine of `packages` with `cores` cores each and `pus` hardware threads per core. Cores from `efficient_from` on
- * are of a lesser kind (0 = all are alike). */
-struct machine {
-    uint32_t packages, cores, pus, efficient_from;
-};
-
-static void write_line(const char *folder, const char *name, const char *line)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/0000:01:00.0/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    cr_assert_not_null(file);
-    fprintf(file, "%s\n", line);
-    fclose(file);
-}
-
-/* A PCI device beside the machine, near these CPUs. */
-static void plug_in(const char *class, const char *vendor, const char *local_cpulist)
-{
-    char path[128];
-    snprintf(pci_path, sizeof pci_path, "/tmp/test_topology.%ld.pci", (long)getpid());
-    mkdir(pci_path, 0700);
-    snprintf(path, sizeof path, "%s/0000:01:00.0", pci_path);
-    mkdir(path, 0700);
-    write_line(pci_path, "class", class);
-    write_line(pci_path, "vendor", vendor);
-    write_line(pci_path, "local_cpulist", local_cpulist);
-}
-
-static void describe(struct machine machine)
-{
-    snprintf(xml_path, sizeof xml_path, "/tmp/test_topology.%ld.xml", (long)getpid());
-    FILE *file = fopen(xml_path, "w");
-    cr_assert_not_null(file);
-    atexit(remove_files);
-    uint32_t per_package = machine.cores * machine.pus, id = 1;
-    uint64_t all = machine.packages * per_package == 64 ? UINT64_MAX
-                                                        : (UINT64_C(1) << machine.packages * per_package) - 1;
-#define SETS \
-    "cpuset=\"0x%08x,0x%08x\" complete_cpuset=\"0x%08x,0x%08x\" nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"%u\""
-#define SETS_OF(mask) (unsigned)((mask) >> 32), (unsigned)(mask), (unsigned)((mask) >> 32), (unsigned)(mask), id++
-    fprintf(file,
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
-            "<topology version=\"2.0\">\n<object type=\"Machine\" os_index=\"0\" " SETS
-            " allowed_cpuset=\"0x%08x,0x%08x\" allowed_nodeset=\"0x1\">\n",
-            SETS_OF(all), (unsigned)(all >> 32), (unsigned)all);
-    fprintf(file, "<object type=\"NUMANode\" os_index=\"0\" " SETS " local_memory=\"1073741824\"/>\n", SETS_OF(all));
-    uint64_t efficient = 0;
-    for (uint32_t p = 0; p < machine.packages; p++) {
-        uint64_t package = ((UINT64_C(1) << per_package) - 1) << p * per_package;
-        fprintf(file, "<object type=\"Package\" os_index=\"%u\" " SETS ">\n", p, SETS_OF(package));
-        for (uint32_t c = 0; c < machine.cores; c++) {
-            uint32_t number = p * machine.cores + c;
-            uint64_t core = ((UINT64_C(1) << machine.pus) - 1) << number * machine.pus;
-            if (machine.efficient_from && number >= machine.efficient_from)
-                efficient |= core;
-            fprintf(file, "<object type=\"Core\" os_index=\"%u\" " SETS ">\n", number, SETS_OF(core));
-            for (uint32_t u = 0; u < machine.pus; u++) {
-                uint64_t pu = UINT64_C(1) << (number * machine.pus + u);
-                fprintf(file, "<object type=\"PU\" os_index=\"%u\" " SETS "/>\n", number * machine.pus + u,
-                        SETS_OF(pu));
-            }
-            fprintf(file, "</object>\n");
-        }
-        fprintf(file, "</object>\n");
-    }
-    fprintf(file, "</object>\n");
-    if (efficient) {
-        uint64_t strong = all & ~efficient;
-        fprintf(file,
-                "<cpukind cpuset=\"0x%08x,0x%08x\" forced_efficiency=\"1\"><info name=\"CoreType\" "
-                "value=\"IntelCore\"/></cpukind>\n",
-                (unsigned)(strong >> 32), (unsigned)strong);
-        fprintf(file,
-                "<cpukind cpuset=\"0x%08x,0x%08x\" forced_efficiency=\"0\"><info name=\"CoreType\" "
-                "value=\"IntelAtom\"/></cpukind>\n",
-                (unsigned)(efficient >> 32), (unsigned)efficient);
-    }
-    fprintf(file, "</topology>\n");
-    fclose(file);
-    setenv("HWLOC_XMLFILE", xml_path, 1);
-    setenv("HWLOC_THISSYSTEM", "1", 1);
-}
-
-/* Run on a machine of that shape, with a mask of `mask` (0 = all CPUs). */
-static void simulate(struct machine machine, uint64_t mask)
-{
-    uint32_t cpus = machine.packages * machine.cores * machine.pus;
-    describe(machine);
-    simulated_add(0, mask ? mask : cpus == 64 ? UINT64_MAX : (UINT64_C(1) << cpus) - 1);
-    simulated.on = true;
-}
-
-static uint64_t own_mask(void)
-{
-    return *simulated_mask(0);
-}
 
 /* ---- log, workers, /proc ---- */
 
@@ -257,28 +27,68 @@ static void keep_line(void *user, enum cox_log_level level, const char *line)
 
 static const struct cox__log log_all = {keep_line, NULL, COX_LOG_DEBUG};
 
+/* The test's own, which goes with its end. */
+static struct cox__topology *topology;
+
 static struct cox__topology *create(enum cox_reserve reserve, uint32_t cpu)
 {
-    struct cox__topology *topology = NULL;
-    cr_assert_eq(cox__topology_create(&topology, reserve, cpu, &log_all), COX_OK, "%s", logged);
-    cr_assert_not_null(topology);
-    return topology;
+    struct cox__topology *made = NULL;
+    cr_assert_eq(cox__topology_create(&made, reserve, cpu, &log_all), COX_OK, "%s", logged);
+    cr_assert_not_null(made);
+    return made;
 }
 
-static struct cox_host_info host(const struct cox__topology *topology)
+/* On a machine of one package. */
+static void create_on(uint32_t cores, uint32_t pus, uint64_t mask, enum cox_reserve reserve)
+{
+    simulate((struct machine){.packages = 1, .cores = cores, .pus = pus}, mask);
+    topology = create(reserve, 0);
+}
+
+static struct cox_host_info host(const struct cox__topology *of)
 {
     struct cox_host_info info;
     memset(&info, 0xff, sizeof info);
-    cox__topology_host_info(topology, &info);
+    cox__topology_host_info(of, &info);
     cr_assert_not_null(memchr(info.reserve_reason, '\0', sizeof info.reserve_reason));
     return info;
 }
 
-/* A thread that stands still until the end of the test, like a worker without work. */
-struct worker {
+/* The thread's mask afterwards. */
+static void enter(uint64_t mask)
+{
+    cox__topology_enter(topology);
+    cr_assert_eq(own_mask(), mask);
+}
+
+static void leave(uint64_t mask)
+{
+    cox__topology_leave(topology);
+    cr_assert_eq(own_mask(), mask);
+}
+
+static void bind_scheduler(uint64_t mask)
+{
+    cox__topology_bind_scheduler(topology);
+    cr_assert_eq(own_mask(), mask);
+}
+
+static void *in_other_thread(void *(*fn)(void *), void *arg)
+{
+    pthread_t thread;
+    void *result = NULL;
+    cr_assert_eq(pthread_create(&thread, NULL, fn, arg), 0);
+    pthread_join(thread, &result);
+    return result;
+}
+
+/* Threads that stand still until the end of the test, like workers without work. */
+enum { WORKERS_MAX = 8 };
+static struct worker {
     pthread_t thread;
     _Atomic pid_t id;
-};
+} workers[WORKERS_MAX];
+static size_t worker_count;
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_moves = PTHREAD_COND_INITIALIZER;
 static bool gate_open;
@@ -295,30 +105,70 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-static void start_workers(struct worker *workers, size_t count)
+static void start_workers(size_t count)
 {
     pthread_mutex_lock(&gate);
-    for (size_t i = 0; i < count; i++) {
-        workers[i].id = 0;
-        cr_assert_eq(pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]), 0);
-        while (workers[i].id == 0)
+    for (; count--; worker_count++) {
+        struct worker *worker = &workers[worker_count];
+        worker->id = 0;
+        cr_assert_eq(pthread_create(&worker->thread, NULL, worker_main, worker), 0);
+        while (worker->id == 0)
             pthread_cond_wait(&gate_moves, &gate);
         if (simulated.on)
-            simulated_add(workers[i].id, own_mask());
+            simulated_add(worker->id, own_mask());
     }
     pthread_mutex_unlock(&gate);
 }
 
-static void stop_workers(struct worker *workers, size_t count)
+static uint64_t *worker_mask(size_t worker)
 {
+    return simulated_mask(workers[worker].id);
+}
+
+static void expect_worker_masks(uint64_t mask)
+{
+    for (size_t i = 0; i < worker_count; i++)
+        cr_assert_eq(*worker_mask(i), mask, "worker %zu has mask %#lx", i, (unsigned long)*worker_mask(i));
+}
+
+static void begin(void)
+{
+    strcpy(folder, "/tmp/coxswain-topology-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+static void end(void)
+{
+    cox__topology_destroy(&topology);
+    cr_assert_null(topology);
     pthread_mutex_lock(&gate);
     gate_open = true;
     pthread_cond_broadcast(&gate_moves);
     pthread_mutex_unlock(&gate);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < worker_count; i++)
         pthread_join(workers[i].thread, NULL);
-    gate_open = false;
+    scratch_remove(folder);
 }
+
+/* The next case of a table: as if nothing had been. */
+static void begin_again(void)
+{
+    end();
+    memset(&simulated, 0, sizeof simulated);
+    pthread_setname_np(pthread_self(),
+                       "test"); /* it may have been bound as a scheduler, and workers inherit its name */
+    worker_count = 0;
+    gate_open = false;
+    logged[0] = '\0';
+    loudest = 0;
+    begin();
+}
+
+TestSuite(machine, .init = begin, .fini = end, .timeout = 300);
+TestSuite(reserve, .init = begin, .fini = end, .timeout = 300);
+TestSuite(bracket, .init = begin, .fini = end, .timeout = 300);
+TestSuite(decide, .init = begin, .fini = end, .timeout = 300);
+TestSuite(real, .init = begin, .fini = end, .timeout = 300);
 
 /* The kernel's own word on a thread: "0-1,4". */
 static void allowed_list(pid_t thread, char *out, size_t bytes)
@@ -351,64 +201,48 @@ static bool list_has(const char *list, uint32_t cpu)
     return false;
 }
 
-static void need_two_cores(void)
+static void create_on_two_cores_at_least(void)
 {
-    struct cox__topology *topology = create(COX_RESERVE_OFF, 0);
-    uint32_t cores = host(topology).cores;
-    cox__topology_destroy(&topology);
-    if (cores < 2)
-        cr_skip("skipped, because this process has one core only");
+    topology = create(COX_RESERVE_ON, 0);
+    if (host(topology).cores >= 2)
+        return;
+    end();
+    cr_skip("skipped, because this process has one core only");
 }
 
 /* ---- the choice ---- */
 
-static void chosen(const struct cox__core *cores, size_t count, size_t expect, const char *expect_why)
+Test(cores, the_last_one_near_most_gpus_of_the_least_kind)
 {
-    char why[48];
-    memset(why, '#', sizeof why);
-    size_t got = cox__cores_choose(cores, count, why, sizeof why);
-    cr_assert_eq(got, expect, "core %zu instead of %zu (%s)", got, expect, why);
-    cr_assert_str_eq(why, expect_why);
-}
-
-Test(cores, the_last_of_equal_cores)
-{
-    struct cox__core cores[8] = {{0}};
-    chosen(cores, 1, 0, "the last core");
-    chosen(cores, 8, 7, "the last core");
-    for (int i = 0; i < 8; i++)
-        cores[i].kind = -1;
-    chosen(cores, 8, 7, "the last core");
-}
-
-Test(cores, an_efficiency_core_wherever_it_stands)
-{
-    struct cox__core cores[6] = {{.kind = 1}, {.kind = 0}, {.kind = 0}, {.kind = 1}, {.kind = 2}, {.kind = 2}};
-    chosen(cores, 6, 2, "an efficiency core");
-}
-
-Test(cores, kinds_count_only_if_all_are_known)
-{
-    struct cox__core cores[3] = {{.kind = 0}, {.kind = -1}, {.kind = 1}};
-    chosen(cores, 3, 2, "the last core");
-}
-
-Test(cores, the_last_core_near_most_gpus)
-{
-    struct cox__core cores[6] = {{.near_gpus = 1}, {.near_gpus = 2}, {.near_gpus = 2}, {.near_gpus = 1}, {0}, {0}};
-    chosen(cores, 6, 2, "the last core near the GPU");
-    for (int i = 0; i < 6; i++)
-        cores[i].near_gpus = 3; /* equally near: says nothing */
-    chosen(cores, 6, 5, "the last core");
-}
-
-Test(cores, kind_comes_before_nearness_and_nearness_decides_within_the_kind)
-{
-    struct cox__core cores[4] = {
-        {.kind = 1, .near_gpus = 1}, {.kind = 0, .near_gpus = 1}, {.kind = 0}, {.kind = 1, .near_gpus = 1}};
-    chosen(cores, 4, 1, "an efficiency core near the GPU");
-    cores[1].near_gpus = 0;
-    chosen(cores, 4, 2, "an efficiency core");
+    static const char last[] = "the last core", efficient[] = "an efficiency core";
+    static const struct {
+        const char *what;
+        size_t count;
+        int kinds[8];
+        uint32_t near_gpus[8];
+        size_t expect;
+        const char *why;
+    } cases[] = {
+        {"one", 1, {0}, {0}, 0, last},
+        {"equal ones", 8, {0}, {0}, 7, last},
+        {"equal ones of unknown kind", 8, {-1, -1, -1, -1, -1, -1, -1, -1}, {0}, 7, last},
+        {"an efficiency core wherever it stands", 6, {1, 0, 0, 1, 2, 2}, {0}, 2, efficient},
+        {"kinds that are not all known", 3, {0, -1, 1}, {0}, 2, last},
+        {"near most GPUs", 6, {0}, {1, 2, 2, 1, 0, 0}, 2, "the last core near the GPU"},
+        {"equally near, which says nothing", 6, {0}, {3, 3, 3, 3, 3, 3}, 5, last},
+        {"kind before nearness", 4, {1, 0, 0, 1}, {1, 1, 0, 1}, 1, "an efficiency core near the GPU"},
+        {"a kind without nearness", 4, {1, 0, 0, 1}, {1, 0, 0, 1}, 2, efficient},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct cox__core cores[8];
+        char why[48];
+        for (size_t c = 0; c < 8; c++)
+            cores[c] = (struct cox__core){.kind = cases[i].kinds[c], .near_gpus = cases[i].near_gpus[c]};
+        memset(why, '#', sizeof why);
+        cr_assert_eq(cox__cores_choose(cores, cases[i].count, why, sizeof why), cases[i].expect, "%s: %s",
+                     cases[i].what, why);
+        cr_assert_str_eq(why, cases[i].why, "%s", cases[i].what);
+    }
 }
 
 /* ---- reading machines ---- */
@@ -416,7 +250,7 @@ Test(cores, kind_comes_before_nearness_and_nearness_decides_within_the_kind)
 Test(machine, counts_cores_and_their_hardware_threads)
 {
     simulate((struct machine){.packages = 2, .cores = 4, .pus = 2}, 0);
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
+    topology = create(COX_RESERVE_ON, 0);
     struct cox_host_info info = host(topology);
     cr_assert_eq(info.cores, 8);
     cr_assert_eq(info.cpus, 16);
@@ -425,34 +259,27 @@ Test(machine, counts_cores_and_their_hardware_threads)
     cr_assert_eq(cox__topology_worker_cpus(topology), 16, "nothing is reserved before the decision");
     cox__topology_decide(topology, true, false);
     cr_assert_eq(cox__topology_worker_cpus(topology), 14, "both hardware threads of the core are reserved");
-    cox__topology_destroy(&topology);
-    cr_assert_null(topology);
 }
 
 Test(machine, only_the_cpus_of_this_process_count)
 {
-    /* CPUs 1, 2, 3 and 6 of four cores with two hardware threads each */
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 2}, 0x4e);
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
+    create_on(4, 2, 0x4e, COX_RESERVE_ON); /* CPUs 1, 2, 3 and 6 */
     struct cox_host_info info = host(topology);
     cr_assert_eq(info.cores, 3);
     cr_assert_eq(info.cpus, 4);
     cr_assert_eq(info.reserved_cpu, 6);
-    cox__topology_enter(topology);
-    cr_assert_eq(own_mask(), 0x0e);
-    cox__topology_leave(topology);
-    cr_assert_eq(own_mask(), 0x4e);
+    enter(0x0e);
+    leave(0x4e);
     cox__topology_decide(topology, true, false);
     cr_assert_eq(cox__topology_worker_cpus(topology), 3);
     cox__topology_bind_scheduler(topology);
     cr_assert_eq(own_mask(), 0x40, "bound to a CPU that is not this process's");
-    cox__topology_destroy(&topology);
 }
 
 Test(machine, an_efficiency_core_is_chosen_and_kinds_are_named)
 {
     simulate((struct machine){.packages = 1, .cores = 6, .pus = 1, .efficient_from = 4}, 0);
-    struct cox__topology *topology = create(COX_RESERVE_AUTO, 0);
+    topology = create(COX_RESERVE_AUTO, 0);
     struct cox_host_info info = host(topology);
     cr_assert_eq(info.kind_count, 2);
     cr_assert_eq(info.kind_cores[0], 2);
@@ -460,94 +287,61 @@ Test(machine, an_efficiency_core_is_chosen_and_kinds_are_named)
     cr_assert_eq(info.kind_cores[1], 4);
     cr_assert_str_eq(info.kind_name[1], "IntelCore");
     cr_assert_eq(info.reserved_cpu, 5);
-    cox__topology_destroy(&topology);
 }
 
 Test(machine, a_mask_with_one_kind_left_has_no_kinds)
 {
     simulate((struct machine){.packages = 1, .cores = 6, .pus = 1, .efficient_from = 4}, 0x0f);
-    struct cox__topology *topology = create(COX_RESERVE_AUTO, 0);
+    topology = create(COX_RESERVE_AUTO, 0);
     struct cox_host_info info = host(topology);
     cr_assert_eq(info.kind_count, 0);
     cr_assert_eq(info.kind_cores[0], 0);
     cr_assert_str_empty(info.kind_name[0]);
     cr_assert_eq(info.reserved_cpu, 3);
-    cox__topology_destroy(&topology);
 }
 
 /* The CPU chosen on two packages of three cores, CPUs 0-2 and 3-5. */
-static uint32_t chosen_cpu_with(const char *class, const char *vendor, const char *local_cpulist)
-{
-    plug_in(class, vendor, local_cpulist);
-    simulate((struct machine){.packages = 2, .cores = 3, .pus = 1}, 0);
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
-    uint32_t cpu = host(topology).reserved_cpu;
-    cox__topology_destroy(&topology);
-    return cpu;
-}
-
 Test(machine, the_core_is_near_the_gpu)
 {
-    cr_assert_eq(chosen_cpu_with("0x030200", "0x10de", "0-2"), 2);
-}
-
-Test(machine, lists_of_cpus_are_read_in_full)
-{
-    cr_assert_eq(chosen_cpu_with("0x030000", "0x8086", "0,2-3,9000"), 3);
-}
-
-Test(machine, an_accelerator_counts_as_a_gpu)
-{
-    cr_assert_eq(chosen_cpu_with("0x120000", "0x1002", "0-2"), 2);
-}
-
-Test(machine, other_pci_devices_draw_nothing)
-{
-    cr_assert_eq(chosen_cpu_with("0x020000", "0x8086", "0-2"), 5);
-}
-
-Test(machine, a_console_chip_draws_nothing)
-{
-    cr_assert_eq(chosen_cpu_with("0x030000", "0x1a03", "0-2"), 5, "a server's VGA");
-}
-
-Test(machine, a_gpu_as_far_from_all_cores_draws_nothing)
-{
-    cr_assert_eq(chosen_cpu_with("0x030000", "0x1002", "0-5"), 5);
-}
-
-Test(machine, a_damaged_list_of_cpus_draws_nothing)
-{
-    cr_assert_eq(chosen_cpu_with("0x030000", "0x1002", "what?"), 5);
+    static const struct {
+        const char *what, *class, *vendor, *local_cpulist;
+        uint32_t cpu;
+    } cases[] = {{"a GPU", "0x030200", "0x10de", "0-2", 2},
+                 {"a list of CPUs is read in full", "0x030000", "0x8086", "0,2-3,9000", 3},
+                 {"an accelerator counts as a GPU", "0x120000", "0x1002", "0-2", 2},
+                 {"another PCI device", "0x020000", "0x8086", "0-2", 5},
+                 {"a server's VGA", "0x030000", "0x1a03", "0-2", 5},
+                 {"a GPU as far from all cores", "0x030000", "0x1002", "0-5", 5},
+                 {"a damaged list of CPUs", "0x030000", "0x1002", "what?", 5}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin_again();
+        plug_in(cases[i].class, cases[i].vendor, cases[i].local_cpulist);
+        simulate((struct machine){.packages = 2, .cores = 3, .pus = 1}, 0);
+        topology = create(COX_RESERVE_ON, 0);
+        cr_assert_eq(host(topology).reserved_cpu, cases[i].cpu, "%s", cases[i].what);
+    }
 }
 
 Test(machine, the_users_core_is_taken_with_all_its_hardware_threads)
 {
     simulate((struct machine){.packages = 1, .cores = 4, .pus = 2}, 0);
-    struct cox__topology *topology = create(COX_RESERVE_CORE, 3);
+    topology = create(COX_RESERVE_CORE, 3);
     cr_assert_eq(host(topology).reserved_cpu, 2, "the first hardware thread of its core");
-    cox__topology_enter(topology);
-    cr_assert_eq(own_mask(), 0xf3);
+    enter(0xf3);
     cox__topology_leave(topology);
-    cox__topology_destroy(&topology);
 }
 
-Test(machine, a_cpu_outside_the_mask_is_refused)
+Test(machine, a_cpu_outside_the_mask_or_an_unknown_way_to_reserve_is_refused)
 {
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0x7);
     const uint32_t cpus[] = {3, 4, 1000, 8191, 8192, UINT32_MAX};
+    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0x7);
     for (size_t i = 0; i < sizeof cpus / sizeof cpus[0]; i++) {
-        struct cox__topology *topology = (struct cox__topology *)&topology;
+        topology = (struct cox__topology *)&topology;
         logged[0] = '\0';
         cr_assert_eq(cox__topology_create(&topology, COX_RESERVE_CORE, cpus[i], &log_all), COX_E_INVALID);
         cr_assert_null(topology);
         cr_assert_not_null(strstr(logged, "does not exist or is not among those of this process"));
     }
-}
-
-Test(machine, an_unknown_way_to_reserve_is_refused)
-{
-    struct cox__topology *topology;
     cr_assert_eq(cox__topology_create(&topology, (enum cox_reserve)4, 0, &log_all), COX_E_INVALID);
     cr_assert_eq(cox__topology_create(&topology, (enum cox_reserve) - 1, 0, NULL), COX_E_INVALID);
     cr_assert_null(topology);
@@ -555,99 +349,63 @@ Test(machine, an_unknown_way_to_reserve_is_refused)
 
 /* ---- reservation given or not ---- */
 
-/* With the file of the machine and the modes of the call: no core is reserved, nobody's mask changes, no error. */
-static void nothing_reserved(enum cox_reserve reserve, const char *reason)
+/* No core is reserved, nobody's mask changes, no error. */
+Test(reserve, nothing_where_it_cannot_be_or_is_not_worth_it)
 {
-    uint64_t before = simulated.get_fails ? 0 : own_mask();
-    struct cox__topology *topology = create(reserve, 0);
-    cox__topology_enter(topology);
-    if (!simulated.get_fails)
-        cr_assert_eq(own_mask(), before);
-    cox__topology_leave(topology);
-    cox__topology_decide(topology, true, true);
-    cox__topology_bind_scheduler(topology);
-    if (!simulated.get_fails)
-        cr_assert_eq(own_mask(), before);
-    struct cox_host_info info = host(topology);
-    cr_assert_not(info.reserved);
-    cr_assert_not(info.workers_kept_off);
-    cr_assert_not(cox__topology_reserved(topology));
-    cr_assert_eq(cox__topology_worker_cpus(topology), info.cpus);
-    cr_assert_geq(info.cpus, 1);
-    cr_assert_not_null(strstr(info.reserve_reason, reason), "the reason is: %s", info.reserve_reason);
-    cox__topology_destroy(&topology);
-}
-
-Test(reserve, nothing_with_one_core)
-{
-    simulate((struct machine){.packages = 1, .cores = 1, .pus = 2}, 0);
-    nothing_reserved(COX_RESERVE_ON, "only one core");
-    cr_assert_eq(loudest, COX_LOG_WARN, "who forces it must learn that it cannot be");
-}
-
-Test(reserve, nothing_with_a_mask_of_one_cpu)
-{
-    simulate((struct machine){.packages = 1, .cores = 8, .pus = 1}, 0x10);
-    nothing_reserved(COX_RESERVE_ON, "only one core");
-}
-
-Test(reserve, the_only_cpu_can_be_named_but_not_reserved)
-{
-    simulate((struct machine){.packages = 1, .cores = 8, .pus = 1}, 0x01);
-    nothing_reserved(COX_RESERVE_CORE, "only one core");
-}
-
-Test(reserve, nothing_by_itself_with_two_cores)
-{
-    simulate((struct machine){.packages = 1, .cores = 2, .pus = 2}, 0);
-    nothing_reserved(COX_RESERVE_AUTO, "2 cores, and it is worth one only with 3");
-    cr_assert_eq(loudest, COX_LOG_INFO);
-}
-
-Test(reserve, nothing_when_switched_off)
-{
-    simulate((struct machine){.packages = 1, .cores = 8, .pus = 1}, 0);
-    nothing_reserved(COX_RESERVE_OFF, "switched off");
-    cr_assert_str_empty(logged);
-}
-
-Test(reserve, nothing_when_hwloc_describes_another_machine)
-{
-    simulate((struct machine){.packages = 1, .cores = 8, .pus = 1}, 0);
-    setenv("HWLOC_THISSYSTEM", "0", 1);
-    nothing_reserved(COX_RESERVE_ON, "another machine");
-    cr_assert_eq(loudest, COX_LOG_WARN);
-}
-
-Test(reserve, nothing_when_the_mask_cannot_be_read)
-{
-    simulate((struct machine){.packages = 1, .cores = 8, .pus = 1}, 0);
-    simulated.get_fails = true;
-    nothing_reserved(COX_RESERVE_CORE, "does not tell");
-}
-
-Test(reserve, nothing_when_hwloc_knows_none_of_the_cpus)
-{
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0xf00);
-    nothing_reserved(COX_RESERVE_ON, "none of the CPUs");
+    static const struct {
+        const char *what;
+        uint32_t cores, pus;
+        uint64_t mask;
+        enum cox_reserve reserve;
+        bool other_machine, mask_unknown;
+        const char *reason;
+        enum cox_log_level level; /* the loudest that is logged; 0 = whatever */
+    } cases[] = {
+        /* Who forces it must learn that it cannot be. */
+        {"one core", 1, 2, 0, COX_RESERVE_ON, false, false, "only one core", COX_LOG_WARN},
+        {"a mask of one CPU", 8, 1, 0x10, COX_RESERVE_ON, false, false, "only one core", 0},
+        {"the only CPU can be named", 8, 1, 0x01, COX_RESERVE_CORE, false, false, "only one core", 0},
+        {"two cores", 2, 2, 0, COX_RESERVE_AUTO, false, false, "2 cores, and it is worth one only with 3",
+         COX_LOG_INFO},
+        {"switched off", 8, 1, 0, COX_RESERVE_OFF, false, false, "switched off", 0},
+        {"hwloc describes another machine", 8, 1, 0, COX_RESERVE_ON, true, false, "another machine", COX_LOG_WARN},
+        {"the mask cannot be read", 8, 1, 0, COX_RESERVE_CORE, false, true, "does not tell", 0},
+        {"hwloc knows none of the CPUs", 4, 1, 0xf00, COX_RESERVE_ON, false, false, "none of the CPUs", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *what = cases[i].what;
+        begin_again();
+        another_machine = cases[i].other_machine;
+        simulated.get_fails = cases[i].mask_unknown;
+        create_on(cases[i].cores, cases[i].pus, cases[i].mask, cases[i].reserve);
+        const uint64_t before = own_mask();
+        enter(before);
+        cox__topology_leave(topology);
+        cox__topology_decide(topology, true, true);
+        bind_scheduler(before);
+        struct cox_host_info info = host(topology);
+        cr_assert_not(info.reserved, "%s", what);
+        cr_assert_not(info.workers_kept_off, "%s", what);
+        cr_assert_not(cox__topology_reserved(topology), "%s", what);
+        cr_assert_eq(cox__topology_worker_cpus(topology), info.cpus, "%s", what);
+        cr_assert_geq(info.cpus, 1, "%s", what);
+        cr_assert_not_null(strstr(info.reserve_reason, cases[i].reason), "%s: %s", what, info.reserve_reason);
+        cr_assert(!cases[i].level || loudest == cases[i].level, "%s", what);
+        cr_assert(cases[i].reserve != COX_RESERVE_OFF || !logged[0], "%s: %s", what, logged);
+    }
 }
 
 /* ---- brackets on a simulated machine ---- */
 
 Test(bracket, brackets_of_one_thread_nest)
 {
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0);
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
+    create_on(4, 1, 0, COX_RESERVE_ON);
     cox__topology_enter(topology);
-    cox__topology_enter(topology);
-    cr_assert_eq(own_mask(), 0x7);
-    cox__topology_leave(topology);
-    cr_assert_eq(own_mask(), 0x7);
-    cox__topology_leave(topology);
-    cr_assert_eq(own_mask(), 0xf);
+    enter(0x7);
+    leave(0x7);
+    leave(0xf);
     cox__topology_leave(topology); /* one too many does nothing */
     cr_assert_eq(own_mask(), 0xf);
-    cox__topology_destroy(&topology);
 }
 
 static void *bracket_elsewhere(void *arg)
@@ -661,50 +419,34 @@ static void *bracket_elsewhere(void *arg)
 
 Test(bracket, each_thread_gets_its_own_mask_back)
 {
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0);
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
+    create_on(4, 1, 0, COX_RESERVE_ON);
     cox__topology_enter(topology);
-    pthread_t thread;
-    void *result = NULL;
-    cr_assert_eq(pthread_create(&thread, NULL, bracket_elsewhere, topology), 0);
-    pthread_join(thread, &result);
-    cr_assert_eq(result, topology);
+    cr_assert_eq(in_other_thread(bracket_elsewhere, topology), topology);
     cr_assert_eq(own_mask(), 0x7);
-    cox__topology_leave(topology);
-    cr_assert_eq(own_mask(), 0xf);
-    cox__topology_destroy(&topology);
+    leave(0xf);
 }
 
 Test(bracket, a_caller_with_a_wider_mask_leaves_the_whole_core)
 {
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 2}, 0x7f);
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
+    create_on(4, 2, 0x7f, COX_RESERVE_ON);
     cr_assert_eq(host(topology).reserved_cpu, 6);
     *simulated_mask(0) = 0xff; /* CPU 7, of the same core, was none of the process's before */
-    cox__topology_enter(topology);
-    cr_assert_eq(own_mask(), 0x3f);
-    cox__topology_leave(topology);
-    cr_assert_eq(own_mask(), 0xff);
-    cox__topology_destroy(&topology);
+    enter(0x3f);
+    leave(0xff);
 }
 
 Test(bracket, a_caller_bound_to_the_core_stays_where_it_is)
 {
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0);
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
+    create_on(4, 1, 0, COX_RESERVE_ON);
     *simulated_mask(0) = 0x8;
-    cox__topology_enter(topology);
-    cr_assert_eq(own_mask(), 0x8);
-    cox__topology_leave(topology);
-    cr_assert_eq(own_mask(), 0x8);
+    enter(0x8);
+    leave(0x8);
     cr_assert_eq(loudest, COX_LOG_WARN);
-    cox__topology_destroy(&topology);
 }
 
 Test(bracket, a_refusing_system_is_a_log_line)
 {
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0);
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
+    create_on(4, 1, 0, COX_RESERVE_ON);
     simulated.set_fails = true;
     cox__topology_enter(topology);
     cr_assert_not_null(strstr(logged, "refuses to move"));
@@ -713,124 +455,110 @@ Test(bracket, a_refusing_system_is_a_log_line)
     cox__topology_bind_scheduler(topology);
     cr_assert_not_null(strstr(logged, "refuses to bind"));
     cr_assert_eq(own_mask(), 0xf);
-    cox__topology_destroy(&topology);
 }
 
 /* ---- the decision ---- */
 
-/* Workers born in the first bracket of a four-core machine, then the decision. */
-static struct cox__topology *with_workers(enum cox_reserve reserve, struct worker *workers, size_t count, bool async,
-                                          bool cpu_device)
+/* Workers born in the first bracket, then the decision. */
+static void decide_with_workers(size_t count, bool async, bool cpu_device)
 {
-    struct cox__topology *topology = create(reserve, 0);
     cox__topology_enter(topology);
-    start_workers(workers, count);
+    start_workers(count);
     cox__topology_leave(topology);
     cox__topology_decide(topology, async, cpu_device);
-    return topology;
 }
 
-Test(decide, a_core_is_kept_for_an_asynchronous_device_beside_a_cpu_device)
+Test(decide, a_core_is_kept_from_workers_for_an_asynchronous_device_beside_a_cpu_device)
 {
-    struct worker workers[4];
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0);
-    struct cox__topology *topology = with_workers(COX_RESERVE_AUTO, workers, 4, true, true);
-    struct cox_host_info info = host(topology);
-    cr_assert(info.reserved);
-    cr_assert(info.workers_kept_off);
-    cr_assert_eq(info.reserved_cpu, 3);
-    cr_assert_not_null(strstr(info.reserve_reason, "CPU 3 (the last core)"), "%s", info.reserve_reason);
-    cr_assert_eq(cox__topology_worker_cpus(topology), 3);
-    for (int i = 0; i < 4; i++)
-        cr_assert_eq(*simulated_mask(workers[i].id), 0x7);
-    cox__topology_bind_scheduler(topology);
-    cr_assert_eq(own_mask(), 0x8);
-    cox__topology_destroy(&topology);
-    for (int i = 0; i < 4; i++)
-        cr_assert_eq(*simulated_mask(workers[i].id), 0x7, "another runtime may count on it");
-    stop_workers(workers, 4);
-}
-
-static void given_back(bool async, bool cpu_device)
-{
-    struct worker workers[4];
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 2}, 0x7f);
-    struct cox__topology *topology = with_workers(COX_RESERVE_AUTO, workers, 4, async, cpu_device);
-    cr_assert_not(cox__topology_reserved(topology));
-    for (int i = 0; i < 4; i++)
-        cr_assert_eq(*simulated_mask(workers[i].id), 0x7f, "worker %d has mask %#lx", i,
-                     (unsigned long)*simulated_mask(workers[i].id));
-    cox__topology_enter(topology);
-    cr_assert_eq(own_mask(), 0x7f, "brackets go on after the reservation was given up");
-    cox__topology_leave(topology);
-    cr_assert_eq(cox__topology_worker_cpus(topology), 7);
-    cox__topology_destroy(&topology);
-    stop_workers(workers, 4);
-}
-
-Test(decide, without_an_asynchronous_device_workers_get_the_core_back)
-{
-    given_back(false, true);
-}
-
-Test(decide, without_a_cpu_device_workers_get_the_core_back)
-{
-    given_back(true, false);
+    static const struct {
+        const char *what;
+        uint32_t cores, pus;
+        uint64_t mask;
+        enum cox_reserve reserve;
+        size_t before, inside; /* workers: there already, born in the bracket */
+        int odd;               /* this one has another mask, if that is not 0 */
+        uint64_t odd_mask;
+        bool async, cpu_device, no_proc;
+        bool reserved, kept_off; /* and the rest of what is expected */
+        const char *logged;
+        enum cox_log_level level; /* the loudest; 0 = whatever */
+        uint32_t worker_cpus;
+        uint64_t worker_masks, scheduler_mask; /* 0 = whatever */
+    } cases[] = {
+        {"both devices", 4, 1, 0, COX_RESERVE_AUTO, 0, 4, 0, 0, true, true, false, true, true, "CPU 3 (the last core)",
+         0, 3, 0x7, 0x8},
+        {"a worker for each CPU that is left", 4, 1, 0, COX_RESERVE_ON, 0, 3, 0, 0, true, true, false, true, true, "",
+         0, 3, 0x7, 0x8},
+        {"no asynchronous device", 4, 2, 0x7f, COX_RESERVE_AUTO, 0, 4, 0, 0, false, true, false, false, false, "", 0, 7,
+         0x7f, 0},
+        {"no CPU device", 4, 2, 0x7f, COX_RESERVE_AUTO, 0, 4, 0, 0, true, false, false, false, false, "", 0, 7, 0x7f,
+         0},
+        {"forced it needs neither", 2, 1, 0, COX_RESERVE_ON, 0, 4, 0, 0, false, false, false, true, true, "", 0, 1, 0,
+         0},
+        /* The scheduler is not bound to a core that workers keep busy. */
+        {"workers that were there before", 4, 1, 0, COX_RESERVE_ON, 4, 0, 0, 0, true, true, false, true, false,
+         "started before, by another library", COX_LOG_WARN, 3, 0xf, 0xf},
+        {"a few threads of a driver beside them", 4, 1, 0, COX_RESERVE_ON, 4, 2, 0, 0, true, true, false, true, false,
+         "", 0, 3, 0, 0},
+        /* Mesa's disk cache takes every CPU by itself; an application's thread may be born elsewhere meanwhile. */
+        {"a thread with all CPUs is no worker", 4, 1, 0, COX_RESERVE_ON, 0, 5, 2, 0xf, true, true, false, true, true,
+         "", 0, 3, 0, 0},
+        {"a worker that binds itself to the core", 4, 1, 0, COX_RESERVE_ON, 0, 4, 3, 0x8, true, true, false, true,
+         false, "", COX_LOG_WARN, 3, 0, 0xf},
+        {"without /proc nothing is claimed", 4, 1, 0, COX_RESERVE_ON, 0, 4, 0, 0, true, true, true, true, false,
+         "/proc", 0, 3, 0x7, 0x8},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *what = cases[i].what;
+        begin_again();
+        simulate((struct machine){.packages = 1, .cores = cases[i].cores, .pus = cases[i].pus}, cases[i].mask);
+        start_workers(cases[i].before);
+        topology = create(cases[i].reserve, 0);
+        simulated.no_proc = cases[i].no_proc;
+        cox__topology_enter(topology);
+        start_workers(cases[i].inside);
+        if (cases[i].odd_mask)
+            *worker_mask((size_t)cases[i].odd) = cases[i].odd_mask;
+        cox__topology_leave(topology);
+        cox__topology_decide(topology, cases[i].async, cases[i].cpu_device);
+        struct cox_host_info info = host(topology);
+        cr_assert_eq(info.reserved, cases[i].reserved, "%s", what);
+        cr_assert_eq(cox__topology_reserved(topology), cases[i].reserved, "%s", what);
+        cr_assert_eq(info.workers_kept_off, cases[i].kept_off, "%s: %s", what, info.reserve_reason);
+        cr_assert(strstr(info.reserve_reason, cases[i].logged) || strstr(logged, cases[i].logged), "%s: %s, %s", what,
+                  info.reserve_reason, logged);
+        cr_assert(!cases[i].level || loudest == cases[i].level, "%s", what);
+        cr_assert_eq(cox__topology_worker_cpus(topology), cases[i].worker_cpus, "%s", what);
+        if (cases[i].worker_masks)
+            expect_worker_masks(cases[i].worker_masks);
+        if (!info.reserved) { /* brackets go on after the reservation was given up */
+            enter(0x7f);
+            leave(0x7f);
+        }
+        if (cases[i].scheduler_mask)
+            bind_scheduler(cases[i].scheduler_mask);
+        cox__topology_destroy(&topology);
+        if (cases[i].worker_masks)
+            expect_worker_masks(cases[i].worker_masks); /* another runtime may count on it */
+    }
 }
 
 Test(decide, destroyed_undecided_workers_get_the_core_back)
 {
-    struct worker workers[2];
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0);
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
+    create_on(4, 1, 0, COX_RESERVE_ON);
     cox__topology_enter(topology);
-    start_workers(workers, 2);
-    *simulated_mask(workers[1].id) = 0x2; /* has bound itself elsewhere meanwhile */
+    start_workers(2);
+    *worker_mask(1) = 0x2; /* has bound itself elsewhere meanwhile */
     cox__topology_leave(topology);
     cox__topology_destroy(&topology);
-    cr_assert_eq(*simulated_mask(workers[0].id), 0xf);
+    cr_assert_eq(*worker_mask(0), 0xf);
     cr_assert_eq(own_mask(), 0xf);
-    stop_workers(workers, 2);
-}
-
-Test(decide, forced_it_needs_neither_device)
-{
-    struct worker workers[4];
-    simulate((struct machine){.packages = 1, .cores = 2, .pus = 1}, 0);
-    struct cox__topology *topology = with_workers(COX_RESERVE_ON, workers, 4, false, false);
-    cr_assert(cox__topology_reserved(topology));
-    cox__topology_destroy(&topology);
-    stop_workers(workers, 4);
-}
-
-Test(decide, workers_that_were_there_before_are_reported)
-{
-    struct worker workers[4];
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0);
-    start_workers(workers, 4);
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
-    cox__topology_enter(topology);
-    cox__topology_leave(topology);
-    cox__topology_decide(topology, true, true);
-    struct cox_host_info info = host(topology);
-    cr_assert(info.reserved);
-    cr_assert_not(info.workers_kept_off);
-    cr_assert_not_null(strstr(logged, "started before, by another library"), "%s", logged);
-    cr_assert_eq(loudest, COX_LOG_WARN);
-    cr_assert_eq(cox__topology_worker_cpus(topology), 3);
-    cox__topology_bind_scheduler(topology);
-    cr_assert_eq(own_mask(), 0xf, "bound to a core that workers keep busy");
-    for (int i = 0; i < 4; i++)
-        cr_assert_eq(*simulated_mask(workers[i].id), 0xf);
-    cox__topology_destroy(&topology);
-    stop_workers(workers, 4);
 }
 
 Test(decide, a_second_runtime_finds_the_workers_of_the_first_off_the_core)
 {
-    struct worker workers[4];
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0);
-    struct cox__topology *first = with_workers(COX_RESERVE_ON, workers, 4, true, true);
+    create_on(4, 1, 0, COX_RESERVE_ON);
+    decide_with_workers(4, true, true);
     struct cox__topology *second = create(COX_RESERVE_ON, 0);
     logged[0] = '\0';
     cox__topology_enter(second);
@@ -839,132 +567,51 @@ Test(decide, a_second_runtime_finds_the_workers_of_the_first_off_the_core)
     struct cox_host_info info = host(second);
     cr_assert(info.reserved);
     cr_assert_not(info.workers_kept_off, "it was not this runtime that kept them off");
-    cr_assert_eq(info.reserved_cpu, host(first).reserved_cpu);
+    cr_assert_eq(info.reserved_cpu, host(topology).reserved_cpu);
     cr_assert_not_null(strstr(logged, "workers were there already"), "%s", logged);
     cr_assert_eq(loudest, COX_LOG_INFO);
     cox__topology_bind_scheduler(second);
     cr_assert_eq(own_mask(), 0x8);
     cox__topology_destroy(&second);
-    cox__topology_destroy(&first);
-    stop_workers(workers, 4);
 }
 
 /* On two cores a scheduler's mask looks like that of workers kept off the other core; its name tells. */
 Test(decide, the_scheduler_of_another_runtime_is_not_taken_for_a_worker)
 {
-    simulate((struct machine){.packages = 1, .cores = 2, .pus = 1}, 0);
     char name[32];
+    simulate((struct machine){.packages = 1, .cores = 2, .pus = 1}, 0);
     pthread_getname_np(pthread_self(), name, sizeof name);
-    struct worker scheduler;
     pthread_setname_np(pthread_self(), COX__SCHEDULER_NAME); /* inherited */
-    start_workers(&scheduler, 1);
+    start_workers(1);
     pthread_setname_np(pthread_self(), name);
-    *simulated_mask(scheduler.id) = 0x1;
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
-    cox__topology_enter(topology);
-    cox__topology_leave(topology);
-    cox__topology_decide(topology, true, true);
+    *worker_mask(0) = 0x1;
+    topology = create(COX_RESERVE_ON, 0);
+    decide_with_workers(0, true, true);
     cr_assert_not_null(strstr(host(topology).reserve_reason, "started before, by another library"));
-    cox__topology_destroy(&topology);
-    stop_workers(&scheduler, 1);
-}
-
-Test(decide, a_few_threads_of_a_driver_are_not_taken_for_workers)
-{
-    struct worker workers[4], drivers[2];
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0);
-    start_workers(workers, 4);
-    struct cox__topology *topology = with_workers(COX_RESERVE_ON, drivers, 2, true, true);
-    cr_assert_not(host(topology).workers_kept_off);
-    cox__topology_destroy(&topology);
-    stop_workers(drivers, 2);
-    stop_workers(workers, 4);
-}
-
-/* Mesa's disk cache takes every CPU by itself; an application's thread may be born elsewhere meanwhile. */
-Test(decide, threads_with_all_cpus_are_not_taken_for_workers)
-{
-    struct worker workers[5];
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0);
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
-    cox__topology_enter(topology);
-    start_workers(workers, 5);
-    *simulated_mask(workers[2].id) = 0xf;
-    cox__topology_leave(topology);
-    cox__topology_decide(topology, true, true);
-    cr_assert(host(topology).workers_kept_off);
-    cox__topology_destroy(&topology);
-    stop_workers(workers, 5);
-}
-
-Test(decide, a_worker_that_binds_itself_to_the_core_is_reported)
-{
-    struct worker workers[4];
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0);
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
-    cox__topology_enter(topology);
-    start_workers(workers, 4);
-    *simulated_mask(workers[3].id) = 0x8;
-    cox__topology_leave(topology);
-    cox__topology_decide(topology, true, true);
-    cr_assert_not(host(topology).workers_kept_off);
-    cr_assert_eq(loudest, COX_LOG_WARN);
-    cox__topology_bind_scheduler(topology);
-    cr_assert_eq(own_mask(), 0xf);
-    cox__topology_destroy(&topology);
-    stop_workers(workers, 4);
-}
-
-Test(decide, without_proc_it_reserves_and_claims_nothing)
-{
-    struct worker workers[4];
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0);
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
-    simulated.no_proc = true;
-    cox__topology_enter(topology);
-    start_workers(workers, 4);
-    cox__topology_leave(topology);
-    cox__topology_decide(topology, true, true);
-    struct cox_host_info info = host(topology);
-    cr_assert(info.reserved);
-    cr_assert_not(info.workers_kept_off);
-    cr_assert_not_null(strstr(info.reserve_reason, "/proc"));
-    for (int i = 0; i < 4; i++)
-        cr_assert_eq(*simulated_mask(workers[i].id), 0x7);
-    cox__topology_bind_scheduler(topology);
-    cr_assert_eq(own_mask(), 0x8);
-    cox__topology_destroy(&topology);
-    stop_workers(workers, 4);
 }
 
 Test(decide, only_the_first_decision_counts)
 {
-    simulate((struct machine){.packages = 1, .cores = 4, .pus = 1}, 0);
-    struct cox__topology *topology = create(COX_RESERVE_AUTO, 0);
-    cox__topology_enter(topology);
-    cox__topology_leave(topology);
-    cox__topology_decide(topology, true, true);
+    create_on(4, 1, 0, COX_RESERVE_AUTO);
+    decide_with_workers(0, true, true);
     cox__topology_decide(topology, false, false);
     cr_assert(cox__topology_reserved(topology));
-    cox__topology_destroy(&topology);
 }
 
 /* ---- the real machine ---- */
 
 Test(real, threads_born_in_a_bracket_stay_off_the_core_and_the_caller_gets_its_mask_back)
 {
-    need_two_cores();
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
-    uint32_t cpu = host(topology).reserved_cpu;
     char before[256], inside[256], after[256], born[256], later[256];
-    struct worker workers[2]; /* born inside, born after */
+    create_on_two_cores_at_least();
+    const uint32_t cpu = host(topology).reserved_cpu;
     allowed_list(self_id(), before, sizeof before);
     cox__topology_enter(topology);
     allowed_list(self_id(), inside, sizeof inside);
-    start_workers(&workers[0], 1);
+    start_workers(1); /* born inside */
     cox__topology_leave(topology);
     allowed_list(self_id(), after, sizeof after);
-    start_workers(&workers[1], 1);
+    start_workers(1); /* born after */
     allowed_list(workers[0].id, born, sizeof born);
     allowed_list(workers[1].id, later, sizeof later);
     cr_assert(list_has(before, cpu));
@@ -975,7 +622,6 @@ Test(real, threads_born_in_a_bracket_stay_off_the_core_and_the_caller_gets_its_m
     cox__topology_destroy(&topology);
     allowed_list(workers[0].id, born, sizeof born);
     cr_assert_str_eq(born, before, "undecided, so the core is given back");
-    stop_workers(workers, 2);
 }
 
 static void *scheduler_main(void *arg)
@@ -996,16 +642,10 @@ static void *scheduler_main(void *arg)
 
 Test(real, the_scheduler_thread_may_run_on_the_reserved_core_only)
 {
-    need_two_cores();
-    struct cox__topology *topology = create(COX_RESERVE_ON, 0);
+    create_on_two_cores_at_least();
     cox__topology_decide(topology, false, false);
     cr_assert_lt(cox__topology_worker_cpus(topology), host(topology).cpus);
-    pthread_t thread;
-    void *result = NULL;
-    cr_assert_eq(pthread_create(&thread, NULL, scheduler_main, topology), 0);
-    pthread_join(thread, &result);
-    cr_assert_eq(result, topology);
-    cox__topology_destroy(&topology);
+    cr_assert_eq(in_other_thread(scheduler_main, topology), topology);
 }
 
 Test(real, null_is_accepted_everywhere)

@@ -38,125 +38,102 @@ static struct cox_device_info device(const char *platform, const char *name, enu
     return info;
 }
 
-Test(select, nothing_selects_every_device)
+/* What was selected, as text: kind, sub-devices and mode of each entry, and in brackets how it was written. */
+static const char *selected(void)
 {
-    const char *const nothings[] = {NULL, ""};
-    for (size_t i = 0; i < 2; i++) {
-        accept(nothings[i], 1);
-        cr_assert_eq(selection.entries[0].kind, COX__SELECT_ALL);
-        cr_assert_eq(selection.entries[0].subdevices, 0);
-        cr_assert_eq(selection.entries[0].mode, 0);
-        cr_assert_str_eq(selection.entries[0].written, "all");
+    static const char *const modes[] = {
+        [COX_MODE_SHARED] = "=shared", [COX_MODE_MAPPED] = "=mapped", [COX_MODE_STAGED] = "=staged"};
+    static char text[1000];
+    size_t used = 0;
+    for (uint32_t i = 0; i < selection.count; i++) {
+        const struct cox__select_entry *entry = &selection.entries[i];
+        char what[300];
+        if (entry->kind == COX__SELECT_INDEX)
+            snprintf(what, sizeof what, "device %u of platform %u", entry->device, entry->platform);
+        else if (entry->kind == COX__SELECT_TEXT)
+            snprintf(what, sizeof what, "'%s'", entry->text);
+        else
+            strcpy(what, entry->kind == COX__SELECT_ALL          ? "all"
+                         : entry->type == COX_DEVICE_CPU         ? "CPUs"
+                         : entry->type == COX_DEVICE_GPU         ? "GPUs"
+                         : entry->type == COX_DEVICE_ACCELERATOR ? "accelerators"
+                                                                 : "?");
+        if (entry->subdevices || entry->units)
+            snprintf(what + strlen(what), 30, ":%ux%u", entry->subdevices, entry->units);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s [%s]", i ? ", " : "", what,
+                                 entry->mode ? modes[entry->mode] : "", entry->written);
+    }
+    return text;
+}
+
+Test(select, entries_are_types_numbers_or_parts_of_a_name_with_suffixes)
+{
+    static const struct {
+        const char *text;
+        uint32_t count;
+        const char *selected;
+    } cases[] = {
+        {NULL, 1, "all [all]"},
+        {"", 1, "all [all]"},
+        {"cpu,GPU,Accelerator,all", 4, "CPUs [cpu], GPUs [GPU], accelerators [Accelerator], all [all]"},
+        {"0.1,12.345", 2, "device 1 of platform 0 [0.1], device 345 of platform 12 [12.345]"},
+        {"65535.65535", 1, "device 65535 of platform 65535 [65535.65535]"},
+        {"Arc A770,630,v1.2.3", 3, "'arc a770' [Arc A770], '630' [630], 'v1.2.3' [v1.2.3]"},
+        {"1.,.5,cpus", 3, "'1.' [1.], '.5' [.5], 'cpus' [cpus]"},
+        {"cpu:2x1,:4X2", 2, "CPUs:2x1 [cpu:2x1], all:4x2 [:4X2]"},
+        {"0.0:32x65535,pocl:1x1", 2, "device 0 of platform 0:32x65535 [0.0:32x65535], 'pocl':1x1 [pocl:1x1]"},
+        {"gpu=staged,cpu:2x1=Shared", 2, "GPUs=staged [gpu=staged], CPUs:2x1=shared [cpu:2x1=Shared]"},
+        {"=mapped,tesla", 2, "all=mapped [=mapped], 'tesla' [tesla]"},
+        {"  cpu : 2x1 = mapped ,\tArc A770 ", 2, "CPUs:2x1=mapped [cpu : 2x1 = mapped], 'arc a770' [Arc A770]"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        accept(cases[i].text, cases[i].count);
+        cr_assert_str_eq(selected(), cases[i].selected, "%s", selected());
     }
 }
 
-Test(select, types_are_recognised_in_any_case)
+Test(select, refuses_what_is_malformed_with_the_reason)
 {
-    accept("cpu,GPU,Accelerator,all", 4);
-    const enum cox_device_type types[] = {COX_DEVICE_CPU, COX_DEVICE_GPU, COX_DEVICE_ACCELERATOR};
-    for (size_t i = 0; i < 3; i++) {
-        cr_assert_eq(selection.entries[i].kind, COX__SELECT_TYPE);
-        cr_assert_eq(selection.entries[i].type, types[i]);
-    }
-    cr_assert_eq(selection.entries[3].kind, COX__SELECT_ALL);
-    cr_assert_str_eq(selection.entries[1].written, "GPU");
+    static const char empty[] = "empty entry", suffix[] = ":NxC", modes[] = "shared, mapped or staged",
+                      once[] = "at most one", numbers[] = "numbers are at most";
+    static const char *const cases[][2] = {{",", empty},
+                                           {"cpu,", empty},
+                                           {",cpu", empty},
+                                           {"cpu,,gpu", empty},
+                                           {" ", empty},
+                                           {"cpu, ,gpu", empty},
+                                           {"cpu:", suffix},
+                                           {"cpu:2", suffix},
+                                           {"cpu:x", suffix},
+                                           {"cpu:2x", suffix},
+                                           {"cpu:x2", suffix},
+                                           {"cpu:0x1", suffix},
+                                           {"cpu:1x0", suffix},
+                                           {"cpu:-1x1", suffix},
+                                           {"cpu:2x1x1", suffix},
+                                           {"cpu:2*1", suffix},
+                                           {"cpu:+2x1", suffix},
+                                           {"cpu:2 x1", suffix},
+                                           {"cpu:2x65536", suffix},
+                                           {"cpu:4294967297x1", suffix},
+                                           {"cpu:2x1 1", suffix},
+                                           {"cpu:33x1", "at most 32 sub-devices"},
+                                           {"gpu=", modes},
+                                           {"gpu=pinned", modes},
+                                           {"gpu=stagedx", modes},
+                                           {"gpu=mapped:2x1", modes},
+                                           {"gpu=mapped=staged", once},
+                                           {"cpu:2x1:2x1", once},
+                                           {"0.65536", numbers},
+                                           {"99999999999999999999.0", numbers},
+                                           {"cpu,gpu=fast,0.1", "'gpu=fast'"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        refuse(cases[i][0], cases[i][1]);
 }
 
-Test(select, a_number_pair_is_platform_and_device)
+Test(select, limits_are_checked_not_cut)
 {
-    accept("0.1,12.345", 2);
-    cr_assert_eq(selection.entries[0].kind, COX__SELECT_INDEX);
-    cr_assert_eq(selection.entries[0].platform, 0);
-    cr_assert_eq(selection.entries[0].device, 1);
-    cr_assert_eq(selection.entries[1].platform, 12);
-    cr_assert_eq(selection.entries[1].device, 345);
-}
-
-Test(select, anything_else_is_part_of_a_name)
-{
-    accept("Arc A770,630,v1.2.3,1.,.5,cpus", 6);
-    for (uint32_t i = 0; i < 6; i++)
-        cr_assert_eq(selection.entries[i].kind, COX__SELECT_TEXT);
-    cr_assert_str_eq(selection.entries[0].text, "arc a770");
-    cr_assert_str_eq(selection.entries[0].written, "Arc A770");
-    cr_assert_str_eq(selection.entries[5].text, "cpus");
-}
-
-Test(select, a_suffix_makes_sub_devices)
-{
-    accept("cpu:2x1,:4X2,0.0:32x65535,pocl:1x1", 4);
-    const uint32_t count[] = {2, 4, 32, 1}, units[] = {1, 2, 65535, 1};
-    const enum cox__select_kind kinds[] = {COX__SELECT_TYPE, COX__SELECT_ALL, COX__SELECT_INDEX, COX__SELECT_TEXT};
-    for (size_t i = 0; i < 4; i++) {
-        cr_assert_eq(selection.entries[i].subdevices, count[i]);
-        cr_assert_eq(selection.entries[i].units, units[i]);
-        cr_assert_eq(selection.entries[i].kind, kinds[i]);
-    }
-    cr_assert_str_eq(selection.entries[0].written, "cpu:2x1");
-    cr_assert_str_eq(selection.entries[3].text, "pocl");
-}
-
-Test(select, an_equals_sign_sets_the_memory_mode)
-{
-    accept("gpu=staged,cpu:2x1=Shared,=mapped,tesla", 4);
-    const enum cox_memory_mode modes[] = {COX_MODE_STAGED, COX_MODE_SHARED, COX_MODE_MAPPED, 0};
-    for (size_t i = 0; i < 4; i++)
-        cr_assert_eq(selection.entries[i].mode, modes[i]);
-    cr_assert_eq(selection.entries[1].subdevices, 2);
-    cr_assert_eq(selection.entries[2].kind, COX__SELECT_ALL);
-}
-
-Test(select, spaces_around_the_parts_do_not_matter)
-{
-    accept("  cpu : 2x1 = mapped ,\tArc A770 ", 2);
-    cr_assert_eq(selection.entries[0].kind, COX__SELECT_TYPE);
-    cr_assert_eq(selection.entries[0].units, 1);
-    cr_assert_eq(selection.entries[0].mode, COX_MODE_MAPPED);
-    cr_assert_str_eq(selection.entries[1].text, "arc a770");
-}
-
-Test(select, refuses_empty_entries)
-{
-    const char *const texts[] = {",", "cpu,", ",cpu", "cpu,,gpu", " ", "cpu, ,gpu"};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        refuse(texts[i], "empty entry");
-}
-
-Test(select, refuses_malformed_sub_devices)
-{
-    const char *const texts[] = {"cpu:",     "cpu:2",    "cpu:x",       "cpu:2x",           "cpu:x2",
-                                 "cpu:0x1",  "cpu:1x0",  "cpu:-1x1",    "cpu:2x1x1",        "cpu:2*1",
-                                 "cpu:+2x1", "cpu:2 x1", "cpu:2x65536", "cpu:4294967297x1", "cpu:2x1 1"};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        refuse(texts[i], ":NxC");
-    refuse("cpu:33x1", "at most 32 sub-devices");
-}
-
-Test(select, refuses_unknown_and_repeated_modes)
-{
-    refuse("gpu=", "shared, mapped or staged");
-    refuse("gpu=pinned", "shared, mapped or staged");
-    refuse("gpu=stagedx", "shared, mapped or staged");
-    refuse("gpu=mapped:2x1", "shared, mapped or staged");
-    refuse("gpu=mapped=staged", "at most one");
-    refuse("cpu:2x1:2x1", "at most one");
-}
-
-Test(select, refuses_numbers_that_overflow)
-{
-    refuse("0.65536", "numbers are at most");
-    refuse("99999999999999999999.0", "numbers are at most");
-    accept("65535.65535", 1);
-}
-
-Test(select, names_the_offending_entry)
-{
-    refuse("cpu,gpu=fast,0.1", "'gpu=fast'");
-}
-
-Test(select, length_limits_are_checked_not_cut)
-{
-    char text[400];
+    char text[400], many[33 * 4 + 1] = "";
     memset(text, 'a', sizeof text);
     text[95] = '\0';
     accept(text, 1);
@@ -167,16 +144,11 @@ Test(select, length_limits_are_checked_not_cut)
     text[96] = 'a';
     text[399] = '\0';
     refuse(text, "longer than 127 characters");
-}
-
-Test(select, thirty_two_entries_and_no_more)
-{
-    char text[33 * 4 + 1] = "";
     for (int i = 0; i < 32; i++)
-        strcat(text, i ? ",cpu" : "cpu");
-    accept(text, 32);
-    strcat(text, ",cpu");
-    refuse(text, "more than 32 entries");
+        strcat(many, i ? ",cpu" : "cpu");
+    accept(many, 32);
+    strcat(many, ",cpu");
+    refuse(many, "more than 32 entries");
 }
 
 Test(select, works_without_a_place_for_the_sentence)

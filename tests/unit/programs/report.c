@@ -13,115 +13,99 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- A JSON reader, as small as will do: accepts exactly RFC 8259 ------------------------------------------------- */
+#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-static const char *skip_space(const char *s)
-{
-    return s + strspn(s, " \t\r\n");
-}
+/* --- A JSON reader, as small as will do: accepts exactly RFC 8259, without exponents ------------------------------ */
 
+/* What follows the thing that `s` begins with; NULL if it begins with no such thing, or is NULL. */
 static const char *parse_value(const char *s);
+
+static const char *parse_char(const char *s, char c)
+{
+    s = s ? s + strspn(s, " \t\r\n") : NULL;
+    return s && *s == c ? s + 1 : NULL;
+}
 
 static const char *parse_string(const char *s)
 {
-    if (*s++ != '"')
-        return NULL;
-    while (*s && *s != '"') {
+    s = parse_char(s, '"');
+    while (s && *s != '"') {
         if ((unsigned char)*s < 0x20)
+            return NULL; /* the end, too */
+        if (*s++ != '\\')
+            continue;
+        const bool code = *s == 'u' && strspn(s + 1, "0123456789abcdefABCDEF") >= 4;
+        if (!*s || (!code && !strchr("\"\\/bfnrt", *s)))
             return NULL;
-        if (*s++ == '\\') {
-            if (*s == 'u') {
-                if (strspn(s + 1, "0123456789abcdefABCDEF") < 4)
-                    return NULL;
-                s += 4;
-            } else if (!strchr("\"\\/bfnrt", *s) || !*s) {
-                return NULL;
-            }
-            s++;
-        }
+        s += code ? 5 : 1;
     }
-    return *s == '"' ? s + 1 : NULL;
+    return s ? s + 1 : NULL;
 }
 
 static const char *parse_number(const char *s)
 {
     s += *s == '-';
-    size_t whole = strspn(s, "0123456789");
-    if (!whole || (whole > 1 && *s == '0'))
+    const size_t whole = strspn(s, "0123456789"), digits = s[whole] == '.' ? strspn(s + whole + 1, "0123456789") : 0;
+    if (!whole || (whole > 1 && *s == '0') || (s[whole] == '.' && !digits))
         return NULL;
-    s += whole;
-    if (*s == '.') {
-        size_t digits = strspn(s + 1, "0123456789");
-        if (!digits)
-            return NULL;
-        s += 1 + digits;
-    }
-    return s;
+    return s + whole + (digits ? 1 + digits : 0);
 }
 
 static const char *parse_members(const char *s, char end, bool keys)
 {
-    s = skip_space(s);
-    if (*s == end)
-        return s + 1;
-    for (;;) {
-        s = skip_space(s);
-        if (keys) {
-            s = parse_string(s);
-            s = s ? skip_space(s) : NULL;
-            if (!s || *s++ != ':')
-                return NULL;
-        }
+    if (parse_char(s, end))
+        return parse_char(s, end);
+    do {
+        if (keys)
+            s = parse_char(parse_string(s), ':');
         s = parse_value(s);
-        if (!s)
-            return NULL;
-        s = skip_space(s);
-        if (*s == end)
-            return s + 1;
-        if (*s++ != ',')
-            return NULL;
-    }
+        if (parse_char(s, end))
+            return parse_char(s, end);
+        s = parse_char(s, ',');
+    } while (s);
+    return NULL;
 }
 
 static const char *parse_value(const char *s)
 {
-    s = skip_space(s);
+    static const char *const words[] = {"null", "true", "false"};
+    if (!s)
+        return NULL;
+    s += strspn(s, " \t\r\n");
     if (*s == '{')
         return parse_members(s + 1, '}', true);
     if (*s == '[')
         return parse_members(s + 1, ']', false);
     if (*s == '"')
         return parse_string(s);
-    if (!strncmp(s, "null", 4) || !strncmp(s, "true", 4))
-        return s + 4;
-    if (!strncmp(s, "false", 5))
-        return s + 5;
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (!strncmp(s, words[i], strlen(words[i])))
+            return s + strlen(words[i]);
     return parse_number(s);
 }
 
 static bool is_json(const char *text)
 {
     const char *end = parse_value(text);
-    return end && !*skip_space(end);
+    return end && !end[strspn(end, " \t\r\n")];
 }
 
 Test(json, the_reader_of_these_tests_can_say_no)
 {
+    static const char *const bad[] = {"{\"a\": [1,]}", "{\"a\" 1}", "{\"a\": 01}", "{\"a\": 1,5}",
+                                      "\"a\nb\"",      "[1] 2",     "[nan]"};
     cr_expect(is_json("{\"a\": [1, -2.5, null, true, false, \"x\\u00e4\"], \"b\": {}}\n"));
-    cr_expect_not(is_json("{\"a\": [1,]}"));
-    cr_expect_not(is_json("{\"a\" 1}"));
-    cr_expect_not(is_json("{\"a\": 01}"));
-    cr_expect_not(is_json("{\"a\": 1,5}"));
-    cr_expect_not(is_json("\"a\nb\""));
-    cr_expect_not(is_json("[1] 2"));
-    cr_expect_not(is_json("[nan]"));
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        cr_expect_not(is_json(bad[i]), "%s", bad[i]);
 }
 
+/* What was written last. */
 static char *text;
 static size_t text_bytes;
 
 static FILE *open_text(void)
 {
+    free(text);
     FILE *stream = open_memstream(&text, &text_bytes);
     cr_assert(stream != NULL);
     return stream;
@@ -155,59 +139,77 @@ Test(json, commas_and_nesting_come_out_right)
     free(text);
 }
 
-static void expect_string(const char *in, const char *out)
-{
-    struct json json;
-    FILE *stream = open_text();
-    json_begin(&json, stream);
-    json_string(&json, in);
-    close_text(stream);
-    cr_expect_str_eq(text, out);
-    cr_expect(is_json(text));
-    free(text);
-}
-
 Test(json, strings_are_escaped_and_made_valid)
 {
-    expect_string("plain", "\"plain\"");
-    expect_string("a\"b\\c\n\t\x01\x7f", "\"a\\\"b\\\\c\\u000a\\u0009\\u0001\\u007f\"");
-    expect_string("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", "\"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80\"");
-    expect_string("latin \xe4 end", "\"latin \\ufffd end\"");
-    expect_string("cut \xe2\x82", "\"cut \\ufffd\\ufffd\"");
-    expect_string("long form \xc0\xaf", "\"long form \\ufffd\\ufffd\"");
-    expect_string("surrogate \xed\xa0\x80", "\"surrogate \\ufffd\\ufffd\\ufffd\"");
-    expect_string("beyond \xf5\x80\x80\x80", "\"beyond \\ufffd\\ufffd\\ufffd\\ufffd\"");
-}
-
-static void expect_number(double value, const char *out)
-{
-    struct json json;
-    FILE *stream = open_text();
-    json_begin(&json, stream);
-    json_number(&json, value);
-    close_text(stream);
-    cr_expect_str_eq(text, out);
-    free(text);
+    static const char *const cases[][2] = {
+        {"plain", "\"plain\""},
+        {"a\"b\\c\n\t\x01\x7f", "\"a\\\"b\\\\c\\u000a\\u0009\\u0001\\u007f\""},
+        {"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", "\"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80\""},
+        {"latin \xe4 end", "\"latin \\ufffd end\""},
+        {"cut \xe2\x82", "\"cut \\ufffd\\ufffd\""},
+        {"long form \xc0\xaf", "\"long form \\ufffd\\ufffd\""},
+        {"surrogate \xed\xa0\x80", "\"surrogate \\ufffd\\ufffd\\ufffd\""},
+        {"beyond \xf5\x80\x80\x80", "\"beyond \\ufffd\\ufffd\\ufffd\\ufffd\""},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct json json;
+        FILE *stream = open_text();
+        json_begin(&json, stream);
+        json_string(&json, cases[i][0]);
+        close_text(stream);
+        cr_expect_str_eq(text, cases[i][1]);
+        cr_expect(is_json(text));
+    }
 }
 
 Test(json, numbers_know_no_locale)
 {
+    static const struct {
+        double value;
+        const char *text;
+    } cases[] = {{0.97, "0.970000"},
+                 {-1.5, "-1.500000"},
+                 {0.9999999, "1.000000"},
+                 {-1e-9, "0.000000"},
+                 {123456789.25, "123456789.250000"},
+                 {NAN, "null"},
+                 {INFINITY, "null"},
+                 {1e300, "null"}};
     setlocale(LC_ALL, "de_DE.UTF-8"); /* where it is installed; the numbers must not care */
-    expect_number(0.97, "0.970000");
-    expect_number(-1.5, "-1.500000");
-    expect_number(0.9999999, "1.000000");
-    expect_number(-1e-9, "0.000000");
-    expect_number(123456789.25, "123456789.250000");
-    expect_number(NAN, "null");
-    expect_number(INFINITY, "null");
-    expect_number(1e300, "null");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct json json;
+        FILE *stream = open_text();
+        json_begin(&json, stream);
+        json_number(&json, cases[i].value);
+        close_text(stream);
+        cr_expect_str_eq(text, cases[i].text);
+    }
 }
 
 /* --- Reports ------------------------------------------------------------------------------------------------------ */
 
+static struct report *report;
+static struct report_summary summary;
+
+/* What report_frame has filled in last. */
+static struct report_frame frame;
+static struct cox_band_report frame_bands[2];
+
+static void begin(void)
+{
+    report = report_create(2, 1);
+}
+
+static void end(void)
+{
+    report_destroy(&report);
+    cr_expect(report == NULL);
+}
+
+TestSuite(report, .init = begin, .fini = end);
+
 /* Frame `index` from start to end, rows shared by two devices at `cut`. */
-static void add_frame(struct report *report, uint64_t index, uint64_t start_ns, uint64_t end_ns, uint32_t cut,
-                      bool warmup, cox_status status)
+static void add_frame(uint64_t index, uint64_t start_ns, uint64_t end_ns, uint32_t cut, bool warmup, cox_status status)
 {
     const struct cox_band_report bands[2] = {{.device = 0,
                                               .first_row = 0,
@@ -225,24 +227,24 @@ static void add_frame(struct report *report, uint64_t index, uint64_t start_ns, 
                                               .submit_ns = start_ns + 900,
                                               .end_ns = end_ns,
                                               .wall_ns = end_ns - start_ns - 900}};
-    const struct cox_frame_report frame = {.index = index,
-                                           .warmup = warmup,
-                                           .status = status,
-                                           .submit_ns = start_ns - 10,
-                                           .start_ns = start_ns,
-                                           .end_ns = end_ns,
-                                           .delivered_ns = end_ns + 3490,
-                                           .deadline_ns = warmup ? 0 : 12000,
-                                           .reason = COX_REASON_BALANCED,
-                                           .predicted_ns = 12345,
-                                           .alternative_ns = index ? 13000 : 0,
-                                           .pool_rows = index ? 100 - cut : 0,
-                                           .band_count = 2,
-                                           .bands = bands};
-    report_on_frame(report, &frame);
+    const struct cox_frame_report one = {.index = index,
+                                         .warmup = warmup,
+                                         .status = status,
+                                         .submit_ns = start_ns - 10,
+                                         .start_ns = start_ns,
+                                         .end_ns = end_ns,
+                                         .delivered_ns = end_ns + 3490,
+                                         .deadline_ns = warmup ? 0 : 12000,
+                                         .reason = COX_REASON_BALANCED,
+                                         .predicted_ns = 12345,
+                                         .alternative_ns = index ? 13000 : 0,
+                                         .pool_rows = index ? 100 - cut : 0,
+                                         .band_count = 2,
+                                         .bands = bands};
+    report_on_frame(report, &one);
 }
 
-static void add_shadow(struct report *report, uint64_t index, uint64_t start_ns, uint64_t end_ns, cox_status status)
+static void add_shadow(uint64_t index, uint64_t start_ns, uint64_t end_ns, cox_status status)
 {
     const struct cox_band_report band = {.device = 1,
                                          .first_row = 8,
@@ -251,16 +253,16 @@ static void add_shadow(struct report *report, uint64_t index, uint64_t start_ns,
                                          .submit_ns = start_ns,
                                          .end_ns = end_ns,
                                          .wall_ns = end_ns - start_ns};
-    const struct cox_frame_report frame = {.index = index,
-                                           .shadow = true,
-                                           .status = status,
-                                           .start_ns = start_ns,
-                                           .end_ns = end_ns,
-                                           .reason = COX_REASON_PROBE,
-                                           .joules = -1,
-                                           .band_count = 1,
-                                           .bands = &band};
-    report_on_frame(report, &frame);
+    const struct cox_frame_report one = {.index = index,
+                                         .shadow = true,
+                                         .status = status,
+                                         .start_ns = start_ns,
+                                         .end_ns = end_ns,
+                                         .reason = COX_REASON_PROBE,
+                                         .joules = -1,
+                                         .band_count = 1,
+                                         .bands = &band};
+    report_on_frame(report, &one);
 }
 
 static const struct report_device devices[2] = {
@@ -275,17 +277,39 @@ static const struct report_about about = {.arithmetic = "fma",
                                           .devices = devices,
                                           .solo_ns = solo_ns};
 
-Test(report, statistics_have_the_documented_form)
+static void summarise(void)
 {
-    struct report *report = report_create(2, 1);
-    add_frame(report, 0, 1000, 51000, 100, true, COX_OK);
-    add_frame(report, 0, 100000, 110000, 30, false, COX_OK);
-    add_shadow(report, 0, 110000, 114000, COX_OK);
-    add_shadow(report, 1, 115000, 116000, COX_E_DEVICE_LOST);
+    report_summarise(report, solo_ns, 2, &summary);
+}
+
+static void write_stats(const struct report_about *of)
+{
     FILE *stream = open_text();
-    report_write_stats(report, &about, stream);
+    report_write_stats(report, of, stream);
     close_text(stream);
     cr_expect(is_json(text), "%s", text);
+}
+
+static void write_trace(void)
+{
+    FILE *stream = open_text();
+    report_write_trace(report, &about, stream);
+    close_text(stream);
+    cr_expect(is_json(text), "%s", text);
+}
+
+static void expect_text(const char *part)
+{
+    cr_expect(strstr(text, part) != NULL, "%s is not in %s", part, text);
+}
+
+Test(report, statistics_have_the_documented_form)
+{
+    add_frame(0, 1000, 51000, 100, true, COX_OK);
+    add_frame(0, 100000, 110000, 30, false, COX_OK);
+    add_shadow(0, 110000, 114000, COX_OK);
+    add_shadow(1, 115000, 116000, COX_E_DEVICE_LOST);
+    write_stats(&about);
     cr_expect_str_eq(text,
                      "{\n"
                      "  \"arithmetic\": \"fma\",\n"
@@ -318,14 +342,11 @@ Test(report, statistics_have_the_documented_form)
                      "\"late_frames\": 1, \"worst_late_us\": 1.500, \"efficiency\": 1.000000, \"timeout_bands\": 0, "
                      "\"wrong_bands\": 0, \"failed_bands\": 0, \"bands_again\": 0}\n"
                      "}\n");
-    free(text);
-    report_destroy(&report);
-    cr_expect(report == NULL);
 }
 
 /* A frame with four bands, of which device 1 exceeded its timeout with one, gave wrong rows in one and failed at
  * one. */
-static void add_troubled_frame(struct report *report)
+static void add_troubled_frame(void)
 {
     struct cox_band_report bands[7];
     static const cox_status status[7] = {COX_OK, COX_E_TIMEOUT,     COX_OK, COX_E_MISMATCH,
@@ -345,131 +366,94 @@ static void add_troubled_frame(struct report *report)
 
 Test(report, bands_that_do_not_count_are_told_from_those_that_do)
 {
-    struct report *report = report_create(2, 1);
-    struct report_summary summary;
-    add_troubled_frame(report);
-    report_summarise(report, solo_ns, 2, &summary);
+    add_troubled_frame();
+    summarise();
     cr_expect_eq(summary.timeout_bands, 1u);
     cr_expect_eq(summary.wrong_bands, 1u);
     cr_expect_eq(summary.failed_bands, 1u);
     cr_expect_eq(summary.bands_again, 3u);
-    FILE *stream = open_text();
-    report_write_stats(report, &about, stream);
-    close_text(stream);
-    cr_expect(strstr(text, "\"attempt\": 0, \"status\": \"COX_E_TIMEOUT\"") != NULL, "%s", text);
-    cr_expect(strstr(text, "\"attempt\": 1, \"status\": \"COX_OK\"") != NULL);
-    cr_expect(strstr(text, "\"timeout_bands\": 1, \"wrong_bands\": 1, \"failed_bands\": 1, \"bands_again\": 3") !=
-              NULL);
-    free(text);
-    stream = open_text();
-    report_write_trace(report, &about, stream);
-    close_text(stream);
-    cr_expect(is_json(text), "%s", text);
-    cr_expect(strstr(text, "\"attempt\": 0, \"status\": \"COX_E_MISMATCH\"") != NULL, "%s", text);
-    free(text);
-    report_destroy(&report);
+    write_stats(&about);
+    expect_text("\"attempt\": 0, \"status\": \"COX_E_TIMEOUT\"");
+    expect_text("\"attempt\": 1, \"status\": \"COX_OK\"");
+    expect_text("\"timeout_bands\": 1, \"wrong_bands\": 1, \"failed_bands\": 1, \"bands_again\": 3");
+    write_trace();
+    expect_text("\"attempt\": 0, \"status\": \"COX_E_MISMATCH\"");
 }
 
 /* Two equal devices, 20 us each alone: together 10 us is perfect, 12.5 us is 0.8. */
 Test(report, efficiency_is_the_share_of_what_all_devices_could_do)
 {
-    struct report *report = report_create(2, 3);
-    struct report_summary summary;
     for (uint64_t i = 0; i < 3; i++)
-        add_frame(report, i, 100000 + i * 50000, 112500 + i * 50000, 50, false, COX_OK);
-    report_summarise(report, solo_ns, 2, &summary);
+        add_frame(i, 100000 + i * 50000, 112500 + i * 50000, 50, false, COX_OK);
+    summarise();
     cr_expect_float_eq(summary.efficiency, 0.8, 1e-9);
     cr_expect_eq(summary.frames, 3u);
     const uint64_t unknown[2] = {20000, 0};
     report_summarise(report, unknown, 2, &summary);
     cr_expect(isnan(summary.efficiency));
-    report_destroy(&report);
 }
 
 /* Frames overlap: each takes 20 us from start to end, but one is done every 10 us. */
 Test(report, frames_in_flight_are_not_counted_twice)
 {
-    struct report *report = report_create(2, 10);
-    struct report_summary summary;
     for (uint64_t i = 0; i < 10; i++)
-        add_frame(report, i, 100000 + i * 10000, 120000 + i * 10000, 50, false, COX_OK);
-    report_summarise(report, solo_ns, 2, &summary);
+        add_frame(i, 100000 + i * 10000, 120000 + i * 10000, 50, false, COX_OK);
+    summarise();
     cr_expect_float_eq(summary.efficiency, 1.0, 1e-9);
     cr_expect_eq(summary.wall_p50_ns, 20000u);
     cr_expect_float_eq(summary.fps, 10 / 110e-6, 1e-3);
-    report_destroy(&report);
 }
 
 Test(report, percentiles_are_by_nearest_rank)
 {
-    struct report *report = report_create(2, 1);
-    struct report_summary summary;
     for (uint64_t i = 0; i < 200; i++) /* 10 us to 209 us, in a scrambled order */
-        add_frame(report, i, 1000000 + i * 1000000, 1010000 + i * 1000000 + (i * 77 % 200) * 1000, 50, false, COX_OK);
-    report_summarise(report, solo_ns, 2, &summary);
+        add_frame(i, 1000000 + i * 1000000, 1010000 + i * 1000000 + (i * 77 % 200) * 1000, 50, false, COX_OK);
+    summarise();
     cr_expect_eq(summary.wall_p50_ns, 109000u);
     cr_expect_eq(summary.wall_p99_ns, 207000u);
-    report_destroy(&report);
 }
 
 Test(report, shadows_do_not_count)
 {
-    struct report *report = report_create(2, 1);
-    struct report_summary summary;
-    struct report_frame frame;
-    struct cox_band_report bands[2];
-    add_frame(report, 0, 1000000, 1010000, 50, false, COX_OK);
-    add_shadow(report, 0, 1000000, 1900000, COX_OK);
-    add_frame(report, 1, 2000000, 2010000, 50, false, COX_OK);
-    report_summarise(report, solo_ns, 2, &summary);
+    add_frame(0, 1000000, 1010000, 50, false, COX_OK);
+    add_shadow(0, 1000000, 1900000, COX_OK);
+    add_frame(1, 2000000, 2010000, 50, false, COX_OK);
+    summarise();
     cr_expect_eq(summary.frames, 2u);
     cr_expect_eq(summary.wall_p99_ns, 10000u);
     cr_expect_eq(report_frame_count(report), 2u);
-    cr_expect(report_frame(report, 1, &frame, bands, 2));
+    cr_expect(report_frame(report, 1, &frame, frame_bands, 2));
     cr_expect_eq(frame.index, 1u);
     report_keep_newest(report);
-    add_frame(report, 2, 3000000, 3010000, 50, false, COX_OK);
-    add_shadow(report, 2, 3000000, 3900000, COX_OK);
-    cr_expect(report_frame(report, 2, &frame, bands, 2), "it does not take the newest frame's place");
+    add_frame(2, 3000000, 3010000, 50, false, COX_OK);
+    add_shadow(2, 3000000, 3900000, COX_OK);
+    cr_expect(report_frame(report, 2, &frame, frame_bands, 2), "it does not take the newest frame's place");
     cr_expect_eq(frame.index, 2u);
-    report_destroy(&report);
 }
 
 Test(report, failed_frames_and_warm_up_runs_do_not_count)
 {
-    struct report *report = report_create(2, 1);
-    struct report_summary summary;
-    add_frame(report, 0, 1000, 900000, 50, true, COX_OK);
-    add_frame(report, 0, 1000000, 1900000, 50, false, COX_E_DEVICE_LOST);
-    add_frame(report, 1, 2000000, 2010000, 50, false, COX_OK);
-    report_summarise(report, solo_ns, 2, &summary);
+    add_frame(0, 1000, 900000, 50, true, COX_OK);
+    add_frame(0, 1000000, 1900000, 50, false, COX_E_DEVICE_LOST);
+    add_frame(1, 2000000, 2010000, 50, false, COX_OK);
+    summarise();
     cr_expect_eq(summary.frames, 1u);
     cr_expect_eq(summary.wall_p99_ns, 10000u);
     cr_expect_eq(report_frame_count(report), 2u);
-    report_destroy(&report);
 }
 
 Test(report, without_a_frame_everything_is_empty_but_valid)
 {
-    struct report *report = report_create(2, 0);
-    FILE *stream = open_text();
-    report_write_stats(report, &about, stream);
-    close_text(stream);
-    cr_expect(is_json(text), "%s", text);
-    cr_expect(strstr(text, "\"efficiency\": null") != NULL);
-    free(text);
-    stream = open_text();
-    report_write_trace(report, &about, stream);
-    close_text(stream);
-    cr_expect(is_json(text), "%s", text);
-    free(text);
     report_destroy(&report);
+    report = report_create(2, 0);
+    write_stats(&about);
+    expect_text("\"efficiency\": null");
+    write_trace();
 }
 
 /* A band of the first frame had to wait for room until the second frame had begun. */
 Test(report, splits_in_a_trace_come_one_after_the_other)
 {
-    struct report *report = report_create(2, 2);
     for (uint64_t n = 0; n < 2; n++) {
         const uint64_t start_ns = 1000 + 4000 * n;
         const struct cox_band_report bands[2] = {
@@ -479,15 +463,11 @@ Test(report, splits_in_a_trace_come_one_after_the_other)
                         &(const struct cox_frame_report){
                             .index = n, .start_ns = start_ns, .end_ns = 10000, .band_count = 2, .bands = bands});
     }
-    FILE *stream = open_text();
-    report_write_trace(report, &about, stream);
-    close_text(stream);
+    write_trace();
     const char *first = strstr(text, "\"name\": \"split 0\""), *second = strstr(text, "\"name\": \"split 1\"");
     cr_assert(first && second, "%s", text);
     cr_expect(strncmp(strstr(first, "\"ts\""), "\"ts\": 0.000, \"dur\": 4.000", 25) == 0, "%.200s", first);
     cr_expect(strncmp(strstr(second, "\"ts\""), "\"ts\": 4.000, \"dur\": 1.001", 25) == 0, "%.200s", second);
-    free(text);
-    report_destroy(&report);
 }
 
 static unsigned count(const char *haystack, const char *needle)
@@ -500,15 +480,11 @@ static unsigned count(const char *haystack, const char *needle)
 
 Test(report, the_trace_has_a_track_for_each_queue_and_one_for_the_scheduler)
 {
-    struct report *report = report_create(2, 2);
-    add_frame(report, 0, 1000, 51000, 50, true, COX_OK);
-    add_frame(report, 0, 100000, 110000, 30, false, COX_OK);
-    add_frame(report, 1, 104000, 121000, 40, false, COX_OK);
-    add_shadow(report, 1, 121000, 130000, COX_OK);
-    FILE *stream = open_text();
-    report_write_trace(report, &about, stream);
-    close_text(stream);
-    cr_expect(is_json(text), "%s", text);
+    add_frame(0, 1000, 51000, 50, true, COX_OK);
+    add_frame(0, 100000, 110000, 30, false, COX_OK);
+    add_frame(1, 104000, 121000, 40, false, COX_OK);
+    add_shadow(1, 121000, 130000, COX_OK);
+    write_trace();
     cr_expect_eq(count(text, "\"thread_name\""), 3u);
     cr_expect_eq(count(text, "\"name\": \"scheduler\""), 1u);
     cr_expect_eq(count(text, "queue 1: second (gpu, staged)"), 1u);
@@ -524,24 +500,19 @@ Test(report, the_trace_has_a_track_for_each_queue_and_one_for_the_scheduler)
                                 "\"ph\": \"X\", \"name\": \"frame 1\", \"cat\": \"band\", \"pid\": 1, \"tid\": 2");
     cr_assert(second != NULL);
     cr_expect(strstr(second, "\"ts\": 108.000") == strstr(second, "\"ts\":"), "%.120s", second);
-    free(text);
-    report_destroy(&report);
 }
 
 Test(report, it_grows_beyond_the_guess)
 {
-    struct report *report = report_create(2, 1);
     for (uint64_t i = 0; i < 5000; i++)
-        add_frame(report, i, 1000 + i * 1000, 1900 + i * 1000, (uint32_t)(i % 99 + 1), false, COX_OK);
+        add_frame(i, 1000 + i * 1000, 1900 + i * 1000, (uint32_t)(i % 99 + 1), false, COX_OK);
     cr_expect_eq(report_frame_count(report), 5000u);
     cr_expect_eq(report_lost(report), 0u);
-    struct report_frame frame;
-    struct cox_band_report bands[2];
-    cr_assert(report_frame(report, 4321, &frame, bands, 2));
+    cr_assert(report_frame(report, 4321, &frame, frame_bands, 2));
     cr_expect_eq(frame.index, 4321u);
-    cr_expect_eq(bands[0].rows, 4321u % 99 + 1);
-    cr_expect(report_frame(report, 1, &frame, bands, 1) && frame.band_count == 1, "cut to the room there is");
-    cr_expect_not(report_frame(report, 5000, &frame, bands, 2));
+    cr_expect_eq(frame_bands[0].rows, 4321u % 99 + 1);
+    cr_expect(report_frame(report, 1, &frame, frame_bands, 1) && frame.band_count == 1, "cut to the room there is");
+    cr_expect_not(report_frame(report, 5000, &frame, frame_bands, 2));
     report_destroy(&report);
     report_destroy(&report);
 }
@@ -550,9 +521,8 @@ Test(report, it_grows_beyond_the_guess)
 
 Test(report, a_film_says_what_it_waited_for_and_how_the_curve_went)
 {
-    struct report *report = report_create(2, 1);
-    add_frame(report, 0, 100000, 110000, 30, false, COX_OK);
-    add_frame(report, 1, 110000, 120000, 30, false, COX_OK);
+    add_frame(0, 100000, 110000, 30, false, COX_OK);
+    add_frame(1, 110000, 120000, 30, false, COX_OK);
     const struct report_scene scenes[] = {{1000, 12.5f, 2000, 0.5f, true}}; /* fewer than frames: out of memory */
     const struct report_film film = {.read = 3,
                                      .written = 2,
@@ -567,15 +537,10 @@ Test(report, a_film_says_what_it_waited_for_and_how_the_curve_went)
                                      .cuts = 7};
     struct report_about of_film = about;
     of_film.film = &film;
-    FILE *stream = open_text();
-    report_write_stats(report, &of_film, stream);
-    close_text(stream);
-    cr_expect(is_json(text), "%s", text);
-    cr_expect(strstr(text, "\"status\": \"COX_OK\"}], \"scene\": {\"peak_nits\": 1000.000000, \"average_nits\": "
-                           "12.500000, \"cut\": true, \"curve_peak_nits\": 2000.000000, \"curve_gain\": 0.500000}},\n"),
-              "%s", text);
-    cr_expect(strstr(text, "\"on_demand\": true, \"attempt\": 0, \"status\": \"COX_OK\"}]}\n"), "%s",
-              text); /* the second frame has none */
+    write_stats(&of_film);
+    expect_text("\"status\": \"COX_OK\"}], \"scene\": {\"peak_nits\": 1000.000000, \"average_nits\": "
+                "12.500000, \"cut\": true, \"curve_peak_nits\": 2000.000000, \"curve_gain\": 0.500000}},\n");
+    expect_text("\"on_demand\": true, \"attempt\": 0, \"status\": \"COX_OK\"}]}\n"); /* the second frame has none */
     const char *end = strstr(text, "  \"film\": {");
     cr_assert(end, "%s", text);
     cr_expect_str_eq(end, "  \"film\": {\n"
@@ -589,30 +554,24 @@ Test(report, a_film_says_what_it_waited_for_and_how_the_curve_went)
                           "    \"cuts\": 7\n"
                           "  }\n"
                           "}\n");
-    free(text);
-    report_destroy(&report);
 }
 
 Test(report, the_newest_frame_can_be_all_that_is_kept)
 {
-    struct report *report = report_create(2, 1);
-    struct report_frame frame;
-    struct cox_band_report bands[2];
     report_keep_newest(report);
-    cr_expect_not(report_frame(report, 0, &frame, bands, 2));
+    cr_expect_not(report_frame(report, 0, &frame, frame_bands, 2));
     for (uint64_t n = 0; n < 5000; n++) {
-        add_frame(report, n, 1000 * n, 1000 * n + 900, (uint32_t)(n % 100), false, COX_OK);
+        add_frame(n, 1000 * n, 1000 * n + 900, (uint32_t)(n % 100), false, COX_OK);
         cr_assert_eq(report_frame_count(report), n + 1);
-        cr_assert(report_frame(report, n, &frame, bands, 2));
+        cr_assert(report_frame(report, n, &frame, frame_bands, 2));
         cr_assert_eq(frame.index, n);
-        cr_assert_eq(bands[0].rows, n % 100);
-        cr_assert_not(n && report_frame(report, n - 1, &frame, bands, 2), "an older one");
+        cr_assert_eq(frame_bands[0].rows, n % 100);
+        cr_assert_not(n && report_frame(report, n - 1, &frame, frame_bands, 2), "an older one");
     }
-    add_frame(report, 5000, 0, 1, 30, true, COX_OK); /* a warm-up run is none */
+    add_frame(5000, 0, 1, 30, true, COX_OK); /* a warm-up run is none */
     cr_expect_eq(report_frame_count(report), 5000);
-    cr_expect(report_frame(report, 4999, &frame, bands, 2));
+    cr_expect(report_frame(report, 4999, &frame, frame_bands, 2));
     cr_expect_eq(report_lost(report), 0);
-    report_destroy(&report);
 }
 
 Test(bar, it_is_shared_like_the_rows)
@@ -630,46 +589,44 @@ Test(bar, it_is_shared_like_the_rows)
     cr_expect_str_eq(bar, "[          ]");
 }
 
-Test(progress, the_line_says_frames_how_far_it_is_speed_and_time_left)
+Test(progress, the_line_says_how_far_it_is_and_has_the_split_apart_from_the_bar_and_whole)
 {
-    char line[128];
-    progress_format(line, sizeof line, 50, 200, 5000000000, "", 100);
-    cr_expect_str_eq(line, "50/200 frames  [>>>>>               ]  10.0 frames/s  0:15 left");
-    progress_format(line, sizeof line, 0, 10, 1000000000, "", 100);
-    cr_expect_str_eq(line, "0/10 frames  [                    ]  0.0 frames/s");
-    progress_format(line, sizeof line, 199, 200, 1000000000, "", 100); /* it is full when everything is done */
-    cr_expect_str_eq(line, "199/200 frames  [>>>>>>>>>>>>>>>>>>> ]  199.0 frames/s  0:00 left");
-    progress_format(line, sizeof line, 200, 200, 1000000000, "", 100);
-    cr_expect_str_eq(line, "200/200 frames  [>>>>>>>>>>>>>>>>>>>>]  200.0 frames/s  0:00 left");
-    progress_format(line, sizeof line, 201, 200, 1000000000, "", 100); /* the number was an estimate */
-    cr_expect_str_eq(line, "201/200 frames  [>>>>>>>>>>>>>>>>>>>>]  201.0 frames/s");
-    progress_format(line, sizeof line, 1, 10000, 1000000000, "", 100);
-    cr_expect_str_eq(line, "1/10000 frames  [                    ]  1.0 frames/s  2:46:39 left");
-    progress_format(line, sizeof line, 7, 0, 2000000000, "", 100); /* how much a pipe has to give is not known */
-    cr_expect_str_eq(line, "7 frames  3.5 frames/s");
-    progress_format(line, sizeof line, 50, 200, 5000000000, "", 20);
-    cr_expect_str_eq(line, "50/200 frames  [>   ");
-    progress_format(line, 20, 50, 200, 5000000000, "", 0);
-    cr_expect_str_eq(line, "50/200 frames  [>  ");
-}
-
-Test(progress, a_split_comes_apart_from_the_bar_and_as_a_whole)
-{
-    char line[128];
-    progress_format(line, sizeof line, 50, 200, 5000000000, "[##==]", 100);
-    cr_expect_str_eq(line, "50/200 frames  [>>>>>               ]  10.0 frames/s  0:15 left  split [##==]");
-    /* The bar is shorter where space is scarce, then the split goes. */
-    progress_format(line, sizeof line, 50, 200, 5000000000, "[##==]", 70);
-    cr_expect_str_eq(line, "50/200 frames  [>>>          ]  10.0 frames/s  0:15 left  split [##==]");
-    progress_format(line, sizeof line, 50, 200, 5000000000, "[##==]", 63);
-    cr_expect_str_eq(line, "50/200 frames  [>     ]  10.0 frames/s  0:15 left  split [##==]");
-    progress_format(line, sizeof line, 50, 200, 5000000000, "[##==]", 62);
-    cr_expect_str_eq(line, "50/200 frames  [>>>>               ]  10.0 frames/s  0:15 left");
-    progress_format(line, sizeof line, 7, 0, 2000000000, "[##]", 100);
-    cr_expect_str_eq(line, "7 frames  3.5 frames/s  split [##]");
-    /* Five and six digits and a split of the usual width. */
-    progress_format(line, sizeof line, 12345, 100000, 5000000000, "[######======]", 79);
-    cr_expect_str_eq(line, "12345/100000 frames  [      ]  2469.0 frames/s  0:36 left  split [######======]");
+    static const struct {
+        size_t room;
+        uint64_t frames, total, ns;
+        const char *split;
+        int columns;
+        const char *line;
+    } cases[] = {
+        {128, 50, 200, 5000000000, "", 100, "50/200 frames  [>>>>>               ]  10.0 frames/s  0:15 left"},
+        {128, 0, 10, 1000000000, "", 100, "0/10 frames  [                    ]  0.0 frames/s"},
+        /* It is full when everything is done. */
+        {128, 199, 200, 1000000000, "", 100, "199/200 frames  [>>>>>>>>>>>>>>>>>>> ]  199.0 frames/s  0:00 left"},
+        {128, 200, 200, 1000000000, "", 100, "200/200 frames  [>>>>>>>>>>>>>>>>>>>>]  200.0 frames/s  0:00 left"},
+        {128, 201, 200, 1000000000, "", 100,
+         "201/200 frames  [>>>>>>>>>>>>>>>>>>>>]  201.0 frames/s"}, /* an estimate */
+        {128, 1, 10000, 1000000000, "", 100, "1/10000 frames  [                    ]  1.0 frames/s  2:46:39 left"},
+        {128, 7, 0, 2000000000, "", 100, "7 frames  3.5 frames/s"}, /* how much a pipe has to give is not known */
+        {128, 50, 200, 5000000000, "", 20, "50/200 frames  [>   "},
+        {20, 50, 200, 5000000000, "", 0, "50/200 frames  [>  "},
+        {128, 50, 200, 5000000000, "[##==]", 100,
+         "50/200 frames  [>>>>>               ]  10.0 frames/s  0:15 left  split [##==]"},
+        /* The bar is shorter where space is scarce, then the split goes. */
+        {128, 50, 200, 5000000000, "[##==]", 70,
+         "50/200 frames  [>>>          ]  10.0 frames/s  0:15 left  split [##==]"},
+        {128, 50, 200, 5000000000, "[##==]", 63, "50/200 frames  [>     ]  10.0 frames/s  0:15 left  split [##==]"},
+        {128, 50, 200, 5000000000, "[##==]", 62, "50/200 frames  [>>>>               ]  10.0 frames/s  0:15 left"},
+        {128, 7, 0, 2000000000, "[##]", 100, "7 frames  3.5 frames/s  split [##]"},
+        /* Five and six digits and a split of the usual width. */
+        {128, 12345, 100000, 5000000000, "[######======]", 79,
+         "12345/100000 frames  [      ]  2469.0 frames/s  0:36 left  split [######======]"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char line[128];
+        progress_format(line, cases[i].room, cases[i].frames, cases[i].total, cases[i].ns, cases[i].split,
+                        cases[i].columns);
+        cr_expect_str_eq(line, cases[i].line);
+    }
 }
 
 Test(progress, nothing_is_shown_where_no_terminal_is)
@@ -714,53 +671,41 @@ Test(progress, for_programs_is_a_line_of_json)
 
 /* --- What a film was bound by ------------------------------------------------------------------------------------- */
 
-static void expect_bound(const char *expected, const struct bound_facts *facts)
+Test(bound, what_was_waited_for_most_is_named_or_who_takes_the_cores_from_the_devices)
 {
-    char text[128];
-    bound_text(facts, text, sizeof text);
-    cr_expect_str_eq(text, expected);
-}
-
-Test(bound, a_wait_for_input_names_what_makes_the_frames)
-{
-    static const struct video_maker decoder = {.kind = VIDEO_MAKER_DECODER, .name = "hevc"},
-                                    process = {.kind = VIDEO_MAKER_PROCESS, .name = "ffmpeg"},
+    static const struct video_maker decoder = {.kind = VIDEO_MAKER_DECODER, .name = "hevc", .cpu_ns = 120},
+                                    process = {.kind = VIDEO_MAKER_PROCESS, .name = "ffmpeg", .cpu_ns = 240},
+                                    busy = {.kind = VIDEO_MAKER_PROCESS, .name = "ffmpeg", .cpu_ns = 1000},
                                     file = {.kind = VIDEO_MAKER_FILE}, unknown = {.kind = VIDEO_MAKER_UNKNOWN};
-    struct bound_facts facts = {.input_ns = 60, .devices_ns = 30, .output_ns = 10, .maker = decoder};
-    expect_bound("the decoder (hevc)", &facts);
-    facts.maker = process;
-    expect_bound("ffmpeg, which writes to the pipe", &facts);
-    facts.maker = file;
-    expect_bound("reading", &facts);
-    facts.maker = unknown;
-    expect_bound("input", &facts);
-}
-
-Test(bound, a_maker_that_takes_the_cores_from_the_devices_is_named)
-{
-    struct bound_facts facts = {.input_ns = 10,
-                                .devices_ns = 80,
-                                .output_ns = 10,
-                                .maker = {.kind = VIDEO_MAKER_DECODER, .name = "hevc", .cpu_ns = 120},
-                                .own_ns = 80,
-                                .on_cpu = true};
-    expect_bound("the decoder (hevc), with 60 % of the processor time", &facts);
-    facts.maker = (struct video_maker){.kind = VIDEO_MAKER_PROCESS, .name = "ffmpeg", .cpu_ns = 240};
-    expect_bound("ffmpeg, which writes to the pipe, with 75 % of the processor time", &facts);
-    facts.on_cpu = false; /* a GPU computes: the cores are of no use to it */
-    expect_bound("devices", &facts);
-    facts.on_cpu = true;
-    facts.own_ns = 240; /* the devices take as much */
-    expect_bound("devices", &facts);
-    facts.maker.cpu_ns = 1000;
-    facts.output_ns = 90;
-    expect_bound("output", &facts);
-    facts.encoder = "libx264";
-    expect_bound("the encoder (libx264)", &facts);
-}
-
-Test(bound, without_a_wait_nothing_is_named)
-{
-    const struct bound_facts facts = {.maker = {.kind = VIDEO_MAKER_DECODER, .name = "hevc", .cpu_ns = 120}};
-    expect_bound("", &facts);
+    const struct {
+        uint64_t input_ns, devices_ns, output_ns;
+        const struct video_maker *maker;
+        uint64_t own_ns;
+        bool on_cpu;
+        const char *encoder, *text;
+    } cases[] = {
+        {60, 30, 10, &decoder, 0, false, NULL, "the decoder (hevc)"},
+        {60, 30, 10, &process, 0, false, NULL, "ffmpeg, which writes to the pipe"},
+        {60, 30, 10, &file, 0, false, NULL, "reading"},
+        {60, 30, 10, &unknown, 0, false, NULL, "input"},
+        {10, 80, 10, &decoder, 80, true, NULL, "the decoder (hevc), with 60 % of the processor time"},
+        {10, 80, 10, &process, 80, true, NULL, "ffmpeg, which writes to the pipe, with 75 % of the processor time"},
+        {10, 80, 10, &process, 80, false, NULL, "devices"}, /* a GPU computes: the cores are of no use to it */
+        {10, 80, 10, &process, 240, true, NULL, "devices"}, /* the devices take as much */
+        {10, 80, 90, &busy, 240, true, NULL, "output"},
+        {10, 80, 90, &busy, 240, true, "libx264", "the encoder (libx264)"},
+        {0, 0, 0, &decoder, 0, false, NULL, ""}, /* without a wait nothing is named */
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct bound_facts facts = {.input_ns = cases[i].input_ns,
+                                          .devices_ns = cases[i].devices_ns,
+                                          .output_ns = cases[i].output_ns,
+                                          .maker = *cases[i].maker,
+                                          .own_ns = cases[i].own_ns,
+                                          .on_cpu = cases[i].on_cpu,
+                                          .encoder = cases[i].encoder};
+        char named[128];
+        bound_text(&facts, named, sizeof named);
+        cr_expect_str_eq(named, cases[i].text);
+    }
 }

@@ -6,13 +6,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/video.h"
-#include "support/scratch.h"
-
-#include <criterion/criterion.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit/programs/folder.h"
+#include "unit/programs/streams.h"
 
 #if COX_HAVE_LIBAV
 
@@ -20,96 +15,54 @@
 
 enum { FRAMES = 130, WIDTH = 96, HEIGHT = 64, RUN = 3 };
 
-static char scratch[64];
-
-static void make_scratch(void)
+static void end(void)
 {
-    strcpy(scratch, "/tmp/coxswain-test-XXXXXX");
-    cr_assert(mkdtemp(scratch) != NULL);
+    stream_close();
+    remove_folder();
 }
 
-static void remove_scratch(void)
-{
-    scratch_remove(scratch);
-}
-
-TestSuite(video_seek, .init = make_scratch, .fini = remove_scratch, .timeout = 1800);
-
-/* ffmpeg in the scratch folder; whether it succeeds. */
-__attribute__((format(printf, 1, 2))) static bool ffmpeg(const char *format, ...)
-{
-    char command[1500];
-    const int length = snprintf(command, sizeof command,
-                                "cd '%s' && exec >/dev/null 2>&1 && ffmpeg -nostdin -v error -y ", scratch);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(command + length, sizeof command - (size_t)length, format, args);
-    va_end(args);
-    return system(command) == 0;
-}
+TestSuite(video_seek, .init = make_folder, .fini = end, .timeout = 1800);
 
 /* One frame's samples, rows after each other. */
 struct samples {
     uint8_t bytes[2 * WIDTH * HEIGHT * 2];
 };
 
-static struct video_input *open_film(const char *name)
+static enum video_read read_samples(struct samples *samples)
 {
-    char path[200];
-    struct video_input *input;
-    struct picture_error error = {""};
-    snprintf(path, sizeof path, "%s/%s", scratch, name);
-    cr_assert(video_input_open(&input, path, NULL, &error), "%s: %s", name, error.text);
-    return input;
-}
-
-static enum video_read read_samples(struct video_input *input, struct samples *samples, struct picture_error *error)
-{
-    const struct video_format *format = video_input_format(input);
-    struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
-    const uint32_t count = cox_video_planes(&format->pixel, format->width, format->height, planes);
-    void *memory[COX_VIDEO_PLANES_MAX] = {NULL};
-    size_t pitch[COX_VIDEO_PLANES_MAX] = {0}, at = 0;
+    const enum video_read result = stream_read();
+    const struct bytes *packed = frame_pack(&stream.frame);
+    cr_assert_leq(packed->count, sizeof samples->bytes);
     memset(samples, 0, sizeof *samples);
-    for (uint32_t p = 0; p < count; p++) {
-        memory[p] = samples->bytes + at;
-        pitch[p] = planes[p].row_bytes;
-        at += pitch[p] * planes[p].rows;
-        cr_assert_leq(at, sizeof samples->bytes);
-    }
-    return video_input_read(input, memory, pitch, error);
+    memcpy(samples->bytes, packed->data, packed->count);
+    return result;
 }
 
 /* All frames; how many there are. */
 static unsigned read_all(const char *name, struct samples *all)
 {
-    struct video_input *input = open_film(name);
-    struct picture_error error = {""};
     unsigned count = 0;
-    while (count <= FRAMES && read_samples(input, &all[count], &error) == VIDEO_READ_FRAME)
+    stream_open_path(in_folder(name), NULL, 0);
+    while (count <= FRAMES && read_samples(&all[count]) == VIDEO_READ_FRAME)
         count++;
-    cr_assert_str_empty(error.text, "%s: %s", name, error.text);
-    video_input_close(&input);
+    cr_assert_str_empty(said.text, "%s: %s", name, said.text);
     return count;
 }
 
 /* Frames from `from` on, a few of them. */
 static void expect_range(const char *name, const struct samples *all, unsigned count, unsigned from)
 {
-    struct video_input *input = open_film(name);
-    struct samples *got = malloc(sizeof *got);
-    struct picture_error error = {""};
-    enum video_read result = video_input_skip(input, from, &error);
+    struct samples got;
+    stream_open_path(in_folder(name), NULL, 0);
+    enum video_read result = stream_skip(from);
     for (unsigned n = from; n < from + RUN; n++) {
         if (result == VIDEO_READ_FRAME)
-            result = read_samples(input, got, &error);
+            result = read_samples(&got);
         cr_assert_eq(result, n < count ? VIDEO_READ_FRAME : VIDEO_READ_END, "%s from %u, frame %u: %s", name, from, n,
-                     error.text);
-        cr_assert(result == VIDEO_READ_END || !memcmp(got, &all[n], sizeof *got), "%s from %u: frame %u differs", name,
+                     said.text);
+        cr_assert(result == VIDEO_READ_END || !memcmp(&got, &all[n], sizeof got), "%s from %u: frame %u differs", name,
                   from, n);
     }
-    free(got);
-    video_input_close(&input);
 }
 
 static void expect_ranges(const char *name)
@@ -133,15 +86,16 @@ static const unsigned intervals[] = {1, 2, 3, 7, 12, 24, 60, 250};
 /* `%u` in the encoder's words stands for the distance of key frames. */
 static void expect_codec(const char *encoder, const char *parameters)
 {
-    if (!ffmpeg(SOURCE "-frames:v 1 -c:v %s x.mkv", encoder))
-        cr_skip_test("skipped, because ffmpeg or its %s is not installed", encoder);
+    skip_unless(shell(FFMPEG SOURCE "-frames:v 1 -c:v %s x.mkv", encoder), "ffmpeg or its %s is not installed",
+                encoder);
     for (unsigned open = 0; open < 2; open++)
-        for (unsigned i = 0; i < sizeof intervals / sizeof intervals[0]; i++) {
+        for (unsigned i = 0; i < COUNT_OF(intervals); i++) {
             char name[64];
             snprintf(name, sizeof name, "%s-%u-%u.%s", encoder, intervals[i], open, (i + open) % 3 ? "mkv" : "mp4");
-            cr_assert(ffmpeg(SOURCE "-c:v %s -preset ultrafast -bf 3 %s:keyint=%u:min-keyint=%u:bframes=3:%s%u %s",
-                             encoder, parameters, intervals[i], intervals[i],
-                             strstr(encoder, "265") ? "log-level=none:open-gop=" : "open-gop=", open, name),
+            cr_assert(shell(FFMPEG SOURCE
+                            "-c:v %s -preset ultrafast -bf 3 %s:keyint=%u:min-keyint=%u:bframes=3:%s%u %s",
+                            encoder, parameters, intervals[i], intervals[i],
+                            strstr(encoder, "265") ? "log-level=none:open-gop=" : "open-gop=", open, name),
                       "%s", name);
             expect_ranges(name);
         }
@@ -160,21 +114,26 @@ Test(video_seek, ranges_of_hevc_are_those_of_the_whole)
 /* What says of itself less, or begins in the middle. */
 Test(video_seek, other_films_too)
 {
-    if (!ffmpeg(SOURCE "-c:v libx264 -preset ultrafast -bf 2 -x264-params keyint=24:open-gop=1:bframes=2 a.mkv"))
-        cr_skip_test("skipped, because ffmpeg or its libx264 is not installed");
-    cr_assert(ffmpeg("-i a.mkv -c copy b.ts"));
-    cr_assert(ffmpeg("-i a.mkv -c copy c.h264"));        /* no times */
-    cr_assert(ffmpeg("-i a.mkv -c copy -ss 1.9 d.mkv")); /* begins with an open group */
-    cr_assert(ffmpeg("-ss 1.9 -i a.mkv -c copy e.mp4")); /* an edit list hides its first frames */
-    cr_assert(ffmpeg("-i a.mkv -c copy -cues_to_front 0 -write_crc32 0 -live 1 f.mkv")); /* no cues */
-    cr_assert(ffmpeg("-i a.mkv -c:v ffv1 g.mkv"));
-    cr_assert(
-        ffmpeg("-i a.mkv -vf setpts='PTS+mod(N\\,3)*0.01/TB' -fps_mode vfr -c:v libx264 -preset ultrafast h.mkv"));
-    cr_assert(ffmpeg("-i a.mkv -c:v libx264 -preset ultrafast -x264-params intra-refresh=1:keyint=30:bframes=0 i.mkv"));
-    static const char *const names[] = {"a.mkv", "b.ts",  "c.h264", "d.mkv", "e.mp4",
-                                        "f.mkv", "g.mkv", "h.mkv",  "i.mkv"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        expect_ranges(names[i]);
+    static const struct {
+        const char *name, *options;
+    } cases[] = {
+        {"a.mkv", SOURCE "-c:v libx264 -preset ultrafast -bf 2 -x264-params keyint=24:open-gop=1:bframes=2"},
+        {"b.ts", "-i a.mkv -c copy"},
+        {"c.h264", "-i a.mkv -c copy"},                                        /* no times */
+        {"d.mkv", "-i a.mkv -c copy -ss 1.9"},                                 /* begins with an open group */
+        {"e.mp4", "-ss 1.9 -i a.mkv -c copy"},                                 /* an edit list hides its first frames */
+        {"f.mkv", "-i a.mkv -c copy -cues_to_front 0 -write_crc32 0 -live 1"}, /* no cues */
+        {"g.mkv", "-i a.mkv -c:v ffv1"},
+        {"h.mkv", "-i a.mkv -vf setpts='PTS+mod(N\\,3)*0.01/TB' -fps_mode vfr -c:v libx264 -preset ultrafast"},
+        {"i.mkv", "-i a.mkv -c:v libx264 -preset ultrafast -x264-params intra-refresh=1:keyint=30:bframes=0"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const bool made = shell(FFMPEG "%s %s", cases[i].options, cases[i].name);
+        if (!i)
+            skip_unless(made, "ffmpeg or its libx264 is not installed");
+        cr_assert(made, "%s", cases[i].name);
+        expect_ranges(cases[i].name);
+    }
 }
 
 /* --- Indexes that are kept ---------------------------------------------------------------------------------------- */
@@ -189,7 +148,7 @@ static unsigned another_version(void)
 static bool is_kept(const struct file_identity *file, int stream)
 {
     struct libav_index index;
-    const bool loaded = libav_index_load(&index, scratch, file, stream);
+    const bool loaded = libav_index_load(&index, folder, file, stream);
     if (loaded) {
         cr_expect_eq(index.frame_count, 3);
         cr_expect_eq(index.times[2], 90);
@@ -206,10 +165,9 @@ Test(video_seek, an_index_is_kept_for_its_file_and_the_versions_of_ffmpeg_that_m
     struct libav_access access[] = {{10, 10, 0}};
     const struct libav_index index = {.frame_count = 3, .times = times, .access_count = 1, .access = access};
     const struct file_identity file = {.bytes = 1000, .hash = 77}, other = {.bytes = 1000, .hash = 78};
-    if (!libav_load())
-        cr_skip_test("skipped, because %s", libav_loading_error);
+    skip_unless(libav_load(), "%s", libav_loading_error);
     cr_expect_not(is_kept(&file, 0));
-    libav_index_keep(&index, scratch, &file, 0);
+    libav_index_keep(&index, folder, &file, 0);
     cr_expect(is_kept(&file, 0));
     cr_expect_not(is_kept(&other, 0));
     cr_expect_not(is_kept(&file, 1));
@@ -222,7 +180,7 @@ Test(video_seek, an_index_is_kept_for_its_file_and_the_versions_of_ffmpeg_that_m
     version_now = calls.avcodec_version();
     lib.avcodec_version = another_version;
     cr_expect_not(is_kept(&file, 0), "of another libavcodec");
-    libav_index_keep(&index, scratch, &file, 0);
+    libav_index_keep(&index, folder, &file, 0);
     cr_expect(is_kept(&file, 0), "made anew, in its place");
     lib = calls;
     cr_expect_not(is_kept(&file, 0), "of the other one now");

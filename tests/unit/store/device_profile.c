@@ -4,38 +4,17 @@
 #include "store/cache.h"
 #include "store/device_profile.h"
 #include "support/fake_rig.h"
-#include "support/scratch.h"
+#include "unit/store/base.h"
 
-#include <criterion/criterion.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-static char base[64]; /* a fresh directory for each test */
-static char dir[96];  /* the cache in it */
+static char dir[96];   /* the cache in the test's directory */
+static char path[400]; /* of a file in it */
 
-static void setup(void)
-{
-    umask(022);
-    strcpy(base, "/tmp/cox-test-profile-XXXXXX");
-    cr_assert_not_null(mkdtemp(base));
-    snprintf(dir, sizeof dir, "%s/a/cache", base);
-}
-
-static void teardown(void)
-{
-    scratch_remove(base);
-}
-
-TestSuite(device_profile, .init = setup, .fini = teardown, .timeout = 600);
-
-/* The files in the cache; `path`: of one of them. */
-static int find_files(char path[400])
+/* The files in the cache. */
+static int file_count(void)
 {
     int count = 0;
     DIR *list = opendir(dir);
@@ -43,31 +22,25 @@ static int find_files(char path[400])
         if (file->d_name[0] == '.')
             continue;
         count++;
-        snprintf(path, 400, "%s/%s", dir, file->d_name);
+        snprintf(path, sizeof path, "%s/%s", dir, file->d_name);
     }
     if (list)
         closedir(list);
     return count;
 }
 
-static int file_count(void)
+static void only_file(void)
 {
-    char path[400];
-    return find_files(path);
-}
-
-static void only_file(char path[400])
-{
-    cr_assert_eq(find_files(path), 1);
+    cr_assert_eq(file_count(), 1);
     cr_assert_not_null(strstr(path, ".profile"), "%s", path);
 }
 
-static void write_file(const char *path, const void *data, size_t bytes)
+static ino_t only_inode(void)
 {
-    FILE *file = fopen(path, "wb");
-    cr_assert_not_null(file);
-    cr_assert_eq(fwrite(data, 1, bytes, file), bytes);
-    fclose(file);
+    struct stat st;
+    only_file();
+    cr_assert_eq(stat(path, &st), 0);
+    return st.st_ino;
 }
 
 /* ---- sessions ---- */
@@ -172,6 +145,17 @@ static struct way usual(void)
         .devices = trio, .params = {.custom_policy = &learner}, .rows = 100, .columns = 16, .pitch = 16};
 }
 
+static struct way way; /* of the next session */
+
+static void setup(void)
+{
+    make_base();
+    snprintf(dir, sizeof dir, "%s/a/cache", base);
+    way = usual();
+}
+
+TestSuite(device_profile, .init = setup, .fini = remove_base, .timeout = 600);
+
 struct outcome {
     bool loaded;
     enum cox_reason first_reason;
@@ -192,23 +176,23 @@ static cox_status submit(const struct rig_frames *frames, cox_session *session, 
 }
 
 /* One session in a runtime of its own. */
-static struct outcome run_session(const struct way *way)
+static struct outcome run_session(void)
 {
     struct outcome outcome = {0};
-    struct rig *rig = rig_new_in(&way->devices, way->no_cache ? NULL : dir);
-    struct rig_frames *frames = rig_frames_new(rig, way->rows, way->columns, way->pitch, 4);
+    struct rig *rig = rig_new_in(&way.devices, way.no_cache ? NULL : dir);
+    struct rig_frames *frames = rig_frames_new(rig, way.rows, way.columns, way.pitch, 4);
     const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = way->pitch},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = way->pitch},
-        {.name = "middle", .contract = COX_ROWS, .pitch_bytes = way->pitch, .scratch = true},
+        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = way.pitch},
+        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = way.pitch},
+        {.name = "middle", .contract = COX_ROWS, .pitch_bytes = way.pitch, .scratch = true},
     };
     const struct cox_variant variant = {
-        .source = way->source ? way->source : "fake", .options = way->options, .local_columns = way->local_columns};
+        .source = way.source ? way.source : "fake", .options = way.options, .local_columns = way.local_columns};
     struct cox_stage stage = rig_stage_map;
-    stage.columns = way->columns;
+    stage.columns = way.columns;
     stage.variants = &variant;
-    struct cox_session_params params = way->params;
-    params.rows = way->rows;
+    struct cox_session_params params = way.params;
+    params.rows = way.rows;
     params.binding_count = 2; /* without `middle` */
     params.bindings = bindings;
     params.stage_count = 1;
@@ -221,7 +205,7 @@ static struct outcome run_session(const struct way *way)
                                       {{.binding = 0}, {.binding = 1, .access = COX_WRITE}}};
     const struct cox_pass passes[] = {{.use_count = 2, .uses = uses[0], .stage_count = 1, .stages = &stage_aside},
                                       {.use_count = 2, .uses = uses[1], .stage_count = 1, .stages = &stage}};
-    if (way->passes) {
+    if (way.passes) {
         params.binding_count = 3;
         params.stage_count = 0;
         params.stages = NULL;
@@ -236,7 +220,7 @@ static struct outcome run_session(const struct way *way)
     struct cox_session_info info;
     cox_session_info(session, &info, sizeof info);
     outcome.loaded = info.profile_loaded;
-    for (uint32_t i = 0; i < (way->frames ? way->frames : 40); i++)
+    for (uint32_t i = 0; i < (way.frames ? way.frames : 40); i++)
         cr_assert_eq(submit(frames, session, i, params.binding_count), COX_OK);
     cox_session_wait(session);
     cox_session_info(session, &info, sizeof info);
@@ -259,6 +243,15 @@ static struct outcome run_session(const struct way *way)
     snprintf(outcome.log, sizeof outcome.log, "%s", rig_log(rig));
     rig_frames_free(&frames);
     cr_assert_str_empty(rig_end(&rig));
+    return outcome;
+}
+
+/* One that begins with a profile. */
+static struct outcome run_loaded(void)
+{
+    struct outcome outcome = run_session();
+    cr_assert(outcome.loaded, "%s", outcome.log);
+    cr_assert_eq(outcome.first_reason, COX_REASON_PROFILE);
     return outcome;
 }
 
@@ -336,38 +329,31 @@ Test(device_profile, lets_adaptive_begin_with_the_devices_that_were_in_use)
 
 Test(device_profile, lets_the_second_session_begin_at_the_good_split)
 {
-    struct way way = usual();
-    struct outcome first = run_session(&way);
+    struct outcome first = run_session();
     cr_assert_not(first.loaded);
     cr_assert_eq(first.first[0], first.first[2] + 1, "equal shares at first: %u %u %u", first.first[0], first.first[1],
                  first.first[2]);
-    struct outcome second = run_session(&way);
-    cr_assert(second.loaded, "%s", second.log);
-    cr_assert_eq(second.first_reason, COX_REASON_PROFILE);
+    struct outcome second = run_loaded();
     cr_assert_arr_eq(second.first, first.last, sizeof first.last);
     cr_assert_arr_eq(second.last, first.last, sizeof first.last);
 }
 
 Test(device_profile, of_passes_that_share_a_split_is_of_all_of_them)
 {
-    struct way way = usual();
     way.passes = true;
-    struct outcome first = run_session(&way);
+    struct outcome first = run_session();
     cr_assert_not(first.loaded);
-    struct outcome second = run_session(&way);
-    cr_assert(second.loaded, "%s", second.log);
-    cr_assert_eq(second.first_reason, COX_REASON_PROFILE);
+    struct outcome second = run_loaded();
     cr_assert_arr_eq(second.first, first.last, sizeof first.last);
     for (int d = 0; d < 3; d++)
         cr_assert_eq(second.solo_ns[d], first.solo_ns[d]);
     way.params.split_each_pass = true;
-    cr_assert_not(run_session(&way).loaded);
+    cr_assert_not(run_session().loaded);
 }
 
 /* With jitter, so that there is something to learn; rows handed out on demand count for who did them. */
 Test(device_profile, lets_adaptive_begin_where_it_ended)
 {
-    struct way way = usual();
     way.params = (struct cox_session_params){.policy = "adaptive", .in_flight = 1};
     way.rows = 1000;
     way.devices.device_count = 2;
@@ -375,11 +361,9 @@ Test(device_profile, lets_adaptive_begin_where_it_ended)
         way.devices.devices[d].fixed_ns = 2e3;
         way.devices.devices[d].jitter = 0.02;
     }
-    struct outcome first = run_session(&way);
+    struct outcome first = run_session();
     cr_assert_not(first.loaded);
-    struct outcome second = run_session(&way);
-    cr_assert(second.loaded, "%s", second.log);
-    cr_assert_eq(second.first_reason, COX_REASON_PROFILE);
+    struct outcome second = run_loaded();
     for (int d = 0; d < 2; d++)
         cr_assert_lt(abs((int)second.first[d] - (int)first.last[d]), 60, "device %d: %u rows at first, %u at last", d,
                      second.first[d], first.last[d]);
@@ -387,10 +371,9 @@ Test(device_profile, lets_adaptive_begin_where_it_ended)
 
 Test(device_profile, lets_the_second_session_warm_up_with_one_run_for_each_device)
 {
-    struct way way = usual();
-    struct outcome first = run_session(&way);
+    struct outcome first = run_session();
     cr_assert_gt(first.warmups, 6);
-    struct outcome second = run_session(&way);
+    struct outcome second = run_session();
     cr_assert_eq(second.warmups, 3);
     for (int d = 0; d < 3; d++)
         cr_assert_eq(second.solo_ns[d], first.solo_ns[d]);
@@ -398,11 +381,10 @@ Test(device_profile, lets_the_second_session_warm_up_with_one_run_for_each_devic
 
 Test(device_profile, that_holds_no_longer_does_not_hide_what_the_warm_up_shows)
 {
-    struct way way = usual();
     way.devices.devices[1].inside_submit = true; /* that asks for a timed run */
-    struct outcome first = run_session(&way);
+    struct outcome first = run_session();
     way.devices.devices[1].ns_per_row *= 4; /* the same device, busy with something else */
-    struct outcome second = run_session(&way);
+    struct outcome second = run_session();
     cr_assert(second.loaded);
     cr_assert_eq(second.warmups, 4);
     cr_assert_eq(second.solo_ns[0], first.solo_ns[0]);
@@ -412,11 +394,10 @@ Test(device_profile, that_holds_no_longer_does_not_hide_what_the_warm_up_shows)
 Test(device_profile, is_the_same_whatever_the_order_of_the_devices)
 {
     static const uint32_t backwards[] = {2, 1, 0};
-    struct way way = usual();
-    struct outcome first = run_session(&way);
+    struct outcome first = run_session();
     way.params.devices = backwards;
     way.params.device_count = 3;
-    struct outcome second = run_session(&way);
+    struct outcome second = run_session();
     cr_assert(second.loaded);
     for (int d = 0; d < 3; d++)
         cr_assert_eq(second.first[d], first.last[2 - d]);
@@ -428,7 +409,7 @@ Test(device_profile, is_of_one_kind_of_session_only)
     static const struct cox_policy_options energy = {.objective = COX_OBJECTIVE_ENERGY};
     struct cox_policy namesake = learner;
     namesake.name = "another";
-    struct way ways[16], way = usual();
+    struct way ways[16];
     size_t count = 0;
 #define WAY(text, change)      \
     do {                       \
@@ -454,41 +435,36 @@ Test(device_profile, is_of_one_kind_of_session_only)
     WAY("shortest band", way.params.min_band_rows = 2);
 #undef WAY
     way = usual();
-    run_session(&way);
+    run_session();
     for (size_t w = 0; w < count; w++) {
-        cr_assert_not(run_session(&ways[w]).loaded, "another %s", ways[w].what);
-        cr_assert(run_session(&ways[w]).loaded, "the same %s", ways[w].what);
+        way = ways[w];
+        cr_assert_not(run_session().loaded, "another %s", way.what);
+        cr_assert(run_session().loaded, "the same %s", way.what);
     }
     way = usual();
-    cr_assert(run_session(&way).loaded);
+    cr_assert(run_session().loaded);
 }
 
 Test(device_profile, is_neither_saved_nor_loaded_without_a_cache_directory)
 {
-    struct way way = usual();
     way.no_cache = true;
-    run_session(&way);
-    cr_assert_not(run_session(&way).loaded);
+    run_session();
+    cr_assert_not(run_session().loaded);
     struct stat st;
     cr_assert_neq(lstat(dir, &st), 0);
 }
 
 Test(device_profile, is_neither_saved_nor_loaded_with_no_profile)
 {
-    struct way way = usual();
     way.params.no_profile = true;
-    run_session(&way);
+    run_session();
     cr_assert_eq(file_count(), 0);
     way.params.no_profile = false;
-    run_session(&way);
-    char path[400];
-    struct stat before, after;
-    only_file(path);
-    cr_assert_eq(stat(path, &before), 0);
+    run_session();
+    const ino_t before = only_inode();
     way.params.no_profile = true;
-    cr_assert_not(run_session(&way).loaded);
-    cr_assert_eq(stat(path, &after), 0);
-    cr_assert_eq(after.st_ino, before.st_ino, "not written");
+    cr_assert_not(run_session().loaded);
+    cr_assert_eq(only_inode(), before, "not written");
 }
 
 Test(device_profile, is_saved_by_policies_that_load_and_save_one)
@@ -496,22 +472,20 @@ Test(device_profile, is_saved_by_policies_that_load_and_save_one)
     struct cox_policy deaf = learner, mute = learner;
     deaf.load_profile = NULL;
     mute.save_profile = NULL;
-    struct way way = usual();
     way.params.custom_policy = &deaf;
-    run_session(&way);
+    run_session();
     way.params.custom_policy = &mute;
-    run_session(&way);
+    run_session();
     cr_assert_not(file_count() > 0);
 }
 
 Test(device_profile, of_a_short_session_is_not_saved)
 {
-    struct way way = usual();
     way.frames = 7;
-    run_session(&way);
+    run_session();
     cr_assert_not(file_count() > 0);
     way.frames = 8;
-    run_session(&way);
+    run_session();
     cr_assert(file_count() > 0);
 }
 
@@ -545,12 +519,11 @@ Test(device_profile, of_a_device_that_was_not_used_stays)
 {
     struct cox_policy idle = learner;
     idle.save_profile = save_without_the_first;
-    struct way way = usual();
-    struct outcome first = run_session(&way);
+    struct outcome first = run_session();
     way.params.custom_policy = &idle;
-    run_session(&way);
+    run_session();
     way.params.custom_policy = &learner;
-    struct outcome third = run_session(&way);
+    struct outcome third = run_session();
     cr_assert(third.loaded);
     cr_assert_arr_eq(third.first, first.last, sizeof first.last);
 }
@@ -559,12 +532,10 @@ Test(device_profile, of_a_device_that_was_not_used_stays)
 
 Test(device_profile, is_one_private_file)
 {
-    struct way way = usual();
-    char path[400];
     struct stat st;
-    run_session(&way);
-    run_session(&way);
-    only_file(path);
+    run_session();
+    run_session();
+    only_file();
     cr_assert_eq(stat(path, &st), 0);
     cr_assert_eq(st.st_mode & 07777, 0600);
     cr_assert_lt(st.st_size, 300);
@@ -572,144 +543,63 @@ Test(device_profile, is_one_private_file)
     cr_assert_eq(st.st_mode & 07777, 0700);
 }
 
-static void be_noise(const char *path)
-{
-    unsigned char data[900];
-    uint64_t seed = 5;
-    for (size_t i = 0; i < sizeof data; i++)
-        data[i] = (unsigned char)rig_random(&seed);
-    write_file(path, data, sizeof data);
-}
-
-static void be_empty(const char *path)
-{
-    cr_assert_eq(truncate(path, 0), 0);
-}
-
-static void be_cut(const char *path)
-{
-    cr_assert_eq(truncate(path, 150), 0);
-}
-
-static void be_huge(const char *path)
-{
-    cr_assert_eq(truncate(path, 1ll << 40), 0);
-}
-
-static void be_changed(const char *path)
-{
-    FILE *file = fopen(path, "r+b");
-    cr_assert_not_null(file);
-    fseek(file, 60, SEEK_SET);
-    int byte = fgetc(file);
-    fseek(file, 60, SEEK_SET);
-    fputc(byte ^ 1, file);
-    fclose(file);
-}
-
-static void be_a_kernel(const char *path)
-{
-    FILE *file = fopen(path, "r+b");
-    cr_assert_not_null(file);
-    fwrite("COXBIN\0\1", 1, 8, file);
-    fclose(file);
-}
-
-static void be_linked(const char *path)
-{
-    char other[200];
-    snprintf(other, sizeof other, "%s/other", base);
-    cr_assert_eq(rename(path, other), 0);
-    cr_assert_eq(symlink(other, path), 0);
-}
-
-static void be_a_link_to_nothing(const char *path)
-{
-    cr_assert_eq(unlink(path), 0);
-    cr_assert_eq(symlink("nothing", path), 0);
-}
-
-static void have_two_names(const char *path)
-{
-    char other[200];
-    snprintf(other, sizeof other, "%s/name", base);
-    cr_assert_eq(link(path, other), 0);
-}
-
-static void be_a_fifo(const char *path)
-{
-    cr_assert_eq(unlink(path), 0);
-    cr_assert_eq(mkfifo(path, 0600), 0);
-}
-
-static void be_writable_by_others(const char *path)
-{
-    cr_assert_eq(chmod(path, 0666), 0);
-}
-
-static void be_forbidden(const char *path)
-{
-    cr_assert_eq(chmod(path, 0), 0);
-}
-
 Test(device_profile, whose_file_is_damaged_or_foreign_is_ignored_and_written_anew)
 {
     static const struct {
-        const char *what;
-        void (*make)(const char *path);
-    } cases[] = {{"noise", be_noise},
-                 {"empty", be_empty},
-                 {"cut", be_cut},
-                 {"of a terabyte", be_huge},
-                 {"changed in one bit", be_changed},
-                 {"a compiled kernel's", be_a_kernel},
-                 {"a link", be_linked},
-                 {"a link to nothing", be_a_link_to_nothing},
-                 {"with a second name", have_two_names},
-                 {"a FIFO", be_a_fifo},
-                 {"writable by others", be_writable_by_others},
-                 {"without permission", be_forbidden}};
-    struct way way = usual();
-    run_session(&way);
+        const char *what, *command; /* $f is the file, $b the test's folder */
+    } cases[] = {
+        {"noise", "seq 1000 | gzip | head -c 900 >$f"},
+        {"empty", ": >$f"},
+        {"cut", "truncate -s 150 $f"},
+        {"of a terabyte", "truncate -s 1T $f"},
+        {"changed in one bit", "byte=$(od -An -tu1 -j60 -N1 $f) && printf \\\\$(printf %o $((byte ^ 1))) | $d seek=60"},
+        {"a compiled kernel's", "printf 'COXBIN\\0\\1' | $d"},
+        {"a link", "mv $f $b/other && ln -s $b/other $f"},
+        {"a link to nothing", "rm $f && ln -s nothing $f"},
+        {"with a second name", "ln $f $b/name"},
+        {"a FIFO", "rm $f && mkfifo -m 600 $f"},
+        {"writable by others", "chmod 666 $f"},
+        {"without permission", "chmod 0 $f"}};
+    run_session();
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        char path[400];
+        char command[1200];
         struct stat st;
-        if (cases[c].make == be_forbidden && geteuid() == 0)
+        only_file();
+        if (strstr(cases[c].command, "chmod 0 ") && geteuid() == 0)
             continue;
-        only_file(path);
-        cases[c].make(path);
-        struct outcome outcome = run_session(&way);
+        snprintf(command, sizeof command, "f=%s b=%s d=\"dd of=%s bs=1 conv=notrunc status=none\"; %s", path, base,
+                 path, cases[c].command);
+        cr_assert_eq(system(command), 0, "%s", cases[c].what);
+        struct outcome outcome = run_session();
         cr_assert_not(outcome.loaded, "%s", cases[c].what);
         char *line = strstr(outcome.log, "device profiles: ");
         cr_assert_not_null(line, "%s: %s", cases[c].what, outcome.log);
         cr_assert_null(strstr(line + 1, "device profiles: "), "%s: more than a line: %s", cases[c].what, outcome.log);
-        only_file(path);
+        only_file();
         cr_assert_eq(lstat(path, &st), 0);
         cr_assert(S_ISREG(st.st_mode), "%s", cases[c].what);
-        cr_assert(run_session(&way).loaded, "%s: written anew", cases[c].what);
+        cr_assert(run_session().loaded, "%s: written anew", cases[c].what);
     }
 }
 
 Test(device_profile, that_cannot_be_written_is_done_without)
 {
-    struct way way = usual();
-    char path[400];
-    run_session(&way);
-    only_file(path);
+    run_session();
+    only_file();
     cr_assert_eq(unlink(path), 0);
     cr_assert_eq(mkdir(path, 0700), 0);
-    run_session(&way);
-    cr_assert_not(run_session(&way).loaded);
+    run_session();
+    cr_assert_not(run_session().loaded);
     cr_assert_eq(rmdir(path), 0, "it is as it was");
 }
 
 /* Put other figures into the file, with a checksum that is right. */
 static void replace_content(const void *content, size_t bytes)
 {
-    char path[400], *name;
+    char *name;
     unsigned char key[32];
     static const struct cox__log silent = {.level = COX_LOG_ERROR};
-    only_file(path);
+    only_file();
     name = strrchr(path, '/') + 1;
     for (size_t i = 0; i < sizeof key; i++) {
         const char digits[3] = {name[2 * i], name[2 * i + 1], '\0'};
@@ -722,71 +612,79 @@ static void replace_content(const void *content, size_t bytes)
 Test(device_profile, of_nonsense_is_ignored_and_written_anew)
 {
     static const double bad[] = {NAN, INFINITY, -INFINITY, -1, 1e300};
-    const struct cox_device_profile good[4] = {{.frames = 9, .ns_per_row = 9e3, .share = 0.2},
-                                               {.frames = 9, .ns_per_row = 9e3, .share = 0.2},
-                                               {.frames = 9, .ns_per_row = 9e3, .share = 0.2},
-                                               {.frames = 9, .ns_per_row = 9e3, .share = 0.2}};
-    struct way way = usual();
-    run_session(&way);
+    struct cox_device_profile good[4];
+    for (int d = 0; d < 4; d++)
+        good[d] = (struct cox_device_profile){.frames = 9, .ns_per_row = 9e3, .share = 0.2};
+    run_session();
     replace_content(good, 3 * sizeof *good);
-    cr_assert(run_session(&way).loaded, "the three devices' figures are as they should be");
+    cr_assert(run_session().loaded, "the three devices' figures are as they should be");
     for (size_t b = 0; b < sizeof bad / sizeof *bad; b++)
         for (size_t field = 0; field < sizeof *good / sizeof(double); field++) {
             struct cox_device_profile figures[3];
             memcpy(figures, good, sizeof figures);
             memcpy((char *)&figures[1] + field * sizeof(double), &bad[b], sizeof(double));
             replace_content(figures, sizeof figures);
-            struct outcome outcome = run_session(&way);
+            struct outcome outcome = run_session();
             cr_assert_not(outcome.loaded, "field %zu, %g", field, bad[b]);
             cr_assert_neq(outcome.first_reason, COX_REASON_PROFILE);
         }
     static const size_t sizes[] = {0, 1, sizeof *good, 2 * sizeof *good, 3 * sizeof *good - 1, 4 * sizeof *good};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         replace_content(good, sizes[i]);
-        cr_assert_not(run_session(&way).loaded, "%zu bytes", sizes[i]);
-        cr_assert(run_session(&way).loaded);
+        cr_assert_not(run_session().loaded, "%zu bytes", sizes[i]);
+        cr_assert(run_session().loaded);
     }
 }
 
 Test(device_profile, in_a_directory_that_others_may_write_to_is_not_used)
 {
-    struct way way = usual();
-    char path[400];
-    struct stat before, after;
-    run_session(&way);
-    only_file(path);
-    cr_assert_eq(stat(path, &before), 0);
+    run_session();
+    const ino_t before = only_inode();
     cr_assert_eq(chmod(dir, 0777), 0);
-    struct outcome outcome = run_session(&way);
+    struct outcome outcome = run_session();
     cr_assert_not(outcome.loaded);
     cr_assert_not_null(strstr(outcome.log, "is not used, because"), "%s", outcome.log);
-    only_file(path);
-    cr_assert_eq(stat(path, &after), 0);
-    cr_assert_eq(after.st_ino, before.st_ino, "not written");
+    cr_assert_eq(only_inode(), before, "not written");
 }
 
 Test(device_profile, in_a_directory_that_cannot_be_written_is_loaded)
 {
-    struct way way = usual();
-    if (geteuid() == 0) {
-        teardown(); /* which a skipped test goes without */
-        cr_skip_test("root may write everywhere");
-    }
-    run_session(&way);
+    skip_unless(geteuid() != 0, "root may write everywhere");
+    run_session();
     cr_assert_eq(chmod(dir, 0500), 0);
-    cr_assert(run_session(&way).loaded);
-    cr_assert(run_session(&way).loaded);
+    cr_assert(run_session().loaded);
+    cr_assert(run_session().loaded);
     cr_assert_eq(chmod(dir, 0700), 0);
 }
 
 /* ---- from a predecessor ---- */
 
-static cox_status make_map(struct rig_frames *frames, cox_session *predecessor, cox_session **out)
+static cox_status try_map(struct rig_frames *frames, cox_session *predecessor, cox_session **out)
 {
     return rig_map_session(frames,
                            COX_SESSION_PARAMS(.custom_policy = &learner, .report = rig_report,
                                               .report_user = frames->rig, .predecessor = predecessor),
                            out);
+}
+
+static cox_session *make_map(struct rig_frames *frames, cox_session *predecessor)
+{
+    cox_session *session = NULL;
+    cr_assert_eq(try_map(frames, predecessor, &session), COX_OK);
+    return session;
+}
+
+static void run_frames(struct rig_frames *frames, cox_session *session, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
+}
+
+static bool begins_with_profile(cox_session *session)
+{
+    struct cox_session_info info;
+    cox_session_info(session, &info, sizeof info);
+    return info.profile_loaded;
 }
 
 /* Rows by device of the last report, and its reason. */
@@ -804,20 +702,16 @@ Test(device_profile, are_taken_over_from_a_predecessor_of_other_rows)
 {
     struct rig *rig = rig_new(&trio);
     struct rig_frames *small = rig_frames_new(rig, 100, 16, 16, 4), *large = rig_frames_new(rig, 200, 16, 16, 4);
-    cox_session *first = NULL, *second = NULL;
     uint32_t before[FAKE_DEVICES_MAX], after[FAKE_DEVICES_MAX];
-    cr_assert_eq(make_map(small, NULL, &first), COX_OK);
-    for (uint32_t i = 0; i < 40; i++)
-        cr_assert_eq(rig_submit(small, first, i, false), COX_OK);
+    cox_session *first = make_map(small, NULL);
+    run_frames(small, first, 40);
     cox_session_wait(first);
     last_split(rig, before);
-    cr_assert_eq(make_map(large, first, &second), COX_OK);
+    cox_session *second = make_map(large, first);
     cox_session_destroy(&first);
-    struct cox_session_info info;
-    cox_session_info(second, &info, sizeof info);
-    cr_assert(info.profile_loaded);
+    cr_assert(begins_with_profile(second));
     const uint32_t reports = rig_report_count(rig);
-    cr_assert_eq(rig_submit(large, second, 0, false), COX_OK);
+    run_frames(large, second, 1);
     cox_session_wait(second);
     cr_assert_eq(rig_report_count(rig), reports + 1, "the frame: its kernels have run on every device");
     cr_assert_eq(last_split(rig, after), COX_REASON_PROFILE);
@@ -831,42 +725,24 @@ Test(device_profile, are_taken_over_from_a_predecessor_of_other_rows)
     cr_assert_str_empty(rig_end(&rig));
 }
 
-/* While frames of the predecessor are under way; and nothing is taken of one that has hardly begun. */
+/* While frames of the predecessor are under way; and nothing is taken of one that has hardly begun, or is of another
+ * runtime. */
 Test(device_profile, of_a_predecessor_at_work_are_taken_if_it_has_learnt_something)
 {
-    struct rig *rig = rig_new(&trio);
-    struct rig_frames *frames = rig_frames_new(rig, 100, 16, 16, 4);
-    cox_session *first = NULL, *second = NULL;
-    struct cox_session_info info;
-    cr_assert_eq(make_map(frames, NULL, &first), COX_OK);
-    cr_assert_eq(make_map(frames, first, &second), COX_OK);
-    cox_session_info(second, &info, sizeof info);
-    cr_assert_not(info.profile_loaded);
+    struct rig *rig = rig_new(&trio), *other = rig_new(&trio);
+    struct rig_frames *frames = rig_frames_new(rig, 100, 16, 16, 4), *others = rig_frames_new(other, 100, 16, 16, 4);
+    cox_session *first = make_map(frames, NULL), *second = make_map(frames, first), *foreign = NULL;
+    cr_assert_not(begins_with_profile(second));
     cox_session_destroy(&second);
-    for (uint32_t i = 0; i < 20; i++)
-        cr_assert_eq(rig_submit(frames, first, i, false), COX_OK);
-    cr_assert_eq(make_map(frames, first, &second), COX_OK);
-    cox_session_info(second, &info, sizeof info);
-    cr_assert(info.profile_loaded);
+    run_frames(frames, first, 20);
+    second = make_map(frames, first);
+    cr_assert(begins_with_profile(second));
+    cr_assert_eq(try_map(others, first, &foreign), COX_E_INVALID);
+    cr_assert(rig_logged(other, "predecessor"), "%s", rig_log(other));
     cox_session_destroy(&second);
     cox_session_destroy(&first);
     rig_frames_free(&frames);
+    rig_frames_free(&others);
     cr_assert_str_empty(rig_end(&rig));
-}
-
-Test(device_profile, are_not_taken_from_a_session_of_another_runtime)
-{
-    struct rig *rigs[2] = {rig_new(&trio), rig_new(&trio)};
-    struct rig_frames *frames[2];
-    cox_session *first = NULL, *second = NULL;
-    for (int i = 0; i < 2; i++)
-        frames[i] = rig_frames_new(rigs[i], 100, 16, 16, 4);
-    cr_assert_eq(make_map(frames[0], NULL, &first), COX_OK);
-    cr_assert_eq(make_map(frames[1], first, &second), COX_E_INVALID);
-    cr_assert(rig_logged(rigs[1], "predecessor"), "%s", rig_log(rigs[1]));
-    cox_session_destroy(&first);
-    for (int i = 0; i < 2; i++) {
-        rig_frames_free(&frames[i]);
-        cr_assert_str_empty(rig_end(&rigs[i]));
-    }
+    cr_assert_str_empty(rig_end(&other));
 }

@@ -2,50 +2,23 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "store/private_dir.h"
-#include "support/scratch.h"
+#include "unit/store/base.h"
 
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { STRANGER = 12345 };
 
-static char base[64]; /* a fresh directory for each test; the test's working directory */
-static char last_line[1200];
-static int lines;
-
-static void take_line(void *user, enum cox_log_level level, const char *line)
-{
-    (void)user;
-    (void)level;
-    lines++;
-    snprintf(last_line, sizeof last_line, "%s", line);
-}
-
-static const struct cox__log logger = {.fn = take_line, .level = COX_LOG_DEBUG};
-
+/* The directory is the working directory, too. */
 static void setup(void)
 {
-    umask(022);
-    strcpy(base, "/tmp/cox-test-private-XXXXXX");
-    cr_assert_not_null(mkdtemp(base));
+    make_base();
     cr_assert_eq(chdir(base), 0);
-    lines = 0;
-    last_line[0] = '\0';
 }
 
-static void teardown(void)
-{
-    scratch_remove(base);
-}
-
-TestSuite(private_dir, .init = setup, .fini = teardown, .timeout = 300);
+TestSuite(private_dir, .init = setup, .fini = remove_base, .timeout = 300);
 
 /* The path is taken, and is the directory `is`. */
 static void expect_open(const char *path, const char *is)
@@ -115,12 +88,11 @@ Test(private_dir, is_made_with_its_parents_for_this_user_only)
 
 Test(private_dir, is_not_what_others_may_write_to)
 {
-    make("a", 0770);
-    expect_refused("a", "others may write");
-    make("a", 0702);
-    expect_refused("a", "others may write");
-    make("a", 01777);
-    expect_refused("a", "others may write");
+    static const mode_t modes[] = {0770, 0702, 01777};
+    for (int i = 0; i < 3; i++) {
+        make("a", modes[i]);
+        expect_refused("a", "others may write");
+    }
     make("a", 0755);
     expect_open("a", "a");
 }
@@ -176,7 +148,6 @@ Test(private_dir, is_no_link_itself)
 Test(private_dir, is_no_file)
 {
     cr_assert(close(open("file", O_CREAT | O_WRONLY, 0600)) == 0 && mkfifo("fifo", 0600) == 0);
-    alarm(100); /* for the FIFO's writer nobody waits */
     expect_refused("file", strerror(ENOTDIR));
     expect_refused("file/a", strerror(ENOTDIR));
     expect_refused("fifo", strerror(ENOTDIR));
@@ -184,10 +155,7 @@ Test(private_dir, is_no_file)
 
 Test(private_dir, has_nothing_of_other_users_on_the_way)
 {
-    if (geteuid() != 0) {
-        teardown(); /* which a skipped test goes without */
-        cr_skip_test("skipped, because only root can give things away");
-    }
+    skip_unless(geteuid() == 0, "only root can give things away");
     make("a", 0755);
     make("a/b", 0700);
     make("common", 01777);
@@ -205,10 +173,7 @@ Test(private_dir, has_nothing_of_other_users_on_the_way)
 
 Test(private_dir, may_lie_behind_what_cannot_be_listed)
 {
-    if (geteuid() == 0) {
-        teardown();
-        cr_skip_test("skipped, because root may list everything");
-    }
+    skip_unless(geteuid() != 0, "root may list everything");
     make("a", 0700);
     make("a/b", 0700);
     make("a", 0311);

@@ -1,0 +1,69 @@
+/* A folder of a test's own in /tmp, and commands in it: pass `make_folder` and `remove_folder` as .init and .fini.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_FOLDER_H
+#define COX_TESTS_FOLDER_H
+
+#include "support/scratch.h"
+
+#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char folder[64];
+
+static inline void make_folder(void)
+{
+    strcpy(folder, "/tmp/coxswain-test-XXXXXX");
+    cr_assert(mkdtemp(folder) != NULL);
+}
+
+static inline void remove_folder(void)
+{
+    scratch_remove(folder);
+}
+
+/* The path of a file in the folder; it stays until the fourth call from here. */
+static inline const char *in_folder(const char *name)
+{
+    static char paths[4][128];
+    static int turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static inline void write_file(const char *path, const void *data, size_t bytes)
+{
+    FILE *file = fopen(path, "wb");
+    cr_assert(file != NULL, "%s", path);
+    cr_assert_eq(fwrite(data, 1, bytes, file), bytes);
+    cr_assert_eq(fclose(file), 0);
+}
+
+/* A shell command with the folder as the current one; whether it succeeds. */
+__attribute__((format(printf, 1, 2))) static inline bool shell(const char *format, ...)
+{
+    char command[2000];
+    const int length = snprintf(command, sizeof command, "cd '%s' && exec >/dev/null 2>&1 && ", folder);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(command + length, sizeof command - (size_t)length, format, args);
+    va_end(args);
+    return system(command) == 0;
+}
+
+#define FFMPEG "ffmpeg -nostdin -v error -y "
+
+/* What is made for the test goes too: the folder is removed where a test ends by itself only. */
+#define skip_unless(condition, ...)                        \
+    do {                                                   \
+        if (!(condition)) {                                \
+            remove_folder();                               \
+            cr_skip_test("skipped, because " __VA_ARGS__); \
+        }                                                  \
+    } while (0)
+
+#endif
