@@ -17,6 +17,17 @@ uint32_t random_below(uint64_t *seed, uint32_t bound)
     return (uint32_t)(random_next(seed) % bound);
 }
 
+uint32_t random_short(uint32_t *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8;
+}
+
+uint32_t random_short_below(uint32_t *seed, uint32_t bound)
+{
+    return random_short(seed) % bound;
+}
+
 /* A policy has no pointer of its user's. */
 static struct {
     uint32_t first;
