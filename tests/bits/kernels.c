@@ -317,12 +317,13 @@ enum {
     WORK, /* map, map and count, count */
     CHOICES
 };
+_Static_assert((int)CHOICES == (int)RANDOM_PAIRS_CHOICES, "pairs of all choices");
 static const uint32_t choices[CHOICES] = {
     [IN_KIND] = 13, [IN_SUB] = 3,    [IN_SITE] = 3,  [IN_RANGE] = 2,  [OUT_KIND] = 9, [OUT_SUB] = 3,
     [OUT_SITE] = 3, [OUT_RANGE] = 2, [TRANSFER] = 3, [PRIMARIES] = 2, [CURVE] = 4,    [FADE] = 2,
     [DITHER] = 2,   [GAMUT] = 2,     [SCALE] = 2,    [WORK] = 3,
 };
-enum { V210_IN = 12, VALUES_MAX = 13, VARIANTS_MAX = 400 };
+enum { V210_IN = 12, VARIANTS_MAX = 400 };
 
 struct variant {
     uint8_t value[CHOICES];
@@ -395,22 +396,6 @@ static bool make_shape(const struct variant *variant, uint32_t width, uint32_t h
     return cox_video_prepare(shape, &(const struct cox_video_settings){0}, &params) == COX_OK;
 }
 
-/* Which two values stand together in a variant that was chosen. */
-static bool paired[CHOICES][VALUES_MAX][CHOICES][VALUES_MAX];
-
-/* How many pairs of the variant are new; they count as old from then on if `keep`. */
-static uint32_t new_pairs(const struct variant *variant, bool keep)
-{
-    uint32_t count = 0;
-    for (uint32_t a = 0; a < CHOICES; a++)
-        for (uint32_t b = a + 1; b < CHOICES; b++) {
-            bool *pair = &paired[a][variant->value[a]][b][variant->value[b]];
-            count += !*pair;
-            *pair |= keep;
-        }
-    return count;
-}
-
 static bool draw_variant(uint64_t *seed, struct variant *variant)
 {
     struct cox_video_shape shape;
@@ -422,13 +407,14 @@ static bool draw_variant(uint64_t *seed, struct variant *variant)
 /* Each time the variant that brings most new pairs, of many drawn; until none of very many brings one. */
 static uint32_t choose_variants(struct variant *chosen)
 {
+    static struct random_pairs pairs;
     uint64_t seed = 7;
     uint32_t count = 0;
     while (count < VARIANTS_MAX) {
         struct variant best = {{0}}, drawn;
         uint32_t most = 0;
         for (uint32_t tries = 0; tries < 3000 || (most == 0 && tries < 2000000); tries++) {
-            uint32_t news = draw_variant(&seed, &drawn) ? new_pairs(&drawn, false) : 0;
+            uint32_t news = draw_variant(&seed, &drawn) ? random_pairs_new(&pairs, drawn.value, false) : 0;
             if (news > most) {
                 most = news;
                 best = drawn;
@@ -436,7 +422,7 @@ static uint32_t choose_variants(struct variant *chosen)
         }
         if (most == 0)
             break;
-        new_pairs(&best, true);
+        random_pairs_new(&pairs, best.value, true);
         chosen[count++] = best;
     }
     return count;

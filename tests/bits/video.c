@@ -42,7 +42,7 @@ static const struct kind {
     {"odd-hlg-8", false, "1917x1081 p010 to nv12 hlg bt2390 dither"},
     {"odd-hlg-10", true, "1917x1081 yuv420p10 to yuv420p10 hlg hable dither"},
     {"full-chroma", false, "613x127 yuv444p10 to yuv444p10 bt709 aces"},
-    {"light", true, "301x203 rgba16 to rgba8 linear hable fade"},
+    {"light", true, "301x203 rgba16 to rgba8 light hable fade"},
     {"halved", true, "646x358 p010 to yuv420p8 hable compress half"},
     {"smaller", true, "641x359 yuv420p10 to 427x239 yuv420p8 hable"},
     {"larger", false, "203x101 p010 to 322x180 yuv420p10 hlg bt2390"},

@@ -65,10 +65,10 @@ static bool read_word(const char *word, struct cox_video_shape *shape, bool out)
         void *field;
         int value;
     } words[] = {
-        {"centre", &format->site, COX_SITE_CENTRE},        {"topleft", &format->site, COX_SITE_TOP_LEFT},
-        {"full", &format->range, COX_RANGE_FULL},          {"hlg", &shape->transfer, COX_TRANSFER_HLG},
-        {"linear", &shape->transfer, COX_TRANSFER_LINEAR}, {"bt709", &shape->primaries, COX_PRIMARIES_BT709},
-        {"dither", &shape->dither, COX_DITHER_ORDERED},    {"compress", &shape->gamut, COX_GAMUT_COMPRESS},
+        {"centre", &format->site, COX_SITE_CENTRE},       {"topleft", &format->site, COX_SITE_TOP_LEFT},
+        {"full", &format->range, COX_RANGE_FULL},         {"hlg", &shape->transfer, COX_TRANSFER_HLG},
+        {"light", &shape->transfer, COX_TRANSFER_LINEAR}, {"bt709", &shape->primaries, COX_PRIMARIES_BT709},
+        {"dither", &shape->dither, COX_DITHER_ORDERED},   {"compress", &shape->gamut, COX_GAMUT_COMPRESS},
         {"half", &shape->scale, COX_SCALE_HALF},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -131,7 +131,7 @@ const char *ref_shape_text(const struct cox_video_shape *s)
 {
     static char texts[4][256];
     static unsigned turn;
-    static const char *const transfers[] = {"", " hlg", " linear"};
+    static const char *const transfers[] = {"", " hlg", " light"};
     char *text = texts[turn++ % 4], size[32] = "";
     const size_t room = sizeof texts[0];
     if (s->scale == COX_SCALE_FILTER)
@@ -198,6 +198,7 @@ void ref_film_open(struct ref_film *film, cox_runtime *runtime, const struct cox
     const struct cox_video_plane histogram = {.row_bytes = COX_VIDEO_HISTOGRAM_BYTES, .rows = 1};
     for (uint32_t p = 0; p < film->out_count && pipeline != REF_ANALYSIS; p++)
         add_plane(film, runtime, &out[p], film->shape.out_pitch_bytes[p], true);
+    film->histogram = film->frame.count;
     if (pipeline != REF_MAPPING)
         add_plane(film, runtime, &histogram, histogram.row_bytes, true);
     film->frame.count = film->session.binding_count;
@@ -222,10 +223,7 @@ uint32_t ref_film_output(const struct ref_film *film, uint32_t plane, size_t ind
 
 const uint32_t *ref_film_histogram(const struct ref_film *film)
 {
-    uint32_t last = film->frame.count;
-    while (!film->frame.planes[last - 1].data) /* scratch */
-        last--;
-    return (const uint32_t *)(const void *)film->frame.planes[last - 1].data;
+    return (const uint32_t *)(const void *)film->frame.planes[film->histogram].data;
 }
 
 double ref_film_mean_luma(const struct ref_film *film, uint32_t left, uint32_t top, uint32_t width, uint32_t height)
@@ -303,13 +301,70 @@ void ref_film_put(const struct ref_film *film, uint32_t x, uint32_t y, const dou
     ref_video_put_part(&film->shape, planes, 2, i, j, codes[2]);
 }
 
+enum stripe { STRIPE_NOISE = 0, STRIPE_RAMP = 1, STRIPE_BLOCKS = 2, STRIPE_EXTREMES = 3, STRIPES = 4 };
+
+static enum stripe stripe_of(uint32_t y, uint32_t seed)
+{
+    return (enum stripe)((y / 8 + seed) % STRIPES);
+}
+
+/* Any code, within the depth; now and then none that the range has; in halves any bits. */
+static uint32_t noise_code(const struct cox_video_shape *shape, enum stripe stripe, uint32_t *seed)
+{
+    const struct cox_video_format *format = &shape->in;
+    static const uint16_t halves[] = {0,      0x8000, 0x3c00, 0xbc00, 0x7c00, 0xfc00, 0x7e00, 0xfe01,
+                                      0x0001, 0x03ff, 0x7bff, 0xfbff, 0x3bff, 0x3c01, 0x0400, 0x8400};
+    const uint32_t largest = (1u << format->depth) - 1, step = 1u << (format->depth - 8);
+    if (stripe == STRIPE_NOISE)
+        return random_short_below(seed, 1u << format->depth);
+    if (shape->transfer == COX_TRANSFER_LINEAR)
+        return halves[random_short_below(seed, 16)];
+    const uint32_t codes[] = {0, 1, largest, largest - 1, 16 * step, 235 * step, 240 * step, 128 * step};
+    return codes[random_short_below(seed, 8)];
+}
+
+/* The samples of a word of V210: the code, another one, and what no code has. */
+static uint32_t three_codes(uint32_t code, uint32_t row, size_t index)
+{
+    return code | ((code * 5 + row) & 1023) << 10 | (code ^ 1023) << 20 | (uint32_t)index << 30;
+}
+
+void ref_film_fill_stripes(const struct ref_film *film, uint32_t seed)
+{
+    const struct cox_video_shape *shape = &film->shape;
+    struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
+    uint32_t state = seed * 7919 + 1;
+    cox_video_planes(&shape->in, shape->width, shape->height, planes);
+    for (uint32_t p = 0; p < film->in_count; p++)
+        for (uint32_t row = 0; row < planes[p].rows; row++)
+            for (size_t i = 0; i < planes[p].row_bytes / planes[p].sample_bytes; i++) {
+                const uint32_t code = noise_code(shape, stripe_of(row * planes[p].row_divisor, seed), &state);
+                ref_film_put_sample(film, p, row, i,
+                                    shape->in.layout == COX_VIDEO_V210 ? three_codes(code, row, i) : code);
+            }
+
+    for (uint32_t y = 0; y < shape->height; y++)
+        for (uint32_t x = 0; x < shape->width; x++) {
+            const enum stripe stripe = stripe_of(y, seed);
+            uint32_t block = (y / 4 * 977 + x / 4) * 31 + seed;
+            double rgb[3];
+            for (int i = 0; i < 3; i++) {
+                rgb[i] = stripe == STRIPE_RAMP ? (x + 0.5) / shape->width : random_short_below(&block, 5) / 4.0;
+                if (shape->transfer == COX_TRANSFER_LINEAR)
+                    rgb[i] = rgb[i] > 0 ? exp2(rgb[i] * 28 - 16) : 0;
+            }
+            if (stripe == STRIPE_RAMP || stripe == STRIPE_BLOCKS)
+                ref_film_put(film, x, y, rgb);
+        }
+}
+
 const char *const ref_local_films[REF_LOCAL_FILMS] = {
     "515x301 yuv420p10 to yuv420p8 local fade",
     "1x1 yuv420p8 to yuv420p8 local hlg",
     "83x35 p010 to rgba8 local fade",
     "992x61 yuv422p16 to yuv422p10 local hlg",
     "131x66 yuv444p12 to yuv420p8 local bt709 fade",
-    "320x181 rgba16 to yuv420p8 local linear",
+    "320x181 rgba16 to yuv420p8 local light",
     "2x5 nv12 to yuv420p8 local fade",
     "203x67 v210 to yuv420p8 local hlg",
     "118x55 gbrp12 to gbrp10 local fade",

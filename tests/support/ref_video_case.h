@@ -13,7 +13,7 @@
  *   FORMAT  yuv420p10 (planar, also 422 and 444), nv12 or nv16 (semi-planar, 8 bits), p010 or p210 (semi-planar, 10 bits
  *           or as many as it says), rgba8, bgra16, gbrp12, v210; after it, if they are not the first value of their
  *           kind: centre, topleft, full
- *   WORD    the name of an operator; hlg, linear, bt709, fade, dither, compress, half
+ *   WORD    the name of an operator; hlg, light (linear), bt709, fade, dither, compress, half
  *
  * A text that cannot be read ends the program. */
 struct cox_video_shape ref_shape(const char *text);
@@ -36,6 +36,7 @@ struct ref_film {
     struct cox_video_shape shape; /* with its pitches */
     uint32_t width, height;       /* of the output */
     uint32_t in_count, out_count;
+    uint32_t histogram;      /* which plane it is */
     struct bits_frame frame; /* planes in, planes out, histogram, and the scratch of the pipeline */
     struct cox_video_storage storage;
     struct cox_session_params session; /* of the pipeline that it was opened for */
@@ -68,6 +69,9 @@ void ref_film_put(const struct ref_film *film, uint32_t x, uint32_t y, const dou
 
 /* The code of a sample of an input plane, whatever it is of; v210: a word, which is three codes. */
 void ref_film_put_sample(const struct ref_film *film, uint32_t plane, uint32_t row, size_t index, uint32_t code);
+
+/* Eight rows each of noise, a ramp of grey, blocks of saturated colours, and the ends of the scale. */
+void ref_film_fill_stripes(const struct ref_film *film, uint32_t seed);
 
 /* Films for the operator local: layouts, depths, subsamplings and transfers, each at least once. */
 enum { REF_LOCAL_FILMS = 11 };

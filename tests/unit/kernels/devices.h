@@ -149,6 +149,16 @@ static inline void picture_run(struct ref_picture *picture, const struct cox_ton
 
 /* --- Films -------------------------------------------------------------------------------------------------------- */
 
+/* As many pixels, half the sides, another size; by COX_SCALE_*. */
+static inline void set_scale(struct cox_video_shape *shape, int i)
+{
+    shape->scale = (enum cox_video_scale)i;
+    if (shape->scale == COX_SCALE_FILTER) {
+        shape->out_width = 93;
+        shape->out_height = 47;
+    }
+}
+
 /* Made for any pipeline whose planes the film has. */
 static inline cox_session *film_session(struct ref_film *film, enum ref_pipeline pipeline, enum variant variant,
                                         uint32_t device)
@@ -169,8 +179,7 @@ static inline void film_run_in(cox_session *session, struct ref_film *film, enum
     cr_assert_eq(cox_video_prepare(&film->shape, settings, &params), COX_OK, "%s", text);
     for (uint32_t p = 0; p < film->frame.count; p++) {
         const struct bits_plane *plane = &film->frame.planes[p];
-        const bool output = plane->written && plane->row_bytes && p < film->in_count + film->out_count;
-        if (plane->written && pipeline == (output ? REF_ANALYSIS : REF_MAPPING))
+        if (plane->written && pipeline == (p == film->histogram ? REF_MAPPING : REF_ANALYSIS))
             continue;
         if (plane->written)
             bits_plane_spoil(plane);
