@@ -27,16 +27,21 @@ static inline void keep_log(void *user, enum cox_log_level level, const char *li
 
 /* Mesa's software device plays the GPU where it is installed. Kernels are kept, since there are as many as there are
  * formats. */
-static inline void open_devices(void)
+static inline void open_runtime(const char *devices)
 {
     setenv("RUSTICL_ENABLE", "llvmpipe", 0);
     setenv("RUSTICL_DEVICE_TYPE", "gpu", 0);
     const struct cox_runtime_params params = {
-        .devices = getenv("TEST_VIDEO_DEVICES"), .cache_dir = getenv("COX_TEST_KERNELS"), .log = keep_log};
+        .devices = devices, .cache_dir = getenv("COX_TEST_KERNELS"), .log = keep_log};
     const cox_status status = cox_runtime_create(&runtime, &params);
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
         cr_skip_test("skipped, because there is no OpenCL device");
     cr_assert_eq(status, COX_OK, "%s: %s", cox_status_name(status), last_log);
+}
+
+static inline void open_devices(void)
+{
+    open_runtime(getenv("TEST_VIDEO_DEVICES"));
 }
 
 static inline void close_devices(void)
