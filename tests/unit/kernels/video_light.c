@@ -517,7 +517,7 @@ Test(video_light, refuses_shapes_that_are_none)
         {"chroma in less detail than it is to have", "32x18 yuv420p10 to yuv444p8 hable", 64, 64},
         {"light in 8 bits", "32x18 rgba8 to yuv420p8 hable light", 256, 32},
         {"a pitch that is no multiple of 16", "32x18 v210 to yuv420p8 hable", 100, 32},
-        {"v210 out", "32x18 yuv420p10 to v210 hable", 64, 96},
+        {"v210 out", "32x18 yuv422p10 to v210 hable", 64, 96},
         {"light in planes", "32x18 gbrp10 to yuv420p8 hable light", 64, 32},
         {"light in any size", "32x18 bgra16 to 32x18 yuv420p8 hable light", 256, 32},
     };
