@@ -15,8 +15,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/bits_suite.h"
 #include "support/ref_filter_case.h"
-#include <coxswain/coxswain.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,79 +23,31 @@ enum { SMALL_SIDE = 40 };
 
 static struct bits_suite suite = {.splits = 50};
 
-static void need(cox_status status, const char *what)
-{
-    if (status == COX_OK)
-        return;
-    fprintf(stderr, "FAILED %s: %s\n", what, cox_status_text(status));
-    exit(1);
-}
-
-/* --- Sessions ----------------------------------------------------------------------------------------------------- */
-
-/* One device with whole frames, or all of them under random splits. */
-static cox_session *open_session(const struct filter_test *test, uint32_t device)
-{
-    struct cox_session_params params = test->session;
-    cox_session *session = NULL;
-    bits_session_params(&params, &device, 0, 0);
-    need(cox_session_create(suite.runtime, &params, &session), test->about->name);
-    struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
-    if (info.device_count != (device == BITS_ALL_DEVICES ? suite.device_count : 1)) {
-        fprintf(stderr, "FAILED %s: %u devices take part\n", test->about->name, info.device_count);
-        exit(1);
-    }
-    return session;
-}
-
-/* --- One filter --------------------------------------------------------------------------------------------------- */
-
 static void run_case(const struct filter_case *about)
 {
     static const char *const forms[] = {"overlap", "exchange", "rows"};
     struct filter_test test;
-    need(filter_test_open(&test, about, cox_runtime_pitch_bytes(suite.runtime, 1),
-                          suite.small ? SMALL_SIDE : UINT32_MAX),
-         about->name);
-    cox_buffer *buffers[COX_BINDINGS_MAX] = {0};
-    for (int b = 0; b < COX_BINDINGS_MAX; b++)
-        if (test.planes[b])
-            need(cox_buffer_wrap(suite.runtime, test.planes[b], test.plane_bytes[b], NULL, NULL, &buffers[b]),
-                 about->name);
-    const size_t bytes = test.out_row_bytes * test.out_rows;
-    uint8_t *first = malloc(bytes), *found = malloc(bytes);
-    if (!first || !found)
-        exit(1);
-    uint32_t runs = 0, wrong = 0;
-    for (uint32_t d = 0; d <= suite.device_count; d++) {
-        const bool all = d == suite.device_count;
-        cox_session *session = open_session(&test, all ? BITS_ALL_DEVICES : d);
-        const struct cox_frame frame = {
-            .buffers = buffers, .buffer_count = test.session.binding_count, .params = &test.params};
-        for (uint32_t i = 0; i < (all ? suite.splits : 1); i++) {
-            filter_test_spoil(&test, runs ? first : NULL);
-            need(cox_session_run(session, &frame), about->name);
-            filter_test_result(&test, runs ? found : first);
-            wrong += (runs && memcmp(first, found, bytes) != 0) ||
-                     (!suite.staged /* whole rows go there and back */ && !filter_test_intact(&test));
-            runs++;
-        }
-        cox_session_destroy(&session);
-    }
-    printf("bits %s %ux%u %s %016" PRIx64 " %u %s\n", about->name, test.shape.width, test.shape.height,
-           forms[about->shape.form], bits_hash(first, bytes), runs, wrong ? "DIFFERENT" : "equal");
-    wrong ? suite.failed++ : suite.passed++;
+    bits_need(filter_test_open(&test, suite.runtime, about, cox_runtime_pitch_bytes(suite.runtime, 1),
+                               suite.small ? SMALL_SIDE : UINT32_MAX),
+              about->name);
+    struct bits_result result = {.what = about->name,
+                                 .width = test.shape.width,
+                                 .height = test.shape.height,
+                                 .params = &test.params,
+                                 .lanes = &test.frame,
+                                 .lane_count = 1,
+                                 .splits = suite.splits,
+                                 .intact = !suite.staged}; /* else whole rows go there and back */
+    snprintf(result.how, sizeof result.how, "%s", forms[about->shape.form]);
+    bits_result_print(&suite, &result, bits_result_run(&suite, &test.session, &result, 1, NULL));
     if (suite.reference) {
         char text[128];
-        const bool good = filter_test_judge(&test, first, text, sizeof text);
-        printf("error %s %s %s\n", about->name, text, good ? "within" : "BEYOND");
-        good ? suite.passed++ : suite.failed++;
+        uint8_t *bytes = bits_frame_result(&test.frame);
+        const bool good = filter_test_judge(&test, bytes, text, sizeof text);
+        printf("error %s %s", about->name, text);
+        bits_verdict(&suite, good, "within", "BEYOND");
+        free(bytes);
     }
-    free(first);
-    free(found);
-    for (int b = 0; b < COX_BINDINGS_MAX; b++)
-        cox_buffer_destroy(&buffers[b]);
     filter_test_close(&test);
 }
 

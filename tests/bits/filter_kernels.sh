@@ -1,13 +1,11 @@
 #!/bin/sh
-# Every filter in both forms of its kernels (filter_kernels.c), by hand, on PoCL; kernels.sh runs it on Oclgrind.
+# Every filter in both forms of its kernels (kernels.c), by hand, on PoCL; kernels.sh does it on Oclgrind.
 # sh filter_kernels.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 set -u
-here=$(dirname "$0")
-program="${COX_TEST_DIR:-$1/../tests}/bits_filter_kernels"
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
-. "$here/../support/setups.sh"
+. "$(dirname "$0")/../support/setups.sh"
 able "PoCL" "pocl" || exit 77
-OCL_ICD_VENDORS="$work/pocl" "$program"
+OCL_ICD_VENDORS="$work/pocl" "${COX_TEST_DIR:-$1/../tests}/bits_kernels" filter

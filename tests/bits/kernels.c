@@ -1,31 +1,32 @@
-/* Every kernel of the library in every variant, on small frames: for a simulator that looks at each access
- * (kernels.sh).
+/* Every kernel of the library in every variant, on small frames: for a simulator that looks at each access (kernels.sh),
+ * the filters also for PoCL (filter_kernels.sh).
  *
  *   bits_kernels [--vectors | --scalars] [NAME]...    only this form; only kernels of these names: picture, histogram,
- *                                                     video
+ *                                                     video, filter
  *
  * Picture and histogram: each input, output and form. Video: each value of each build option, and each two values that
- * go together, together in one kernel at least; which those are is computed. The vector and the scalar form of a
+ * go together, together in one kernel at least; which those are is computed. Filters: the cases of
+ * support/ref_filter_case.c on planes of at most 40 x 40, against the reference. The vector and the scalar form of a
  * variant must give the same bits, whole and cut into bands.
  *
  * The kernels are run by hand: all OpenCL calls come from one thread, since Oclgrind keeps what it knows of memory's
- * being initialised by thread; and each band has buffers of its own that end where its last row does, whereas the
- * runtime's go on to the end of the frame.
+ * being initialised by thread; and each band has buffers of its own that hold the rows it was promised and no more,
+ * whereas the runtime's go on to the end of the frame.
  *
  * Prints a line "bits KERNEL NUMBER SIZE HASH RUNS equal" (or DIFFERENT) for each variant, and "N passed, N failed".
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/pipeline.h"
 #include "support/bits_device.h"
 #include "support/random_splits.h"
+#include "support/ref_filter_case.h"
+#include "support/ref_tonemap_case.h"
 
-#include <coxswain/tonemap.h>
-#include <coxswain/video.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BANDS_MAX = 3, FORMS = 2 };
+enum { BANDS_MAX = 3, FORMS = 2, FILTER_SIDE = 40 };
 
 static struct {
     struct bits_device device;
@@ -33,57 +34,59 @@ static struct {
     int first_form, last_form; /* 0 = vectors, 1 = scalars */
 } here = {.last_form = FORMS - 1};
 
-static void *memory(size_t bytes)
-{
-    void *block = calloc(1, bytes);
-    if (!block) {
-        fprintf(stderr, "out of memory\n");
-        exit(1);
-    }
-    return block;
-}
-
-/* --- One kernel --------------------------------------------------------------------------------------------------- */
+/* --- A band ------------------------------------------------------------------------------------------------------- */
 
 /* A session's frame in host memory. */
-struct frame {
+struct run {
     struct cox__pipeline pipeline;
     const void *params;
-    unsigned char *planes[COX_BINDINGS_MAX];
-    size_t row_bytes[COX_BINDINGS_MAX]; /* of a written binding: what of a row counts */
+    struct bits_frame *frame;
+    uint8_t *data[COX_BINDINGS_MAX]; /* of each binding, scratch too */
 };
 
-static bool is_input(const struct cox_binding *binding)
+/* Part of a binding in a buffer of just that size. */
+struct part {
+    cl_mem mem;
+    uint32_t origin; /* row */
+    size_t at, bytes;
+};
+
+static void copy_in(const struct part *part, const uint8_t *from)
 {
-    return binding->access == COX_READ;
+    bits_need(clEnqueueWriteBuffer(here.device.queue, part->mem, CL_TRUE, 0, part->bytes, from, 0, NULL, NULL),
+              "clEnqueueWriteBuffer");
 }
 
-/* Make room for the frame; what is read is drawn by `fill`. */
-static void frame_open(struct frame *frame, const struct cox_session_params *session, const void *params,
-                       void (*fill)(void *plane, size_t bytes, uint64_t *seed), uint64_t seed)
+static void copy_out(const struct part *part, uint8_t *to)
 {
-    static const struct cox__log silent = {.level = COX_LOG_ERROR};
-    *frame = (struct frame){.params = params};
-    bits_need(cox__pipeline_init(&frame->pipeline, session, &silent), "cox__pipeline_init");
-    for (uint32_t i = 0; i < frame->pipeline.binding_count; i++) {
-        size_t bytes = frame->pipeline.bytes[i];
-        frame->planes[i] = memory(bytes);
-        if (is_input(&frame->pipeline.passes[0].bindings[i]))
-            fill(frame->planes[i], bytes, &seed);
+    bits_need(clEnqueueReadBuffer(here.device.queue, part->mem, CL_TRUE, 0, part->bytes, to, 0, NULL, NULL),
+              "clEnqueueReadBuffer");
+}
+
+/* What is written by rows stays uninitialised: reading it before would be told. */
+static struct part part_open(const struct run *run, const struct cox__pass *pass, uint32_t index, uint32_t first_row,
+                             uint32_t rows)
+{
+    const struct cox_binding *binding = &pass->bindings[index];
+    struct part part = {.bytes = binding->bytes};
+    if (cox__by_rows(binding)) {
+        uint32_t count;
+        cox__binding_rows(pass, index, first_row, rows, &part.origin, &count);
+        part.at = part.origin * binding->pitch_bytes;
+        part.bytes = count * binding->pitch_bytes;
     }
+    cl_int code;
+    part.mem = clCreateBuffer(here.device.context, binding->access == COX_READ ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE,
+                              part.bytes, NULL, &code);
+    bits_need(code, "clCreateBuffer");
+    if (binding->access == COX_READ || binding->contract == COX_REDUCE)
+        copy_in(&part, run->data[index] + part.at);
+    return part;
 }
 
-static void frame_close(struct frame *frame)
+static void set_args(const struct run *run, const struct cox_stage *stage, cl_kernel kernel, uint32_t first_row,
+                     uint32_t rows, const struct part *parts)
 {
-    for (uint32_t i = 0; i < frame->pipeline.binding_count; i++)
-        free(frame->planes[i]);
-    cox__pipeline_clear(&frame->pipeline);
-}
-
-static void set_args(const struct frame *frame, cl_kernel kernel, uint32_t first_row, uint32_t rows, const cl_mem *mems,
-                     const uint32_t *origins)
-{
-    const struct cox_stage *stage = &frame->pipeline.passes[0].stages[0];
     for (uint32_t a = 0; a < stage->arg_count; a++) {
         const struct cox_arg *arg = &stage->args[a];
         cl_int number = 0;
@@ -91,11 +94,11 @@ static void set_args(const struct frame *frame, cl_kernel kernel, uint32_t first
         size_t bytes = sizeof number;
         switch (arg->kind) {
         case COX_ARG_KIND_BUFFER:
-            value = &mems[arg->index];
-            bytes = sizeof *mems;
+            value = &parts[arg->index].mem;
+            bytes = sizeof(cl_mem);
             break;
         case COX_ARG_KIND_PARAMS:
-            value = (const char *)frame->params + arg->offset;
+            value = (const char *)run->params + arg->offset;
             bytes = arg->bytes;
             break;
         case COX_ARG_KIND_FIRST:
@@ -105,7 +108,7 @@ static void set_args(const struct frame *frame, cl_kernel kernel, uint32_t first
             number = (cl_int)rows;
             break;
         case COX_ARG_KIND_ORIGIN:
-            number = (cl_int)origins[arg->index];
+            number = (cl_int)parts[arg->index].origin;
             break;
         default:
             fprintf(stderr, "argument %u is of a kind that no kernel had\n", a);
@@ -115,111 +118,142 @@ static void set_args(const struct frame *frame, cl_kernel kernel, uint32_t first
     }
 }
 
-/* Rows [first_row, first_row + rows) in buffers of just that size. */
-static void run_band(struct frame *frame, const struct cox_variant *variant, cl_kernel kernel, uint32_t first_row,
-                     uint32_t rows)
+/* What one kernel initialised, Oclgrind does not know in the next one's threads: so it goes through the host and back.
+ * The last buffer that a stage takes is the one that it writes. */
+static void take_round(const struct cox_stage *stage, const struct part *parts)
 {
-    const struct cox__pass *pipeline = &frame->pipeline.passes[0];
-    cl_mem mems[COX_BINDINGS_MAX];
-    uint32_t origins[COX_BINDINGS_MAX] = {0};
-    size_t at[COX_BINDINGS_MAX] = {0}, bytes[COX_BINDINGS_MAX];
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &pipeline->bindings[i];
-        bytes[i] = binding->bytes;
-        if (cox__by_rows(binding)) {
-            uint32_t count;
-            cox__binding_rows(pipeline, i, first_row, rows, &origins[i], &count);
-            at[i] = origins[i] * binding->pitch_bytes;
-            bytes[i] = count * binding->pitch_bytes;
-        }
-        cl_int code;
-        mems[i] = clCreateBuffer(here.device.context, is_input(binding) ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE,
-                                 bytes[i], NULL, &code);
-        bits_need(code, "clCreateBuffer");
-        /* What is written by rows stays uninitialised: reading it would be told. */
-        if (is_input(binding) || binding->contract == COX_REDUCE)
-            bits_need(clEnqueueWriteBuffer(here.device.queue, mems[i], CL_TRUE, 0, bytes[i], frame->planes[i] + at[i],
-                                           0, NULL, NULL),
-                      "clEnqueueWriteBuffer");
-    }
-    set_args(frame, kernel, first_row, rows, mems, origins);
-    const size_t local[2] = {variant->local_columns, variant->local_rows};
-    const size_t global[2] = {
-        bits_global_size(pipeline->stages[0].columns, variant->item_columns, variant->local_columns),
-        bits_global_size(rows, variant->item_rows, variant->local_rows),
-    };
-    bits_need(clEnqueueNDRangeKernel(here.device.queue, kernel, 2, NULL, global, local, 0, NULL, NULL),
-              "clEnqueueNDRangeKernel");
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        if (!is_input(&pipeline->bindings[i]))
-            bits_need(clEnqueueReadBuffer(here.device.queue, mems[i], CL_TRUE, 0, bytes[i], frame->planes[i] + at[i], 0,
-                                          NULL, NULL),
-                      "clEnqueueReadBuffer");
-        clReleaseMemObject(mems[i]);
-    }
+    const struct part *written = NULL;
+    for (uint32_t a = 0; a < stage->arg_count; a++)
+        if (stage->args[a].kind == COX_ARG_KIND_BUFFER)
+            written = &parts[stage->args[a].index];
+    uint8_t *memory = bits_memory(written->bytes);
+    copy_out(written, memory);
+    copy_in(written, memory);
+    free(memory);
 }
 
-/* FNV-1a of what was written, without padding; then it is forgotten. */
-static uint64_t take_hash(struct frame *frame)
+static void run_band(const struct run *run, const struct cox__pass *pass, int form, cl_kernel *kernels,
+                     uint32_t first_row, uint32_t rows)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
-    for (uint32_t i = 0; i < frame->pipeline.binding_count; i++) {
-        const struct cox_binding *binding = &frame->pipeline.passes[0].bindings[i];
-        size_t bytes = frame->pipeline.bytes[i];
-        size_t pitch = cox__by_rows(binding) ? binding->pitch_bytes : bytes;
-        size_t used = cox__by_rows(binding) ? frame->row_bytes[i] : bytes;
-        if (is_input(binding))
-            continue;
-        for (size_t at = 0; at < bytes; at++)
-            if (at % pitch < used)
-                hash = (hash ^ frame->planes[i][at]) * UINT64_C(0x100000001B3);
-        memset(frame->planes[i], 0, bytes);
-    }
-    return hash;
-}
+    struct part parts[COX_BINDINGS_MAX] = {{0}};
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (pass->bindings[i].contract != COX__UNUSED)
+            parts[i] = part_open(run, pass, i, first_row, rows);
 
-/* Both forms of the pipeline's kernel, whole and in bands; `*hash` is the first one's. */
-static bool run_forms(struct frame *frame, uint64_t *hash, uint32_t *runs)
-{
-    const struct cox_stage *stage = &frame->pipeline.passes[0].stages[0];
-    bool equal = true;
-    *runs = 0;
-    for (int form = here.first_form; form <= here.last_form; form++) {
+    for (uint32_t s = 0; s < pass->stage_count; s++) {
+        const struct cox_stage *stage = &pass->stages[s];
         const struct cox_variant *variant = &stage->variants[form];
-        const struct cox_device_info info = {.type = form == 0 ? COX_DEVICE_CPU : COX_DEVICE_GPU,
-                                             .base_align_bytes = 1};
-        uint32_t rows = frame->pipeline.passes[0].rows;
-        frame->pipeline.passes[0].granule = cox__pass_granule(&frame->pipeline.passes[0], 0, &info);
-        cl_kernel kernel = bits_device_build(&here.device, stage, variant);
-        for (uint32_t bands = 1; bands <= BANDS_MAX; bands += 2) {
-            uint32_t step = rows / bands / frame->pipeline.passes[0].granule * frame->pipeline.passes[0].granule;
-            for (uint32_t first = 0; first < rows;) {
-                uint32_t left = rows - first;
-                uint32_t count = step && left >= 2 * step ? step : left;
-                run_band(frame, variant, kernel, first, count);
-                first += count;
-            }
-            uint64_t found = take_hash(frame);
-            if ((*runs)++ == 0)
-                *hash = found;
-            equal &= found == *hash;
-        }
-        clReleaseKernel(kernel);
+        const uint32_t extent = pass->extents[s], first = first_row > extent ? first_row - extent : 0;
+        const uint32_t end = first_row + rows + extent < pass->rows ? first_row + rows + extent : pass->rows;
+        const size_t local[2] = {variant->local_columns, variant->local_rows};
+        const size_t global[2] = {
+            bits_global_size(stage->columns, variant->item_columns, variant->local_columns),
+            bits_global_size(end - first, variant->item_rows, variant->local_rows),
+        };
+        set_args(run, stage, kernels[s], first, end - first, parts);
+        bits_need(clEnqueueNDRangeKernel(here.device.queue, kernels[s], 2, NULL, global, local, 0, NULL, NULL),
+                  "clEnqueueNDRangeKernel");
+        if (s + 1 < pass->stage_count)
+            take_round(stage, parts);
+    }
+
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        if (pass->bindings[i].access == COX_WRITE && parts[i].mem)
+            copy_out(&parts[i], run->data[i] + parts[i].at);
+        if (parts[i].mem)
+            clReleaseMemObject(parts[i].mem);
+    }
+}
+
+/* --- A frame ------------------------------------------------------------------------------------------------------ */
+
+/* Nothing is written yet, and nothing counted. */
+static void forget(const struct run *run)
+{
+    bits_frame_spoil(run->frame, NULL);
+    for (uint32_t i = 0; i < run->pipeline.binding_count; i++)
+        for (uint32_t p = 0; p < run->pipeline.pass_count; p++)
+            if (run->pipeline.passes[p].bindings[i].contract == COX_REDUCE)
+                memset(run->data[i], 0, run->pipeline.bytes[i]);
+}
+
+static void run_pass(const struct run *run, const struct cox__pass *pass, int form, cl_kernel *kernels, uint32_t bands)
+{
+    const struct cox_device_info info = {.type = form == 0 ? COX_DEVICE_CPU : COX_DEVICE_GPU, .base_align_bytes = 1};
+    const uint32_t granule = cox__pass_granule(pass, 0, &info);
+    const uint32_t step = (pass->rows / bands + granule - 1) / granule * granule;
+    for (uint32_t first = 0, count; first < pass->rows; first += count) {
+        const uint32_t left = pass->rows - first;
+        count = step && bands > 1 && left > step ? step : left;
+        run_band(run, pass, form, kernels, first, count);
+    }
+}
+
+/* The whole frame, then in three bands or so. False if one is not the first one's. */
+static bool run_form(const struct run *run, int form, cl_kernel *kernels, uint64_t *hash, uint32_t *runs)
+{
+    bool equal = true;
+    for (uint32_t bands = 1; bands <= BANDS_MAX; bands += 2) {
+        forget(run);
+        for (uint32_t p = 0; p < run->pipeline.pass_count; p++)
+            run_pass(run, &run->pipeline.passes[p], form, &kernels[p * COX_STAGES_MAX], bands);
+        uint8_t *result = bits_frame_result(run->frame);
+        const uint64_t found = bits_hash(result, bits_frame_bytes(run->frame));
+        free(result);
+        *hash = (*runs)++ ? *hash : found;
+        equal &= found == *hash;
     }
     return equal;
 }
 
-static void tell(const char *kernel, uint32_t number, uint32_t width, uint32_t height, uint64_t hash, uint32_t runs,
-                 bool equal)
+/* Both forms of the pipeline's kernels, whole and in bands; then the frame holds the last result. */
+static bool run_frame(const char *name, uint32_t number, uint32_t width, uint32_t height, struct bits_frame *frame,
+                      const struct cox_session_params *session, const void *params)
 {
-    char size[32];
-    snprintf(size, sizeof size, "%ux%u", width, height);
-    printf("bits %s %u %s %016" PRIx64 " %u %s\n", kernel, number, size, hash, runs, equal ? "equal" : "DIFFERENT");
+    static const struct cox__log silent = {.level = COX_LOG_ERROR};
+    struct run run = {.params = params, .frame = frame};
+    uint64_t hash = 0;
+    uint32_t runs = 0;
+    bool equal = true;
+    bits_need(cox__pipeline_init(&run.pipeline, session, &silent), "cox__pipeline_init");
+    for (uint32_t i = 0; i < run.pipeline.binding_count; i++)
+        run.data[i] = frame->planes[i].data ? frame->planes[i].data : bits_memory(run.pipeline.bytes[i] + 1);
+
+    for (int form = here.first_form; form <= here.last_form; form++) {
+        cl_kernel kernels[COX_PASSES_MAX * COX_STAGES_MAX] = {0};
+        for (uint32_t p = 0; p < run.pipeline.pass_count; p++)
+            for (uint32_t k = 0; k < run.pipeline.passes[p].stage_count; k++) {
+                const struct cox_stage *stage = &run.pipeline.passes[p].stages[k];
+                kernels[p * COX_STAGES_MAX + k] = bits_device_build(&here.device, stage, &stage->variants[form]);
+            }
+        equal &= run_form(&run, form, kernels, &hash, &runs);
+        for (uint32_t k = 0; k < sizeof kernels / sizeof kernels[0]; k++)
+            if (kernels[k])
+                clReleaseKernel(kernels[k]);
+    }
+
+    for (uint32_t i = 0; i < run.pipeline.binding_count; i++)
+        if (!frame->planes[i].data)
+            free(run.data[i]);
+    cox__pipeline_clear(&run.pipeline);
+    printf("bits %s %u %ux%u %016" PRIx64 " %u %s\n", name, number, width, height, hash, runs,
+           equal ? "equal" : "DIFFERENT");
     equal ? here.passed++ : here.failed++;
+    return equal;
 }
 
 static const uint32_t sizes[][2] = {{1, 1}, {3, 5}, {37, 21}};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+/* Draw the inputs. */
+typedef void fill_fn(void *plane, size_t bytes, uint64_t *seed);
+
+static void fill_inputs(struct bits_frame *frame, fill_fn *fill, uint64_t seed)
+{
+    for (uint32_t p = 0; p < frame->count && frame->planes[p].data; p++)
+        if (!frame->planes[p].written)
+            fill(frame->planes[p].data, frame->planes[p].pitch_bytes * frame->planes[p].rows, &seed);
+}
 
 /* --- Pictures ----------------------------------------------------------------------------------------------------- */
 
@@ -238,40 +272,26 @@ static void fill_floats(void *plane, size_t bytes, uint64_t *seed)
         bits[i] = random_below(seed, 16) ? 0x3A000000 + random_below(seed, 0x0A000000) : (uint32_t)random_next(seed);
 }
 
-static void run_picture(bool histogram, uint32_t *number, const struct cox_tonemap_shape *shape, enum cox_operator op)
-{
-    static struct cox_tonemap_storage storage;
-    struct cox_session_params session = {0};
-    struct cox_tonemap_params params;
-    const struct cox_tonemap_settings settings = {.op = op};
-    struct frame frame;
-    uint64_t hash = 0;
-    uint32_t runs;
-    bits_need(histogram ? cox_tonemap_analysis(shape, &storage, &session)
-                        : cox_tonemap_mapping(shape, &storage, &session),
-              "the pipeline");
-    bits_need(cox_tonemap_prepare(shape, &settings, &params), "cox_tonemap_prepare");
-    frame_open(&frame, &session, &params, shape->in == COX_PIXEL_RGBA_FLOAT ? fill_floats : fill_halves, 1 + *number);
-    frame.row_bytes[1] = shape->width * (shape->out == COX_PIXEL_RGBA16 ? 8 : 4);
-    bool equal = run_forms(&frame, &hash, &runs);
-    tell(session.stages[0].kernel, (*number)++, shape->width, shape->height, hash, runs, equal);
-    frame_close(&frame);
-}
-
 static void run_pictures(bool histogram)
 {
     uint32_t number = 0;
     for (int in = 0; in < 2; in++)
         for (int out = 0; out < (histogram ? 1 : 2); out++)
             for (size_t s = 0; s < SIZES; s++)
-                for (int op = 0; op < (histogram || s + 1 < SIZES ? 1 : COX_OPERATOR_LOCAL); op++) {
-                    struct cox_tonemap_shape shape = {.width = sizes[s][0],
-                                                      .height = sizes[s][1],
-                                                      .in = (enum cox_pixel_in)in,
-                                                      .out = (enum cox_pixel_out)out};
-                    shape.in_pitch_bytes = shape.width * (in ? 16 : 8);
-                    shape.out_pitch_bytes = shape.width * (out ? 8 : 4);
-                    run_picture(histogram, &number, &shape, (enum cox_operator)op);
+                for (int op = 0; op < (histogram || s + 1 < SIZES ? 1 : COX_OPERATOR_LOCAL); op++, number++) {
+                    const struct cox_tonemap_shape shape = {.width = sizes[s][0],
+                                                            .height = sizes[s][1],
+                                                            .in = (enum cox_pixel_in)in,
+                                                            .out = (enum cox_pixel_out)out};
+                    const struct cox_tonemap_settings settings = {.op = (enum cox_operator)op};
+                    struct cox_tonemap_params params;
+                    struct ref_picture picture;
+                    ref_picture_open(&picture, NULL, &shape, histogram, 0, NULL);
+                    fill_inputs(&picture.frame, in ? fill_floats : fill_halves, 1 + number);
+                    bits_need(cox_tonemap_prepare(&picture.shape, &settings, &params), "cox_tonemap_prepare");
+                    run_frame(picture.session.stages[0].kernel, number, shape.width, shape.height, &picture.frame,
+                              &picture.session, &params);
+                    ref_picture_close(&picture);
                 }
 }
 
@@ -297,12 +317,13 @@ enum {
     WORK, /* map, map and count, count */
     CHOICES
 };
+_Static_assert((int)CHOICES == (int)RANDOM_PAIRS_CHOICES, "pairs of all choices");
 static const uint32_t choices[CHOICES] = {
     [IN_KIND] = 13, [IN_SUB] = 3,    [IN_SITE] = 3,  [IN_RANGE] = 2,  [OUT_KIND] = 9, [OUT_SUB] = 3,
     [OUT_SITE] = 3, [OUT_RANGE] = 2, [TRANSFER] = 3, [PRIMARIES] = 2, [CURVE] = 4,    [FADE] = 2,
     [DITHER] = 2,   [GAMUT] = 2,     [SCALE] = 2,    [WORK] = 3,
 };
-enum { V210_IN = 12, VALUES_MAX = 13, VARIANTS_MAX = 400 };
+enum { V210_IN = 12, VARIANTS_MAX = 400 };
 
 struct variant {
     uint8_t value[CHOICES];
@@ -375,22 +396,6 @@ static bool make_shape(const struct variant *variant, uint32_t width, uint32_t h
     return cox_video_prepare(shape, &(const struct cox_video_settings){0}, &params) == COX_OK;
 }
 
-/* Which two values stand together in a variant that was chosen. */
-static bool paired[CHOICES][VALUES_MAX][CHOICES][VALUES_MAX];
-
-/* How many pairs of the variant are new; they count as old from then on if `keep`. */
-static uint32_t new_pairs(const struct variant *variant, bool keep)
-{
-    uint32_t count = 0;
-    for (uint32_t a = 0; a < CHOICES; a++)
-        for (uint32_t b = a + 1; b < CHOICES; b++) {
-            bool *pair = &paired[a][variant->value[a]][b][variant->value[b]];
-            count += !*pair;
-            *pair |= keep;
-        }
-    return count;
-}
-
 static bool draw_variant(uint64_t *seed, struct variant *variant)
 {
     struct cox_video_shape shape;
@@ -402,13 +407,14 @@ static bool draw_variant(uint64_t *seed, struct variant *variant)
 /* Each time the variant that brings most new pairs, of many drawn; until none of very many brings one. */
 static uint32_t choose_variants(struct variant *chosen)
 {
+    static struct random_pairs pairs;
     uint64_t seed = 7;
     uint32_t count = 0;
     while (count < VARIANTS_MAX) {
         struct variant best = {{0}}, drawn;
         uint32_t most = 0;
         for (uint32_t tries = 0; tries < 3000 || (most == 0 && tries < 2000000); tries++) {
-            uint32_t news = draw_variant(&seed, &drawn) ? new_pairs(&drawn, false) : 0;
+            uint32_t news = draw_variant(&seed, &drawn) ? random_pairs_new(&pairs, drawn.value, false) : 0;
             if (news > most) {
                 most = news;
                 best = drawn;
@@ -416,7 +422,7 @@ static uint32_t choose_variants(struct variant *chosen)
         }
         if (most == 0)
             break;
-        new_pairs(&best, true);
+        random_pairs_new(&pairs, best.value, true);
         chosen[count++] = best;
     }
     return count;
@@ -432,32 +438,18 @@ static void fill_codes(void *plane, size_t bytes, uint64_t *seed)
 
 static void run_film(const struct variant *variant, uint32_t number, uint32_t width, uint32_t height)
 {
-    static struct cox_video_storage storage;
-    struct cox_session_params session = {0};
+    static const enum ref_pipeline works[] = {REF_MAPPING, REF_MAPPING_AND_ANALYSIS, REF_ANALYSIS};
+    const struct cox_video_settings settings = {0};
     struct cox_video_shape shape;
     struct cox_video_params params;
-    struct frame frame;
-    uint64_t hash = 0;
-    uint32_t runs, work = variant->value[WORK];
-    if (!make_shape(variant, width, height, &shape)) {
-        fprintf(stderr, "variant %u cannot be made\n", number);
-        exit(1);
-    }
-    bits_need(work == 2 ? cox_video_analysis(&shape, &storage, &session)
-                        : cox_video_mapping(&shape, work == 1, &storage, &session),
-              "the pipeline");
-    bits_need(cox_video_prepare(&shape, &(const struct cox_video_settings){0}, &params), "cox_video_prepare");
-    frame_open(&frame, &session, &params, fill_codes, 1 + number);
-    struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
-    uint32_t ins = cox_video_planes(&shape.in, shape.width, shape.height, planes);
-    uint32_t outs = work == 2 ? 0 : cox_video_planes(&shape.out, width, height, planes);
-    for (uint32_t p = 0; p < outs; p++)
-        frame.row_bytes[ins + p] = planes[p].row_bytes;
-    bool equal = run_forms(&frame, &hash, &runs);
-    tell("video", number, width, height, hash, runs, equal);
-    if (!equal)
-        printf("    %s\n", session.stages[0].variants[0].options);
-    frame_close(&frame);
+    struct ref_film film;
+    bits_need(make_shape(variant, width, height, &shape) ? COX_OK : COX_E_INVALID, "a variant");
+    ref_film_open(&film, NULL, &shape, works[variant->value[WORK]], 0, NULL);
+    fill_inputs(&film.frame, fill_codes, 1 + number);
+    bits_need(cox_video_prepare(&film.shape, &settings, &params), "cox_video_prepare");
+    if (!run_frame("video", number, width, height, &film.frame, &film.session, &params))
+        printf("    %s\n", film.session.stages[0].variants[0].options);
+    ref_film_close(&film);
 }
 
 static void run_films(void)
@@ -477,27 +469,48 @@ static void run_films(void)
     printf("video: %u variants\n", count);
 }
 
+/* --- Filters ------------------------------------------------------------------------------------------------------ */
+
+static void run_filters(void)
+{
+    for (uint32_t number = 0; number < filter_case_count; number++) {
+        const struct filter_case *about = &filter_cases[number];
+        struct filter_test test;
+        char text[128];
+        bits_need(filter_test_open(&test, NULL, about, 16, FILTER_SIDE), about->name);
+        run_frame(about->name, number, test.shape.width, test.shape.height, &test.frame, &test.session, &test.params);
+        uint8_t *result = bits_frame_result(&test.frame);
+        if (!filter_test_judge(&test, result, text, sizeof text)) {
+            printf("    %s is not the reference's: %s\n", about->name, text);
+            here.failed++;
+        }
+        free(result);
+        filter_test_close(&test);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    bool picture = false, histogram = false, video = false;
+    static const char *const names[] = {"picture", "histogram", "video", "filter"};
+    bool wanted[4] = {false}, some = false;
     for (int a = 1; a < argc; a++) {
-        picture |= !strcmp(argv[a], "picture");
-        histogram |= !strcmp(argv[a], "histogram");
-        video |= !strcmp(argv[a], "video");
+        for (int n = 0; n < 4; n++)
+            wanted[n] |= !strcmp(argv[a], names[n]);
+        some |= argv[a][0] != '-';
         if (!strcmp(argv[a], "--vectors"))
             here.last_form = 0;
         if (!strcmp(argv[a], "--scalars"))
             here.first_form = 1;
     }
-    if (!picture && !histogram && !video)
-        picture = histogram = video = true;
     bits_device_open(&here.device);
-    if (picture)
+    if (!some || wanted[0])
         run_pictures(false);
-    if (histogram)
+    if (!some || wanted[1])
         run_pictures(true);
-    if (video)
+    if (!some || wanted[2])
         run_films();
+    if (!some || wanted[3])
+        run_filters();
     bits_device_close(&here.device);
     printf("%u passed, %u failed\n", here.passed, here.failed);
     return here.failed || !here.passed;

@@ -4,14 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void bits_need(int code, const char *what)
-{
-    if (code == CL_SUCCESS)
-        return;
-    fprintf(stderr, "%s: error %d\n", what, code);
-    exit(1);
-}
-
 void bits_device_open(struct bits_device *device)
 {
     cl_platform_id platform;

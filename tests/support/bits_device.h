@@ -4,8 +4,8 @@
 #ifndef COX_TESTS_BITS_DEVICE_H
 #define COX_TESTS_BITS_DEVICE_H
 
+#include "bits_frame.h"
 #include <CL/cl.h>
-#include <coxswain/session.h>
 
 struct bits_device {
     cl_device_id id;
@@ -16,9 +16,6 @@ struct bits_device {
 /* Exit status 77 if there is none. */
 void bits_device_open(struct bits_device *device);
 void bits_device_close(struct bits_device *device);
-
-/* `code` is 0, or what OpenCL or the library said at `what`. */
-void bits_need(int code, const char *what);
 
 /* A stage's kernel; compiler messages go to standard error. */
 cl_kernel bits_device_build(const struct bits_device *device, const struct cox_stage *stage,

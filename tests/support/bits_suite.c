@@ -110,12 +110,11 @@ bool bits_complain(struct bits_suite *suite, const char *format, ...)
     return false;
 }
 
-uint64_t bits_hash(const void *data, size_t bytes)
+void bits_verdict(struct bits_suite *suite, bool good, const char *yes, const char *no)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ ((const uint8_t *)data)[i]) * UINT64_C(0x100000001B3);
-    return hash;
+    printf(" %s\n", good ? yes : no);
+    suite->passed += good;
+    suite->failed += !good;
 }
 
 /* --- Sessions ----------------------------------------------------------------------------------------------------- */
@@ -150,8 +149,10 @@ bool bits_session_open(struct bits_suite *suite, const char *what, const struct 
     bits_session_params(&params, &device, split_first, split_granule);
     if (device == BITS_ALL_DEVICES) {
         snprintf(out->how, sizeof out->how, "random splits");
-        params.report = on_report;
-        params.report_user = out;
+        if (!params.pass_count) { /* else a report has the bands of several splits */
+            params.report = on_report;
+            params.report_user = out;
+        }
     } else {
         snprintf(out->how, sizeof out->how, "device %u alone", device);
     }
@@ -186,7 +187,117 @@ bool bits_session_close(struct bits_session *session)
     return good;
 }
 
+/* --- Results ------------------------------------------------------------------------------------------------------ */
+
+static bool complain_of(struct bits_session *session, const struct bits_result *result, cox_status status)
+{
+    return bits_complain(session->suite, "%s, %s, %s: %s", result->what, result->how, session->how,
+                         cox_status_text(status));
+}
+
+static void on_done(void *user, uint64_t frame, cox_status status)
+{
+    (void)frame;
+    *(struct bits_lane *)user = (struct bits_lane){.status = status, .done = true};
+}
+
+bool bits_submit(struct bits_session *session, const struct bits_result *result, uint32_t lane)
+{
+    const struct bits_frame *memory = &result->lanes[lane];
+    const struct cox_frame frame = {
+        .buffers = memory->buffers, .buffer_count = memory->count, .params = result->params};
+    session->lanes[lane].done = false;
+    const cox_status status = cox_session_submit(session->session, &frame, on_done, &session->lanes[lane]);
+    return status == COX_OK || complain_of(session, result, status);
+}
+
+bool bits_wait(struct bits_session *session, const struct bits_result *result, uint32_t lane)
+{
+    cox_session_wait(session->session);
+    const struct bits_lane *end = &session->lanes[lane];
+    return (end->done && end->status == COX_OK) || complain_of(session, result, end->status);
+}
+
+/* The first result is the one that the others must equal. */
+static void take(struct bits_session *session, struct bits_result *result, struct bits_frame *frame)
+{
+    const char *what = NULL;
+    size_t at = 0;
+    if (result->runs++ == 0) {
+        result->first = bits_frame_result(frame);
+        result->bytes = bits_frame_bytes(frame);
+    } else if (!bits_frame_equals(frame, result->first, &at)) {
+        what = "this byte of the result differs";
+    }
+    if (!what && result->intact && !bits_frame_intact(frame))
+        what = "bytes outside the rows were written";
+    if (!what)
+        return;
+    result->wrong++;
+    bits_complain(session->suite, "%s, %s, %s, run %u: byte %zu of %zu: %s", result->what, result->how, session->how,
+                  result->runs, at, result->bytes, what);
+}
+
+/* So many frames, all lanes at a time. */
+static bool run_frames(struct bits_session *session, struct bits_result *result, uint32_t count)
+{
+    bool good = true;
+    for (uint32_t next = 0; next < count && good; next += result->lane_count) {
+        const uint32_t now = count - next < result->lane_count ? count - next : result->lane_count;
+        for (uint32_t i = 0; i < now; i++)
+            bits_frame_spoil(&result->lanes[i], result->first);
+        for (uint32_t i = 0; i < now && good; i++)
+            good = bits_submit(session, result, i);
+        for (uint32_t i = 0; i < now && good; i++) {
+            good = bits_wait(session, result, i);
+            if (good)
+                take(session, result, &result->lanes[i]);
+        }
+    }
+    cox_session_wait(session->session);
+    return good;
+}
+
+bool bits_result_run(struct bits_suite *suite, const struct cox_session_params *params, struct bits_result *results,
+                     uint32_t count, uint32_t *granule)
+{
+    bool good = true;
+    for (uint32_t d = 0; d <= suite->device_count && good; d++) {
+        const bool all = d == suite->device_count;
+        struct bits_session session;
+        good = bits_session_open(suite, results->what, params, all ? BITS_ALL_DEVICES : d, results->split_first,
+                                 granule ? *granule : 0, &session);
+        if (good && results->warm)
+            good = cox_session_warm(session.session, NULL, NULL, NULL) == COX_OK ||
+                   bits_complain(suite, "%s, %s: it does not get warm", results->what, session.how);
+        for (uint32_t r = 0; r < count && good; r++)
+            good = run_frames(&session, &results[r], all ? results[r].splits : 1);
+        if (granule && all)
+            *granule = session.granule;
+        good &= bits_session_close(&session);
+    }
+    return good;
+}
+
+void bits_result_print(struct bits_suite *suite, struct bits_result *result, bool good)
+{
+    printf("bits %s %ux%u %s %016" PRIx64 " %u", result->what, result->width, result->height, result->how,
+           result->first ? bits_hash(result->first, result->bytes) : 0, result->runs);
+    bits_verdict(suite, good && result->first && result->wrong == 0, "equal", "DIFFERENT");
+    free(result->first);
+    result->first = NULL;
+}
+
 /* --- The end ------------------------------------------------------------------------------------------------------ */
+
+void bits_suite_tally(struct bits_suite *suite)
+{
+    const uint32_t without = random_tally_print(&suite->tally, suite->device_count);
+    if (without == 0)
+        return;
+    bits_complain(suite, "%u devices got no rows", without);
+    suite->failed++;
+}
 
 int bits_suite_end(struct bits_suite *suite)
 {

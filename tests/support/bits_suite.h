@@ -11,10 +11,10 @@
 #ifndef COX_TESTS_BITS_SUITE_H
 #define COX_TESTS_BITS_SUITE_H
 
+#include "support/bits_frame.h"
 #include "support/random_splits.h"
-#include <coxswain/coxswain.h>
 
-enum { BITS_ALL_DEVICES = UINT32_MAX };
+enum { BITS_ALL_DEVICES = UINT32_MAX, BITS_LANES = 2 };
 
 struct bits_suite {
     uint32_t splits; /* unless an option says otherwise; set before bits_suite_begin */
@@ -37,11 +37,14 @@ int bits_suite_begin(struct bits_suite *suite, int argc, char **argv, bits_optio
 /* On standard error, the first few times. Returns false. */
 __attribute__((format(printf, 2, 3))) bool bits_complain(struct bits_suite *suite, const char *format, ...);
 
+/* Complain of devices that got no rows under random splits. */
+void bits_suite_tally(struct bits_suite *suite);
+
 /* Close the runtime, print "N passed, N failed". Returns the status to exit with. */
 int bits_suite_end(struct bits_suite *suite);
 
-/* FNV-1a of 64 bits, which cox-tonemap --hash prints too. */
-uint64_t bits_hash(const void *data, size_t bytes);
+/* Count a line that was printed, whose last word is `good ? yes : no`. */
+void bits_verdict(struct bits_suite *suite, bool good, const char *yes, const char *no);
 
 /* A session of one device with whole frames, or of all devices under random splits. */
 struct bits_session {
@@ -49,6 +52,10 @@ struct bits_session {
     cox_session *session;
     char how[32]; /* for messages */
     uint32_t rows, granule, devices;
+    struct bits_lane {
+        cox_status status;
+        bool done;
+    } lanes[BITS_LANES];
     struct random_tally tally; /* of the scheduler thread while frames are under way */
 };
 
@@ -64,5 +71,36 @@ bool bits_session_open(struct bits_suite *suite, const char *what, const struct 
 
 /* False if a device left, or a frame was not split as drawn. Accepts one that could not be opened. */
 bool bits_session_close(struct bits_session *session);
+
+/* --- What all devices must agree on ------------------------------------------------------------------------------- */
+
+struct bits_result {
+    const char *what; /* with `how` the name of it */
+    char how[24];
+    uint32_t width, height;   /* to be printed */
+    const void *params;       /* of each frame */
+    struct bits_frame *lanes; /* where frames go, in turn: so many are in flight */
+    uint32_t lane_count;      /* at most BITS_LANES */
+    uint32_t splits;          /* frames by all devices together, each under another split */
+    uint32_t split_first;     /* the first one's number */
+    bool intact;              /* nothing is written beside the rows either */
+    bool warm;                /* sessions are warmed first, with parameters that are all zeros */
+    uint8_t *first;           /* the first device's; NULL = none yet */
+    size_t bytes;
+    uint32_t runs, wrong;
+};
+
+/* One frame of each result by each device alone, then `splits` frames of each by all devices under random splits. The
+ * results have the pipeline of `params` in common. Every frame must give the first one's bits. `*granule`: of the splits,
+ * 0 = of the session of all devices, whose granule it then gets; may be NULL. False if something else went wrong. */
+bool bits_result_run(struct bits_suite *suite, const struct cox_session_params *params, struct bits_result *results,
+                     uint32_t count, uint32_t *granule);
+
+/* Print a line "bits ...", and free the first bytes. */
+void bits_result_print(struct bits_suite *suite, struct bits_result *result, bool good);
+
+/* One frame in the memory of lane `lane`, and its end. */
+bool bits_submit(struct bits_session *session, const struct bits_result *result, uint32_t lane);
+bool bits_wait(struct bits_session *session, const struct bits_result *result, uint32_t lane);
 
 #endif

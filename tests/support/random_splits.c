@@ -17,6 +17,29 @@ uint32_t random_below(uint64_t *seed, uint32_t bound)
     return (uint32_t)(random_next(seed) % bound);
 }
 
+uint32_t random_short(uint32_t *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8;
+}
+
+uint32_t random_short_below(uint32_t *seed, uint32_t bound)
+{
+    return random_short(seed) % bound;
+}
+
+uint32_t random_pairs_new(struct random_pairs *pairs, const uint8_t values[RANDOM_PAIRS_CHOICES], bool keep)
+{
+    uint32_t count = 0;
+    for (uint32_t a = 0; a < RANDOM_PAIRS_CHOICES; a++)
+        for (uint32_t b = a + 1; b < RANDOM_PAIRS_CHOICES; b++) {
+            bool *pair = &pairs->seen[a][values[a]][b][values[b]];
+            count += !*pair;
+            *pair |= keep;
+        }
+    return count;
+}
+
 /* A policy has no pointer of its user's. */
 static struct {
     uint32_t first;

@@ -9,6 +9,19 @@
 uint64_t random_next(uint64_t *seed);
 uint32_t random_below(uint64_t *seed, uint32_t bound);
 
+/* A short stream: numbers of 24 bits, and those below a bound. */
+uint32_t random_short(uint32_t *seed);
+uint32_t random_short_below(uint32_t *seed, uint32_t bound);
+
+/* Which two values of so many choices were seen together. All zeros: none. */
+enum { RANDOM_PAIRS_CHOICES = 16, RANDOM_PAIRS_VALUES = 16 };
+struct random_pairs {
+    bool seen[RANDOM_PAIRS_CHOICES][RANDOM_PAIRS_VALUES][RANDOM_PAIRS_CHOICES][RANDOM_PAIRS_VALUES];
+};
+
+/* How many pairs of these values are new; from then on they are not, if `keep`. */
+uint32_t random_pairs_new(struct random_pairs *pairs, const uint8_t values[RANDOM_PAIRS_CHOICES], bool keep);
+
 /* Split number `number` of a frame, legal for any number of devices. Four kinds take turns: one band for each device in
  * any order; some devices without rows; several bands for each device; many bands of one granule for anybody. */
 void random_splits_draw(uint32_t number, uint32_t rows, uint32_t granule, uint32_t devices, struct cox_split *out);

@@ -244,34 +244,54 @@ void ref_filter_gaussian(const struct cox_filter_shape *shape, const double *in,
 
 /* --- Windows ------------------------------------------------------------------------------------------------------ */
 
-/* Sums over the part of the window about a pixel that is in the frame, of a value for each pixel. */
+/* The part of the window about sample `e` of row `y` that is in the frame. */
 struct window {
-    size_t x0, x1, y0, y1, count;
+    size_t x0, x1, y0, y1, channel;
+    int64_t count;
 };
 
-static struct window window_at(const struct cox_filter_shape *s, size_t x, size_t y)
+static struct window window_at(const struct cox_filter_shape *s, size_t y, size_t e)
 {
+    const size_t x = e / channels_of(s);
     struct window w = {.x0 = x > s->radius_x ? x - s->radius_x : 0,
                        .y0 = y > s->radius_y ? y - s->radius_y : 0,
                        .x1 = x + s->radius_x + 1 < s->width ? x + s->radius_x + 1 : s->width,
-                       .y1 = y + s->radius_y + 1 < s->height ? y + s->radius_y + 1 : s->height};
-    w.count = (w.x1 - w.x0) * (w.y1 - w.y0);
+                       .y1 = y + s->radius_y + 1 < s->height ? y + s->radius_y + 1 : s->height,
+                       .channel = e % channels_of(s)};
+    w.count = (int64_t)((w.x1 - w.x0) * (w.y1 - w.y0));
     return w;
+}
+
+/* The sum of a - from_a, or of (a - from_a)(b - from_b). Of samples of integers it is exact. */
+static double window_sum(const struct cox_filter_shape *s, const struct window *w, const double *a, double from_a,
+                         const double *b, double from_b)
+{
+    double sum = 0;
+    for (size_t y = w->y0; y < w->y1; y++)
+        for (size_t x = w->x0; x < w->x1; x++) {
+            const size_t at = (y * s->width + x) * channels_of(s) + w->channel;
+            sum += (a[at] - from_a) * (b ? b[at] - from_b : 1);
+        }
+    return sum;
+}
+
+static int64_t window_count(const struct cox_filter_shape *s, const struct window *w, const int64_t *a)
+{
+    int64_t sum = 0;
+    for (size_t y = w->y0; y < w->y1; y++)
+        for (size_t x = w->x0; x < w->x1; x++)
+            sum += a[(y * s->width + x) * channels_of(s) + w->channel];
+    return sum;
 }
 
 void ref_filter_box(const struct cox_filter_shape *s, const double *in, double *out)
 {
-    const size_t channels = channels_of(s), row = s->width * channels;
-    for (size_t y = 0; y < s->height; y++)
-        for (size_t e = 0; e < row; e++) {
-            const struct window w = window_at(s, e / channels, y);
-            uint64_t sum = 0;
-            for (size_t v = w.y0; v < w.y1; v++)
-                for (size_t u = w.x0; u < w.x1; u++)
-                    sum += (uint64_t)in[v * row + u * channels + e % channels];
-            const uint64_t mean = (sum + w.count / 2) / w.count;
-            out[y * row + e] = (double)mean;
-        }
+    const size_t row = s->width * channels_of(s);
+    for (size_t i = 0; i < row * s->height; i++) {
+        const struct window w = window_at(s, i / row, i % row);
+        const int64_t mean = ((int64_t)window_sum(s, &w, in, 0, NULL, 0) + w.count / 2) / w.count;
+        out[i] = (double)mean;
+    }
 }
 
 /* To nearest, ties away from 0. */
@@ -283,47 +303,34 @@ static int64_t divide(int64_t a, int64_t b)
 void ref_filter_guided(const struct cox_filter_shape *s, const double *in, const double *guide, double epsilon,
                        double *out)
 {
-    const size_t channels = channels_of(s), row = s->width * channels;
+    const size_t row = s->width * channels_of(s), all = row * s->height;
     const double range = s->sample == COX_FILTER_8 ? 255 : 65535;
     const int64_t eps = (int64_t)fmax(floor(epsilon * range * range + 0.5), 1);
-    int64_t *a = calloc(row * s->height, sizeof *a), *b = calloc(row * s->height, sizeof *b);
+    int64_t *a = calloc(all, sizeof *a), *b = calloc(all, sizeof *b);
     if (!a || !b)
         abort();
-    for (size_t y = 0; y < s->height; y++)
-        for (size_t e = 0; e < row; e++) {
-            const struct window w = window_at(s, e / channels, y);
-            int64_t i = 0, p = 0, ii = 0, ip = 0, n = (int64_t)w.count;
-            for (size_t v = w.y0; v < w.y1; v++)
-                for (size_t u = w.x0; u < w.x1; u++) {
-                    const size_t k = v * row + u * channels + e % channels;
-                    const int64_t lead = (int64_t)guide[k], x = (int64_t)in[k];
-                    i += lead;
-                    p += x;
-                    ii += lead * lead;
-                    ip += lead * x;
-                }
-            int64_t cov = n * ip - i * p, var = n * ii - i * i + eps * n * n, size = cov < 0 ? -cov : cov;
-            while (var > INT32_MAX) {
-                var /= 2;
-                size /= 2;
-            }
-            size = size > 2047 * var ? 2047 * var : size;
-            a[y * row + e] = divide((cov < 0 ? -size : size) * (1 << 20), var);
-            b[y * row + e] = divide(p * (1 << 20) - a[y * row + e] * i, n);
+    for (size_t at = 0; at < all; at++) {
+        const struct window w = window_at(s, at / row, at % row);
+        const int64_t n = w.count;
+        const int64_t i = (int64_t)window_sum(s, &w, guide, 0, NULL, 0), p = (int64_t)window_sum(s, &w, in, 0, NULL, 0);
+        const int64_t ii = (int64_t)window_sum(s, &w, guide, 0, guide, 0);
+        const int64_t ip = (int64_t)window_sum(s, &w, guide, 0, in, 0);
+        int64_t cov = n * ip - i * p, var = n * ii - i * i + eps * n * n, size = cov < 0 ? -cov : cov;
+        while (var > INT32_MAX) {
+            var /= 2;
+            size /= 2;
         }
-    for (size_t y = 0; y < s->height; y++)
-        for (size_t e = 0; e < row; e++) {
-            const struct window w = window_at(s, e / channels, y);
-            int64_t sum_a = 0, sum_b = 0, n = (int64_t)w.count * (1 << 20);
-            for (size_t v = w.y0; v < w.y1; v++)
-                for (size_t u = w.x0; u < w.x1; u++) {
-                    sum_a += a[v * row + u * channels + e % channels];
-                    sum_b += b[v * row + u * channels + e % channels];
-                }
-            const int64_t sum = sum_a * (int64_t)guide[y * row + e] + sum_b + n / 2;
-            const int64_t code = sum < 0 ? 0 : sum / n;
-            out[y * row + e] = fmin((double)code, range);
-        }
+        size = size > 2047 * var ? 2047 * var : size;
+        a[at] = divide((cov < 0 ? -size : size) * (1 << 20), var);
+        b[at] = divide(p * (1 << 20) - a[at] * i, n);
+    }
+    for (size_t at = 0; at < all; at++) {
+        const struct window w = window_at(s, at / row, at % row);
+        const int64_t n = w.count * (1 << 20);
+        const int64_t sum = window_count(s, &w, a) * (int64_t)guide[at] + window_count(s, &w, b) + n / 2;
+        const int64_t code = sum < 0 ? 0 : sum / n;
+        out[at] = fmin((double)code, range);
+    }
     free(a);
     free(b);
 }
@@ -331,39 +338,22 @@ void ref_filter_guided(const struct cox_filter_shape *s, const double *in, const
 void ref_filter_guided_exact(const struct cox_filter_shape *s, const double *in, const double *guide, double epsilon,
                              double *out)
 {
-    const size_t channels = channels_of(s), row = s->width * channels;
+    const size_t row = s->width * channels_of(s), all = row * s->height;
     const double range = s->sample == COX_FILTER_8 ? 255 : 65535, eps = fmax(epsilon * range * range, 1);
-    double *a = new_plane(row * s->height), *b = new_plane(row * s->height);
-    for (size_t y = 0; y < s->height; y++)
-        for (size_t e = 0; e < row; e++) {
-            const struct window w = window_at(s, e / channels, y);
-            double i = 0, p = 0, var = 0, cov = 0;
-            for (int round = 0; round < 2; round++)
-                for (size_t v = w.y0; v < w.y1; v++)
-                    for (size_t u = w.x0; u < w.x1; u++) {
-                        const size_t k = v * row + u * channels + e % channels;
-                        if (round == 0) {
-                            i += guide[k] / (double)w.count;
-                            p += in[k] / (double)w.count;
-                        } else {
-                            var += (guide[k] - i) * (guide[k] - i) / (double)w.count;
-                            cov += (guide[k] - i) * (in[k] - p) / (double)w.count;
-                        }
-                    }
-            a[y * row + e] = cov / (var + eps);
-            b[y * row + e] = p - a[y * row + e] * i;
-        }
-    for (size_t y = 0; y < s->height; y++)
-        for (size_t e = 0; e < row; e++) {
-            const struct window w = window_at(s, e / channels, y);
-            double mean_a = 0, mean_b = 0;
-            for (size_t v = w.y0; v < w.y1; v++)
-                for (size_t u = w.x0; u < w.x1; u++) {
-                    mean_a += a[v * row + u * channels + e % channels] / (double)w.count;
-                    mean_b += b[v * row + u * channels + e % channels] / (double)w.count;
-                }
-            out[y * row + e] = mean_a * guide[y * row + e] + mean_b;
-        }
+    double *a = new_plane(all), *b = new_plane(all);
+    for (size_t at = 0; at < all; at++) {
+        const struct window w = window_at(s, at / row, at % row);
+        const double n = (double)w.count;
+        const double i = window_sum(s, &w, guide, 0, NULL, 0) / n, p = window_sum(s, &w, in, 0, NULL, 0) / n;
+        const double var = window_sum(s, &w, guide, i, guide, i) / n, cov = window_sum(s, &w, guide, i, in, p) / n;
+        a[at] = cov / (var + eps);
+        b[at] = p - a[at] * i;
+    }
+    for (size_t at = 0; at < all; at++) {
+        const struct window w = window_at(s, at / row, at % row);
+        const double n = (double)w.count;
+        out[at] = window_sum(s, &w, a, 0, NULL, 0) / n * guide[at] + window_sum(s, &w, b, 0, NULL, 0) / n;
+    }
     free(a);
     free(b);
 }

@@ -78,7 +78,7 @@ const struct filter_case filter_cases[] = {
 };
 const uint32_t filter_case_count = sizeof filter_cases / sizeof filter_cases[0];
 
-enum { SPOILED = 0xa5, WEIGHTS_MAX = 225 };
+enum { WEIGHTS_MAX = 225 };
 
 /* --- Planes ------------------------------------------------------------------------------------------------------- */
 
@@ -209,17 +209,23 @@ static size_t pitch_of(size_t row_bytes, size_t align)
     return (row_bytes + align - 1) / align * align;
 }
 
-static void add_plane(struct filter_test *test, int binding, size_t bytes)
+/* Memory aligned for cox_buffer_wrap. */
+static void *add_plane(struct filter_test *test, cox_runtime *runtime, size_t row_bytes, size_t pitch, uint32_t rows,
+                       bool written)
 {
     enum { PAGE = 4096 };
-    test->plane_bytes[binding] = bytes;
-    test->planes[binding] = aligned_alloc(PAGE, pitch_of(bytes, PAGE));
-    if (!test->planes[binding])
-        abort();
-    memset(test->planes[binding], 0, pitch_of(bytes, PAGE));
+    const size_t bytes = pitch_of(pitch * rows, PAGE);
+    uint8_t *data = aligned_alloc(PAGE, bytes);
+    bits_need(data ? COX_OK : COX_E_NOMEM, "memory");
+    memset(data, 0, bytes);
+    bits_frame_add(&test->frame, runtime,
+                   (struct bits_plane){
+                       .row_bytes = row_bytes, .pitch_bytes = pitch, .rows = rows, .written = written, .data = data});
+    return data;
 }
 
-cox_status filter_test_open(struct filter_test *test, const struct filter_case *about, size_t align, uint32_t most)
+cox_status filter_test_open(struct filter_test *test, cox_runtime *runtime, const struct filter_case *about,
+                            size_t align, uint32_t most)
 {
     memset(test, 0, sizeof *test);
     test->about = about;
@@ -230,54 +236,30 @@ cox_status filter_test_open(struct filter_test *test, const struct filter_case *
     const bool turned = about->kind == FILTER_TRANSPOSITION, sums = about->kind == FILTER_PREFIX_SUMS;
     const bool guide = about->kind == FILTER_GUIDED && about->second != 0.0f;
     const size_t in_row = s->width * s->channels * sample_bytes(s->sample);
-    test->out_row_bytes = turned ? (size_t)s->height * s->channels * 4 : sums ? (size_t)s->width * 4 : in_row;
-    test->out_rows = turned ? s->width : s->height;
+    const size_t out_row = turned ? (size_t)s->height * s->channels * 4 : sums ? (size_t)s->width * 4 : in_row;
     s->in_pitch_bytes = pitch_of(in_row, align);
-    s->out_pitch_bytes = pitch_of(test->out_row_bytes + 1, align);
+    s->out_pitch_bytes = pitch_of(out_row + 1, align);
     s->guide_pitch_bytes = guide ? s->in_pitch_bytes : 0;
     const cox_status status = fill(test);
     if (status)
         return status;
-    add_plane(test, 0, s->in_pitch_bytes * s->height);
-    add_plane(test, 1, s->out_pitch_bytes * test->out_rows);
-    fill_plane(test->planes[0], s, s->in_pitch_bytes, 1, about->kind == FILTER_GAUSSIAN, turned);
-    if (guide) {
-        add_plane(test, 2, s->in_pitch_bytes * s->height);
-        fill_plane(test->planes[2], s, s->in_pitch_bytes, 2, false, false);
-    }
+
+    void *in = add_plane(test, runtime, in_row, s->in_pitch_bytes, s->height, false);
+    fill_plane(in, s, s->in_pitch_bytes, 1, about->kind == FILTER_GAUSSIAN, turned);
+    add_plane(test, runtime, out_row, s->out_pitch_bytes, turned ? s->width : s->height, true);
+    if (guide)
+        fill_plane(add_plane(test, runtime, in_row, s->in_pitch_bytes, s->height, false), s, s->in_pitch_bytes, 2,
+                   false, false);
+    test->frame.count = test->session.binding_count;
     return COX_OK;
 }
 
 void filter_test_close(struct filter_test *test)
 {
-    for (int b = 0; b < 3; b++)
-        free(test->planes[b]);
-}
-
-void filter_test_result(const struct filter_test *test, uint8_t *bytes)
-{
-    const uint8_t *out = test->planes[1];
-    for (uint32_t y = 0; y < test->out_rows; y++)
-        memcpy(bytes + y * test->out_row_bytes, out + y * test->shape.out_pitch_bytes, test->out_row_bytes);
-}
-
-void filter_test_spoil(const struct filter_test *test, const uint8_t *result)
-{
-    uint8_t *out = test->planes[1];
-    memset(out, SPOILED, test->shape.out_pitch_bytes * test->out_rows);
-    for (uint32_t y = 0; y < test->out_rows && result; y++)
-        for (size_t i = 0; i < test->out_row_bytes; i++)
-            out[y * test->shape.out_pitch_bytes + i] = (uint8_t)~result[y * test->out_row_bytes + i];
-}
-
-bool filter_test_intact(const struct filter_test *test)
-{
-    const uint8_t *out = test->planes[1];
-    for (uint32_t y = 0; y < test->out_rows; y++)
-        for (size_t i = test->out_row_bytes; i < test->shape.out_pitch_bytes; i++)
-            if (out[y * test->shape.out_pitch_bytes + i] != SPOILED)
-                return false;
-    return true;
+    struct bits_frame frame = test->frame;
+    bits_frame_close(&test->frame);
+    for (int p = 0; p < 3; p++)
+        free(frame.planes[p].data);
 }
 
 /* --- Against the reference ---------------------------------------------------------------------------------------- */
@@ -303,17 +285,17 @@ static bool judge_copies(const struct filter_test *test, const uint8_t *result)
 {
     const struct cox_filter_shape *s = &test->shape;
     const size_t pixel = 4 * (size_t)s->channels;
-    const uint8_t *in = test->planes[0];
+    const uint8_t *in = test->frame.planes[0].data;
     bool good = true;
     for (uint32_t y = 0; y < s->height; y++) {
         const uint8_t *row = in + y * s->in_pitch_bytes;
         uint32_t sum = 0;
         for (uint32_t x = 0; x < s->width; x++) {
             if (test->about->kind == FILTER_TRANSPOSITION) {
-                good &= !memcmp(result + x * test->out_row_bytes + y * pixel, row + x * pixel, pixel);
+                good &= !memcmp(result + x * test->frame.planes[1].row_bytes + y * pixel, row + x * pixel, pixel);
             } else {
                 sum += s->sample == COX_FILTER_8 ? row[x] : ((const uint16_t *)(const void *)row)[x];
-                good &= !memcmp(result + y * test->out_row_bytes + 4 * (size_t)x, &sum, 4);
+                good &= !memcmp(result + y * test->frame.planes[1].row_bytes + 4 * (size_t)x, &sum, 4);
             }
         }
     }
@@ -331,9 +313,9 @@ bool filter_test_judge(const struct filter_test *test, const uint8_t *result, ch
         snprintf(text, text_bytes, "%s", good ? "exact" : "WRONG");
         return good;
     }
-    double *in = read_plane(s, test->planes[0], s->in_pitch_bytes);
-    double *guide = test->planes[2] ? read_plane(s, test->planes[2], s->in_pitch_bytes) : in;
-    double *got = read_plane(s, result, test->out_row_bytes);
+    double *in = read_plane(s, test->frame.planes[0].data, s->in_pitch_bytes);
+    double *guide = test->frame.planes[2].data ? read_plane(s, test->frame.planes[2].data, s->in_pitch_bytes) : in;
+    double *got = read_plane(s, result, test->frame.planes[1].row_bytes);
     double *want = calloc(count, sizeof *want), *other = calloc(count, sizeof *other), ulps = 0;
     if (!want || !other)
         abort();

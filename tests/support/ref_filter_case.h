@@ -3,6 +3,7 @@
 #ifndef COX_TESTS_REF_FILTER_CASE_H
 #define COX_TESTS_REF_FILTER_CASE_H
 
+#include "bits_frame.h"
 #include <coxswain/filter.h>
 
 enum filter_kind {
@@ -25,32 +26,21 @@ struct filter_case {
 extern const struct filter_case filter_cases[];
 extern const uint32_t filter_case_count;
 
-/* A case with its memory: planes in binding order, aligned for cox_buffer_wrap; those of scratch are NULL. */
+/* A case with its memory: input, output, and the guide or NULL; then what is scratch, NULL. */
 struct filter_test {
     const struct filter_case *about;
     struct cox_filter_shape shape;
     struct cox_filter_params params;
     struct cox_filter_storage storage;
     struct cox_session_params session; /* rows, bindings, passes, params_bytes */
-    void *planes[COX_BINDINGS_MAX];
-    size_t plane_bytes[COX_BINDINGS_MAX];
-    size_t out_row_bytes;
-    uint32_t out_rows;
+    struct bits_frame frame;
 };
 
-/* Fill the planes, the pipeline and the parameters, at most `most` pixels wide and high; pitches are multiples of
- * `align`. What is not COX_OK is the library's answer, and the test is closed. */
-cox_status filter_test_open(struct filter_test *test, const struct filter_case *about, size_t align, uint32_t most);
+/* Fill the planes, the pipeline and the parameters, at most `most` pixels wide and high; pitches are multiples of `align`.
+ * The runtime wraps the planes, if there is one. What is not COX_OK is the library's answer, and the test is closed. */
+cox_status filter_test_open(struct filter_test *test, cox_runtime *runtime, const struct filter_case *about,
+                            size_t align, uint32_t most);
 void filter_test_close(struct filter_test *test);
-
-/* The output's rows, without padding: out_row_bytes times out_rows. */
-void filter_test_result(const struct filter_test *test, uint8_t *bytes);
-
-/* Fill the output, padding included, with what it must not be. */
-void filter_test_spoil(const struct filter_test *test, const uint8_t *result);
-
-/* Whether the bytes beside the output's rows are as they were spoiled. */
-bool filter_test_intact(const struct filter_test *test);
 
 /* Hold a result against the reference; `text` gets the figures, words without blanks between them but one. */
 bool filter_test_judge(const struct filter_test *test, const uint8_t *result, char *text, size_t text_bytes);

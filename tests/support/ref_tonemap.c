@@ -53,30 +53,33 @@ static double exposure(double x, double f)
     return c * pow(2, -3.5);
 }
 
-static double pq_encode(double nits)
+static const double pq_m1 = 2610.0 / 16384, pq_m2 = 2523.0 / 32, pq_c1 = 3424.0 / 4096, pq_c2 = 2413.0 / 128,
+                    pq_c3 = 2392.0 / 128;
+
+double ref_pq_light(double signal)
 {
-    const double y = pow(nits / 10000, 2610.0 / 16384);
-    return pow((3424.0 / 4096 + 2413.0 / 128 * y) / (1 + 2392.0 / 128 * y), 2523.0 / 32);
+    const double p = pow(signal, 1 / pq_m2);
+    return 10000 * pow(fmax(p - pq_c1, 0) / (pq_c2 - pq_c3 * p), 1 / pq_m1);
 }
 
-static double pq_decode(double signal)
+double ref_pq_signal(double nits)
 {
-    const double e = pow(signal, 32 / 2523.0);
-    return 10000 * pow(fmax(e - 3424.0 / 4096, 0) / (2413.0 / 128 - 2392.0 / 128 * e), 16384.0 / 2610);
+    const double p = pow(nits / 10000, pq_m1);
+    return pow((pq_c1 + pq_c2 * p) / (1 + pq_c3 * p), pq_m2);
 }
 
 double ref_bt2390(double x, double peak, double white_nits)
 {
     if (peak <= 1)
         return x;
-    const double white = pq_encode(white_nits), source = pq_encode(fmin(peak * white_nits, 10000));
+    const double white = ref_pq_signal(white_nits), source = ref_pq_signal(fmin(peak * white_nits, 10000));
     const double max_lum = white / source, ks = 1.5 * max_lum - 0.5;
-    const double e1 = fmin(pq_encode(x * white_nits) / source, 1), t = (e1 - ks) / (1 - ks);
+    const double e1 = fmin(ref_pq_signal(x * white_nits) / source, 1), t = (e1 - ks) / (1 - ks);
     if (e1 <= ks)
         return x;
     const double e2 = (2 * pow(t, 3) - 3 * pow(t, 2) + 1) * ks + (pow(t, 3) - 2 * pow(t, 2) + t) * (1 - ks) +
                       (-2 * pow(t, 3) + 3 * pow(t, 2)) * max_lum;
-    return pq_decode(e2 * source) / white_nits;
+    return ref_pq_light(e2 * source) / white_nits;
 }
 
 double ref_operator_at(const struct ref_operator *operator, double x)
@@ -105,20 +108,29 @@ double ref_operator_at(const struct ref_operator *operator, double x)
     return x;
 }
 
-void ref_operator_init(struct ref_operator *operator, enum cox_operator op, double peak)
+double ref_fade(const void *operator, ref_curve_fn * curve)
 {
-    *operator=(struct ref_operator){.op = op, .peak = peak == 0 ? 10 : peak};
-    operator->f = ref_exposure_f(-3, log2(operator->peak) + 2.47393);
-    /* Where the operator reaches one half, but at least diffuse white. */
     double below = 1, above = pow(2, 24);
-    while (above - below > 1e-12 * above) {
+    while (above - below > 1e-13 * above) {
         const double middle = (below + above) / 2;
-        if (ref_operator_at(operator, middle) < 0.5)
+        if (curve(operator, middle) < 0.5)
             below = middle;
         else
             above = middle;
     }
-    operator->fade = above;
+    return above;
+}
+
+static double value_at(const void *operator, double x)
+{
+    return ref_operator_at(operator, x);
+}
+
+void ref_operator_init(struct ref_operator *operator, enum cox_operator op, double peak)
+{
+    *operator=(struct ref_operator){.op = op, .peak = peak == 0 ? 10 : peak};
+    operator->f = ref_exposure_f(-3, log2(operator->peak) + 2.47393);
+    operator->fade = ref_fade(operator, value_at);
 }
 
 double ref_half(uint16_t bits)
@@ -160,25 +172,26 @@ double ref_luminance(const double rgb[3])
     return 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2];
 }
 
+double ref_tonemap_stored(const struct cox_tonemap_shape *shape, const void *in, uint32_t x, uint32_t y,
+                          uint32_t channel)
+{
+    const char *row = (const char *)in + y * shape->in_pitch_bytes;
+    const size_t at = 4 * (size_t)x + channel;
+    uint16_t half;
+    float value;
+    if (shape->in == COX_PIXEL_RGBA_FLOAT) {
+        memcpy(&value, row + 4 * at, 4);
+        return (double)value;
+    }
+    memcpy(&half, row + 2 * at, 2);
+    return ref_half(half);
+}
+
 struct exposed {
     const struct cox_tonemap_shape *shape;
     const void *in;
     double gain;
 };
-
-static double stored_at(const struct exposed *picture, uint32_t x, uint32_t y, uint32_t channel)
-{
-    const char *row = (const char *)picture->in + y * picture->shape->in_pitch_bytes;
-    const size_t at = 4 * (size_t)x + channel;
-    if (picture->shape->in == COX_PIXEL_RGBA_HALF) {
-        uint16_t bits;
-        memcpy(&bits, row + 2 * at, 2);
-        return ref_half(bits);
-    }
-    float value;
-    memcpy(&value, row + 4 * at, 4);
-    return (double)value;
-}
 
 /* A ref_local_stops_fn. */
 static double picture_stops(const void *user, uint32_t block_x, uint32_t block_y, uint32_t side)
@@ -189,8 +202,9 @@ static double picture_stops(const void *user, uint32_t block_x, uint32_t block_y
         const uint32_t x = block_x * side + i % side, y = block_y * side + i / side;
         double most = 0;
         for (uint32_t c = 0; c < 3; c++) {
-            const double stored = stored_at(picture, x < picture->shape->width ? x : picture->shape->width - 1,
-                                            y < picture->shape->height ? y : picture->shape->height - 1, c);
+            const double stored = ref_tonemap_stored(picture->shape, picture->in,
+                                                     x < picture->shape->width ? x : picture->shape->width - 1,
+                                                     y < picture->shape->height ? y : picture->shape->height - 1, c);
             most = fmax(most, ref_colour(stored, picture->shape->in));
         }
         sum += ref_local_stops(fmin(most * picture->gain, pow(2, 24)));

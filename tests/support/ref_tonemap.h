@@ -7,6 +7,10 @@
 #include "ref_local.h"
 #include <coxswain/tonemap.h>
 
+/* EOTF of PQ, and its inverse: signal 0 .. 1 to and from cd/m2. */
+double ref_pq_light(double signal);
+double ref_pq_signal(double nits);
+
 /* An operator with its peak; fill with ref_operator_init. */
 struct ref_operator {
     enum cox_operator op;
@@ -22,6 +26,10 @@ void ref_operator_init(struct ref_operator *operator, enum cox_operator op, doub
 /* The operator on one number, not limited. */
 double ref_operator_at(const struct ref_operator *operator, double x);
 
+/* The light from which colours fade: where a curve reaches one half, but at least diffuse white. */
+typedef double ref_curve_fn(const void *curve, double x);
+double ref_fade(const void *operator, ref_curve_fn * curve);
+
 /* The EETF of Report BT.2390 without black lift: light and peak in multiples of SDR white, which is `white_nits`. */
 double ref_bt2390(double x, double peak, double white_nits);
 
@@ -34,6 +42,10 @@ double ref_half(uint16_t bits);
 uint16_t ref_to_half(double value);
 
 double ref_srgb(double linear);
+
+/* A channel of a picture whose pixels are at `in`. */
+double ref_tonemap_stored(const struct cox_tonemap_shape *shape, const void *in, uint32_t x, uint32_t y,
+                          uint32_t channel);
 
 /* The colour that a stored value stands for. */
 double ref_colour(double stored, enum cox_pixel_in format);

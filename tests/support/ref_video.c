@@ -2,27 +2,11 @@
  * docs/internals/kernels.md.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ref_video.h"
-#include "ref_tonemap.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* --- Transfer ----------------------------------------------------------------------------------------------------- */
-
-static const double pq_m1 = 2610.0 / 16384, pq_m2 = 2523.0 / 32, pq_c1 = 3424.0 / 4096, pq_c2 = 2413.0 / 128,
-                    pq_c3 = 2392.0 / 128;
-
-double ref_pq_light(double signal)
-{
-    const double p = pow(signal, 1 / pq_m2);
-    return 10000 * pow(fmax(p - pq_c1, 0) / (pq_c2 - pq_c3 * p), 1 / pq_m1);
-}
-
-double ref_pq_signal(double nits)
-{
-    const double p = pow(nits / 10000, pq_m1);
-    return pow((pq_c1 + pq_c2 * p) / (1 + pq_c3 * p), pq_m2);
-}
 
 static const double hlg_a = 0.17883277;
 
@@ -40,9 +24,13 @@ double ref_hlg_signal(double light)
 
 /* --- Colour ------------------------------------------------------------------------------------------------------- */
 
-/* Kr, Kg, Kb. */
 static const double luma_of[2][3] = {
     [COX_PRIMARIES_BT2020] = {.2627, .6780, .0593}, [COX_PRIMARIES_BT709] = {.2126, .7152, .0722}};
+
+const double *ref_video_luma(enum cox_primaries primaries)
+{
+    return luma_of[primaries];
+}
 
 static double dot(const double a[3], const double b[3])
 {
@@ -98,37 +86,16 @@ void ref_primaries(enum cox_primaries from, enum cox_primaries to, double m[3][3
 
 /* --- The operator ------------------------------------------------------------------------------------------------- */
 
-/* Report BT.2390: in PQ, relative to the source's peak; black stays black. Light above the peak counts as the peak. */
-static double bt2390(const struct ref_video *ref, double x)
-{
-    const double top = ref_pq_signal(ref->peak_nits), most = ref_pq_signal(ref->white_nits) / top;
-    const double knee = 1.5 * most - 0.5, e = fmin(ref_pq_signal(x * ref->white_nits) / top, 1);
-    if (most >= 1 || e < knee)
-        return x;
-    const double t = (e - knee) / (1 - knee), t2 = t * t, t3 = t2 * t;
-    const double p = (2 * t3 - 3 * t2 + 1) * knee + (t3 - 2 * t2 + t) * (1 - knee) + (-2 * t3 + 3 * t2) * most;
-    return ref_pq_light(p * top) / ref->white_nits;
-}
-
 double ref_video_operator(const struct ref_video *ref, double x)
 {
-    switch (ref->shape.op) {
-    case COX_OPERATOR_BT2390:
-        return bt2390(ref, x);
-    case COX_OPERATOR_LINEAR:
-        return x / ref->peak;
-    case COX_OPERATOR_CLIP:
-        return x;
-    case COX_OPERATOR_HABLE:
-    case COX_OPERATOR_REINHARD:
-    case COX_OPERATOR_MOBIUS:
-    case COX_OPERATOR_ACES:
-    case COX_OPERATOR_EXPOSURE:
-    case COX_OPERATOR_LOCAL:
-    case COX_OPERATOR_COUNT:
-        break;
-    }
+    if (ref->shape.op == COX_OPERATOR_BT2390)
+        return ref_bt2390(x, ref->peak, ref->white_nits);
     return ref_operator_at(&(struct ref_operator){.op = ref->shape.op, .peak = ref->peak}, x);
+}
+
+static double value_at(const void *ref, double x)
+{
+    return ref_video_operator(ref, x);
 }
 
 static double or_default(float setting, double standard)
@@ -162,16 +129,7 @@ void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
     ref->strength = shape->fade ? fmin(fmax(or_default(settings->desaturate, 0.75), 0), 1) : 0;
     ref->peak = ref->peak_nits / ref->white_nits;
     ref_primaries(shape->primaries, COX_PRIMARIES_BT709, ref->primaries);
-    /* Where the operator reaches one half, but at least white. */
-    double below = 1, above = pow(2, 24);
-    while (above - below > 1e-13 * above) {
-        const double middle = (below + above) / 2;
-        if (ref_video_operator(ref, middle) < 0.5)
-            below = middle;
-        else
-            above = middle;
-    }
-    ref->fade = above;
+    ref->fade = ref_fade(ref, value_at);
 }
 
 /* --- Samples in --------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #define COX_TESTS_REF_VIDEO_H
 
 #include "ref_local.h"
+#include "ref_tonemap.h"
 #include <coxswain/video.h>
 
 /* A shape with its settings, the defaults filled in; fill with ref_video_init. */
@@ -29,16 +30,15 @@ void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
 
 /* --- The steps ---------------------------------------------------------------------------------------------------- */
 
-/* EOTF of PQ, and its inverse: signal 0 .. 1 to and from cd/m2. */
-double ref_pq_light(double signal);
-double ref_pq_signal(double nits);
-
 /* The inverse OETF of HLG, and the OETF: signal 0 .. 1 to and from scene light 0 .. 1. */
 double ref_hlg_light(double signal);
 double ref_hlg_signal(double light);
 
 /* The matrix from the light of some primaries to that of others. */
 void ref_primaries(enum cox_primaries from, enum cox_primaries to, double m[3][3]);
+
+/* Kr, Kg, Kb. */
+const double *ref_video_luma(enum cox_primaries primaries);
 
 /* The code of sample (i, j) of one part of a frame: Y', Cb, Cr are 0, 1, 2, or R, G, B. */
 uint32_t ref_video_part(const struct cox_video_shape *shape, const void *const in[COX_VIDEO_PLANES_MAX], int part,

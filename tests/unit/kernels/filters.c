@@ -1,60 +1,50 @@
 /* The filters through the public interface: what they refuse, what they keep, and the work-groups that other set-ups
  * lack. That they are right and give the same bits everywhere is in tests/bits/filter.c.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <coxswain/coxswain.h>
-#include <criterion/criterion.h>
+#include "devices.h"
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 TestSuite(filters, .timeout = 1200);
 
-static char last_log[4096];
-
-static void keep_log(void *user, enum cox_log_level level, const char *line)
+static void open_cpu(void)
 {
-    (void)user;
-    (void)level;
-    snprintf(last_log, sizeof last_log, "%s", line);
+    open_runtime("cpu");
 }
 
-static cox_runtime *open_devices(void)
-{
-    cox_runtime *runtime = NULL;
-    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = "cpu",
-                                                                              .cache_dir = getenv("COX_TEST_KERNELS"),
-                                                                              .log = keep_log));
-    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
-        cr_skip_test("skipped, because there is no OpenCL device");
-    cr_assert_eq(status, COX_OK, "%s: %s", cox_status_name(status), last_log);
-    return runtime;
-}
+#define CPU_TEST(name) Test(filters, name, .init = open_cpu, .fini = close_devices)
 
-/* One frame; the output's memory is the caller's to free. False: the device cannot do it. */
-static bool filter(cox_runtime *runtime, struct cox_session_params *session, const struct cox_filter_params *params,
-                   const void *in, size_t in_bytes, void **out, size_t out_bytes)
+/* One frame; the output's memory is the caller's to free. NULL: the device cannot do it. */
+static void *filter(struct cox_session_params *pipeline, const struct cox_filter_params *params, const void *in,
+                    size_t in_bytes, size_t out_bytes)
 {
-    cox_session *made = NULL;
-    cox_buffer *buffers[COX_BINDINGS_MAX] = {0};
-    session->no_warmup = true;
-    session->device_timeout_ns = 60000000000; /* a busy machine */
-    cox_status status = cox_session_create(runtime, session, &made);
+    cox_session *session = NULL;
+    struct bits_frame frame = {0};
+    pipeline->no_warmup = true;
+    pipeline->device_timeout_ns = 60000000000; /* a busy machine */
+    const cox_status status = cox_session_create(runtime, pipeline, &session);
     if (status == COX_E_UNSUPPORTED || status == COX_E_BUILD)
-        return false;
+        return NULL;
     cr_assert_eq(status, COX_OK, "%s: %s", cox_status_name(status), last_log);
-    cr_assert_eq(cox_buffer_create(runtime, in_bytes, &buffers[0]), COX_OK);
-    cr_assert_eq(cox_buffer_create(runtime, out_bytes, &buffers[1]), COX_OK);
-    memcpy(cox_buffer_data(buffers[0]), in, in_bytes);
-    const struct cox_frame frame = {.buffers = buffers, .buffer_count = session->binding_count, .params = params};
-    status = cox_session_run(made, &frame);
-    cr_assert_eq(status, COX_OK, "%s: %s", cox_status_name(status), last_log);
-    *out = malloc(out_bytes);
-    memcpy(*out, cox_buffer_data(buffers[1]), out_bytes);
-    cox_session_destroy(&made);
-    cox_buffer_destroy(&buffers[0]);
-    cox_buffer_destroy(&buffers[1]);
-    return true;
+
+    bits_frame_add(&frame, runtime, (struct bits_plane){.row_bytes = in_bytes, .pitch_bytes = in_bytes, .rows = 1});
+    bits_frame_add(&frame, runtime,
+                   (struct bits_plane){.row_bytes = out_bytes, .pitch_bytes = out_bytes, .rows = 1, .written = true});
+    memcpy(frame.planes[0].data, in, in_bytes);
+    session_run(session, frame.buffers, pipeline->binding_count, params, "a filter");
+    void *out = bits_frame_result(&frame);
+    cox_session_destroy(&session);
+    bits_frame_close(&frame);
+    return out;
+}
+
+/* A frame that must come out as it went in. */
+static void expect_kept(struct cox_session_params *pipeline, const struct cox_filter_params *params, const void *in,
+                        size_t bytes, const char *what)
+{
+    void *out = filter(pipeline, params, in, bytes, bytes);
+    cr_assert_not_null(out);
+    cr_expect_arr_eq(out, in, bytes, "%s", what);
+    free(out);
 }
 
 /* --- What is refused ---------------------------------------------------------------------------------------------- */
@@ -167,13 +157,11 @@ Test(filters, refuse_parameters_that_they_cannot_do)
 
 /* --- What is kept ------------------------------------------------------------------------------------------------- */
 
-Test(filters, keep_a_constant_plane_to_the_bit)
+CPU_TEST(keep_a_constant_plane_to_the_bit)
 {
     enum { WIDTH = 70, HEIGHT = 45, PIXELS = WIDTH * HEIGHT };
-    cox_runtime *runtime = open_devices();
     static struct cox_filter_storage storage;
     struct cox_filter_params params;
-    void *out;
     float floats[PIXELS];
     uint16_t words[PIXELS];
     for (int i = 0; i < PIXELS; i++) {
@@ -187,9 +175,7 @@ Test(filters, keep_a_constant_plane_to_the_bit)
         struct cox_session_params session = {0};
         cr_assert_eq(cox_filter_gaussian(&shape, &storage, &session), COX_OK);
         cr_assert_eq(cox_filter_gaussian_prepare(&shape, sigma, sigma, &params), COX_OK);
-        cr_assert(filter(runtime, &session, &params, floats, sizeof floats, &out, sizeof floats));
-        cr_expect_arr_eq(out, floats, sizeof floats, "sigma %g", (double)sigma);
-        free(out);
+        expect_kept(&session, &params, floats, sizeof floats, "a Gaussian");
     }
     const struct cox_filter_shape shape = {.width = WIDTH,
                                            .height = HEIGHT,
@@ -201,15 +187,10 @@ Test(filters, keep_a_constant_plane_to_the_bit)
     struct cox_session_params box = {0}, guided = {0};
     cr_assert_eq(cox_filter_box(&shape, &storage, &box), COX_OK);
     cr_assert_eq(cox_filter_box_prepare(&shape, &params), COX_OK);
-    cr_assert(filter(runtime, &box, &params, words, sizeof words, &out, sizeof words));
-    cr_expect_arr_eq(out, words, sizeof words, "box");
-    free(out);
+    expect_kept(&box, &params, words, sizeof words, "box");
     cr_assert_eq(cox_filter_guided(&shape, &storage, &guided), COX_OK);
     cr_assert_eq(cox_filter_guided_prepare(&shape, 0, &params), COX_OK);
-    cr_assert(filter(runtime, &guided, &params, words, sizeof words, &out, sizeof words));
-    cr_expect_arr_eq(out, words, sizeof words, "guided");
-    free(out);
-    cox_runtime_destroy(&runtime);
+    expect_kept(&guided, &params, words, sizeof words, "guided");
 }
 
 /* --- Work-groups -------------------------------------------------------------------------------------------------- */
@@ -227,9 +208,8 @@ static void fill_rows(uint8_t *plane)
                                                            : (x * 31 + y * 7) % 251 % 5);
 }
 
-/* Of a kernel of scan.cl, one row of output for each of input. False: not on this device. */
-static bool scan(cox_runtime *runtime, const char *kernel, enum cox_filter_scan way, uint32_t group, const uint8_t *in,
-                 void **out)
+/* Of a kernel of scan.cl, one row of output for each of input. NULL: not on this device. */
+static uint32_t *scan(const char *kernel, enum cox_filter_scan way, uint32_t group, const uint8_t *in)
 {
     static struct cox_filter_storage storage;
     struct cox_session_params session = {0};
@@ -248,26 +228,26 @@ static bool scan(cox_runtime *runtime, const char *kernel, enum cox_filter_scan 
     stage.kernel = kernel;
     pass.stages = &stage;
     session.passes = &pass;
-    return filter(runtime, &session, &params, in, SCAN_WIDTH * SCAN_HEIGHT, out, SCAN_WIDTH * SCAN_HEIGHT * 4);
+    return filter(&session, &params, in, SCAN_WIDTH * SCAN_HEIGHT, SCAN_WIDTH * SCAN_HEIGHT * 4);
 }
 
-Test(filters, add_up_and_answer_the_same_in_each_of_three_ways)
+CPU_TEST(add_up_and_answer_the_same_in_each_of_three_ways)
 {
-    cox_runtime *runtime = open_devices();
     static uint8_t in[SCAN_WIDTH * SCAN_HEIGHT];
     static const char *const ways[] = {"blocks", "barriers", "built in"};
     fill_rows(in);
     for (int way = 0; way < 3; way++)
         for (uint32_t group = 32; group <= 512; group *= 4) {
-            void *sums, *facts;
-            if (!scan(runtime, "prefix_sums", (enum cox_filter_scan)way, group, in, &sums)) {
+            uint32_t *sums = scan("prefix_sums", (enum cox_filter_scan)way, group, in);
+            if (!sums) {
                 fprintf(stderr, "groups of %u, %s: skipped, because the device has none\n", group, ways[way]);
                 continue;
             }
-            cr_assert(scan(runtime, "row_facts", (enum cox_filter_scan)way, group, in, &facts));
+            uint32_t *facts = scan("row_facts", (enum cox_filter_scan)way, group, in);
+            cr_assert_not_null(facts);
             for (int y = 0; y < SCAN_HEIGHT; y++) {
                 const uint8_t *row = in + y * SCAN_WIDTH;
-                const uint32_t *got = (const uint32_t *)sums + y * SCAN_WIDTH;
+                const uint32_t *got = sums + y * SCAN_WIDTH;
                 uint32_t sum = 0, any = 0, all = 1;
                 for (int x = 0; x < SCAN_WIDTH; x++) {
                     sum += row[x];
@@ -276,19 +256,17 @@ Test(filters, add_up_and_answer_the_same_in_each_of_three_ways)
                     cr_assert_eq(got[x], sum, "%s, groups of %u: row %d, column %d", ways[way], group, y, x);
                 }
                 const uint32_t last = row[SCAN_WIDTH - 1], want[] = {sum, any, all, last, sum - last};
-                cr_expect_arr_eq((const uint32_t *)facts + y * SCAN_WIDTH, want, sizeof want,
-                                 "%s, groups of %u: row %d", ways[way], group, y);
+                cr_expect_arr_eq(facts + y * SCAN_WIDTH, want, sizeof want, "%s, groups of %u: row %d", ways[way],
+                                 group, y);
             }
             free(sums);
             free(facts);
         }
-    cox_runtime_destroy(&runtime);
 }
 
-Test(filters, transpose_in_groups_of_any_size)
+CPU_TEST(transpose_in_groups_of_any_size)
 {
     enum { WIDTH = 77, HEIGHT = 130 };
-    cox_runtime *runtime = open_devices();
     static struct cox_filter_storage storage;
     static uint32_t in[WIDTH * HEIGHT];
     for (uint32_t i = 0; i < WIDTH * HEIGHT; i++)
@@ -303,16 +281,12 @@ Test(filters, transpose_in_groups_of_any_size)
                                                    .group = group};
             struct cox_session_params session = {0};
             struct cox_filter_params params;
-            void *out;
             cr_assert_eq(cox_filter_transposition(&shape, &storage, &session), COX_OK);
             cr_assert_eq(cox_filter_transposition_prepare(&shape, &params), COX_OK);
-            if (!filter(runtime, &session, &params, in, sizeof in, &out, sizeof in))
-                continue;
-            for (int y = 0; y < HEIGHT; y++)
+            uint32_t *out = filter(&session, &params, in, sizeof in, sizeof in);
+            for (int y = 0; y < HEIGHT && out; y++)
                 for (int x = 0; x < WIDTH; x++)
-                    cr_assert_eq(((const uint32_t *)out)[x * HEIGHT + y], in[y * WIDTH + x], "way %d, groups of %u",
-                                 way, group);
+                    cr_assert_eq(out[x * HEIGHT + y], in[y * WIDTH + x], "way %d, groups of %u", way, group);
             free(out);
         }
-    cox_runtime_destroy(&runtime);
 }

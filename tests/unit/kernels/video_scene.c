@@ -77,6 +77,14 @@ static double mean_code(const uint32_t *histogram, enum cox_operator op, const s
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
+static struct cox_video_scene scene_of(const struct cox_video_shape *shape, const uint32_t *histogram)
+{
+    const struct cox_video_settings settings = {0};
+    struct cox_video_scene scene;
+    cox_video_read_scene(shape, &settings, histogram, &scene);
+    return scene;
+}
+
 /* The levels of Report ITU-R BT.2408, table 1, and HLG's nominal peak; a bin is some 2 % of light wide. */
 Test(video_scene, light_is_told_from_each_transfer)
 {
@@ -95,12 +103,10 @@ Test(video_scene, light_is_told_from_each_transfer)
         {&linear, 20 / 32.0, 16 * 203},
         {&linear, 13 / 32.0, 203 / 8.0},
     };
-    const struct cox_video_settings settings = {0};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         uint32_t histogram[BINS];
-        struct cox_video_scene scene;
         constant(known[i].place - 0.5 / BINS, 100000, histogram);
-        cox_video_read_scene(known[i].shape, &settings, histogram, &scene);
+        const struct cox_video_scene scene = scene_of(known[i].shape, histogram);
         cr_expect_eq(scene.blocks, 100000);
         cr_expect_float_eq((double)scene.peak_nits / known[i].nits, 1, 0.045, "%zu: %g", i, (double)scene.peak_nits);
         cr_expect_float_eq((double)scene.average_nits / (double)scene.peak_nits, 1, 0.045);
@@ -123,49 +129,44 @@ Test(video_scene, settings_scale_the_light_that_is_relative)
 
 Test(video_scene, the_peak_leaves_out_one_block_in_20000)
 {
-    const struct cox_video_settings settings = {0};
     uint32_t histogram[BINS];
     struct cox_video_scene scene;
     constant(0.4, 999950, histogram);
     add(histogram, 1, 50);
-    cox_video_read_scene(&pq, &settings, histogram, &scene);
+    scene = scene_of(&pq, histogram);
     cr_expect_eq(scene.blocks, 1000000);
     cr_expect_lt(scene.peak_nits, 35, "50 of a million are left out: %g", (double)scene.peak_nits);
     add(histogram, 1, 1);
-    cox_video_read_scene(&pq, &settings, histogram, &scene);
+    scene = scene_of(&pq, histogram);
     cr_expect_gt(scene.peak_nits, 9500, "51 are one too many: %g", (double)scene.peak_nits);
     constant(0.4, 14400, histogram);
     add(histogram, 1, 1);
-    cox_video_read_scene(&pq, &settings, histogram, &scene);
+    scene = scene_of(&pq, histogram);
     cr_expect_eq(scene.peak_nits, 10000, "a small frame has none to leave out");
+}
+
+/* The peak's signal in bins, of a frame with so many blocks in bin `bin` and so many in the next one. */
+static double peak_bin(uint32_t bin, uint32_t blocks, uint32_t next)
+{
+    uint32_t histogram[BINS] = {0};
+    histogram[bin] = blocks;
+    histogram[bin + 1] = next;
+    return cox__pq_signal((double)scene_of(&pq, histogram).peak_nits / 10000) * BINS;
 }
 
 Test(video_scene, the_peak_moves_without_jumps)
 {
-    const struct cox_video_settings settings = {0};
-    double before = 0;
-    for (uint32_t i = 0; i <= 3000; i++) { /* a million blocks move up by three bins, one after another */
-        uint32_t histogram[BINS] = {0};
-        const uint32_t bin = 300 + i / 1000, moved = i % 1000 * 1000;
-        histogram[bin] = 1000000 - moved;
-        histogram[bin + 1] = moved;
-        struct cox_video_scene scene;
-        cox_video_read_scene(&pq, &settings, histogram, &scene);
-        const double signal = cox__pq_signal((double)scene.peak_nits / 10000) * BINS;
-        if (i > 0)
-            cr_assert(signal > before - 1e-4 && signal < before + 0.96, "%u: %g after %g", i, signal, before);
+    double before = peak_bin(300, 1000000, 0);
+    for (uint32_t i = 1; i <= 3000; i++) { /* a million blocks move up by three bins, one after another */
+        const uint32_t moved = i % 1000 * 1000;
+        const double signal = peak_bin(300 + i / 1000, 1000000 - moved, moved);
+        cr_assert(signal > before - 1e-4 && signal < before + 0.96, "%u: %g after %g", i, signal, before);
         before = signal;
     }
-    /* A highlight that grows through the limit of one in 20 000 */
-    for (uint32_t i = 0; i < 1000; i++) {
-        uint32_t histogram[BINS] = {0};
-        histogram[300] = 20000000 - i * 3;
-        histogram[301] = i * 3;
-        struct cox_video_scene scene;
-        cox_video_read_scene(&pq, &settings, histogram, &scene);
-        const double signal = cox__pq_signal((double)scene.peak_nits / 10000) * BINS;
-        if (i > 0)
-            cr_assert(signal > before - 1e-4 && signal < before + 0.01, "%u: %g after %g", i, signal, before);
+    before = peak_bin(300, 20000000, 0);
+    for (uint32_t i = 1; i < 1000; i++) { /* a highlight that grows through the limit of one in 20 000 */
+        const double signal = peak_bin(300, 20000000 - i * 3, i * 3);
+        cr_assert(signal > before - 1e-4 && signal < before + 0.01, "%u: %g after %g", i, signal, before);
         before = signal;
     }
 }
@@ -188,6 +189,36 @@ Test(video_scene, black_frames_and_empty_ones_have_no_light)
 /* --- Steering ----------------------------------------------------------------------------------------------------- */
 
 static const struct cox_video_steer_options no_options = {0};
+static const struct cox_video_settings no_settings = {0};
+
+/* A film that is steered. All zeros: PQ, before the first frame. */
+struct film {
+    const struct cox_video_shape *shape;
+    const struct cox_video_steer_options *options;
+    struct cox_video_steer steer;
+    struct cox_video_settings settings;
+};
+
+/* Take a frame; returns whether it begins a scene. */
+static bool show(struct film *film, const uint32_t *histogram)
+{
+    return cox_video_steer(&film->steer, film->options ? film->options : &no_options, film->shape ? film->shape : &pq,
+                           histogram, &film->settings);
+}
+
+/* The settings after the first frame of a film in PQ, of `settings` what is not steered. */
+static struct cox_video_settings after_first(const struct cox_video_steer_options *options, const uint32_t *histogram,
+                                             struct cox_video_settings settings)
+{
+    cox_video_steer(&(struct cox_video_steer){0}, options, &pq, histogram, &settings);
+    return settings;
+}
+
+static void expect_equal(const struct cox_video_settings *a, const struct cox_video_settings *b)
+{
+    cr_assert_eq(a->peak_nits, b->peak_nits);
+    cr_assert_eq(a->gain, b->gain);
+}
 
 static void expect_sane(const struct cox_video_settings *settings, const char *what)
 {
@@ -200,73 +231,66 @@ static void expect_sane(const struct cox_video_settings *settings, const char *w
 Test(video_scene, any_histogram_gives_sane_settings)
 {
     for (int s = 0; s < 3; s++) {
-        struct cox_video_steer steer = {0};
-        struct cox_video_settings settings = {0};
+        struct film film = {.shape = shapes[s]};
         uint32_t histogram[BINS] = {0};
         struct cox_video_scene scene;
-        cox_video_steer(&steer, &no_options, shapes[s], histogram, &settings);
-        expect_sane(&settings, "no blocks");
+        show(&film, histogram);
+        expect_sane(&film.settings, "no blocks");
         for (int bin = 0; bin < BINS; bin++) {
             memset(histogram, 0, sizeof(histogram));
             histogram[bin] = UINT32_MAX;
-            cox_video_read_scene(shapes[s], &settings, histogram, &scene);
+            scene = scene_of(shapes[s], histogram);
             cr_assert(isfinite(scene.peak_nits) && isfinite(scene.average_nits));
             cr_assert_eq(scene.blocks, UINT32_MAX);
-            cox_video_steer(&steer, &no_options, shapes[s], histogram, &settings);
-            expect_sane(&settings, "one bin");
-            struct cox_video_steer fresh = {0};
-            memset(histogram, 0, sizeof(histogram));
+            show(&film, histogram);
+            expect_sane(&film.settings, "one bin");
+            struct film fresh = {.shape = shapes[s], .settings = film.settings};
             histogram[bin] = 1;
-            cox_video_steer(&fresh, &no_options, shapes[s], histogram, &settings);
-            expect_sane(&settings, "one block");
+            show(&fresh, histogram);
+            expect_sane(&fresh.settings, "one block");
         }
         memset(histogram, 0xff, sizeof(histogram));
-        cox_video_read_scene(shapes[s], &settings, histogram, &scene);
+        scene = scene_of(shapes[s], histogram);
         cr_expect_eq(scene.blocks, (uint64_t)UINT32_MAX * BINS);
         cr_assert(isfinite(scene.peak_nits) && isfinite(scene.average_nits));
         for (int i = 0; i < 3; i++) {
-            cox_video_steer(&steer, &no_options, shapes[s], histogram, &settings);
-            expect_sane(&settings, "everything");
+            show(&film, histogram);
+            expect_sane(&film.settings, "everything");
         }
-        cr_expect(isfinite(steer.peak_signal) && isfinite(steer.average_signal));
+        cr_expect(isfinite(film.steer.peak_signal) && isfinite(film.steer.average_signal));
     }
 }
 
 Test(video_scene, constant_content_is_constant_from_the_first_frame_on)
 {
-    struct cox_video_steer steer = {0};
-    struct cox_video_settings settings = {0}, first;
-    struct cox_video_scene scene;
+    struct film film = {0};
     uint32_t histogram[BINS];
     shoot(room, 4, 0, histogram);
-    cr_expect(cox_video_steer(&steer, &no_options, &pq, histogram, &settings), "the first frame begins a scene");
-    cox_video_read_scene(&pq, &settings, histogram, &scene);
-    cr_expect_float_eq(settings.peak_nits / scene.peak_nits, 1, 1e-3);
-    cr_expect_eq(settings.gain, 1);
-    first = settings;
+    cr_expect(show(&film, histogram), "the first frame begins a scene");
+    cr_expect_float_eq(film.settings.peak_nits / scene_of(&pq, histogram).peak_nits, 1, 1e-3);
+    cr_expect_eq(film.settings.gain, 1);
+    const struct cox_video_settings first = film.settings;
     for (int i = 0; i < 100; i++) {
-        cr_expect_not(cox_video_steer(&steer, &no_options, &pq, histogram, &settings));
-        cr_assert_eq(settings.peak_nits, first.peak_nits);
-        cr_assert_eq(settings.gain, first.gain);
+        cr_expect_not(show(&film, histogram));
+        expect_equal(&film.settings, &first);
     }
-    cr_expect_eq(steer.frames, 101);
-    cr_expect_eq(steer.cuts, 0);
+    cr_expect_eq(film.steer.frames, 101);
+    cr_expect_eq(film.steer.cuts, 0);
 }
 
 /* The largest change of the mean code from one frame to the next; of a noisy shot the change that steering makes, for
  * the noise changes the mean itself: each frame's settings are applied to the same frame. */
 static double flicker(const struct patch *patches, int count, double noise, enum cox_operator op)
 {
-    struct cox_video_steer steer = {0};
-    struct cox_video_settings settings = {0};
+    struct film film = {0};
     uint32_t clean[BINS], histogram[BINS];
     double before = 0, worst = 0;
     shoot(patches, count, 0, clean);
     random_state = 1;
     for (int i = 0; i < 300; i++) {
         shoot(patches, count, noise, histogram);
-        cr_assert_eq(cox_video_steer(&steer, &no_options, &pq, histogram, &settings), i == 0, "noise is no cut");
-        const double code = mean_code(clean, op, &settings);
+        cr_assert_eq(show(&film, histogram), i == 0, "noise is no cut");
+        const double code = mean_code(clean, op, &film.settings);
         if (i > 0)
             worst = fmax(worst, fabs(code - before));
         before = code;
@@ -294,28 +318,27 @@ Test(video_scene, noise_does_not_flicker)
 /* From one shot to the other bit by bit, as a pan or a dissolve does. */
 Test(video_scene, a_slow_change_is_followed_without_a_cut)
 {
-    struct cox_video_steer steer = {0};
-    struct cox_video_settings settings = {0}, own = {0};
+    enum { FRAMES = 48 };
+    struct film film = {0};
     uint32_t from[BINS], to[BINS], histogram[BINS];
+    double before = 0;
     shoot(room, 4, 0.004, from);
     shoot(beach, 3, 0.004, to);
-    enum { FRAMES = 48 };
-    double before = 0;
     for (int i = 0; i <= FRAMES; i++) {
         for (int bin = 0; bin < BINS; bin++)
             histogram[bin] = (from[bin] * (uint32_t)(FRAMES - i) + to[bin] * (uint32_t)i) / FRAMES;
-        cr_expect_eq(cox_video_steer(&steer, &no_options, &pq, histogram, &settings), i == 0, "frame %d", i);
-        const double code = mean_code(to, COX_OPERATOR_HABLE, &settings);
+        cr_expect_eq(show(&film, histogram), i == 0, "frame %d", i);
+        const double code = mean_code(to, COX_OPERATOR_HABLE, &film.settings);
         if (i > 0)
             cr_expect(fabs(code - before) < 4, "frame %d: %g codes", i, code - before);
         before = code;
     }
-    cr_expect_eq(steer.cuts, 0);
+    cr_expect_eq(film.steer.cuts, 0);
     for (int i = 0; i < 120; i++)
-        cox_video_steer(&steer, &no_options, &pq, to, &settings);
-    cox_video_steer(&(struct cox_video_steer){0}, &no_options, &pq, to, &own);
-    cr_expect_float_eq(settings.peak_nits / own.peak_nits, 1, 0.03);
-    cr_expect_float_eq(settings.gain / own.gain, 1, 0.03);
+        show(&film, to);
+    const struct cox_video_settings own = after_first(&no_options, to, no_settings);
+    cr_expect_float_eq(film.settings.peak_nits / own.peak_nits, 1, 0.03);
+    cr_expect_float_eq(film.settings.gain / own.gain, 1, 0.03);
 }
 
 /* The shot's light or signal times k. */
@@ -333,44 +356,39 @@ static void faded(const struct patch *patches, int count, double k, bool light, 
 
 Test(video_scene, a_fade_through_black_is_no_cut)
 {
-    for (int form = 0; form < 4; form++) {
-        const struct patch *patches = form & 1 ? beach : room;
+    for (int form = 0; form < 4; form++)
         for (int frames = 12; frames <= 48; frames *= 2) {
-            struct cox_video_steer steer = {0};
-            struct cox_video_settings settings = {0};
+            struct film film = {0};
             uint32_t histogram[BINS];
             for (int i = 0; i <= 2 * frames; i++) {
-                faded(patches, form & 1 ? 3 : 4, fabs(1 - (double)i / frames), form & 2, histogram);
-                cr_expect_eq(cox_video_steer(&steer, &no_options, &pq, histogram, &settings), i == 0,
-                             "fade %d of %d frames: a cut at frame %d", form, frames, i);
-                expect_sane(&settings, "fading");
+                faded(form & 1 ? beach : room, form & 1 ? 3 : 4, fabs(1 - (double)i / frames), form & 2, histogram);
+                cr_expect_eq(show(&film, histogram), i == 0, "fade %d of %d frames: a cut at frame %d", form, frames,
+                             i);
+                expect_sane(&film.settings, "fading");
             }
         }
-    }
 }
 
 Test(video_scene, what_is_too_dark_to_see_makes_no_cut)
 {
-    struct cox_video_steer steer = {0};
-    struct cox_video_settings settings = {0};
+    struct film film = {0};
     uint32_t histogram[BINS];
     for (int i = 0; i < 20; i++) { /* half a frame under 1 cd/m2, at another level in each frame */
         constant(0.4, 7200, histogram);
         add(histogram, i % 5 * 0.03, 7200);
-        cr_expect_eq(cox_video_steer(&steer, &no_options, &pq, histogram, &settings), i == 0);
+        cr_expect_eq(show(&film, histogram), i == 0);
     }
     for (int i = 0; i < 6; i++) { /* a fade to white between black bars, and back */
         constant(0.4 + 0.06 * (i < 4 ? i : 6 - i), 7200, histogram);
         add(histogram, 0, 7200);
-        cr_expect_not(cox_video_steer(&steer, &no_options, &pq, histogram, &settings), "frame %d", i);
+        cr_expect_not(show(&film, histogram), "frame %d", i);
     }
 }
 
 Test(video_scene, a_cut_settles_at_once)
 {
     for (int s = 0; s < 3; s++) {
-        struct cox_video_steer steer = {0};
-        struct cox_video_settings settings = {0}, alone = {0};
+        struct film film = {.shape = shapes[s]}, alone = {.shape = shapes[s]};
         uint32_t dark[BINS], bright[BINS];
         struct patch one[4], other[3];
         memcpy(one, room, sizeof(one));
@@ -382,16 +400,15 @@ Test(video_scene, a_cut_settles_at_once)
         shoot(one, 4, 0.002, dark);
         shoot(other, 3, 0.002, bright);
         for (int i = 0; i < 40; i++)
-            cr_expect_eq(cox_video_steer(&steer, &no_options, shapes[s], dark, &settings), i == 0);
-        cr_expect(cox_video_steer(&steer, &no_options, shapes[s], bright, &settings), "transfer %d", s);
-        cox_video_steer(&(struct cox_video_steer){0}, &no_options, shapes[s], bright, &alone);
-        cr_expect_eq(settings.peak_nits, alone.peak_nits);
-        cr_expect_eq(settings.gain, alone.gain);
-        cr_expect_eq(steer.cuts, 1);
-        cr_expect_not(cox_video_steer(&steer, &no_options, shapes[s], bright, &settings));
-        cr_expect_eq(settings.peak_nits, alone.peak_nits);
-        cr_expect(cox_video_steer(&steer, &no_options, shapes[s], dark, &settings), "and back");
-        cr_expect_eq(steer.cuts, 2);
+            cr_expect_eq(show(&film, dark), i == 0);
+        cr_expect(show(&film, bright), "transfer %d", s);
+        show(&alone, bright);
+        expect_equal(&film.settings, &alone.settings);
+        cr_expect_eq(film.steer.cuts, 1);
+        cr_expect_not(show(&film, bright));
+        cr_expect_eq(film.settings.peak_nits, alone.settings.peak_nits);
+        cr_expect(show(&film, dark), "and back");
+        cr_expect_eq(film.steer.cuts, 2);
     }
 }
 
@@ -406,72 +423,65 @@ Test(video_scene, what_a_cut_takes_is_a_share_of_the_blocks)
         add(now, 0.5, 900 - (uint32_t)share * 5);
         add(now, 0.7, (uint32_t)share * 5);
         for (int option = 7; option <= 47; option += 10) {
-            struct cox_video_steer steer = {0};
-            struct cox_video_settings settings = {0};
             const struct cox_video_steer_options options = {.cut = (float)option / 100};
-            cox_video_steer(&steer, &options, &pq, before, &settings);
-            cr_expect_eq(cox_video_steer(&steer, &options, &pq, now, &settings), share * 5 > option * 10,
-                         "%d blocks in a thousand move, option %d %%", share * 5, option);
+            struct film film = {.options = &options};
+            show(&film, before);
+            cr_expect_eq(show(&film, now), share * 5 > option * 10, "%d blocks in a thousand move, option %d %%",
+                         share * 5, option);
         }
     }
 }
 
 Test(video_scene, a_flash_is_two_cuts_and_leaves_nothing_behind)
 {
-    struct cox_video_steer steer = {0};
-    struct cox_video_settings settings = {0}, before;
+    struct film film = {0};
     uint32_t shot[BINS], flash[BINS];
     shoot(room, 4, 0.002, shot);
     faded(room, 4, 16, true, flash);
     for (int i = 0; i < 10; i++)
-        cox_video_steer(&steer, &no_options, &pq, shot, &settings);
-    before = settings;
-    cr_expect(cox_video_steer(&steer, &no_options, &pq, flash, &settings));
-    cr_expect_gt(settings.peak_nits, before.peak_nits * 4);
-    cr_expect(cox_video_steer(&steer, &no_options, &pq, shot, &settings));
-    cr_expect_eq(settings.peak_nits, before.peak_nits);
-    cr_expect_eq(settings.gain, before.gain);
+        show(&film, shot);
+    const struct cox_video_settings before = film.settings;
+    cr_expect(show(&film, flash));
+    cr_expect_gt(film.settings.peak_nits, before.peak_nits * 4);
+    cr_expect(show(&film, shot));
+    expect_equal(&film.settings, &before);
 }
 
 Test(video_scene, black_frames_change_nothing)
 {
-    struct cox_video_steer steer = {0};
-    struct cox_video_settings settings = {0};
+    struct film film = {0};
     uint32_t black[BINS], dim[BINS], shot[BINS];
     constant(0, 14400, black);
     constant(0.14, 14400, dim); /* 0.8 cd/m2 */
     shoot(room, 4, 0.002, shot);
     for (int i = 0; i < 5; i++) {
-        cr_expect_not(cox_video_steer(&steer, &no_options, &pq, i & 1 ? dim : black, &settings));
-        cr_expect_eq(settings.peak_nits, 1000, "a film that begins in black");
-        cr_expect_eq(settings.gain, 1);
+        cr_expect_not(show(&film, i & 1 ? dim : black));
+        cr_expect_eq(film.settings.peak_nits, 1000, "a film that begins in black");
+        cr_expect_eq(film.settings.gain, 1);
     }
-    cr_expect(cox_video_steer(&steer, &no_options, &pq, shot, &settings));
-    const float peak = settings.peak_nits;
+    cr_expect(show(&film, shot));
+    const float peak = film.settings.peak_nits;
     for (int i = 0; i < 50; i++) {
-        cr_expect_not(cox_video_steer(&steer, &no_options, &pq, i & 1 ? dim : black, &settings));
-        cr_expect_eq(settings.peak_nits, peak);
+        cr_expect_not(show(&film, i & 1 ? dim : black));
+        cr_expect_eq(film.settings.peak_nits, peak);
     }
-    cr_expect_not(cox_video_steer(&steer, &no_options, &pq, shot, &settings), "the same shot again");
-    cr_expect_eq(settings.peak_nits, peak);
-    cr_expect_eq(steer.cuts, 0);
+    cr_expect_not(show(&film, shot), "the same shot again");
+    cr_expect_eq(film.settings.peak_nits, peak);
+    cr_expect_eq(film.steer.cuts, 0);
     const struct cox_video_steer_options options = {.most_nits = 600};
-    memset(&steer, 0, sizeof(steer));
-    cox_video_steer(&steer, &options, &pq, black, &settings);
-    cr_expect_eq(settings.peak_nits, 600);
+    cr_expect_eq(after_first(&options, black, film.settings).peak_nits, 600);
 }
 
 /* The share of the way to another shot's peak that the peak has gone after so many frames of it. */
 static double way(const uint32_t *from, const uint32_t *to, uint64_t frames)
 {
-    struct cox_video_settings settings = {0};
-    struct cox_video_steer steer = {0}, end = {0};
-    cox_video_steer(&steer, &no_options, &pq, from, &settings);
-    const double begin = steer.peak_signal;
-    cox_video_steer(&end, &no_options, &pq, to, &settings);
-    while (steer.frames <= frames)
-        cr_expect_not(cox_video_steer(&steer, &no_options, &pq, to, &settings));
-    return (steer.peak_signal - begin) / (end.peak_signal - begin);
+    struct film film = {0}, end = {0};
+    show(&film, from);
+    show(&end, to);
+    const double begin = film.steer.peak_signal;
+    while (film.steer.frames <= frames)
+        cr_expect_not(show(&film, to));
+    return (film.steer.peak_signal - begin) / (end.steer.peak_signal - begin);
 }
 
 Test(video_scene, a_peak_that_rises_far_is_followed_four_times_as_fast_as_one_that_falls)
@@ -487,114 +497,107 @@ Test(video_scene, a_peak_that_rises_far_is_followed_four_times_as_fast_as_one_th
     cr_expect_lt(way(low, higher, 6), 0.4, "noise");
     cr_expect_gt(way(low, higher, 6), 0.25);
 
-    struct cox_video_settings settings = {0};
-    struct cox_video_steer steer = {0};
     const struct cox_video_steer_options quick = {.frames = 2};
-    cox_video_steer(&steer, &quick, &pq, low, &settings);
-    const double before = steer.peak_signal;
-    cox_video_steer(&steer, &quick, &pq, lamp, &settings);
-    cr_expect_float_eq(settings.peak_nits, 3950, 100, "at once, and no further");
-    cox_video_steer(&steer, &quick, &pq, low, &settings);
-    cr_expect_float_eq(steer.peak_signal, (before + cox__pq_signal(0.395)) / 2, 1e-3);
+    struct film film = {.options = &quick}, dark = {0};
+    show(&film, low);
+    const double before = film.steer.peak_signal;
+    show(&film, lamp);
+    cr_expect_float_eq(film.settings.peak_nits, 3950, 100, "at once, and no further");
+    show(&film, low);
+    cr_expect_float_eq(film.steer.peak_signal, (before + cox__pq_signal(0.395)) / 2, 1e-3);
 
-    memset(&steer, 0, sizeof(steer));
     constant(0.3, 1000, low);
-    cox_video_steer(&steer, &no_options, &pq, low, &settings);
-    cr_expect_eq(steer.peak_signal, cox__pq_signal(203 / 10000.0), "no way to go from a peak below SDR white");
+    show(&dark, low);
+    cr_expect_eq(dark.steer.peak_signal, cox__pq_signal(203 / 10000.0), "no way to go from a peak below SDR white");
 }
 
-Test(video_scene, a_bright_scene_is_darkened_and_a_white_page_is_not)
+/* What the first frame of a film becomes, and the bounds of the peak before and after it. */
+Test(video_scene, the_first_frame_sets_the_peak_and_the_gain)
 {
-    struct cox_video_settings settings = {0};
-    uint32_t histogram[BINS];
-    constant(0.5806, 14400, histogram); /* 203 cd/m2 */
-    cox_video_steer(&(struct cox_video_steer){0}, NULL, &pq, histogram, &settings);
-    cr_expect_float_eq(settings.gain, 1, 0.01, "%g", (double)settings.gain);
-    cr_expect_float_eq(settings.peak_nits, 203, 6);
-    constant(0.65, 14400, histogram); /* 390 cd/m2 */
-    cox_video_steer(&(struct cox_video_steer){0}, NULL, &pq, histogram, &settings);
-    cr_expect_float_eq(settings.gain, 0.52, 0.02, "%g", (double)settings.gain);
-    cr_expect_float_eq(settings.peak_nits, 205, 5);
-    constant(0.99, 14400, histogram);
-    cox_video_steer(&(struct cox_video_steer){0}, NULL, &pq, histogram, &settings);
-    cr_expect_eq(settings.gain, 0.25f);
-    cr_expect_float_eq(settings.peak_nits, 2300, 100);
-    const struct cox_video_steer_options never = {.bright_average = -1}, early = {.bright_average = 0.25f};
-    cox_video_steer(&(struct cox_video_steer){0}, &never, &pq, histogram, &settings);
-    cr_expect_eq(settings.gain, 1);
-    constant(0.5806, 14400, histogram);
-    cox_video_steer(&(struct cox_video_steer){0}, &early, &pq, histogram, &settings);
-    cr_expect_float_eq(settings.gain, 0.25, 0.01);
+    enum { WHITE_PAGE, BRIGHT, GLARE, DARK, LAMP, BLACK, SHOTS };
+    uint32_t shots[SHOTS][BINS];
+    constant(0.5806, 14400, shots[WHITE_PAGE]); /* 203 cd/m2 */
+    constant(0.65, 14400, shots[BRIGHT]);       /* 390 cd/m2 */
+    constant(0.99, 14400, shots[GLARE]);
+    constant(0.3, 14400, shots[DARK]); /* 10 cd/m2 */
+    shoot(room, 4, 0, shots[LAMP]);
+    add(shots[LAMP], 0.9, 100); /* 3900 cd/m2 */
+    constant(0, 1000, shots[BLACK]);
+    enum { ANY = 0 };
+    static const struct {
+        const char *what;
+        int shot;
+        struct cox_video_steer_options options;
+        float white_nits;
+        double peak_nits, peak_within, gain, gain_within; /* ANY: is not looked at */
+    } rows[] = {
+        {"a white page is not darkened", WHITE_PAGE, {0}, 0, 203, 6, 1, 0.01},
+        {"a bright scene is", BRIGHT, {0}, 0, 205, 5, 0.52, 0.02},
+        {"glare is darkened most", GLARE, {0}, 0, 2300, 100, 0.25, 0},
+        {"never darkened", GLARE, {.bright_average = -1}, 0, ANY, 0, 1, 0},
+        {"darkened early", WHITE_PAGE, {.bright_average = 0.25f}, 0, ANY, 0, 0.25, 0.01},
+        {"the peak is never below SDR white", DARK, {0}, 0, 203, 0.2, ANY, 0},
+        {"nor below another white", DARK, {0}, 100, 100, 0.1, ANY, 0},
+        {"it is bounded", LAMP, {.most_nits = 1000}, 0, 1000, 1, ANY, 0},
+        {"but by no bound below white", LAMP, {.most_nits = 50}, 0, 203, 0.2, ANY, 0},
+        {"nothing is known", BLACK, {0}, 0, 1000, 1, ANY, 0},
+        {"before a frame has told a peak", BLACK, {.prior_nits = 4000}, 0, 4000, 1, ANY, 0},
+        {"both", BLACK, {.prior_nits = 4000, .most_nits = 600}, 0, 600, 1, ANY, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        for (int defaults = 0; defaults < 2; defaults++) {
+            const struct cox_video_steer_options *options = &rows[i].options;
+            if (memcmp(options, &no_options, sizeof no_options) == 0 && defaults)
+                options = NULL;
+            const struct cox_video_settings settings =
+                after_first(options, shots[rows[i].shot],
+                            (struct cox_video_settings){.sdr_white_nits = rows[i].white_nits});
+            const double peak = (double)settings.peak_nits, gain = (double)settings.gain;
+            if (rows[i].peak_nits > ANY)
+                cr_expect(fabs(peak - rows[i].peak_nits) <= rows[i].peak_within, "%s: peak %g", rows[i].what, peak);
+            if (rows[i].gain > ANY)
+                cr_expect(fabs(gain - rows[i].gain) <= rows[i].gain_within, "%s: gain %g", rows[i].what, gain);
+        }
+
+    const struct cox_video_steer_options prior = {.prior_nits = 4000};
+    struct film told = {.options = &prior};
+    show(&told, shots[BLACK]);
+    show(&told, shots[DARK]);
+    cr_expect_float_eq(told.settings.peak_nits, 203, 0.2, "a frame has told a peak");
 }
 
-Test(video_scene, options_bound_the_peak_and_the_speed)
+Test(video_scene, options_bound_the_speed_and_senseless_ones_are_defaults)
 {
-    struct cox_video_settings settings = {0};
-    uint32_t low[BINS], high[BINS];
-    constant(0.3, 14400, low); /* 10 cd/m2 */
+    uint32_t low[BINS], high[BINS], shot[BINS];
+    constant(0.3, 14400, low);
     shoot(room, 4, 0, high);
-    add(high, 0.9, 100); /* 3900 cd/m2 */
-    cox_video_steer(&(struct cox_video_steer){0}, NULL, &pq, low, &settings);
-    cr_expect_float_eq(settings.peak_nits, 203, 0.2, "never below SDR white");
-    settings.sdr_white_nits = 100;
-    cox_video_steer(&(struct cox_video_steer){0}, NULL, &pq, low, &settings);
-    cr_expect_float_eq(settings.peak_nits, 100, 0.1);
-    settings.sdr_white_nits = 0;
-
-    const struct cox_video_steer_options bounded = {.most_nits = 1000}, senseless = {.most_nits = 50};
-    cox_video_steer(&(struct cox_video_steer){0}, &bounded, &pq, high, &settings);
-    cr_expect_float_eq(settings.peak_nits, 1000, 1);
-    cox_video_steer(&(struct cox_video_steer){0}, &senseless, &pq, high, &settings);
-    cr_expect_float_eq(settings.peak_nits, 203, 0.2);
-
-    uint32_t black[BINS] = {0};
-    black[0] = 1000;
-    const struct cox_video_steer_options prior = {.prior_nits = 4000}, both = {.prior_nits = 4000, .most_nits = 600};
-    struct cox_video_steer told = {0};
-    cox_video_steer(&(struct cox_video_steer){0}, NULL, &pq, black, &settings);
-    cr_expect_float_eq(settings.peak_nits, 1000, 1, "nothing is known");
-    cox_video_steer(&told, &prior, &pq, black, &settings);
-    cr_expect_float_eq(settings.peak_nits, 4000, 1, "before a frame has told a peak");
-    cox_video_steer(&told, &prior, &pq, low, &settings);
-    cr_expect_float_eq(settings.peak_nits, 203, 0.2, "and no longer");
-    cox_video_steer(&(struct cox_video_steer){0}, &both, &pq, black, &settings);
-    cr_expect_float_eq(settings.peak_nits, 600, 1);
-
-    struct cox_video_settings fast = {0}, own = {0};
-    struct cox_video_steer steer = {0};
-    uint32_t shot[BINS];
+    add(high, 0.9, 100);
     shoot(room, 4, 0, shot);
-    const struct cox_video_steer_options at_once = {.frames = 1};
-    cox_video_steer(&steer, &at_once, &pq, high, &fast);
-    cr_expect_not(cox_video_steer(&steer, &at_once, &pq, shot, &fast), "a lamp that goes out is no cut");
-    cox_video_steer(&(struct cox_video_steer){0}, &at_once, &pq, shot, &own);
-    cr_expect_eq(fast.peak_nits, own.peak_nits);
+    const struct cox_video_steer_options at_once = {.frames = 1}, never = {.cut = 1.5f};
+    struct film fast = {.options = &at_once}, uncut = {.options = &never};
+    show(&fast, high);
+    cr_expect_not(show(&fast, shot), "a lamp that goes out is no cut");
+    cr_expect_eq(fast.settings.peak_nits, after_first(&at_once, shot, no_settings).peak_nits);
 
-    const struct cox_video_steer_options never = {.cut = 1.5f};
-    memset(&steer, 0, sizeof(steer));
-    cox_video_steer(&steer, &never, &pq, low, &settings);
     shoot(beach, 3, 0, shot);
-    cr_expect_not(cox_video_steer(&steer, &never, &pq, shot, &settings));
-    cr_expect_eq(steer.cuts, 0);
+    show(&uncut, low);
+    cr_expect_not(show(&uncut, shot));
+    cr_expect_eq(uncut.steer.cuts, 0);
 
     const struct cox_video_steer_options odd[] = {
         {.frames = NAN, .cut = NAN, .most_nits = NAN, .bright_average = NAN, .prior_nits = NAN},
         {.frames = -1, .cut = -1, .most_nits = -1, .prior_nits = -1}};
     for (int i = 0; i < 2; i++) {
-        struct cox_video_steer a = {0}, b = {0};
-        struct cox_video_settings odd_settings = {0}, default_settings = {0};
+        struct film a = {.options = &odd[i]}, b = {0};
         for (int frame = 0; frame < 20; frame++) {
             const uint32_t *histogram = frame % 7 == 0 ? low : frame % 3 == 0 ? high : shot;
-            cr_expect_eq(cox_video_steer(&a, &odd[i], &pq, histogram, &odd_settings),
-                         cox_video_steer(&b, NULL, &pq, histogram, &default_settings));
-            cr_expect_eq(odd_settings.peak_nits, default_settings.peak_nits);
-            cr_expect_eq(odd_settings.gain, default_settings.gain);
+            cr_expect_eq(show(&a, histogram), cox_video_steer(&b.steer, NULL, &pq, histogram, &b.settings));
+            expect_equal(&a.settings, &b.settings);
         }
     }
-    const struct cox_video_settings odd_white[] = {
-        {.sdr_white_nits = NAN}, {.sdr_white_nits = -5}, {.sdr_white_nits = INFINITY}, {.sdr_white_nits = 1e-30f}};
+    const float odd_whites[] = {NAN, -5, INFINITY, 1e-30f};
     for (int i = 0; i < 4; i++) {
-        settings = odd_white[i];
+        struct cox_video_settings settings = {.sdr_white_nits = odd_whites[i]};
         for (int s = 0; s < 3; s++) {
             cox_video_steer(&(struct cox_video_steer){0}, NULL, shapes[s], high, &settings);
             cr_expect(settings.peak_nits > 0 && settings.peak_nits <= 10000 && settings.gain >= 0.25f, "white %d", i);
@@ -607,20 +610,18 @@ Test(video_scene, options_bound_the_peak_and_the_speed)
 Test(video_scene, equal_histograms_give_equal_settings)
 {
     for (int s = 0; s < 3; s++) {
-        struct cox_video_steer a = {0}, b = {0}, near = {0};
-        struct cox_video_settings of_a = {0}, of_b = {0}, of_near = {0};
+        struct film a = {.shape = shapes[s]}, b = {.shape = shapes[s]}, near = {.shape = shapes[s]};
         for (int frame = 0; frame < 200; frame++) {
             uint32_t histogram[BINS];
             shoot(frame / 50 % 2 ? beach : room, frame / 50 % 2 ? 3 : 4, 0.01, histogram);
-            const bool begins = cox_video_steer(&a, &no_options, shapes[s], histogram, &of_a);
-            cr_assert_eq(cox_video_steer(&b, &no_options, shapes[s], histogram, &of_b), begins);
-            cr_assert_eq(memcmp(&a, &b, sizeof(a)), 0);
-            cr_assert_eq(memcmp(&of_a, &of_b, sizeof(of_a)), 0);
-            cox_video_steer(&near, &no_options, shapes[s], histogram, &of_near);
-            cr_assert_eq(of_near.peak_nits, of_a.peak_nits);
-            cr_assert_eq(of_near.gain, of_a.gain);
-            near.peak_signal *= 1 + 1e-10;
-            near.average_signal *= 1 + 1e-10;
+            const bool begins = show(&a, histogram);
+            cr_assert_eq(show(&b, histogram), begins);
+            cr_assert_eq(memcmp(&a.steer, &b.steer, sizeof a.steer), 0);
+            cr_assert_eq(memcmp(&a.settings, &b.settings, sizeof a.settings), 0);
+            show(&near, histogram);
+            expect_equal(&near.settings, &a.settings);
+            near.steer.peak_signal *= 1 + 1e-10;
+            near.steer.average_signal *= 1 + 1e-10;
         }
     }
 }

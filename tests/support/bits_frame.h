@@ -1,0 +1,66 @@
+/* The memory of one frame of a session, plane by plane in the order of the bindings, and its result: what the output
+ * planes hold, without the padding of their rows.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_BITS_FRAME_H
+#define COX_TESTS_BITS_FRAME_H
+
+#include <coxswain/coxswain.h>
+
+/* End the program if `code`, of OpenCL or of the library, is not 0; `what` is for the message. */
+void bits_need(int code, const char *what);
+
+/* Zeroed memory. Ends the program if there is none. */
+void *bits_memory(size_t bytes);
+
+struct bits_plane {
+    size_t row_bytes, pitch_bytes;
+    uint32_t rows;
+    bool written;
+    uint8_t *data;
+    cox_buffer *buffer; /* NULL without a runtime */
+
+    /* Set by bits_frame_add: */
+    size_t guard_bytes; /* after the last row */
+    bool own_data, own_buffer;
+};
+
+struct bits_frame {
+    uint32_t count;
+    struct bits_plane planes[COX_BINDINGS_MAX];
+    cox_buffer *buffers[COX_BINDINGS_MAX];
+};
+
+/* Add a plane. If it has no `data`, its memory is a new buffer of the runtime, or the heap's without a runtime, and that of
+ * an output is followed by guard bytes. */
+void bits_frame_add(struct bits_frame *frame, cox_runtime *runtime, struct bits_plane plane);
+
+/* Add the inputs of another frame, which must outlive this one. */
+void bits_frame_borrow(struct bits_frame *frame, const struct bits_frame *from);
+
+void bits_frame_close(struct bits_frame *frame);
+
+uint8_t *bits_row(const struct bits_plane *plane, uint32_t row);
+
+size_t bits_frame_bytes(const struct bits_frame *frame);
+
+/* A copy of the result, which the caller frees. */
+uint8_t *bits_frame_result(const struct bits_frame *frame);
+
+/* Write a result to the frame. */
+void bits_frame_put(struct bits_frame *frame, const uint8_t *result);
+
+/* Whether the frame holds this result; if not, `*at` is the first byte that differs. */
+bool bits_frame_equals(const struct bits_frame *frame, const uint8_t *result, size_t *at);
+
+/* Fill the output planes, and what is around their rows, with what must not be there after a run: with the complement
+ * of the result that is expected, if it is known. */
+void bits_frame_spoil(struct bits_frame *frame, const uint8_t *result);
+void bits_plane_spoil(const struct bits_plane *plane);
+
+/* Whether the padding and the guard bytes are as they were spoiled. */
+bool bits_frame_intact(const struct bits_frame *frame);
+
+/* FNV-1a of 64 bits, which cox-tonemap --hash prints too. */
+uint64_t bits_hash(const void *data, size_t bytes);
+
+#endif
