@@ -281,7 +281,7 @@ Test(lab_sim, a_pool_keeps_its_devices_from_later_frames)
 
 Test(lab_sim, a_device_lost_with_two_frames_under_way_gives_back_both)
 {
-    set_world(PAIR(100, 8, 100, 100) ", 'frames': 8, 'changes': [{'device': 'b', 'from': 3, 'to': 5, 'gone': true}]");
+    set_world(PAIR(100, 1, 100, 100) ", 'frames': 8, 'changes': [{'device': 'b', 'from': 3, 'to': 5, 'gone': true}]");
     told.splits[0] = split_at(50);
     told.splits[0].predicted_ns = 5000000;
     run(&fixed, &two_in_flight);
