@@ -1,4 +1,4 @@
-/* What tests of the lab share: JSON that can be read in C, and scenarios of it.
+/* JSON that can be read in C.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_LAB_SUPPORT_H
 #define COX_TESTS_LAB_SUPPORT_H
@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The text with " for each ', so that JSON needs no backslashes (static storage). */
-static inline const char *lab_quoted(const char *text)
+/* The object of these keys, with " for each ' (static storage). */
+static inline const char *lab_object(const char *keys)
 {
     static char json[16 << 10];
-    snprintf(json, sizeof json, "%s", text);
+    snprintf(json, sizeof json, "{%s}", keys);
     for (char *at = json; (at = strchr(at, '\''));)
         *at = '"';
     return json;

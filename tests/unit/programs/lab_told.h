@@ -120,9 +120,7 @@ static char why[640];
 /* `keys`: those of the scenario. */
 static void set_world(const char *keys)
 {
-    char text[2048];
-    snprintf(text, sizeof text, "{%s}", keys);
-    const char *json = lab_quoted(text);
+    const char *json = lab_object(keys);
     lab_scenario_free(&scenario);
     lab_scenario_world_destroy(&scenario_world);
     scenario = lab_scenario_parse(json, strlen(json), "here", why, sizeof why);
