@@ -6,6 +6,7 @@
 #include "lab/run/disturb_quota.h"
 #include "lab/plain.h"
 #include "lab/run/measure.h"
+#include "support/values.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -453,8 +454,7 @@ Test(lab_sweep, takes_splits_from_policies_in_whole_granules)
     const uint32_t odd[2] = {333, 751}, tiny[2] = {1081, 3}, none[2] = {0, 0};
     lab_sweep_begin(&sweep, 2, 1084, 8, 3);
     lab_sweep_propose(&sweep, odd);
-    cr_assert_eq(sweep.count, 3);
-    cr_assert_eq(sweep.candidates[2].rows[0], 336);
+    ASSERT_VALUES(IS(sweep.count, 3), IS(sweep.candidates[2].rows[0], 336));
     lab_sweep_propose(&sweep, odd);
     lab_sweep_propose(&sweep, tiny);
     lab_sweep_propose(&sweep, none);
@@ -540,8 +540,7 @@ Test(lab_sweep, the_oracle_need_not_share)
         for (int i = 0; i < 6; i++)
             lab_sweep_add(&sweep, c, c == 1 ? 500 + i : 900 + i);
     cr_assert(lab_sweep_oracle(&sweep, &oracle));
-    cr_assert_eq(oracle.candidate, 1);
-    cr_assert_float_eq(oracle.spread.p50_ns, 502.5, 1);
+    ASSERT_VALUES(IS(oracle.candidate, 1), NEAR(oracle.spread.p50_ns, 502.5, 1));
     lab_sweep_end(&sweep);
 }
 
@@ -690,18 +689,10 @@ Test(lab_run, figures_compare_with_the_phase)
     frames[18].late = true; /* disturbed */
     cr_assert(lab_run_figures_of(frames, &(struct lab_run_range){8, 28, 1, 0}, &reference, &figures));
     cr_assert(figures.frames == 18 && figures.failed == 1 && figures.disturbed == 1);
-    cr_assert_float_eq(figures.spread.p50_ns, 250, 1e-9);
-    cr_assert_float_eq(figures.spread.mean_ns, (17 * 250 + 1250) / 18.0, 1e-9);
-    cr_assert_float_eq(figures.over_oracle, 1.25, 1e-9);
-    cr_assert_float_eq(figures.over_single, 250 / 300.0, 1e-9);
-    cr_assert_float_eq(figures.mean_over_oracle, figures.spread.mean_ns / 200, 1e-9);
+    ASSERT_VALUES(NEAR(figures.spread.p50_ns, 250, 1e-9), NEAR(figures.spread.mean_ns, (17 * 250 + 1250) / 18.0, 1e-9), NEAR(figures.over_oracle, 1.25, 1e-9), NEAR(figures.over_single, 250 / 300.0, 1e-9), NEAR(figures.mean_over_oracle, figures.spread.mean_ns / 200, 1e-9));
     cr_assert_float_eq(figures.efficiency, 200 / 250.0, 1e-9); /* (1/300 + 1/600) = 1/200 */
     cr_assert_float_eq(figures.changes, 10, 1e-9);             /* there and back, of 20 frames */
-    cr_assert_float_eq(figures.joules, 1, 1e-9);
-    cr_assert_float_eq(figures.late, 3 / 18.0, 1e-9);
-    cr_assert_float_eq(figures.latency.p50_ns, 316, 1e-9);
-    cr_assert_float_eq(figures.latency.p99_ns, 327, 1e-9);
-    cr_assert_eq(figures.settled, LAB_RUN_NEVER);
+    ASSERT_VALUES(NEAR(figures.joules, 1, 1e-9), NEAR(figures.late, 3 / 18.0, 1e-9), NEAR(figures.latency.p50_ns, 316, 1e-9), NEAR(figures.latency.p99_ns, 327, 1e-9), IS(figures.settled, LAB_RUN_NEVER));
 }
 
 Test(lab_run, quantiles_are_times_of_frames)
@@ -712,8 +703,7 @@ Test(lab_run, quantiles_are_times_of_frames)
         frames[f] = (struct lab_run_frame){.ns = 100 * (10 - f), .joules = -1, .split = f < 4};
     cr_assert(lab_run_figures_of(frames, &(struct lab_run_range){0, 10, 1, 0}, &reference, &figures));
     cr_assert_float_eq(figures.spread.p50_ns, 500, 1e-9); /* five of ten are no longer */
-    cr_assert_float_eq(figures.spread.p90_ns, 900, 1e-9);
-    cr_assert_float_eq(figures.spread.p99_ns, 1000, 1e-9);
+    ASSERT_VALUES(NEAR(figures.spread.p90_ns, 900, 1e-9), NEAR(figures.spread.p99_ns, 1000, 1e-9));
     cr_assert(lab_run_figures_of(frames, &(struct lab_run_range){4, 10, 1, 0}, &reference, &figures));
     cr_assert_float_eq(figures.changes, 100.0 / 6, 1e-9, "the phase's first frame has one before it");
 }
@@ -725,8 +715,7 @@ Test(lab_run, means_are_held_against_the_least_mean)
     reference.solo[0].mean_ns = 900; /* the less median, the greater mean */
     all_take(155);
     cr_assert(lab_run_figures_of(frames, &(struct lab_run_range){0, 10, 1, 0}, &reference, &figures));
-    cr_assert_float_eq(figures.mean_over_single, 0.5, 1e-9);
-    cr_assert_float_eq(figures.over_single, 155 / 300.0, 1e-9);
+    ASSERT_VALUES(NEAR(figures.mean_over_single, 0.5, 1e-9), NEAR(figures.over_single, 155 / 300.0, 1e-9));
 }
 
 Test(lab_run, what_goes_to_a_terminal_is_plain)
@@ -785,8 +774,7 @@ Test(lab_run, bars_hold_in_every_phase)
     struct lab_run_figures figures[2] = {{.over_oracle = 1.02, .settled = 30}, {.over_oracle = 1.03, .settled = 3}};
     struct lab_run_verdict verdict = judged(figures, 454);
     cr_assert(verdict.met);
-    cr_assert_float_eq(verdict.over_single, 454 / 450.0, 1e-9);
-    cr_assert_float_eq(verdict.over_oracle, 1.03, 1e-9);
+    ASSERT_VALUES(NEAR(verdict.over_single, 454 / 450.0, 1e-9), NEAR(verdict.over_oracle, 1.03, 1e-9));
     cr_assert_eq(verdict.settled, 3, "the start is no change");
     cr_assert_not(judged(figures, 455).met);
     figures[1].settled = 4;

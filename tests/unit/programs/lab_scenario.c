@@ -49,9 +49,7 @@ static void refuse(const char *keys, const char *about)
 {
     char words[128];
     snprintf(words, sizeof words, "%s", about);
-    for (char *at = words; (at = strchr(at, '\''));)
-        *at = '"';
-    refuse_text(lab_object(keys), words);
+    refuse_text(lab_object(keys), lab_replace(words, '\'', '"'));
 }
 
 #define ONE "'devices': [{'name': 'a', 'row_us': 1}]"

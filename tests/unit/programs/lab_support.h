@@ -6,14 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+static inline char *lab_replace(char *text, char from, char to)
+{
+    for (char *at = text; (at = strchr(at, from));)
+        *at = to;
+    return text;
+}
+
 /* The object of these keys, with " for each ' (static storage). */
 static inline const char *lab_object(const char *keys)
 {
     static char json[16 << 10];
     snprintf(json, sizeof json, "{%s}", keys);
-    for (char *at = json; (at = strchr(at, '\''));)
-        *at = '"';
-    return json;
+    return lab_replace(json, '\'', '"');
 }
 
 #endif

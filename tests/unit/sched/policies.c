@@ -1,6 +1,7 @@
 /* The built-in policies: what each promises, on scripted measurements and on a small model of devices with jitter.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/random_jitter.h"
+#include "support/values.h"
 #include <coxswain/sched.h>
 #include <criterion/criterion.h>
 #include <math.h>
@@ -542,8 +543,7 @@ Test(last_frame, balances_after_one_frame)
     observe(policy, state, 0, 1, 500, 1e6);
     view.frame = 1;
     split_into(policy, state, &view, &split);
-    cr_assert_eq(rows_of(&split, 0), 200);
-    cr_assert_eq(split.predicted_ns, 1600000);
+    ASSERT_VALUES(IS(rows_of(&split, 0), 200), IS(split.predicted_ns, 1600000));
     free(state);
 }
 
@@ -661,9 +661,7 @@ Test(static_policy, gives_the_share_of_a_device_that_left_to_the_others_in_propo
     struct cox_split split;
     devices[1].usable = false;
     split_into(policy, state, &view, &split);
-    cr_assert_eq(split.reason, COX_REASON_DEVICES);
-    cr_assert_eq(rows_of(&split, 0), 400);
-    cr_assert_eq(rows_of(&split, 2), 600);
+    ASSERT_VALUES(IS(split.reason, COX_REASON_DEVICES), IS(rows_of(&split, 0), 400), IS(rows_of(&split, 2), 600));
     free(state);
     const double all_on_one[] = {0, 1, 0};
     state = start(policy, &view, &(struct cox_policy_options){.ratios = all_on_one, .ratio_count = 3});
@@ -698,9 +696,7 @@ Test(single, uses_the_device_asked_for_or_the_fastest_one_and_a_substitute_meanw
     struct cox_split split;
     void *state = start(policy, &view, NULL);
     split_into(policy, state, &view, &split);
-    cr_assert_eq(rows_of(&split, 1), 100);
-    cr_assert_eq(split.reason, COX_REASON_SINGLE);
-    cr_assert_eq(split.predicted_ns, 1000);
+    ASSERT_VALUES(IS(rows_of(&split, 1), 100), IS(split.reason, COX_REASON_SINGLE), IS(split.predicted_ns, 1000));
     devices[1].usable = false;
     split_into(policy, state, &view, &split);
     cr_assert_eq(rows_of(&split, 2), 100);
@@ -715,8 +711,7 @@ Test(single, uses_the_device_asked_for_or_the_fastest_one_and_a_substitute_meanw
     cr_assert_eq(rows_of(&split, 2), 100);
     devices[2].usable = false;
     split_into(policy, state, &view, &split);
-    cr_assert_eq(rows_of(&split, 2), 0);
-    cr_assert_eq(split.reason, COX_REASON_DEVICES);
+    ASSERT_VALUES(IS(rows_of(&split, 2), 0), IS(split.reason, COX_REASON_DEVICES));
     devices[2].usable = true;
     split_into(policy, state, &view, &split);
     cr_assert_eq(rows_of(&split, 2), 100);
