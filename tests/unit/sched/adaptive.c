@@ -148,17 +148,6 @@ static void run_begin(uint64_t seed, const struct model *m)
     run_begin_with(seed, m, NULL);
 }
 
-static void measure(const struct cox_band *band, double ns, uint32_t flags)
-{
-    struct cox_measurement m = {.frame = view.frame,
-                                .device = band->device,
-                                .first_row = band->first_row,
-                                .rows = band->rows,
-                                .wall_ns = (uint64_t)ns,
-                                .flags = flags};
-    policy->observe(state, &m);
-}
-
 static void run_frame(void)
 {
     double corunning = 1, end_ns = 0;
@@ -173,11 +162,12 @@ static void run_frame(void)
         if (model->outlier_frame > 0 && view.frame == model->outlier_frame && band->device == model->outlier_device)
             ns *= 5;
         done_rows[band->device] += band->rows;
-        measure(band, ns, 0);
+        band_took(band, ns, 0);
         end_ns = ns > end_ns ? ns : end_ns;
     }
     if (split.shadow.rows > 0)
-        measure(&split.shadow, launch_ns(&split.shadow) * corunning * random_jitter(model->sigma), COX_MEASURED_SHADOW);
+        band_took(&split.shadow, launch_ns(&split.shadow) * corunning * random_jitter(model->sigma),
+                  COX_MEASURED_SHADOW);
     struct cox_frame_measurement done = {.frame = view.frame,
                                          .wall_ns = (uint64_t)end_ns,
                                          .period_ns = (uint64_t)end_ns,

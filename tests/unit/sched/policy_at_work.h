@@ -52,11 +52,21 @@ static inline uint32_t rows_of(uint32_t device)
     return rows;
 }
 
-/* So long a device took for so many rows of the view's frame. */
+/* So long a band of the view's frame took. */
+static inline void band_took(const struct cox_band *band, double wall_ns, uint32_t flags)
+{
+    struct cox_measurement m = {.frame = view.frame,
+                                .device = band->device,
+                                .first_row = band->first_row,
+                                .rows = band->rows,
+                                .wall_ns = (uint64_t)wall_ns,
+                                .flags = flags};
+    policy->observe(state, &m);
+}
+
 static inline void took(uint32_t device, uint32_t rows, double wall_ns)
 {
-    struct cox_measurement m = {.frame = view.frame, .device = device, .rows = rows, .wall_ns = (uint64_t)wall_ns};
-    policy->observe(state, &m);
+    band_took(&(struct cox_band){.device = device, .rows = rows}, wall_ns, 0);
 }
 
 #endif
