@@ -5,19 +5,15 @@
 
 #include "lab/sim/record.h"
 #include "lab/replay/world.h"
+#include "unit/programs/lab_asked.h"
 #include "unit/programs/lab_support.h"
-#include <criterion/criterion.h>
 #include <math.h>
-#include <sqlite3.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { SOME = 4 };
 
-static char path[64];
-static char why[640];
 static struct lab_replay_data *data; /* NULL = not read since it was recorded */
 
 static inline void make_path(void)
@@ -45,20 +41,12 @@ static inline void record(const char *keys, const char *const *names, uint32_t c
         policies[i] = cox_policy_find(names[i]);
         cr_assert_not_null(policies[i]);
     }
-    struct lab_store *store = NULL;
+    struct lab_store *store = open_store();
     const struct lab_sim_options options = {.in_flight = in_flight};
-    cr_assert(lab_store_open(path, &store, why, sizeof why), "%s", why);
     cr_assert(lab_record_scenario(store, scenario, policies, count, &options, 7, why, sizeof why), "%s", why);
-    cr_assert(lab_store_close(&store, why, sizeof why), "%s", why);
+    close_store(store);
     lab_scenario_free(&scenario);
     lab_replay_free(&data);
-}
-
-static inline sqlite3 *open_db(void)
-{
-    sqlite3 *db = NULL;
-    cr_assert(lab_store_open_to_read(path, &db, why, sizeof why), "%s", why);
-    return db;
 }
 
 static inline void load(void)

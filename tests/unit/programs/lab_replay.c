@@ -286,16 +286,6 @@ static void decide_the_same(const char *policy, uint64_t splits)
                  (unsigned long long)decisions.first_frame, decisions.recorded, decisions.answered);
 }
 
-/* What was read is as it was before. */
-static void run_sql(const char *sql)
-{
-    sqlite3 *db = NULL;
-    char *error = NULL;
-    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
-    cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, &error), SQLITE_OK, "%s", error);
-    sqlite3_close(db);
-}
-
 Test(lab_replay, policies_decide_the_same_again)
 {
     for (uint32_t in_flight = 1; in_flight <= 2; in_flight++) {

@@ -1,18 +1,15 @@
 /* The session database: what it keeps, what it refuses.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lab/store/parts.h"
 #include "lab/texts.h"
+#include "support/scratch.h"
+#include "unit/programs/lab_asked.h"
 
-#include <criterion/criterion.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -21,8 +18,6 @@
 #include <unistd.h>
 
 static char folder[32];
-static char path[128];
-static char why[512];
 
 static void make_folder(void)
 {
@@ -35,13 +30,7 @@ static void make_folder(void)
 static void remove_folder(void)
 {
     chmod(folder, 0700);
-    DIR *entries = opendir(folder);
-    cr_assert_not_null(entries);
-    for (struct dirent *entry; (entry = readdir(entries));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            cr_assert_eq(unlinkat(dirfd(entries), entry->d_name, 0), 0);
-    closedir(entries);
-    cr_assert_eq(rmdir(folder), 0);
+    scratch_remove(folder);
 }
 
 TestSuite(lab_store, .init = make_folder, .fini = remove_folder);
@@ -54,19 +43,6 @@ static const struct lab_store_run run_of_two = {.source = "devices",
                                                 .rows = 100,
                                                 .in_flight = 2,
                                                 .frames = 10};
-
-static struct lab_store *open_store(void)
-{
-    struct lab_store *store = NULL;
-    cr_assert(lab_store_open(path, &store, why, sizeof why), "%s", why);
-    return store;
-}
-
-static void close_store(struct lab_store *store)
-{
-    cr_assert(lab_store_close(&store, why, sizeof why), "%s", why);
-    cr_assert_null(store);
-}
 
 /* Frame `index` in two bands, beginning at `start_ns`. */
 static void report(struct lab_session *session, uint64_t index, uint64_t start_ns, uint64_t wall_ns)
@@ -107,32 +83,6 @@ static void report_frames(struct lab_session *session, uint64_t first, uint64_t 
 {
     for (uint64_t f = first; f < end; f++)
         report(session, f, f * period_ns, period_ns);
-}
-
-/* The answer to a query of one row, columns separated by '|'. */
-static const char *ask(const char *sql)
-{
-    static char answer[1024];
-    sqlite3 *db = NULL;
-    sqlite3_stmt *statement = NULL;
-    cr_assert(lab_store_open_to_read(path, &db, why, sizeof why), "%s", why);
-    cr_assert_eq(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK, "%s: %s", sql, sqlite3_errmsg(db));
-    size_t at = 0;
-    answer[0] = '\0';
-    if (sqlite3_step(statement) == SQLITE_ROW)
-        for (int c = 0; c < sqlite3_column_count(statement); c++) {
-            const char *text = (const char *)sqlite3_column_text(statement, c);
-            at += (size_t)snprintf(answer + at, sizeof answer - at, "%s%s", c ? "|" : "", text ? text : "NULL");
-        }
-    sqlite3_finalize(statement);
-    sqlite3_close(db);
-    return answer;
-}
-
-static void answers(const char *sql, const char *expected)
-{
-    const char *answer = ask(sql);
-    cr_assert_str_eq(answer, expected, "%s: '%s' instead of '%s'", sql, answer, expected);
 }
 
 static struct lab_session *begin_policy(struct lab_store *store)
@@ -567,15 +517,6 @@ static void write_file(const char *name, const void *bytes, size_t count)
     cr_assert_not_null(file);
     cr_assert_eq(fwrite(bytes, 1, count, file), count);
     fclose(file);
-}
-
-static void run_sql(const char *sql)
-{
-    sqlite3 *db = NULL;
-    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
-    char *error = NULL;
-    cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, &error), SQLITE_OK, "%s", error);
-    sqlite3_close(db);
 }
 
 Test(lab_store, refuses_what_is_no_database)
