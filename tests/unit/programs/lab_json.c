@@ -138,8 +138,14 @@ Test(lab_json, run_on_devices)
     char json[200], csv[200];
     snprintf(json, sizeof json, "%s --json", words);
     snprintf(csv, sizeof csv, "%s --csv", words);
-    if (command(lab_run_main, json) != LAB_OK)
+    cr_assert_not_null(freopen("err", "w+", stderr));
+    if (command(lab_run_main, json) != LAB_OK) {
+        char said[400];
+        rewind(stderr);
+        said[fread(said, 1, sizeof said - 1, stderr)] = '\0';
+        cr_assert_not_null(strstr(said, "devices 'cpu:1x1': "), "%s", said);
         cr_skip_test("skipped, because there is no CPU device");
+    }
     root = json_loads(printed, JSON_REJECT_DUPLICATES, NULL);
     cr_assert_not_null(root, "%.300s", printed);
     cr_assert_eq(json_array_size(root), 2 * 4, "of each size: the device alone, the oracle, two policies");

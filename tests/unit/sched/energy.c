@@ -205,19 +205,25 @@ static double least_joules(const struct machine *m)
     return least;
 }
 
-static struct machine cpu_and_gpu(void)
+/* `deadline_ns`: 0 = none. */
+static struct machine cpu_and_gpu(double deadline_ns)
 {
-    return started((struct machine){
-        .count = 2, .in_flight = 2, .devices = {{60e3, 18e3, 40}, {250e3, 9e3, 12}}, .idle_watts = 5, .noise = 0.02});
+    return started((struct machine){.count = 2,
+                                    .in_flight = 2,
+                                    .devices = {{60e3, 18e3, 40}, {250e3, 9e3, 12}},
+                                    .idle_watts = 5,
+                                    .noise = 0.02,
+                                    .deadline_ns = deadline_ns});
 }
 
-static struct machine three_devices(void)
+static struct machine three_devices(double deadline_ns)
 {
     return started((struct machine){.count = 3,
                                     .in_flight = 2,
                                     .devices = {{60e3, 18e3, 30}, {250e3, 9e3, 12}, {900e3, 4.5e3, 90}},
                                     .idle_watts = 10,
-                                    .noise = 0.02});
+                                    .noise = 0.02,
+                                    .deadline_ns = deadline_ns});
 }
 
 /* Of `frames` after some for learning, the mean is at most `factor` times the least joules. */
@@ -230,9 +236,18 @@ static struct totals run_near_the_least(struct machine *m, uint32_t learning, ui
     return later;
 }
 
+/* No frame takes longer than the deadline. */
+static void run_in_time(struct machine *m, uint32_t frames)
+{
+    for (uint32_t f = 0; f < frames; f++) {
+        run_frame(m);
+        cr_assert_leq(m->frame_ns, m->deadline_ns, "deadline %g, frame %u: %g", m->deadline_ns, f, m->frame_ns);
+    }
+}
+
 Test(energy, finds_the_device_that_needs_least_without_a_deadline)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(0);
     run_near_the_least(&m, 400, 600, 1.02);
     cr_assert_eq(m.rows[0], 0);
     cr_assert_eq(m.choice.role, COX__ENERGY_LEAST);
@@ -240,7 +255,7 @@ Test(energy, finds_the_device_that_needs_least_without_a_deadline)
 
 Test(energy, keeps_all_devices_where_idling_costs_most)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(0);
     m.idle_watts = 300;
     run_near_the_least(&m, 400, 600, 1.02);
     cr_assert(m.choice.own);
@@ -250,8 +265,7 @@ Test(energy, keeps_all_devices_where_idling_costs_most)
 /* 8 ms are too short for the frugal device alone (9.97 ms) and longer than the balance (6.6 ms). */
 Test(energy, fills_the_frugal_device_up_to_the_deadline)
 {
-    struct machine m = cpu_and_gpu();
-    m.deadline_ns = 8e6;
+    struct machine m = cpu_and_gpu(8e6);
     double ns, balanced;
     uint32_t rows[COX_DEVICES_MAX];
     struct cox_cost costs[] = {{true, 60e3, 18e3}, {true, 250e3, 9e3}};
@@ -270,8 +284,7 @@ Test(energy, finds_the_least_of_three_devices_whatever_the_deadline)
 {
     static const double deadlines[] = {0, 20e6, 11e6, 8e6, 6e6, 5e6};
     for (size_t i = 0; i < sizeof deadlines / sizeof *deadlines; i++) {
-        struct machine m = three_devices();
-        m.deadline_ns = deadlines[i];
+        struct machine m = three_devices(deadlines[i]);
         /* Staying three deviations away from the deadline has a price. */
         struct totals later = run_near_the_least(&m, 800, 1500, 1.12);
         cr_assert_leq(later.late, 15, "deadline %g: %u frames late", deadlines[i], later.late);
@@ -282,20 +295,15 @@ Test(energy, never_plans_beyond_the_deadline_where_the_shortest_time_is_within)
 {
     static const double deadlines[] = {20e6, 11e6, 8e6, 6e6, 5e6, 4.5e6, 4.3e6};
     for (size_t i = 0; i < sizeof deadlines / sizeof *deadlines; i++) {
-        struct machine m = three_devices();
-        m.deadline_ns = deadlines[i];
+        struct machine m = three_devices(deadlines[i]);
         m.noise = 0;
-        for (uint32_t f = 0; f < 3000; f++) {
-            run_frame(&m);
-            cr_assert_leq(m.frame_ns, m.deadline_ns, "deadline %g, frame %u: %g", deadlines[i], f, m.frame_ns);
-        }
+        run_in_time(&m, 3000);
     }
 }
 
 Test(energy, splits_for_the_shortest_time_where_nothing_meets_the_deadline)
 {
-    struct machine m = three_devices();
-    m.deadline_ns = 2e6;
+    struct machine m = three_devices(2e6);
     for (uint32_t f = 0; f < 1000; f++) {
         run_frame(&m);
         cr_assert(m.choice.own);
@@ -305,7 +313,7 @@ Test(energy, splits_for_the_shortest_time_where_nothing_meets_the_deadline)
 
 Test(energy, follows_a_change_of_power)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(0);
     run(&m, 500);
     cr_assert_eq(m.rows[0], 0);
     m.devices[1].watts = 120;
@@ -315,8 +323,7 @@ Test(energy, follows_a_change_of_power)
 
 Test(energy, follows_a_change_of_speed_within_the_frame_that_shows_it)
 {
-    struct machine m = cpu_and_gpu();
-    m.deadline_ns = 11e6;
+    struct machine m = cpu_and_gpu(11e6);
     run(&m, 500);
     cr_assert_eq(m.rows[0], 0, "the frugal device alone meets the deadline");
     m.devices[1].ns_per_row *= 2; /* 19.7 ms alone */
@@ -331,15 +338,12 @@ Test(energy, follows_a_change_of_speed_within_the_frame_that_shows_it)
 
 Test(energy, keeps_the_deadline_that_frames_have_of_their_own)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(0);
     m.noise = 0;
     run(&m, 400);
     cr_assert_gt(m.frame_ns, 8e6, "the frugal device does it all");
     m.deadline_ns = 8e6;
-    for (uint32_t f = 0; f < 400; f++) {
-        run_frame(&m);
-        cr_assert_leq(m.frame_ns, m.deadline_ns, "frame %u: %g", f, m.frame_ns);
-    }
+    run_in_time(&m, 400);
     m.deadline_ns = 0;
     run(&m, 400);
     cr_assert_gt(m.frame_ns, 8e6);
@@ -348,7 +352,7 @@ Test(energy, keeps_the_deadline_that_frames_have_of_their_own)
 /* 8 ms every eighth frame: nearly what 8 ms in every frame come to, and not late. */
 Test(energy, keeps_the_shortest_of_deadlines_that_take_turns)
 {
-    struct machine m = cpu_and_gpu(), strict = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(0), strict = cpu_and_gpu(8e6);
     double joules = 0;
     m.noise = 0;
     for (uint32_t f = 0; f < 1400; f++) {
@@ -358,7 +362,6 @@ Test(energy, keeps_the_shortest_of_deadlines_that_take_turns)
         cr_assert(f < 8 || m.frame_ns <= 8e6, "frame %u: %g", f, m.frame_ns);
     }
     strict.noise = 0;
-    strict.deadline_ns = 8e6;
     run(&strict, 400);
     cr_assert_lt(joules, 1.01 * run(&strict, 1000).joules);
 }
@@ -366,8 +369,7 @@ Test(energy, keeps_the_shortest_of_deadlines_that_take_turns)
 /* The costs say that it is feasible and the device does not know: only misses tell. */
 Test(energy, leaves_at_once_when_a_frame_misses_the_deadline)
 {
-    struct machine m = cpu_and_gpu();
-    m.deadline_ns = 11e6;
+    struct machine m = cpu_and_gpu(11e6);
     run(&m, 500);
     cr_assert_not(m.choice.own);
     struct cox_frame_measurement miss = {.frame = m.late[0].frame,
@@ -389,8 +391,7 @@ Test(energy, leaves_at_once_when_a_frame_misses_the_deadline)
 /* The frugal device alone takes 10 ms: within the deadline, were there no frames before it. */
 Test(energy, holds_the_deadline_against_the_wait_behind_frames_in_flight)
 {
-    struct machine m = cpu_and_gpu();
-    m.deadline_ns = 22.5e6;
+    struct machine m = cpu_and_gpu(22.5e6);
     m.in_flight = 3;
     m.full = true;
     run(&m, 1000);
@@ -408,9 +409,8 @@ Test(energy, holds_the_deadline_against_the_wait_behind_frames_in_flight)
 /* 5 % of jitter: a band that is to end so near to the deadline that it saves something is late now and then. */
 Test(energy, balances_what_is_saved_against_misses)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(8e6);
     m.noise = 0.05;
-    m.deadline_ns = 8e6;
     struct totals first = run(&m, 16);
     run(&m, 400);
     struct totals later = run(&m, 4000);
@@ -421,8 +421,7 @@ Test(energy, balances_what_is_saved_against_misses)
 
 Test(energy, trials_become_rare)
 {
-    struct machine m = three_devices();
-    m.deadline_ns = 11e6;
+    struct machine m = three_devices(11e6);
     run(&m, 1000);
     run(&m, 8000);
     struct totals later = run(&m, 4000);
@@ -432,7 +431,7 @@ Test(energy, trials_become_rare)
 
 Test(energy, sees_through_a_meter_that_ticks_slower_than_frames)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(0);
     for (uint32_t d = 0; d < 2; d++) {
         m.devices[d].fixed_ns /= 20;
         m.devices[d].ns_per_row /= 20; /* frames of 0.5 ms */
@@ -440,7 +439,7 @@ Test(energy, sees_through_a_meter_that_ticks_slower_than_frames)
     m.tick_ns = 1e6;
     run_near_the_least(&m, 2000, 2000, 1.05);
 
-    m = cpu_and_gpu();
+    m = cpu_and_gpu(0);
     m.tick_ns = 100e6;
     run_near_the_least(&m, 3000, 3000, 1.05);
 }
@@ -487,7 +486,7 @@ Test(energy, is_the_callers_own_split_without_a_meter)
 {
     static double (*const readings[])(uint64_t, double) = {no_reading, nonsense};
     for (int i = 0; i < 2; i++) {
-        struct machine m = cpu_and_gpu();
+        struct machine m = cpu_and_gpu(0);
         m.reading = readings[i];
         run_own(&m, 500);
     }
@@ -498,7 +497,7 @@ Test(energy, is_the_callers_own_split_while_the_meter_is_silent)
     static double (*const readings[])(uint64_t, double) = {stops, stands_still};
     static const uint32_t waits[] = {40, 200}; /* frames; a second of zeros */
     for (int i = 0; i < 2; i++) {
-        struct machine m = cpu_and_gpu();
+        struct machine m = cpu_and_gpu(0);
         m.reading = readings[i];
         run(&m, 500);
         cr_assert_not(m.choice.own);
@@ -511,7 +510,7 @@ Test(energy, is_the_callers_own_split_while_the_meter_is_silent)
 
 Test(energy, does_without_single_readings)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(0);
     m.reading = now_and_then;
     run(&m, 600);
     cr_assert_eq(m.rows[0], 0);
@@ -519,8 +518,7 @@ Test(energy, does_without_single_readings)
 
 Test(energy, lets_go_of_a_device_that_is_gone)
 {
-    struct machine m = three_devices();
-    m.deadline_ns = 11e6;
+    struct machine m = three_devices(11e6);
     run(&m, 800);
     m.gone[1] = true;
     run(&m, 800); /* run_frame asserts that it gets no rows */
@@ -533,16 +531,15 @@ Test(energy, lets_go_of_a_device_that_is_gone)
 
 Test(energy, tries_single_devices_at_their_time_alone)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(10.9e6); /* 9.97 ms alone; 18.9 ms beside the others */
     m.contention = 1.9;
-    m.deadline_ns = 10.9e6; /* 9.97 ms alone; 18.9 ms beside the others */
     run(&m, 400);
     cr_assert_eq(m.rows[0], 0);
 }
 
 Test(energy, does_not_count_forgotten_frames)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(0);
     for (uint32_t f = 0; f < 600; f++) {
         run_frame(&m);
         cox__energy_forget(&m.energy, f);
@@ -552,7 +549,7 @@ Test(energy, does_not_count_forgotten_frames)
 
 Test(energy, is_deterministic)
 {
-    struct machine a = three_devices(), b = three_devices();
+    struct machine a = three_devices(0), b = three_devices(0);
     for (uint32_t f = 0; f < 1000; f++) {
         run_frame(&a);
         run_frame(&b);
@@ -580,8 +577,7 @@ Test(energy, survives_costs_that_are_none)
 {
     static const double bad[] = {NAN, INFINITY, -1, 0, 1e308, 5e-324};
     for (uint32_t i = 0; i < 36; i++) {
-        struct machine m = three_devices();
-        m.deadline_ns = i % 2 ? 8e6 : 0;
+        struct machine m = three_devices(i % 2 ? 8e6 : 0);
         run(&m, 40 + 10 * i);
         struct cox_cost costs[3] = {{true, bad[i % 6], bad[i / 6]}, {true, 1e5, 1e4}, {true, bad[i / 6], bad[i % 6]}};
         double noise[3] = {bad[i % 6], bad[i / 6], 0};
@@ -638,8 +634,7 @@ static double run_adaptive(struct machine *m, uint32_t frames, enum cox_objectiv
 Test(energy, is_what_adaptive_makes_small_if_asked_to)
 {
     uint32_t timely[64] = {0}, frugal[64] = {0};
-    struct machine m = cpu_and_gpu();
-    m.deadline_ns = 11e6;
+    struct machine m = cpu_and_gpu(11e6);
     double shortest = run_adaptive(&m, 800, COX_OBJECTIVE_THROUGHPUT, timely);
     cr_assert_eq(timely[COX_REASON_ENERGY], 0);
     double least = run_adaptive(&m, 800, COX_OBJECTIVE_ENERGY, frugal);
