@@ -515,15 +515,16 @@ Test(lab_telemetry, an_event_that_never_counts_is_noted)
 Test(lab_telemetry, says_what_would_permit_powercap_and_perf)
 {
     make_laptop("meteor-lake");
-    in_tree("chmod %s class/powercap/*/energy_uj", geteuid() == 0 ? "400" : "0");
-    cr_assert(geteuid() != 0 || seteuid(65534) == 0, "root may read everything");
+    const bool superuser = geteuid() == 0; /* who may read everything */
+    in_tree("chmod %s class/powercap/*/energy_uj", superuser ? "400" : "0");
+    cr_assert(!superuser || seteuid(65534) == 0);
     open_with(&(struct lab_telemetry_params){.sysfs = root, .event_open = refuse_event});
     cr_assert(note("RUN+=\"/bin/chgrp power /sys%p/energy_uj\""));
     cr_assert(note("kernel.perf_event_paranoid=0"));
     cr_assert_not(has("power of package-0"));
     cr_assert(has("clock of the P cores,power from BAT0"));
     lab_telemetry_close(&telemetry);
-    cr_assert(geteuid() != 65534 || seteuid(0) == 0);
+    cr_assert(!superuser || seteuid(0) == 0);
 }
 
 /* The library beside this program. */
