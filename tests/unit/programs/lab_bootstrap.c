@@ -7,6 +7,17 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+static struct lab_blocks blocks, others;
+static struct lab_intervals out;
+
+static void free_blocks(void)
+{
+    lab_blocks_free(&blocks);
+    lab_blocks_free(&others);
+}
+
+TestSuite(lab_bootstrap, .fini = free_blocks);
+
 static double normal(uint64_t seed, uint64_t index)
 {
     return lab_random_normal(lab_random_uniform(lab_random_bits(seed, 3, index, 0, 0)));
@@ -19,14 +30,11 @@ static bool holds(const struct lab_interval *interval, double value)
 
 Test(lab_bootstrap, constant_values_leave_no_doubt)
 {
-    struct lab_blocks blocks = {0};
-    struct lab_intervals out;
     for (uint64_t i = 0; i < 40; i++)
         lab_blocks_add(&blocks, 5, i / 8);
     cr_assert(blocks.blocks == 5 && blocks.count == 40);
     cr_assert(lab_bootstrap(&blocks, &blocks, &out));
     cr_assert(out.mean.low == 5 && out.mean.high == 5 && out.p99.low == 5 && out.ratio.low == 1 && out.ratio.high == 1);
-    lab_blocks_free(&blocks);
 }
 
 Test(lab_bootstrap, less_than_two_blocks_say_nothing)
@@ -54,8 +62,7 @@ Test(lab_bootstrap, intervals_are_as_wide_as_theory_says)
     int held = 0, held_median = 0;
     double width = 0;
     for (uint64_t times = 0; times < TIMES; times++) {
-        struct lab_blocks blocks = {0};
-        struct lab_intervals out;
+        free_blocks();
         for (uint64_t i = 0; i < COUNT; i++)
             lab_blocks_add(&blocks, 10 + normal(times, i), i / 8);
         cr_assert(lab_bootstrap(&blocks, NULL, &out));
@@ -63,7 +70,6 @@ Test(lab_bootstrap, intervals_are_as_wide_as_theory_says)
         held_median += holds(&out.p50, 10);
         width += (out.mean.high - out.mean.low) / TIMES;
         cr_assert(isnan(out.ratio.low));
-        lab_blocks_free(&blocks);
     }
     cr_assert_float_eq(width, 2 * 1.96 / sqrt(COUNT), 0.02, "%g", width);
     cr_assert(held >= 86, "%d of %d", held, TIMES);
@@ -73,36 +79,31 @@ Test(lab_bootstrap, intervals_are_as_wide_as_theory_says)
 /* Frames that are alike in blocks: drawn one by one they would seem to say eight times as much. */
 Test(lab_bootstrap, frames_that_are_alike_count_as_what_they_are)
 {
-    struct lab_blocks blocks = {0}, single = {0};
     struct lab_intervals together, alone;
     for (uint64_t i = 0; i < 400; i++) {
         double value = 10 + normal(1, i / 8);
         lab_blocks_add(&blocks, value, i / 8);
-        lab_blocks_add(&single, value, i);
+        lab_blocks_add(&others, value, i);
     }
     cr_assert(lab_bootstrap(&blocks, NULL, &together));
-    cr_assert(lab_bootstrap(&single, NULL, &alone));
+    cr_assert(lab_bootstrap(&others, NULL, &alone));
     double ratio = (together.mean.high - together.mean.low) / (alone.mean.high - alone.mean.low);
     cr_assert(ratio > 2.2 && ratio < 3.5, "%g instead of the root of 8", ratio);
-    lab_blocks_free(&blocks);
-    lab_blocks_free(&single);
 }
 
 Test(lab_bootstrap, the_same_values_give_the_same_intervals)
 {
-    struct lab_intervals out[2];
+    struct lab_intervals both[2];
     for (int times = 0; times < 2; times++) {
-        struct lab_blocks of = {0}, over = {0};
+        free_blocks();
         for (uint64_t i = 0; i < 80; i++) {
-            lab_blocks_add(&of, 20 + normal(1, i), i / 8);
-            lab_blocks_add(&over, 10 + normal(2, i), i / 4);
+            lab_blocks_add(&blocks, 20 + normal(1, i), i / 8);
+            lab_blocks_add(&others, 10 + normal(2, i), i / 4);
         }
-        cr_assert(lab_bootstrap(&of, &over, &out[times]));
-        cr_assert(holds(&out[times].ratio, 2), "%g to %g", out[times].ratio.low, out[times].ratio.high);
-        lab_blocks_free(&of);
-        lab_blocks_free(&over);
+        cr_assert(lab_bootstrap(&blocks, &others, &both[times]));
+        cr_assert(holds(&both[times].ratio, 2), "%g to %g", both[times].ratio.low, both[times].ratio.high);
     }
-    cr_assert(out[0].p50.low == out[1].p50.low && out[0].ratio.high == out[1].ratio.high);
+    cr_assert(both[0].p50.low == both[1].p50.low && both[0].ratio.high == both[1].ratio.high);
 }
 
 /* --- Of a run ----------------------------------------------------------------------------------------------------- */
@@ -116,7 +117,6 @@ Test(lab_run, repeats_are_figured_together)
     const struct lab_run_reference reference = {
         .device_count = 1, .solo = {{200, 200, 200, 200, 9}}, .oracle = {.spread = {100, 100, 100, 100, 9}}};
     struct lab_run_figures figures;
-    struct lab_blocks blocks = {0};
     for (int f = 0; f < STRIDE * REPEATS; f++)
         frames[f] = (struct lab_run_frame){.ns = f % STRIDE < 4 ? 9000 : 100, .joules = -1, .split = 1};
     for (int f = 0; f < 5; f++) /* one repeat settles late, one never */
@@ -132,15 +132,14 @@ Test(lab_run, repeats_are_figured_together)
     cr_assert_eq(figures.settled, 5, "the median of 0, 5 and never");
     lab_run_blocks_of(frames, &range, 8, &blocks);
     cr_assert(blocks.count == 47 && blocks.blocks == 6, "%zu in %u", blocks.count, blocks.blocks);
-    lab_blocks_free(&blocks);
+    free_blocks();
 }
 
 Test(lab_run, turns_of_a_reference_are_blocks)
 {
     double ns[7] = {1, 2, 3, 4, 5, 6, 7};
     const struct lab_candidate candidate = {.ns = ns, .count = 7};
-    struct lab_blocks blocks = {0};
     lab_run_blocks_of_turns(&candidate, 3, &blocks);
     cr_assert(blocks.count == 7 && blocks.blocks == 3);
-    lab_blocks_free(&blocks);
+    free_blocks();
 }

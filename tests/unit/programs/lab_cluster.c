@@ -4,6 +4,7 @@
 #include "lab/cluster/cluster.h"
 #include "lab/cluster/times.h"
 #include "support/scratch.h"
+#include "support/values.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -36,18 +37,16 @@ Test(lab_cluster, a_machine_alone_takes_what_its_frames_take)
 {
     struct cluster cluster = plain(1000);
     cluster.kinds[0].fps[CLUSTER_ANALYSE] = 40;
-    cr_expect_float_eq(cluster_ideal_s(&cluster, 1), 125, 1e-9);
-    cr_expect_float_eq(run(&cluster, CLUSTER_MPI, 1, 0, 1).total, 125, 1e-6);
-    cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 1, 7, 1).total, 125, 1e-6);
+    ASSERT_VALUES(NEAR(cluster_ideal_s(&cluster, 1), 125, 1e-9),
+                  NEAR(run(&cluster, CLUSTER_MPI, 1, 0, 1).total, 125, 1e-6),
+                  NEAR(run(&cluster, CLUSTER_QUEUE, 1, 7, 1).total, 125, 1e-6));
     cluster.begin_s = 3;
     cluster.begin_machine_s = 1;
     cluster.steer_fps = 100;
     cluster.join_fps = 50;
     const struct cluster_times times = run(&cluster, CLUSTER_QUEUE, 1, 7, 1);
-    cr_expect_float_eq(times.begin, 4, 1e-9);
-    cr_expect_float_eq(times.steer, 10, 1e-9);
-    cr_expect_float_eq(times.join, 20, 1e-9);
-    cr_expect_float_eq(times.total, 159, 1e-6);
+    ASSERT_VALUES(NEAR(times.begin, 4, 1e-9), NEAR(times.steer, 10, 1e-9), NEAR(times.join, 20, 1e-9),
+                  NEAR(times.total, 159, 1e-6));
 }
 
 Test(lab_cluster, equal_pieces_go_to_the_machine_that_is_free)
@@ -209,20 +208,14 @@ Test(lab_cluster, figures_come_back_from_the_times_of_a_run)
     struct times times;
     struct cluster cluster = {.slow_times = 1};
     cr_assert(times_read(&times, path, why, sizeof why), "%s", why);
-    cr_expect_eq(times.ranks, 2);
-    cr_expect_float_eq(times.total_s, 16, 1e-9);
-    cr_expect_float_eq(times.step_s[CLUSTER_ANALYSE], 2.5, 1e-9);
-    cr_expect_float_eq(times.step_s[CLUSTER_MAP], 10, 1e-9);
+    ASSERT_VALUES(IS(times.ranks, 2), NEAR(times.total_s, 16, 1e-9), NEAR(times.step_s[CLUSTER_ANALYSE], 2.5, 1e-9),
+                  NEAR(times.step_s[CLUSTER_MAP], 10, 1e-9));
     cr_assert(times_fit(&times, path, &cluster, why, sizeof why), "%s", why);
-    cr_expect_eq(cluster.kind_count, 2);
-    cr_expect_eq(cluster.frames, 100);
-    cr_expect_float_eq(cluster.kinds[0].begin_s, 0.5, 1e-6);
-    cr_expect_float_eq(cluster.kinds[0].fps[CLUSTER_ANALYSE], 50, 1e-4);
-    cr_expect_float_eq(cluster.kinds[0].fps[CLUSTER_MAP], 10, 1e-4);
-    cr_expect_float_eq(cluster.kinds[1].fps[CLUSTER_MAP], 4, 1e-4);
-    cr_expect_float_eq(cluster.begin_s, 2, 1e-9);
-    cr_expect_float_eq(cluster.steer_fps, 200, 1e-9);
-    cr_expect_float_eq(cluster.join_fps, 100, 1e-9);
+    ASSERT_VALUES(IS(cluster.kind_count, 2), IS(cluster.frames, 100), NEAR(cluster.kinds[0].begin_s, 0.5, 1e-6),
+                  NEAR(cluster.kinds[0].fps[CLUSTER_ANALYSE], 50, 1e-4),
+                  NEAR(cluster.kinds[0].fps[CLUSTER_MAP], 10, 1e-4), NEAR(cluster.kinds[1].fps[CLUSTER_MAP], 4, 1e-4),
+                  NEAR(cluster.begin_s, 2, 1e-9), NEAR(cluster.steer_fps, 200, 1e-9),
+                  NEAR(cluster.join_fps, 100, 1e-9));
     cr_expect_lt(cluster.spread, 1e-3);
     times_free(&times);
 

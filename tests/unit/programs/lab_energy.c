@@ -1,6 +1,7 @@
 /* The processor's energy counters, in a made-up /sys/class/powercap.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/run/energy.h"
+#include "support/scratch.h"
 
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -19,11 +20,13 @@ static void make_folder(void)
     why[0] = '\0';
 }
 
+static struct lab_energy *energy;
+
 static void remove_folder(void)
 {
-    char command[128];
-    snprintf(command, sizeof command, "chmod -R u+rwx %s; rm -rf %s", folder, folder);
-    cr_assert_eq(system(command), 0);
+    lab_energy_close(&energy);
+    cr_assert_null(energy);
+    scratch_remove(folder);
 }
 
 TestSuite(lab_energy, .init = make_folder, .fini = remove_folder);
@@ -54,24 +57,32 @@ static void make_domain(const char *domain, const char *name, uint64_t uj)
     set_counter(domain, uj);
 }
 
-static struct lab_energy *open_meter(void)
+static void open_meter(void)
 {
-    struct lab_energy *energy;
     cr_assert(lab_energy_open(folder, &energy, why, sizeof why), "%s", why);
-    return energy;
+}
+
+static void joules_are(double joules)
+{
+    cr_assert_float_eq(lab_energy_joules(energy), joules, 1e-9, "%g", lab_energy_joules(energy));
+}
+
+static void refuse(const char *root, const char *words)
+{
+    cr_assert_not(lab_energy_open(root, &energy, why, sizeof why));
+    cr_assert_null(energy);
+    cr_assert_not_null(strstr(why, words), "%s", why);
 }
 
 Test(lab_energy, counts_joules_from_its_opening)
 {
     make_domain("intel-rapl:0", "package-0", 5000000);
-    struct lab_energy *energy = open_meter();
-    cr_assert_eq(lab_energy_joules(energy), 0);
+    open_meter();
+    joules_are(0);
     set_counter("intel-rapl:0", 7500000);
-    cr_assert_float_eq(lab_energy_joules(energy), 2.5, 1e-9);
-    cr_assert_float_eq(lab_energy_joules(energy), 2.5, 1e-9);
+    joules_are(2.5);
+    joules_are(2.5);
     cr_assert_str_eq(lab_energy_name(energy), "RAPL: package-0");
-    lab_energy_close(&energy);
-    cr_assert_null(energy);
 }
 
 Test(lab_energy, sums_packages_and_nothing_that_is_in_them_already)
@@ -83,75 +94,64 @@ Test(lab_energy, sums_packages_and_nothing_that_is_in_them_already)
     make_domain("intel-rapl:2", "psys", 0);
     make_domain("intel-rapl-mmio:0", "package-0", 0);
     make_domain("dtpm:0", "package-0", 0);
-    struct lab_energy *energy = open_meter();
+    open_meter();
     const char *const domains[] = {"intel-rapl", "intel-rapl:0:0", "intel-rapl:2", "intel-rapl-mmio:0", "dtpm:0"};
     for (int i = 0; i < 5; i++)
         set_counter(domains[i], 1000000000);
     set_counter("intel-rapl:0", 1000000);
     set_counter("intel-rapl:1", 3000000);
-    cr_assert_float_eq(lab_energy_joules(energy), 4, 1e-9);
+    joules_are(4);
     cr_assert_str_eq(lab_energy_name(energy), "RAPL: package-0, package-1-die-0");
-    lab_energy_close(&energy);
 }
 
 Test(lab_energy, goes_on_when_a_counter_wraps_around)
 {
     make_domain("intel-rapl:0", "package-0", 262143000000);
-    struct lab_energy *energy = open_meter();
+    open_meter();
     set_counter("intel-rapl:0", 671150);
-    cr_assert_float_eq(lab_energy_joules(energy), (328850 + 671150) / 1e6, 1e-9);
+    joules_are((328850 + 671150) / 1e6);
     set_counter("intel-rapl:0", 1671150);
-    cr_assert_float_eq(lab_energy_joules(energy), 2, 1e-9);
-    lab_energy_close(&energy);
+    joules_are(2);
 }
 
 Test(lab_energy, a_wrap_of_unknown_length_adds_nothing)
 {
     make_domain("intel-rapl:0", "package-0", 900000000);
     write_file("intel-rapl:0", "max_energy_range_uj", "nonsense");
-    struct lab_energy *energy = open_meter();
+    open_meter();
     set_counter("intel-rapl:0", 1000000);
-    cr_assert_eq(lab_energy_joules(energy), 0);
+    joules_are(0);
     set_counter("intel-rapl:0", 2000000);
-    cr_assert_float_eq(lab_energy_joules(energy), 1, 1e-9);
-    lab_energy_close(&energy);
+    joules_are(1);
 }
 
 Test(lab_energy, says_unknown_while_a_counter_cannot_be_read)
 {
     make_domain("intel-rapl:0", "package-0", 1000000);
-    struct lab_energy *energy = open_meter();
+    open_meter();
     write_file("intel-rapl:0", "energy_uj", "-5");
     cr_assert_lt(lab_energy_joules(energy), 0);
     write_file("intel-rapl:0", "energy_uj", "");
     cr_assert_lt(lab_energy_joules(energy), 0);
     set_counter("intel-rapl:0", 3000000);
-    cr_assert_float_eq(lab_energy_joules(energy), 2, 1e-9);
-    lab_energy_close(&energy);
+    joules_are(2);
 }
 
 Test(lab_energy, refuses_a_machine_without_a_meter)
 {
-    struct lab_energy *energy;
     make_domain("intel-rapl:0", "psys", 0);
-    cr_assert_not(lab_energy_open(folder, &energy, why, sizeof why));
-    cr_assert_null(energy);
-    cr_assert_not_null(strstr(why, "no RAPL package"), "%s", why);
-    cr_assert_not(lab_energy_open("/nonexistent", &energy, why, sizeof why));
-    cr_assert_not_null(strstr(why, "/nonexistent"), "%s", why);
+    refuse(folder, "no RAPL package");
+    refuse("/nonexistent", "/nonexistent");
 }
 
 Test(lab_energy, says_that_a_counter_may_not_be_read)
 {
-    struct lab_energy *energy;
     char path[128];
     make_domain("intel-rapl:0", "package-0", 0);
     snprintf(path, sizeof path, "%s/intel-rapl:0/energy_uj", folder);
     unlink(path); /* root may read everything, but not what is not there */
-    cr_assert_not(lab_energy_open(folder, &energy, why, sizeof why));
-    cr_assert_not_null(strstr(why, "cannot be read"), "%s", why);
+    refuse(folder, "cannot be read");
     make_domain("intel-rapl:0", "package-0", 0);
     write_file("intel-rapl:0", "energy_uj", "many");
-    cr_assert_not(lab_energy_open(folder, &energy, why, sizeof why));
-    cr_assert_not_null(strstr(why, "cannot be read"), "%s", why);
+    refuse(folder, "cannot be read");
 }

@@ -1,80 +1,39 @@
 /* A recorded run fitted: the numbers of the scenario that it was recorded in come out, and its policies are forecast.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/fit/check.h"
-#include "lab/sim/record.h"
-
-#include <criterion/criterion.h>
-#include <math.h>
-#include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "unit/programs/lab_recorded.h"
 
 enum { CHECKS_MAX = 16 };
 
-static char path[64];
-static char why[640];
-static struct lab_replay_data *data;
 static struct lab_fit fit;
+static struct lab_scenario *scenario;
 
-static void make_path(void)
+static void end_fit(void)
 {
-    snprintf(path, sizeof path, "/tmp/cox-fit-XXXXXX");
-    int file = mkstemp(path);
-    cr_assert_geq(file, 0);
-    close(file);
-}
-
-static void remove_path(void)
-{
+    lab_scenario_free(&scenario);
     lab_fit_free(&fit);
-    lab_replay_free(&data);
-    remove(path);
+    remove_path();
 }
 
-TestSuite(lab_fit, .init = make_path, .fini = remove_path);
+TestSuite(lab_fit, .init = make_path, .fini = end_fit);
 
 static const char *const some[] = {"ewma", "last-frame", "mean10", "hguided"};
-enum { SOME = 4 };
 
-/* A scenario of JSON text, recorded with these policies and read again. */
-static void record(const char *json, uint32_t count, uint32_t in_flight)
+static void estimate(const char *keys, uint32_t count, uint32_t in_flight)
 {
-    struct lab_scenario *scenario = lab_scenario_parse(json, strlen(json), "test.json", why, sizeof why);
-    cr_assert_not_null(scenario, "%s", why);
-    const struct cox_policy *policies[SOME];
-    for (uint32_t i = 0; i < count; i++)
-        policies[i] = cox_policy_find(some[i]);
-    struct lab_store *store = NULL;
-    const struct lab_sim_options options = {.in_flight = in_flight};
-    cr_assert(lab_store_open(path, &store, why, sizeof why), "%s", why);
-    cr_assert(lab_record_scenario(store, scenario, policies, count, &options, 7, why, sizeof why), "%s", why);
-    cr_assert(lab_store_close(&store, why, sizeof why), "%s", why);
-    lab_scenario_free(&scenario);
-    sqlite3 *db = NULL;
-    cr_assert(lab_store_open_to_read(path, &db, why, sizeof why), "%s", why);
-    cr_assert(lab_replay_read(db, 0, &data, why, sizeof why), "%s", why);
-    sqlite3_close(db);
-}
-
-static void estimate(const char *json, uint32_t count, uint32_t in_flight)
-{
-    record(json, count, in_flight);
+    lab_fit_free(&fit);
+    record(keys, some, count, in_flight);
+    load();
     cr_assert(lab_fit_estimate(data, &fit, why, sizeof why), "%s", why);
 }
 
-static void near(double value, double expected, double part, const char *what)
-{
-    cr_assert(fabs(value / expected - 1) <= part, "%s: %g, expected %g", what, value, expected);
-}
-
-#define SHAPE "\"rows\": 1080, \"granule\": 8, \"frames\": 400, "
-#define DEVICES(more)                                                                                \
-    "\"devices\": [{\"name\": \"a\", \"fixed_us\": 60, \"launch_us\": 12, \"row_us\": 18" more "}, " \
-    "{\"name\": \"b\", \"fixed_us\": 250, \"launch_us\": 30, \"row_us\": 9" more "}]"
-#define ENGINE \
-    ", \"engine\": {\"wake_us\": 80, \"tail\": {\"probability\": 0.15, \"median_us\": 1200, \"p99_us\": 2600}%s}"
+#define SHAPE "'rows': 1080, 'granule': 8, 'frames': 400, "
+#define DEVICES(more)                                                                    \
+    "'devices': [{'name': 'a', 'fixed_us': 60, 'launch_us': 12, 'row_us': 18" more "}, " \
+    "{'name': 'b', 'fixed_us': 250, 'launch_us': 30, 'row_us': 9" more "}]"
+#define ENGINE(more) \
+    ", 'engine': {'wake_us': 80, 'tail': {'probability': 0.15, 'median_us': 1200, 'p99_us': 2600}" more "}"
+#define NOISY SHAPE DEVICES(", 'jitter': 0.04") ENGINE("")
 
 static void assert_costs(double tolerance)
 {
@@ -85,9 +44,7 @@ static void assert_costs(double tolerance)
 
 Test(lab_fit, finds_costs_and_engine_of_the_recorded_machine)
 {
-    char json[1024];
-    snprintf(json, sizeof json, "{" SHAPE DEVICES(", \"jitter\": 0.04") ENGINE "}", "");
-    estimate(json, SOME, 1);
+    estimate(NOISY, SOME, 1);
     assert_costs(0.01);
     near(fit.devices[0].fixed_ns, 60e3, 0.1, "fixed of a");
     near(fit.devices[1].fixed_ns, 250e3, 0.1, "fixed of b");
@@ -106,9 +63,7 @@ Test(lab_fit, finds_costs_and_engine_of_the_recorded_machine)
 
 Test(lab_fit, finds_the_engine_in_bands_that_end_by_the_host_s_clock)
 {
-    char json[1024];
-    snprintf(json, sizeof json, "{" SHAPE DEVICES("") ENGINE "}", ", \"clock\": \"host\"");
-    estimate(json, SOME, 1);
+    estimate(SHAPE DEVICES("") ENGINE(", 'clock': 'host'"), SOME, 1);
     assert_costs(0.01);
     cr_assert(fit.host_clock);
     /* The fixed part and the wake-up cannot be told apart: their sum is known. */
@@ -120,16 +75,15 @@ Test(lab_fit, finds_the_engine_in_bands_that_end_by_the_host_s_clock)
 
 Test(lab_fit, tells_wandering_levels_from_noise_and_jumps)
 {
-    estimate("{" SHAPE DEVICES(", \"level\": {\"change\": 0.03, \"lag\": 0.92}") "}", SOME, 1);
+    estimate(SHAPE DEVICES(", 'level': {'change': 0.03, 'lag': 0.92}"), SOME, 1);
     for (int d = 0; d < 2; d++) {
         near(fit.devices[d].level_change, 0.03, 0.3, "change of the level");
         cr_assert_float_eq(fit.devices[d].level_lag, 0.92, 0.06, "lag %g", fit.devices[d].level_lag);
         cr_assert_eq(fit.devices[d].jump_frames, 0);
     }
-    lab_fit_free(&fit);
-    lab_replay_free(&data);
-    estimate("{\"rows\": 1080, \"granule\": 8, \"frames\": 2000, " DEVICES(
-                 ", \"jitter\": 0.01, \"jumps\": {\"frames\": 25, \"sigma\": 0.3}") "}",
+    remove(path);
+    estimate("'rows': 1080, 'granule': 8, 'frames': 2000, " DEVICES(
+                 ", 'jitter': 0.01, 'jumps': {'frames': 25, 'sigma': 0.3}"),
              2, 1);
     for (int d = 0; d < 2; d++) {
         near(fit.devices[d].jump_frames, 25, 0.5, "frames between jumps");
@@ -139,8 +93,7 @@ Test(lab_fit, tells_wandering_levels_from_noise_and_jumps)
 
 Test(lab_fit, launches_that_hang_are_no_level)
 {
-    estimate("{" SHAPE DEVICES(", \"launch_tail\": {\"probability\": 0.03, \"median_us\": 6000, \"p99_us\": 8000}") "}",
-             2, 1);
+    estimate(SHAPE DEVICES(", 'launch_tail': {'probability': 0.03, 'median_us': 6000, 'p99_us': 8000}"), 2, 1);
     for (int d = 0; d < 2; d++) {
         near(fit.devices[d].launch_tail.probability, 0.03, 0.5, "probability");
         near(fit.devices[d].launch_tail.median_ns, 6e6, 0.2, "median");
@@ -150,13 +103,11 @@ Test(lab_fit, launches_that_hang_are_no_level)
 
 Test(lab_fit, forecasts_the_policies_that_were_recorded)
 {
-    char json[1024], name[128];
-    snprintf(json, sizeof json,
-             "{" SHAPE DEVICES(", \"jitter\": 0.03, \"level\": {\"change\": 0.02, \"lag\": 0.95}") ENGINE "}", "");
+    char name[128];
     for (uint32_t in_flight = 1; in_flight <= 2; in_flight++) {
         struct lab_fit_check checks[CHECKS_MAX];
         uint32_t count = 0;
-        estimate(json, SOME, in_flight);
+        estimate(SHAPE DEVICES(", 'jitter': 0.03, 'level': {'change': 0.02, 'lag': 0.95}") ENGINE(""), SOME, in_flight);
         for (int traces = 0; traces < 2; traces++) {
             char *text = lab_fit_write(&fit, "fitted", "a test", traces);
             cr_assert_not_null(text);
@@ -170,18 +121,15 @@ Test(lab_fit, forecasts_the_policies_that_were_recorded)
                 near(checks[i].forecast_ns, checks[i].mean_ns, in_flight == 1 ? 0.06 : 0.04, name);
             }
         }
-        lab_fit_free(&fit);
-        lab_replay_free(&data);
+        remove(path);
     }
 }
 
 Test(lab_fit, what_it_writes_is_what_it_found)
 {
-    char json[1024];
-    snprintf(json, sizeof json, "{" SHAPE DEVICES(", \"jitter\": 0.04") ENGINE "}", "");
-    estimate(json, SOME, 1);
+    estimate(NOISY, SOME, 1);
     char *text = lab_fit_write(&fit, "fitted", "a \"test\"", false);
-    struct lab_scenario *scenario = lab_scenario_parse(text, strlen(text), "out.json", why, sizeof why);
+    scenario = lab_scenario_parse(text, strlen(text), "out.json", why, sizeof why);
     cr_assert_not_null(scenario, "%s", why);
     cr_assert_str_eq(scenario->text, "a \"test\"");
     near(scenario->devices[1].fixed_ns, fit.devices[1].fixed_ns, 1e-6, "fixed");
@@ -196,12 +144,12 @@ Test(lab_fit, what_it_writes_is_what_it_found)
     cr_assert_not_null(scenario, "%s", why);
     cr_assert_eq(scenario->devices[0].trace_count, SOME * 400);
     free(text);
-    lab_scenario_free(&scenario);
 }
 
 Test(lab_fit, says_what_a_run_lacks)
 {
-    record("{\"rows\": 100, \"frames\": 5, " DEVICES("") "}", 1, 1);
+    record("'rows': 100, 'frames': 5, " DEVICES(""), some, 1, 1);
+    load();
     cr_assert(!lab_fit_estimate(data, &fit, why, sizeof why));
     cr_assert_not_null(strstr(why, "the run has fewer than 16 frames"), "%s", why);
 }

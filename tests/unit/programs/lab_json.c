@@ -2,6 +2,7 @@
  * and the same figures under the same names.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/commands.h"
+#include "support/scratch.h"
 
 #include <criterion/criterion.h>
 #include <getopt.h>
@@ -21,35 +22,20 @@ static void make_folder(void)
     cr_assert_eq(chdir(folder), 0);
 }
 
+static json_t *root;
+
 static void remove_folder(void)
 {
-    static const char *const names[] = {"out", "s.db", "s.db-wal", "s.db-shm"};
-    for (int i = 0; i < 4; i++)
-        remove(names[i]);
+    json_decref(root);
     cr_assert_eq(chdir("/"), 0);
-    cr_assert_eq(rmdir(folder), 0);
+    scratch_remove(folder);
 }
 
 TestSuite(lab_json, .init = make_folder, .fini = remove_folder);
 
-static void begin_printing(void)
-{
-    cr_assert_not_null(freopen("out", "w", stdout));
-}
-
-/* What was printed since, in `printed`. */
-static void end_printing(void)
-{
-    fflush(stdout);
-    FILE *file = fopen("out", "r");
-    size_t bytes = fread(printed, 1, sizeof printed - 1, file);
-    printed[bytes] = '\0';
-    fclose(file);
-}
-
 typedef int command_fn(int argc, char **argv);
 
-/* Run a command with words between spaces. */
+/* Run a command with words between spaces; what it prints is in `printed`. */
 static int command(command_fn *main_of, const char *words)
 {
     char text[400], *argv[32];
@@ -59,18 +45,33 @@ static int command(command_fn *main_of, const char *words)
         argv[argc++] = word;
     argv[argc] = NULL;
     optind = 0;
-    begin_printing();
+    cr_assert_not_null(freopen("out", "w", stdout));
     int status = main_of(argc, argv);
-    end_printing();
+    fflush(stdout);
+    FILE *file = fopen("out", "r");
+    printed[fread(printed, 1, sizeof printed - 1, file)] = '\0';
+    fclose(file);
     return status;
 }
 
-static json_t *read_json(void)
+/* The same, with JSON in `root`. */
+static void json_command(command_fn *main_of, const char *words)
 {
     json_error_t error;
-    json_t *root = json_loads(printed, JSON_REJECT_DUPLICATES, &error);
+    cr_assert_eq(command(main_of, words), LAB_OK);
+    json_decref(root);
+    root = json_loads(printed, JSON_REJECT_DUPLICATES, &error);
     cr_assert_not_null(root, "%d:%d: %s in %.300s", error.line, error.column, error.text, printed);
-    return root;
+}
+
+static const char *text_of(json_t *row, const char *key)
+{
+    return json_string_value(json_object_get(row, key));
+}
+
+static double number_of(json_t *row, const char *key)
+{
+    return json_number_value(json_object_get(row, key));
 }
 
 /* The first line of CSV has the keys of each object in the array, in their order; returns the number of rows. */
@@ -102,43 +103,31 @@ static void has_common_keys(json_t *row)
 
 Test(lab_json, simulated_recorded_replayed_and_reported)
 {
-    cr_assert_eq(command(lab_sim_main,
-                         "sim --json --scenario step-2 --frames 40 --seeds 1 --policy ewma,single --record "
-                         "s.db"),
-                 LAB_OK);
-    json_t *root = read_json();
+    json_command(lab_sim_main, "sim --json --scenario step-2 --frames 40 --seeds 1 --policy ewma,single --record s.db");
     json_t *scenario = json_array_get(json_object_get(root, "scenarios"), 0);
     json_t *policy = json_array_get(json_object_get(scenario, "policies"), 1);
-    cr_assert_str_eq(json_string_value(json_object_get(policy, "policy")), "single");
-    double mean = json_real_value(json_object_get(policy, "mean_us"));
+    cr_assert_str_eq(text_of(policy, "policy"), "single");
+    double mean = number_of(policy, "mean_us");
     cr_assert_gt(mean, 0);
-    json_decref(root);
 
-    cr_assert_eq(command(lab_replay_main, "replay --json --policy single s.db"), LAB_OK);
-    root = read_json();
+    json_command(lab_replay_main, "replay --json --policy single s.db");
     has_common_keys(json_array_get(json_object_get(root, "policies"), 0));
-    json_decref(root);
-    cr_assert_eq(command(lab_replay_main, "replay --json --decisions s.db"), LAB_OK);
-    root = read_json();
+    json_command(lab_replay_main, "replay --json --decisions s.db");
     cr_assert(json_is_array(root));
-    json_decref(root);
 
-    cr_assert_eq(command(lab_report_main, "report --json s.db"), LAB_OK);
-    root = read_json();
+    json_command(lab_report_main, "report --json s.db");
     bool found = false;
     for (size_t i = 0; i < json_array_size(root); i++) {
         json_t *row = json_array_get(root, i);
         has_common_keys(row);
-        if (strcmp(json_string_value(json_object_get(row, "policy")), "single") == 0 &&
-            json_is_null(json_object_get(row, "phase"))) {
-            cr_assert_float_eq(json_real_value(json_object_get(row, "mean_us")), mean, 0.01, "as the simulation said");
+        if (strcmp(text_of(row, "policy"), "single") == 0 && json_is_null(json_object_get(row, "phase"))) {
+            cr_assert_float_eq(number_of(row, "mean_us"), mean, 0.01, "as the simulation said");
             found = true;
         }
     }
     cr_assert(found);
     cr_assert_eq(command(lab_report_main, "report --csv s.db"), LAB_OK);
     cr_assert_eq(same_keys(root), json_array_size(root));
-    json_decref(root);
     cr_assert_eq(command(lab_report_main, "report --csv -o page.html s.db"), LAB_USAGE);
 }
 
@@ -149,26 +138,32 @@ Test(lab_json, run_on_devices)
     char json[200], csv[200];
     snprintf(json, sizeof json, "%s --json", words);
     snprintf(csv, sizeof csv, "%s --csv", words);
-    if (command(lab_run_main, json) != LAB_OK)
-        cr_skip_test("there is no CPU device");
-    json_t *root = read_json();
+    cr_assert_not_null(freopen("err", "w+", stderr));
+    if (command(lab_run_main, json) != LAB_OK) {
+        char said[400];
+        rewind(stderr);
+        said[fread(said, 1, sizeof said - 1, stderr)] = '\0';
+        cr_assert_not_null(strstr(said, "devices 'cpu:1x1': "), "%s", said);
+        cr_skip_test("skipped, because there is no CPU device");
+    }
+    root = json_loads(printed, JSON_REJECT_DUPLICATES, NULL);
+    cr_assert_not_null(root, "%.300s", printed);
     cr_assert_eq(json_array_size(root), 2 * 4, "of each size: the device alone, the oracle, two policies");
     for (size_t i = 0; i < json_array_size(root); i++) {
         json_t *row = json_array_get(root, i);
         has_common_keys(row);
-        cr_assert_eq(json_integer_value(json_object_get(row, "run")), (json_int_t)(1 + i / 4));
-        cr_assert_eq(json_integer_value(json_object_get(row, "columns")), i < 4 ? 32 : 48);
-        const char *kind = json_string_value(json_object_get(row, "kind"));
+        cr_assert_eq(number_of(row, "run"), (double)(1 + i / 4));
+        cr_assert_eq(number_of(row, "columns"), i < 4 ? 32 : 48);
+        const char *kind = text_of(row, "kind");
         cr_assert_str_eq(kind, i % 4 == 0 ? "solo" : i % 4 == 1 ? "oracle" : "policy");
         if (i % 4 < 2)
             continue;
-        cr_assert_eq(json_integer_value(json_object_get(row, "frames")), 2 * 16);
-        double p50 = json_real_value(json_object_get(row, "p50_us"));
-        cr_assert_leq(json_real_value(json_object_get(row, "p50_us_low")), p50);
-        cr_assert_geq(json_real_value(json_object_get(row, "p50_us_high")), p50);
+        cr_assert_eq(number_of(row, "frames"), 2 * 16);
+        double p50 = number_of(row, "p50_us");
+        cr_assert_leq(number_of(row, "p50_us_low"), p50);
+        cr_assert_geq(number_of(row, "p50_us_high"), p50);
         cr_assert(json_is_null(json_object_get(row, "p50_over_unreserved")), "there is nothing to compare with");
     }
     cr_assert_eq(command(lab_run_main, csv), LAB_OK);
     cr_assert_eq(same_keys(root), 2 * 4);
-    json_decref(root);
 }

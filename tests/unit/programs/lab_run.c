@@ -6,6 +6,7 @@
 #include "lab/run/disturb_quota.h"
 #include "lab/plain.h"
 #include "lab/run/measure.h"
+#include "support/values.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -46,51 +47,27 @@ Test(lab_disturb, reads_every_kind)
     cr_assert(d.kind == LAB_DELAY && d.device == 1 && d.delay_us == 250.5);
 }
 
+static void refuse(const char *text)
+{
+    struct lab_disturbance d;
+    why[0] = '\0';
+    cr_assert_not(lab_disturbance_parse(text, &d, why, sizeof why), "'%s'", text);
+    cr_assert(why[0], "'%s'", text);
+}
+
 Test(lab_disturb, refuses_what_is_none)
 {
-    static const char *const bad[] = {"",
-                                      "hog",
-                                      "hog@",
-                                      "hog@5",
-                                      "hog@5:",
-                                      "hog@:5",
-                                      "hog@-1:5",
-                                      "hog@1: 5",
-                                      "hog@1:5x",
-                                      "hog@5:5",
-                                      "hog@6:5",
-                                      "hog@1:99999999999999999999",
-                                      "hog=@1:5",
-                                      "hog=1,@1:5",
-                                      "hog=2-1@1:5",
-                                      "hog=0-99999@1:5",
-                                      "hog=a@1:5",
-                                      "hogs@1:5",
-                                      "gpu-hog=0@1:5",
-                                      "quota@1:5",
-                                      "quota=0@1:5",
-                                      "quota=101@1:5",
-                                      "quota=nan@1:5",
-                                      "quota=1e1@1:5",
-                                      "delay=1@1:5",
-                                      "delay=1,@1:5",
-                                      "delay=99,5@1:5",
-                                      "delay=0,inf@1:5",
-                                      "delay=0,0@1:5",
-                                      "delay=0,2000000@1:5",
-                                      "@1:5",
-                                      "hog@1:5@2:6x"};
-    struct lab_disturbance d;
+    char bad[] = "hog;hog@;hog@5;hog@5:;hog@:5;hog@-1:5;hog@1: 5;hog@1:5x;hog@5:5;hog@6:5;hog@1:99999999999999999999;"
+                 "hog=@1:5;hog=1,@1:5;hog=2-1@1:5;hog=0-99999@1:5;hog=a@1:5;hogs@1:5;gpu-hog=0@1:5;quota@1:5;"
+                 "quota=0@1:5;quota=101@1:5;quota=nan@1:5;quota=1e1@1:5;delay=1@1:5;delay=1,@1:5;delay=99,5@1:5;"
+                 "delay=0,inf@1:5;delay=0,0@1:5;delay=0,2000000@1:5;@1:5;hog@1:5@2:6x";
+    for (const char *text = strtok(bad, ";"); text; text = strtok(NULL, ";"))
+        refuse(text);
+    refuse("");
     char list[700] = "hog=0";
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        why[0] = '\0';
-        cr_assert_not(lab_disturbance_parse(bad[i], &d, why, sizeof why), "'%s'", bad[i]);
-        cr_assert(why[0], "'%s'", bad[i]);
-    }
     for (int i = 0; i < 300; i++)
         strcat(list, ",0");
-    strcat(list, "@1:5");
-    cr_assert_not(lab_disturbance_parse(list, &d, why, sizeof why));
+    refuse(strcat(list, "@1:5"));
 }
 
 Test(lab_disturb, phases_lie_between_starts_and_ends)
@@ -133,27 +110,53 @@ static void wait_a_little(void)
     nanosleep(&(const struct timespec){.tv_nsec = 20000000}, NULL);
 }
 
+/* `tries`: how often it has been waited for. Two minutes, and more on a busy machine. */
+static void wait_for(const char *what, int *tries)
+{
+    cr_assert_lt((*tries)++, 6000, "in vain: %s", what);
+    wait_a_little();
+}
+
+static struct lab_child *child;
+
+static void stop_child(void)
+{
+    lab_child_stop(&child);
+    cr_assert_null(child);
+}
+
+TestSuite(lab_disturb_child, .fini = stop_child);
+
+static void start_child(const struct lab_child_job *job)
+{
+    child = lab_child_start(job);
+    cr_assert_not_null(child);
+}
+
+static void start_counting(void)
+{
+    start_child(&counting);
+    cr_assert(lab_child_prepare(child, 1, why, sizeof why), "%s", why);
+}
+
 Test(lab_disturb_child, works_only_while_it_is_on)
 {
-    struct lab_child *child = lab_child_start(&counting);
-    cr_assert_not_null(child);
+    start_counting();
     volatile uint64_t *counter = lab_child_memory(child);
-    cr_assert(lab_child_prepare(child, 1, why, sizeof why), "%s", why);
     wait_a_little();
     cr_assert_eq(*counter, 0);
     for (int i = 0; i < 3; i++) {
         uint64_t before = *counter;
         cr_assert(lab_child_switch(child, true, why, sizeof why), "%s", why);
-        while (*counter == before)
-            wait_a_little();
+        for (int tries = 0; *counter == before;)
+            wait_for("the child works", &tries);
         cr_assert(lab_child_switch(child, false, why, sizeof why), "%s", why);
         before = *counter;
         wait_a_little();
         cr_assert_eq(*counter, before);
     }
     pid_t pid = lab_child_pid(child);
-    lab_child_stop(&child);
-    cr_assert_null(child);
+    stop_child();
     cr_assert(kill(pid, 0) != 0 && errno == ESRCH);
 }
 
@@ -167,22 +170,17 @@ static bool never(void *memory, char *text, size_t bytes)
 Test(lab_disturb_child, says_why_it_cannot_be_prepared)
 {
     const struct lab_child_job job = {.prepare = never, .work = count_up};
-    struct lab_child *child = lab_child_start(&job);
-    cr_assert_not_null(child);
+    start_child(&job);
     cr_assert_not(lab_child_prepare(child, 1, why, sizeof why));
     cr_assert_str_eq(why, "not today");
-    lab_child_stop(&child);
 }
 
 Test(lab_disturb_child, its_end_is_noticed)
 {
-    struct lab_child *child = lab_child_start(&counting);
-    cr_assert_not_null(child);
-    cr_assert(lab_child_prepare(child, 1, why, sizeof why), "%s", why);
+    start_counting();
     kill(lab_child_pid(child), SIGKILL);
     cr_assert_not(lab_child_switch(child, true, why, sizeof why));
     cr_assert_not_null(strstr(why, "ended"), "%s", why);
-    lab_child_stop(&child);
 }
 
 /* --- Processor hogs ----------------------------------------------------------------------------------------------- */
@@ -220,8 +218,9 @@ Test(lab_disturb, a_hog_uses_its_processor_and_only_while_it_is_on)
     cr_assert_eq(count, 1);
 
     cr_assert(lab_disturber_set(disturber, 1, why, sizeof why), "%s", why);
+    int tries = 0;
     for (uint64_t before = used_ns(pid); used_ns(pid) < before + 50000000;)
-        wait_a_little();
+        wait_for("the hog uses its processor", &tries);
     cpu_set_t set;
     cr_assert_eq(sched_getaffinity(pid, sizeof set, &set), 0);
     cr_assert(CPU_COUNT(&set) == 1 && CPU_ISSET(cpu, &set));
@@ -275,15 +274,18 @@ Test(lab_disturb, bound_workers_tell_the_cores)
     clockid_t clock;
     struct timespec ran;
     cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
-    if (CPU_COUNT(&all) < 2)
-        return; /* bound or not makes no difference on one processor */
+    if (CPU_COUNT(&all) < 2) {
+        fprintf(stderr, "skipped, because bound or not makes no difference on one processor\n");
+        return;
+    }
     struct lab_threads *before = lab_threads_read();
     cr_assert_not_null(before);
     cr_assert_eq(pthread_create(&thread, NULL, compute, NULL), 0);
     cr_assert_eq(pthread_getcpuclockid(thread, &clock), 0);
+    int tries = 0;
     do
-        wait_a_little();
-    while (!clock_gettime(clock, &ran) && !ran.tv_sec && ran.tv_nsec < 50000000); /* until it stands out */
+        wait_for("the thread stands out", &tries);
+    while (!clock_gettime(clock, &ran) && !ran.tv_sec && ran.tv_nsec < 50000000);
     cr_assert_eq(lab_threads_cpus(before, cpus, 4), 0, "it may run anywhere");
     CPU_ZERO(&one);
     CPU_SET(first_cpu(), &one);
@@ -296,6 +298,26 @@ Test(lab_disturb, bound_workers_tell_the_cores)
 }
 
 /* --- The quota ---------------------------------------------------------------------------------------------------- */
+
+static void write_text(const char *root, const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* The number of a process that is no more. */
+static pid_t dead_process(void)
+{
+    pid_t dead = fork();
+    if (dead == 0)
+        _exit(0);
+    cr_assert_eq(waitpid(dead, NULL, 0), dead);
+    return dead;
+}
 
 /* A made-up tree of files cannot be a control group: what is refused is. */
 Test(lab_disturb_quota, refuses_where_there_are_no_groups)
@@ -313,14 +335,8 @@ Test(lab_disturb_quota, refuses_where_there_are_no_groups)
         snprintf(path, sizeof path, "%s/%s", root, folders[i]);
         mkdir(path, 0755);
     }
-    snprintf(path, sizeof path, "%s/proc/self/mountinfo", root);
-    FILE *file = fopen(path, "w");
-    fputs("30 29 0:26 / /group rw,nosuid shared:4 - cgroup2 cgroup2 rw\n", file);
-    fclose(file);
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    file = fopen(path, "w");
-    fputs("0::/mine\n", file);
-    fclose(file);
+    write_text(root, "proc/self/mountinfo", "30 29 0:26 / /group rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
+    write_text(root, "proc/self/cgroup", "0::/mine\n");
     cr_assert_not(lab_quota_open(root, &quota, why, sizeof why));
     cr_assert_not_null(strstr(why, "not given to groups"), "%s", why);
     snprintf(path, sizeof path, "%s/group/mine/coxswain-lab-%d", root, (int)getpid());
@@ -328,10 +344,7 @@ Test(lab_disturb_quota, refuses_where_there_are_no_groups)
 
     /* Groups of processes that are no more go, whoever comes next; those of others stay. */
     char gone[2][128], stays[128];
-    pid_t dead = fork();
-    if (dead == 0)
-        _exit(0);
-    cr_assert_eq(waitpid(dead, NULL, 0), dead);
+    const pid_t dead = dead_process();
     snprintf(gone[0], sizeof gone[0], "%s/group/mine/coxswain-lab-%d", root, (int)dead);
     snprintf(gone[1], sizeof gone[1], "%s/group/coxswain-lab-%d", root, (int)dead);
     snprintf(stays, sizeof stays, "%s/group/mine/coxswain-lab-%d", root, (int)getppid());
@@ -372,285 +385,12 @@ Test(lab_disturb_quota, comes_and_goes)
     cr_assert_neq(access(group, F_OK), 0);
 
     /* What a killed process left behind goes the next time. */
-    pid_t dead = fork();
-    if (dead == 0)
-        _exit(0);
-    cr_assert_eq(waitpid(dead, NULL, 0), dead);
+    const pid_t dead = dead_process();
     snprintf(left_over, sizeof left_over, "%.*s-%d", (int)(strrchr(group, '-') - group), group, (int)dead);
     cr_assert_eq(mkdir(left_over, 0755), 0);
     cr_assert(lab_quota_open(NULL, &quota, why, sizeof why), "%s", why);
     lab_quota_close(&quota);
     cr_assert_neq(access(left_over, F_OK), 0);
-}
-
-/* --- The sweep ---------------------------------------------------------------------------------------------------- */
-
-static uint32_t sum_of(const uint32_t *rows, uint32_t count)
-{
-    uint32_t sum = 0;
-    for (uint32_t d = 0; d < count; d++)
-        sum += rows[d];
-    return sum;
-}
-
-/* Whole granules but where the frame ends, all rows, every split once. */
-static void check_candidates(const struct lab_sweep *sweep)
-{
-    for (uint32_t c = 0; c < sweep->count; c++) {
-        const uint32_t *rows = sweep->candidates[c].rows;
-        uint32_t at = 0;
-        cr_assert_eq(sum_of(rows, sweep->device_count), sweep->rows, "candidate %u", c);
-        for (uint32_t d = 0; d < sweep->device_count; d++) {
-            at += rows[d];
-            cr_assert(at % sweep->granule == 0 || at == sweep->rows, "candidate %u, device %u", c, d);
-        }
-        for (uint32_t other = 0; other < c; other++)
-            cr_assert_neq(memcmp(rows, sweep->candidates[other].rows, sweep->device_count * sizeof *rows), 0);
-    }
-}
-
-Test(lab_sweep, candidates_are_splits)
-{
-    static const double speeds[COX_DEVICES_MAX] = {3, 1, 8, 0.5, 2, 0.001};
-    static const uint32_t granules[] = {1, 8, 64, 600};
-    struct lab_sweep sweep;
-    for (uint32_t devices = 1; devices <= 6; devices++)
-        for (int g = 0; g < 4; g++) {
-            lab_sweep_begin(&sweep, devices, 1084, granules[g], 3);
-            cr_assert_eq(sweep.count, devices);
-            lab_sweep_spread(&sweep, speeds);
-            check_candidates(&sweep);
-            cr_assert(devices == 1 || g == 3 || sweep.count > devices + 2, "%u devices: %u", devices, sweep.count);
-            lab_sweep_end(&sweep);
-        }
-}
-
-Test(lab_sweep, a_curve_goes_from_one_end_to_the_other_and_is_kept)
-{
-    static const double speeds[3] = {3, 1, 2};
-    struct lab_spread spreads[LAB_CANDIDATES_MAX] = {{0}};
-    struct lab_sweep sweep;
-    for (uint32_t devices = 1; devices <= 3; devices++) {
-        lab_sweep_begin(&sweep, devices, 1084, 8, 3);
-        cr_assert_eq(sweep.kept, devices);
-        lab_sweep_curve(&sweep, speeds, 10);
-        cr_assert_eq(sweep.kept, devices == 1 ? 1 : devices + 9);
-        lab_sweep_spread(&sweep, speeds);
-        check_candidates(&sweep);
-        for (uint32_t c = 0; c < sweep.count; c++)
-            spreads[c] = (struct lab_spread){.p50_ns = 100.0 * (sweep.count - c), .count = 1000};
-        for (uint32_t c = devices; c < sweep.kept; c++) {
-            cr_assert(c == devices || sweep.candidates[c].rows[0] > sweep.candidates[c - 1].rows[0]);
-            cr_assert(lab_sweep_wanted(&sweep, c, spreads));
-        }
-        lab_sweep_end(&sweep);
-    }
-}
-
-Test(lab_sweep, takes_splits_from_policies_in_whole_granules)
-{
-    struct lab_sweep sweep;
-    const uint32_t odd[2] = {333, 751}, tiny[2] = {1081, 3}, none[2] = {0, 0};
-    lab_sweep_begin(&sweep, 2, 1084, 8, 3);
-    lab_sweep_propose(&sweep, odd);
-    cr_assert_eq(sweep.count, 3);
-    cr_assert_eq(sweep.candidates[2].rows[0], 336);
-    lab_sweep_propose(&sweep, odd);
-    lab_sweep_propose(&sweep, tiny);
-    lab_sweep_propose(&sweep, none);
-    cr_assert_eq(sweep.count, 3);
-    check_candidates(&sweep);
-    lab_sweep_end(&sweep);
-}
-
-/* Two devices, 3 and 1 rows a microsecond, with noise of up to a tenth. */
-static double time_of(const uint32_t *rows, uint32_t *seed)
-{
-    double first = rows[0] / 3.0, second = rows[1];
-    *seed = *seed * 1664525u + 1013904223u;
-    return (first > second ? first : second) * 1000 * (0.95 + 0.1 * (*seed >> 8) / 16777216.0);
-}
-
-static void take_samples(struct lab_sweep *sweep, uint32_t turns, uint32_t *seed)
-{
-    for (uint32_t t = 0; t < turns; t++)
-        for (uint32_t c = 0; c < sweep->count; c++)
-            for (uint32_t i = 0; i < sweep->turn; i++)
-                cr_assert(lab_sweep_add(sweep, c, time_of(sweep->candidates[c].rows, seed)));
-}
-
-Test(lab_sweep, finds_the_best_split_and_its_time)
-{
-    static const double speed[2] = {2.6, 1.2}; /* the balance that it begins with is off */
-    struct lab_sweep sweep;
-    struct lab_swept oracle;
-    uint32_t seed = 5;
-    lab_sweep_begin(&sweep, 2, 1200, 4, 3);
-    lab_sweep_spread(&sweep, speed);
-    for (int i = 0; i < 6; i++) {
-        take_samples(&sweep, 4, &seed);
-        lab_sweep_refine(&sweep);
-    }
-    cr_assert(lab_sweep_oracle(&sweep, &oracle));
-    const uint32_t *rows = sweep.candidates[oracle.candidate].rows;
-    cr_assert(rows[0] >= 888 && rows[0] <= 912, "%u rows", rows[0]);
-    cr_assert_float_eq(oracle.spread.p50_ns, 300e3, 6e3, "%g", oracle.spread.p50_ns);
-    cr_assert_float_eq(oracle.spread.mean_ns, 300e3, 6e3, "%g", oracle.spread.mean_ns);
-    lab_sweep_end(&sweep);
-}
-
-/* Many splits that are equally good: the least of their medians would be far too low. */
-Test(lab_sweep, is_not_taken_in_by_noise)
-{
-    struct lab_sweep sweep;
-    struct lab_swept oracle;
-    double sum = 0, least = 0;
-    uint32_t seed = 1;
-    enum { TIMES = 40 };
-    for (int times = 0; times < TIMES; times++) {
-        double best = 1e9;
-        lab_sweep_begin(&sweep, 2, 1000, 1, 1);
-        for (uint32_t c = 2; c < 42; c++) {
-            const uint32_t rows[2] = {100 + 20 * c, 900 - 20 * c};
-            lab_sweep_propose(&sweep, rows);
-            for (int i = 0; i < 10; i++) {
-                seed = seed * 1664525u + 1013904223u;
-                lab_sweep_add(&sweep, c, 1000 + 200 * ((seed >> 8) / 16777216.0 - 0.5));
-            }
-            double p50 = lab_spread_of(sweep.candidates[c].ns, 10).p50_ns;
-            best = p50 < best ? p50 : best;
-        }
-        cr_assert(lab_sweep_oracle(&sweep, &oracle));
-        sum += oracle.spread.p50_ns / TIMES;
-        least += best / TIMES;
-        lab_sweep_end(&sweep);
-    }
-    cr_assert_lt(least, 970);
-    cr_assert_float_eq(sum, 1000, 8, "%g", sum);
-}
-
-Test(lab_sweep, the_oracle_need_not_share)
-{
-    static const double speed[2] = {1, 1};
-    struct lab_sweep sweep;
-    struct lab_swept oracle;
-    lab_sweep_begin(&sweep, 2, 1000, 1, 1);
-    lab_sweep_spread(&sweep, speed);
-    for (uint32_t c = 0; c < sweep.count; c++)
-        for (int i = 0; i < 6; i++)
-            lab_sweep_add(&sweep, c, c == 1 ? 500 + i : 900 + i);
-    cr_assert(lab_sweep_oracle(&sweep, &oracle));
-    cr_assert_eq(oracle.candidate, 1);
-    cr_assert_float_eq(oracle.spread.p50_ns, 502.5, 1);
-    lab_sweep_end(&sweep);
-}
-
-Test(lab_sweep, what_noise_cannot_explain_gets_no_more_samples)
-{
-    struct lab_sweep sweep;
-    const uint32_t rows[4][2] = {{500, 500}, {510, 490}, {520, 480}, {530, 470}};
-    lab_sweep_begin(&sweep, 2, 1000, 1, 3);
-    for (int i = 0; i < 4; i++)
-        lab_sweep_propose(&sweep, rows[i]);
-    struct lab_spread spreads[LAB_CANDIDATES_MAX];
-    for (int i = 0; i < 20; i++) {
-        double noise = 2 * (i % 10 - 4.5); /* ninety per cent below 7 */
-        lab_sweep_add(&sweep, 0, 3000 + noise);
-        lab_sweep_add(&sweep, 2, 1000 + noise);
-        lab_sweep_add(&sweep, 3, 1015 + noise);
-        lab_sweep_add(&sweep, 4, 1030 + noise);
-    }
-    lab_sweep_add(&sweep, 5, 2000);
-    cr_assert(lab_sweep_spreads(&sweep, spreads));
-    cr_assert_float_eq(spreads[2].p50_ns, 1000, 1);
-    cr_assert(lab_sweep_wanted(&sweep, 0, spreads), "a device alone always is");
-    cr_assert(lab_sweep_wanted(&sweep, 3, spreads), "near enough");
-    cr_assert_not(lab_sweep_wanted(&sweep, 4, spreads));
-    cr_assert(lab_sweep_wanted(&sweep, 5, spreads), "one sample says little");
-    for (int i = 0; i < 20; i++) /* with ten times the noise it may be as good */
-        lab_sweep_add(&sweep, 2, 1000 + 20 * (i % 10 - 4.5));
-    cr_assert(lab_sweep_spreads(&sweep, spreads));
-    cr_assert(lab_sweep_wanted(&sweep, 4, spreads));
-    lab_sweep_end(&sweep);
-}
-
-Test(lab_sweep, a_lucky_turn_makes_no_oracle)
-{
-    struct lab_sweep sweep;
-    struct lab_swept oracle;
-    const uint32_t rows[2][2] = {{500, 500}, {600, 400}};
-    lab_sweep_begin(&sweep, 2, 1000, 1, 3);
-    lab_sweep_propose(&sweep, rows[0]);
-    lab_sweep_propose(&sweep, rows[1]);
-    for (int i = 0; i < 24; i++)
-        lab_sweep_add(&sweep, 2, 1000 + i);
-    for (int i = 0; i < 3; i++)
-        lab_sweep_add(&sweep, 3, 500 + i);
-    cr_assert(lab_sweep_oracle(&sweep, &oracle));
-    cr_assert_eq(oracle.candidate, 2);
-    for (int i = 0; i < 21; i++)
-        lab_sweep_add(&sweep, 3, 500 + i);
-    cr_assert(lab_sweep_oracle(&sweep, &oracle));
-    cr_assert_eq(oracle.candidate, 3);
-    lab_sweep_end(&sweep);
-}
-
-Test(lab_sweep, what_was_disturbed_is_forgotten)
-{
-    struct lab_sweep sweep;
-    struct lab_swept oracle;
-    lab_sweep_begin(&sweep, 2, 1000, 1, 1);
-    cr_assert_not(lab_sweep_oracle(&sweep, &oracle));
-    lab_sweep_add(&sweep, 0, 100);
-    lab_sweep_mark(&sweep);
-    lab_sweep_add(&sweep, 0, 900);
-    lab_sweep_add(&sweep, 1, 50);
-    lab_sweep_undo(&sweep);
-    cr_assert(sweep.candidates[0].count == 1 && sweep.candidates[1].count == 0);
-    cr_assert(lab_sweep_oracle(&sweep, &oracle));
-    cr_assert(oracle.candidate == 0 && oracle.spread.p50_ns == 100);
-    lab_sweep_end(&sweep);
-}
-
-/* Two splits, one of them run in quiet rounds only: its samples are lower, but the split is no better. */
-Test(lab_sweep, rounds_differ_and_that_is_no_merit_of_a_split)
-{
-    static const uint32_t rows[3][2] = {{500, 500}, {510, 490}, {600, 400}};
-    struct lab_sweep sweep;
-    struct lab_swept oracle;
-    lab_sweep_begin(&sweep, 2, 1000, 1, 3);
-    for (int i = 0; i < 3; i++)
-        lab_sweep_propose(&sweep, rows[i]);
-    for (int round = 0; round < 12; round++) {
-        double slower = round % 3 == 0 ? 1.0 : 1.5;
-        lab_sweep_mark(&sweep);
-        for (int i = 0; i < 6; i++) {
-            double noise = slower * (1 + 0.002 * (i - 2.5));
-            lab_sweep_add(&sweep, 2, 1000 * noise);
-            lab_sweep_add(&sweep, 4, 1300 * noise);
-            if (round % 3 == 0)
-                lab_sweep_add(&sweep, 3, 1020 * noise);
-        }
-    }
-    cr_assert(lab_sweep_oracle(&sweep, &oracle));
-    cr_assert_eq(oracle.candidate, 2);
-    cr_assert_float_eq(oracle.spread.p50_ns, 1500, 10, "%g", oracle.spread.p50_ns);
-    cr_assert_float_eq(oracle.spread.mean_ns, 1000 * (4 + 8 * 1.5) / 12, 10, "%g", oracle.spread.mean_ns);
-    lab_sweep_end(&sweep);
-}
-
-Test(lab_sweep, its_policy_does_as_it_is_told)
-{
-    struct cox_sched_device devices[3] = {{true, 1, 0}, {true, 1, 0}, {true, 1, 0}};
-    const struct cox_sched_view view = {
-        .frame = 0, .rows = 100, .granule = 1, .device_count = 3, .devices = devices, .in_flight = 1};
-    const uint32_t rows[3] = {70, 0, 30};
-    struct cox_split split;
-    char state[1];
-    lab_sweep_choose(rows, 3);
-    cr_assert_eq(lab_sweep_policy.split(state, &view, &split), COX_OK);
-    cr_assert_eq(cox_split_check(&split, &view, why, sizeof why), COX_OK, "%s", why);
-    cr_assert(split.band_count == 2 && split.bands[0].rows == 70 && split.bands[1].device == 2);
 }
 
 /* --- Figures ------------------------------------------------------------------------------------------------------ */
@@ -673,10 +413,16 @@ static struct lab_run_reference reference_of(double solo_0, double solo_1, doubl
         .oracle = {.spread = {oracle, oracle, oracle, oracle, 30}}};
 }
 
+static struct lab_run_figures figures;
+
+static void take_figures(uint32_t first, uint32_t end, const struct lab_run_reference *reference)
+{
+    cr_assert(lab_run_figures_of(frames, &(struct lab_run_range){first, end, 1, 0}, reference, &figures));
+}
+
 Test(lab_run, figures_compare_with_the_phase)
 {
     const struct lab_run_reference reference = reference_of(300, 600, 200);
-    struct lab_run_figures figures;
     all_take(250);
     frames[12].ns = 1250; /* the mean sees it, the median does not */
     frames[13].split = 2;
@@ -688,45 +434,37 @@ Test(lab_run, figures_compare_with_the_phase)
         frames[f].latency_ns = 300 + f;
     frames[19].late = frames[20].late = frames[21].late = true;
     frames[18].late = true; /* disturbed */
-    cr_assert(lab_run_figures_of(frames, &(struct lab_run_range){8, 28, 1, 0}, &reference, &figures));
+    take_figures(8, 28, &reference);
     cr_assert(figures.frames == 18 && figures.failed == 1 && figures.disturbed == 1);
-    cr_assert_float_eq(figures.spread.p50_ns, 250, 1e-9);
-    cr_assert_float_eq(figures.spread.mean_ns, (17 * 250 + 1250) / 18.0, 1e-9);
-    cr_assert_float_eq(figures.over_oracle, 1.25, 1e-9);
-    cr_assert_float_eq(figures.over_single, 250 / 300.0, 1e-9);
-    cr_assert_float_eq(figures.mean_over_oracle, figures.spread.mean_ns / 200, 1e-9);
+    ASSERT_VALUES(NEAR(figures.spread.p50_ns, 250, 1e-9), NEAR(figures.spread.mean_ns, (17 * 250 + 1250) / 18.0, 1e-9),
+                  NEAR(figures.over_oracle, 1.25, 1e-9), NEAR(figures.over_single, 250 / 300.0, 1e-9),
+                  NEAR(figures.mean_over_oracle, figures.spread.mean_ns / 200, 1e-9));
     cr_assert_float_eq(figures.efficiency, 200 / 250.0, 1e-9); /* (1/300 + 1/600) = 1/200 */
     cr_assert_float_eq(figures.changes, 10, 1e-9);             /* there and back, of 20 frames */
-    cr_assert_float_eq(figures.joules, 1, 1e-9);
-    cr_assert_float_eq(figures.late, 3 / 18.0, 1e-9);
-    cr_assert_float_eq(figures.latency.p50_ns, 316, 1e-9);
-    cr_assert_float_eq(figures.latency.p99_ns, 327, 1e-9);
-    cr_assert_eq(figures.settled, LAB_RUN_NEVER);
+    ASSERT_VALUES(NEAR(figures.joules, 1, 1e-9), NEAR(figures.late, 3 / 18.0, 1e-9),
+                  NEAR(figures.latency.p50_ns, 316, 1e-9), NEAR(figures.latency.p99_ns, 327, 1e-9),
+                  IS(figures.settled, LAB_RUN_NEVER));
 }
 
 Test(lab_run, quantiles_are_times_of_frames)
 {
     const struct lab_run_reference reference = reference_of(300, 600, 200);
-    struct lab_run_figures figures;
     for (int f = 0; f < 10; f++)
         frames[f] = (struct lab_run_frame){.ns = 100 * (10 - f), .joules = -1, .split = f < 4};
-    cr_assert(lab_run_figures_of(frames, &(struct lab_run_range){0, 10, 1, 0}, &reference, &figures));
+    take_figures(0, 10, &reference);
     cr_assert_float_eq(figures.spread.p50_ns, 500, 1e-9); /* five of ten are no longer */
-    cr_assert_float_eq(figures.spread.p90_ns, 900, 1e-9);
-    cr_assert_float_eq(figures.spread.p99_ns, 1000, 1e-9);
-    cr_assert(lab_run_figures_of(frames, &(struct lab_run_range){4, 10, 1, 0}, &reference, &figures));
+    ASSERT_VALUES(NEAR(figures.spread.p90_ns, 900, 1e-9), NEAR(figures.spread.p99_ns, 1000, 1e-9));
+    take_figures(4, 10, &reference);
     cr_assert_float_eq(figures.changes, 100.0 / 6, 1e-9, "the phase's first frame has one before it");
 }
 
 Test(lab_run, means_are_held_against_the_least_mean)
 {
     struct lab_run_reference reference = reference_of(300, 310, 200);
-    struct lab_run_figures figures;
     reference.solo[0].mean_ns = 900; /* the less median, the greater mean */
     all_take(155);
-    cr_assert(lab_run_figures_of(frames, &(struct lab_run_range){0, 10, 1, 0}, &reference, &figures));
-    cr_assert_float_eq(figures.mean_over_single, 0.5, 1e-9);
-    cr_assert_float_eq(figures.over_single, 155 / 300.0, 1e-9);
+    take_figures(0, 10, &reference);
+    ASSERT_VALUES(NEAR(figures.mean_over_single, 0.5, 1e-9), NEAR(figures.over_single, 155 / 300.0, 1e-9));
 }
 
 Test(lab_run, what_goes_to_a_terminal_is_plain)
@@ -770,36 +508,35 @@ Test(lab_run, settled_is_when_most_frames_stay_near_the_oracle)
     cr_assert_eq(lab_run_settled(frames, 0, FRAMES, &oracle), 2);
 }
 
-static struct lab_run_verdict judged(struct lab_run_figures *figures, double mean_ns)
+static struct lab_run_verdict judged(struct lab_run_figures *both, double mean_ns)
 {
     static const struct lab_phase phases[2] = {{0, 100, 0, ""}, {100, 200, 1, ""}};
     const struct lab_run_reference references[2] = {reference_of(300, 600, 200), reference_of(900, 600, 400)};
     for (int p = 0; p < 2; p++)
-        figures[p].frames = 100;
-    figures[0].spread.mean_ns = figures[1].spread.mean_ns = mean_ns;
-    return lab_run_judge(figures, references, phases, 2);
+        both[p].frames = 100;
+    both[0].spread.mean_ns = both[1].spread.mean_ns = mean_ns;
+    return lab_run_judge(both, references, phases, 2);
 }
 
 Test(lab_run, bars_hold_in_every_phase)
 {
-    struct lab_run_figures figures[2] = {{.over_oracle = 1.02, .settled = 30}, {.over_oracle = 1.03, .settled = 3}};
-    struct lab_run_verdict verdict = judged(figures, 454);
+    struct lab_run_figures both[2] = {{.over_oracle = 1.02, .settled = 30}, {.over_oracle = 1.03, .settled = 3}};
+    struct lab_run_verdict verdict = judged(both, 454);
     cr_assert(verdict.met);
-    cr_assert_float_eq(verdict.over_single, 454 / 450.0, 1e-9);
-    cr_assert_float_eq(verdict.over_oracle, 1.03, 1e-9);
+    ASSERT_VALUES(NEAR(verdict.over_single, 454 / 450.0, 1e-9), NEAR(verdict.over_oracle, 1.03, 1e-9));
     cr_assert_eq(verdict.settled, 3, "the start is no change");
-    cr_assert_not(judged(figures, 455).met);
-    figures[1].settled = 4;
-    cr_assert_not(judged(figures, 440).met);
-    figures[1].settled = 0;
-    figures[0].over_oracle = 1.031;
-    cr_assert_not(judged(figures, 440).met);
+    cr_assert_not(judged(both, 455).met);
+    both[1].settled = 4;
+    cr_assert_not(judged(both, 440).met);
+    both[1].settled = 0;
+    both[0].over_oracle = 1.031;
+    cr_assert_not(judged(both, 440).met);
 }
 
 Test(lab_run, a_phase_without_figures_meets_no_bar)
 {
     static const struct lab_phase phases[1] = {{0, 100, 0, ""}};
     const struct lab_run_reference reference = reference_of(300, 600, 200);
-    const struct lab_run_figures figures = {.frames = 0};
-    cr_assert_not(lab_run_judge(&figures, &reference, phases, 1).met);
+    const struct lab_run_figures none = {.frames = 0};
+    cr_assert_not(lab_run_judge(&none, &reference, phases, 1).met);
 }

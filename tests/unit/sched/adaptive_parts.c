@@ -3,8 +3,7 @@
 #include "adaptive/speed.h"
 #include "adaptive/trials.h"
 #include "support/random_jitter.h"
-#include <coxswain/sched.h>
-#include <criterion/criterion.h>
+#include "unit/sched/policy_at_work.h"
 #include <math.h>
 
 /* --- speed --- */
@@ -59,16 +58,26 @@ Test(speed, stays_finite_whatever_is_measured)
 /* --- trials --- */
 
 static const struct cox__trial_plan both = {3, 0}, one = {1, 0};
+static struct cox__trials trials;
+static uint64_t frame;
+
+static void begin_trials(void)
+{
+    random_begin(11);
+    cox__trials_init(&trials, both);
+}
+
+TestSuite(trials, .init = begin_trials);
 
 /* Frames that take `own` with the plan in use at the start, and `other` with another; up to a verdict or `end`. */
-static enum cox__trial_verdict play(struct cox__trials *trials, uint64_t *frame, uint64_t end, double own, double other)
+static enum cox__trial_verdict play(uint64_t end, double own, double other)
 {
-    const struct cox__trial_plan in_use = trials->in_use;
-    while (*frame < end) {
-        const struct cox__trial_plan plan = cox__trials_plan(trials, *frame, 0, 0);
+    const struct cox__trial_plan in_use = trials.in_use;
+    while (frame < end) {
+        const struct cox__trial_plan plan = cox__trials_plan(&trials, frame, 0, 0);
         const enum cox__trial_verdict verdict =
-            cox__trials_tell(trials, *frame, (plan.devices == in_use.devices ? own : other) * random_jitter(0.02));
-        (*frame)++;
+            cox__trials_tell(&trials, frame, (plan.devices == in_use.devices ? own : other) * random_jitter(0.02));
+        frame++;
         if (verdict != COX__TRIAL_GOES_ON)
             return verdict;
     }
@@ -77,27 +86,19 @@ static enum cox__trial_verdict play(struct cox__trials *trials, uint64_t *frame,
 
 Test(trials, adopt_a_plan_that_is_faster)
 {
-    struct cox__trials trials;
-    uint64_t frame = 0;
-    random_begin(11);
-    cox__trials_init(&trials, both);
     cr_expect_not(cox__trials_due(&trials, one, 0), "the first frames are for learning");
     cr_expect(cox__trials_due(&trials, one, 100));
     cr_expect_not(cox__trials_due(&trials, both, 100), "it is in use");
     cox__trials_begin(&trials, one, 4, 0);
-    cr_expect_eq(play(&trials, &frame, 100, 10, 8), COX__TRIAL_WON);
+    cr_expect_eq(play(100, 10, 8), COX__TRIAL_WON);
     cr_expect_eq(trials.in_use.devices, one.devices);
     cr_expect_eq(frame, 4 + 2 * 12, "the blocks before and after cost nothing and are longer");
 }
 
 Test(trials, end_before_they_begin_where_the_plan_in_use_is_good_enough)
 {
-    struct cox__trials trials;
-    uint64_t frame = 0;
-    random_begin(12);
-    cox__trials_init(&trials, both);
     cox__trials_begin(&trials, one, 4, 11);
-    cr_expect_eq(play(&trials, &frame, 40, 10, 1), COX__TRIAL_GOES_ON, "no frame had the other plan");
+    cr_expect_eq(play(40, 10, 1), COX__TRIAL_GOES_ON, "no frame had the other plan");
     cr_expect_eq(trials.phase, COX__TRIAL_IDLE);
     cr_expect_eq(trials.in_use.devices, both.devices);
     cr_expect(cox__trials_due(&trials, one, frame), "nothing was held against it");
@@ -105,19 +106,16 @@ Test(trials, end_before_they_begin_where_the_plan_in_use_is_good_enough)
 
 Test(trials, end_early_where_a_plan_is_much_slower_and_pause_ever_longer)
 {
-    struct cox__trials trials;
-    uint64_t frame = 0, pause = 0;
-    random_begin(13);
-    cox__trials_init(&trials, both);
+    uint64_t pause = 0;
     for (uint32_t i = 0; i < 4; i++) {
         cox__trials_begin(&trials, one, 4, 0);
         const uint64_t began = frame;
-        cr_expect_eq(play(&trials, &frame, UINT64_MAX, 10, 30), COX__TRIAL_LOST);
+        cr_expect_eq(play(UINT64_MAX, 10, 30), COX__TRIAL_LOST);
         cr_expect_leq(frame - began, 12 * (1 + (i > 0)) + 1, "one frame of it");
         cr_expect_eq(trials.in_use.devices, both.devices);
         const uint64_t lost = frame;
         while (!cox__trials_due(&trials, one, frame))
-            (void)play(&trials, &frame, frame + 1, 10, 30);
+            (void)play(frame + 1, 10, 30);
         cr_expect_gt(frame - lost, 100, "a loss is made up for first");
         cr_expect_gt(trials.plans[0].pause, pause);
         pause = trials.plans[0].pause;
@@ -126,12 +124,9 @@ Test(trials, end_early_where_a_plan_is_much_slower_and_pause_ever_longer)
 
 Test(trials, are_not_decided_by_one_late_frame)
 {
-    struct cox__trials trials;
-    random_begin(17);
-    cox__trials_init(&trials, both);
     cox__trials_begin(&trials, one, 8, 0);
     enum cox__trial_verdict verdict = COX__TRIAL_GOES_ON;
-    for (uint64_t frame = 0; verdict == COX__TRIAL_GOES_ON; frame++) {
+    for (; verdict == COX__TRIAL_GOES_ON; frame++) {
         const struct cox__trial_plan plan = cox__trials_plan(&trials, frame, 0, 0);
         verdict = cox__trials_tell(&trials, frame, frame % 8 == 3 ? 30 : plan.devices == one.devices ? 8 : 10);
     }
@@ -140,37 +135,34 @@ Test(trials, are_not_decided_by_one_late_frame)
 
 /* --- inter-frame --- */
 
-static uint32_t device_of(const struct cox_policy *policy, void *state, struct cox_sched_view *view)
+static uint32_t device_of_next(void)
 {
-    struct cox_split split = {.struct_size = sizeof split};
-    char why[160];
-    cr_assert_eq(policy->split(state, view, &split), COX_OK);
-    cr_assert_eq(cox_split_check(&split, view, why, sizeof why), COX_OK, "%s", why);
+    split_frame();
     cr_assert_eq(split.band_count, 1);
     return split.bands[0].device;
 }
 
+static void frame_done(uint64_t frame)
+{
+    policy->observe_frame(state, &(struct cox_frame_measurement){.frame = frame});
+}
+
 Test(inter_frame, gives_each_frame_to_the_device_that_should_be_done_first)
 {
-    const struct cox_policy *policy = cox_policy_find("inter-frame");
-    const struct cox_sched_device devices[] = {{true, 1, 3000000}, {true, 1, 1000000}};
-    struct cox_sched_view view = {
-        .struct_size = sizeof view, .rows = 1080, .granule = 8, .device_count = 2, .devices = devices, .in_flight = 4};
-    cr_assert_leq(policy->state_bytes(2), 4096);
-    uint64_t state[512] = {0};
-    cr_assert_eq(policy->init(state, &view, NULL), COX_OK);
+    see(1080, 8, 2);
+    devices[0].solo_ns = 3000000;
+    devices[1].solo_ns = 1000000;
+    view.in_flight = 4;
+    begin("inter-frame", NULL);
     uint32_t frames[2] = {0};
     for (view.frame = 0; view.frame < 40; view.frame++) {
-        frames[device_of(policy, state, &view)]++;
-        if (view.frame < 3)
-            continue;
-        const struct cox_frame_measurement told = {.struct_size = sizeof told, .frame = view.frame - 3};
-        policy->observe_frame(state, &told);
+        frames[device_of_next()]++;
+        if (view.frame >= 3)
+            frame_done(view.frame - 3);
     }
     cr_expect(frames[0] >= 8 && frames[0] <= 12, "%u of 40 to the one with a quarter of the speed", frames[0]);
 
     view.in_flight = 1;
-    const struct cox_frame_measurement told = {.struct_size = sizeof told, .frame = view.frame - 1};
-    policy->observe_frame(state, &told);
-    cr_expect_eq(device_of(policy, state, &view), 1, "the fastest");
+    frame_done(view.frame - 1);
+    cr_expect_eq(device_of_next(), 1, "the fastest");
 }

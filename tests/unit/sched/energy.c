@@ -1,10 +1,8 @@
 /* The energy chooser on a simulated machine: time and power linear in each device's rows, a meter that ticks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/energy.h"
-#include <criterion/criterion.h>
+#include "unit/sched/policy_at_work.h"
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { ROWS = 1080, GRANULE = 8, LAG_MAX = 16 };
 
@@ -58,10 +56,11 @@ static double jitter(struct machine *m)
     return 1 + m->noise * (sum - 6);
 }
 
-static void start(struct machine *m)
+static struct machine started(struct machine m)
 {
-    m->random = 0x9E3779B97F4A7C15ull;
-    cox__energy_init(&m->energy);
+    m.random = 0x9E3779B97F4A7C15ull;
+    cox__energy_init(&m.energy);
+    return m;
 }
 
 /* True time and energy of rows, without jitter. */
@@ -82,18 +81,18 @@ static void price(const struct machine *m, const uint32_t *rows, double *ns, dou
     *joules += m->idle_watts * *ns * 1e-9;
 }
 
-static void look_at(const struct machine *m, struct cox_sched_device *devices, struct cox_sched_view *view)
+static void look_at(const struct machine *m)
 {
     for (uint32_t d = 0; d < m->count; d++)
         devices[d] = (struct cox_sched_device){.usable = !m->gone[d], .hint = 1};
-    *view = (struct cox_sched_view){.frame = m->frame,
-                                    .rows = ROWS,
-                                    .granule = GRANULE,
-                                    .min_band_rows = m->min_band,
-                                    .device_count = m->count,
-                                    .devices = devices,
-                                    .in_flight = m->in_flight,
-                                    .deadline_ns = (uint64_t)m->deadline_ns};
+    view = (struct cox_sched_view){.frame = m->frame,
+                                   .rows = ROWS,
+                                   .granule = GRANULE,
+                                   .min_band_rows = m->min_band,
+                                   .device_count = m->count,
+                                   .devices = devices,
+                                   .in_flight = m->in_flight,
+                                   .deadline_ns = (uint64_t)m->deadline_ns};
 }
 
 static void observe_oldest(struct machine *m)
@@ -106,9 +105,7 @@ static void observe_oldest(struct machine *m)
 /* One frame; what the policy around the chooser does with its answer. */
 static void run_frame(struct machine *m)
 {
-    struct cox_sched_device devices[COX_DEVICES_MAX];
-    struct cox_sched_view view;
-    look_at(m, devices, &view);
+    look_at(m);
     struct cox_cost together[COX_DEVICES_MAX], alone[COX_DEVICES_MAX];
     double noise[COX_DEVICES_MAX];
     for (uint32_t d = 0; d < m->count; d++) {
@@ -208,40 +205,59 @@ static double least_joules(const struct machine *m)
     return least;
 }
 
-static struct machine cpu_and_gpu(void)
+/* `deadline_ns`: 0 = none. */
+static struct machine cpu_and_gpu(double deadline_ns)
 {
-    return (struct machine){
-        .count = 2, .in_flight = 2, .devices = {{60e3, 18e3, 40}, {250e3, 9e3, 12}}, .idle_watts = 5, .noise = 0.02};
+    return started((struct machine){.count = 2,
+                                    .in_flight = 2,
+                                    .devices = {{60e3, 18e3, 40}, {250e3, 9e3, 12}},
+                                    .idle_watts = 5,
+                                    .noise = 0.02,
+                                    .deadline_ns = deadline_ns});
 }
 
-static struct machine three_devices(void)
+static struct machine three_devices(double deadline_ns)
 {
-    return (struct machine){.count = 3,
-                            .in_flight = 2,
-                            .devices = {{60e3, 18e3, 30}, {250e3, 9e3, 12}, {900e3, 4.5e3, 90}},
-                            .idle_watts = 10,
-                            .noise = 0.02};
+    return started((struct machine){.count = 3,
+                                    .in_flight = 2,
+                                    .devices = {{60e3, 18e3, 30}, {250e3, 9e3, 12}, {900e3, 4.5e3, 90}},
+                                    .idle_watts = 10,
+                                    .noise = 0.02,
+                                    .deadline_ns = deadline_ns});
+}
+
+/* Of `frames` after some for learning, the mean is at most `factor` times the least joules. */
+static struct totals run_near_the_least(struct machine *m, uint32_t learning, uint32_t frames, double factor)
+{
+    run(m, learning);
+    struct totals later = run(m, frames);
+    cr_assert_lt(later.joules, factor * least_joules(m), "deadline %g: %g J, least %g J", m->deadline_ns, later.joules,
+                 least_joules(m));
+    return later;
+}
+
+/* No frame takes longer than the deadline. */
+static void run_in_time(struct machine *m, uint32_t frames)
+{
+    for (uint32_t f = 0; f < frames; f++) {
+        run_frame(m);
+        cr_assert_leq(m->frame_ns, m->deadline_ns, "deadline %g, frame %u: %g", m->deadline_ns, f, m->frame_ns);
+    }
 }
 
 Test(energy, finds_the_device_that_needs_least_without_a_deadline)
 {
-    struct machine m = cpu_and_gpu();
-    start(&m);
-    run(&m, 400);
-    struct totals later = run(&m, 600);
-    cr_assert_lt(later.joules, 1.02 * least_joules(&m));
+    struct machine m = cpu_and_gpu(0);
+    run_near_the_least(&m, 400, 600, 1.02);
     cr_assert_eq(m.rows[0], 0);
     cr_assert_eq(m.choice.role, COX__ENERGY_LEAST);
 }
 
 Test(energy, keeps_all_devices_where_idling_costs_most)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(0);
     m.idle_watts = 300;
-    start(&m);
-    run(&m, 400);
-    struct totals later = run(&m, 600);
-    cr_assert_lt(later.joules, 1.02 * least_joules(&m));
+    run_near_the_least(&m, 400, 600, 1.02);
     cr_assert(m.choice.own);
     cr_assert_eq(m.choice.role, COX__ENERGY_LEAST);
 }
@@ -249,9 +265,7 @@ Test(energy, keeps_all_devices_where_idling_costs_most)
 /* 8 ms are too short for the frugal device alone (9.97 ms) and longer than the balance (6.6 ms). */
 Test(energy, fills_the_frugal_device_up_to_the_deadline)
 {
-    struct machine m = cpu_and_gpu();
-    m.deadline_ns = 8e6;
-    start(&m);
+    struct machine m = cpu_and_gpu(8e6);
     double ns, balanced;
     uint32_t rows[COX_DEVICES_MAX];
     struct cox_cost costs[] = {{true, 60e3, 18e3}, {true, 250e3, 9e3}};
@@ -270,14 +284,9 @@ Test(energy, finds_the_least_of_three_devices_whatever_the_deadline)
 {
     static const double deadlines[] = {0, 20e6, 11e6, 8e6, 6e6, 5e6};
     for (size_t i = 0; i < sizeof deadlines / sizeof *deadlines; i++) {
-        struct machine m = three_devices();
-        m.deadline_ns = deadlines[i];
-        start(&m);
-        run(&m, 800);
-        struct totals later = run(&m, 1500);
+        struct machine m = three_devices(deadlines[i]);
         /* Staying three deviations away from the deadline has a price. */
-        cr_assert_lt(later.joules, 1.12 * least_joules(&m), "deadline %g: %g J, least %g J", deadlines[i], later.joules,
-                     least_joules(&m));
+        struct totals later = run_near_the_least(&m, 800, 1500, 1.12);
         cr_assert_leq(later.late, 15, "deadline %g: %u frames late", deadlines[i], later.late);
     }
 }
@@ -286,22 +295,15 @@ Test(energy, never_plans_beyond_the_deadline_where_the_shortest_time_is_within)
 {
     static const double deadlines[] = {20e6, 11e6, 8e6, 6e6, 5e6, 4.5e6, 4.3e6};
     for (size_t i = 0; i < sizeof deadlines / sizeof *deadlines; i++) {
-        struct machine m = three_devices();
-        m.deadline_ns = deadlines[i];
+        struct machine m = three_devices(deadlines[i]);
         m.noise = 0;
-        start(&m);
-        for (uint32_t f = 0; f < 3000; f++) {
-            run_frame(&m);
-            cr_assert_leq(m.frame_ns, m.deadline_ns, "deadline %g, frame %u: %g", deadlines[i], f, m.frame_ns);
-        }
+        run_in_time(&m, 3000);
     }
 }
 
 Test(energy, splits_for_the_shortest_time_where_nothing_meets_the_deadline)
 {
-    struct machine m = three_devices();
-    m.deadline_ns = 2e6;
-    start(&m);
+    struct machine m = three_devices(2e6);
     for (uint32_t f = 0; f < 1000; f++) {
         run_frame(&m);
         cr_assert(m.choice.own);
@@ -311,22 +313,17 @@ Test(energy, splits_for_the_shortest_time_where_nothing_meets_the_deadline)
 
 Test(energy, follows_a_change_of_power)
 {
-    struct machine m = cpu_and_gpu();
-    start(&m);
+    struct machine m = cpu_and_gpu(0);
     run(&m, 500);
     cr_assert_eq(m.rows[0], 0);
     m.devices[1].watts = 120;
-    run(&m, 300);
-    struct totals later = run(&m, 300);
-    cr_assert_lt(later.joules, 1.05 * least_joules(&m));
+    run_near_the_least(&m, 300, 300, 1.05);
     cr_assert_eq(m.rows[1], 0);
 }
 
 Test(energy, follows_a_change_of_speed_within_the_frame_that_shows_it)
 {
-    struct machine m = cpu_and_gpu();
-    m.deadline_ns = 11e6;
-    start(&m);
+    struct machine m = cpu_and_gpu(11e6);
     run(&m, 500);
     cr_assert_eq(m.rows[0], 0, "the frugal device alone meets the deadline");
     m.devices[1].ns_per_row *= 2; /* 19.7 ms alone */
@@ -341,16 +338,12 @@ Test(energy, follows_a_change_of_speed_within_the_frame_that_shows_it)
 
 Test(energy, keeps_the_deadline_that_frames_have_of_their_own)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(0);
     m.noise = 0;
-    start(&m);
     run(&m, 400);
     cr_assert_gt(m.frame_ns, 8e6, "the frugal device does it all");
     m.deadline_ns = 8e6;
-    for (uint32_t f = 0; f < 400; f++) {
-        run_frame(&m);
-        cr_assert_leq(m.frame_ns, m.deadline_ns, "frame %u: %g", f, m.frame_ns);
-    }
+    run_in_time(&m, 400);
     m.deadline_ns = 0;
     run(&m, 400);
     cr_assert_gt(m.frame_ns, 8e6);
@@ -359,10 +352,9 @@ Test(energy, keeps_the_deadline_that_frames_have_of_their_own)
 /* 8 ms every eighth frame: nearly what 8 ms in every frame come to, and not late. */
 Test(energy, keeps_the_shortest_of_deadlines_that_take_turns)
 {
-    struct machine m = cpu_and_gpu(), strict = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(0), strict = cpu_and_gpu(8e6);
     double joules = 0;
     m.noise = 0;
-    start(&m);
     for (uint32_t f = 0; f < 1400; f++) {
         m.deadline_ns = f % 8 == 7 ? 8e6 : 0;
         run_frame(&m);
@@ -370,8 +362,6 @@ Test(energy, keeps_the_shortest_of_deadlines_that_take_turns)
         cr_assert(f < 8 || m.frame_ns <= 8e6, "frame %u: %g", f, m.frame_ns);
     }
     strict.noise = 0;
-    strict.deadline_ns = 8e6;
-    start(&strict);
     run(&strict, 400);
     cr_assert_lt(joules, 1.01 * run(&strict, 1000).joules);
 }
@@ -379,9 +369,7 @@ Test(energy, keeps_the_shortest_of_deadlines_that_take_turns)
 /* The costs say that it is feasible and the device does not know: only misses tell. */
 Test(energy, leaves_at_once_when_a_frame_misses_the_deadline)
 {
-    struct machine m = cpu_and_gpu();
-    m.deadline_ns = 11e6;
-    start(&m);
+    struct machine m = cpu_and_gpu(11e6);
     run(&m, 500);
     cr_assert_not(m.choice.own);
     struct cox_frame_measurement miss = {.frame = m.late[0].frame,
@@ -403,11 +391,9 @@ Test(energy, leaves_at_once_when_a_frame_misses_the_deadline)
 /* The frugal device alone takes 10 ms: within the deadline, were there no frames before it. */
 Test(energy, holds_the_deadline_against_the_wait_behind_frames_in_flight)
 {
-    struct machine m = cpu_and_gpu();
-    m.deadline_ns = 22.5e6;
+    struct machine m = cpu_and_gpu(22.5e6);
     m.in_flight = 3;
     m.full = true;
-    start(&m);
     run(&m, 1000);
     struct totals full = run(&m, 1000);
     cr_assert_leq(full.late, 20, "%u of 1000 are late", full.late);
@@ -423,10 +409,8 @@ Test(energy, holds_the_deadline_against_the_wait_behind_frames_in_flight)
 /* 5 % of jitter: a band that is to end so near to the deadline that it saves something is late now and then. */
 Test(energy, balances_what_is_saved_against_misses)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(8e6);
     m.noise = 0.05;
-    m.deadline_ns = 8e6;
-    start(&m);
     struct totals first = run(&m, 16);
     run(&m, 400);
     struct totals later = run(&m, 4000);
@@ -437,9 +421,7 @@ Test(energy, balances_what_is_saved_against_misses)
 
 Test(energy, trials_become_rare)
 {
-    struct machine m = three_devices();
-    m.deadline_ns = 11e6;
-    start(&m);
+    struct machine m = three_devices(11e6);
     run(&m, 1000);
     run(&m, 8000);
     struct totals later = run(&m, 4000);
@@ -449,23 +431,27 @@ Test(energy, trials_become_rare)
 
 Test(energy, sees_through_a_meter_that_ticks_slower_than_frames)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(0);
     for (uint32_t d = 0; d < 2; d++) {
         m.devices[d].fixed_ns /= 20;
         m.devices[d].ns_per_row /= 20; /* frames of 0.5 ms */
     }
     m.tick_ns = 1e6;
-    start(&m);
-    run(&m, 2000);
-    struct totals later = run(&m, 2000);
-    cr_assert_lt(later.joules, 1.05 * least_joules(&m));
+    run_near_the_least(&m, 2000, 2000, 1.05);
 
-    m = cpu_and_gpu();
+    m = cpu_and_gpu(0);
     m.tick_ns = 100e6;
-    start(&m);
-    run(&m, 3000);
-    later = run(&m, 3000);
-    cr_assert_lt(later.joules, 1.05 * least_joules(&m));
+    run_near_the_least(&m, 3000, 3000, 1.05);
+}
+
+/* All of these frames are the caller's own split. */
+static void run_own(struct machine *m, uint32_t frames)
+{
+    for (uint32_t f = 0; f < frames; f++) {
+        run_frame(m);
+        cr_assert(m->choice.own);
+        cr_assert_eq(m->choice.role, COX__ENERGY_OWN);
+    }
 }
 
 static double no_reading(uint64_t frame, double joules)
@@ -500,14 +486,9 @@ Test(energy, is_the_callers_own_split_without_a_meter)
 {
     static double (*const readings[])(uint64_t, double) = {no_reading, nonsense};
     for (int i = 0; i < 2; i++) {
-        struct machine m = cpu_and_gpu();
+        struct machine m = cpu_and_gpu(0);
         m.reading = readings[i];
-        start(&m);
-        for (uint32_t f = 0; f < 500; f++) {
-            run_frame(&m);
-            cr_assert(m.choice.own);
-            cr_assert_eq(m.choice.role, COX__ENERGY_OWN);
-        }
+        run_own(&m, 500);
     }
 }
 
@@ -516,17 +497,12 @@ Test(energy, is_the_callers_own_split_while_the_meter_is_silent)
     static double (*const readings[])(uint64_t, double) = {stops, stands_still};
     static const uint32_t waits[] = {40, 200}; /* frames; a second of zeros */
     for (int i = 0; i < 2; i++) {
-        struct machine m = cpu_and_gpu();
+        struct machine m = cpu_and_gpu(0);
         m.reading = readings[i];
-        start(&m);
         run(&m, 500);
         cr_assert_not(m.choice.own);
         run(&m, waits[i]);
-        for (; m.frame < 1000;) {
-            run_frame(&m);
-            cr_assert(m.choice.own);
-            cr_assert_eq(m.choice.role, COX__ENERGY_OWN);
-        }
+        run_own(&m, 500 - waits[i]);
         run(&m, 400);
         cr_assert_not(m.choice.own, "the meter is back");
     }
@@ -534,24 +510,20 @@ Test(energy, is_the_callers_own_split_while_the_meter_is_silent)
 
 Test(energy, does_without_single_readings)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(0);
     m.reading = now_and_then;
-    start(&m);
     run(&m, 600);
     cr_assert_eq(m.rows[0], 0);
 }
 
 Test(energy, lets_go_of_a_device_that_is_gone)
 {
-    struct machine m = three_devices();
-    m.deadline_ns = 11e6;
-    start(&m);
+    struct machine m = three_devices(11e6);
     run(&m, 800);
     m.gone[1] = true;
     run(&m, 800); /* run_frame asserts that it gets no rows */
     m.gone[1] = false;
-    run(&m, 1000);
-    cr_assert_lt(run(&m, 500).joules, 1.1 * least_joules(&m));
+    run_near_the_least(&m, 1000, 500, 1.1);
     m.gone[0] = m.gone[1] = true;
     run(&m, 100);
     cr_assert(m.choice.own);
@@ -559,18 +531,15 @@ Test(energy, lets_go_of_a_device_that_is_gone)
 
 Test(energy, tries_single_devices_at_their_time_alone)
 {
-    struct machine m = cpu_and_gpu();
+    struct machine m = cpu_and_gpu(10.9e6); /* 9.97 ms alone; 18.9 ms beside the others */
     m.contention = 1.9;
-    m.deadline_ns = 10.9e6; /* 9.97 ms alone; 18.9 ms beside the others */
-    start(&m);
     run(&m, 400);
     cr_assert_eq(m.rows[0], 0);
 }
 
 Test(energy, does_not_count_forgotten_frames)
 {
-    struct machine m = cpu_and_gpu();
-    start(&m);
+    struct machine m = cpu_and_gpu(0);
     for (uint32_t f = 0; f < 600; f++) {
         run_frame(&m);
         cox__energy_forget(&m.energy, f);
@@ -580,9 +549,7 @@ Test(energy, does_not_count_forgotten_frames)
 
 Test(energy, is_deterministic)
 {
-    struct machine a = three_devices(), b = three_devices();
-    start(&a);
-    start(&b);
+    struct machine a = three_devices(0), b = three_devices(0);
     for (uint32_t f = 0; f < 1000; f++) {
         run_frame(&a);
         run_frame(&b);
@@ -593,11 +560,11 @@ Test(energy, is_deterministic)
 Test(energy, works_with_many_devices_minimum_bands_and_any_depth)
 {
     for (uint32_t depth = 0; depth <= 16; depth += 4) {
-        struct machine m = {.count = 32, .in_flight = depth, .idle_watts = 20, .noise = 0.02, .min_band = 16};
+        struct machine m =
+            started((struct machine){.count = 32, .in_flight = depth, .idle_watts = 20, .noise = 0.02, .min_band = 16});
         for (uint32_t d = 0; d < m.count; d++)
             m.devices[d] = (struct device){50e3, 20e3 + 1e3 * d, d % 2 ? 20 : 60};
         m.deadline_ns = 6e6;
-        start(&m);
         double first = run(&m, 16).joules;
         run(&m, 6000);
         struct totals later = run(&m, 1000);
@@ -610,18 +577,14 @@ Test(energy, survives_costs_that_are_none)
 {
     static const double bad[] = {NAN, INFINITY, -1, 0, 1e308, 5e-324};
     for (uint32_t i = 0; i < 36; i++) {
-        struct machine m = three_devices();
-        m.deadline_ns = i % 2 ? 8e6 : 0;
-        start(&m);
+        struct machine m = three_devices(i % 2 ? 8e6 : 0);
         run(&m, 40 + 10 * i);
         struct cox_cost costs[3] = {{true, bad[i % 6], bad[i / 6]}, {true, 1e5, 1e4}, {true, bad[i / 6], bad[i % 6]}};
         double noise[3] = {bad[i % 6], bad[i / 6], 0};
-        struct cox_sched_device devices[COX_DEVICES_MAX];
-        struct cox_sched_view view;
         struct cox__energy_costs given = {.together = costs, .noise = noise, .own_ns = bad[i % 6]};
         for (uint32_t f = 0; f < 200; f++) {
             struct cox__energy_choice choice;
-            look_at(&m, devices, &view);
+            look_at(&m);
             view.frame = m.frame++;
             cox__energy_choose(&m.energy, &view, &given, &choice);
             uint64_t sum = 0;
@@ -637,37 +600,26 @@ Test(energy, survives_costs_that_are_none)
 /* The policy around it: bands observed one by one, no pool. Returns joules a frame of the last quarter. */
 static double run_adaptive(struct machine *m, uint32_t frames, enum cox_objective objective, uint32_t *reasons)
 {
-    const struct cox_policy *policy = cox_policy_find("adaptive");
-    void *state = calloc(1, policy->state_bytes(m->count));
-    struct cox_sched_device devices[COX_DEVICES_MAX];
-    struct cox_sched_view view;
     struct cox_policy_options options = {.objective = objective, .deadline_ns = (uint64_t)m->deadline_ns};
     double sum = 0;
     m->random = 99;
-    look_at(m, devices, &view);
-    cr_assert_eq(policy->init(state, &view, &options), COX_OK);
+    look_at(m);
+    begin("adaptive", &options);
     for (uint32_t f = 0; f < frames; f++) {
-        struct cox_split split = {0};
         uint32_t rows[COX_DEVICES_MAX] = {0};
-        char why[200] = "";
         view.frame = f;
-        cr_assert_eq(policy->split(state, &view, &split), COX_OK);
-        cr_assert_eq(cox_split_check(&split, &view, why, sizeof why), COX_OK, "%s", why);
+        split_frame();
         reasons[split.reason]++;
-        double latest = 0, ns, joules;
+        double latest = 0, total_ns, joules;
         for (uint32_t b = 0; b < split.band_count; b++) {
             const struct cox_band *band = &split.bands[b];
             const struct device *device = &m->devices[band->device];
-            double took = (device->fixed_ns + device->ns_per_row * band->rows) * jitter(m);
-            latest = fmax(latest, took);
+            double ns = (device->fixed_ns + device->ns_per_row * band->rows) * jitter(m);
+            latest = fmax(latest, ns);
             rows[band->device] += band->rows;
-            policy->observe(state, &(struct cox_measurement){.frame = f,
-                                                             .device = band->device,
-                                                             .first_row = band->first_row,
-                                                             .rows = band->rows,
-                                                             .wall_ns = (uint64_t)took});
+            band_took(band, ns, 0);
         }
-        price(m, rows, &ns, &joules);
+        price(m, rows, &total_ns, &joules);
         if (f >= frames / 4 * 3)
             sum += joules / (frames - frames / 4 * 3);
         policy->observe_frame(state, &(struct cox_frame_measurement){.frame = f,
@@ -676,15 +628,13 @@ static double run_adaptive(struct machine *m, uint32_t frames, enum cox_objectiv
                                                                      .latency_ns = (uint64_t)latest,
                                                                      .joules = joules});
     }
-    free(state);
     return sum;
 }
 
 Test(energy, is_what_adaptive_makes_small_if_asked_to)
 {
     uint32_t timely[64] = {0}, frugal[64] = {0};
-    struct machine m = cpu_and_gpu();
-    m.deadline_ns = 11e6;
+    struct machine m = cpu_and_gpu(11e6);
     double shortest = run_adaptive(&m, 800, COX_OBJECTIVE_THROUGHPUT, timely);
     cr_assert_eq(timely[COX_REASON_ENERGY], 0);
     double least = run_adaptive(&m, 800, COX_OBJECTIVE_ENERGY, frugal);

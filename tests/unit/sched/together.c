@@ -1,6 +1,7 @@
 /* What a policy is told of passes that share a split.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "split/together.h"
+#include "support/values.h"
 
 #include <criterion/criterion.h>
 
@@ -31,15 +32,9 @@ Test(together, sums_what_a_device_took)
     add(1, 7, 1, 40, 60, 200);
     add(2, 7, 1, 40, 60, 30);
     cr_assert(sum(3, 7, 1, &out));
-    cr_assert_eq(out.struct_size, sizeof out);
-    cr_assert_eq(out.frame, 7);
-    cr_assert_eq(out.device, 1);
-    cr_assert_eq(out.first_row, 40);
-    cr_assert_eq(out.rows, 60);
-    cr_assert_eq(out.wall_ns, 1230);
-    cr_assert_eq(out.queue_ns, 3);
-    cr_assert_eq(out.kernel_ns, 615);
-    cr_assert_eq(out.flags, 0);
+    ASSERT_VALUES(IS(out.struct_size, sizeof out), IS(out.frame, 7), IS(out.device, 1), IS(out.first_row, 40),
+                  IS(out.rows, 60), IS(out.wall_ns, 1230), IS(out.queue_ns, 3), IS(out.kernel_ns, 615),
+                  IS(out.flags, 0));
     cr_assert_not(sum(3, 8, 1, &out), "its passes are not over");
     cr_assert_not(sum(3, 7, 0, &out), "it had no rows");
 }
@@ -52,8 +47,7 @@ Test(together, sums_bands_that_were_cut)
         add(pass, 0, 0, 20, 30, 150);
     }
     cr_assert(sum(2, 0, 0, &out));
-    cr_assert_eq(out.rows, 50);
-    cr_assert_eq(out.wall_ns, 500);
+    ASSERT_VALUES(IS(out.rows, 50), IS(out.wall_ns, 500));
 }
 
 Test(together, says_nothing_of_a_device_that_did_other_rows_in_a_pass)
@@ -96,9 +90,7 @@ Test(together, forgets_what_was_before_a_beginning_anew)
     add(1, 3, 0, 10, 40, 7);
     cr_assert_not(sum(2, 3, 1, &out), "it has no rows any more");
     cr_assert(sum(2, 3, 0, &out));
-    cr_assert_eq(out.rows, 40);
-    cr_assert_eq(out.first_row, 10);
-    cr_assert_eq(out.wall_ns, 14);
+    ASSERT_VALUES(IS(out.rows, 40), IS(out.first_row, 10), IS(out.wall_ns, 14));
 }
 
 Test(together, tells_no_kernel_time_where_one_is_missing)

@@ -1,0 +1,72 @@
+/* What tests of policies share: one policy at work on one view, frame by frame.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_POLICY_AT_WORK_H
+#define COX_TESTS_POLICY_AT_WORK_H
+
+#include <coxswain/sched.h>
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct cox_sched_device devices[COX_DEVICES_MAX];
+static struct cox_sched_view view = {.devices = devices};
+static const struct cox_policy *policy;
+static void *state;
+static struct cox_split split;
+
+/* A view of devices that are alike and were not measured. */
+static inline void see(uint32_t rows, uint32_t granule, uint32_t device_count)
+{
+    view = (struct cox_sched_view){
+        .rows = rows, .granule = granule, .device_count = device_count, .devices = devices, .in_flight = 1};
+    for (uint32_t d = 0; d < device_count; d++)
+        devices[d] = (struct cox_sched_device){true, 1, 0};
+}
+
+/* Another policy, or the same anew. */
+static inline void begin(const char *name, const struct cox_policy_options *options)
+{
+    policy = cox_policy_find(name);
+    cr_assert_not_null(policy, "%s", name);
+    free(state);
+    state = calloc(1, policy->state_bytes(view.device_count));
+    cr_assert_not_null(state);
+    cr_assert_eq(policy->init(state, &view, options), COX_OK);
+}
+
+/* A valid split for the view. */
+static inline void split_frame(void)
+{
+    char why[200];
+    memset(&split, 0, sizeof split);
+    cr_assert_eq(policy->split(state, &view, &split), COX_OK);
+    cr_assert_eq(cox_split_check(&split, &view, why, sizeof why), COX_OK, "%s, frame %llu: %s", policy->name,
+                 (unsigned long long)view.frame, why);
+}
+
+static inline uint32_t rows_of(uint32_t device)
+{
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < split.band_count; i++)
+        rows += split.bands[i].device == device ? split.bands[i].rows : 0;
+    return rows;
+}
+
+/* So long a band of the view's frame took. */
+static inline void band_took(const struct cox_band *band, double wall_ns, uint32_t flags)
+{
+    struct cox_measurement m = {.frame = view.frame,
+                                .device = band->device,
+                                .first_row = band->first_row,
+                                .rows = band->rows,
+                                .wall_ns = (uint64_t)wall_ns,
+                                .flags = flags};
+    policy->observe(state, &m);
+}
+
+static inline void took(uint32_t device, uint32_t rows, double wall_ns)
+{
+    band_took(&(struct cox_band){.device = device, .rows = rows}, wall_ns, 0);
+}
+
+#endif
