@@ -9,6 +9,7 @@
  * devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/bits_suite.h"
+#include "support/crash.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -748,6 +749,7 @@ int main(int argc, char **argv)
     static const uint32_t sizes[][2] = {{1, 1}, {7, 3}, {65, 130}, {301, 97}, {1279, 721}};
     static const uint32_t small_sizes[][2] = {{1, 1}, {7, 3}, {19, 21}};
     struct suite suite = {.hash = 0xcbf29ce484222325u};
+    crash_tell();
     const int status = bits_suite_begin(&suite.bits, argc, argv, read_option, &suite);
     if (status >= 0)
         return status;
