@@ -147,7 +147,7 @@ int main(void)
     CHECK(stream.good > 0);
     for (uint32_t t = 0; t < SUBMITTERS; t++)
         rig_frames_free(&submitters[t].frames);
-    race_right("seed", 0, rig_end(&stream.rig));
+    race_end("seed", 0, &stream.rig);
     printf("%u callbacks, %u of them good; %llu frames dropped\n", stream.done, stream.good,
            (unsigned long long)info.frames_dropped);
     return 0;

@@ -50,10 +50,10 @@ static void *submit_until_refused(void *data)
     return NULL;
 }
 
-static void *play(void *data)
+static void play(uint64_t number)
 {
     static const enum fake_fault_kind kinds[] = {FAKE_DEVICE_DIES, FAKE_EVENT_FAILS, FAKE_SUBMIT_FAILS};
-    const uint32_t round = *(const uint32_t *)data;
+    const uint32_t round = (uint32_t)number;
     struct rig *rig = rig_new(&(const struct fake_params){
         .device_count = 3,
         .real_time = true,
@@ -72,19 +72,12 @@ static void *play(void *data)
     cox_session_destroy(&shared.session);
     CHECK(shared.next == atomic_load(&shared.accepted));
     CHECK(shared.good < shared.next);
-    race_right("round", round, rig_end(&rig));
-    return NULL;
+    race_end("round", round, &rig);
 }
 
-/* Several at once, since frames without a device wait for one as long as a device may take. */
 int main(void)
 {
     check_limit("submitters whose devices fail");
-    for (uint32_t first = 0; first < ROUNDS; first += AT_ONCE) {
-        uint32_t rounds[AT_ONCE];
-        for (uint32_t r = 0; r < AT_ONCE; r++)
-            rounds[r] = first + r;
-        race_run(AT_ONCE, play, rounds, sizeof *rounds);
-    }
+    race_rounds(0, ROUNDS, AT_ONCE, play); /* frames without a device wait for one as long as a device may take */
     return 0;
 }

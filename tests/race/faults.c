@@ -111,9 +111,8 @@ static void script_faults(struct fake *fake, uint32_t first_device, enum mix mix
     fake_script(fake, &(struct fake_fault){.kind = FAKE_INSTANCE_FAILS, .device = 2, .skip = 1, .status = COX_E_NOMEM});
 }
 
-static void *play(void *data)
+static void play(uint64_t seed)
 {
-    const uint64_t seed = *(const uint64_t *)data;
     struct rig *rig = rig_new(&(const struct fake_params){.device_count = 3,
                                                           .real_time = true,
                                                           .devices = {{.ns_per_row = 3e3},
@@ -146,23 +145,15 @@ static void *play(void *data)
         good += streams[s].good;
         all += streams[s].next;
     }
-    race_right("seed", seed, rig_end(&rig));
+    race_end("seed", seed, &rig);
     printf("seed %llu: %llu frames, %llu right\n", (unsigned long long)seed, (unsigned long long)all,
            (unsigned long long)good);
-    return NULL;
 }
 
-/* A few rounds at once: they mostly wait. */
 int main(int argc, char **argv)
 {
-    const uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : ROUNDS;
-    const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     check_limit("frames on devices with every fault");
-    for (uint64_t begun = 0; begun < rounds; begun += AT_ONCE) {
-        uint64_t seeds[AT_ONCE];
-        for (uint32_t r = 0; r < AT_ONCE; r++)
-            seeds[r] = first + begun + r;
-        race_run(rounds - begun < AT_ONCE ? (uint32_t)(rounds - begun) : AT_ONCE, play, seeds, sizeof *seeds);
-    }
+    race_rounds(argc > 2 ? strtoull(argv[2], NULL, 10) : 1, argc > 1 ? strtoull(argv[1], NULL, 10) : ROUNDS, AT_ONCE,
+                play);
     return 0;
 }

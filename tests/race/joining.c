@@ -154,6 +154,6 @@ int main(void)
     for (uint32_t t = 0; t < THREADS; t++)
         without += players[t].without;
     CHECK(without > 0 && without < THREADS * ROUNDS);
-    race_right("rig", 0, rig_end(&rig));
+    race_end("rig", 0, &rig);
     return 0;
 }

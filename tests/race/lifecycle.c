@@ -174,7 +174,7 @@ static void *come_and_go(void *data)
             race_right("frame", i, shape_check(frames, i));
         shape_frames_free(&frames);
         if (!shared)
-            CHECK(*rig_end(&rig) == 0);
+            race_end("round", round, &rig);
     }
     return NULL;
 }
@@ -191,6 +191,6 @@ int main(void)
     race_join(&own, 1);
     race_join(shared, 2);
     CHECK(fake_await_gone(rig_fake(rig)));
-    race_right("rig", 0, rig_end(&rig));
+    race_end("rig", 0, &rig);
     return 0;
 }

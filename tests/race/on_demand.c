@@ -155,7 +155,7 @@ int main(void)
         cox_session_destroy(&shared.session);
         CHECK(shared.frames == THREADS * FRAMES);
         shadows += shared.shadows;
-        race_right("round", round, rig_end(&rig));
+        race_end("round", round, &rig);
     }
     CHECK(shadows > 0);
     printf("%u frames, %llu shadows\n", ROUNDS * THREADS * FRAMES, (unsigned long long)shadows);

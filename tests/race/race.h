@@ -7,6 +7,7 @@
 #include "support/fake_shapes.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
 #include <time.h>
 
 typedef void *race_fn(void *data);
@@ -16,13 +17,42 @@ static inline void race_rest(long ns)
     nanosleep(&(const struct timespec){.tv_nsec = ns}, NULL);
 }
 
-/* `wrong` is what rig_check, shape_check or rig_end said: "", or the program ends with it. */
+/* `wrong` is what rig_check or shape_check said: "", or the program ends with it. */
 static inline void race_right(const char *what, uint64_t number, const char *wrong)
 {
     if (!*wrong)
         return;
     fprintf(stderr, "%s %llu: %s\n", what, (unsigned long long)number, wrong);
     exit(1);
+}
+
+static inline void race_end(const char *what, uint64_t number, struct rig **rig)
+{
+    race_right(what, number, rig_end(rig));
+}
+
+/* Play numbers from `first` on, so many at once: they mostly wait. Each is a process of its own, since ThreadSanitizer
+ * does not see what libuv closes, and takes descriptors of one runtime for those of another. */
+static inline void race_rounds(uint64_t first, uint64_t count, uint32_t at_once, void (*play)(uint64_t number))
+{
+    uint64_t begun = 0, under_way = 0;
+    while (begun < count || under_way > 0) {
+        if (begun < count && under_way < at_once) {
+            const pid_t child = fork();
+            CHECK(child >= 0);
+            if (child == 0) {
+                check_limit(check_limited);
+                play(first + begun);
+                exit(0);
+            }
+            begun++;
+            under_way++;
+            continue;
+        }
+        int status;
+        CHECK(wait(&status) > 0 && status == 0);
+        under_way--;
+    }
 }
 
 /* Start threads, each with one of the elements of `bytes` bytes at `data`; 0 = all with the same. */

@@ -64,7 +64,7 @@ static void *own_runtimes(void *data)
         use_a_session(rig, round);
         cox_runtime *runtime = rig_runtime(rig);
         CHECK(cox_runtime_device_count(runtime) == 2);
-        CHECK(*rig_end(&rig) == 0);
+        race_end("round", round, &rig);
     }
     return NULL;
 }
@@ -80,6 +80,6 @@ int main(void)
     race_run(THREADS, share_a_runtime, rig, 0);
     race_join(&own, 1);
     CHECK(fake_await_gone(rig_fake(rig)));
-    race_right("rig", 0, rig_end(&rig));
+    race_end("rig", 0, &rig);
     return 0;
 }

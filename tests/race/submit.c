@@ -118,7 +118,7 @@ int main(void)
         cox_session_destroy(&streams[s].session);
     }
     CHECK(total + busy == THREADS * FRAMES);
-    race_right("rig", 0, rig_end(&rig));
+    race_end("rig", 0, &rig);
     printf("%u frames, %u refused as busy\n", total, busy);
     return 0;
 }

@@ -3,13 +3,12 @@
  *
  *   race_watchdog [ROUNDS [FIRST_SEED]]
  *
- * The rounds run at the same time, each on a runtime of its own: they mostly wait for drivers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "race.h"
 
 #include <stdatomic.h>
 
-enum { ROUNDS = 4, ROUNDS_MAX = 16, THREADS = 4, SESSIONS = 2, FRAMES = 40, POOL = 4, ROWS = 48, COLUMNS = 16 };
+enum { ROUNDS = 4, AT_ONCE = 4, THREADS = 4, SESSIONS = 2, FRAMES = 40, POOL = 4, ROWS = 48, COLUMNS = 16 };
 
 /* The watchdog does not count how long a thread waits for a core, so the third device's calls end in less. */
 static const uint64_t timeout_ns = 600000000;
@@ -66,14 +65,8 @@ static void script(struct fake *fake, uint64_t random)
                                                .delay_ns = timeout_ns + 100000000 + rig_random(&random) % 400000000});
 }
 
-struct round {
-    uint64_t seed;
-    uint32_t struck;
-};
-
-static void *play(void *data)
+static void play(uint64_t seed)
 {
-    struct round *round = data;
     struct rig *rig = rig_new(&(const struct fake_params){.device_count = 3,
                                                           .real_time = true,
                                                           .devices = {{.ns_per_row = 3e3},
@@ -86,7 +79,7 @@ static void *play(void *data)
         sessions[s] = race_shape_session(rig, shapes[s], ROWS, COLUMNS,
                                          COX_SESSION_PARAMS(.policy = s ? "adaptive" : "ewma", .in_flight = 2 + s,
                                                             .device_timeout_ns = timeout_ns));
-    script(rig_fake(rig), round->seed);
+    script(rig_fake(rig), seed);
     for (uint32_t t = 0; t < THREADS; t++)
         workers[t] = (struct worker){
             .rig = rig, .session = sessions[t % SESSIONS], .shape = shapes[t % SESSIONS], .runs = t >= THREADS / 2};
@@ -102,25 +95,15 @@ static void *play(void *data)
             lost += info.devices[d].lost;
         cox_session_destroy(&sessions[s]);
     }
-    round->struck = fake_struck(rig_fake(rig));
-    race_right("seed", round->seed, rig_end(&rig));
-    printf("seed %llu: %u frames, devices lost %u times\n", (unsigned long long)round->seed, good, lost);
-    return NULL;
+    CHECK(fake_struck(rig_fake(rig)) > 0);
+    race_end("seed", seed, &rig);
+    printf("seed %llu: %u frames, devices lost %u times\n", (unsigned long long)seed, good, lost);
 }
 
 int main(int argc, char **argv)
 {
-    const uint32_t rounds = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : ROUNDS;
-    const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    struct round all[ROUNDS_MAX] = {{0}};
-    uint32_t struck = 0;
-    CHECK(rounds <= ROUNDS_MAX);
     check_limit("frames beside drivers that keep threads");
-    for (uint32_t r = 0; r < rounds; r++)
-        all[r].seed = first + r;
-    race_run(rounds, play, all, sizeof *all);
-    for (uint32_t r = 0; r < rounds; r++)
-        struck += all[r].struck;
-    CHECK(struck > 0);
+    race_rounds(argc > 2 ? strtoull(argv[2], NULL, 10) : 1, argc > 1 ? strtoull(argv[1], NULL, 10) : ROUNDS, AT_ONCE,
+                play);
     return 0;
 }
