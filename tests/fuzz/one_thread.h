@@ -1,10 +1,12 @@
 /* The session engine on one thread, for its fuzz target: the same input gives the same run to the last step.
  *
- * The devices are those of fake_backend.h on a virtual clock. The parts of the library that have threads are replaced, by
- * the definitions of host/loop.h, host/watchdog.h and host/worker.h below: a step of the engine, a background task, the
- * revocation of the engine lock happen at a time of the virtual clock, like the end of a band. So are the functions of the
- * C library in which a thread waits for the others: what happens next happens inside them. The engine takes the clock for
- * a real one. Races between threads are not seen here: tests/race.
+ * - The devices are those of fake_backend.h on a virtual clock, which the engine takes for a real one.
+ * - The parts of the library that have threads are replaced, by the definitions of host/loop.h, host/watchdog.h and
+ *   host/worker.h below. A step of the engine, a background task, the revocation of the engine lock happen at a time of
+ *   the virtual clock, like the end of a band.
+ * - So are the functions of the C library in which a thread waits for others: what happens next happens inside them.
+ *
+ * Races between threads are not seen here: tests/race.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_FUZZ_ONE_THREAD_H
 #define COX_TESTS_FUZZ_ONE_THREAD_H

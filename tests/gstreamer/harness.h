@@ -41,7 +41,8 @@ void bench_close(struct bench *bench);
 
 void info_of(const char *caps_text, GstVideoInfo *info);
 
-/* A frame of a pattern that differs with `seed`, its time is that of frame `seed`; without `buffer` in memory of nobody's. */
+/* A frame of a pattern that differs with `seed`, at the time of frame `seed`. Without `buffer` it gets memory of no
+ * pool. */
 GstBuffer *make_frame(GstBuffer *buffer, const GstVideoInfo *info, guint seed);
 
 /* Push a frame, which must be taken. */

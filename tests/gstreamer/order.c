@@ -324,7 +324,7 @@ Test(gstreamer, ends_when_downstream_wants_no_more)
     gst_element_set_state(pipeline, GST_STATE_NULL);
 }
 
-/* Two seeks of three go to where a frame comes, the third is overtaken by the next. */
+/* After two seeks of three a frame is awaited. The third one has only a moment until the next. */
 Test(gstreamer, is_sought_through_two_hundred_times)
 {
     WATCH(seen, SOURCE("1000000") MAP "peak=1000 in-flight=4 ! queue max-size-buffers=2 ! fakesink");

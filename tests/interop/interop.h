@@ -56,8 +56,8 @@ static inline cox_runtime *first_runtime(int argc, char **argv)
     return runtime;
 }
 
-/* A session of one kernel: `args` for the frame's buffers, columns and rows; the first `buffers` of two buffers of words,
- * the one that is read and the one that is written, or one that is both. */
+/* A session of one kernel, whose `args` are one for each of the buffers of words, columns and rows. Of two buffers the
+ * first is read and the second written, a single one is both. */
 static inline cox_session *words_session(cox_runtime *runtime, const char *source, const char *kernel, uint32_t columns,
                                          const struct cox_arg *args, uint32_t buffers, struct cox_session_params params)
 {

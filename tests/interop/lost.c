@@ -10,8 +10,8 @@
 
 enum { ROWS = 64, COLUMNS = 256, WORDS = ROWS * COLUMNS, BYTES = 4 * WORDS };
 
-/* A tenth of this is far more than a band takes, and less than a tenth of LATE: a device that is late is given up even if
- * the process waits for a core all the time. One that is given up too early is lost once more, and comes back. */
+/* Ten of these are less than LATE, so a device that is late is given up even if the process waits for a core all the
+ * time. A device that is given up too early comes back and is lost once more. */
 static const uint64_t timeout_ns = 200000000;
 #define LATE "late=3s"
 

@@ -32,8 +32,8 @@ static inline void check_on_limit(int signal)
     _exit(1);
 }
 
-/* From here on the program may take ten minutes, whatever it waits for; `what` says what it does. On the busiest machine
- * it takes a tenth of that. */
+/* The program ends with an error if it takes more than ten minutes from here on. `what` says what it does. On the
+ * busiest machine it takes a tenth of that. */
 static inline void check_limit(const char *what)
 {
     sigset_t alarms;
