@@ -1,6 +1,7 @@
 /* The reserved core with a real CPU platform, read from /proc/self/task. A plain program, which runs itself once per
  * scenario, so that each is the first user of OpenCL in its process.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "support/captured_log.h"
 #include <coxswain/coxswain.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -14,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SKIPPED = 77, ROWS = 256, COLUMNS = 256, TURNS = 2000, THREADS_MAX = 1024 };
+enum { SKIPPED = 77, ROWS = 256, COLUMNS = 256, TURNS = 2000, THREADS_MAX = 1024, TRIES = 6000 /* of 10 ms */ };
 
 static int failures;
 
@@ -196,19 +197,6 @@ static size_t work_and_watch(cox_runtime *runtime, uint32_t cpu, bool kept_off)
 
 /* ---- scenarios ---- */
 
-static char logged[8192];
-static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void keep_line(void *user, enum cox_log_level level, const char *line)
-{
-    (void)user;
-    (void)level;
-    pthread_mutex_lock(&log_lock);
-    size_t used = strlen(logged);
-    snprintf(logged + used, sizeof logged - used, "%s\n", line);
-    pthread_mutex_unlock(&log_lock);
-}
-
 static char caller_before[256];
 
 /* Ends the scenario where the machine has no CPU platform. */
@@ -217,7 +205,7 @@ static cox_runtime *create(enum cox_reserve reserve, uint32_t cpu)
     cox_runtime *runtime = NULL;
     cox_status status = cox_runtime_create(&runtime,
                                            COX_RUNTIME_PARAMS(.devices = "cpu", .reserve = reserve, .reserve_cpu = cpu,
-                                                              .log = keep_line, .log_level = COX_LOG_INFO));
+                                                              .log = on_log, .log_level = COX_LOG_INFO));
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || status == COX_E_NOT_FOUND) {
         printf("  skipped, because there is no OpenCL CPU device\n");
         exit(SKIPPED);
@@ -228,11 +216,18 @@ static cox_runtime *create(enum cox_reserve reserve, uint32_t cpu)
     return runtime;
 }
 
+static struct cox_host_info host_of(const cox_runtime *runtime)
+{
+    struct cox_host_info host;
+    cox_runtime_host_info(runtime, &host, sizeof host);
+    return host;
+}
+
 /* A scheduler thread binds itself first thing, which may be a moment after cox_runtime_create has returned. */
 static size_t read_threads_with(size_t schedulers)
 {
     size_t count = 0;
-    for (int tries = 0; tries < 500; tries++) {
+    for (int tries = 0; tries < TRIES; tries++) {
         size_t found = 0;
         count = read_threads();
         for (size_t i = 0; i < count; i++)
@@ -256,10 +251,9 @@ static bool may_run_on(uint32_t cpu, size_t count)
 /* The caller's mask is as it was, the schedulers are bound to the core, everybody else stays off it. */
 static void check_kept_off(cox_runtime *runtime, uint32_t cpu, size_t expected_schedulers)
 {
-    struct cox_host_info host;
-    cox_runtime_host_info(runtime, &host, sizeof host);
+    const struct cox_host_info host = host_of(runtime);
     size_t count = read_threads_with(expected_schedulers), schedulers = 0, workers = 0;
-    for (int tries = 0; tries < 500 && may_run_on(cpu, count); tries++) { /* a task's thread has no name yet */
+    for (int tries = 0; tries < TRIES && may_run_on(cpu, count); tries++) { /* a task's thread has no name yet */
         usleep(10000);
         count = read_threads_with(expected_schedulers);
     }
@@ -286,8 +280,7 @@ static void check_kept_off(cox_runtime *runtime, uint32_t cpu, size_t expected_s
 static void scenario_kept(enum cox_reserve reserve, uint32_t cpu)
 {
     cox_runtime *runtime = create(reserve, cpu);
-    struct cox_host_info host;
-    cox_runtime_host_info(runtime, &host, sizeof host);
+    const struct cox_host_info host = host_of(runtime);
     CHECK(host.reserved, "%s", host.reserve_reason);
     CHECK(host.workers_kept_off, "%s", host.reserve_reason);
     if (reserve == COX_RESERVE_CORE)
@@ -305,8 +298,7 @@ static void scenario_kept(enum cox_reserve reserve, uint32_t cpu)
     logged[0] = '\0';
     cox_runtime *second = create(reserve, cpu);
     CHECK(strstr(logged, "workers were there already"), "the log says:\n%s", logged);
-    struct cox_host_info host_of_second;
-    cox_runtime_host_info(second, &host_of_second, sizeof host_of_second);
+    const struct cox_host_info host_of_second = host_of(second);
     CHECK(host_of_second.reserved_cpu == host.reserved_cpu, "CPU %u", host_of_second.reserved_cpu);
     CHECK(!host_of_second.workers_kept_off, "claimed what the first runtime did");
     check_kept_off(second, host.reserved_cpu, 2);
@@ -332,8 +324,7 @@ static void scenario_foreign(void)
         exit(SKIPPED);
     }
     cox_runtime *runtime = create(COX_RESERVE_ON, 0);
-    struct cox_host_info host;
-    cox_runtime_host_info(runtime, &host, sizeof host);
+    const struct cox_host_info host = host_of(runtime);
     CHECK(!host.workers_kept_off, "%s", host.reserve_reason);
     CHECK(strstr(logged, "started before, by another library"), "the log says:\n%s", logged);
     work_and_watch(runtime, host.reserved_cpu, false);
@@ -348,8 +339,7 @@ static void scenario_foreign(void)
 static void scenario_none(enum cox_reserve reserve)
 {
     cox_runtime *runtime = create(reserve, 0);
-    struct cox_host_info host;
-    cox_runtime_host_info(runtime, &host, sizeof host);
+    const struct cox_host_info host = host_of(runtime);
     CHECK(!host.reserved, "%s", host.reserve_reason);
     CHECK(!host.workers_kept_off, "%s", host.reserve_reason);
     work_and_watch(runtime, 0, false);
@@ -361,12 +351,18 @@ static void scenario_none(enum cox_reserve reserve)
     cox_runtime_destroy(&runtime);
 }
 
-static uint32_t first_cpu(const char *list)
-{
-    return (uint32_t)strtoul(list, NULL, 10);
-}
+static const struct scenario {
+    const char *name;
+    enum cox_reserve reserve;
+    enum { KEPT, FOREIGN, NONE } what;
+} scenarios[] = {
+    {"kept_on_the_chosen_core", COX_RESERVE_ON, KEPT},     {"kept_on_the_users_core", COX_RESERVE_CORE, KEPT},
+    {"workers_of_somebody_else", COX_RESERVE_ON, FOREIGN}, {"off", COX_RESERVE_OFF, NONE},
+    {"auto_with_a_cpu_alone", COX_RESERVE_AUTO, NONE},
+};
+enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 
-static int run_scenario(const char *name)
+static int run_scenario(const struct scenario *scenario)
 {
     if (read_threads() != 1) {
         printf("  skipped, because /proc/self/task does not show this process's one thread\n");
@@ -377,50 +373,44 @@ static int run_scenario(const char *name)
         printf("  skipped, because this process has one CPU only\n");
         return SKIPPED;
     }
-    if (strcmp(name, "kept_on_the_chosen_core") == 0)
-        scenario_kept(COX_RESERVE_ON, 0);
-    else if (strcmp(name, "kept_on_the_users_core") == 0)
-        scenario_kept(COX_RESERVE_CORE, first_cpu(caller_before));
-    else if (strcmp(name, "workers_of_somebody_else") == 0)
+    if (scenario->what == KEPT)
+        scenario_kept(scenario->reserve,
+                      scenario->reserve == COX_RESERVE_CORE ? (uint32_t)strtoul(caller_before, NULL, 10) : 0);
+    else if (scenario->what == FOREIGN)
         scenario_foreign();
-    else if (strcmp(name, "off") == 0)
-        scenario_none(COX_RESERVE_OFF);
-    else if (strcmp(name, "auto_with_a_cpu_alone") == 0)
-        scenario_none(COX_RESERVE_AUTO);
     else
-        return 2;
+        scenario_none(scenario->reserve);
     return failures ? 1 : 0;
 }
 
 int main(int argc, char **argv)
 {
-    static const char *const scenarios[] = {"kept_on_the_chosen_core", "kept_on_the_users_core",
-                                            "workers_of_somebody_else", "off", "auto_with_a_cpu_alone"};
     /* One CPU platform whose threads do as they are told; Mesa's would be beside the point. */
     unsetenv("RUSTICL_ENABLE");
     unsetenv("POCL_AFFINITY");
     unsetenv("POCL_DEVICES");
+    for (size_t i = 0; argc > 1 && i < SCENARIOS; i++)
+        if (strcmp(argv[1], scenarios[i].name) == 0)
+            return run_scenario(&scenarios[i]);
     if (argc > 1)
-        return run_scenario(argv[1]);
+        return 2;
 
     int passed = 0, failed = 0, skipped = 0;
-    for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++) {
-        printf("%s\n", scenarios[i]);
+    for (size_t i = 0; i < SCENARIOS; i++) {
+        printf("%s\n", scenarios[i].name);
         fflush(stdout);
         pid_t child = fork();
         if (child == 0) {
-            execl("/proc/self/exe", argv[0], scenarios[i], (char *)NULL);
+            execl("/proc/self/exe", argv[0], scenarios[i].name, (char *)NULL);
             _exit(127);
         }
         int status = 0;
         if (child < 0 || waitpid(child, &status, 0) != child)
             status = -1;
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-            passed++;
-        else if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED)
-            skipped++;
-        else
-            failed++;
+        const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        passed += code == 0;
+        skipped += code == SKIPPED;
+        failed += code != 0 && code != SKIPPED;
     }
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
     return failed ? 1 : passed ? 0 : SKIPPED;

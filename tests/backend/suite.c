@@ -1,22 +1,22 @@
 /* One suite for every set-up of OpenCL devices: each access contract at odd sizes, with random splits, rows handed out
  * on demand, shadows, one to four frames in flight, in memory of the runtime and of the application, compared with a
- * plain loop on the host. Public headers only.
+ * plain loop on the host.
  *
- *   backend_suite [--devices SEL] [--cache DIR] [--expect N] [--mode shared|mapped|staged] [--small] [--only CONTRACT]
- *                 [--verbose]
+ *   backend_suite [OPTION of bits_suite.h]... [--mode shared|mapped|staged] [--only CONTRACT]
  *
  * --expect and --mode fail the run if other devices than meant take part. Prints one hash over all outputs, which is
  * the same on every set-up, and "N passed, N failed"; the exit status is 0 if nothing failed, 77 without OpenCL
  * devices.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <coxswain/coxswain.h>
+#include "support/bits_suite.h"
+#include "support/crash.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLANES_MAX = 4, POOL_MAX = 5, CANARY = 64, HALO_ROWS = 3, BINS = 64, TABLE = 256 };
+enum { PLANES_MAX = 4, POOL_MAX = 5, CANARY = 64, CANARY_BYTE = 0x5c, HALO_ROWS = 3, BINS = 64, TABLE = 256 };
 
 /* ---- the kernels ---- */
 
@@ -119,34 +119,6 @@ struct params {
     uint32_t add;
 };
 
-#define PITCH(index) COX_ARG_FIELD(struct params, pitch[index])
-#define ADD COX_ARG_FIELD(struct params, add)
-#define BASICS COX_ARG_COLUMNS, COX_ARG_FIRST_ROW, COX_ARG_ROWS
-
-static const struct cox_arg rows_args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), BASICS, PITCH(0), PITCH(1), ADD};
-static const struct cox_arg halo_args[] = {COX_ARG_BUFFER(0),  COX_ARG_BUFFER(1), BASICS, PITCH(0), PITCH(1), ADD,
-                                           COX_ARG_FRAME_ROWS, COX_ARG_ORIGIN(0)};
-static const struct cox_arg whole_args[] = {
-    COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_BUFFER(2), BASICS, PITCH(0), PITCH(1), ADD};
-static const struct cox_arg reduce_args[] = {
-    COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_LOCAL(4 * (BINS + 1)), BASICS, PITCH(0), ADD};
-static const struct cox_arg chroma_args[] = {
-    COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_BUFFER(2), COX_ARG_BUFFER(3), BASICS,
-    PITCH(0),          PITCH(1),          PITCH(2),          PITCH(3),          ADD};
-static const struct cox_arg first_args[] = {
-    COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS, PITCH(0), PITCH(1), ADD};
-static const struct cox_arg second_args[] = {COX_ARG_BUFFER(1), COX_ARG_BUFFER(2), BASICS, PITCH(1), PITCH(2)};
-#define NEAR(in, out)                                                                                \
-    COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), BASICS, PITCH(in), PITCH(out), ADD, COX_ARG_FRAME_ROWS, \
-        COX_ARG_ORIGIN(in), COX_ARG_ORIGIN(out)
-static const struct cox_arg near_args[] = {NEAR(0, 1)}, nearer_args[] = {NEAR(1, 2)};
-#define TURN(in, out) COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), BASICS, PITCH(in), PITCH(out), ADD
-static const struct cox_arg turn_args[] = {TURN(0, 1)}, return_args[] = {TURN(1, 2)};
-static const struct cox_arg count_args[] = {
-    COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_LOCAL(4 * (BINS + 1)), BASICS, PITCH(0), ADD};
-static const struct cox_arg count_last_args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(2), BASICS, PITCH(0), PITCH(2), ADD};
-static const struct cox_arg inplace_args[] = {COX_ARG_BUFFER(0), BASICS, PITCH(0), ADD};
-
 /* ---- what they should give ---- */
 
 struct shape {
@@ -156,117 +128,94 @@ struct shape {
     uint32_t add;
 };
 
-typedef void expect_fn(const struct shape *shape, uint32_t *const *planes);
+/* What one pass makes of one pixel of a frame. */
+typedef void pixel_fn(const struct shape *shape, uint32_t *const *planes, uint32_t r, uint32_t c);
 
-static void expect_rows(const struct shape *shape, uint32_t *const *planes)
+static uint32_t *at(const struct shape *shape, uint32_t *const *planes, uint32_t plane, uint32_t r, uint32_t c)
 {
-    for (uint32_t r = 0; r < shape->rows; r++)
-        for (uint32_t c = 0; c < shape->columns; c++) {
-            /* Two statements: no compiler may contract across them. */
-            float v = (float)(planes[0][r * shape->pitch[0] + c] & 0xffffu);
-            const float scaled = fmaf(v, 1.37f, 0.25f) * 0.71f;
-            uint32_t bits;
-            v = scaled - (float)r;
-            memcpy(&bits, &v, sizeof bits);
-            planes[1][r * shape->pitch[1] + c] = bits + shape->add;
-        }
+    return &planes[plane][r * shape->pitch[plane] + c];
 }
 
-static void expect_halo(const struct shape *shape, uint32_t *const *planes)
+static uint32_t mapped(uint32_t in, uint32_t r)
 {
-    for (uint32_t r = 0; r < shape->rows; r++)
-        for (uint32_t c = 0; c < shape->columns; c++) {
-            uint32_t sum = shape->add;
-            for (uint32_t s = r > HALO_ROWS ? r - HALO_ROWS : 0; s <= r + HALO_ROWS && s < shape->rows; s++)
-                sum = sum * 31u + planes[0][s * shape->pitch[0] + c];
-            planes[1][r * shape->pitch[1] + c] = sum;
-        }
+    /* Two statements: no compiler may contract across them. */
+    float v = (float)(in & 0xffffu);
+    const float scaled = fmaf(v, 1.37f, 0.25f) * 0.71f;
+    uint32_t bits;
+    v = scaled - (float)r;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
 }
 
-static void expect_whole(const struct shape *shape, uint32_t *const *planes)
+static void pixel_rows(const struct shape *shape, uint32_t *const *planes, uint32_t r, uint32_t c)
 {
-    for (uint32_t r = 0; r < shape->rows; r++)
-        for (uint32_t c = 0; c < shape->columns; c++)
-            planes[1][r * shape->pitch[1] + c] = planes[2][planes[0][r * shape->pitch[0] + c] & 255u] + shape->add + r;
+    *at(shape, planes, 1, r, c) = mapped(*at(shape, planes, 0, r, c), r) + shape->add;
 }
 
-static void expect_reduce(const struct shape *shape, uint32_t *const *planes)
+static uint32_t sum_near(const struct shape *shape, uint32_t *const *planes, uint32_t plane, uint32_t r, uint32_t c)
 {
-    memset(planes[1], 0, 4 * (BINS + 1));
-    for (uint32_t r = 0; r < shape->rows; r++)
-        for (uint32_t c = 0; c < shape->columns; c++) {
-            const uint32_t v = planes[0][r * shape->pitch[0] + c] + shape->add + r;
-            planes[1][v % BINS]++;
-            if (v > planes[1][BINS])
-                planes[1][BINS] = v;
-        }
+    uint32_t sum = shape->add;
+    for (uint32_t s = r > HALO_ROWS ? r - HALO_ROWS : 0; s <= r + HALO_ROWS && s < shape->rows; s++)
+        sum = sum * 31u + *at(shape, planes, plane, s, c);
+    return sum;
 }
 
-static void expect_chroma(const struct shape *shape, uint32_t *const *planes)
+static void pixel_halo(const struct shape *shape, uint32_t *const *planes, uint32_t r, uint32_t c)
 {
-    for (uint32_t r = 0; r < shape->rows; r++)
-        for (uint32_t c = 0; c < shape->columns; c++) {
-            const uint32_t uv = planes[1][r / 2 * shape->pitch[1] + c / 2];
-            planes[2][r * shape->pitch[2] + c] = planes[0][r * shape->pitch[0] + c] * 3u + uv + r;
-            planes[3][r / 2 * shape->pitch[3] + c / 2] = uv * 5u + shape->add + r / 2;
-        }
+    *at(shape, planes, 1, r, c) = sum_near(shape, planes, 0, r, c);
 }
 
-static void expect_stages(const struct shape *shape, uint32_t *const *planes)
+static void pixel_halo_again(const struct shape *shape, uint32_t *const *planes, uint32_t r, uint32_t c)
 {
-    for (uint32_t r = 0; r < shape->rows; r++)
-        for (uint32_t c = 0; c < shape->columns; c++) {
-            const uint32_t middle = planes[0][r * shape->pitch[0] + c] * 3u + shape->add;
-            planes[1][r * shape->pitch[1] + c] = middle;
-            planes[2][r * shape->pitch[2] + c] = middle ^ (r * 2654435761u);
-        }
+    *at(shape, planes, 2, r, c) = sum_near(shape, planes, 1, r, c);
 }
 
-static void near_plane(const struct shape *shape, const uint32_t *in, size_t in_pitch, uint32_t *out, size_t out_pitch)
+static void pixel_whole(const struct shape *shape, uint32_t *const *planes, uint32_t r, uint32_t c)
 {
-    const struct shape of = {shape->columns, shape->rows, {in_pitch, out_pitch}, shape->add};
-    uint32_t *const planes[] = {(uint32_t *)in, out};
-    expect_halo(&of, planes);
+    *at(shape, planes, 1, r, c) = planes[2][*at(shape, planes, 0, r, c) & 255u] + shape->add + r;
 }
 
-static void expect_near(const struct shape *shape, uint32_t *const *planes)
+static void pixel_reduce(const struct shape *shape, uint32_t *const *planes, uint32_t r, uint32_t c)
 {
-    near_plane(shape, planes[0], shape->pitch[0], planes[1], shape->pitch[1]);
-    near_plane(shape, planes[1], shape->pitch[1], planes[2], shape->pitch[2]);
+    const uint32_t v = *at(shape, planes, 0, r, c) + shape->add + r;
+    planes[1][v % BINS]++;
+    if (v > planes[1][BINS])
+        planes[1][BINS] = v;
 }
 
-static void expect_turned(const struct shape *shape, uint32_t *const *planes)
+static uint32_t add_of_bins(const uint32_t *bins)
 {
-    for (uint32_t r = 0; r < shape->rows; r++)
-        for (uint32_t c = 0; c < shape->columns; c++)
-            planes[2][r * shape->pitch[2] + c] = planes[0][r * shape->pitch[0] + c] + 2 * shape->add;
+    return bins[3] + bins[BINS];
 }
 
-static void expect_counted(const struct shape *shape, uint32_t *const *planes)
+static void pixel_counted(const struct shape *shape, uint32_t *const *planes, uint32_t r, uint32_t c)
 {
-    uint32_t bins[BINS + 1];
-    uint32_t *const counted[] = {planes[0], bins}, *const mapped[] = {planes[0], planes[2]};
-    expect_reduce(shape, counted);
-    struct shape second = *shape;
-    second.pitch[1] = shape->pitch[2];
-    second.add = bins[3] + bins[BINS];
-    expect_rows(&second, mapped);
+    *at(shape, planes, 2, r, c) = mapped(*at(shape, planes, 0, r, c), r) + add_of_bins(planes[1]);
 }
 
-static void take_bins(void *user, const struct cox_pass_end *end)
+static void pixel_chroma(const struct shape *shape, uint32_t *const *planes, uint32_t r, uint32_t c)
 {
-    const uint32_t *bins = end->buffers[1];
-    (void)user;
-    ((struct params *)end->params)->add = bins[3] + bins[BINS];
+    const uint32_t uv = *at(shape, planes, 1, r / 2, c / 2);
+    *at(shape, planes, 2, r, c) = *at(shape, planes, 0, r, c) * 3u + uv + r;
+    *at(shape, planes, 3, r / 2, c / 2) = uv * 5u + shape->add + r / 2;
 }
 
-static void expect_inplace(const struct shape *shape, uint32_t *const *planes)
+static void pixel_stages(const struct shape *shape, uint32_t *const *planes, uint32_t r, uint32_t c)
 {
-    for (uint32_t r = 0; r < shape->rows; r++)
-        for (uint32_t c = 0; c < shape->columns; c++) {
-            uint32_t *v = &planes[0][r * shape->pitch[0] + c];
-            *v = *v * 1664525u + shape->add + r;
-        }
+    const uint32_t middle = *at(shape, planes, 0, r, c) * 3u + shape->add;
+    *at(shape, planes, 1, r, c) = middle;
+    *at(shape, planes, 2, r, c) = middle ^ (r * 2654435761u);
+}
+
+static void pixel_turned(const struct shape *shape, uint32_t *const *planes, uint32_t r, uint32_t c)
+{
+    *at(shape, planes, 2, r, c) = *at(shape, planes, 0, r, c) + 2 * shape->add;
+}
+
+static void pixel_inplace(const struct shape *shape, uint32_t *const *planes, uint32_t r, uint32_t c)
+{
+    uint32_t *v = at(shape, planes, 0, r, c);
+    *v = *v * 1664525u + shape->add + r;
 }
 
 static void merge_bins(void *into, const void *partial, size_t bytes, void *user)
@@ -280,6 +229,12 @@ static void merge_bins(void *into, const void *partial, size_t bytes, void *user
         to[BINS] = from[BINS];
 }
 
+static void take_bins(void *user, const struct cox_pass_end *end)
+{
+    (void)user;
+    ((struct params *)end->params)->add = add_of_bins(end->buffers[1]);
+}
+
 /* ---- the contracts ---- */
 
 struct plane {
@@ -290,16 +245,33 @@ struct plane {
     bool turned; /* rows and columns changed for each other */
 };
 
+#define IN .access = COX_READ
+#define OUT .access = COX_WRITE
+#define HALF .half = true
+#define SCRATCH .scratch = true
+
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof((array)[0]))
+#define STAGE(name, ...) name, (const struct cox_arg[]){__VA_ARGS__}, COUNT(((const struct cox_arg[]){__VA_ARGS__}))
+#define USES(...) \
+    .uses = (const struct cox_use[]){__VA_ARGS__}, .use_count = COUNT(((const struct cox_use[]){__VA_ARGS__}))
+
+#define PITCH(index) COX_ARG_FIELD(struct params, pitch[index])
+#define ADD COX_ARG_FIELD(struct params, add)
+#define BASICS COX_ARG_COLUMNS, COX_ARG_FIRST_ROW, COX_ARG_ROWS
+#define MAP(in, out) COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), BASICS, PITCH(in), PITCH(out), ADD
+#define REDUCE(in, bins) COX_ARG_BUFFER(in), COX_ARG_BUFFER(bins), COX_ARG_LOCAL(4 * (BINS + 1)), BASICS, PITCH(in), ADD
+#define NEAR(in, out) MAP(in, out), COX_ARG_FRAME_ROWS, COX_ARG_ORIGIN(in), COX_ARG_ORIGIN(out)
 
 static const struct contract {
     const char *name;
-    expect_fn *expect;
-    uint32_t plane_count;
-    struct plane planes[PLANES_MAX];
     const char *source;
-    uint32_t local_columns, local_rows, item_rows;
-    uint32_t stage_count;
+    pixel_fn *pixels[2]; /* all of the first, then all of the second */
+    struct {
+        struct plane list[PLANES_MAX];
+        uint32_t count;
+    } planes;
+    uint32_t local[2]; /* columns, rows */
+    uint32_t item_rows;
     struct {
         const char *kernel;
         const struct cox_arg *args;
@@ -308,168 +280,102 @@ static const struct contract {
     uint32_t pass_count; /* 0 = one, of all stages */
     struct cox_pass passes[2];
 } contracts[] = {
-    {"rows",
-     expect_rows,
-     2,
-     {{COX_ROWS, COX_READ, 0, 0, 0}, {COX_ROWS, COX_WRITE, 0, 0, 0}},
-     rows_source,
-     16,
-     1,
-     1,
-     1,
-     {{"rows_kernel", rows_args, COUNT(rows_args)}},
-     0,
-     {{0}}},
-    {"halo",
-     expect_halo,
-     2,
-     {{COX_HALO, COX_READ, 0, 0, 0}, {COX_ROWS, COX_WRITE, 0, 0, 0}},
-     halo_source,
-     8,
-     2,
-     1,
-     1,
-     {{"halo_kernel", halo_args, COUNT(halo_args)}},
-     0,
-     {{0}}},
-    {"whole",
-     expect_whole,
-     3,
-     {{COX_ROWS, COX_READ, 0, 0, 0}, {COX_ROWS, COX_WRITE, 0, 0, 0}, {COX_WHOLE, COX_READ, 0, 0, 0}},
-     whole_source,
-     32,
-     1,
-     1,
-     1,
-     {{"whole_kernel", whole_args, COUNT(whole_args)}},
-     0,
-     {{0}}},
-    {"reduce",
-     expect_reduce,
-     2,
-     {{COX_ROWS, COX_READ, 0, 0, 0}, {COX_REDUCE, COX_WRITE, 0, 0, 0}},
-     reduce_source,
-     16,
-     2,
-     1,
-     1,
-     {{"reduce_kernel", reduce_args, COUNT(reduce_args)}},
-     0,
-     {{0}}},
-    {"chroma",
-     expect_chroma,
-     4,
-     {{COX_ROWS, COX_READ, 0, 0, 0},
-      {COX_ROWS, COX_READ, 1, 0, 0},
-      {COX_ROWS, COX_WRITE, 0, 0, 0},
-      {COX_ROWS, COX_WRITE, 1, 0, 0}},
-     chroma_source,
-     16,
-     1,
-     2,
-     1,
-     {{"chroma_kernel", chroma_args, COUNT(chroma_args)}},
-     0,
-     {{0}}},
-    {"stages",
-     expect_stages,
-     3,
-     {{COX_ROWS, COX_READ, 0, 0, 0}, {COX_ROWS, COX_WRITE, 0, 0, 0}, {COX_ROWS, COX_WRITE, 0, 0, 0}},
-     stages_source,
-     16,
-     1,
-     1,
-     2,
-     {{"first_kernel", first_args, COUNT(first_args)}, {"second_kernel", second_args, COUNT(second_args)}},
-     0,
-     {{0}}},
-    {"in place",
-     expect_inplace,
-     1,
-     {{COX_ROWS, COX_READ_WRITE, 0, 0, 0}},
-     inplace_source,
-     64,
-     1,
-     1,
-     1,
-     {{"inplace_kernel", inplace_args, COUNT(inplace_args)}},
-     0,
-     {{0}}},
-    {"exchange",
-     expect_near,
-     3,
-     {{COX_ROWS, COX_READ, 0, 0, 0}, {COX_ROWS, COX_READ, 0, 1, 0}, {COX_ROWS, COX_WRITE, 0, 0, 0}},
-     near_source,
-     16,
-     2,
-     1,
-     2,
-     {{"near_kernel", near_args, COUNT(near_args)}, {"near_kernel", nearer_args, COUNT(nearer_args)}},
-     2,
-     {{.use_count = 2,
-       .uses = (const struct cox_use[]){{.binding = 0, .contract = COX_HALO, .halo_rows = HALO_ROWS},
-                                        {.binding = 1, .access = COX_WRITE}}},
-      {.use_count = 2,
-       .uses = (const struct cox_use[]){{.binding = 1, .contract = COX_HALO, .halo_rows = HALO_ROWS},
-                                        {.binding = 2, .access = COX_WRITE}}}}},
-    {"overlap",
-     expect_near,
-     3,
-     {{COX_ROWS, COX_READ, 0, 0, 0}, {COX_ROWS, COX_READ, 0, 1, 0}, {COX_ROWS, COX_WRITE, 0, 0, 0}},
-     near_source,
-     8,
-     2,
-     1,
-     2,
-     {{"near_kernel", near_args, COUNT(near_args)}, {"near_kernel", nearer_args, COUNT(nearer_args)}},
-     1,
-     {{.use_count = 3,
-       .uses =
-           (const struct cox_use[]){
-               {.binding = 0, .contract = COX_HALO, .halo_rows = HALO_ROWS},
-               {.binding = 1, .contract = COX_HALO, .access = COX_READ_WRITE, .halo_rows = HALO_ROWS},
-               {.binding = 2, .access = COX_WRITE}}}}},
-    {"turned",
-     expect_turned,
-     3,
-     {{COX_ROWS, COX_READ, 0, 0, 0}, {COX_ROWS, COX_READ, 0, 1, 1}, {COX_ROWS, COX_WRITE, 0, 0, 0}},
-     turn_source,
-     16,
-     1,
-     1,
-     2,
-     {{"turn_kernel", turn_args, COUNT(turn_args)}, {"turn_kernel", return_args, COUNT(return_args)}},
-     2,
-     {{.use_count = 2,
-       .uses = (const struct cox_use[]){{.binding = 0, .contract = COX_WHOLE}, {.binding = 1, .access = COX_WRITE}}},
-      {.use_count = 2,
-       .uses = (const struct cox_use[]){{.binding = 1, .contract = COX_WHOLE}, {.binding = 2, .access = COX_WRITE}}}}},
-    {"counted",
-     expect_counted,
-     3,
-     {{COX_ROWS, COX_READ, 0, 0, 0}, {COX_REDUCE, COX_WRITE, 0, 1, 0}, {COX_ROWS, COX_WRITE, 0, 0, 0}},
-     reduce_source,
-     16,
-     2,
-     1,
-     2,
-     {{"reduce_kernel", count_args, COUNT(count_args)}, {"rows_kernel", count_last_args, COUNT(count_last_args)}},
-     2,
-     {{.use_count = 2,
-       .uses = (const struct cox_use[]){{.binding = 0}, {.binding = 1, .contract = COX_REDUCE, .access = COX_WRITE}},
-       .done = take_bins},
-      {.use_count = 2, .uses = (const struct cox_use[]){{.binding = 0}, {.binding = 2, .access = COX_WRITE}}}}},
+    {.name = "rows",
+     .source = rows_source,
+     .pixels = {pixel_rows},
+     .planes = {{{IN}, {OUT}}, 2},
+     .local = {16, 1},
+     .stages = {{STAGE("rows_kernel", MAP(0, 1))}}},
+    {.name = "halo",
+     .source = halo_source,
+     .pixels = {pixel_halo},
+     .planes = {{{COX_HALO, IN}, {OUT}}, 2},
+     .local = {8, 2},
+     .stages = {{STAGE("halo_kernel", MAP(0, 1), COX_ARG_FRAME_ROWS, COX_ARG_ORIGIN(0))}}},
+    {.name = "whole",
+     .source = whole_source,
+     .pixels = {pixel_whole},
+     .planes = {{{IN}, {OUT}, {COX_WHOLE, IN}}, 3},
+     .local = {32, 1},
+     .stages = {{STAGE("whole_kernel", COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_BUFFER(2), BASICS, PITCH(0),
+                       PITCH(1), ADD)}}},
+    {.name = "reduce",
+     .source = reduce_source,
+     .pixels = {pixel_reduce},
+     .planes = {{{IN}, {COX_REDUCE, OUT}}, 2},
+     .local = {16, 2},
+     .stages = {{STAGE("reduce_kernel", REDUCE(0, 1))}}},
+    {.name = "chroma",
+     .source = chroma_source,
+     .pixels = {pixel_chroma},
+     .planes = {{{IN}, {IN, HALF}, {OUT}, {OUT, HALF}}, 4},
+     .local = {16, 1},
+     .item_rows = 2,
+     .stages = {{STAGE("chroma_kernel", COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_BUFFER(2), COX_ARG_BUFFER(3),
+                       BASICS, PITCH(0), PITCH(1), PITCH(2), PITCH(3), ADD)}}},
+    {.name = "stages",
+     .source = stages_source,
+     .pixels = {pixel_stages},
+     .planes = {{{IN}, {OUT}, {OUT}}, 3},
+     .local = {16, 1},
+     .stages = {{STAGE("first_kernel", COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS, PITCH(0),
+                       PITCH(1), ADD)},
+                {STAGE("second_kernel", COX_ARG_BUFFER(1), COX_ARG_BUFFER(2), BASICS, PITCH(1), PITCH(2))}}},
+    {.name = "in place",
+     .source = inplace_source,
+     .pixels = {pixel_inplace},
+     .planes = {{{.access = COX_READ_WRITE}}, 1},
+     .local = {64, 1},
+     .stages = {{STAGE("inplace_kernel", COX_ARG_BUFFER(0), BASICS, PITCH(0), ADD)}}},
+    {.name = "exchange",
+     .source = near_source,
+     .pixels = {pixel_halo, pixel_halo_again},
+     .planes = {{{IN}, {SCRATCH}, {OUT}}, 3},
+     .local = {16, 2},
+     .stages = {{STAGE("near_kernel", NEAR(0, 1))}, {STAGE("near_kernel", NEAR(1, 2))}},
+     .pass_count = 2,
+     .passes = {{USES({0, COX_HALO, .halo_rows = HALO_ROWS}, {1, OUT})},
+                {USES({1, COX_HALO, .halo_rows = HALO_ROWS}, {2, OUT})}}},
+    {.name = "overlap",
+     .source = near_source,
+     .pixels = {pixel_halo, pixel_halo_again},
+     .planes = {{{IN}, {SCRATCH}, {OUT}}, 3},
+     .local = {8, 2},
+     .stages = {{STAGE("near_kernel", NEAR(0, 1))}, {STAGE("near_kernel", NEAR(1, 2))}},
+     .pass_count = 1,
+     .passes = {{USES({0, COX_HALO, .halo_rows = HALO_ROWS},
+                      {1, COX_HALO, .access = COX_READ_WRITE, .halo_rows = HALO_ROWS}, {2, OUT})}}},
+    {.name = "turned",
+     .source = turn_source,
+     .pixels = {pixel_turned},
+     .planes = {{{IN}, {SCRATCH, .turned = true}, {OUT}}, 3},
+     .local = {16, 1},
+     .stages = {{STAGE("turn_kernel", MAP(0, 1))}, {STAGE("turn_kernel", MAP(1, 2))}},
+     .pass_count = 2,
+     .passes = {{USES({0, COX_WHOLE, IN}, {1, OUT})}, {USES({1, COX_WHOLE, IN}, {2, OUT})}}},
+    {.name = "counted",
+     .source = reduce_source,
+     .pixels = {pixel_reduce, pixel_counted},
+     .planes = {{{IN}, {COX_REDUCE, OUT, SCRATCH}, {OUT}}, 3},
+     .local = {16, 2},
+     .stages = {{STAGE("reduce_kernel", REDUCE(0, 1))}, {STAGE("rows_kernel", MAP(0, 2))}},
+     .pass_count = 2,
+     .passes = {{USES({0, IN}, {1, COX_REDUCE, OUT}), .done = take_bins}, {USES({0, IN}, {2, OUT})}}},
 };
 
-/* ---- random numbers and splits ---- */
-
-static uint64_t next_random(uint64_t *seed)
+static void expect(const struct contract *contract, const struct shape *shape, uint32_t *const *planes)
 {
-    uint64_t x = (*seed += 0x9e3779b97f4a7c15u);
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
+    for (uint32_t i = 0; i < contract->planes.count; i++)
+        if (contract->planes.list[i].contract == COX_REDUCE)
+            memset(planes[i], 0, 4 * (BINS + 1));
+
+    for (uint32_t pass = 0; pass < 2 && contract->pixels[pass]; pass++)
+        for (uint32_t r = 0; r < shape->rows; r++)
+            for (uint32_t c = 0; c < shape->columns; c++)
+                contract->pixels[pass](shape, planes, r, c);
 }
+
+/* ---- splits ---- */
 
 static size_t random_bytes(uint32_t device_count)
 {
@@ -482,11 +388,6 @@ static cox_status random_init(void *state, const struct cox_sched_view *view, co
     (void)options;
     *(uint64_t *)state = view->rows;
     return COX_OK;
-}
-
-static uint32_t random_below(uint64_t *seed, uint32_t bound)
-{
-    return (uint32_t)(next_random(seed) % bound);
 }
 
 /* Rows below a granule, or the frame's end. */
@@ -533,8 +434,8 @@ static cox_status random_split(void *state, const struct cox_sched_view *view, s
 }
 
 /* Up to half of what is left, or all of it, or nothing. */
-static void random_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
-                        struct cox_grant *out)
+static void random_grant(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
+                         struct cox_grant *out)
 {
     uint64_t *seed = state;
     const uint32_t granules = (offer->rows - 1) / view->granule + 1;
@@ -545,15 +446,13 @@ static void random_next(void *state, const struct cox_sched_view *view, const st
 }
 
 static const struct cox_policy random_policy = {
-    .name = "random", .state_bytes = random_bytes, .init = random_init, .split = random_split, .next = random_next};
+    .name = "random", .state_bytes = random_bytes, .init = random_init, .split = random_split, .next = random_grant};
 
 /* ---- a run ---- */
 
 struct suite {
-    cox_runtime *runtime;
-    bool verbose;
-    uint32_t rounds;
-    uint32_t passed, failed;
+    struct bits_suite bits;
+    const char *mode, *only;
     uint64_t hash;
     uint64_t on_demand, shadows; /* bands */
 };
@@ -588,14 +487,13 @@ struct run {
 
 static bool fail(struct run *run, const char *what)
 {
-    fprintf(stderr, "FAILED %s: %s\n", run->name, what);
-    return false;
+    return bits_complain(&run->suite->bits, "%s: %s", run->name, what);
 }
 
 static void plan_planes(struct run *run, struct cox_binding *bindings)
 {
-    for (uint32_t i = 0; i < run->contract->plane_count; i++) {
-        const struct plane *plane = &run->contract->planes[i];
+    for (uint32_t i = 0; i < run->contract->planes.count; i++) {
+        const struct plane *plane = &run->contract->planes.list[i];
         bindings[i] = (struct cox_binding){
             .contract = plane->contract, .access = plane->access, .scratch = plane->scratch};
         if (plane->contract == COX_WHOLE || plane->contract == COX_REDUCE) {
@@ -608,7 +506,7 @@ static void plan_planes(struct run *run, struct cox_binding *bindings)
         const uint32_t divisor = plane->half ? 2 : 1;
         run->used[i] = ((plane->turned ? run->shape.rows : run->shape.columns) + divisor - 1) / divisor;
         run->height[i] = ((plane->turned ? run->shape.columns : run->shape.rows) + divisor - 1) / divisor;
-        const size_t pitch = cox_runtime_pitch_bytes(run->suite->runtime, 4 * (size_t)run->used[i]);
+        const size_t pitch = cox_runtime_pitch_bytes(run->suite->bits.runtime, 4 * (size_t)run->used[i]);
         run->shape.pitch[i] = pitch / 4;
         run->bytes[i] = pitch * run->height[i];
         bindings[i].pitch_bytes = pitch;
@@ -617,41 +515,43 @@ static void plan_planes(struct run *run, struct cox_binding *bindings)
     }
 }
 
+/* The application's memory is aligned as little as the kernels allow, with a canary behind. */
+static cox_status make_buffer(const struct run *run, struct frame *frame, uint32_t i)
+{
+    if (run->memory != MEMORY_APPLICATION)
+        return cox_buffer_create(run->suite->bits.runtime, run->bytes[i], &frame->buffers[i]);
+    char *room = malloc(run->bytes[i] + CANARY + 64);
+    if (!room)
+        return COX_E_NOMEM;
+    char *data = room + (4 - (uintptr_t)room % 64 + 64) % 64;
+    memset(data + run->bytes[i], CANARY_BYTE, CANARY);
+    frame->base[i] = (uint32_t *)(void *)room;
+    return cox_buffer_wrap(run->suite->bits.runtime, data, run->bytes[i], NULL, NULL, &frame->buffers[i]);
+}
+
 static bool make_frame(struct run *run, struct frame *frame, uint64_t *seed)
 {
-    for (uint32_t i = 0; i < run->contract->plane_count; i++) {
-        cox_status status;
-        if (run->contract->planes[i].scratch) {
-            if (!(frame->want[i] = malloc(run->bytes[i])))
-                return false;
-            continue;
-        }
-        if (run->memory == MEMORY_COMMON && frame != run->frames && run->contract->planes[i].access == COX_READ) {
+    for (uint32_t i = 0; i < run->contract->planes.count; i++) {
+        const struct plane *plane = &run->contract->planes.list[i];
+        if (run->memory == MEMORY_COMMON && frame != run->frames && plane->access == COX_READ && !plane->scratch) {
             frame->data[i] = run->frames[0].data[i];
             frame->want[i] = run->frames[0].want[i];
             frame->buffers[i] = run->frames[0].buffers[i];
             continue;
         }
-        if (run->memory == MEMORY_APPLICATION) {
-            /* Aligned as little as the kernels allow, with a canary behind. */
-            char *room = malloc(run->bytes[i] + CANARY + 64);
-            if (!room)
-                return false;
-            char *data = room + (4 - (uintptr_t)room % 64 + 64) % 64;
-            memset(data + run->bytes[i], 0x5c, CANARY / 2);
-            frame->base[i] = (uint32_t *)(void *)room;
-            status = cox_buffer_wrap(run->suite->runtime, data, run->bytes[i], NULL, NULL, &frame->buffers[i]);
-        } else {
-            status = cox_buffer_create(run->suite->runtime, run->bytes[i], &frame->buffers[i]);
-        }
         frame->want[i] = malloc(run->bytes[i]);
-        if (status || !frame->want[i])
+        if (!frame->want[i])
+            return false;
+        if (plane->scratch)
+            continue;
+        if (make_buffer(run, frame, i))
             return false;
         frame->data[i] = cox_buffer_data(frame->buffers[i]);
+
         /* The same values whatever the pitch is, which depends on the devices. */
         for (uint32_t r = 0; r < run->height[i]; r++)
             for (uint32_t c = 0; c < run->used[i]; c++)
-                frame->data[i][r * run->shape.pitch[i] + c] = (uint32_t)next_random(seed);
+                *at(&run->shape, frame->data, i, r, c) = (uint32_t)random_next(seed);
         memcpy(frame->want[i], frame->data[i], run->bytes[i]);
     }
     return true;
@@ -686,24 +586,22 @@ static void on_report(void *user, const struct cox_frame_report *report)
 
 static bool check_frame(struct run *run, const struct frame *frame, uint64_t *hash)
 {
-    char what[160];
-    for (uint32_t i = 0; i < run->contract->plane_count; i++) {
-        if (run->contract->planes[i].scratch)
+    for (uint32_t i = 0; i < run->contract->planes.count; i++) {
+        if (run->contract->planes.list[i].scratch)
             continue;
         for (uint32_t r = 0; r < run->height[i]; r++)
             for (uint32_t c = 0; c < run->used[i]; c++) {
-                const size_t at = r * run->shape.pitch[i] + c;
-                if (frame->data[i][at] != frame->want[i][at]) {
-                    snprintf(what, sizeof what, "plane %u, row %u, column %u: %08x instead of %08x", i, r, c,
-                             frame->data[i][at], frame->want[i][at]);
-                    return fail(run, what);
-                }
-                *hash = (*hash ^ frame->data[i][at]) * 0x100000001b3u;
+                const uint32_t got = *at(&run->shape, frame->data, i, r, c);
+                const uint32_t want = *at(&run->shape, frame->want, i, r, c);
+                if (got != want)
+                    return bits_complain(&run->suite->bits, "%s: plane %u, row %u, column %u: %08x instead of %08x",
+                                         run->name, i, r, c, got, want);
+                *hash = (*hash ^ got) * 0x100000001b3u;
             }
-        if (run->memory == MEMORY_APPLICATION)
-            for (size_t b = 0; b < CANARY / 2; b++)
-                if (((const unsigned char *)frame->data[i])[run->bytes[i] + b] != 0x5c)
-                    return fail(run, "bytes behind a buffer were overwritten");
+        const unsigned char *behind = (const unsigned char *)frame->data[i] + run->bytes[i];
+        for (size_t b = 0; b < CANARY && run->memory == MEMORY_APPLICATION; b++)
+            if (behind[b] != CANARY_BYTE)
+                return fail(run, "bytes behind a buffer were overwritten");
     }
     return true;
 }
@@ -712,22 +610,22 @@ static bool play(struct run *run, cox_session *session)
 {
     const uint32_t pool = run->in_flight + 1;
     uint64_t hash = 0xcbf29ce484222325u, seed = 5;
-    for (uint32_t round = 0; round < run->suite->rounds; round++) {
+    for (uint32_t round = 0; round < (run->suite->bits.small ? 2 : 3); round++) {
         for (uint32_t f = 0; f < pool; f++) {
             struct frame *frame = &run->frames[f];
-            frame->params.add = (uint32_t)next_random(&seed);
+            frame->params.add = (uint32_t)random_next(&seed);
             frame->done = 0;
-            for (uint32_t i = 0; i < run->contract->plane_count; i++) {
+            for (uint32_t i = 0; i < run->contract->planes.count; i++) {
                 frame->params.pitch[i] = (int32_t)run->shape.pitch[i];
-                if (run->contract->planes[i].access == COX_WRITE && frame->data[i])
+                if (run->contract->planes.list[i].access == COX_WRITE && frame->data[i])
                     memset(frame->data[i], 0xbb, run->bytes[i]);
             }
             const struct cox_frame submitted = {
-                .buffers = frame->buffers, .buffer_count = run->contract->plane_count, .params = &frame->params};
+                .buffers = frame->buffers, .buffer_count = run->contract->planes.count, .params = &frame->params};
             if (cox_session_submit(session, &submitted, on_done, frame) != COX_OK)
                 return fail(run, "submit");
             run->shape.add = frame->params.add;
-            run->contract->expect(&run->shape, frame->want); /* while the devices work */
+            expect(run->contract, &run->shape, frame->want); /* while the devices work */
         }
         cox_session_wait(session);
         for (uint32_t f = 0; f < pool; f++) {
@@ -745,7 +643,7 @@ static bool all_devices_helped(struct run *run, cox_session *session)
 {
     struct cox_session_info info;
     cox_session_info(session, &info, sizeof info);
-    if (info.device_count != cox_runtime_device_count(run->suite->runtime))
+    if (info.device_count != run->suite->bits.device_count)
         return fail(run, "a device did not take part");
     for (uint32_t d = 0; d < info.device_count; d++)
         if (info.devices[d].lost) /* one that is late with its last band, on a busy machine, is not */
@@ -753,148 +651,127 @@ static bool all_devices_helped(struct run *run, cox_session *session)
     return true;
 }
 
-static void run_one(struct suite *suite, const struct contract *contract, uint32_t columns, uint32_t rows,
-                    enum memory memory, uint32_t in_flight)
+static cox_status open_session(struct run *run, cox_session **session)
 {
-    struct run run = {.suite = suite,
-                      .contract = contract,
-                      .shape = {.columns = columns, .rows = rows},
-                      .memory = memory,
-                      .in_flight = in_flight};
-    struct cox_binding bindings[PLANES_MAX];
+    const struct contract *contract = run->contract;
+    const uint32_t columns = run->shape.columns, rows = run->shape.rows;
     const struct cox_variant variant = {.source = contract->source,
-                                        .local_columns = contract->local_columns,
-                                        .local_rows = contract->local_rows,
+                                        .local_columns = contract->local[0],
+                                        .local_rows = contract->local[1],
                                         .item_rows = contract->item_rows};
+    struct cox_binding bindings[PLANES_MAX];
     struct cox_stage stages[2];
     struct cox_pass passes[2];
-    cox_session *session = NULL;
-    uint64_t seed = rows * 1000 + columns;
-    bool good = true;
-    snprintf(run.name, sizeof run.name, "%s, %u x %u, %s, %u in flight", contract->name, columns, rows,
-             memory_names[memory], in_flight);
-    plan_planes(&run, bindings);
-    for (uint32_t s = 0; s < contract->stage_count; s++)
-        stages[s] = (struct cox_stage){.kernel = contract->stages[s].kernel,
-                                       .columns = columns,
-                                       .variant_count = 1,
-                                       .variants = &variant,
-                                       .arg_count = contract->stages[s].arg_count,
-                                       .args = contract->stages[s].args};
+    uint32_t stage_count = 0;
+    plan_planes(run, bindings);
+    for (; stage_count < 2 && contract->stages[stage_count].kernel; stage_count++)
+        stages[stage_count] = (struct cox_stage){.kernel = contract->stages[stage_count].kernel,
+                                                 .columns = columns,
+                                                 .variant_count = 1,
+                                                 .variants = &variant,
+                                                 .arg_count = contract->stages[stage_count].arg_count,
+                                                 .args = contract->stages[stage_count].args};
     for (uint32_t p = 0; p < contract->pass_count; p++) {
-        const bool turned = contract->planes[1].turned && p == 0;
+        const bool turned = contract->planes.list[1].turned && p == 0;
         passes[p] = contract->passes[p];
         passes[p].rows = turned ? columns : rows;
         passes[p].stages = &stages[p];
         passes[p].stage_count = contract->pass_count == 1 ? 2 : 1;
         stages[p].columns = turned ? rows : columns;
     }
+    return cox_session_create(run->suite->bits.runtime,
+                              COX_SESSION_PARAMS(.rows = rows, .device_timeout_ns = 60000000000 /* a busy machine */,
+                                                 .binding_count = contract->planes.count, .bindings = bindings,
+                                                 .stage_count = contract->pass_count ? 0 : stage_count,
+                                                 .stages = stages, .pass_count = contract->pass_count, .passes = passes,
+                                                 .params_bytes = sizeof(struct params), .custom_policy = &random_policy,
+                                                 .split_each_pass = run->in_flight > 1, .in_flight = run->in_flight,
+                                                 .allow_in_place = true, .no_warmup = run->in_flight == 3,
+                                                 .report = on_report, .report_user = run->suite),
+                              session);
+}
+
+static void run_one(struct suite *suite, const struct contract *contract, const uint32_t size[2], enum memory memory,
+                    uint32_t in_flight)
+{
+    struct run run = {.suite = suite,
+                      .contract = contract,
+                      .shape = {.columns = size[0], .rows = size[1]},
+                      .memory = memory,
+                      .in_flight = in_flight};
+    cox_session *session = NULL;
+    uint64_t seed = size[1] * 1000 + size[0];
+    snprintf(run.name, sizeof run.name, "%s, %u x %u, %s, %u in flight", contract->name, size[0], size[1],
+             memory_names[memory], in_flight);
+    bool good = open_session(&run, &session) == COX_OK || fail(&run, "session");
     for (uint32_t f = 0; f <= in_flight && good; f++)
         good = make_frame(&run, &run.frames[f], &seed) || fail(&run, "no memory");
-    if (good &&
-        cox_session_create(suite->runtime,
-                           COX_SESSION_PARAMS(.rows = rows, .device_timeout_ns = 60000000000 /* a busy machine */,
-                                              .binding_count = contract->plane_count, .bindings = bindings,
-                                              .stage_count = contract->pass_count ? 0 : contract->stage_count,
-                                              .stages = stages, .pass_count = contract->pass_count, .passes = passes,
-                                              .params_bytes = sizeof(struct params), .custom_policy = &random_policy,
-                                              .split_each_pass = in_flight > 1, .in_flight = in_flight,
-                                              .allow_in_place = true, .no_warmup = in_flight == 3, .report = on_report,
-                                              .report_user = suite),
-                           &session) != COX_OK)
-        good = fail(&run, "session");
     good = good && play(&run, session) && all_devices_helped(&run, session);
+
     cox_session_destroy(&session);
     for (uint32_t f = POOL_MAX; f-- > 0;)
         drop_frame(&run, &run.frames[f]);
-    suite->passed += good;
-    suite->failed += !good;
-    if (suite->verbose)
+    suite->bits.passed += good;
+    suite->bits.failed += !good;
+    if (suite->bits.verbose)
         printf("%s %s\n", good ? "passed" : "FAILED", run.name);
 }
 
 /* ---- main ---- */
 
-static void on_log(void *user, enum cox_log_level level, const char *line)
+/* --mode and --only */
+static int read_option(void *user, const char *option, const char *value)
 {
     struct suite *suite = user;
-    if (suite->verbose || level == COX_LOG_ERROR)
-        fprintf(stderr, "%s\n", line);
+    if (!strcmp(option, "--mode") && value)
+        suite->mode = value;
+    else if (!strcmp(option, "--only") && value)
+        suite->only = value;
+    else
+        return 0;
+    return 2;
 }
 
-static const uint32_t sizes[][2] = {{1, 1}, {7, 3}, {65, 130}, {301, 97}, {1279, 721}};
-static const uint32_t small_sizes[][2] = {{1, 1}, {7, 3}, {19, 21}};
+static void check_modes(struct suite *suite)
+{
+    for (uint32_t d = 0; d < suite->bits.device_count && suite->mode; d++) {
+        struct cox_device_info info;
+        if (cox_runtime_device_info(suite->bits.runtime, d, &info, sizeof info) == COX_OK &&
+            !strcmp(suite->mode, cox_memory_mode_name(info.mode)))
+            continue;
+        bits_complain(&suite->bits, "device %u is not %s", d, suite->mode);
+        suite->bits.failed++;
+    }
+}
 
 int main(int argc, char **argv)
 {
-    struct suite suite = {.rounds = 3, .hash = 0xcbf29ce484222325u};
-    struct cox_runtime_params params = {.log = on_log, .log_user = &suite, .log_level = COX_LOG_INFO};
-    uint32_t expected = 0;
-    const char *mode = NULL;
-    const char *only = NULL;
-    bool small = false;
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    for (int a = 1; a < argc; a++) {
-        const char *value = a + 1 < argc ? argv[a + 1] : NULL;
-        if (!strcmp(argv[a], "--devices") && value)
-            params.devices = argv[++a];
-        else if (!strcmp(argv[a], "--cache") && value)
-            params.cache_dir = argv[++a];
-        else if (!strcmp(argv[a], "--expect") && value)
-            expected = (uint32_t)atoi(argv[++a]);
-        else if (!strcmp(argv[a], "--mode") && value)
-            mode = argv[++a];
-        else if (!strcmp(argv[a], "--only") && value)
-            only = argv[++a];
-        else if (!strcmp(argv[a], "--small"))
-            small = true;
-        else if (!strcmp(argv[a], "--verbose"))
-            suite.verbose = true;
-        else {
-            fprintf(stderr, "backend_suite: unknown argument %s\n", argv[a]);
-            return 2;
-        }
-    }
-    const cox_status status = cox_runtime_create(&suite.runtime, &params);
-    if (status) {
-        fprintf(stderr, "backend_suite: %s\n", cox_status_text(status));
-        return status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE ? 77 : 1;
-    }
-    const uint32_t count = cox_runtime_device_count(suite.runtime);
-    if (expected && count != expected) {
-        fprintf(stderr, "FAILED %u devices instead of %u\n", count, expected);
-        suite.failed++;
-    }
-    for (uint32_t d = 0; d < count; d++) {
-        struct cox_device_info info;
-        if (cox_runtime_device_info(suite.runtime, d, &info, sizeof info) != COX_OK)
-            return 1;
-        printf("device %u: %s (%s), %s, %s, %u units\n", d, info.name, info.platform, cox_device_type_name(info.type),
-               cox_memory_mode_name(info.mode), info.compute_units);
-        if (mode && strcmp(mode, cox_memory_mode_name(info.mode)) != 0) {
-            fprintf(stderr, "FAILED device %u is %s instead of %s\n", d, cox_memory_mode_name(info.mode), mode);
-            suite.failed++;
-        }
-    }
-    if (small)
-        suite.rounds = 2;
-    const uint32_t size_count = small ? COUNT(small_sizes) : COUNT(sizes);
-    for (uint32_t s = 0; s < size_count; s++)
+    static const uint32_t sizes[][2] = {{1, 1}, {7, 3}, {65, 130}, {301, 97}, {1279, 721}};
+    static const uint32_t small_sizes[][2] = {{1, 1}, {7, 3}, {19, 21}};
+    struct suite suite = {.hash = 0xcbf29ce484222325u};
+    crash_tell();
+    const int status = bits_suite_begin(&suite.bits, argc, argv, read_option, &suite);
+    if (status >= 0)
+        return status;
+    check_modes(&suite);
+
+    const bool small = suite.bits.small;
+    for (uint32_t s = 0; s < (small ? COUNT(small_sizes) : COUNT(sizes)); s++)
         for (uint32_t c = 0; c < COUNT(contracts); c++)
             for (enum memory memory = 0; memory < MEMORY_KINDS; memory++) {
                 const uint32_t *size = small ? small_sizes[s] : sizes[s];
-                if ((only && strcmp(only, contracts[c].name) != 0) ||
+                if ((suite.only && strcmp(suite.only, contracts[c].name) != 0) ||
                     (contracts[c].pass_count && size[1] < HALO_ROWS)) /* which is refused */
                     continue;
-                run_one(&suite, &contracts[c], size[0], size[1], memory,
+                run_one(&suite, &contracts[c], size, memory,
                         memory == MEMORY_COMMON ? 2 + (s + c) % 3 : 1 + (s + c + 2 * memory) % 4);
             }
-    cox_runtime_destroy(&suite.runtime);
+
     printf("%" PRIu64 " bands on demand, %" PRIu64 " shadows\n", suite.on_demand, suite.shadows);
-    if (!only && (suite.on_demand == 0 || (count > 1 && suite.shadows == 0))) {
-        fprintf(stderr, "FAILED nothing was handed out on demand, or no shadow done\n");
-        suite.failed++;
+    if (!suite.only && (suite.on_demand == 0 || (suite.bits.device_count > 1 && suite.shadows == 0))) {
+        bits_complain(&suite.bits, "nothing was handed out on demand, or no shadow done");
+        suite.bits.failed++;
     }
-    printf("hash %016" PRIx64 "\n%u passed, %u failed\n", suite.hash, suite.passed, suite.failed);
-    return suite.failed != 0;
+    printf("hash %016" PRIx64 "\n", suite.hash);
+    return bits_suite_end(&suite.bits);
 }

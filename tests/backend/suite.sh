@@ -12,6 +12,8 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 . "$(dirname "$0")/../support/setups.sh"
+. "$(dirname "$0")/../support/tries.sh"
+drivers='/lib(pocl|LLVM|clang|RusticlOpenCL|MesaOpenCL|gallium|pipe)'
 failed=0 passed=0 hash=
 
 # NAME NEEDS VENDORS ARGUMENTS...
@@ -20,8 +22,7 @@ bench() {
     [ -z "${COX_SHORT:-}" ] || [ $((passed + failed)) -eq 0 ] || return 0
     able "$name" "$2" || return
     shift 3
-    OCL_ICD_VENDORS="$icds" timeout 1200 "$suite" --cache "$work/cache" "$@" >"$work/out" 2>"$work/err"
-    code=$?
+    tries "$name" "$drivers" env OCL_ICD_VENDORS="$icds" timeout 1200 "$suite" --cache "$work/cache" "$@"
     own=$(sed -n 's/^hash //p' "$work/out")
     if [ $code -eq 77 ]; then
         skip "$name" "$(tail -n 1 "$work/err")"
@@ -61,40 +62,6 @@ bench "PoCL and llvmpipe, staged" "pocl rusticl" "$work/both" --devices cpu,gpu=
 bench "two sub-devices and llvmpipe" "pocl rusticl cores" "$work/both" --devices cpu:2x1,gpu --expect 3
 unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
 bench "this machine's own devices" "" "$vendors"
-
-# Oclgrind finds accesses out of bounds and races inside a kernel. It knows a mapping by its host address alone and so takes
-# one wrapper of a range for another: its "mapped" messages say nothing here. Its check for uninitialised memory crashes
-# where kernels do not run on the main thread.
-if [ -n "${COX_SHORT:-}" ]; then
-    :
-elif ! command -v oclgrind >/dev/null; then
-    skip "Oclgrind" "it is missing (Debian: oclgrind)"
-elif ldd "$suite" | grep -q libasan; then
-    skip "Oclgrind" "it wants to be loaded first, and so does AddressSanitizer"
-else
-    # Its calls share tables of events without a lock and crash where two threads make them at the same moment (asyncEnqueue,
-    # asyncQueueRelease): on two cores 1 of 30 to 39 of 40 runs, on one none of 60. There a switch of threads may still hit it.
-    core=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')
-    for try in 1 2 3; do
-        timeout 1200 taskset -c "$core" oclgrind --data-races --max-errors 1000000 --log "$work/log" "$suite" --small \
-            --expect 1 >"$work/out" 2>"$work/err"
-        code=$?
-        case $code in
-        134 | 139) echo "Oclgrind: crashed in run $try" ;;
-        *) break ;;
-        esac
-    done
-    grep -E '^[A-Z]' "$work/log" 2>/dev/null | grep -vE '^Invalid (read from|write to) .*mapped' | sort | uniq -c \
-        >"$work/errors"
-    if [ $code -ne 0 ] || [ -s "$work/errors" ]; then
-        echo "Oclgrind: FAILED (exit status $code)"
-        cat "$work/out" "$work/err" "$work/errors"
-        failed=$((failed + 1))
-    else
-        passed=$((passed + 1))
-        echo "Oclgrind: $(tail -n 1 "$work/out")"
-    fi
-fi
 
 echo "$passed set-ups passed, $failed failed"
 [ $failed -eq 0 ] || exit 1

@@ -6,24 +6,15 @@
  * before the length that was said of it. The file follows.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "fuzz.h"
 #include "store/cache.h"
 #include "store/sha256.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 enum { KEY = 8, LENGTH = 40, HEAD = 48, DIGEST = COX__SHA256_BYTES, FRAME = HEAD + DIGEST, FILE_MAX = 4096 };
 enum { RIGHT_HEAD = 1, RIGHT_LENGTH = 2, RIGHT_DIGEST = 4, OTHER_KEY = 8, CUT = 16 };
-
-#define CHECK(x)     \
-    do {             \
-        if (!(x))    \
-            abort(); \
-    } while (0)
 
 static const unsigned char good_magic[8] = {'C', 'O', 'X', 'B', 'I', 'N', 0, 2};
 

@@ -5,8 +5,6 @@
 #include "common/picture.h"
 #include "picture.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 4 || memcmp(data, "\x76\x2f\x31\x01", 4) != 0)

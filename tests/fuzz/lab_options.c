@@ -5,22 +5,20 @@
 #include "lab/commands.h"
 #include "lab/run/measure.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void check_disturbance(const struct lab_disturbance *disturbance, uint64_t frames)
 {
-    FUZZ_CHECK(disturbance->first_frame < disturbance->end_frame && disturbance->end_frame <= frames);
-    FUZZ_CHECK(*disturbance->text && memchr(disturbance->text, 0, sizeof disturbance->text));
-    FUZZ_CHECK(disturbance->cpu_count <= LAB_HOG_CPUS_MAX);
+    CHECK(disturbance->first_frame < disturbance->end_frame && disturbance->end_frame <= frames);
+    CHECK(*disturbance->text && memchr(disturbance->text, 0, sizeof disturbance->text));
+    CHECK(disturbance->cpu_count <= LAB_HOG_CPUS_MAX);
     switch (disturbance->kind) {
     case LAB_HOG:
     case LAB_GPU_HOG:
         break;
     case LAB_QUOTA:
-        FUZZ_CHECK(disturbance->percent >= 1 && disturbance->percent <= 100);
+        CHECK(disturbance->percent >= 1 && disturbance->percent <= 100);
         break;
     case LAB_DELAY:
-        FUZZ_CHECK(disturbance->device < COX_DEVICES_MAX && disturbance->delay_us >= 1 && disturbance->delay_us <= 1e6);
+        CHECK(disturbance->device < COX_DEVICES_MAX && disturbance->delay_us >= 1 && disturbance->delay_us <= 1e6);
         break;
     }
 }
@@ -29,41 +27,41 @@ static void check_disturbance(const struct lab_disturbance *disturbance, uint64_
 static void check_run(const struct lab_run_options *options, const struct fuzz_args *args)
 {
     struct lab_phase phases[LAB_PHASES_MAX];
-    FUZZ_CHECK(options->policy_count >= 1 && options->policy_count <= LAB_RUN_POLICIES_MAX);
+    CHECK(options->policy_count >= 1 && options->policy_count <= LAB_RUN_POLICIES_MAX);
     for (uint32_t i = 0; i < options->policy_count; i++)
-        FUZZ_CHECK(!strcmp(options->policies[i].policy.name, options->policies[i].name));
-    FUZZ_CHECK(options->size_count >= 1 && options->size_count <= LAB_RUN_SIZES_MAX);
+        CHECK(!strcmp(options->policies[i].policy.name, options->policies[i].name));
+    CHECK(options->size_count >= 1 && options->size_count <= LAB_RUN_SIZES_MAX);
     for (uint32_t i = 0; i < options->size_count; i++) {
         const struct lab_size *size = &options->sizes[i];
-        FUZZ_CHECK(!size->columns == !size->rows && size->columns <= LAB_SIZE_MAX && size->rows <= LAB_SIZE_MAX);
-        FUZZ_CHECK(size->columns == 0 || (size->columns >= LAB_SIZE_MIN && size->rows >= LAB_SIZE_MIN));
+        CHECK(!size->columns == !size->rows && size->columns <= LAB_SIZE_MAX && size->rows <= LAB_SIZE_MAX);
+        CHECK(size->columns == 0 || (size->columns >= LAB_SIZE_MIN && size->rows >= LAB_SIZE_MIN));
     }
-    FUZZ_CHECK(options->ratio_count >= 1 && options->ratio_count <= LAB_RUN_RATIOS_MAX);
+    CHECK(options->ratio_count >= 1 && options->ratio_count <= LAB_RUN_RATIOS_MAX);
     for (uint32_t i = 0; i < options->ratio_count; i++)
-        FUZZ_CHECK(options->ratios[i] >= 1 && options->ratios[i] <= 64);
-    FUZZ_CHECK(options->rounds >= 1 && options->rounds <= 100000);
-    FUZZ_CHECK(options->frames >= 1 && options->repeats >= 1);
-    FUZZ_CHECK(options->frames * options->repeats <= LAB_RUN_FRAMES_MAX);
-    FUZZ_CHECK(options->reserve <= LAB_RESERVE_BOTH && options->format <= LAB_JSON);
-    FUZZ_CHECK((options->kernel == LAB_KERNEL_USER) == (options->kernel_file != NULL));
-    FUZZ_CHECK(fuzz_args_hold(args, options->kernel_file) && fuzz_args_hold(args, options->bindings_file));
-    FUZZ_CHECK(options->in_flight >= 1 && options->in_flight <= COX_IN_FLIGHT_MAX);
-    FUZZ_CHECK(options->deadline_ns <= UINT64_C(1000000000000) && options->fallback_us >= 0);
-    FUZZ_CHECK(options->quiet_s >= 0 && options->quiet_s <= 86400);
-    FUZZ_CHECK(options->curve == 0 || (options->curve >= 2 && options->curve <= 64));
-    FUZZ_CHECK(options->soak_s >= 0 && options->soak_s <= 3600);
-    FUZZ_CHECK(options->telemetry_ns <= UINT64_C(10000000000));
-    FUZZ_CHECK(fuzz_args_hold(args, options->devices) && fuzz_args_hold(args, options->powercap));
-    FUZZ_CHECK(fuzz_args_hold(args, options->sysfs));
-    FUZZ_CHECK(options->disturbance_count <= LAB_DISTURBANCES_MAX);
+        CHECK(options->ratios[i] >= 1 && options->ratios[i] <= 64);
+    CHECK(options->rounds >= 1 && options->rounds <= 100000);
+    CHECK(options->frames >= 1 && options->repeats >= 1);
+    CHECK(options->frames * options->repeats <= LAB_RUN_FRAMES_MAX);
+    CHECK(options->reserve <= LAB_RESERVE_BOTH && options->format <= LAB_JSON);
+    CHECK((options->kernel == LAB_KERNEL_USER) == (options->kernel_file != NULL));
+    CHECK(fuzz_args_hold(args, options->kernel_file) && fuzz_args_hold(args, options->bindings_file));
+    CHECK(options->in_flight >= 1 && options->in_flight <= COX_IN_FLIGHT_MAX);
+    CHECK(options->deadline_ns <= UINT64_C(1000000000000) && options->fallback_us >= 0);
+    CHECK(options->quiet_s >= 0 && options->quiet_s <= 86400);
+    CHECK(options->curve == 0 || (options->curve >= 2 && options->curve <= 64));
+    CHECK(options->soak_s >= 0 && options->soak_s <= 3600);
+    CHECK(options->telemetry_ns <= UINT64_C(10000000000));
+    CHECK(fuzz_args_hold(args, options->devices) && fuzz_args_hold(args, options->powercap));
+    CHECK(fuzz_args_hold(args, options->sysfs));
+    CHECK(options->disturbance_count <= LAB_DISTURBANCES_MAX);
     for (uint32_t i = 0; i < options->disturbance_count; i++)
         check_disturbance(&options->disturbances[i], options->frames);
     uint32_t count = lab_phases(options->disturbances, options->disturbance_count, options->frames, phases);
-    FUZZ_CHECK(count >= 1 && count <= LAB_PHASES_MAX && phases[0].first_frame == 0);
+    CHECK(count >= 1 && count <= LAB_PHASES_MAX && phases[0].first_frame == 0);
     for (uint32_t i = 0; i < count; i++) {
-        FUZZ_CHECK(phases[i].first_frame < phases[i].end_frame);
-        FUZZ_CHECK(phases[i].end_frame == (i + 1 < count ? phases[i + 1].first_frame : options->frames));
-        FUZZ_CHECK(memchr(phases[i].text, 0, sizeof phases[i].text));
+        CHECK(phases[i].first_frame < phases[i].end_frame);
+        CHECK(phases[i].end_frame == (i + 1 < count ? phases[i + 1].first_frame : options->frames));
+        CHECK(memchr(phases[i].text, 0, sizeof phases[i].text));
     }
 }
 
@@ -75,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* The words with what is added to them. */
     char *words[FUZZ_ARGS_MAX + 4];
     int count = 0, status = LAB_USAGE;
-    if (!fuzz_args_make(&args, data, size))
+    if (!fuzz_args_make(&args, NULL, data, size))
         return 0;
     const char *command = args.count ? args.words[0] : "";
     bool run = strcmp(command, "run") == 0, sim = strcmp(command, "sim") == 0;
@@ -97,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else if (report)
         status = lab_report_main(count, words);
     fuzz_speak();
-    FUZZ_CHECK(status == LAB_OK || status == LAB_USAGE);
-    free(args.text);
+    CHECK(status == LAB_OK || status == LAB_USAGE);
+    fuzz_args_free(&args);
     return 0;
 }

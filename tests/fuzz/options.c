@@ -1,41 +1,20 @@
 /* cox-tonemap's command line from hostile words: no crash, and what is accepted holds together.
- *
- * Bytes up to a NUL or the end of a line are one argument each.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "args.h"
 #include "tonemap/options.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-enum { ARGS_MAX = 64, BYTES_MAX = 4096 };
-
-#define CHECK(x)     \
-    do {             \
-        if (!(x))    \
-            abort(); \
-    } while (0)
-
-static bool is_one_of(const char *text, char *const *args, int count)
-{
-    for (int i = 0; text && i < count; i++)
-        if (text >= args[i] && text <= args[i] + strlen(args[i]))
-            return true;
-    return !text;
-}
 
 /* What both jobs take for granted. */
-static void check_run(const struct options *options, char *const *args, int count)
+static void check_run(const struct options *options, const struct fuzz_args *args)
 {
     double sum = 0;
     CHECK(options->input && options->output);
-    CHECK(is_one_of(options->input, args, count) && is_one_of(options->output, args, count));
-    CHECK(is_one_of(options->stats, args, count) && is_one_of(options->trace, args, count));
-    CHECK(is_one_of(options->devices, args, count));
-    CHECK(is_one_of(options->encoder, args, count) && is_one_of(options->crf, args, count));
-    CHECK(is_one_of(options->preset, args, count));
+    CHECK(fuzz_args_hold(args, options->input) && fuzz_args_hold(args, options->output));
+    CHECK(fuzz_args_hold(args, options->stats) && fuzz_args_hold(args, options->trace));
+    CHECK(fuzz_args_hold(args, options->devices));
+    CHECK(fuzz_args_hold(args, options->encoder) && fuzz_args_hold(args, options->crf));
+    CHECK(fuzz_args_hold(args, options->preset));
     CHECK(!options->policy || cox_policy_find(options->policy));
     CHECK(options->in_flight >= 1 && options->in_flight <= COX_IN_FLIGHT_MAX && options->repeat >= 1);
     CHECK(options->policy_options.ratio_count <= COX_DEVICES_MAX);
@@ -87,37 +66,26 @@ static void check_job(struct options options, enum options_job job)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char name[] = "cox-tonemap", *args[ARGS_MAX + 1] = {name};
-    int count = 1;
-    if (size > BYTES_MAX)
+    struct fuzz_args args;
+    if (!fuzz_args_make(&args, "cox-tonemap", data, size))
         return 0;
-    char *text = malloc(size + 1);
-    CHECK(text);
-    if (size)
-        memcpy(text, data, size);
-    text[size] = 0;
-    for (size_t at = 0; at < size && count < ARGS_MAX; at += strlen(text + at) + 1) {
-        text[at + strcspn(text + at, "\n")] = 0;
-        args[count++] = text + at;
-    }
-    args[count] = NULL;
 
-    char *again[ARGS_MAX + 1];
-    memcpy(again, args, sizeof again);
+    char *again[FUZZ_ARGS_MAX + 1];
+    memcpy(again, args.words, sizeof again);
     struct options options, second;
     struct options_error error, error2;
-    enum options_parsed parsed = options_parse(&options, count, args, &error);
+    enum options_parsed parsed = options_parse(&options, args.count, args.words, &error);
     CHECK(parsed >= OPTIONS_WRONG && parsed <= OPTIONS_POLICIES);
     CHECK((parsed == OPTIONS_WRONG) == (error.text[0] != 0));
     CHECK(memchr(error.text, 0, sizeof error.text));
     if (parsed == OPTIONS_RUN) {
-        check_run(&options, args, count);
+        check_run(&options, &args);
         check_job(options, OPTIONS_PICTURE);
         check_job(options, OPTIONS_VIDEO);
     }
     /* Nothing is left over from before. */
-    CHECK(options_parse(&second, count, again, &error2) == parsed);
+    CHECK(options_parse(&second, args.count, again, &error2) == parsed);
     CHECK(!strcmp(error.text, error2.text) && options.given == second.given && options.input == second.input);
-    free(text);
+    fuzz_args_free(&args);
     return 0;
 }

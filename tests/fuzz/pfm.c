@@ -3,8 +3,6 @@
 #include "common/picture.h"
 #include "picture.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1 || data[0] != 'P')

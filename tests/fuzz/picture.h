@@ -4,38 +4,30 @@
 #ifndef COX_TESTS_FUZZ_PICTURE_H
 #define COX_TESTS_FUZZ_PICTURE_H
 
+#include "fuzz.h"
 #include "common/picture.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 /* More pixels than this would only slow things down. */
 enum { FUZZ_PICTURE_BYTES_MAX = 1 << 14, FUZZ_PICTURE_EXTRA = 12, FUZZ_PICTURE_FILL = 0xa5 };
 
-#define FUZZ_CHECK(x) \
-    do {              \
-        if (!(x))     \
-            abort();  \
-    } while (0)
-
 static inline void fuzz_picture_error(const struct picture_error *error)
 {
-    FUZZ_CHECK(*error->text && memchr(error->text, 0, sizeof error->text));
+    CHECK(*error->text && memchr(error->text, 0, sizeof error->text));
     for (const char *c = error->text; *c; c++)
-        FUZZ_CHECK(*c >= ' ' && *c <= '~');
+        CHECK(*c >= ' ' && *c <= '~');
 }
 
 static inline void fuzz_picture_format(const struct picture_format *format, enum picture_alpha alpha)
 {
-    FUZZ_CHECK(format->width >= 1 && format->width <= PICTURE_SIDE_MAX);
-    FUZZ_CHECK(format->height >= 1 && format->height <= PICTURE_SIDE_MAX);
-    FUZZ_CHECK((uint64_t)format->width * format->height <= PICTURE_PIXELS_MAX);
-    FUZZ_CHECK(format->pixel == COX_PIXEL_RGBA_HALF || format->pixel == COX_PIXEL_RGBA_FLOAT);
-    FUZZ_CHECK(format->frames == 1 && (!format->alpha || alpha == PICTURE_ALPHA_STRAIGHT));
+    CHECK(format->width >= 1 && format->width <= PICTURE_SIDE_MAX);
+    CHECK(format->height >= 1 && format->height <= PICTURE_SIDE_MAX);
+    CHECK((uint64_t)format->width * format->height <= PICTURE_PIXELS_MAX);
+    CHECK(format->pixel == COX_PIXEL_RGBA_HALF || format->pixel == COX_PIXEL_RGBA_FLOAT);
+    CHECK(format->frames == 1 && (!format->alpha || alpha == PICTURE_ALPHA_STRAIGHT));
     /* It is printed. */
-    FUZZ_CHECK(*format->text && memchr(format->text, 0, sizeof format->text));
+    CHECK(*format->text && memchr(format->text, 0, sizeof format->text));
     for (const char *c = format->text; *c; c++)
-        FUZZ_CHECK((unsigned char)*c >= ' ' && *c != 0x7f);
+        CHECK((unsigned char)*c >= ' ' && *c != 0x7f);
 }
 
 /* Read it where each row is followed by bytes that must stay; twice, since memory that nobody has written would
@@ -49,22 +41,22 @@ static inline void fuzz_picture_read(struct picture_input *input, struct picture
     if (all > FUZZ_PICTURE_BYTES_MAX)
         return;
     uint8_t *pixels = malloc(all), *pixels2 = malloc(all);
-    FUZZ_CHECK(pixels && pixels2);
+    CHECK(pixels && pixels2);
     memset(pixels, FUZZ_PICTURE_FILL, all);
     memset(pixels2, 0xff & ~FUZZ_PICTURE_FILL, all);
     enum picture_read result = picture_input_read(input, pixels, pitch_bytes, &error);
-    FUZZ_CHECK(result == PICTURE_READ_FRAME || result == PICTURE_READ_ERROR);
-    FUZZ_CHECK(picture_input_read(again, pixels2, pitch_bytes, &error2) == result);
+    CHECK(result == PICTURE_READ_FRAME || result == PICTURE_READ_ERROR);
+    CHECK(picture_input_read(again, pixels2, pitch_bytes, &error2) == result);
     for (uint32_t row = 0; row + 1 < format->height; row++)
         for (size_t i = row_bytes; i < pitch_bytes; i++)
-            FUZZ_CHECK(pixels[row * pitch_bytes + i] == FUZZ_PICTURE_FILL);
+            CHECK(pixels[row * pitch_bytes + i] == FUZZ_PICTURE_FILL);
     if (result == PICTURE_READ_FRAME) {
         for (uint32_t row = 0; row < format->height; row++)
-            FUZZ_CHECK(!memcmp(pixels + row * pitch_bytes, pixels2 + row * pitch_bytes, row_bytes));
-        FUZZ_CHECK(picture_input_read(input, pixels, pitch_bytes, &error) == PICTURE_READ_END);
+            CHECK(!memcmp(pixels + row * pitch_bytes, pixels2 + row * pitch_bytes, row_bytes));
+        CHECK(picture_input_read(input, pixels, pitch_bytes, &error) == PICTURE_READ_END);
     } else {
         fuzz_picture_error(&error);
-        FUZZ_CHECK(!strcmp(error.text, error2.text));
+        CHECK(!strcmp(error.text, error2.text));
     }
     free(pixels);
     free(pixels2);
@@ -78,18 +70,18 @@ static inline int fuzz_picture(const uint8_t *data, size_t size, uint64_t most_p
     struct picture_input *input, *again;
     struct picture_error error = {""};
     if (!picture_input_open_memory(&input, data, size, alpha, &error)) {
-        FUZZ_CHECK(!input);
+        CHECK(!input);
         fuzz_picture_error(&error);
         return 0;
     }
     const struct picture_format *format = picture_input_format(input);
     fuzz_picture_format(format, alpha);
-    FUZZ_CHECK((uint64_t)format->width * format->height <= most_pixels);
-    FUZZ_CHECK(picture_input_open_memory(&again, data, size, alpha, &error));
+    CHECK((uint64_t)format->width * format->height <= most_pixels);
+    CHECK(picture_input_open_memory(&again, data, size, alpha, &error));
     fuzz_picture_read(input, again);
     picture_input_close(&input);
     picture_input_close(&again);
-    FUZZ_CHECK(!input && !again);
+    CHECK(!input && !again);
     return 0;
 }
 

@@ -4,28 +4,26 @@
 #include "rows.h"
 #include "lab/replay/world.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 enum { SESSIONS_MAX = 4 };
 
 static void check_session(const struct lab_replay_data *data, const struct lab_replay_session *session)
 {
     char lacks[160];
     const bool possible = lab_replay_possible(session, lacks, sizeof lacks);
-    FUZZ_CHECK(memchr(session->policy, 0, sizeof session->policy));
+    CHECK(memchr(session->policy, 0, sizeof session->policy));
     for (size_t f = 0; f < session->frame_count; f++) {
         const struct lab_replay_frame *frame = &session->frames[f];
-        FUZZ_CHECK(f == 0 || frame->frame > session->frames[f - 1].frame);
-        FUZZ_CHECK(frame->first_band <= session->band_count);
-        FUZZ_CHECK(frame->band_count <= session->band_count - frame->first_band);
+        CHECK(f == 0 || frame->frame > session->frames[f - 1].frame);
+        CHECK(frame->first_band <= session->band_count);
+        CHECK(frame->band_count <= session->band_count - frame->first_band);
         /* All up to the last one cost memory. */
-        FUZZ_CHECK(!possible || frame->frame < 2 * session->frame_count + 100);
+        CHECK(!possible || frame->frame < 2 * session->frame_count + 100);
     }
     for (size_t b = 0; b < session->band_count; b++) {
-        FUZZ_CHECK(session->bands[b].device < data->device_count && session->bands[b].rows > 0);
-        FUZZ_CHECK(session->bands[b].together >= 0 && session->bands[b].together <= 1 + 1e-9);
+        CHECK(session->bands[b].device < data->device_count && session->bands[b].rows > 0);
+        CHECK(session->bands[b].together >= 0 && session->bands[b].together <= 1 + 1e-9);
     }
-    FUZZ_CHECK(session->options.ratio_count <= COX_DEVICES_MAX);
+    CHECK(session->options.ratio_count <= COX_DEVICES_MAX);
 }
 
 static void ask_again(struct sqlite3 *db, const struct lab_replay_session *session)
@@ -38,7 +36,7 @@ static void ask_again(struct sqlite3 *db, const struct lab_replay_session *sessi
     if (!lab_replay_decide(db, session, &policy, &decisions, why, sizeof why))
         fuzz_why(why, sizeof why);
     else
-        FUZZ_CHECK(memchr(decisions.recorded, 0, sizeof decisions.recorded));
+        CHECK(memchr(decisions.recorded, 0, sizeof decisions.recorded));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -47,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char why[400] = "";
     struct sqlite3 *db = fuzz_rows(data, size);
     if (lab_replay_read(db, 0, &run, why, sizeof why)) {
-        FUZZ_CHECK(run->device_count <= COX_DEVICES_MAX && run->rows >= 1 && run->granule >= 1);
+        CHECK(run->device_count <= COX_DEVICES_MAX && run->rows >= 1 && run->granule >= 1);
         for (size_t s = 0; s < run->session_count; s++)
             check_session(run, &run->sessions[s]);
         for (size_t s = 0; s < run->session_count && s < SESSIONS_MAX; s++)
@@ -56,6 +54,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         fuzz_why(why, sizeof why);
     }
-    FUZZ_CHECK(!run);
+    CHECK(!run);
     return 0;
 }

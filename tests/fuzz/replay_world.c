@@ -4,8 +4,6 @@
 #include "rows.h"
 #include "lab/replay/world.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 enum { FRAMES_MAX = 12, ROWS_MAX = 128 };
 
 static void simulate(const struct lab_replay_data *data, const struct lab_replay_session *session)
@@ -16,7 +14,7 @@ static void simulate(const struct lab_replay_data *data, const struct lab_replay
     struct cox_policy policy;
     char why[400] = "";
     if (!lab_replay_create(data, session, &replay, why, sizeof why)) {
-        FUZZ_CHECK(!replay);
+        CHECK(!replay);
         fuzz_why(why, sizeof why);
         return;
     }

@@ -11,21 +11,13 @@
 #ifndef COX_TESTS_FUZZ_ROWS_H
 #define COX_TESTS_FUZZ_ROWS_H
 
+#include "fuzz.h"
 #include "lab/texts.h"
 
 #include <math.h>
 #include <sqlite3.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define FUZZ_CHECK(x) \
-    do {              \
-        if (!(x))     \
-            abort();  \
-    } while (0)
 
 enum {
     FUZZ_BYTES_MAX = 8192,
@@ -109,12 +101,12 @@ static inline void fuzz_rows_begin(void)
     struct fuzz_table *table = NULL;
     while (schema->name && strcmp(schema->name, "schema.sql") != 0)
         schema++;
-    FUZZ_CHECK(schema->name);
+    CHECK(schema->name);
     for (const char *line = schema->text; line; line = strchr(line, '\n')) {
         char word[20], about[64];
         line += *line == '\n';
         if (sscanf(line, "CREATE TABLE %19[a-z_](", word) == 1) {
-            FUZZ_CHECK(fuzz_db.table_count < FUZZ_TABLES_MAX);
+            CHECK(fuzz_db.table_count < FUZZ_TABLES_MAX);
             table = &fuzz_db.tables[fuzz_db.table_count++];
             memcpy(table->name, word, sizeof word);
         } else if (table && fuzz_begins(line, "    PRIMARY KEY (")) {
@@ -124,7 +116,7 @@ static inline void fuzz_rows_begin(void)
             table->not_null |= table->key;
         } else if (table && sscanf(line, "    %15[a-z_] %63[^\n]", word, about) == 2) {
             uint32_t bit = 1u << table->column_count;
-            FUZZ_CHECK(table->column_count < FUZZ_COLUMNS_MAX);
+            CHECK(table->column_count < FUZZ_COLUMNS_MAX);
             memcpy(table->columns[table->column_count++], word, sizeof table->columns[0]);
             table->key |= strstr(about, "PRIMARY KEY") ? bit : 0;
             table->not_null |= strstr(about, "NOT NULL") ? bit : table->key;
@@ -233,7 +225,7 @@ static inline struct sqlite3 *fuzz_rows(const uint8_t *data, size_t size)
 
 static inline void fuzz_why(const char *why, size_t bytes)
 {
-    FUZZ_CHECK(*why && memchr(why, 0, bytes));
+    CHECK(*why && memchr(why, 0, bytes));
 }
 
 /* --- Queries ------------------------------------------------------------------------------------------------------ */
@@ -259,7 +251,7 @@ static inline struct fuzz_item fuzz_item_of(const struct fuzz_query *query, cons
         item.what = FUZZ_DIFFERENCE;
         item.other = fuzz_column_find(query->table, other);
     } else {
-        FUZZ_CHECK(sscanf(text[0] && text[1] == '.' ? text + 2 : text, "%15[a-z_]", name) == 1);
+        CHECK(sscanf(text[0] && text[1] == '.' ? text + 2 : text, "%15[a-z_]", name) == 1);
     }
     if (item.what != FUZZ_OF_CALL)
         item.column = fuzz_column_find(query->table, name);
@@ -274,7 +266,7 @@ static inline int fuzz_items_of(const struct fuzz_query *query, const char *list
     int count = 0, depth = 0;
     for (const char *at = list; at < end; at++) {
         if (at == list || (depth == 0 && at[-2] == ',' && at[-1] == ' ')) {
-            FUZZ_CHECK(count < most);
+            CHECK(count < most);
             items[count++] = fuzz_item_of(query, at);
         }
         depth += (*at == '(') - (*at == ')');
@@ -286,12 +278,12 @@ static inline void fuzz_compile(struct fuzz_query *query, const char *sql)
 {
     char table[16], key[16];
     const char *from = strstr(sql, " FROM "), *where = strstr(sql, " WHERE "), *order = strstr(sql, " ORDER BY ");
-    FUZZ_CHECK(fuzz_begins(sql, "SELECT ") && from && where && !strstr(sql, "GROUP"));
-    FUZZ_CHECK(sscanf(from, " FROM %15[a-z_]", table) == 1 && sscanf(where, " WHERE %15[a-z] = ?", key) == 1);
+    CHECK(fuzz_begins(sql, "SELECT ") && from && where && !strstr(sql, "GROUP"));
+    CHECK(sscanf(from, " FROM %15[a-z_]", table) == 1 && sscanf(where, " WHERE %15[a-z] = ?", key) == 1);
     query->sql = sql;
     query->table = fuzz_table_find(table);
     query->joined = strstr(sql, " JOIN call c USING (session, call)") ? fuzz_table_find("call") : NULL;
-    FUZZ_CHECK(query->table && !query->joined == !strstr(sql, " JOIN "));
+    CHECK(query->table && !query->joined == !strstr(sql, " JOIN "));
     query->key = fuzz_column_find(query->table, key);
     query->or_all = strstr(where, " OR ?1 = 0");
     query->down = strstr(where, " DESC");
@@ -308,7 +300,7 @@ static inline const struct fuzz_query *fuzz_query_of(const char *sql)
     int q = 0;
     while (q < FUZZ_QUERIES_MAX && queries[q].sql && queries[q].sql != sql)
         q++;
-    FUZZ_CHECK(q < FUZZ_QUERIES_MAX);
+    CHECK(q < FUZZ_QUERIES_MAX);
     if (!queries[q].sql)
         fuzz_compile(&queries[q], sql);
     return &queries[q];
@@ -397,8 +389,8 @@ static inline void fuzz_forget_texts(struct sqlite3_stmt *statement)
 
 static inline struct fuzz_value fuzz_at(const struct sqlite3_stmt *statement, int item)
 {
-    FUZZ_CHECK(item >= 0 && item < statement->query->item_count && statement->next >= 0);
-    FUZZ_CHECK(statement->next < statement->count);
+    CHECK(item >= 0 && item < statement->query->item_count && statement->next >= 0);
+    CHECK(statement->next < statement->count);
     return fuzz_evaluate(statement->query, &statement->query->items[item], statement->rows[statement->next]);
 }
 
@@ -406,9 +398,9 @@ static inline struct fuzz_value fuzz_at(const struct sqlite3_stmt *statement, in
 
 int sqlite3_prepare_v2(sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **statement, const char **rest)
 {
-    FUZZ_CHECK(db == &fuzz_db && bytes == -1 && !rest);
+    CHECK(db == &fuzz_db && bytes == -1 && !rest);
     *statement = malloc(sizeof **statement); /* so that use after its end is seen */
-    FUZZ_CHECK(*statement);
+    CHECK(*statement);
     (*statement)->query = fuzz_query_of(sql);
     (*statement)->bound = (*statement)->count = 0;
     (*statement)->next = -1;
@@ -419,7 +411,7 @@ int sqlite3_prepare_v2(sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **s
 
 int sqlite3_bind_int64(sqlite3_stmt *statement, int place, sqlite3_int64 number)
 {
-    FUZZ_CHECK(place == 1 && statement->next == -1);
+    CHECK(place == 1 && statement->next == -1);
     statement->bound = number;
     return SQLITE_OK;
 }
@@ -466,7 +458,7 @@ const unsigned char *sqlite3_column_text(sqlite3_stmt *statement, int item)
     if (!value.type || statement->texts[item])
         return (const unsigned char *)statement->texts[item];
     statement->texts[item] = strdup(value.text);
-    FUZZ_CHECK(statement->texts[item]);
+    CHECK(statement->texts[item]);
     statement->has_texts = true;
     return (const unsigned char *)statement->texts[item];
 }
@@ -484,7 +476,7 @@ const char *sqlite3_errmsg(sqlite3 *db)
 
 int sqlite3_exec(sqlite3 *db, const char *sql, int (*row)(void *, int, char **, char **), void *user, char **why)
 {
-    FUZZ_CHECK(db == &fuzz_db && sql && !row && !user && !why);
+    CHECK(db == &fuzz_db && sql && !row && !user && !why);
     return SQLITE_OK;
 }
 

@@ -1,20 +1,11 @@
 /* Scenario files from hostile bytes: no crash, one line of complaint, and what is accepted can be simulated.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
 #include "lab/sim/scenario.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { FRAMES = 3, ROWS_MAX = 4096 };
-
-#define CHECK(x)     \
-    do {             \
-        if (!(x))    \
-            abort(); \
-    } while (0)
 
 static void check_spans(const struct lab_scenario *scenario)
 {
@@ -54,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char why[400];
     struct lab_scenario *scenario = lab_scenario_parse((const char *)data, size, "input", why, sizeof why);
     if (!scenario) {
-        CHECK(strlen(why) > 0 && strlen(why) < sizeof why && !strncmp(why, "input:", 6) && !strchr(why, '\n'));
+        fuzz_complaint(why, sizeof why);
         return 0;
     }
     CHECK(scenario->device_count >= 1 && scenario->device_count <= COX_DEVICES_MAX);

@@ -2,24 +2,15 @@
  * "coxswain-p" is read as a part.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "fuzz.h"
 #include "tonemap/part.h"
 #include "tonemap/profile.h"
 #include "tonemap/scenes.h"
 #include "tonemap/source.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <tonemap/words.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(x)     \
-    do {             \
-        if (!(x))    \
-            abort(); \
-    } while (0)
 
 /* In the place of words.c, which would say each time what is wrong. */
 bool complain(const char *format, ...)

@@ -1,19 +1,10 @@
 /* The device selection language from hostile bytes: no crash, one sentence of complaint, and what is accepted says the
  * same when it is read again from its entries as they were written.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
 #include "opencl/select.h"
 
 #include <coxswain/sched.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(x)     \
-    do {             \
-        if (!(x))    \
-            abort(); \
-    } while (0)
 
 static void check_entry(const struct cox__select_entry *entry)
 {
@@ -64,12 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct cox__selection selection;
     char why[160];
-    /* Exactly as long as the text, so that reading beyond it is seen. */
-    char *text = malloc(size + 1);
-    CHECK(text);
-    if (size)
-        memcpy(text, data, size);
-    text[size] = 0;
+    char *text = fuzz_text(data, size);
     memset(&selection, 0xa5, sizeof selection);
     memset(why, 0xa5, sizeof why);
     cox_status status = cox__select_parse(text, &selection, why, sizeof why);

@@ -4,21 +4,11 @@
  * An input that begins with "Y" is read as y4m. In any other the first four bytes say which raw format, width, height
  * and how much longer than a row the pitch is; the frames follow.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
 #include "common/video.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* More of a frame than this would only slow things down. */
 enum { FRAME_BYTES_MAX = 1 << 15, FRAMES_MAX = 4, FILL = 0xa5 };
-
-#define CHECK(x)     \
-    do {             \
-        if (!(x))    \
-            abort(); \
-    } while (0)
 
 struct frame {
     uint32_t planes;

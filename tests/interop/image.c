@@ -6,28 +6,10 @@
  * Prints for each device how long a frame takes that is copied from an image, and from a buffer.
  * The exit status is 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <coxswain/coxswain.h>
-#include <coxswain/opencl.h>
-#include "support/check.h"
-
-#include <string.h>
-#include <time.h>
+#include "interop.h"
 
 enum { COLUMNS = 500, PITCH = 512, ROWS = 300, FRAMES = 12, TABLE_PITCH = 16, TABLE_ROWS = 64, TABLE_COLUMNS = 4 };
 enum { IN, HALF, TABLE, BETWEEN, OUT, BINDINGS };
-
-static const char *selection;
-static bool verbose;
-static char last_lines[8192]; /* of the log, since it was last emptied */
-
-static void on_log(void *user, enum cox_log_level level, const char *line)
-{
-    const size_t used = strlen(last_lines);
-    (void)user;
-    if (verbose)
-        fprintf(stderr, "%d %s\n", (int)level, line);
-    snprintf(last_lines + used, sizeof last_lines - used, "%s\n", line);
-}
 
 /* The first pass adds to the pixel one of half the rows, by an image and by a pointer, and a table's; the second one
  * sums a cross of five of what that makes, with the frame's edge repeated by the sampler. */
@@ -59,7 +41,6 @@ struct changed {
     bool written;   /* BETWEEN is given as an image where it is written */
     bool other;     /* HALF is given as an image of two formats */
     bool no_pitch;  /* TABLE has no pitch */
-    cl_uint type;   /* of IN's image; 0 = CL_UNSIGNED_INT8 */
     const char *policy;
 };
 
@@ -77,19 +58,18 @@ static cox_status create(cox_runtime *runtime, const struct changed *changed, co
     };
     const struct cox_variant variant = {.source = source, .local_columns = 16};
     const cl_uint order = changed->order ? changed->order : CL_R;
-    const cl_uint type = changed->type ? changed->type : CL_UNSIGNED_INT8;
-    const struct cox_arg add[] = {COX_ARG_IMAGE(IN, order, type, changed->columns ? changed->columns : COLUMNS),
-                                  COX_ARG_IMAGE(HALF, CL_R, CL_UNSIGNED_INT8, COLUMNS),
-                                  COX_ARG_BUFFER(HALF),
-                                  changed->other
-                                      ? (struct cox_arg)COX_ARG_IMAGE(HALF, CL_RGBA, CL_UNSIGNED_INT8, 4)
-                                      : (struct cox_arg)COX_ARG_IMAGE(TABLE, CL_RGBA, CL_UNSIGNED_INT8, TABLE_COLUMNS),
-                                  changed->written ? (struct cox_arg)COX_ARG_IMAGE(BETWEEN, CL_R, CL_UNSIGNED_INT8, 4)
-                                                   : (struct cox_arg)COX_ARG_BUFFER(BETWEEN),
-                                  COX_ARG_COLUMNS,
-                                  COX_ARG_FIRST_ROW,
-                                  COX_ARG_ROWS,
-                                  COX_ARG_PARAMS(cl_int)};
+    const struct cox_arg add[] = {
+        COX_ARG_IMAGE(IN, order, CL_UNSIGNED_INT8, changed->columns ? changed->columns : COLUMNS),
+        COX_ARG_IMAGE(HALF, CL_R, CL_UNSIGNED_INT8, COLUMNS),
+        COX_ARG_BUFFER(HALF),
+        changed->other ? (struct cox_arg)COX_ARG_IMAGE(HALF, CL_RGBA, CL_UNSIGNED_INT8, 4)
+                       : (struct cox_arg)COX_ARG_IMAGE(TABLE, CL_RGBA, CL_UNSIGNED_INT8, TABLE_COLUMNS),
+        changed->written ? (struct cox_arg)COX_ARG_IMAGE(BETWEEN, CL_R, CL_UNSIGNED_INT8, 4)
+                         : (struct cox_arg)COX_ARG_BUFFER(BETWEEN),
+        COX_ARG_COLUMNS,
+        COX_ARG_FIRST_ROW,
+        COX_ARG_ROWS,
+        COX_ARG_PARAMS(cl_int)};
     const struct cox_arg cross5[] = {COX_ARG_IMAGE(BETWEEN, CL_R, CL_UNSIGNED_INT8, COLUMNS),
                                      COX_ARG_ORIGIN(BETWEEN),
                                      COX_ARG_BUFFER(OUT),
@@ -195,35 +175,16 @@ static const char copy_source[] =
     "    if (x < columns && y < rows) to[y * columns + x] = from[y * columns + x];\n"
     "}\n";
 
-static double now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
-}
-
 /* The shortest of some frames of 1024 x 4096 words on the device, in microseconds. */
 static double frame_us(cox_runtime *runtime, uint32_t device, const char *kernel, struct cox_arg from)
 {
     enum { LARGE_COLUMNS = 1024, LARGE_ROWS = 4096, TIMES = 12 };
-    const struct cox_binding bindings[] = {{.pitch_bytes = 4 * LARGE_COLUMNS},
-                                           {.access = COX_WRITE, .pitch_bytes = 4 * LARGE_COLUMNS}};
-    const struct cox_variant variant = {.source = copy_source, .local_columns = 32};
     const struct cox_arg args[] = {from, COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS};
-    const struct cox_stage stage = {.kernel = kernel,
-                                    .columns = LARGE_COLUMNS,
-                                    .variant_count = 1,
-                                    .variants = &variant,
-                                    .arg_count = 4,
-                                    .args = args};
     cox_buffer *buffers[2];
-    cox_session *session;
     double least_us = 1e12;
-    CHECK(!cox_session_create(runtime,
-                              COX_SESSION_PARAMS(.rows = LARGE_ROWS, .binding_count = 2, .bindings = bindings,
-                                                 .stage_count = 1, .stages = &stage, .device_count = 1,
-                                                 .devices = &device),
-                              &session));
+    cox_session *session = words_session(runtime, copy_source, kernel, LARGE_COLUMNS, args, 2,
+                                         *COX_SESSION_PARAMS(.rows = LARGE_ROWS, .device_count = 1,
+                                                             .devices = &device));
     for (int i = 0; i < 2; i++)
         CHECK(!cox_buffer_create(runtime, sizeof(uint32_t) * LARGE_COLUMNS * LARGE_ROWS, &buffers[i]));
     uint32_t *in = cox_buffer_data(buffers[0]);
@@ -254,48 +215,32 @@ static void tell_cost(cox_runtime *runtime)
     }
 }
 
-static void refused(cox_runtime *runtime, const struct changed *changed, cox_status status, const char *why)
-{
-    cox_session *session;
-    CHECK(create(runtime, changed, &session) == status && !session);
-    CHECK(strstr(last_lines, why));
-}
-
 static void wrong_images_are_refused(cox_runtime *runtime)
 {
-    refused(runtime, &(struct changed){.columns = PITCH + 1}, COX_E_INVALID,
-            "a pitch of 512 bytes does not hold 513 columns");
-    refused(runtime, &(struct changed){.columns = SIZE_MAX}, COX_E_INVALID, "columns, of binding 0 (in)");
-    refused(runtime, &(struct changed){.order = 0xffff}, COX_E_UNSUPPORTED, "channel order 0xffff");
-    refused(runtime, &(struct changed){.written = true}, COX_E_INVALID, "is written by the pass, so it is no image");
-    refused(runtime, &(struct changed){.other = true}, COX_E_INVALID, "is an image of another format");
-    refused(runtime, &(struct changed){.no_pitch = true}, COX_E_INVALID, "a pitch of 0 bytes");
+    static const struct {
+        struct changed changed;
+        cox_status status;
+        const char *why;
+    } table[] = {
+        {{.columns = PITCH + 1}, COX_E_INVALID, "a pitch of 512 bytes does not hold 513 columns"},
+        {{.columns = SIZE_MAX}, COX_E_INVALID, "columns, of binding 0 (in)"},
+        {{.order = 0xffff}, COX_E_UNSUPPORTED, "channel order 0xffff"},
+        {{.written = true}, COX_E_INVALID, "is written by the pass, so it is no image"},
+        {{.other = true}, COX_E_INVALID, "is an image of another format"},
+        {{.no_pitch = true}, COX_E_INVALID, "a pitch of 0 bytes"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        cox_session *session;
+        CHECK(create(runtime, &table[i].changed, &session) == table[i].status && !session);
+        CHECK(strstr(last_lines, table[i].why));
+    }
 }
 
 int main(int argc, char **argv)
 {
-    uint32_t expected = 0;
-    cox_runtime *runtime;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--verbose") == 0)
-            verbose = true;
-        else if (strcmp(argv[i], "--devices") == 0 && i + 1 < argc)
-            selection = argv[++i];
-        else if (strcmp(argv[i], "--expect") == 0 && i + 1 < argc)
-            expected = (uint32_t)strtoul(argv[++i], NULL, 10);
-        else
-            return 2;
-    }
-    const cox_status status = cox_runtime_create(&runtime,
-                                                 COX_RUNTIME_PARAMS(.devices = selection, .reserve = COX_RESERVE_OFF,
-                                                                    .log = on_log));
-    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE) {
-        fprintf(stderr, "skipped, because there is no OpenCL device\n");
-        return 77;
-    }
-    CHECK(!status);
+    check_limit("kernels that sample images");
+    cox_runtime *runtime = first_runtime(argc, argv);
     const uint32_t count = cox_runtime_device_count(runtime);
-    CHECK(!expected || count == expected);
     frames_are_right(runtime, NULL);
     frames_are_right(runtime, "chunks");
     wrong_images_are_refused(runtime);

@@ -5,15 +5,15 @@
  * The exit status is 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include <coxswain/coxswain.h>
-#include <coxswain/opencl.h>
+#include "interop.h"
 #include "faults/control.h"
-#include "support/check.h"
 
-#include <string.h>
-#include <time.h>
+enum { ROWS = 64, COLUMNS = 256, WORDS = ROWS * COLUMNS, BYTES = 4 * WORDS };
 
-enum { ROWS = 64, COLUMNS = 256, WORDS = ROWS * COLUMNS, BYTES = 4 * WORDS, DEVICES_MAX = 64, FRAMES_MAX = 60000 };
+/* Ten of these are less than LATE, so a device that is late is given up even if the process waits for a core all the
+ * time. A device that is given up too early comes back and is lost once more. */
+static const uint64_t timeout_ns = 200000000;
+#define LATE "late=3s"
 
 static const char source[] =
     "constant sampler_t at = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;\n"
@@ -24,48 +24,31 @@ static const char source[] =
 
 static cox_session *new_session(cox_runtime *runtime)
 {
-    const struct cox_binding bindings[] = {{.name = "from", .pitch_bytes = 4 * COLUMNS},
-                                           {.name = "to", .access = COX_WRITE, .pitch_bytes = 4 * COLUMNS}};
-    const struct cox_variant variant = {.source = source, .local_columns = 16};
     const struct cox_arg args[] = {COX_ARG_IMAGE(0, CL_R, CL_UNSIGNED_INT32, COLUMNS), COX_ARG_BUFFER(1),
                                    COX_ARG_COLUMNS, COX_ARG_ROWS};
-    const struct cox_stage stage = {
-        .kernel = "add", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 4, .args = args};
-    cox_session *session;
-    CHECK(!cox_session_create(runtime,
-                              COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
-                                                 .stage_count = 1, .stages = &stage, .no_warmup = true,
-                                                 .device_timeout_ns = 200000000),
-                              &session));
-    return session;
+    return words_session(runtime, source, "add", COLUMNS, args, 2,
+                         *COX_SESSION_PARAMS(.rows = ROWS, .no_warmup = true, .device_timeout_ns = timeout_ns));
 }
 
-static cl_uint references(cl_context context)
+/* Frames until the fault has struck and the device is back: those that are delivered are right, and one of those after
+ * that is. */
+static void run_until_back(const struct fault *fault, cox_session *session, cox_buffer *const *buffers)
 {
-    cl_uint count;
-    CHECK(!clGetContextInfo(context, CL_CONTEXT_REFERENCE_COUNT, sizeof count, &count, NULL));
-    return count;
-}
-
-/* Frames until the device is back: those that are delivered are right, and one of those after that is. */
-static void run_until_back(cox_session *session, cox_buffer *const *buffers)
-{
-    const struct timespec millisecond = {.tv_nsec = 1000000};
     struct cox_session_info info = {0};
-    bool good = false;
-    for (uint32_t frame = 0; frame < FRAMES_MAX && !(good && info.devices[0].returned); frame++) {
+    for (uint32_t frame = 0;; frame++) {
         uint32_t *from = cox_buffer_data(buffers[0]);
         for (uint32_t i = 0; i < WORDS; i++)
             from[i] = i * 2654435761u + frame;
-        const cox_status status = cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2));
-        good = status == COX_OK;
+        const bool good = cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2)) == COX_OK;
         const uint32_t *to = cox_buffer_data(buffers[1]);
         for (uint32_t i = 0; i < WORDS && good; i++)
             CHECK(to[i] == i * 2654435761u + frame + 7);
         cox_session_info(session, &info, sizeof info);
-        nanosleep(&millisecond, NULL);
+        if (good && fault->count(0, FAULT_STRUCK) && info.devices[0].lost == info.devices[0].returned)
+            break;
+        rest_ms();
     }
-    CHECK(good && info.devices[0].lost && info.devices[0].returned);
+    CHECK(info.devices[0].lost && info.devices[0].returned);
 }
 
 /* A frame of what the application puts into the context, and gets out of it, by its own queue. */
@@ -82,48 +65,50 @@ static void context_works(cl_context context, cl_device_id device, cl_mem mem)
     free(words);
 }
 
-/* `hangs_s`: for how long the device hangs, after which what it kept of the context is given back. */
-static void device_is_lost(const struct fault *fault, cl_platform_id platform, const char *selection, const char *plan,
-                           unsigned hangs_s)
+static void device_is_lost(const struct fault *fault, cl_platform_id platform, const char *selection, const char *plan)
 {
     char why[256];
-    cl_device_id devices[DEVICES_MAX];
-    cl_uint device_count, pattern = 0xabcdef01u;
+    cl_device_id device;
+    cl_uint pattern = 0xabcdef01u;
     cl_int code;
     cox_runtime *runtime;
     cox_buffer *buffers[2];
     CHECK(!fault->load("", why, sizeof why));
-    CHECK(!clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, devices, &device_count));
-    cl_context context = clCreateContext(NULL, 1, devices, NULL, NULL, &code), other;
+    CHECK(!clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
+    cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, &code), other;
     CHECK(!code);
-    cl_command_queue queue = clCreateCommandQueue(context, devices[0], 0, &code);
+    cl_command_queue queue = clCreateCommandQueue(context, device, 0, &code);
     CHECK(!code);
     cl_mem mem = clCreateBuffer(context, CL_MEM_READ_WRITE, BYTES, NULL, &code);
     CHECK(!code && !clEnqueueFillBuffer(queue, mem, &pattern, sizeof pattern, 0, BYTES, 0, NULL, NULL));
     CHECK(!clFinish(queue) && !clReleaseCommandQueue(queue));
-    const cl_uint before = references(context);
+    const cl_uint before = context_references(context);
 
     CHECK(!cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = selection, .reserve = COX_RESERVE_OFF,
                                                            .opencl = COX_OPENCL_GIVEN(.contexts = &context,
                                                                                       .context_count = 1))));
-    CHECK(!cox_opencl_device(runtime, 0, &other, &devices[0]) && other == context);
+    CHECK(!cox_opencl_device(runtime, 0, &other, &device) && other == context);
+    const cl_uint resting = context_references(context) + 2; /* the buffers */
     cox_session *session = new_session(runtime);
     for (int i = 0; i < 2; i++)
         CHECK(!cox_buffer_create(runtime, BYTES, &buffers[i]));
     CHECK(!fault->load(plan, why, sizeof why));
-    run_until_back(session, buffers);
-    nanosleep(&(struct timespec){.tv_sec = hangs_s}, NULL);
-    CHECK(fault->count(0, 2) > 0); /* the fault has struck */
-    CHECK(cox_opencl_device(runtime, 0, &other, &devices[0]) == COX_E_DEVICE_LOST);
-    CHECK(!clReleaseContext(context) && references(context) >= 1); /* the runtime and `mem` have it still */
-    context_works(context, devices[0], mem);
+    run_until_back(fault, session, buffers);
+    /* What a late device kept of the context is given back when it ends. Some drivers do not count that. */
+    if (strstr(plan, LATE) && context_references(context) <= resting)
+        nanosleep(&(struct timespec){.tv_sec = 4}, NULL);
+    CHECK_SOON(context_references(context) <= resting);
+    CHECK(cox_opencl_device(runtime, 0, &other, &device) == COX_E_DEVICE_LOST);
+    CHECK(!clReleaseContext(context) && context_references(context) >= 1); /* the runtime and `mem` have it still */
+    context_works(context, device, mem);
     cox_session_destroy(&session);
     for (int i = 0; i < 2; i++)
         cox_buffer_destroy(&buffers[i]);
     CHECK(!clRetainContext(context));
     cox_runtime_destroy(&runtime);
-    CHECK(!runtime && references(context) == before);
-    context_works(context, devices[0], mem);
+    CHECK(!runtime);
+    CHECK_SOON(context_references(context) == before);
+    context_works(context, device, mem);
     clReleaseMemObject(mem);
     clReleaseContext(context);
     printf("%s, %s: passed\n", selection, plan);
@@ -132,6 +117,7 @@ static void device_is_lost(const struct fault *fault, cl_platform_id platform, c
 int main(void)
 {
     struct fault fault;
+    check_limit("a device that is lost in a context of the application's");
     cl_platform_id platform;
     cl_device_id processor;
     cl_uint count = 0;
@@ -144,14 +130,14 @@ int main(void)
     /* GPUs: in the mode that they have by default. In mapped mode NVIDIA's driver fills no images. */
     const bool maps = !clGetDeviceIDs(platform, CL_DEVICE_TYPE_CPU, 1, &processor, NULL);
     for (int s = maps ? 0 : 1; s < 2; s++) {
-        device_is_lost(&fault, platform, selections[s], "kernel at=5 error=CL_OUT_OF_RESOURCES", 0);
-        device_is_lost(&fault, platform, selections[s], "kernel at=5 status=CL_OUT_OF_RESOURCES", 0);
-        device_is_lost(&fault, platform, selections[s], "kernel at=5 late=3s", 4);
+        device_is_lost(&fault, platform, selections[s], "kernel at=5 error=CL_OUT_OF_RESOURCES");
+        device_is_lost(&fault, platform, selections[s], "kernel at=5 status=CL_OUT_OF_RESOURCES");
+        device_is_lost(&fault, platform, selections[s], "kernel at=5 " LATE);
     }
     if (maps) /* others keep their images */
-        device_is_lost(&fault, platform, "0.0=mapped", "clCreateImage at=5 error=CL_MEM_OBJECT_ALLOCATION_FAILURE", 0);
-    device_is_lost(&fault, platform, "0.0=staged", "clEnqueueWriteImage at=5 error=CL_OUT_OF_RESOURCES", 0);
-    device_is_lost(&fault, platform, "0.0=staged", "clEnqueueWriteImage at=5 status=CL_OUT_OF_RESOURCES", 0);
-    device_is_lost(&fault, platform, "0.0=staged", "clEnqueueWriteImage at=5 late=3s", 4);
+        device_is_lost(&fault, platform, "0.0=mapped", "clCreateImage at=5 error=CL_MEM_OBJECT_ALLOCATION_FAILURE");
+    device_is_lost(&fault, platform, "0.0=staged", "clEnqueueWriteImage at=5 error=CL_OUT_OF_RESOURCES");
+    device_is_lost(&fault, platform, "0.0=staged", "clEnqueueWriteImage at=5 status=CL_OUT_OF_RESOURCES");
+    device_is_lost(&fault, platform, "0.0=staged", "clEnqueueWriteImage at=5 " LATE);
     return 0;
 }

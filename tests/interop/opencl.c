@@ -6,51 +6,12 @@
  * Prints for each device how long mapping takes. The exit status is 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
-#include <coxswain/coxswain.h>
-#include <coxswain/opencl.h>
-#include "support/check.h"
+#include "interop.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <string.h>
-#include <time.h>
 
 enum { ROWS = 256, COLUMNS = 1024, WORDS = ROWS * COLUMNS, BYTES = 4 * WORDS, PLATFORMS_MAX = 16, DEVICES_MAX = 64 };
-
-static const char *selection;
-static bool verbose;
-static char last_lines[8192]; /* of the log, since it was last emptied */
-
-static void on_log(void *user, enum cox_log_level level, const char *line)
-{
-    const size_t used = strlen(last_lines);
-    (void)user;
-    if (verbose)
-        fprintf(stderr, "%d %s\n", (int)level, line);
-    snprintf(last_lines + used, sizeof last_lines - used, "%s\n", line);
-}
-
-static cox_status create(cox_runtime **out, const char *devices, const struct cox_opencl_given *given)
-{
-    last_lines[0] = 0;
-    return cox_runtime_create(out, COX_RUNTIME_PARAMS(.devices = devices, .reserve = COX_RESERVE_OFF, .log = on_log,
-                                                      .opencl = given));
-}
-
-/* Some drivers let go of what a command held only a moment after it is complete. */
-#define CHECK_SOON(condition)                                        \
-    do {                                                             \
-        for (int i = 0; i < 20000 && !(condition); i++)              \
-            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); \
-        CHECK(condition);                                            \
-    } while (0)
-
-static cl_uint context_references(cl_context context)
-{
-    cl_uint count;
-    CHECK(!clGetContextInfo(context, CL_CONTEXT_REFERENCE_COUNT, sizeof count, &count, NULL));
-    return count;
-}
 
 /* ---- a session: each word of a frame plus one, in place ---- */
 
@@ -61,17 +22,9 @@ static const char source[] = "kernel void more(global uint *words, int columns, 
 
 static cox_session *new_session(cox_runtime *runtime)
 {
-    const struct cox_binding binding = {.name = "words", .access = COX_READ_WRITE, .pitch_bytes = 4 * COLUMNS};
-    const struct cox_variant variant = {.source = source, .local_columns = 16};
     const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_COLUMNS, COX_ARG_ROWS};
-    const struct cox_stage stage = {
-        .kernel = "more", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 3, .args = args};
-    cox_session *session;
-    CHECK(!cox_session_create(runtime,
-                              COX_SESSION_PARAMS(.rows = ROWS, .allow_in_place = true, .binding_count = 1,
-                                                 .bindings = &binding, .stage_count = 1, .stages = &stage),
-                              &session));
-    return session;
+    return words_session(runtime, source, "more", COLUMNS, args, 1,
+                         *COX_SESSION_PARAMS(.rows = ROWS, .allow_in_place = true));
 }
 
 static void run(cox_session *session, cox_buffer *buffer)
@@ -161,7 +114,7 @@ static void what_is_retained_stays(void)
     cox_runtime *runtime;
     cl_context context;
     cl_device_id device;
-    CHECK(!create(&runtime, selection, NULL));
+    CHECK(!new_runtime(&runtime, selection, NULL));
     CHECK(!cox_opencl_device(runtime, 0, &context, &device));
     CHECK(!clRetainContext(context) && !clRetainDevice(device));
     cox_runtime_destroy(&runtime);
@@ -194,6 +147,15 @@ static cl_uint platform_contexts(cl_context *contexts)
     return made;
 }
 
+/* Nobody else has a reference any more. */
+static void release_contexts(const cl_context *contexts, cl_uint count)
+{
+    for (cl_uint c = 0; c < count; c++) {
+        CHECK_SOON(context_references(contexts[c]) == 1);
+        clReleaseContext(contexts[c]);
+    }
+}
+
 static bool is_whole(cl_device_id device)
 {
     cl_device_id parent = NULL;
@@ -212,12 +174,11 @@ static bool is_one_of(cl_context context, const cl_context *contexts, cl_uint co
 static void contexts_are_given(void)
 {
     cl_context contexts[PLATFORMS_MAX];
-    cl_uint before[PLATFORMS_MAX];
     const cl_uint count = platform_contexts(contexts);
     cox_runtime *runtime;
     for (cl_uint c = 0; c < count; c++)
-        before[c] = context_references(contexts[c]);
-    CHECK(!create(&runtime, selection, COX_OPENCL_GIVEN(.contexts = contexts, .context_count = count)));
+        CHECK(context_references(contexts[c]) == 1);
+    CHECK(!new_runtime(&runtime, selection, COX_OPENCL_GIVEN(.contexts = contexts, .context_count = count)));
     for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++) {
         cl_context context;
         cl_device_id device;
@@ -235,10 +196,7 @@ static void contexts_are_given(void)
     cox_session_destroy(&session);
     cox_buffer_destroy(&buffer);
     cox_runtime_destroy(&runtime);
-    for (cl_uint c = 0; c < count; c++) {
-        CHECK_SOON(context_references(contexts[c]) == before[c]);
-        clReleaseContext(contexts[c]);
-    }
+    release_contexts(contexts, count);
 }
 
 /* The first context that has a device is the device's; the one after it is not used, and the log says so. */
@@ -248,7 +206,7 @@ static void the_first_context_counts(void)
     const cl_uint count = platform_contexts(contexts), again = platform_contexts(contexts + count);
     cox_runtime *runtime;
     CHECK(count == again);
-    CHECK(!create(&runtime, selection, COX_OPENCL_GIVEN(.contexts = contexts, .context_count = count + again)));
+    CHECK(!new_runtime(&runtime, selection, COX_OPENCL_GIVEN(.contexts = contexts, .context_count = count + again)));
     CHECK(strstr(last_lines, "a context that was given is not used"));
     for (cl_uint c = count; c < count + again; c++)
         CHECK_SOON(context_references(contexts[c]) == 1);
@@ -264,8 +222,8 @@ static void a_part_has_a_context_of_its_own(void)
     cl_device_id device;
     cox_runtime *runtime;
     const cl_uint count = platform_contexts(contexts);
-    const cox_status status = create(&runtime, "cpu:1x1",
-                                     COX_OPENCL_GIVEN(.contexts = contexts, .context_count = count));
+    const cox_status status = new_runtime(&runtime, "cpu:1x1",
+                                          COX_OPENCL_GIVEN(.contexts = contexts, .context_count = count));
     if (status == COX_OK) {
         CHECK(strstr(last_lines, "a context that was given is not used"));
         CHECK(!cox_opencl_device(runtime, 0, &context, &device) && !is_whole(device));
@@ -275,10 +233,7 @@ static void a_part_has_a_context_of_its_own(void)
         puts("a part of a processor: skipped, because no processor can be cut");
     }
     cox_runtime_destroy(&runtime);
-    for (cl_uint c = 0; c < count; c++) {
-        CHECK_SOON(context_references(contexts[c]) == 1);
-        clReleaseContext(contexts[c]);
-    }
+    release_contexts(contexts, count);
 }
 
 static void wrong_contexts_are_refused(void)
@@ -291,19 +246,16 @@ static void wrong_contexts_are_refused(void)
     } later = {{sizeof later, contexts, count}, 1};
     cox_runtime *runtime;
     contexts[count] = NULL;
-    CHECK(create(&runtime, selection, COX_OPENCL_GIVEN(.contexts = contexts, .context_count = count + 1)) ==
+    CHECK(new_runtime(&runtime, selection, COX_OPENCL_GIVEN(.contexts = contexts, .context_count = count + 1)) ==
           COX_E_INVALID);
     CHECK(!runtime && strstr(last_lines, "a context that was given"));
-    CHECK(create(&runtime, selection, COX_OPENCL_GIVEN(.context_count = 1)) == COX_E_INVALID);
+    CHECK(new_runtime(&runtime, selection, COX_OPENCL_GIVEN(.context_count = 1)) == COX_E_INVALID);
     CHECK(!runtime && strstr(last_lines, "cox_opencl_given: "));
-    CHECK(create(&runtime, selection, &later.known) == COX_E_UNSUPPORTED);
+    CHECK(new_runtime(&runtime, selection, &later.known) == COX_E_UNSUPPORTED);
     CHECK(!runtime && strstr(last_lines, "cox_opencl_given: "));
-    CHECK(!create(&runtime, selection, COX_OPENCL_GIVEN(.context_count = 0)));
+    CHECK(!new_runtime(&runtime, selection, COX_OPENCL_GIVEN(.context_count = 0)));
     cox_runtime_destroy(&runtime);
-    for (cl_uint c = 0; c < count; c++) {
-        CHECK_SOON(context_references(contexts[c]) == 1);
-        clReleaseContext(contexts[c]);
-    }
+    release_contexts(contexts, count);
 }
 
 /* ---- copied and mapped ---- */
@@ -559,13 +511,6 @@ static void wrong_imports_are_refused(cox_runtime *runtime, uint32_t index)
 
 /* ---- what it costs ---- */
 
-static double now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
-}
-
 /* The shortest of some times, in microseconds, that mapping takes and that a copy to a buffer takes. */
 static void tell_cost(cox_runtime *runtime, const struct own *own, bool host_pointer, const char *name)
 {
@@ -627,26 +572,9 @@ static void memory_goes_in_and_out(cox_runtime *runtime)
 
 int main(int argc, char **argv)
 {
-    uint32_t expected = 0;
-    cox_runtime *runtime;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--verbose") == 0)
-            verbose = true;
-        else if (strcmp(argv[i], "--devices") == 0 && i + 1 < argc)
-            selection = argv[++i];
-        else if (strcmp(argv[i], "--expect") == 0 && i + 1 < argc)
-            expected = (uint32_t)strtoul(argv[++i], NULL, 10);
-        else
-            return 2;
-    }
-    const cox_status status = create(&runtime, selection, NULL);
-    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE) {
-        fprintf(stderr, "skipped, because there is no OpenCL device\n");
-        return 77;
-    }
-    CHECK(!status);
+    check_limit("objects of OpenCL, given and taken");
+    cox_runtime *runtime = first_runtime(argc, argv);
     const uint32_t count = cox_runtime_device_count(runtime);
-    CHECK(!expected || count == expected);
     contexts_are_taken(runtime);
     memory_goes_in_and_out(runtime);
     cox_runtime_destroy(&runtime);

@@ -4,12 +4,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "opencl/callback.h"
 
-#include "support/check.h"
+#include "race.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { DRIVERS = 3, BANDS = 30000, POSTS = 1000, SLOTS = 256, UNDER_WAY = 4 };
 
@@ -42,7 +39,7 @@ CL_API_ENTRY cl_int CL_API_CALL clSetEventCallback(cl_event event, cl_int type,
 
 static void *drive(void *arg)
 {
-    uint32_t state = (uint32_t)(uintptr_t)arg;
+    uint32_t state = *(const uint32_t *)arg;
     while (!atomic_load(&over)) {
         state = state * 1664525u + 1013904223u;
         pthread_mutex_lock(&lock);
@@ -77,12 +74,12 @@ int main(void)
     struct cox__job *jobs[UNDER_WAY] = {0};
     struct cox__cl_callback *callbacks[UNDER_WAY] = {0};
     pthread_t drivers[DRIVERS];
-    uint32_t without = 0;
+    uint32_t without = 0, seeds[DRIVERS] = {1, 2, 3};
+    check_limit("bands whose driver calls back");
     backend.log = &silent;
     backend.callbacks = cox__cl_callbacks_create((struct cox__post){.post = on_post, .ctx = &posts});
     CHECK(backend.callbacks);
-    for (uintptr_t d = 0; d < DRIVERS; d++)
-        CHECK(pthread_create(&drivers[d], NULL, drive, (void *)(d + 1)) == 0);
+    race_start(drivers, DRIVERS, drive, seeds, sizeof *seeds);
     uint32_t band = 0;
     for (; band < BANDS || atomic_load(&posts) < POSTS; band++) { /* however late the threads begin */
         const uint32_t slot = band % UNDER_WAY;
@@ -106,8 +103,7 @@ int main(void)
         free(jobs[slot]);
     }
     atomic_store(&over, true);
-    for (uint32_t d = 0; d < DRIVERS; d++)
-        pthread_join(drivers[d], NULL);
+    race_join(drivers, DRIVERS);
     CHECK(without == 0); /* records are used again, since their callbacks came */
     cox__cl_callbacks_destroy(backend.callbacks, &silent);
     printf("%u bands, %u posts, none of a band that was over\n", band, atomic_load(&posts));

@@ -2,37 +2,24 @@
  * it exists, more keys than are kept. A plain program, to be run under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "race.h"
 #include "support/scratch.h"
 #include "store/cache.h"
 #include <coxswain/sched.h>
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 enum { PROCESSES = 5, THREADS = 3, ROUNDS = 60, KEYS = 6, KEPT = 4 };
-
-#define CHECK(condition)                                                    \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            _exit(1);                                                       \
-        }                                                                   \
-    } while (0)
 
 static char dir[64];
 static uint32_t process;
+static int
+    rounds_of_first[2]; /* a pipe: a byte for each round of the first process, which goes on until it is killed */
 static struct cox__cache_kind kind;
 
 static void on_line(void *user, enum cox_log_level level, const char *line)
 {
     (void)user, (void)level;
     fprintf(stderr, "%s\n", line);
-    _exit(1);
+    exit(1);
 }
 
 static const struct cox__log logger = {.fn = on_line, .level = COX_LOG_DEBUG};
@@ -63,52 +50,46 @@ static bool load_whole(uint32_t number)
     return true;
 }
 
-static void *read_and_write(void *number)
+static void *read_and_write(void *data)
 {
-    uint32_t writer = process * THREADS + *(uint32_t *)number;
-    for (uint32_t round = 0; round < ROUNDS; round++) {
+    const uint32_t writer = process * THREADS + *(uint32_t *)data;
+    for (uint32_t round = 0; process == 0 || round < ROUNDS; round++) {
         load_whole((writer + 2 * round) % KEYS);
         save((writer + round) % KEYS, writer);
         load_whole((writer + 3 * round) % KEYS);
+        if (process == 0)
+            CHECK(write(rounds_of_first[1], "", 1) == 1);
     }
     return NULL;
 }
 
-static void run_threads(void)
-{
-    pthread_t threads[THREADS];
-    uint32_t numbers[THREADS];
-    for (uint32_t t = 0; t < THREADS; t++) {
-        numbers[t] = t;
-        CHECK(pthread_create(&threads[t], NULL, read_and_write, &numbers[t]) == 0);
-    }
-    for (uint32_t t = 0; t < THREADS; t++)
-        pthread_join(threads[t], NULL);
-}
-
 int main(void)
 {
+    static uint32_t numbers[THREADS] = {0, 1, 2};
+    char byte;
+    check_limit("processes that share a directory of profiles");
     kind = cox__cache_profiles;
     kind.files_max = KEPT;
     strcpy(dir, "/tmp/cox-race-profile-XXXXXX");
-    CHECK(mkdtemp(dir));
+    CHECK(mkdtemp(dir) && pipe(rounds_of_first) == 0);
     pid_t children[PROCESSES];
     for (process = 0; process < PROCESSES; process++) {
         children[process] = fork();
         CHECK(children[process] >= 0);
         if (children[process] == 0) {
-            run_threads();
+            race_run(THREADS, read_and_write, numbers, sizeof *numbers);
             _exit(0);
         }
     }
     int wrong = 0;
     /* The first one dies in the middle of whatever it does; the others come to an end. */
-    usleep(20000);
+    for (uint32_t round = 0; round < THREADS * KEYS; round++)
+        CHECK(read(rounds_of_first[0], &byte, 1) == 1);
     kill(children[0], SIGKILL);
     for (int c = 0; c < PROCESSES; c++) {
         int status;
         waitpid(children[c], &status, 0);
-        wrong |= c > 0 && status != 0;
+        wrong |= c > 0 ? status != 0 : !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL;
     }
     for (uint32_t round = 0; round < 3; round++)
         for (uint32_t key = 0; key < KEYS; key++) {

@@ -1,13 +1,10 @@
 /* Threads wait for a session's descriptor and run its callbacks, while others submit, cancel and run frames, and drop
  * some that would be late. A plain program, to be run under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/check.h"
-#include "support/fake_rig.h"
+#include "race.h"
+
 #include <poll.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <time.h>
 
 enum { DISPATCHERS = 2, SUBMITTERS = 3, FRAMES = 300, SETS = 8, ROWS = 40, COLUMNS = 16 };
 
@@ -32,17 +29,6 @@ struct submitter {
         atomic_bool free;
     } sets[SETS];
 };
-
-static struct cox_frame frame_of(const struct set *set, cox_buffer *buffers[2])
-{
-    const struct rig_frames *frames = set->submitter->frames;
-    buffers[0] = frames->in[set->index];
-    buffers[1] = frames->out[set->index];
-    return (struct cox_frame){.struct_size = sizeof(struct cox_frame),
-                              .buffers = buffers,
-                              .buffer_count = 2,
-                              .params = &frames->params[set->index]};
-}
 
 /* Frames of cox_session_run have numbers too, and no callback. */
 static void note(struct stream *stream, uint64_t frame, cox_status status)
@@ -69,7 +55,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     CHECK(status != COX_OK || !*rig_check(set->submitter->frames, set->index));
     if (frame % 16 == 0) { /* the set once more: there is always a place for it */
         cox_buffer *buffers[2];
-        const struct cox_frame again = frame_of(set, buffers);
+        const struct cox_frame again = race_map_frame(set->submitter->frames, set->index, buffers);
         CHECK(cox_session_submit(stream->session, &again, on_chained, set) == COX_OK);
         atomic_fetch_add(&stream->accepted, 1);
     } else {
@@ -99,12 +85,12 @@ static void *submit(void *data)
     for (uint32_t n = 0; n < FRAMES;) {
         struct set *set = &submitter->sets[rig_random(&seed) % SETS];
         cox_buffer *buffers[2];
-        struct cox_frame frame = frame_of(set, buffers);
+        struct cox_frame frame = race_map_frame(submitter->frames, set->index, buffers);
         frame.nowait = n % 2 == 0;
         frame.deadline_ns = 200000;
         frame.late = n % 3 == 0 ? COX_LATE_DROP : COX_LATE_DELIVER;
         if (!atomic_load(&set->free)) {
-            nanosleep(&(const struct timespec){.tv_nsec = 20000}, NULL);
+            race_rest(20000);
             continue;
         }
         if (n % 20 == 7) {
@@ -137,14 +123,12 @@ int main(void)
             .device_count = 2,
             .real_time = true,
             .devices = {{.fixed_ns = 20e3, .ns_per_row = 1e3}, {.mode = COX_MODE_STAGED, .ns_per_row = 2e3}}})};
-    const struct rig_frames shape = {.rig = stream.rig, .rows = ROWS, .columns = COLUMNS, .pitch = COLUMNS};
     static struct submitter submitters[SUBMITTERS];
-    pthread_t dispatchers[DISPATCHERS], threads[SUBMITTERS];
+    pthread_t dispatchers[DISPATCHERS];
     struct cox_session_info info;
-    CHECK(rig_map_session((struct rig_frames *)&shape, COX_SESSION_PARAMS(.in_flight = 6, .dispatch = true),
-                          &stream.session) == COX_OK);
-    for (uint32_t d = 0; d < DISPATCHERS; d++)
-        CHECK(pthread_create(&dispatchers[d], NULL, dispatch, &stream) == 0);
+    check_limit("threads that run a session's callbacks");
+    stream.session = race_map_session(stream.rig, ROWS, COLUMNS, COX_SESSION_PARAMS(.in_flight = 6, .dispatch = true));
+    race_start(dispatchers, DISPATCHERS, dispatch, &stream, 0);
     for (uint32_t t = 0; t < SUBMITTERS; t++) {
         submitters[t] = (struct submitter){.stream = &stream, .number = t};
         submitters[t].frames = rig_frames_new(stream.rig, ROWS, COLUMNS, COLUMNS, SETS);
@@ -152,13 +136,10 @@ int main(void)
             submitters[t].sets[s] = (struct set){.submitter = &submitters[t], .index = s};
             atomic_init(&submitters[t].sets[s].free, true);
         }
-        CHECK(pthread_create(&threads[t], NULL, submit, &submitters[t]) == 0);
     }
-    for (uint32_t t = 0; t < SUBMITTERS; t++)
-        pthread_join(threads[t], NULL);
+    race_run(SUBMITTERS, submit, submitters, sizeof *submitters);
     atomic_store(&stream.over, true);
-    for (uint32_t d = 0; d < DISPATCHERS; d++)
-        pthread_join(dispatchers[d], NULL);
+    race_join(dispatchers, DISPATCHERS);
     cox_session_info(stream.session, &info, sizeof info);
     cox_session *last = stream.session; /* what is left runs here, and submits to the stream's */
     cox_session_destroy(&last);
@@ -166,10 +147,8 @@ int main(void)
     CHECK(stream.good > 0);
     for (uint32_t t = 0; t < SUBMITTERS; t++)
         rig_frames_free(&submitters[t].frames);
-    const char *wrong = rig_end(&stream.rig);
-    if (*wrong)
-        fprintf(stderr, "%s\n", wrong);
+    race_end("seed", 0, &stream.rig);
     printf("%u callbacks, %u of them good; %llu frames dropped\n", stream.done, stream.good,
            (unsigned long long)info.frames_dropped);
-    return *wrong != 0;
+    return 0;
 }

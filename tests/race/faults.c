@@ -5,26 +5,15 @@
  *   race_faults [ROUNDS [FIRST_SEED]]
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/check.h"
-#include "support/fake_shapes.h"
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include "race.h"
 
-enum { ROUNDS = 12, THREADS = 4, FRAMES = 60, POOL = 4, ROWS = 48, COLUMNS = 16 };
+#include <stdatomic.h>
+
+enum { ROUNDS = 12, AT_ONCE = 4, THREADS = 4, SESSIONS = 4, FRAMES = 60, POOL = 4, ROWS = 48, COLUMNS = 16 };
 
 /* The last one of each is summed up, or compared. */
-static const enum shape plain_shapes[] = {SHAPE_MAP, SHAPE_HALO, SHAPE_CHROMA, SHAPE_COUNT};
-static const enum shape verified_shapes[] = {SHAPE_MAP, SHAPE_HALO, SHAPE_TWO, SHAPE_TABLE};
-
-static void rest(long ns)
-{
-    const struct timespec time = {.tv_nsec = ns};
-    nanosleep(&time, NULL);
-}
+static const enum shape plain_shapes[SESSIONS] = {SHAPE_MAP, SHAPE_HALO, SHAPE_CHROMA, SHAPE_COUNT};
+static const enum shape verified_shapes[SESSIONS] = {SHAPE_MAP, SHAPE_HALO, SHAPE_TWO, SHAPE_TABLE};
 
 struct stream {
     cox_session *session;
@@ -58,7 +47,6 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 struct submitter {
     struct rig *rig;
     struct stream *streams;
-    const enum shape *shapes;
     uint64_t seed;
 };
 
@@ -66,40 +54,35 @@ struct submitter {
 static void *submit_frames(void *data)
 {
     struct submitter *submitter = data;
-    struct shape_frames *frames[4];
-    for (uint32_t s = 0; s < 4; s++)
-        frames[s] = shape_frames_new(submitter->rig, submitter->shapes[s], ROWS, COLUMNS, POOL);
+    struct shape_frames *frames[SESSIONS];
+    for (uint32_t s = 0; s < SESSIONS; s++)
+        frames[s] = shape_frames_new(submitter->rig, submitter->streams[s].shape, ROWS, COLUMNS, POOL);
     for (uint32_t i = 0; i < FRAMES; i += POOL) {
-        const uint32_t s = (uint32_t)(rig_random(&submitter->seed) % 4);
+        const uint32_t s = (uint32_t)(rig_random(&submitter->seed) % SESSIONS);
         struct stream *stream = &submitter->streams[s];
         struct ticket tickets[POOL];
         uint32_t accepted = 0;
-        for (uint32_t k = 0; k < POOL; k++) {
-            const struct cox_frame frame = shape_frame(frames[s], k);
-            tickets[k] = (struct ticket){.stream = stream, .status = COX_E_BUSY};
-            shape_prepare(frames[s], k);
-            const cox_status status = cox_session_submit(stream->session, &frame, on_done, &tickets[k]);
-            if (status == COX_E_NO_DEVICE) {
-                CHECK(!stream->spared);
-                rest(5000000);
+        for (; accepted < POOL; accepted++) {
+            const struct cox_frame frame = shape_frame(frames[s], accepted);
+            tickets[accepted] = (struct ticket){.stream = stream, .status = COX_E_BUSY};
+            shape_prepare(frames[s], accepted);
+            const cox_status status = cox_session_submit(stream->session, &frame, on_done, &tickets[accepted]);
+            CHECK(status == COX_OK || (status == COX_E_NO_DEVICE && !stream->spared));
+            if (status) {
+                race_rest(5000000);
                 break;
             }
-            CHECK(status == COX_OK);
-            accepted++;
         }
         atomic_fetch_add(&stream->accepted, accepted);
         cox_session_wait(stream->session);
         for (uint32_t k = 0; k < accepted; k++) {
             CHECK(tickets[k].calls == 1);
-            const char *wrong = tickets[k].status == COX_OK ? shape_check(frames[s], k) : "";
-            if (*wrong) {
-                fprintf(stderr, "%s\n", wrong);
-                exit(1);
-            }
+            if (tickets[k].status == COX_OK)
+                race_right("frame", i + k, shape_check(frames[s], k));
             frames[s]->params[k].add += 13;
         }
     }
-    for (uint32_t s = 0; s < 4; s++)
+    for (uint32_t s = 0; s < SESSIONS; s++)
         shape_frames_free(&frames[s]);
     return NULL;
 }
@@ -139,50 +122,38 @@ static void play(uint64_t seed)
     const enum mix mix = (enum mix)(seed % MIXES);
     const bool verify = mix == MIX_LIES || mix == MIX_ALL;
     const bool spared = seed % 3 != 0 || verify; /* the last one left has nobody to be compared with */
-    const enum shape *shapes = verify ? verified_shapes : plain_shapes;
-    struct stream streams[4];
+    struct stream streams[SESSIONS];
     struct submitter submitters[THREADS];
-    pthread_t threads[THREADS];
-    uint64_t random = seed;
-    for (uint32_t s = 0; s < 4; s++) {
-        struct shape_frames *shape = shape_frames_new(rig, shapes[s], ROWS, COLUMNS, 1);
-        streams[s] = (struct stream){.shape = shapes[s], .spared = spared, .verify = verify};
-        CHECK(shape_session(shape,
-                            COX_SESSION_PARAMS(.policy = policies[(s + seed) % 4], .in_flight = 1 + (s + seed) % 4,
-                                               .no_warmup = s % 2, .verify = verify ? 1 : 0,
-                                               .device_timeout_ns = 1000000000),
-                            &streams[s].session) == COX_OK);
-        shape_frames_free(&shape);
+    uint64_t random = seed, good = 0, all = 0;
+    for (uint32_t s = 0; s < SESSIONS; s++) {
+        const enum shape shape = verify ? verified_shapes[s] : plain_shapes[s];
+        streams[s] = (struct stream){.shape = shape, .spared = spared, .verify = verify};
+        streams[s].session = race_shape_session(rig, shape, ROWS, COLUMNS,
+                                                COX_SESSION_PARAMS(.policy = policies[(s + seed) % 4],
+                                                                   .in_flight = 1 + (s + seed) % 4, .no_warmup = s % 2,
+                                                                   .verify = verify ? 1 : 0,
+                                                                   .device_timeout_ns = 1000000000));
     }
     script_faults(rig_fake(rig), spared, mix, &random);
-    for (uint32_t t = 0; t < THREADS; t++) {
-        submitters[t] = (struct submitter){
-            .rig = rig, .streams = streams, .shapes = shapes, .seed = seed * THREADS + t};
-        CHECK(pthread_create(&threads[t], NULL, submit_frames, &submitters[t]) == 0);
-    }
     for (uint32_t t = 0; t < THREADS; t++)
-        pthread_join(threads[t], NULL);
-    uint64_t good = 0, all = 0;
-    for (uint32_t s = 0; s < 4; s++) {
+        submitters[t] = (struct submitter){.rig = rig, .streams = streams, .seed = seed * THREADS + t};
+    race_run(THREADS, submit_frames, submitters, sizeof *submitters);
+
+    for (uint32_t s = 0; s < SESSIONS; s++) {
         cox_session_destroy(&streams[s].session);
         CHECK(streams[s].next == atomic_load(&streams[s].accepted));
         good += streams[s].good;
         all += streams[s].next;
     }
-    const char *wrong = rig_end(&rig);
-    if (*wrong) {
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seed, wrong);
-        exit(1);
-    }
+    race_end("seed", seed, &rig);
     printf("seed %llu: %llu frames, %llu right\n", (unsigned long long)seed, (unsigned long long)all,
            (unsigned long long)good);
 }
 
 int main(int argc, char **argv)
 {
-    const uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : ROUNDS;
-    const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    for (uint64_t seed = first; seed < first + rounds; seed++)
-        play(seed);
+    check_limit("frames on devices with every fault");
+    race_rounds(argc > 2 ? strtoull(argv[2], NULL, 10) : 1, argc > 1 ? strtoull(argv[1], NULL, 10) : ROUNDS, AT_ONCE,
+                play);
     return 0;
 }

@@ -1,12 +1,7 @@
 /* Sessions with `ready` on several threads at once: frames are submitted while devices join, early and late, or cannot,
  * and sessions are destroyed at any moment of that. A plain program, to be run under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/check.h"
-#include "support/fake_rig.h"
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include "race.h"
 
 enum { THREADS = 4, ROUNDS = 150, ROWS = 32, COLUMNS = 16, FRAMES = 4, DEVICES = 3, TROUBLES = 20 };
 
@@ -38,10 +33,9 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 
 static cox_status submit(struct guest *guest, uint32_t index)
 {
-    cox_buffer *const buffers[] = {guest->frames->in[index], guest->frames->out[index]};
-    return cox_session_submit(guest->session,
-                              COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &guest->frames->params[index]),
-                              on_done, guest);
+    cox_buffer *buffers[2];
+    const struct cox_frame frame = race_map_frame(guest->frames, index, buffers);
+    return cox_session_submit(guest->session, &frame, on_done, guest);
 }
 
 static void on_ready(void *user, cox_status status)
@@ -55,12 +49,6 @@ static void on_ready(void *user, cox_status status)
     const cox_status submitted = submit(guest, 0);
     CHECK(submitted == (status ? COX_E_NO_DEVICE : COX_OK));
     guest->accepted += submitted == COX_OK;
-}
-
-static void rest(long ns)
-{
-    const struct timespec time = {.tv_nsec = ns};
-    nanosleep(&time, NULL);
 }
 
 static void look(const struct guest *guest)
@@ -98,7 +86,7 @@ static void play_round(struct rig *rig, uint64_t *seed, uint32_t *without)
         submit_some(&guest, seed);
     look(&guest);
     if (rig_random(seed) % 3 == 0)
-        rest((long)(rig_random(seed) % 1000000));
+        race_rest((long)(rig_random(seed) % 1000000));
     if (rig_random(seed) % 4 == 0) {
         const cox_status status = cox_session_warm(guest.session, NULL, NULL, NULL);
         CHECK(status == COX_OK || status == COX_E_NO_DEVICE);
@@ -109,13 +97,8 @@ static void play_round(struct rig *rig, uint64_t *seed, uint32_t *without)
     CHECK(guest.ready_calls == 1);
     CHECK(guest.done == guest.accepted);
     *without += guest.ready_status != COX_OK;
-    for (uint32_t i = 0; i < guest.good; i++) {
-        const char *wrong = rig_check(guest.frames, i);
-        if (*wrong) {
-            fprintf(stderr, "%s\n", wrong);
-            exit(1);
-        }
-    }
+    for (uint32_t i = 0; i < guest.good; i++)
+        race_right("frame", i, rig_check(guest.frames, i));
     rig_frames_free(&guest.frames);
 }
 
@@ -163,19 +146,14 @@ int main(void)
     uint64_t seed = 7;
     script(rig_fake(rig), &seed);
     struct player players[THREADS];
-    pthread_t threads[THREADS];
-    for (uint32_t t = 0; t < THREADS; t++) {
-        players[t] = (struct player){.rig = rig, .seed = t};
-        CHECK(pthread_create(&threads[t], NULL, play, &players[t]) == 0);
-    }
     uint32_t without = 0;
-    for (uint32_t t = 0; t < THREADS; t++) {
-        pthread_join(threads[t], NULL);
+    check_limit("sessions whose devices join");
+    for (uint32_t t = 0; t < THREADS; t++)
+        players[t] = (struct player){.rig = rig, .seed = t};
+    race_run(THREADS, play, players, sizeof *players);
+    for (uint32_t t = 0; t < THREADS; t++)
         without += players[t].without;
-    }
     CHECK(without > 0 && without < THREADS * ROUNDS);
-    const char *verdict = rig_end(&rig);
-    if (*verdict)
-        fprintf(stderr, "%s\n", verdict);
-    return *verdict != '\0';
+    race_end("rig", 0, &rig);
+    return 0;
 }

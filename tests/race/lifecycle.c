@@ -2,13 +2,9 @@
  * fed by their own callbacks, held up by callbacks that take long, destroyed with frames in flight. A plain program, to
  * be run under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/check.h"
-#include "support/fake_shapes.h"
-#include <pthread.h>
+#include "race.h"
+
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 enum { ROUNDS = 30, COLUMNS = 16, FRAMES = 6, CHAIN = 40 };
 
@@ -17,21 +13,6 @@ static const struct fake_params devices = {.device_count = 3,
                                            .devices = {{.fixed_ns = 20e3, .ns_per_row = 1e3},
                                                        {.mode = COX_MODE_STAGED, .fixed_ns = 50e3},
                                                        {.ns_per_row = 2e3, .jitter = 0.5}}};
-
-static void rest(long ns)
-{
-    const struct timespec time = {.tv_nsec = ns};
-    nanosleep(&time, NULL);
-}
-
-static void check_frame(const struct shape_frames *frames, uint32_t index)
-{
-    const char *wrong = shape_check(frames, index);
-    if (*wrong) {
-        fprintf(stderr, "%s\n", wrong);
-        exit(1);
-    }
-}
 
 /* ---- many threads, one session of each shape ---- */
 
@@ -47,7 +28,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     CHECK(status == COX_OK);
     stream->next++;
     if (frame % 16 == 3)
-        rest(2000000); /* nobody is served meanwhile, but all that was accepted comes */
+        race_rest(2000000); /* nobody is served meanwhile, but all that was accepted comes */
 }
 
 struct submitter {
@@ -78,14 +59,14 @@ static void *submit_to_all(void *data)
             shape_prepare(frames[s], i);
             cox_status status;
             while ((status = cox_session_submit(session, &frame, on_done, &submitter->streams[s])) == COX_E_BUSY)
-                rest(20000);
+                race_rest(20000);
             CHECK(status == COX_OK);
             submitter->accepted[s]++;
         }
-        cox_session_wait(
-            session); /* several threads may wait; others' frames hold this one up no longer than they last */
+        /* Several threads may wait; others' frames hold this one up no longer than they last. */
+        cox_session_wait(session);
         for (uint32_t i = 0; i < FRAMES; i++)
-            check_frame(frames[s], i);
+            race_right("frame", i, shape_check(frames[s], i));
     }
     for (uint32_t s = 0; s < SHAPES; s++)
         shape_frames_free(&frames[s]);
@@ -97,19 +78,12 @@ static void every_shape_at_once(struct rig *rig)
     enum { THREADS = 3 };
     struct stream streams[SHAPES] = {{0}};
     struct submitter submitters[THREADS];
-    pthread_t threads[THREADS];
-    for (uint32_t s = 0; s < SHAPES; s++) {
-        struct shape_frames *shape = shape_frames_new(rig, (enum shape)s, rows_of((enum shape)s), COLUMNS, 1);
-        CHECK(shape_session(shape, COX_SESSION_PARAMS(.in_flight = 1 + s % 4, .no_warmup = s % 2),
-                            &streams[s].session) == COX_OK);
-        shape_frames_free(&shape);
-    }
-    for (uint32_t t = 0; t < THREADS; t++) {
-        submitters[t] = (struct submitter){.rig = rig, .streams = streams, .number = t};
-        CHECK(pthread_create(&threads[t], NULL, submit_to_all, &submitters[t]) == 0);
-    }
+    for (uint32_t s = 0; s < SHAPES; s++)
+        streams[s].session = race_shape_session(rig, (enum shape)s, rows_of((enum shape)s), COLUMNS,
+                                                COX_SESSION_PARAMS(.in_flight = 1 + s % 4, .no_warmup = s % 2));
     for (uint32_t t = 0; t < THREADS; t++)
-        pthread_join(threads[t], NULL);
+        submitters[t] = (struct submitter){.rig = rig, .streams = streams, .number = t};
+    race_run(THREADS, submit_to_all, submitters, sizeof *submitters);
     for (uint32_t s = 0; s < SHAPES; s++) {
         uint32_t accepted = 0;
         for (uint32_t t = 0; t < THREADS; t++)
@@ -135,7 +109,7 @@ static void go_on(void *user, uint64_t frame, cox_status status)
     struct chain *chain = user;
     CHECK(status == COX_OK);
     CHECK(frame == chain->done);
-    check_frame(chain->frames, chain->done);
+    race_right("frame", frame, shape_check(chain->frames, chain->done));
     chain->done++;
     /* There is a place for one frame, at least. */
     bool first = true;
@@ -168,7 +142,7 @@ static void callbacks_that_submit(struct rig *rig)
             chain.submitted++; /* nothing is under way */
             CHECK(cox_session_submit(chain.session, &first, go_on, &chain) == COX_OK);
             while (!atomic_load(&chain.over))
-                rest(50000);
+                race_rest(50000);
             cox_session_wait(chain.session);
         }
         cox_session_destroy(&chain.session);
@@ -197,10 +171,10 @@ static void *come_and_go(void *data)
         cox_session_destroy(&stream.session);
         CHECK(stream.next == round % (FRAMES + 1));
         for (uint32_t i = 0; i < round % (FRAMES + 1); i++)
-            check_frame(frames, i);
+            race_right("frame", i, shape_check(frames, i));
         shape_frames_free(&frames);
         if (!shared)
-            CHECK(*rig_end(&rig) == 0);
+            race_end("round", round, &rig);
     }
     return NULL;
 }
@@ -208,16 +182,15 @@ static void *come_and_go(void *data)
 int main(void)
 {
     struct rig *rig = rig_new(&devices);
-    pthread_t threads[3];
-    for (uint32_t t = 0; t < 3; t++)
-        CHECK(pthread_create(&threads[t], NULL, come_and_go, t ? rig : NULL) == 0);
+    pthread_t own, shared[2];
+    check_limit("sessions of every shape");
+    race_start(&own, 1, come_and_go, NULL, 0);
+    race_start(shared, 2, come_and_go, rig, 0);
     every_shape_at_once(rig);
     callbacks_that_submit(rig);
-    for (uint32_t t = 0; t < 3; t++)
-        pthread_join(threads[t], NULL);
+    race_join(&own, 1);
+    race_join(shared, 2);
     CHECK(fake_await_gone(rig_fake(rig)));
-    const char *wrong = rig_end(&rig);
-    if (*wrong)
-        fprintf(stderr, "%s\n", wrong);
-    return *wrong != 0;
+    race_end("rig", 0, &rig);
+    return 0;
 }

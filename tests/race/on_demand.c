@@ -2,13 +2,7 @@
  * device is lost on the way, sessions are destroyed with a shadow under way. A plain program, to be run under
  * ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/check.h"
-#include "support/fake_rig.h"
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "race.h"
 
 enum { THREADS = 3, ROUNDS = 12, FRAMES = 60, ROWS = 64, COLUMNS = 16 };
 
@@ -105,16 +99,12 @@ static void *submit_frames(void *data)
 {
     struct shared *shared = data;
     struct rig_frames *frames = rig_frames_new(shared->rig, ROWS, COLUMNS, COLUMNS, 1);
-    cox_buffer *const buffers[] = {frames->in[0], frames->out[0]};
-    const struct cox_frame frame = {.buffers = buffers, .buffer_count = 2, .params = &frames->params[0]};
+    cox_buffer *buffers[2];
+    const struct cox_frame frame = race_map_frame(frames, 0, buffers);
     for (uint32_t i = 0; i < FRAMES; i++) {
         memset(cox_buffer_data(frames->out[0]), 0, ROWS * COLUMNS);
         CHECK(cox_session_run(shared->session, &frame) == COX_OK);
-        const char *wrong = rig_check(frames, 0);
-        if (*wrong) {
-            fprintf(stderr, "%s\n", wrong);
-            exit(1);
-        }
+        race_right("frame", i, rig_check(frames, 0));
         /* The input belongs to the application again, though its rows may be in a shadow. */
         ((unsigned char *)cox_buffer_data(frames->in[0]))[i] ^= 0x5a;
     }
@@ -130,7 +120,7 @@ static void *submit_and_go_on(void *data)
         CHECK(rig_submit(frames, shared->session, i, false) == COX_OK);
     cox_session_wait(shared->session);
     for (uint32_t i = 0; i < FRAMES; i++)
-        CHECK(!*rig_check(frames, i));
+        race_right("frame", i, rig_check(frames, i));
     rig_frames_free(&frames);
     return NULL;
 }
@@ -138,6 +128,7 @@ static void *submit_and_go_on(void *data)
 int main(void)
 {
     uint64_t shadows = 0;
+    check_limit("frames with rows on demand and shadows");
     for (uint32_t round = 0; round < ROUNDS; round++) {
         struct rig *rig =
             rig_new(&(const struct fake_params){.device_count = 3,
@@ -146,31 +137,25 @@ int main(void)
                                                             {.fixed_ns = 50e3, .jitter = 0.5},
                                                             {.mode = COX_MODE_STAGED, .ns_per_row = 20e3}}});
         struct shared shared = {.rig = rig};
-        const struct rig_frames shape = {.rig = rig, .rows = ROWS, .columns = COLUMNS, .pitch = COLUMNS};
+        pthread_t goes_on;
         if (round % 3)
             fake_script(rig_fake(rig),
                         &(struct fake_fault){.kind = round % 3 == 1 ? FAKE_DEVICE_DIES : FAKE_SUBMIT_FAILS,
                                              .device = round / 3 % 3,
                                              .skip = 20 + 7 * round,
                                              .status = COX_E_DEVICE_LOST});
-        CHECK(rig_map_session((struct rig_frames *)&shape,
-                              COX_SESSION_PARAMS(.custom_policy = &chance_policy, .in_flight = 1 + round % 4,
-                                                 .no_warmup = round % 2, .report = on_report, .report_user = &shared,
-                                                 .meter = meter),
-                              &shared.session) == COX_OK);
-        pthread_t threads[THREADS];
-        for (uint32_t t = 0; t < THREADS; t++)
-            CHECK(pthread_create(&threads[t], NULL, t ? submit_frames : submit_and_go_on, &shared) == 0);
-        for (uint32_t t = 0; t < THREADS; t++)
-            pthread_join(threads[t], NULL);
+        shared.session = race_map_session(rig, ROWS, COLUMNS,
+                                          COX_SESSION_PARAMS(.custom_policy = &chance_policy,
+                                                             .in_flight = 1 + round % 4, .no_warmup = round % 2,
+                                                             .report = on_report, .report_user = &shared,
+                                                             .meter = meter));
+        race_start(&goes_on, 1, submit_and_go_on, &shared, 0);
+        race_run(THREADS - 1, submit_frames, &shared, 0);
+        race_join(&goes_on, 1);
         cox_session_destroy(&shared.session);
         CHECK(shared.frames == THREADS * FRAMES);
         shadows += shared.shadows;
-        const char *wrong = rig_end(&rig);
-        if (*wrong) {
-            fprintf(stderr, "round %u: %s\n", round, wrong);
-            return 1;
-        }
+        race_end("round", round, &rig);
     }
     CHECK(shadows > 0);
     printf("%u frames, %llu shadows\n", ROUNDS * THREADS * FRAMES, (unsigned long long)shadows);

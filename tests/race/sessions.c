@@ -1,12 +1,7 @@
 /* Sessions, buffers and runtimes come and go on several threads at once; sessions are destroyed with frames in flight.
  * A plain program, to be run under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/check.h"
-#include "support/fake_rig.h"
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "race.h"
 
 enum { THREADS = 4, ROUNDS = 80, ROWS = 32, COLUMNS = 16, FRAMES = 5 };
 
@@ -37,8 +32,8 @@ static void use_a_session(struct rig *rig, uint32_t round)
           COX_OK);
     const uint32_t count = round % (FRAMES + 1);
     for (uint32_t i = 0; i < count; i++) {
-        cox_buffer *const buffers[] = {frames->in[i], frames->out[i]};
-        const struct cox_frame frame = {.buffers = buffers, .buffer_count = 2, .params = &frames->params[i]};
+        cox_buffer *buffers[2];
+        const struct cox_frame frame = race_map_frame(frames, i, buffers);
         if ((round + i) % 2) {
             CHECK(cox_session_submit(session, &frame, on_done, &counter) == COX_OK);
             continue;
@@ -49,13 +44,8 @@ static void use_a_session(struct rig *rig, uint32_t round)
     }
     cox_session_destroy(&session);
     CHECK(counter.done + counter.ran == count);
-    for (uint32_t i = 0; i < count; i++) {
-        const char *wrong = rig_check(frames, i);
-        if (*wrong) {
-            fprintf(stderr, "%s\n", wrong);
-            exit(1);
-        }
-    }
+    for (uint32_t i = 0; i < count; i++)
+        race_right("frame", i, rig_check(frames, i));
     rig_frames_free(&frames);
 }
 
@@ -74,7 +64,7 @@ static void *own_runtimes(void *data)
         use_a_session(rig, round);
         cox_runtime *runtime = rig_runtime(rig);
         CHECK(cox_runtime_device_count(runtime) == 2);
-        CHECK(*rig_end(&rig) == 0);
+        race_end("round", round, &rig);
     }
     return NULL;
 }
@@ -84,14 +74,12 @@ int main(void)
     struct rig *rig = rig_new(&devices);
     for (uint32_t d = 0; d < devices.device_count; d++) /* posts that come late */
         fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_POST_TWICE, .device = d, .count = UINT32_MAX});
-    pthread_t threads[THREADS + 1];
-    for (uint32_t t = 0; t <= THREADS; t++)
-        CHECK(pthread_create(&threads[t], NULL, t < THREADS ? share_a_runtime : own_runtimes, rig) == 0);
-    for (uint32_t t = 0; t <= THREADS; t++)
-        pthread_join(threads[t], NULL);
+    pthread_t own;
+    check_limit("sessions that come and go");
+    race_start(&own, 1, own_runtimes, NULL, 0);
+    race_run(THREADS, share_a_runtime, rig, 0);
+    race_join(&own, 1);
     CHECK(fake_await_gone(rig_fake(rig)));
-    const char *wrong = rig_end(&rig);
-    if (*wrong)
-        fprintf(stderr, "%s\n", wrong);
-    return *wrong != 0;
+    race_end("rig", 0, &rig);
+    return 0;
 }

@@ -1,14 +1,9 @@
 /* Many threads submit to the same sessions at once, wait for their own frames and look at them. A plain program, to be
  * run under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/check.h"
-#include "support/fake_rig.h"
-#include <pthread.h>
+#include "race.h"
+
 #include <semaphore.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { THREADS = 4, SESSIONS = 3, FRAMES = 400, ROWS = 40, COLUMNS = 16 };
 
@@ -51,15 +46,15 @@ static void *submit_frames(void *data)
 {
     struct submitter *submitter = data;
     struct rig_frames *frames = rig_frames_new(submitter->rig, ROWS, COLUMNS, COLUMNS, 1);
-    cox_buffer *const buffers[] = {frames->in[0], frames->out[0]};
+    cox_buffer *buffers[2];
     uint64_t seed = submitter->number;
     for (uint32_t i = 0; i < FRAMES; i++) {
         const uint32_t s = (uint32_t)(rig_random(&seed) % SESSIONS);
         frames->params[0].add = (uint32_t)rig_random(&seed);
         memset(cox_buffer_data(frames->out[0]), 0, ROWS * COLUMNS);
         submitter->waiting = &submitter->streams[s];
-        const struct cox_frame frame = {
-            .buffers = buffers, .buffer_count = 2, .params = &frames->params[0], .nowait = rig_random(&seed) % 2};
+        struct cox_frame frame = race_map_frame(frames, 0, buffers);
+        frame.nowait = rig_random(&seed) % 2;
         const cox_status status = cox_session_submit(submitter->streams[s].session, &frame, on_done, submitter);
         if (status == COX_E_BUSY) {
             submitter->busy++;
@@ -73,11 +68,7 @@ static void *submit_frames(void *data)
         while (sem_wait(&submitter->done) != 0)
             continue;
         CHECK(submitter->status == COX_OK);
-        const char *wrong = rig_check(frames, 0);
-        if (*wrong) {
-            fprintf(stderr, "thread %u, frame %u: %s\n", submitter->number, i, wrong);
-            exit(1);
-        }
+        race_right("frame", i, rig_check(frames, 0));
     }
     rig_frames_free(&frames);
     return NULL;
@@ -93,13 +84,11 @@ int main(void)
                                                         {.mode = COX_MODE_STAGED, .ns_per_row = 2e3, .jitter = 0.5}}});
     struct stream streams[SESSIONS] = {{0}};
     struct submitter submitters[THREADS] = {{0}};
-    pthread_t threads[THREADS];
-    const struct rig_frames shape = {.rig = rig, .rows = ROWS, .columns = COLUMNS, .pitch = COLUMNS};
+    check_limit("threads that submit to the same sessions");
     for (uint32_t s = 0; s < SESSIONS; s++)
-        CHECK(rig_map_session((struct rig_frames *)&shape,
-                              COX_SESSION_PARAMS(.in_flight = 1 + s, .no_warmup = s == 1, .report = on_report,
-                                                 .report_user = &streams[s]),
-                              &streams[s].session) == COX_OK);
+        streams[s].session = race_map_session(rig, ROWS, COLUMNS,
+                                              COX_SESSION_PARAMS(.in_flight = 1 + s, .no_warmup = s == 1,
+                                                                 .report = on_report, .report_user = &streams[s]));
     /* Every way a post may come. */
     fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_POST_TWICE, .device = 0, .count = UINT32_MAX});
     fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_POST_EARLY, .device = 1, .count = UINT32_MAX});
@@ -109,11 +98,10 @@ int main(void)
         submitters[t].streams = streams;
         submitters[t].number = t;
         sem_init(&submitters[t].done, 0, 0);
-        CHECK(pthread_create(&threads[t], NULL, submit_frames, &submitters[t]) == 0);
     }
+    race_run(THREADS, submit_frames, submitters, sizeof *submitters);
     uint32_t accepted[SESSIONS] = {0}, busy = 0, total = 0;
     for (uint32_t t = 0; t < THREADS; t++) {
-        pthread_join(threads[t], NULL);
         sem_destroy(&submitters[t].done);
         busy += submitters[t].busy;
         for (uint32_t s = 0; s < SESSIONS; s++)
@@ -130,9 +118,7 @@ int main(void)
         cox_session_destroy(&streams[s].session);
     }
     CHECK(total + busy == THREADS * FRAMES);
-    const char *wrong = rig_end(&rig);
-    if (*wrong)
-        fprintf(stderr, "%s\n", wrong);
+    race_end("rig", 0, &rig);
     printf("%u frames, %u refused as busy\n", total, busy);
-    return *wrong != 0;
+    return 0;
 }

@@ -2,14 +2,11 @@
  * poll; frames change size, pitch and place all the time, and every so often a stream ends with frames under way. A
  * plain program, to be run under ThreadSanitizer. The fake devices' kernels copy nothing but a mark.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/check.h"
-#include "support/fake_backend.h"
+#include "race.h"
+
 #include <coxswain/stream.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { STREAMS = 12, FRAMES = 150, SIZES = 2, SETS = 8, LEAST = 16 };
 
@@ -98,8 +95,8 @@ static void run(struct film *film, uint32_t frames)
     uint64_t received = 0;
     atomic_store(&film->over, false);
     CHECK(cox_video_stream_create(film->runtime, NULL, NULL, &film->stream) == COX_OK);
-    CHECK(pthread_create(&sender, NULL, send_frames, film) == 0);
-    CHECK(pthread_create(&meddler, NULL, meddle, film) == 0);
+    race_start(&sender, 1, send_frames, film, 0);
+    race_start(&meddler, 1, meddle, film, 0);
     while (received < frames) {
         struct cox_video_result result;
         const cox_status status = cox_video_stream_receive(film->stream, received % 2, &result, sizeof result);
@@ -107,15 +104,18 @@ static void run(struct film *film, uint32_t frames)
         CHECK(status != COX_OK || result.frame == received);
         CHECK(status != COX_OK || result.status == COX_OK || result.status == COX_E_CANCELLED);
         received += status == COX_OK;
+        if (status != COX_OK)
+            race_rest(20000);
     }
-    pthread_join(sender, NULL);
-    pthread_join(meddler, NULL);
+    race_join(&sender, 1);
+    race_join(&meddler, 1);
     cox_video_stream_destroy(&film->stream);
 }
 
 int main(void)
 {
     struct film film = {0};
+    check_limit("streams with a sender, a receiver and one who meddles");
     struct fake *fake = fake_new(&devices);
     CHECK(cox__runtime_create_with(&film.runtime, &(const struct cox_runtime_params){0}, fake_make, fake) == COX_OK);
     for (uint32_t set = 0; set < SETS; set++) {

@@ -4,14 +4,14 @@
  *   race_watchdog [ROUNDS [FIRST_SEED]]
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/check.h"
-#include "support/fake_shapes.h"
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "race.h"
 
-enum { ROUNDS = 4, THREADS = 4, SESSIONS = 2, FRAMES = 40, POOL = 4, ROWS = 48, COLUMNS = 16 };
+#include <stdatomic.h>
+
+enum { ROUNDS = 4, AT_ONCE = 4, THREADS = 4, SESSIONS = 2, FRAMES = 40, POOL = 4, ROWS = 48, COLUMNS = 16 };
+
+/* The watchdog does not count how long a thread waits for a core, so the third device's calls end in less. */
+static const uint64_t timeout_ns = 600000000;
 
 struct worker {
     struct rig *rig;
@@ -47,60 +47,47 @@ static void *work(void *data)
             cox_session_wait(worker->session);
             CHECK(atomic_load(&left) == 0);
         }
-        for (uint32_t k = 0; k < POOL; k++) {
-            const char *wrong = shape_check(frames, k);
-            if (*wrong) {
-                fprintf(stderr, "%s\n", wrong);
-                exit(1);
-            }
-            worker->good++;
-        }
+        for (uint32_t k = 0; k < POOL; k++)
+            race_right("frame", i + k, shape_check(frames, k));
+        worker->good += POOL;
     }
     shape_frames_free(&frames);
     return NULL;
 }
 
+static void script(struct fake *fake, uint64_t random)
+{
+    static const enum fake_fault_kind kinds[] = {FAKE_SUBMIT_STUCK, FAKE_FLUSH_STUCK, FAKE_POLL_STUCK};
+    for (uint32_t i = 0; i < 6; i++)
+        fake_script(fake, &(struct fake_fault){.kind = kinds[rig_random(&random) % 3],
+                                               .device = 1 + i % 2,
+                                               .skip = 60 + 20 * i + (uint32_t)(rig_random(&random) % 20),
+                                               .delay_ns = timeout_ns + 100000000 + rig_random(&random) % 400000000});
+}
+
 static void play(uint64_t seed)
 {
-    /* The threads of the third device get their turn in less, on a busy machine too. */
-    static const uint64_t timeout_ns = 600000000;
-    static const enum fake_fault_kind kinds[] = {FAKE_SUBMIT_STUCK, FAKE_FLUSH_STUCK, FAKE_POLL_STUCK};
     struct rig *rig = rig_new(&(const struct fake_params){.device_count = 3,
                                                           .real_time = true,
                                                           .devices = {{.ns_per_row = 3e3},
                                                                       {.fixed_ns = 50e3, .ns_per_row = 1e3},
                                                                       {.mode = COX_MODE_STAGED, .ns_per_row = 4e3}}});
+    static const enum shape shapes[SESSIONS] = {SHAPE_HALO, SHAPE_COUNT};
     cox_session *sessions[SESSIONS];
     struct worker workers[THREADS];
-    pthread_t threads[THREADS];
-    uint64_t random = seed;
-    for (uint32_t s = 0; s < SESSIONS; s++) {
-        struct shape_frames *shape = shape_frames_new(rig, s ? SHAPE_COUNT : SHAPE_HALO, ROWS, COLUMNS, 1);
-        CHECK(shape_session(shape,
-                            COX_SESSION_PARAMS(.policy = s ? "adaptive" : "ewma", .in_flight = 2 + s,
-                                               .device_timeout_ns = timeout_ns),
-                            &sessions[s]) == COX_OK);
-        shape_frames_free(&shape);
-    }
-    for (uint32_t i = 0; i < 6; i++)
-        fake_script(rig_fake(rig),
-                    &(struct fake_fault){.kind = kinds[rig_random(&random) % 3],
-                                         .device = 1 + i % 2,
-                                         .skip = 60 + 20 * i + (uint32_t)(rig_random(&random) % 20),
-                                         .delay_ns = timeout_ns + 100000000 + rig_random(&random) % 900000000});
-    for (uint32_t t = 0; t < THREADS; t++) {
-        workers[t] = (struct worker){.rig = rig,
-                                     .session = sessions[t % SESSIONS],
-                                     .shape = t % SESSIONS ? SHAPE_COUNT : SHAPE_HALO,
-                                     .runs = t >= THREADS / 2};
-        CHECK(pthread_create(&threads[t], NULL, work, &workers[t]) == 0);
-    }
-    uint32_t good = 0;
-    for (uint32_t t = 0; t < THREADS; t++) {
-        pthread_join(threads[t], NULL);
+    for (uint32_t s = 0; s < SESSIONS; s++)
+        sessions[s] = race_shape_session(rig, shapes[s], ROWS, COLUMNS,
+                                         COX_SESSION_PARAMS(.policy = s ? "adaptive" : "ewma", .in_flight = 2 + s,
+                                                            .device_timeout_ns = timeout_ns));
+    script(rig_fake(rig), seed);
+    for (uint32_t t = 0; t < THREADS; t++)
+        workers[t] = (struct worker){
+            .rig = rig, .session = sessions[t % SESSIONS], .shape = shapes[t % SESSIONS], .runs = t >= THREADS / 2};
+    race_run(THREADS, work, workers, sizeof *workers);
+
+    uint32_t good = 0, lost = 0;
+    for (uint32_t t = 0; t < THREADS; t++)
         good += workers[t].good;
-    }
-    uint32_t lost = 0;
     for (uint32_t s = 0; s < SESSIONS; s++) {
         struct cox_session_info info;
         cox_session_info(sessions[s], &info, sizeof info);
@@ -108,19 +95,15 @@ static void play(uint64_t seed)
             lost += info.devices[d].lost;
         cox_session_destroy(&sessions[s]);
     }
-    const char *wrong = rig_end(&rig);
-    if (*wrong) {
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seed, wrong);
-        exit(1);
-    }
+    CHECK(fake_struck(rig_fake(rig)) > 0);
+    race_end("seed", seed, &rig);
     printf("seed %llu: %u frames, devices lost %u times\n", (unsigned long long)seed, good, lost);
 }
 
 int main(int argc, char **argv)
 {
-    const uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : ROUNDS;
-    const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    for (uint64_t seed = first; seed < first + rounds; seed++)
-        play(seed);
+    check_limit("frames beside drivers that keep threads");
+    race_rounds(argc > 2 ? strtoull(argv[2], NULL, 10) : 1, argc > 1 ? strtoull(argv[1], NULL, 10) : ROUNDS, AT_ONCE,
+                play);
     return 0;
 }

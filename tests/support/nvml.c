@@ -14,66 +14,56 @@ struct utilization {
 static int devices[2];
 static unsigned load;
 
-NVML_FUNCTION int nvmlInit_v2(void);
-NVML_FUNCTION int nvmlShutdown(void);
-NVML_FUNCTION int nvmlDeviceGetCount_v2(unsigned *count);
-NVML_FUNCTION int nvmlDeviceGetHandleByIndex_v2(unsigned index, int **device);
-NVML_FUNCTION int nvmlDeviceGetName(const int *device, char *name, unsigned bytes);
-NVML_FUNCTION int nvmlDeviceGetPowerUsage(const int *device, unsigned *milliwatts);
-NVML_FUNCTION int nvmlDeviceGetClockInfo(const int *device, int kind, unsigned *mhz);
-NVML_FUNCTION int nvmlDeviceGetTemperature(const int *device, int sensor, unsigned *degrees);
-NVML_FUNCTION int nvmlDeviceGetUtilizationRates(const int *device, struct utilization *out);
-
-int nvmlInit_v2(void)
+NVML_FUNCTION int nvmlInit_v2(void)
 {
     load = 10;
     return SUCCESS;
 }
 
-int nvmlShutdown(void)
+NVML_FUNCTION int nvmlShutdown(void)
 {
     return SUCCESS;
 }
 
-int nvmlDeviceGetCount_v2(unsigned *count)
+NVML_FUNCTION int nvmlDeviceGetCount_v2(unsigned *count)
 {
     *count = 2;
     return SUCCESS;
 }
 
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, int **device)
+NVML_FUNCTION int nvmlDeviceGetHandleByIndex_v2(unsigned index, int **device)
 {
     *device = &devices[index];
     return SUCCESS;
 }
 
-int nvmlDeviceGetName(const int *device, char *name, unsigned bytes)
+NVML_FUNCTION int nvmlDeviceGetName(const int *device, char *name, unsigned bytes)
 {
     snprintf(name, bytes, "NVIDIA GeForce RTX 40%s", device == devices ? "60" : "50");
     return SUCCESS;
 }
 
-int nvmlDeviceGetPowerUsage(const int *device, unsigned *milliwatts)
+NVML_FUNCTION int nvmlDeviceGetPowerUsage(const int *device, unsigned *milliwatts)
 {
     *milliwatts = 61500;
     return device == devices ? SUCCESS : NOT_SUPPORTED;
 }
 
-int nvmlDeviceGetClockInfo(const int *device, int kind, unsigned *mhz)
+NVML_FUNCTION int nvmlDeviceGetClockInfo(const int *device, int kind, unsigned *mhz)
 {
     (void)device;
     *mhz = kind == CLOCK_SM ? 2370 : 8001;
     return SUCCESS;
 }
 
-int nvmlDeviceGetTemperature(const int *device, int sensor, unsigned *degrees)
+NVML_FUNCTION int nvmlDeviceGetTemperature(const int *device, int sensor, unsigned *degrees)
 {
     (void)device;
     *degrees = 66;
     return sensor == TEMPERATURE_GPU ? SUCCESS : NOT_SUPPORTED;
 }
 
-int nvmlDeviceGetUtilizationRates(const int *device, struct utilization *out)
+NVML_FUNCTION int nvmlDeviceGetUtilizationRates(const int *device, struct utilization *out)
 {
     (void)device;
     *out = (struct utilization){++load, 5};

@@ -1,61 +1,107 @@
-/* Give a fuzz target every file of a folder, where there is no libFuzzer:  fuzz_NAME DIR
+/* Give a fuzz target its kept inputs, where there is no libFuzzer:  fuzz_NAME ARCHIVE [INPUT]
+ *
+ * ARCHIVE is a tar of the ustar format (tests/fuzz/corpus.sh); INPUT names one of its members, else all are given.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { BLOCK = 512, CHECKSUM_AT = 148, CHECKSUM_BYTES = 8 };
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int replay(const char *path)
+struct header {
+    char name[100];
+    char ids[24];
+    char size[12];
+    char time[12];
+    char checksum[CHECKSUM_BYTES];
+    char type;
+    char link[100];
+    char magic[6];
+    char rest[BLOCK - 263];
+};
+_Static_assert(sizeof(struct header) == BLOCK && offsetof(struct header, checksum) == CHECKSUM_AT, "ustar");
+
+/* The sum of all bytes, those of the checksum itself taken as spaces. */
+static unsigned long sum_of(const struct header *header)
 {
-    FILE *file = fopen(path, "rb");
-    long bytes = -1;
-    if (file && fseek(file, 0, SEEK_END) == 0 && (bytes = ftell(file)) >= 0)
-        rewind(file);
-    if (bytes < 0) {
-        perror(path);
-        if (file)
-            fclose(file);
-        return 1;
+    const unsigned char *bytes = (const unsigned char *)header;
+    unsigned long sum = 0;
+
+    for (size_t i = 0; i < BLOCK; i++)
+        sum += i - CHECKSUM_AT < CHECKSUM_BYTES ? ' ' : bytes[i];
+    return sum;
+}
+
+/* Returns what is wrong with a member, NULL if nothing. */
+static const char *check(const struct header *header)
+{
+    if (memcmp(header->magic, "ustar", sizeof header->magic) || strtoul(header->checksum, NULL, 8) != sum_of(header))
+        return "no header of a ustar archive";
+    if (header->type != '0' || !memchr(header->name, 0, sizeof header->name))
+        return "a member that is no file, or has a long name";
+    return NULL;
+}
+
+/* The next member's contents go to the target if they are wanted. The memory is exactly as long as they are, so that
+ * a sanitizer sees reads beyond it. */
+static bool replay(FILE *archive, const struct header *header, bool wanted)
+{
+    const size_t size = strtoul(header->size, NULL, 8), padding = (BLOCK - size % BLOCK) % BLOCK;
+    char rest[BLOCK];
+    uint8_t *data = size > 0 ? malloc(size) : NULL;
+    bool whole = (data || size == 0) && fread(data ? data : (uint8_t *)rest, 1, size, archive) == size;
+    whole = whole && fread(rest, 1, padding, archive) == padding;
+
+    if (whole && wanted) {
+        puts(header->name); /* the last one named is the one that crashes */
+        fflush(stdout);
+        LLVMFuzzerTestOneInput(data, size);
     }
-    /* Exactly as long as the file, so that reading beyond it is seen. */
-    uint8_t *data = bytes > 0 ? malloc((size_t)bytes) : NULL;
-    int bad = bytes > 0 && (!data || fread(data, 1, (size_t)bytes, file) != (size_t)bytes);
-    fclose(file);
-    if (bad)
-        fprintf(stderr, "%s: cannot be read\n", path);
-    else
-        LLVMFuzzerTestOneInput(data, (size_t)bytes);
     free(data);
-    return bad;
+    return whole;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: %s DIR\n", argv[0]);
+    static const struct header end;
+    struct header header;
+    const char *wrong = NULL;
+    int count = 0;
+
+    if (argc != 2 && argc != 3) {
+        fprintf(stderr, "usage: %s ARCHIVE [INPUT]\n", argv[0]);
         return 2;
     }
-    DIR *dir = opendir(argv[1]);
-    if (!dir) {
+    FILE *archive = fopen(argv[1], "rb");
+    if (!archive) {
         perror(argv[1]);
         return 1;
     }
-    int count = 0, bad = 0;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        char path[4096];
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "%s/%s", argv[1], entry->d_name);
-        printf("%s\n", entry->d_name); /* the last one named is the one that crashes */
-        fflush(stdout);
-        bad |= replay(path);
-        count++;
+
+    while (!wrong) {
+        if (fread(&header, 1, BLOCK, archive) != BLOCK) {
+            wrong = "no end";
+            break;
+        }
+        if (!memcmp(&header, &end, BLOCK))
+            break;
+        wrong = check(&header);
+        if (wrong)
+            break;
+        const bool wanted = argc < 3 || !strcmp(argv[2], header.name);
+        if (!replay(archive, &header, wanted))
+            wrong = "a member that is cut short";
+        count += wanted;
     }
-    closedir(dir);
+    fclose(archive);
+
+    if (wrong)
+        fprintf(stderr, "%s: it has %s\n", argv[1], wrong);
     printf("%d inputs\n", count);
-    return bad || count == 0;
+    return wrong || count == 0;
 }

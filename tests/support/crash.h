@@ -1,0 +1,41 @@
+/* Where a program crashed: the signal that ends it first writes the stack to standard error, one line for each frame,
+ * "crash: OBJECT(...)", innermost first. tries.sh reads them.
+ *
+ * A program in which a driver or a simulator may crash calls crash_tell once, before any other thread runs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_CRASH_H
+#define COX_TESTS_CRASH_H
+
+#include <execinfo.h>
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+enum { CRASH_FRAMES_MAX = 48 };
+
+static inline void crash_on_signal(int signal)
+{
+    void *frames[CRASH_FRAMES_MAX];
+    const int count = backtrace(frames, CRASH_FRAMES_MAX);
+
+    for (int i = 1; i < count; i++) { /* the first one is this function */
+        if (write(STDERR_FILENO, "crash: ", 7) != 7)
+            break;
+        backtrace_symbols_fd(&frames[i], 1, STDERR_FILENO);
+    }
+    raise(signal); /* as if there were no handler */
+}
+
+static inline void crash_tell(void)
+{
+#ifndef __SANITIZE_ADDRESS__ /* which tells more */
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+    struct sigaction action = {.sa_handler = crash_on_signal, .sa_flags = SA_RESETHAND | SA_NODEFER};
+    void *frame;
+    backtrace(&frame, 1); /* the first call loads the unwinder */
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        sigaction(signals[i], &action, NULL);
+#endif
+}
+
+#endif
