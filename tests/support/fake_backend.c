@@ -1914,6 +1914,16 @@ void fake_clear_record(struct fake *fake)
     pthread_mutex_unlock(&fake->lock);
 }
 
+uint32_t fake_steps(struct fake *fake, enum fake_step step, uint32_t device)
+{
+    uint32_t found = 0;
+    pthread_mutex_lock(&fake->lock);
+    for (size_t i = 0; i < fake->record_count; i++)
+        found += fake->record[i].step == step && (device == UINT32_MAX || fake->record[i].device == device);
+    pthread_mutex_unlock(&fake->lock);
+    return found;
+}
+
 uint32_t fake_violations(struct fake *fake)
 {
     pthread_mutex_lock(&fake->lock);

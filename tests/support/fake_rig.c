@@ -37,6 +37,12 @@ uint64_t rig_random(uint64_t *seed)
     return x ^ (x >> 31);
 }
 
+void rig_fill(void *memory, size_t bytes, uint64_t *seed)
+{
+    for (size_t b = 0; b < bytes; b++)
+        ((unsigned char *)memory)[b] = (unsigned char)rig_random(seed);
+}
+
 /* ---- kernels ---- */
 
 void (*rig_spy)(const struct fake_args *args, uint32_t out);
@@ -401,6 +407,21 @@ const struct rig_report *rig_report_at(struct rig *rig, uint32_t index)
     return &rig->reports[index];
 }
 
+const struct rig_report *rig_next_report(struct rig *rig, const struct rig_report *after)
+{
+    const struct rig_report *next = after ? after + 1 : rig->reports;
+    while (next < rig->reports + rig_report_count(rig) && (next->frame.warmup || next->frame.shadow))
+        next++;
+    return next < rig->reports + rig_report_count(rig) ? next : NULL;
+}
+
+struct cox_session_info rig_info(cox_session *session)
+{
+    struct cox_session_info info;
+    cox_session_info(session, &info, sizeof info);
+    return info;
+}
+
 /* ---- frames ---- */
 
 struct rig_frames *rig_frames_new(struct rig *rig, uint32_t rows, uint32_t columns, size_t pitch, uint32_t count)
@@ -416,9 +437,7 @@ struct rig_frames *rig_frames_new(struct rig *rig, uint32_t rows, uint32_t colum
         if (cox_buffer_create(rig->runtime, rows * pitch, &frames->in[i]) != COX_OK ||
             cox_buffer_create(rig->runtime, rows * pitch, &frames->out[i]) != COX_OK)
             abort();
-        unsigned char *data = cox_buffer_data(frames->in[i]);
-        for (size_t b = 0; b < rows * pitch; b++)
-            data[b] = (unsigned char)rig_random(&seed);
+        rig_fill(cox_buffer_data(frames->in[i]), rows * pitch, &seed);
     }
     return frames;
 }
@@ -455,9 +474,8 @@ cox_status rig_map_session(struct rig_frames *frames, const struct cox_session_p
 cox_status rig_submit(struct rig_frames *frames, cox_session *session, uint32_t index, bool nowait)
 {
     const uint32_t i = index % frames->count;
-    cox_buffer *const buffers[] = {frames->in[i], frames->out[i]};
-    const struct cox_frame frame = {
-        .buffers = buffers, .buffer_count = 2, .params = &frames->params[i], .nowait = nowait};
+    struct cox_frame frame = *RIG_FRAME(frames, i);
+    frame.nowait = nowait;
     if (!nowait)
         memset(cox_buffer_data(frames->out[i]), 0xee, frames->rows * frames->pitch);
     return cox_session_submit(session, &frame, rig_done, frames->rig);
@@ -517,6 +535,12 @@ void rig_add_split(uint32_t bands, const uint32_t (*device_rows)[2])
         split->bands[i] = (struct cox_band){device_rows[i][0], first_row, device_rows[i][1]};
         first_row += device_rows[i][1];
     }
+}
+
+void rig_set_split(uint32_t bands, const uint32_t (*device_rows)[2])
+{
+    rig_split_count = 0;
+    rig_add_split(bands, device_rows);
 }
 
 void rig_add_random_split(uint64_t *seed, uint32_t rows, uint32_t granule, uint32_t devices)

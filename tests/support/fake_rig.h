@@ -52,6 +52,10 @@ cox_status rig_done_status(struct rig *rig, uint32_t index);
 void rig_report(void *user, const struct cox_frame_report *report);
 uint32_t rig_report_count(struct rig *rig);
 const struct rig_report *rig_report_at(struct rig *rig, uint32_t index);
+/* The next one that is of a frame of the application's; NULL = the first one, or there is none left. */
+const struct rig_report *rig_next_report(struct rig *rig, const struct rig_report *after);
+
+struct cox_session_info rig_info(cox_session *session);
 
 /* The stages: C functions of these names on bytes, `columns` of them per row (columns from the parameters, so that the
  * pitch may be larger). Bindings in the order given.
@@ -111,6 +115,11 @@ cox_status rig_map_session(struct rig_frames *frames, const struct cox_session_p
  * be in flight. */
 cox_status rig_submit(struct rig_frames *frames, cox_session *session, uint32_t index, bool nowait);
 
+/* A frame that is one of the rig's. */
+#define RIG_FRAME(frames, i)                                                                                       \
+    COX_FRAME(.buffers = (cox_buffer *const[]){(frames)->in[i], (frames)->out[i]}, .buffer_count = 2,              \
+              .params = &(frames)->params[i])
+
 /* First byte of a frame that is not what the map gives, as text; "" if all are right (static storage per thread). */
 const char *rig_check(const struct rig_frames *frames, uint32_t index);
 
@@ -123,10 +132,14 @@ extern uint32_t rig_split_count;
 /* Append a split: pairs of device and rows, bands in row order. */
 void rig_add_split(uint32_t bands, const uint32_t (*device_rows)[2]);
 
+/* The same in the place of all that are there. */
+void rig_set_split(uint32_t bands, const uint32_t (*device_rows)[2]);
+
 /* Append a random split of `rows` over `devices`, boundaries at multiples of the granule. */
 void rig_add_random_split(uint64_t *seed, uint32_t rows, uint32_t granule, uint32_t devices);
 
-/* Next of a sequence of random numbers (splitmix64). */
+/* Next of a sequence of random numbers (splitmix64), and memory full of their lowest bytes. */
 uint64_t rig_random(uint64_t *seed);
+void rig_fill(void *memory, size_t bytes, uint64_t *seed);
 
 #endif

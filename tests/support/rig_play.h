@@ -8,6 +8,102 @@
 
 #define END(rig) cr_assert_str_empty(rig_end(&(rig)))
 
+/* Devices of different kinds and speeds. */
+static const struct fake_params play_trio = {
+    .device_count = 3,
+    .devices = {{.name = "a", .fixed_ns = 10e3, .ns_per_row = 5e3},
+                {.name = "b", .type = COX_DEVICE_GPU, .fixed_ns = 100e3, .ns_per_row = 2e3},
+                {.name = "c",
+                 .type = COX_DEVICE_GPU,
+                 .mode = COX_MODE_STAGED,
+                 .fixed_ns = 50e3,
+                 .ns_per_row = 1e3,
+                 .copy_in_ns_per_row = 1e3,
+                 .copy_out_ns_per_row = 1e3}},
+};
+
+/* A rig with frames and a session of rig_map. */
+struct play {
+    struct rig *rig;
+    struct fake *fake;
+    struct rig_frames *frames;
+    cox_session *session;
+};
+
+/* The rig and the frames, as for rig_frames_new. */
+static inline struct play play_open(const struct fake_params *devices, uint32_t rows, uint32_t columns, size_t pitch,
+                                    uint32_t count)
+{
+    struct rig *rig = rig_new(devices);
+    return (struct play){rig, rig_fake(rig), rig_frames_new(rig, rows, columns, pitch, count), NULL};
+}
+
+/* A session for the frames; `.report = rig_report` needs no user. */
+static inline cox_session *play_session(const struct play *play, const struct cox_session_params *extra)
+{
+    struct cox_session_params params = *extra;
+    cox_session *session = NULL;
+    if (params.report == rig_report)
+        params.report_user = play->rig;
+    cr_assert_eq(rig_map_session(play->frames, &params, &session), COX_OK, "%s", rig_log(play->rig));
+    return session;
+}
+
+static inline struct play play_begin(const struct fake_params *devices, uint32_t rows, uint32_t columns, size_t pitch,
+                                     uint32_t count, const struct cox_session_params *extra)
+{
+    struct play play = play_open(devices, rows, columns, pitch, count);
+    play.session = play_session(&play, extra);
+    return play;
+}
+
+static inline void play_end(struct play *play)
+{
+    cox_session_destroy(&play->session);
+    cr_assert_null(play->session);
+    rig_frames_free(&play->frames);
+    END(play->rig);
+}
+
+/* Submit frames `from` to `to` - 1. */
+static inline void play_submit(const struct play *play, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++)
+        cr_assert_eq(rig_submit(play->frames, play->session, i, false), COX_OK, "%s", rig_log(play->rig));
+}
+
+/* All frames of the rig so far, `count` of them, had their callbacks in order and with this status. */
+static inline void play_was_told(const struct play *play, uint32_t count, cox_status status)
+{
+    cr_assert_eq(rig_done_count(play->rig), count);
+    for (uint32_t i = 0; i < count; i++) {
+        const cox_status its = rig_done_status(play->rig, i);
+        cr_assert_eq(rig_done_frame(play->rig, i), i, "callback %u", i);
+        cr_assert_eq(its, status, "frame %u: %s", i, cox_status_name(its));
+    }
+}
+
+/* Frames `from` to `to` - 1 are right. */
+static inline void play_check(const struct play *play, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        const char *wrong = rig_check(play->frames, i);
+        cr_assert_str_empty(wrong, "%s", wrong);
+    }
+}
+
+/* The rig's frames `from` to `to` - 1, so many at a time, come out right and were told in order. */
+static inline void play_frames(const struct play *play, uint32_t from, uint32_t to, uint32_t at_once)
+{
+    for (uint32_t i = from, end; i < to; i = end) {
+        end = i + at_once < to ? i + at_once : to;
+        play_submit(play, i, end);
+        cox_session_wait(play->session);
+        play_check(play, i, end);
+    }
+    play_was_told(play, to, COX_OK);
+}
+
 /* Frames `from` to `to` - 1, three at a time, all of which must come out right. */
 static inline void rig_play(struct rig *rig, struct rig_frames *frames, cox_session *session, uint32_t from,
                             uint32_t to)
