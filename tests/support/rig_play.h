@@ -5,6 +5,11 @@
 
 #include "fake_rig.h"
 #include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
 
 #define END(rig) cr_assert_str_empty(rig_end(&(rig)))
 
@@ -28,6 +33,7 @@ struct play {
     struct fake *fake;
     struct rig_frames *frames;
     cox_session *session;
+    char what[40]; /* for messages: the case, where a test goes through several */
 };
 
 /* The rig and the frames, as for rig_frames_new. */
@@ -35,7 +41,7 @@ static inline struct play play_open(const struct fake_params *devices, uint32_t 
                                     uint32_t count)
 {
     struct rig *rig = rig_new(devices);
-    return (struct play){rig, rig_fake(rig), rig_frames_new(rig, rows, columns, pitch, count), NULL};
+    return (struct play){rig, rig_fake(rig), rig_frames_new(rig, rows, columns, pitch, count), NULL, ""};
 }
 
 /* A session for the frames; `.report = rig_report` needs no user. */
@@ -69,17 +75,18 @@ static inline void play_end(struct play *play)
 static inline void play_submit(const struct play *play, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++)
-        cr_assert_eq(rig_submit(play->frames, play->session, i, false), COX_OK, "%s", rig_log(play->rig));
+        cr_assert_eq(rig_submit(play->frames, play->session, i, false), COX_OK, "%s\n%s", play->what,
+                     rig_log(play->rig));
 }
 
 /* All frames of the rig so far, `count` of them, had their callbacks in order and with this status. */
 static inline void play_was_told(const struct play *play, uint32_t count, cox_status status)
 {
-    cr_assert_eq(rig_done_count(play->rig), count);
+    cr_assert_eq(rig_done_count(play->rig), count, "%s", play->what);
     for (uint32_t i = 0; i < count; i++) {
         const cox_status its = rig_done_status(play->rig, i);
-        cr_assert_eq(rig_done_frame(play->rig, i), i, "callback %u", i);
-        cr_assert_eq(its, status, "frame %u: %s", i, cox_status_name(its));
+        cr_assert_eq(rig_done_frame(play->rig, i), i, "%s: callback %u", play->what, i);
+        cr_assert_eq(its, status, "%s: frame %u: %s", play->what, i, cox_status_name(its));
     }
 }
 
@@ -88,7 +95,7 @@ static inline void play_check(const struct play *play, uint32_t from, uint32_t t
 {
     for (uint32_t i = from; i < to; i++) {
         const char *wrong = rig_check(play->frames, i);
-        cr_assert_str_empty(wrong, "%s", wrong);
+        cr_assert_str_empty(wrong, "%s: %s", play->what, wrong);
     }
 }
 
@@ -102,6 +109,55 @@ static inline void play_frames(const struct play *play, uint32_t from, uint32_t 
         play_check(play, i, end);
     }
     play_was_told(play, to, COX_OK);
+}
+
+/* A submit that waits for a place, on a thread of its own. */
+struct play_blocked {
+    const struct play *play;
+    uint32_t index;
+    cox_status status;
+    pthread_t thread;
+    _Atomic pid_t id; /* 0 = it has not begun */
+};
+
+static inline void *play_submit_blocked(void *data)
+{
+    struct play_blocked *blocked = data;
+    atomic_store(&blocked->id, gettid());
+    blocked->status = rig_submit(blocked->play->frames, blocked->play->session, blocked->index, false);
+    return NULL;
+}
+
+/* Whether the thread sleeps in the kernel; false also if it has ended. */
+static inline bool play_sleeps(pid_t thread)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    FILE *file = fopen(path, "r");
+    if (file && fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    if (file)
+        fclose(file);
+    return state == 'S';
+}
+
+/* Submit the frame, which finds no place: returns once the thread waits for one. */
+static inline void play_block(struct play_blocked *blocked, const struct play *play, uint32_t index)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    *blocked = (struct play_blocked){.play = play, .index = index};
+    cr_assert_eq(pthread_create(&blocked->thread, NULL, play_submit_blocked, blocked), 0);
+    for (uint32_t tries = 0; !atomic_load(&blocked->id) || !play_sleeps(blocked->id); tries++) {
+        cr_assert_lt(tries, 120000, "the submit of frame %u does not wait", index);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* What it returns once there is a place, or nothing to wait for. */
+static inline cox_status play_unblocked(struct play_blocked *blocked)
+{
+    pthread_join(blocked->thread, NULL);
+    return blocked->status;
 }
 
 /* Frames `from` to `to` - 1, three at a time, all of which must come out right. */
