@@ -504,13 +504,13 @@ const char *rig_check(const struct rig_frames *frames, uint32_t index)
 struct cox_split rig_splits[1024];
 uint32_t rig_split_count;
 
-static size_t play_bytes(uint32_t device_count)
+size_t rig_policy_bytes(uint32_t device_count)
 {
     (void)device_count;
     return 1;
 }
 
-static cox_status play_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+cox_status rig_policy_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
 {
     (void)state, (void)view, (void)options;
     return COX_OK;
@@ -524,7 +524,7 @@ static cox_status play_split(void *state, const struct cox_sched_view *view, str
 }
 
 const struct cox_policy rig_policy = {
-    .name = "playback", .state_bytes = play_bytes, .init = play_init, .split = play_split};
+    .name = "playback", .state_bytes = rig_policy_bytes, .init = rig_policy_init, .split = play_split};
 
 void rig_add_split(uint32_t bands, const uint32_t (*device_rows)[2])
 {

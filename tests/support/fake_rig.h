@@ -116,8 +116,8 @@ cox_status rig_map_session(struct rig_frames *frames, const struct cox_session_p
 cox_status rig_submit(struct rig_frames *frames, cox_session *session, uint32_t index, bool nowait);
 
 /* A frame that is one of the rig's. */
-#define RIG_FRAME(frames, i)                                                                                       \
-    COX_FRAME(.buffers = (cox_buffer *const[]){(frames)->in[i], (frames)->out[i]}, .buffer_count = 2,              \
+#define RIG_FRAME(frames, i)                                                                          \
+    COX_FRAME(.buffers = (cox_buffer *const[]){(frames)->in[i], (frames)->out[i]}, .buffer_count = 2, \
               .params = &(frames)->params[i])
 
 /* First byte of a frame that is not what the map gives, as text; "" if all are right (static storage per thread). */
@@ -126,6 +126,11 @@ const char *rig_check(const struct rig_frames *frames, uint32_t index);
 /* A policy that plays back splits: those of `rig_splits` by frame, the last one again and again. Its state is in these
  * variables, so one test process uses it for one session at a time. */
 extern const struct cox_policy rig_policy;
+
+/* What a policy without a state and options has. */
+size_t rig_policy_bytes(uint32_t device_count);
+cox_status rig_policy_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options);
+
 extern struct cox_split rig_splits[1024];
 extern uint32_t rig_split_count;
 

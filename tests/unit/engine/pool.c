@@ -35,12 +35,6 @@ static struct {
     struct cox_device_profile loaded[COX_DEVICES_MAX];
 } cue;
 
-static size_t cue_bytes(uint32_t device_count)
-{
-    (void)device_count;
-    return 1;
-}
-
 static cox_status cue_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
 {
     (void)state, (void)options;
@@ -95,7 +89,7 @@ static void cue_save_profile(const void *state, const struct cox_sched_view *vie
 }
 
 static const struct cox_policy cue_policy = {.name = "cue",
-                                             .state_bytes = cue_bytes,
+                                             .state_bytes = rig_policy_bytes,
                                              .init = cue_init,
                                              .split = cue_split,
                                              .observe = cue_observe,
