@@ -234,10 +234,10 @@ void rig_merge_sum(void *into, const void *partial, size_t bytes, void *user)
         sums[i] += terms[i];
 }
 
-static const struct cox_variant any_device = {.source = "fake"};
-#define STAGE(name)                                                                  \
-    {                                                                                \
-        .kernel = (name), .columns = 64, .variant_count = 1, .variants = &any_device \
+const struct cox_variant rig_any_device = {.source = "fake"};
+#define STAGE(name)                                                                      \
+    {                                                                                    \
+        .kernel = (name), .columns = 64, .variant_count = 1, .variants = &rig_any_device \
     }
 const struct cox_stage rig_stage_map = STAGE("rig_map");
 const struct cox_stage rig_stage_halo = STAGE("rig_halo");

@@ -81,6 +81,24 @@ extern const struct cox_stage rig_stage_chroma;
 extern const struct cox_stage rig_stages_two[2];
 extern const struct cox_stage rig_stage_inplace;
 
+/* A stage whose kernel reads one binding and writes another, by its arguments, for any device. */
+extern const struct cox_variant rig_any_device;
+#define RIG_STAGE(its_kernel, in, out)                                                                          \
+    {                                                                                                           \
+        .kernel = (its_kernel), .columns = 64, .variant_count = 1, .variants = &rig_any_device, .arg_count = 4, \
+        .args = (const struct cox_arg[])                                                                        \
+        {                                                                                                       \
+            COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), COX_ARG_ORIGIN(in), COX_ARG_ORIGIN(out)                    \
+        }                                                                                                       \
+    }
+
+/* A pass with these arrays; more fields may follow. */
+#define RIG_PASS(its_uses, its_stages, ...)                                                           \
+    {                                                                                                 \
+        .use_count = sizeof(its_uses) / sizeof *(its_uses), .uses = (its_uses),                       \
+        .stage_count = sizeof(its_stages) / sizeof *(its_stages), .stages = (its_stages), __VA_ARGS__ \
+    }
+
 /* What rig_near and rig_turn make of a whole frame, computed without bands. rig_turn: as many rows as columns. */
 void rig_near_rows(const unsigned char *in, unsigned char *out, uint32_t rows, uint32_t columns, size_t pitch);
 void rig_turn_rows(const unsigned char *in, unsigned char *out, uint32_t rows, uint32_t columns, size_t pitch);

@@ -106,21 +106,13 @@ static void describe(struct shape_frames *frames)
 
 /* ---- passes ---- */
 
-static const struct cox_variant any_device = {.source = "fake"};
-#define STAGE(its_kernel, in, out)                                                                          \
-    {                                                                                                       \
-        .kernel = (its_kernel), .columns = 64, .variant_count = 1, .variants = &any_device, .arg_count = 4, \
-        .args = (const struct cox_arg[])                                                                    \
-        {                                                                                                   \
-            COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), COX_ARG_ORIGIN(in), COX_ARG_ORIGIN(out)                \
-        }                                                                                                   \
-    }
-static const struct cox_stage near_there[] = {STAGE("rig_near", 0, 1)}, near_on[] = {STAGE("rig_near", 1, 2)},
-                              near_both[] = {STAGE("rig_near", 0, 1), STAGE("rig_near", 1, 2)},
-                              near_later[] = {STAGE("rig_near", 0, 2), STAGE("rig_near", 2, 3)},
-                              map_there[] = {STAGE("rig_map", 0, 1)}, map_last[] = {STAGE("rig_map", 0, 2)},
-                              flip_on[] = {STAGE("rig_flip", 1, 2)}, flip_last[] = {STAGE("rig_flip", 3, 4)},
-                              count_there[] = {STAGE("rig_count", 0, 1)}, inplace[] = {STAGE("rig_inplace", 1, 1)};
+static const struct cox_stage near_there[] = {RIG_STAGE("rig_near", 0, 1)}, near_on[] = {RIG_STAGE("rig_near", 1, 2)},
+                              near_both[] = {RIG_STAGE("rig_near", 0, 1), RIG_STAGE("rig_near", 1, 2)},
+                              near_later[] = {RIG_STAGE("rig_near", 0, 2), RIG_STAGE("rig_near", 2, 3)},
+                              map_there[] = {RIG_STAGE("rig_map", 0, 1)}, map_last[] = {RIG_STAGE("rig_map", 0, 2)},
+                              flip_on[] = {RIG_STAGE("rig_flip", 1, 2)}, flip_last[] = {RIG_STAGE("rig_flip", 3, 4)},
+                              count_there[] = {RIG_STAGE("rig_count", 0, 1)},
+                              inplace[] = {RIG_STAGE("rig_inplace", 1, 1)};
 
 #define NEAR(its_binding) .binding = (its_binding), .contract = COX_HALO, .halo_rows = 1
 static const struct cox_use
@@ -148,22 +140,16 @@ static void make_curve(void *user, const struct cox_pass_end *end)
     params->add = curve_add(params->add, end->buffers[1]);
 }
 
-#define PASS(its_uses, its_stages)                                                       \
-    {                                                                                    \
-        .use_count = sizeof(its_uses) / sizeof *(its_uses), .uses = (its_uses),          \
-        .stage_count = sizeof(its_stages) / sizeof *(its_stages), .stages = (its_stages) \
-    }
-static const struct cox_pass count_pass = {
-    .use_count = 2, .uses = uses_count, .stage_count = 1, .stages = count_there, .done = make_curve};
-static const struct cox_pass near_there_pass = PASS(uses_near_there, near_there);
-static const struct cox_pass near_on_pass = PASS(uses_near_on, near_on);
-static const struct cox_pass near_both_pass = PASS(uses_near_both, near_both);
-static const struct cox_pass near_later_pass = PASS(uses_near_later, near_later);
-static const struct cox_pass map_there_pass = PASS(uses_map_there, map_there);
-static const struct cox_pass map_last_pass = PASS(uses_map_last, map_last);
-static const struct cox_pass flip_on_pass = PASS(uses_flip_on, flip_on);
-static const struct cox_pass flip_last_pass = PASS(uses_flip_last, flip_last);
-static const struct cox_pass inplace_pass = PASS(uses_inplace, inplace);
+static const struct cox_pass count_pass = RIG_PASS(uses_count, count_there, .done = make_curve);
+static const struct cox_pass near_there_pass = RIG_PASS(uses_near_there, near_there);
+static const struct cox_pass near_on_pass = RIG_PASS(uses_near_on, near_on);
+static const struct cox_pass near_both_pass = RIG_PASS(uses_near_both, near_both);
+static const struct cox_pass near_later_pass = RIG_PASS(uses_near_later, near_later);
+static const struct cox_pass map_there_pass = RIG_PASS(uses_map_there, map_there);
+static const struct cox_pass map_last_pass = RIG_PASS(uses_map_last, map_last);
+static const struct cox_pass flip_on_pass = RIG_PASS(uses_flip_on, flip_on);
+static const struct cox_pass flip_last_pass = RIG_PASS(uses_flip_last, flip_last);
+static const struct cox_pass inplace_pass = RIG_PASS(uses_inplace, inplace);
 
 static const struct cox_pass *const passes_of[SHAPES][SHAPE_PASSES_MAX] = {
     [SHAPE_EXCHANGE] = {&near_there_pass, &near_on_pass},
