@@ -323,12 +323,19 @@ cox_runtime *rig_runtime(struct rig *rig)
     return rig->runtime;
 }
 
+uint32_t rig_logged_times(struct rig *rig, const char *text)
+{
+    uint32_t times = 0;
+    pthread_mutex_lock(&rig->lock);
+    for (const char *at = rig->log; (at = strstr(at, text)); at++)
+        times++;
+    pthread_mutex_unlock(&rig->lock);
+    return times;
+}
+
 bool rig_logged(struct rig *rig, const char *text)
 {
-    pthread_mutex_lock(&rig->lock);
-    const bool found = strstr(rig->log, text) != NULL;
-    pthread_mutex_unlock(&rig->lock);
-    return found;
+    return rig_logged_times(rig, text) > 0;
 }
 
 const char *rig_log(struct rig *rig)

@@ -37,7 +37,8 @@ const char *rig_end(struct rig **rig);
 struct fake *rig_fake(struct rig *rig);
 cox_runtime *rig_runtime(struct rig *rig);
 
-/* Whether a captured log line contains the text. */
+/* How often the captured log contains the text, and whether it does. */
+uint32_t rig_logged_times(struct rig *rig, const char *text);
 bool rig_logged(struct rig *rig, const char *text);
 /* Everything logged, for messages. */
 const char *rig_log(struct rig *rig);

@@ -377,20 +377,6 @@ Test(engine, two_runtimes_live_side_by_side)
     play_end(&plays[1]);
 }
 
-Test(engine, refuses_a_buffer_of_another_runtime)
-{
-    struct play play = play_begin(&pair, 16, 8, 16, 1, COX_SESSION_PARAMS(.in_flight = 1));
-    struct play other = play_open(&pair, 16, 8, 16, 1);
-    cox_buffer *const buffers[] = {play.frames->in[0], other.frames->out[0]};
-    cr_assert_eq(cox_session_submit(play.session,
-                                    COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = play.frames->params),
-                                    rig_done, play.rig),
-                 COX_E_INVALID);
-    cr_assert(rig_logged(play.rig, "another runtime"));
-    play_end(&play);
-    play_end(&other);
-}
-
 Test(engine, destroy_waits_for_the_frames_under_way)
 {
     struct play play = play_open(&pair, 64, 8, 16, 17);

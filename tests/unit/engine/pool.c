@@ -198,15 +198,19 @@ static uint32_t answer_anything(const struct cox_sched_view *view, const struct 
     return which < 5 ? answers[which] : answer_at_random(view, offer);
 }
 
-static uint32_t answer_one_granule(const struct cox_sched_view *view, const struct cox_offer *offer)
-{
-    return view->granule < offer->rows ? view->granule : offer->rows;
-}
+static uint32_t rows_of_answer;
 
-static uint32_t answer_ten_rows(const struct cox_sched_view *view, const struct cox_offer *offer)
+static uint32_t answer_rows(const struct cox_sched_view *view, const struct cox_offer *offer)
 {
     (void)view;
-    return offer->rows < 10 ? offer->rows : 10;
+    return offer->rows < rows_of_answer ? offer->rows : rows_of_answer;
+}
+
+/* So many of the rows at a time. */
+static answer_fn *rows_each(uint32_t rows)
+{
+    rows_of_answer = rows;
+    return answer_rows;
 }
 
 /* Every row of each delivered frame is in one band that was done. */
@@ -265,7 +269,7 @@ Test(engine_pool, hands_every_row_out_once_whatever_the_devices_the_frames_in_fl
 
 Test(engine_pool, a_frame_may_be_all_pool)
 {
-    struct play play = cue_play(split_all_pool, answer_ten_rows, &play_trio, 100, 1, 6);
+    struct play play = cue_play(split_all_pool, rows_each(10), &play_trio, 100, 1, 6);
     for (const struct rig_report *report = NULL; (report = rig_next_report(play.rig, report));) {
         uint32_t devices = 0;
         cr_assert_eq(report->frame.pool_rows, 100);
@@ -282,7 +286,7 @@ Test(engine_pool, a_frame_may_be_all_pool)
 
 Test(engine_pool, only_a_device_with_nothing_of_the_frame_to_do_is_asked_and_it_hears_how_the_others_do)
 {
-    struct play play = cue_play(split_with_tail, answer_ten_rows, &play_trio, 90, 1, 6);
+    struct play play = cue_play(split_with_tail, rows_each(10), &play_trio, 90, 1, 6);
     for (uint32_t i = 0; i < cue.asked_count; i++) {
         const struct asked *asked = &cue.asked[i];
         uint32_t at_work = 0;
@@ -312,7 +316,7 @@ Test(engine_pool, only_a_device_with_nothing_of_the_frame_to_do_is_asked_and_it_
 
 Test(engine_pool, a_small_answer_is_raised_where_bands_would_become_too_many)
 {
-    struct play play = cue_play(split_all_pool, answer_one_granule, &play_trio, 1009, 2, 6);
+    struct play play = cue_play(split_all_pool, rows_each(1), &play_trio, 1009, 2, 6);
     for (const struct rig_report *report = NULL; (report = rig_next_report(play.rig, report));) {
         cr_assert_leq(report->frame.band_count, COX_BANDS_MAX);
         for (uint32_t b = 0; b < report->frame.band_count; b++)
@@ -331,7 +335,7 @@ static void split_full(const struct cox_sched_view *view, struct cox_split *out)
 
 Test(engine_pool, a_split_of_as_many_bands_as_there_may_be_leaves_one_chunk)
 {
-    struct play play = cue_play(split_full, answer_ten_rows, &play_trio, 200, 2, 3);
+    struct play play = cue_play(split_full, rows_each(10), &play_trio, 200, 2, 3);
     cr_assert_eq(rig_report_at(play.rig, 0)->frame.band_count, COX_BANDS_MAX + 1);
     cue_end(&play);
 }
@@ -340,7 +344,7 @@ Test(engine_pool, a_split_of_as_many_bands_as_there_may_be_leaves_one_chunk)
 
 static uint32_t answer_only_device_1(const struct cox_sched_view *view, const struct cox_offer *offer)
 {
-    return offer->device == 1 ? answer_ten_rows(view, offer) : 0;
+    return offer->device == 1 ? rows_each(10)(view, offer) : 0;
 }
 
 Test(engine_pool, who_declines_is_not_asked_again_for_the_frame)
@@ -357,15 +361,9 @@ Test(engine_pool, who_declines_is_not_asked_again_for_the_frame)
     cue_end(&play);
 }
 
-static uint32_t answer_nothing(const struct cox_sched_view *view, const struct cox_offer *offer)
-{
-    (void)view, (void)offer;
-    return 0;
-}
-
 Test(engine_pool, when_everybody_declines_the_last_one_gets_all_rows_and_the_log_names_policy_and_frame)
 {
-    struct play play = cue_play(split_all_pool, answer_nothing, &play_trio, 100, 2, 3);
+    struct play play = cue_play(split_all_pool, rows_each(0), &play_trio, 100, 2, 3);
     cr_assert_eq(cue.asked_count, 9);
     uint32_t last = 0;
     for (uint32_t i = 0; i < 9; i++)
@@ -378,21 +376,13 @@ Test(engine_pool, when_everybody_declines_the_last_one_gets_all_rows_and_the_log
 
 Test(engine_pool, who_is_at_work_lets_the_others_decline)
 {
-    struct play play = cue_play(split_with_tail, answer_nothing, &play_trio, 90, 1, 3);
+    struct play play = cue_play(split_with_tail, rows_each(0), &play_trio, 90, 1, 3);
     /* Device 2 declines at once, then 0 or 1, whichever is done first; the last one must take all. */
     cr_assert_eq(cue.asked_count, 9);
     for (uint32_t f = 0; f < 3; f++)
         for (uint32_t i = 0; i < 3; i++)
             cr_assert_eq(cue.asked[3 * f + i].offer.last, i == 2);
     cue_end(&play);
-}
-
-static uint32_t count_lines(const char *log, const char *text)
-{
-    uint32_t count = 0;
-    for (const char *at = log; (at = strstr(at, text)); at++)
-        count++;
-    return count;
 }
 
 static uint32_t answer_too_much(const struct cox_sched_view *view, const struct cox_offer *offer)
@@ -417,16 +407,16 @@ static void split_overlapping(const struct cox_sched_view *view, struct cox_spli
 Test(engine_pool, what_goes_wrong_in_every_frame_is_logged_ever_more_rarely)
 {
     struct play play = cue_play(split_all_pool, answer_too_much, &play_trio, 90, 1, 99);
-    cr_assert_eq(count_lines(rig_log(play.rig), "which is no answer"), 7, "the 1st, 2nd, 4th ... 64th");
+    cr_assert_eq(rig_logged_times(play.rig, "which is no answer"), 7, "the 1st, 2nd, 4th ... 64th");
     cue_end(&play);
 }
 
 Test(engine_pool, a_refused_split_is_replaced_by_the_last_good_one_with_its_pool)
 {
-    struct play play = cue_play(split_overlapping, answer_ten_rows, &play_trio, 90, 1, 102);
+    struct play play = cue_play(split_overlapping, rows_each(10), &play_trio, 90, 1, 102);
     for (const struct rig_report *report = NULL; (report = rig_next_report(play.rig, report));)
         cr_assert_eq(report->frame.pool_rows, 30, "frame %u", (unsigned)report->frame.index);
-    cr_assert_eq(count_lines(rig_log(play.rig), "split refused"), 7);
+    cr_assert_eq(rig_logged_times(play.rig, "split refused"), 7);
     cr_assert(rig_logged(play.rig, "policy cue, frame 2: split refused"), "%s", rig_log(play.rig));
     cr_assert(rig_logged(play.rig, "it is: 0+50 on 0, 40+50 on 1, pool 10+20"), "%s", rig_log(play.rig));
     cue_end(&play);
@@ -453,7 +443,7 @@ Test(engine_pool, a_later_frame_waits_for_the_pool_of_an_earlier_one_on_every_de
         .device_count = 2,
         .devices = {{.name = "quick", .ns_per_row = 1e3}, {.name = "slow", .ns_per_row = 4e3}},
         .held = true};
-    struct play play = cue_play(split_pool_then_bands, answer_ten_rows, &params, 100, 2, 0);
+    struct play play = cue_play(split_pool_then_bands, rows_each(10), &params, 100, 2, 0);
     play_submit(&play, 0, 2);
     cr_assert(fake_await_running(play.fake, 2));
     fake_release(play.fake);
@@ -478,7 +468,7 @@ Test(engine_pool, a_later_frame_waits_for_the_pool_of_an_earlier_one_on_every_de
 
 static uint32_t answer_not_device_1(const struct cox_sched_view *view, const struct cox_offer *offer)
 {
-    return offer->device == 1 && !offer->last ? 0 : answer_ten_rows(view, offer);
+    return offer->device == 1 && !offer->last ? 0 : rows_each(10)(view, offer);
 }
 
 Test(engine_pool, who_has_declined_goes_on_with_the_next_frame)
@@ -500,7 +490,7 @@ Test(engine_pool, who_has_declined_goes_on_with_the_next_frame)
 
 Test(engine_pool, pools_of_frames_in_flight_are_handed_out_one_after_the_other)
 {
-    struct play play = cue_play(split_all_pool, answer_ten_rows, &play_trio, 100, 4, 0);
+    struct play play = cue_play(split_all_pool, rows_each(10), &play_trio, 100, 4, 0);
     play_submit(&play, 0, 4);
     cox_session_wait(play.session);
     for (uint32_t i = 1; i < cue.asked_count; i++)
@@ -517,7 +507,7 @@ Test(engine_pool, every_other_device_is_at_work_before_one_computes_inside_the_e
         .devices = {{.name = "inside", .fixed_ns = 50e3, .ns_per_row = 10e3, .inside_submit = true},
                     {.name = "a", .type = COX_DEVICE_GPU, .fixed_ns = 50e3, .ns_per_row = 5e3},
                     {.name = "b", .type = COX_DEVICE_GPU, .fixed_ns = 20e3, .ns_per_row = 5e3}}};
-    struct play play = cue_open(split_all_pool, answer_ten_rows, &params, 200, COX_SESSION_PARAMS(.in_flight = 2));
+    struct play play = cue_open(split_all_pool, rows_each(10), &params, 200, COX_SESSION_PARAMS(.in_flight = 2));
     play_frames(&play, 0, 3, 3);
     fake_clear_record(play.fake);
     cue.asked_count = 0;
@@ -644,7 +634,7 @@ Test(engine_pool, rows_in_place_are_handed_out_once_and_a_failed_chunk_is_an_err
     static const struct cox_binding binding = {
         .name = "buffer", .contract = COX_ROWS, .access = COX_READ_WRITE, .pitch_bytes = 16};
     for (uint32_t fails = 0; fails < 2; fails++) {
-        struct play play = cue_stage(split_all_pool, answer_ten_rows, &rig_stage_inplace, &binding, 1);
+        struct play play = cue_stage(split_all_pool, rows_each(10), &rig_stage_inplace, &binding, 1);
         unsigned char *data = cox_buffer_data(play.frames->in[0]);
         for (uint32_t i = 0; i < 90 * 16; i++)
             data[i] = (unsigned char)i;
@@ -684,39 +674,16 @@ Test(engine_pool, a_reduction_counts_every_chunk_once)
     play_end(&play);
 }
 
-static uint32_t answer_all(const struct cox_sched_view *view, const struct cox_offer *offer)
-{
-    (void)view;
-    return offer->rows;
-}
-
 Test(engine_pool, a_chunk_is_cut_to_what_the_device_can_hold)
 {
     const struct fake_params params = {.device_count = 1, .devices = {{.ns_per_row = 1e3, .max_rows = 17}}};
-    struct play play = cue_play(split_all_pool, answer_all, &params, 100, 1, 3);
+    struct play play = cue_play(split_all_pool, rows_each(UINT32_MAX), &params, 100, 1, 3);
     cr_assert_eq(rig_report_at(play.rig, 0)->frame.band_count, 6);
     cr_assert_eq(cue.asked_count, 3, "it is asked once for all of them");
     cue_end(&play);
 }
 
 /* ---- what the policy is told ---- */
-
-Test(engine_pool, a_device_s_first_band_is_told_apart_from_later_chunks)
-{
-    struct play play = cue_play(split_with_tail, answer_ten_rows, &play_trio, 240, 1, 3);
-    for (uint64_t f = 0; f < 3; f++) {
-        uint32_t plain[3] = {0}, chunks = 0;
-        for (uint32_t i = 0; i < cue.measured_count; i++)
-            if (cue.measured[i].frame == f) {
-                plain[cue.measured[i].device] += cue.measured[i].flags == 0;
-                chunks += cue.measured[i].flags == COX_MEASURED_CHUNK;
-            }
-        for (uint32_t d = 0; d < 3; d++)
-            cr_assert_eq(plain[d], 1, "frame %u, device %u", (unsigned)f, d);
-        cr_assert_eq(chunks, 7, "eight chunks, of which one is device 2's first band");
-    }
-    cue_end(&play);
-}
 
 static double watts(void *user) /* ten of them */
 {
@@ -726,7 +693,7 @@ static double watts(void *user) /* ten of them */
 Test(engine_pool, a_frame_is_measured_in_order_with_the_energy_of_the_time_that_is_its_own)
 {
     for (uint32_t in_flight = 1; in_flight <= 3; in_flight++) {
-        struct play play = cue_play(split_with_tail, answer_ten_rows, &play_trio, 240, 1, 0);
+        struct play play = cue_play(split_with_tail, rows_each(10), &play_trio, 240, 1, 0);
         cox_session_destroy(&play.session);
         play.session = play_session(&play,
                                     COX_SESSION_PARAMS(.custom_policy = &cue_policy, .in_flight = in_flight,
@@ -768,16 +735,13 @@ static double broken_meter(void *user)
 Test(engine_pool, a_meter_that_cannot_be_read_is_energy_unknown)
 {
     uint32_t reads = 0;
-    struct play play = cue_open(split_with_tail, answer_ten_rows, &play_trio, 240,
+    struct play play = cue_open(split_with_tail, rows_each(10), &play_trio, 240,
                                 COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true, .meter = broken_meter,
                                                    .meter_user = &reads));
     play_frames(&play, 0, 3, 3);
     for (uint32_t f = 0; f < 3; f++)
         cr_assert_lt(cue.frames[f].joules, 0);
     cr_assert_eq(reads, 6);
-    cue_end(&play);
-    play = cue_play(split_with_tail, answer_ten_rows, &play_trio, 240, 1, 3);
-    cr_assert_lt(cue.frames[2].joules, 0);
     cue_end(&play);
 }
 
@@ -795,7 +759,7 @@ static void split_with_predictions(const struct cox_sched_view *view, struct cox
 
 Test(engine_pool, reports_hold_what_was_expected_and_what_was_handed_out)
 {
-    struct play play = cue_play(split_with_predictions, answer_ten_rows, &play_trio, 240, 1, 3);
+    struct play play = cue_play(split_with_predictions, rows_each(10), &play_trio, 240, 1, 3);
     const struct rig_report *report = rig_report_at(play.rig, 1);
     cr_assert_eq(report->frame.predicted_ns, 700);
     cr_assert_eq(report->frame.alternative_ns, 900);
@@ -818,7 +782,7 @@ Test(engine_pool, a_device_that_calls_back_late_is_asked_in_time_for_large_and_s
     const struct fake_params params = {.device_count = 1,
                                        .devices = {{.type = COX_DEVICE_GPU, .fixed_ns = 100e3, .ns_per_row = 1e3}}};
     struct cox_policy policy = cue_policy;
-    struct play play = cue_play(split_with_tail, answer_ten_rows, &params, 900, 1, 0);
+    struct play play = cue_play(split_with_tail, rows_each(10), &params, 900, 1, 0);
     cox_session_destroy(&play.session);
     rig_split_count = 1;
     rig_splits[0] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 880}}, .pool_first_row = 880, .pool_rows = 20};
@@ -835,14 +799,26 @@ Test(engine_pool, a_device_that_calls_back_late_is_asked_in_time_for_large_and_s
     cue_end(&play);
 }
 
-Test(engine_pool, profiles_go_to_the_policy_and_come_from_it)
+Test(engine_pool, a_device_s_first_band_is_told_apart_and_profiles_go_to_the_policy_and_come_from_it)
 {
     struct cox_device_profile profiles[COX_DEVICES_MAX] = {{.frames = 3, .solo_ns = 7}, {.frames = 4}, {.share = 0.5}};
-    struct play play = cue_play(split_with_tail, answer_ten_rows, &play_trio, 240, 1, 0);
+    struct play play = cue_play(split_with_tail, rows_each(10), &play_trio, 240, 1, 0);
     cr_assert(cox__engine_load_profile(play.session, 0, profiles));
     cr_assert_float_eq(cue.loaded[0].solo_ns, 7, 0);
     cr_assert_float_eq(cue.loaded[2].share, 0.5, 0);
     play_frames(&play, 0, 3, 3);
+    for (uint64_t f = 0; f < 3; f++) {
+        uint32_t plain[3] = {0}, chunks = 0;
+        for (uint32_t i = 0; i < cue.measured_count; i++)
+            if (cue.measured[i].frame == f) {
+                plain[cue.measured[i].device] += cue.measured[i].flags == 0;
+                chunks += cue.measured[i].flags == COX_MEASURED_CHUNK;
+            }
+        for (uint32_t d = 0; d < 3; d++)
+            cr_assert_eq(plain[d], 1, "frame %u, device %u", (unsigned)f, d);
+        cr_assert_eq(chunks, 7, "eight chunks, of which one is device 2's first band");
+        cr_assert_lt(cue.frames[f].joules, 0, "without a meter");
+    }
     memset(profiles, 0x55, sizeof profiles);
     cr_assert(cox__engine_save_profile(play.session, 0, profiles));
     for (uint32_t d = 0; d < 3; d++) {
@@ -850,8 +826,13 @@ Test(engine_pool, profiles_go_to_the_policy_and_come_from_it)
         cr_assert_float_eq(profiles[d].frames, 0, 0, "zeroed before");
     }
     cue_end(&play);
-    play = play_begin(&play_trio, 90, 16, 16, 1, COX_SESSION_PARAMS(.custom_policy = &rig_policy));
+}
+
+Test(engine_pool, a_policy_without_profiles_has_none)
+{
+    struct cox_device_profile profiles[COX_DEVICES_MAX] = {0};
+    struct play play = play_begin(&play_trio, 90, 16, 16, 1, COX_SESSION_PARAMS(.custom_policy = &rig_policy));
     cr_assert_not(cox__engine_load_profile(play.session, 0, profiles));
     cr_assert_not(cox__engine_save_profile(play.session, 0, profiles));
-    cue_end(&play);
+    play_end(&play);
 }

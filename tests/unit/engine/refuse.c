@@ -45,14 +45,6 @@ static void recipe_fill(struct recipe *recipe)
                                                .args = recipe->args};
 }
 
-static uint32_t lines_in(const char *text)
-{
-    uint32_t lines = 0;
-    for (; *text; text++)
-        lines += *text == '\n';
-    return lines;
-}
-
 static void refused(struct rig *rig, struct recipe *recipe, cox_status status, const char *logged)
 {
     cox_session *session = (cox_session *)&session;
@@ -60,7 +52,7 @@ static void refused(struct rig *rig, struct recipe *recipe, cox_status status, c
     cr_assert_null(session, "%s", logged);
     cr_assert(rig_logged(rig, logged), "not in the log: %s\n%s", logged, rig_log(rig));
     if (status != COX_E_BUILD)
-        cr_assert_eq(lines_in(rig_log(rig)), 1, "%s", rig_log(rig));
+        cr_assert_eq(rig_logged_times(rig, "\n"), 1, "%s", rig_log(rig));
 }
 
 static struct rig *rig;
@@ -373,7 +365,7 @@ static void has_said(cox_status status, cox_status wanted, const cox_buffer *buf
     cr_assert_eq(status, wanted, "%s", logged);
     cr_assert_null(buffer, "%s", logged);
     cr_assert(rig_logged(rig, logged), "not in the log: %s\n%s", logged, rig_log(rig));
-    cr_assert_eq(lines_in(rig_log(rig)), ++lines, "%s", rig_log(rig));
+    cr_assert_eq(rig_logged_times(rig, "\n"), ++lines, "%s", rig_log(rig));
 }
 
 #define BUFFER_REFUSED(wanted, logged, ...)            \
