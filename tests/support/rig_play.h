@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,6 +91,11 @@ static inline void play_was_told(const struct play *play, uint32_t count, cox_st
     }
 }
 
+static inline double play_frame_ns(const struct rig_report *report)
+{
+    return (double)(report->frame.end_ns - report->frame.start_ns);
+}
+
 /* Frames `from` to `to` - 1 are right. */
 static inline void play_check(const struct play *play, uint32_t from, uint32_t to)
 {
@@ -158,6 +164,70 @@ static inline cox_status play_unblocked(struct play_blocked *blocked)
 {
     pthread_join(blocked->thread, NULL);
     return blocked->status;
+}
+
+/* ---- in place, and REDUCE: 90 rows of 16 bytes in frame 0's buffers ---- */
+
+static inline struct play play_stage(const struct fake_params *devices, const struct cox_stage *stage,
+                                     const struct cox_binding *bindings, uint32_t binding_count,
+                                     const struct cox_session_params *extra)
+{
+    struct play play = play_open(devices, 90, 16, 16, 1);
+    struct cox_session_params params = *extra;
+    params.rows = 90;
+    params.bindings = bindings;
+    params.binding_count = binding_count;
+    params.stages = stage;
+    params.stage_count = 1;
+    params.params_bytes = sizeof(struct rig_params);
+    cr_assert_eq(cox_session_create(rig_runtime(play.rig), &params, &play.session), COX_OK, "%s", rig_log(play.rig));
+    return play;
+}
+
+/* A session that works on `in` in place. */
+static inline struct play play_in_place(const struct fake_params *devices, const struct cox_policy *policy)
+{
+    static const struct cox_binding binding = {
+        .name = "buffer", .contract = COX_ROWS, .access = COX_READ_WRITE, .pitch_bytes = 16};
+    return play_stage(devices, &rig_stage_inplace, &binding, 1,
+                      COX_SESSION_PARAMS(.custom_policy = policy, .allow_in_place = true, .in_flight = 2,
+                                         .no_warmup = true));
+}
+
+/* Run its frame, which comes to `wanted`, and if that is COX_OK comes out right. The input is as before afterwards. */
+static inline void play_run_in_place(const struct play *play, cox_status wanted)
+{
+    unsigned char before[90 * 16], *data = cox_buffer_data(play->frames->in[0]);
+    memcpy(before, data, sizeof before);
+    cr_assert_eq(cox_session_run(play->session, COX_FRAME(.buffers = play->frames->in, .buffer_count = 1,
+                                                          .params = play->frames->params)),
+                 wanted);
+    for (size_t i = 0; i < sizeof before && wanted == COX_OK; i++)
+        cr_assert_eq(data[i], (unsigned char)(before[i] * 3u + 1), "byte %zu", i);
+    memcpy(data, before, sizeof before);
+}
+
+/* A session that counts `in` in `out`. */
+static inline struct play play_count(const struct fake_params *devices, const struct cox_policy *policy, bool warmup)
+{
+    static const struct cox_binding bindings[] = {
+        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 16},
+        {.name = "histogram", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum},
+    };
+    return play_stage(devices, &rig_stage_count, bindings, 2,
+                      COX_SESSION_PARAMS(.custom_policy = policy, .in_flight = 1, .no_warmup = !warmup));
+}
+
+/* Run its frame: every byte is counted once. */
+static inline void play_run_count(const struct play *play)
+{
+    const unsigned char *in = cox_buffer_data(play->frames->in[0]);
+    uint32_t want[256] = {0};
+    for (uint32_t b = 0; b < 90 * 16; b++)
+        want[in[b]]++;
+    memset(cox_buffer_data(play->frames->out[0]), 0x77, sizeof want);
+    cr_assert_eq(cox_session_run(play->session, RIG_FRAME(play->frames, 0)), COX_OK, "%s", play->what);
+    cr_assert_arr_eq(cox_buffer_data(play->frames->out[0]), want, sizeof want, "%s", play->what);
 }
 
 /* Frames `from` to `to` - 1, three at a time, all of which must come out right. */

@@ -13,13 +13,15 @@ static const struct fake_params trio = {
                 {.name = "gamma", .type = COX_DEVICE_GPU, .mode = COX_MODE_STAGED, .ns_per_row = 1e3}},
 };
 
+static const uint32_t thirds[][2] = {{0, 30}, {1, 30}, {2, 30}};
+
 /* Of each device, when they are as short as here: one that is not timed, and twelve. */
 enum { WARMUP_RUNS = 13 };
 
 /* Three devices, 30 rows each, eight frames' buffers. */
 static struct play begin(uint32_t in_flight, bool warmup)
 {
-    rig_set_split(3, (const uint32_t[][2]){{0, 30}, {1, 30}, {2, 30}});
+    rig_set_split(3, thirds);
     return play_begin(&trio, 90, 16, 16, 8,
                       COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = in_flight, .no_warmup = !warmup,
                                          .report = rig_report));
@@ -306,90 +308,37 @@ Test(engine_failure, a_band_that_takes_long_delays_its_frame_and_nothing_else)
 
 /* ---- in place and REDUCE ---- */
 
-/* A session of one stage whose buffers are frame 0's: `in` worked on in place, or `in` counted in `out`. */
-static struct play begin_stage(const struct cox_stage *stage, const struct cox_binding *bindings,
-                               uint32_t binding_count, bool warmup)
-{
-    struct play play = play_open(&trio, 90, 16, 16, 1);
-    cr_assert_eq(cox_session_create(rig_runtime(play.rig),
-                                    COX_SESSION_PARAMS(.rows = 90, .binding_count = binding_count, .bindings = bindings,
-                                                       .stage_count = 1, .stages = stage,
-                                                       .params_bytes = sizeof(struct rig_params),
-                                                       .custom_policy = &rig_policy, .allow_in_place = true,
-                                                       .in_flight = 1, .no_warmup = !warmup),
-                                    &play.session),
-                 COX_OK);
-    return play;
-}
-
-static struct play begin_in_place(void)
-{
-    static const struct cox_binding binding = {
-        .name = "buffer", .contract = COX_ROWS, .access = COX_READ_WRITE, .pitch_bytes = 16};
-    rig_set_split(3, (const uint32_t[][2]){{0, 30}, {1, 30}, {2, 30}});
-    return begin_stage(&rig_stage_inplace, &binding, 1, false);
-}
-
-static cox_status run_in_place(const struct play *play)
-{
-    return cox_session_run(play->session, COX_FRAME(.buffers = play->frames->in, .buffer_count = 1,
-                                                    .params = &play->frames->params[0]));
-}
-
-static void is_right_in_place(const struct play *play, const unsigned char before[90 * 16])
-{
-    const unsigned char *data = cox_buffer_data(play->frames->in[0]);
-    for (uint32_t i = 0; i < 90 * 16; i++)
-        cr_assert_eq(data[i], (unsigned char)(before[i] * 3u + 1), "byte %u", i);
-}
-
 Test(engine_failure, a_failed_band_in_place_is_an_error_and_not_run_again)
 {
-    struct play play = begin_in_place();
-    unsigned char before[90 * 16];
-    memcpy(before, cox_buffer_data(play.frames->in[0]), sizeof before);
+    rig_set_split(3, thirds);
+    struct play play = play_in_place(&trio, &rig_policy);
     FAKE_FAULT(play.fake, .kind = FAKE_EVENT_FAILS, .device = 1);
-    cr_assert_eq(run_in_place(&play), COX_E_DEVICE_LOST);
+    play_run_in_place(&play, COX_E_DEVICE_LOST);
     cr_assert_eq(fake_steps(play.fake, FAKE_STEP_SUBMIT, UINT32_MAX), 3);
-    /* The session goes on with the others. */
-    memcpy(cox_buffer_data(play.frames->in[0]), before, sizeof before);
-    cr_assert_eq(run_in_place(&play), COX_OK);
-    is_right_in_place(&play, before);
+    play_run_in_place(&play, COX_OK); /* with the others */
     play_end(&play);
 }
 
 Test(engine_failure, rows_in_place_that_never_ran_may_go_elsewhere)
 {
-    struct play play = begin_in_place();
-    unsigned char before[90 * 16];
-    memcpy(before, cox_buffer_data(play.frames->in[0]), sizeof before);
+    rig_set_split(3, thirds);
+    struct play play = play_in_place(&trio, &rig_policy);
     FAKE_FAULT(play.fake, .kind = FAKE_SUBMIT_FAILS, .device = 1, .status = COX_E_DEVICE_LOST);
-    cr_assert_eq(run_in_place(&play), COX_OK);
-    is_right_in_place(&play, before);
+    play_run_in_place(&play, COX_OK);
     play_end(&play);
 }
 
 Test(engine_failure, a_run_again_is_counted_once_in_a_reduction)
 {
-    static const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 16},
-        {.name = "histogram", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum},
-    };
     static const enum fake_fault_kind kinds[] = {FAKE_SUBMIT_FAILS, FAKE_EVENT_FAILS, FAKE_DEVICE_DIES};
     for (uint32_t k = 0; k < 3; k++) {
         rig_set_split(6, (const uint32_t[][2]){{0, 20}, {1, 10}, {2, 20}, {1, 10}, {0, 10}, {1, 20}});
-        struct play play = begin_stage(&rig_stage_count, bindings, 2, k != 1);
-        const unsigned char *in = cox_buffer_data(play.frames->in[0]);
-        void *histogram = cox_buffer_data(play.frames->out[0]);
-        uint32_t want[256] = {0};
-        for (uint32_t b = 0; b < 90 * 16; b++)
-            want[in[b]]++;
+        struct play play = play_count(&trio, &rig_policy, k != 1);
         FAKE_FAULT(play.fake, .kind = kinds[k], .device = 1, .skip = (k == 1 ? 0 : WARMUP_RUNS) + 7,
                    .status = COX_E_DEVICE_LOST);
         for (int i = 0; i < 8; i++) {
-            memset(histogram, 0x77, 1024);
-            cr_assert_eq(cox_session_run(play.session, RIG_FRAME(play.frames, 0)), COX_OK);
-            cr_assert_arr_eq(histogram, want, sizeof want, "run %d, kind %u", i, k);
+            snprintf(play.what, sizeof play.what, "run %d, kind %u", i, k);
+            play_run_count(&play);
         }
         cr_assert_gt(rig_info(play.session).devices[1].lost, 0);
         play_end(&play);

@@ -83,11 +83,6 @@ static const struct rig_report *last_report(const struct play *play)
     return rig_report_at(play->rig, rig_report_count(play->rig) - 1);
 }
 
-static double frame_ns(const struct rig_report *report)
-{
-    return (double)(report->frame.end_ns - report->frame.start_ns);
-}
-
 Test(engine, uses_every_device_that_helps)
 {
     struct play play = play_begin(&play_trio, 1080, 16, 64, 4,
@@ -109,7 +104,7 @@ Test(engine, converges_to_the_waterfilling_optimum_of_the_cost_model)
     play_submit(&play, 0, 40);
     cox_session_wait(play.session);
     uint32_t rows[2];
-    const double best = cox_waterfill(1080, 1, 0, costs, 2, rows), took = frame_ns(last_report(&play));
+    const double best = cox_waterfill(1080, 1, 0, costs, 2, rows), took = play_frame_ns(last_report(&play));
     cr_assert_leq(took, best * 1.02, "%.0f ns, best %.0f ns", took, best);
     play_end(&play);
 }
@@ -186,7 +181,7 @@ Test(engine, submits_and_flushes_first_where_the_enqueue_returns_at_once)
         }
         free(record);
         /* So all three work at once: 200 us each, and not one after the other. */
-        cr_assert_lt(frame_ns(last_report(&play)), 210e3);
+        cr_assert_lt(play_frame_ns(last_report(&play)), 210e3);
     }
     play_end(&play);
 }

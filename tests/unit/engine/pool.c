@@ -3,7 +3,6 @@
 #include "engine/engine.h"
 #include "support/rig_play.h"
 #include <stdlib.h>
-#include <string.h>
 
 TestSuite(engine_pool, .timeout = 600);
 
@@ -98,16 +97,22 @@ static const struct cox_policy cue_policy = {.name = "cue",
                                              .load_profile = cue_load_profile,
                                              .save_profile = cue_save_profile};
 
+static void cue_reset(split_fn *split, answer_fn *answer)
+{
+    memset(&cue, 0, sizeof cue);
+    cue.seed = 11;
+    cue.split = split;
+    cue.answer = answer;
+}
+
 /* A play with this policy on cue. */
 static struct play cue_open(split_fn *split, answer_fn *answer, const struct fake_params *devices, uint32_t rows,
                             const struct cox_session_params *extra)
 {
     struct cox_session_params params = *extra;
-    memset(&cue, 0, sizeof cue);
-    cue.seed = 11;
-    cue.split = split;
-    cue.answer = answer;
-    params.custom_policy = &cue_policy;
+    cue_reset(split, answer);
+    if (!params.custom_policy)
+        params.custom_policy = &cue_policy;
     params.report = rig_report;
     return play_begin(devices, rows, 13, 16, 6, &params);
 }
@@ -566,11 +571,12 @@ static void play_failing(enum fake_fault_kind kind, uint32_t device, uint32_t sk
 
 Test(engine_pool, a_device_lost_at_any_moment_costs_no_row)
 {
-    static const enum fake_fault_kind kinds[] = {FAKE_SUBMIT_FAILS, FAKE_EVENT_FAILS, FAKE_DEVICE_DIES};
-    for (uint32_t k = 0; k < 3; k++)
-        for (uint32_t device = 0; device < 3; device++)
-            for (uint32_t skip = 0; skip < 24; skip++)
-                play_failing(kinds[k], device, skip, 1 + skip % 4);
+    for (uint32_t device = 0; device < 3; device++)
+        for (uint32_t skip = 0; skip < 24; skip++) {
+            play_failing(FAKE_SUBMIT_FAILS, device, skip, 1 + skip % 4);
+            play_failing(FAKE_EVENT_FAILS, device, skip, 1 + skip % 4);
+            play_failing(FAKE_DEVICE_DIES, device, skip, 1 + skip % 4);
+        }
 }
 
 static uint32_t answer_first_comer_only(const struct cox_sched_view *view, const struct cox_offer *offer)
@@ -612,64 +618,27 @@ Test(engine_pool, when_every_device_is_lost_the_frames_end_with_an_error)
 
 /* ---- contracts ---- */
 
-/* A session of one stage on 90 rows of 16 bytes, without frames of its own. */
-static struct play cue_stage(split_fn *split, answer_fn *answer, const struct cox_stage *stage,
-                             const struct cox_binding *bindings, uint32_t binding_count)
-{
-    struct play play = cue_play(split, answer, &play_trio, 90, 2, 0);
-    cox_session_destroy(&play.session);
-    cr_assert_eq(cox_session_create(rig_runtime(play.rig),
-                                    COX_SESSION_PARAMS(.rows = 90, .binding_count = binding_count, .bindings = bindings,
-                                                       .stage_count = 1, .stages = stage,
-                                                       .params_bytes = sizeof(struct rig_params),
-                                                       .custom_policy = &cue_policy, .allow_in_place = true,
-                                                       .in_flight = 2, .no_warmup = binding_count == 1),
-                                    &play.session),
-                 COX_OK);
-    return play;
-}
-
 Test(engine_pool, rows_in_place_are_handed_out_once_and_a_failed_chunk_is_an_error)
 {
-    static const struct cox_binding binding = {
-        .name = "buffer", .contract = COX_ROWS, .access = COX_READ_WRITE, .pitch_bytes = 16};
     for (uint32_t fails = 0; fails < 2; fails++) {
-        struct play play = cue_stage(split_all_pool, rows_each(10), &rig_stage_inplace, &binding, 1);
-        unsigned char *data = cox_buffer_data(play.frames->in[0]);
-        for (uint32_t i = 0; i < 90 * 16; i++)
-            data[i] = (unsigned char)i;
+        cue_reset(split_all_pool, rows_each(10));
+        struct play play = play_in_place(&play_trio, &cue_policy);
         if (fails)
             FAKE_FAULT(play.fake, .kind = FAKE_EVENT_FAILS, .device = 1);
-        const cox_status status = cox_session_run(play.session,
-                                                  COX_FRAME(.buffers = play.frames->in, .buffer_count = 1,
-                                                            .params = &(const struct rig_params){.columns = 16}));
-        cr_assert_eq(status, fails ? COX_E_DEVICE_LOST : COX_OK);
-        for (uint32_t i = 0; i < 90 * 16 && !fails; i++)
-            cr_assert_eq(data[i], (unsigned char)((unsigned char)i * 3u + 1), "byte %u", i);
+        play_run_in_place(&play, fails ? COX_E_DEVICE_LOST : COX_OK);
         play_end(&play);
     }
 }
 
 Test(engine_pool, a_reduction_counts_every_chunk_once)
 {
-    static const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 16},
-        {.name = "histogram", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum},
-    };
-    struct play play = cue_stage(split_at_random, answer_at_random, &rig_stage_count, bindings, 2);
-    unsigned char *histogram = cox_buffer_data(play.frames->out[0]);
-    uint32_t want[256] = {0};
-    for (uint32_t b = 0; b < 90 * 16; b++)
-        want[((unsigned char *)cox_buffer_data(play.frames->in[0]))[b]]++;
+    cue_reset(split_at_random, answer_at_random);
+    struct play play = play_count(&play_trio, &cue_policy, true);
     for (int i = 0; i < 30; i++) {
+        snprintf(play.what, sizeof play.what, "run %d", i);
         if (i == 20)
             FAKE_FAULT(play.fake, .kind = FAKE_EVENT_FAILS, .device = 1);
-        memset(histogram, 0x77, 1024);
-        cr_assert_eq(cox_session_run(play.session,
-                                     COX_FRAME(.buffers = RIG_FRAME(play.frames, 0)->buffers, .buffer_count = 2,
-                                               .params = &(const struct rig_params){.columns = 16})),
-                     COX_OK);
-        cr_assert_arr_eq(histogram, want, sizeof want, "run %d", i);
+        play_run_count(&play);
     }
     play_end(&play);
 }
@@ -687,17 +656,16 @@ Test(engine_pool, a_chunk_is_cut_to_what_the_device_can_hold)
 
 static double watts(void *user) /* ten of them */
 {
-    return (double)fake_now(user) * 1e-9 * 10;
+    const struct play *play = user;
+    return (double)fake_now(play->fake) * 1e-9 * 10;
 }
 
 Test(engine_pool, a_frame_is_measured_in_order_with_the_energy_of_the_time_that_is_its_own)
 {
     for (uint32_t in_flight = 1; in_flight <= 3; in_flight++) {
-        struct play play = cue_play(split_with_tail, rows_each(10), &play_trio, 240, 1, 0);
-        cox_session_destroy(&play.session);
-        play.session = play_session(&play,
-                                    COX_SESSION_PARAMS(.custom_policy = &cue_policy, .in_flight = in_flight,
-                                                       .report = rig_report, .meter = watts, .meter_user = play.fake));
+        struct play play;
+        play = cue_open(split_with_tail, rows_each(10), &play_trio, 240,
+                        COX_SESSION_PARAMS(.in_flight = in_flight, .meter = watts, .meter_user = &play));
         fake_hold(play.fake); /* so that the first frames are under way together however busy this machine is */
         play_submit(&play, 0, in_flight);
         fake_release(play.fake);
@@ -782,20 +750,15 @@ Test(engine_pool, a_device_that_calls_back_late_is_asked_in_time_for_large_and_s
     const struct fake_params params = {.device_count = 1,
                                        .devices = {{.type = COX_DEVICE_GPU, .fixed_ns = 100e3, .ns_per_row = 1e3}}};
     struct cox_policy policy = cue_policy;
-    struct play play = cue_play(split_with_tail, rows_each(10), &params, 900, 1, 0);
-    cox_session_destroy(&play.session);
     rig_split_count = 1;
     rig_splits[0] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 880}}, .pool_first_row = 880, .pool_rows = 20};
     policy.split = rig_policy.split;
-    play.session = play_session(&play, COX_SESSION_PARAMS(.custom_policy = &policy, .in_flight = 1,
-                                                          .report = rig_report, .no_warmup = true));
+    struct play play = cue_open(split_with_tail, rows_each(10), &params, 900,
+                                COX_SESSION_PARAMS(.custom_policy = &policy, .in_flight = 1, .no_warmup = true));
     FAKE_FAULT(play.fake, .kind = FAKE_POST_LATE, .count = UINT32_MAX, .delay_ns = 20000000);
     play_frames(&play, 0, 30, 3);
-    for (uint32_t i = 10; i < rig_report_count(play.rig); i++) {
-        const struct cox_frame_report *report = &rig_report_at(play.rig, i)->frame;
-        cr_assert_lt(report->end_ns - report->start_ns, 1300000u, "980 + 2 * 110 us, not %.0f",
-                     (double)(report->end_ns - report->start_ns) * 1e-3);
-    }
+    for (uint32_t i = 10; i < rig_report_count(play.rig); i++)
+        cr_assert_lt(play_frame_ns(rig_report_at(play.rig, i)), 1300e3, "frame %u: 980 + 2 * 110 us", i);
     cue_end(&play);
 }
 
