@@ -138,6 +138,9 @@ struct fake_fault {
 };
 void fake_script(struct fake *fake, const struct fake_fault *fault);
 
+/* The same of a fault that is written down in the call. */
+#define FAKE_FAULT(fake, ...) fake_script(fake, &(const struct fake_fault){__VA_ARGS__})
+
 /* How often faults have struck so far. */
 uint32_t fake_struck(struct fake *fake);
 uint32_t fake_struck_by(struct fake *fake, enum fake_fault_kind kind);
@@ -146,7 +149,7 @@ uint32_t fake_struck_by(struct fake *fake, enum fake_fault_kind kind);
 void fake_hold(struct fake *fake);
 void fake_release(struct fake *fake);
 
-/* Block (in real time) until so many bands are under way, for at most ten seconds. Returns whether they are. */
+/* Block (in real time) until so many bands are under way, for at most two minutes. Returns whether they are. */
 bool fake_await_running(struct fake *fake, uint32_t bands);
 
 /* Block likewise until no object is alive: buffers go in the background. */
@@ -206,6 +209,9 @@ struct fake_record {
 /* A copy of the record so far; free() it. */
 struct fake_record *fake_take_record(struct fake *fake, size_t *count);
 void fake_clear_record(struct fake *fake);
+
+/* Steps of a kind in the record, of one device or, with UINT32_MAX, of all. */
+uint32_t fake_steps(struct fake *fake, enum fake_step step, uint32_t device);
 
 /* Steps outside the contract so far; the first one in words, "" if there is none (valid until fake_free). */
 uint32_t fake_violations(struct fake *fake);

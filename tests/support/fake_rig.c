@@ -37,6 +37,12 @@ uint64_t rig_random(uint64_t *seed)
     return x ^ (x >> 31);
 }
 
+void rig_fill(void *memory, size_t bytes, uint64_t *seed)
+{
+    for (size_t b = 0; b < bytes; b++)
+        ((unsigned char *)memory)[b] = (unsigned char)rig_random(seed);
+}
+
 /* ---- kernels ---- */
 
 void (*rig_spy)(const struct fake_args *args, uint32_t out);
@@ -228,10 +234,10 @@ void rig_merge_sum(void *into, const void *partial, size_t bytes, void *user)
         sums[i] += terms[i];
 }
 
-static const struct cox_variant any_device = {.source = "fake"};
-#define STAGE(name)                                                                  \
-    {                                                                                \
-        .kernel = (name), .columns = 64, .variant_count = 1, .variants = &any_device \
+const struct cox_variant rig_any_device = {.source = "fake"};
+#define STAGE(name)                                                                      \
+    {                                                                                    \
+        .kernel = (name), .columns = 64, .variant_count = 1, .variants = &rig_any_device \
     }
 const struct cox_stage rig_stage_map = STAGE("rig_map");
 const struct cox_stage rig_stage_halo = STAGE("rig_halo");
@@ -317,12 +323,19 @@ cox_runtime *rig_runtime(struct rig *rig)
     return rig->runtime;
 }
 
+uint32_t rig_logged_times(struct rig *rig, const char *text)
+{
+    uint32_t times = 0;
+    pthread_mutex_lock(&rig->lock);
+    for (const char *at = rig->log; (at = strstr(at, text)); at++)
+        times++;
+    pthread_mutex_unlock(&rig->lock);
+    return times;
+}
+
 bool rig_logged(struct rig *rig, const char *text)
 {
-    pthread_mutex_lock(&rig->lock);
-    const bool found = strstr(rig->log, text) != NULL;
-    pthread_mutex_unlock(&rig->lock);
-    return found;
+    return rig_logged_times(rig, text) > 0;
 }
 
 const char *rig_log(struct rig *rig)
@@ -401,6 +414,21 @@ const struct rig_report *rig_report_at(struct rig *rig, uint32_t index)
     return &rig->reports[index];
 }
 
+const struct rig_report *rig_next_report(struct rig *rig, const struct rig_report *after)
+{
+    const struct rig_report *next = after ? after + 1 : rig->reports;
+    while (next < rig->reports + rig_report_count(rig) && (next->frame.warmup || next->frame.shadow))
+        next++;
+    return next < rig->reports + rig_report_count(rig) ? next : NULL;
+}
+
+struct cox_session_info rig_info(cox_session *session)
+{
+    struct cox_session_info info;
+    cox_session_info(session, &info, sizeof info);
+    return info;
+}
+
 /* ---- frames ---- */
 
 struct rig_frames *rig_frames_new(struct rig *rig, uint32_t rows, uint32_t columns, size_t pitch, uint32_t count)
@@ -416,9 +444,7 @@ struct rig_frames *rig_frames_new(struct rig *rig, uint32_t rows, uint32_t colum
         if (cox_buffer_create(rig->runtime, rows * pitch, &frames->in[i]) != COX_OK ||
             cox_buffer_create(rig->runtime, rows * pitch, &frames->out[i]) != COX_OK)
             abort();
-        unsigned char *data = cox_buffer_data(frames->in[i]);
-        for (size_t b = 0; b < rows * pitch; b++)
-            data[b] = (unsigned char)rig_random(&seed);
+        rig_fill(cox_buffer_data(frames->in[i]), rows * pitch, &seed);
     }
     return frames;
 }
@@ -455,9 +481,8 @@ cox_status rig_map_session(struct rig_frames *frames, const struct cox_session_p
 cox_status rig_submit(struct rig_frames *frames, cox_session *session, uint32_t index, bool nowait)
 {
     const uint32_t i = index % frames->count;
-    cox_buffer *const buffers[] = {frames->in[i], frames->out[i]};
-    const struct cox_frame frame = {
-        .buffers = buffers, .buffer_count = 2, .params = &frames->params[i], .nowait = nowait};
+    struct cox_frame frame = *RIG_FRAME(frames, i);
+    frame.nowait = nowait;
     if (!nowait)
         memset(cox_buffer_data(frames->out[i]), 0xee, frames->rows * frames->pitch);
     return cox_session_submit(session, &frame, rig_done, frames->rig);
@@ -486,13 +511,13 @@ const char *rig_check(const struct rig_frames *frames, uint32_t index)
 struct cox_split rig_splits[1024];
 uint32_t rig_split_count;
 
-static size_t play_bytes(uint32_t device_count)
+size_t rig_policy_bytes(uint32_t device_count)
 {
     (void)device_count;
     return 1;
 }
 
-static cox_status play_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+cox_status rig_policy_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
 {
     (void)state, (void)view, (void)options;
     return COX_OK;
@@ -506,7 +531,7 @@ static cox_status play_split(void *state, const struct cox_sched_view *view, str
 }
 
 const struct cox_policy rig_policy = {
-    .name = "playback", .state_bytes = play_bytes, .init = play_init, .split = play_split};
+    .name = "playback", .state_bytes = rig_policy_bytes, .init = rig_policy_init, .split = play_split};
 
 void rig_add_split(uint32_t bands, const uint32_t (*device_rows)[2])
 {
@@ -517,6 +542,12 @@ void rig_add_split(uint32_t bands, const uint32_t (*device_rows)[2])
         split->bands[i] = (struct cox_band){device_rows[i][0], first_row, device_rows[i][1]};
         first_row += device_rows[i][1];
     }
+}
+
+void rig_set_split(uint32_t bands, const uint32_t (*device_rows)[2])
+{
+    rig_split_count = 0;
+    rig_add_split(bands, device_rows);
 }
 
 void rig_add_random_split(uint64_t *seed, uint32_t rows, uint32_t granule, uint32_t devices)

@@ -37,7 +37,8 @@ const char *rig_end(struct rig **rig);
 struct fake *rig_fake(struct rig *rig);
 cox_runtime *rig_runtime(struct rig *rig);
 
-/* Whether a captured log line contains the text. */
+/* How often the captured log contains the text, and whether it does. */
+uint32_t rig_logged_times(struct rig *rig, const char *text);
 bool rig_logged(struct rig *rig, const char *text);
 /* Everything logged, for messages. */
 const char *rig_log(struct rig *rig);
@@ -52,6 +53,10 @@ cox_status rig_done_status(struct rig *rig, uint32_t index);
 void rig_report(void *user, const struct cox_frame_report *report);
 uint32_t rig_report_count(struct rig *rig);
 const struct rig_report *rig_report_at(struct rig *rig, uint32_t index);
+/* The next one that is of a frame of the application's; NULL = the first one, or there is none left. */
+const struct rig_report *rig_next_report(struct rig *rig, const struct rig_report *after);
+
+struct cox_session_info rig_info(cox_session *session);
 
 /* The stages: C functions of these names on bytes, `columns` of them per row (columns from the parameters, so that the
  * pitch may be larger). Bindings in the order given.
@@ -76,6 +81,24 @@ extern const struct cox_stage rig_stage_count;
 extern const struct cox_stage rig_stage_chroma;
 extern const struct cox_stage rig_stages_two[2];
 extern const struct cox_stage rig_stage_inplace;
+
+/* A stage whose kernel reads one binding and writes another, by its arguments, for any device. */
+extern const struct cox_variant rig_any_device;
+#define RIG_STAGE(its_kernel, in, out)                                                                          \
+    {                                                                                                           \
+        .kernel = (its_kernel), .columns = 64, .variant_count = 1, .variants = &rig_any_device, .arg_count = 4, \
+        .args = (const struct cox_arg[])                                                                        \
+        {                                                                                                       \
+            COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), COX_ARG_ORIGIN(in), COX_ARG_ORIGIN(out)                    \
+        }                                                                                                       \
+    }
+
+/* A pass with these arrays; more fields may follow. */
+#define RIG_PASS(its_uses, its_stages, ...)                                                           \
+    {                                                                                                 \
+        .use_count = sizeof(its_uses) / sizeof *(its_uses), .uses = (its_uses),                       \
+        .stage_count = sizeof(its_stages) / sizeof *(its_stages), .stages = (its_stages), __VA_ARGS__ \
+    }
 
 /* What rig_near and rig_turn make of a whole frame, computed without bands. rig_turn: as many rows as columns. */
 void rig_near_rows(const unsigned char *in, unsigned char *out, uint32_t rows, uint32_t columns, size_t pitch);
@@ -111,22 +134,36 @@ cox_status rig_map_session(struct rig_frames *frames, const struct cox_session_p
  * be in flight. */
 cox_status rig_submit(struct rig_frames *frames, cox_session *session, uint32_t index, bool nowait);
 
+/* A frame that is one of the rig's. */
+#define RIG_FRAME(frames, i)                                                                          \
+    COX_FRAME(.buffers = (cox_buffer *const[]){(frames)->in[i], (frames)->out[i]}, .buffer_count = 2, \
+              .params = &(frames)->params[i])
+
 /* First byte of a frame that is not what the map gives, as text; "" if all are right (static storage per thread). */
 const char *rig_check(const struct rig_frames *frames, uint32_t index);
 
 /* A policy that plays back splits: those of `rig_splits` by frame, the last one again and again. Its state is in these
  * variables, so one test process uses it for one session at a time. */
 extern const struct cox_policy rig_policy;
+
+/* What a policy without a state and options has. */
+size_t rig_policy_bytes(uint32_t device_count);
+cox_status rig_policy_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options);
+
 extern struct cox_split rig_splits[1024];
 extern uint32_t rig_split_count;
 
 /* Append a split: pairs of device and rows, bands in row order. */
 void rig_add_split(uint32_t bands, const uint32_t (*device_rows)[2]);
 
+/* The same in the place of all that are there. */
+void rig_set_split(uint32_t bands, const uint32_t (*device_rows)[2]);
+
 /* Append a random split of `rows` over `devices`, boundaries at multiples of the granule. */
 void rig_add_random_split(uint64_t *seed, uint32_t rows, uint32_t granule, uint32_t devices);
 
-/* Next of a sequence of random numbers (splitmix64). */
+/* Next of a sequence of random numbers (splitmix64), and memory full of their lowest bytes. */
 uint64_t rig_random(uint64_t *seed);
+void rig_fill(void *memory, size_t bytes, uint64_t *seed);
 
 #endif

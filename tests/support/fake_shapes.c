@@ -24,103 +24,68 @@ const char *shape_name(enum shape shape)
 
 /* ---- bindings ---- */
 
-static struct cox_binding by_rows(const struct shape_frames *frames, enum cox_access access, uint32_t divisor)
-{
-    return (struct cox_binding){
-        .contract = COX_ROWS, .access = access, .pitch_bytes = frames->pitch, .row_divisor = divisor};
-}
+/* INTO: read and written. HALF: a row for two of the frame. */
+enum part { NONE, IN, AROUND, INTO, OUT, HALF_IN, HALF_OUT, SCRATCH, TABLE, SUMS, SCRATCH_SUMS };
 
-static struct cox_binding scratch_rows(const struct shape_frames *frames)
+static const enum part parts_of[SHAPES][SHAPE_BINDINGS_MAX] = {
+    [SHAPE_MAP] = {IN, OUT},
+    [SHAPE_HALO] = {AROUND, OUT},
+    [SHAPE_TABLE] = {IN, OUT, TABLE},
+    [SHAPE_COUNT] = {IN, SUMS},
+    [SHAPE_CHROMA] = {IN, HALF_IN, OUT, HALF_OUT},
+    [SHAPE_TWO] = {IN, OUT, OUT},
+    [SHAPE_INPLACE] = {INTO},
+    [SHAPE_EXCHANGE] = {IN, SCRATCH, OUT},
+    [SHAPE_OVERLAP] = {IN, SCRATCH, OUT},
+    [SHAPE_FLIP] = {IN, SCRATCH, OUT},
+    [SHAPE_CURVE] = {IN, SCRATCH_SUMS, OUT},
+    [SHAPE_ALL] = {IN, SCRATCH_SUMS, SCRATCH, SCRATCH, OUT},
+    [SHAPE_THEN_INPLACE] = {IN, OUT},
+};
+
+static struct cox_binding binding_of(enum part part, uint32_t pitch)
 {
-    struct cox_binding binding = by_rows(frames, COX_READ, 1);
-    binding.scratch = true;
+    struct cox_binding binding = {.contract = COX_ROWS, .access = COX_READ, .pitch_bytes = pitch, .row_divisor = 1};
+    if (part == TABLE)
+        return (struct cox_binding){.contract = COX_WHOLE, .access = COX_READ, .bytes = BINS};
+    if (part == SUMS || part == SCRATCH_SUMS)
+        return (struct cox_binding){.contract = COX_REDUCE,
+                                    .access = COX_WRITE,
+                                    .bytes = BINS * sizeof(uint32_t),
+                                    .merge = rig_merge_sum,
+                                    .scratch = part == SCRATCH_SUMS};
+    if (part == AROUND) {
+        binding.contract = COX_HALO;
+        binding.halo_rows = REACH;
+    }
+    if (part == INTO)
+        binding.access = COX_READ_WRITE;
+    if (part == OUT || part == HALF_OUT)
+        binding.access = COX_WRITE;
+    if (part == HALF_IN || part == HALF_OUT)
+        binding.row_divisor = 2;
+    binding.scratch = part == SCRATCH;
     return binding;
-}
-
-/* By REDUCE. */
-static struct cox_binding counters(bool scratch)
-{
-    return (struct cox_binding){.contract = COX_REDUCE,
-                                .access = COX_WRITE,
-                                .bytes = BINS * sizeof(uint32_t),
-                                .merge = rig_merge_sum,
-                                .scratch = scratch};
 }
 
 static void describe(struct shape_frames *frames)
 {
-    struct cox_binding *bindings = frames->bindings;
-    bindings[0] = by_rows(frames, COX_READ, 1);
-    bindings[1] = by_rows(frames, COX_WRITE, 1);
-    frames->binding_count = 2;
-    switch (frames->shape) {
-    case SHAPE_HALO:
-        bindings[0].contract = COX_HALO;
-        bindings[0].halo_rows = REACH;
-        break;
-    case SHAPE_TABLE:
-        bindings[2] = (struct cox_binding){.contract = COX_WHOLE, .access = COX_READ, .bytes = BINS};
-        frames->binding_count = 3;
-        break;
-    case SHAPE_COUNT:
-        bindings[1] = counters(false);
-        break;
-    case SHAPE_CHROMA:
-        bindings[1] = by_rows(frames, COX_READ, 2);
-        bindings[2] = by_rows(frames, COX_WRITE, 1);
-        bindings[3] = by_rows(frames, COX_WRITE, 2);
-        frames->binding_count = 4;
-        break;
-    case SHAPE_TWO:
-        bindings[2] = by_rows(frames, COX_WRITE, 1);
-        frames->binding_count = 3;
-        break;
-    case SHAPE_INPLACE:
-        bindings[0].access = COX_READ_WRITE;
-        frames->binding_count = 1;
-        break;
-    case SHAPE_EXCHANGE:
-    case SHAPE_OVERLAP:
-    case SHAPE_FLIP:
-        bindings[1] = scratch_rows(frames);
-        bindings[2] = by_rows(frames, COX_WRITE, 1);
-        frames->binding_count = 3;
-        break;
-    case SHAPE_CURVE:
-        bindings[1] = counters(true);
-        bindings[2] = by_rows(frames, COX_WRITE, 1);
-        frames->binding_count = 3;
-        break;
-    case SHAPE_ALL:
-        bindings[1] = counters(true);
-        bindings[2] = bindings[3] = scratch_rows(frames);
-        bindings[4] = by_rows(frames, COX_WRITE, 1);
-        frames->binding_count = 5;
-        break;
-    case SHAPE_MAP:
-    case SHAPE_THEN_INPLACE:
-    case SHAPES:
-        break;
-    }
+    const enum part *parts = parts_of[frames->shape];
+    uint32_t i = 0;
+    for (; i < SHAPE_BINDINGS_MAX && parts[i]; i++)
+        frames->bindings[i] = binding_of(parts[i], frames->pitch);
+    frames->binding_count = i;
 }
 
 /* ---- passes ---- */
 
-static const struct cox_variant any_device = {.source = "fake"};
-#define STAGE(its_kernel, in, out)                                                                          \
-    {                                                                                                       \
-        .kernel = (its_kernel), .columns = 64, .variant_count = 1, .variants = &any_device, .arg_count = 4, \
-        .args = (const struct cox_arg[])                                                                    \
-        {                                                                                                   \
-            COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), COX_ARG_ORIGIN(in), COX_ARG_ORIGIN(out)                \
-        }                                                                                                   \
-    }
-static const struct cox_stage near_there[] = {STAGE("rig_near", 0, 1)}, near_on[] = {STAGE("rig_near", 1, 2)},
-                              near_both[] = {STAGE("rig_near", 0, 1), STAGE("rig_near", 1, 2)},
-                              near_later[] = {STAGE("rig_near", 0, 2), STAGE("rig_near", 2, 3)},
-                              map_there[] = {STAGE("rig_map", 0, 1)}, map_last[] = {STAGE("rig_map", 0, 2)},
-                              flip_on[] = {STAGE("rig_flip", 1, 2)}, flip_last[] = {STAGE("rig_flip", 3, 4)},
-                              count_there[] = {STAGE("rig_count", 0, 1)}, inplace[] = {STAGE("rig_inplace", 1, 1)};
+static const struct cox_stage near_there[] = {RIG_STAGE("rig_near", 0, 1)}, near_on[] = {RIG_STAGE("rig_near", 1, 2)},
+                              near_both[] = {RIG_STAGE("rig_near", 0, 1), RIG_STAGE("rig_near", 1, 2)},
+                              near_later[] = {RIG_STAGE("rig_near", 0, 2), RIG_STAGE("rig_near", 2, 3)},
+                              map_there[] = {RIG_STAGE("rig_map", 0, 1)}, map_last[] = {RIG_STAGE("rig_map", 0, 2)},
+                              flip_on[] = {RIG_STAGE("rig_flip", 1, 2)}, flip_last[] = {RIG_STAGE("rig_flip", 3, 4)},
+                              count_there[] = {RIG_STAGE("rig_count", 0, 1)},
+                              inplace[] = {RIG_STAGE("rig_inplace", 1, 1)};
 
 #define NEAR(its_binding) .binding = (its_binding), .contract = COX_HALO, .halo_rows = 1
 static const struct cox_use
@@ -148,22 +113,16 @@ static void make_curve(void *user, const struct cox_pass_end *end)
     params->add = curve_add(params->add, end->buffers[1]);
 }
 
-#define PASS(its_uses, its_stages)                                                       \
-    {                                                                                    \
-        .use_count = sizeof(its_uses) / sizeof *(its_uses), .uses = (its_uses),          \
-        .stage_count = sizeof(its_stages) / sizeof *(its_stages), .stages = (its_stages) \
-    }
-static const struct cox_pass count_pass = {
-    .use_count = 2, .uses = uses_count, .stage_count = 1, .stages = count_there, .done = make_curve};
-static const struct cox_pass near_there_pass = PASS(uses_near_there, near_there);
-static const struct cox_pass near_on_pass = PASS(uses_near_on, near_on);
-static const struct cox_pass near_both_pass = PASS(uses_near_both, near_both);
-static const struct cox_pass near_later_pass = PASS(uses_near_later, near_later);
-static const struct cox_pass map_there_pass = PASS(uses_map_there, map_there);
-static const struct cox_pass map_last_pass = PASS(uses_map_last, map_last);
-static const struct cox_pass flip_on_pass = PASS(uses_flip_on, flip_on);
-static const struct cox_pass flip_last_pass = PASS(uses_flip_last, flip_last);
-static const struct cox_pass inplace_pass = PASS(uses_inplace, inplace);
+static const struct cox_pass count_pass = RIG_PASS(uses_count, count_there, .done = make_curve);
+static const struct cox_pass near_there_pass = RIG_PASS(uses_near_there, near_there);
+static const struct cox_pass near_on_pass = RIG_PASS(uses_near_on, near_on);
+static const struct cox_pass near_both_pass = RIG_PASS(uses_near_both, near_both);
+static const struct cox_pass near_later_pass = RIG_PASS(uses_near_later, near_later);
+static const struct cox_pass map_there_pass = RIG_PASS(uses_map_there, map_there);
+static const struct cox_pass map_last_pass = RIG_PASS(uses_map_last, map_last);
+static const struct cox_pass flip_on_pass = RIG_PASS(uses_flip_on, flip_on);
+static const struct cox_pass flip_last_pass = RIG_PASS(uses_flip_last, flip_last);
+static const struct cox_pass inplace_pass = RIG_PASS(uses_inplace, inplace);
 
 static const struct cox_pass *const passes_of[SHAPES][SHAPE_PASSES_MAX] = {
     [SHAPE_EXCHANGE] = {&near_there_pass, &near_on_pass},

@@ -14,59 +14,86 @@ static const struct fake_params trio = {
                 {.type = COX_DEVICE_GPU, .mode = COX_MODE_STAGED, .ns_per_row = 1e3}},
 };
 
-enum { PITCH = 32, COLUMNS = 29, SPLITS = 100 };
+enum { PITCH = 32, COLUMNS = 29, SPLITS = 100, BINS = 256 };
+
+/* The bindings of most pipelines. */
+static const struct cox_binding in = {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH};
+static const struct cox_binding out = {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = PITCH};
+static const struct cox_binding table = {.name = "table", .contract = COX_WHOLE, .access = COX_READ, .bytes = 256};
+static const struct cox_binding histogram = {.name = "histogram",
+                                             .contract = COX_REDUCE,
+                                             .access = COX_WRITE,
+                                             .bytes = BINS * sizeof(uint32_t),
+                                             .merge = rig_merge_sum};
 
 /* A pipeline with its buffers filled at random. */
 struct scene {
     struct rig *rig;
     cox_session *session;
+    uint32_t rows;
     uint32_t buffer_count;
     cox_buffer *buffers[COX_BINDINGS_MAX];
     unsigned char *data[COX_BINDINGS_MAX];
-    uint32_t granule;
+    struct cox_session_info info;
 };
+
+static cox_session *session_of(struct rig *rig, const struct cox_session_params *given)
+{
+    struct cox_session_params params = *given;
+    cox_session *session;
+    params.params_bytes = sizeof(struct rig_params);
+    cr_assert_eq(cox_session_create(rig_runtime(rig), &params, &session), COX_OK, "%s", rig_log(rig));
+    return session;
+}
 
 static struct scene scene_new(const struct fake_params *devices, uint32_t rows, uint32_t binding_count,
                               const struct cox_binding *bindings, uint32_t stage_count, const struct cox_stage *stages)
 {
-    struct scene scene = {.rig = rig_new(devices), .buffer_count = binding_count};
+    struct scene scene = {.rig = rig_new(devices), .rows = rows, .buffer_count = binding_count};
     uint64_t seed = rows + 1;
     for (uint32_t i = 0; i < binding_count; i++) {
         const uint32_t divisor = bindings[i].row_divisor ? bindings[i].row_divisor : 1;
-        const size_t bytes = bindings[i].contract == COX_WHOLE || bindings[i].contract == COX_REDUCE
-                                 ? bindings[i].bytes
-                                 : bindings[i].pitch_bytes * ((rows + divisor - 1) / divisor);
+        const bool by_rows = bindings[i].contract != COX_WHOLE && bindings[i].contract != COX_REDUCE;
+        const size_t bytes = by_rows ? bindings[i].pitch_bytes * ((rows + divisor - 1) / divisor) : bindings[i].bytes;
         cr_assert_eq(cox_buffer_create(rig_runtime(scene.rig), bytes, &scene.buffers[i]), COX_OK);
         scene.data[i] = cox_buffer_data(scene.buffers[i]);
-        for (size_t b = 0; b < bytes; b++)
-            scene.data[i][b] = (unsigned char)rig_random(&seed);
+        rig_fill(scene.data[i], bytes, &seed);
     }
     /* The granule is not known before the session, the splits are not needed before its first frame. */
-    rig_split_count = 0;
-    rig_add_split(1, (const uint32_t[][2]){{0, rows}});
-    cr_assert_eq(cox_session_create(rig_runtime(scene.rig),
-                                    COX_SESSION_PARAMS(.rows = rows, .binding_count = binding_count,
-                                                       .bindings = bindings, .stage_count = stage_count,
-                                                       .stages = stages, .params_bytes = sizeof(struct rig_params),
-                                                       .custom_policy = &rig_policy, .allow_in_place = true),
-                                    &scene.session),
-                 COX_OK, "%s", rig_log(scene.rig));
-    struct cox_session_info info;
-    cox_session_info(scene.session, &info, sizeof info);
-    scene.granule = info.granule;
+    rig_set_split(1, (const uint32_t[][2]){{0, rows}});
+    scene.session = session_of(scene.rig,
+                               COX_SESSION_PARAMS(.rows = rows, .binding_count = binding_count, .bindings = bindings,
+                                                  .stage_count = stage_count, .stages = stages,
+                                                  .custom_policy = &rig_policy, .allow_in_place = true));
+    scene.info = rig_info(scene.session);
     rig_split_count = 0;
     for (uint32_t i = 0; i < SPLITS; i++)
-        rig_add_random_split(&seed, rows, info.granule, devices->device_count);
+        rig_add_random_split(&seed, rows, scene.info.granule, devices->device_count);
     return scene;
 }
 
 static void run(struct scene *scene)
 {
-    const struct rig_params params = {.columns = COLUMNS};
-    cr_assert_eq(cox_session_run(scene->session, &(const struct cox_frame){.buffers = scene->buffers,
-                                                                           .buffer_count = scene->buffer_count,
-                                                                           .params = &params}),
+    cr_assert_eq(cox_session_run(scene->session,
+                                 COX_FRAME(.buffers = scene->buffers, .buffer_count = scene->buffer_count,
+                                           .params = &(const struct rig_params){.columns = COLUMNS})),
                  COX_OK);
+}
+
+/* Run with an output that was cleared before. */
+static void run_into(struct scene *scene, uint32_t output)
+{
+    memset(scene->data[output], 0, (size_t)scene->rows * PITCH);
+    run(scene);
+}
+
+/* What rig_count makes of all rows of the first buffer. */
+static void count_all(const struct scene *scene, uint32_t want[BINS])
+{
+    memset(want, 0, BINS * sizeof *want);
+    for (uint32_t r = 0; r < scene->rows; r++)
+        for (uint32_t c = 0; c < COLUMNS; c++)
+            want[scene->data[0][r * PITCH + c]]++;
 }
 
 static void scene_end(struct scene *scene)
@@ -84,14 +111,11 @@ Test(engine_contracts, halo_rows_are_there_around_every_band_and_clipped_at_the_
     for (size_t n = 0; n < sizeof reaches / sizeof reaches[0]; n++) {
         const uint32_t rows = 101, reach = reaches[n];
         const struct cox_binding bindings[] = {
-            {.name = "in", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = PITCH, .halo_rows = reach},
-            {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = PITCH},
-        };
+            {.name = "in", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = PITCH, .halo_rows = reach}, out};
         struct scene scene = scene_new(&trio, rows, 2, bindings, 1, &rig_stage_halo);
-        cr_assert_eq(scene.granule, 2);
+        cr_assert_eq(scene.info.granule, 2);
         for (int i = 0; i < SPLITS / 4; i++) {
-            memset(scene.data[1], 0, (size_t)rows * PITCH);
-            run(&scene);
+            run_into(&scene, 1);
             for (uint32_t r = 0; r < rows; r++)
                 for (uint32_t c = 0; c < COLUMNS; c++) {
                     uint32_t sum = r;
@@ -107,17 +131,12 @@ Test(engine_contracts, halo_rows_are_there_around_every_band_and_clipped_at_the_
 
 Test(engine_contracts, whole_buffers_are_read_by_every_device)
 {
-    const uint32_t rows = 77;
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = PITCH},
-        {.name = "table", .contract = COX_WHOLE, .access = COX_READ, .bytes = 256},
-    };
-    struct scene scene = scene_new(&trio, rows, 3, bindings, 1, &rig_stage_table);
+    const struct cox_binding bindings[] = {in, out, table};
+    struct scene scene = scene_new(&trio, 77, 3, bindings, 1, &rig_stage_table);
     for (uint32_t i = 0; i < SPLITS; i++) {
         scene.data[2][i] ^= 0x3c; /* it may change from frame to frame */
         run(&scene);
-        for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t r = 0; r < scene.rows; r++)
             for (uint32_t c = 0; c < COLUMNS; c++)
                 cr_assert_eq(scene.data[1][r * PITCH + c], scene.data[2][scene.data[0][r * PITCH + c]]);
     }
@@ -139,28 +158,21 @@ static void merge_in_order(void *into, const void *partial, size_t bytes, void *
 /* A kernel leaves the band's rows * columns in the bins; with an input of zeros all in bin 0. */
 Test(engine_contracts, partial_results_are_merged_in_row_order_into_a_zeroed_buffer)
 {
+    static const unsigned band_rows[] = {2, 40, 4, 44, 6};
     const uint32_t rows = 96;
     uint32_t calls = 0;
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH},
-        {.name = "list",
-         .contract = COX_REDUCE,
-         .access = COX_WRITE,
-         .bytes = 1024,
-         .merge = merge_in_order,
-         .merge_user = &calls},
-    };
+    struct cox_binding bindings[] = {in, histogram};
+    bindings[1].merge = merge_in_order;
+    bindings[1].merge_user = &calls;
     struct scene scene = scene_new(&trio, rows, 2, bindings, 1, &rig_stage_count);
     memset(scene.data[0], 0, (size_t)rows * PITCH);
-    rig_split_count = 0;
-    rig_add_split(5, (const uint32_t[][2]){{2, 2}, {0, 40}, {1, 4}, {2, 44}, {0, 6}});
+    rig_set_split(5, (const uint32_t[][2]){{2, 2}, {0, 40}, {1, 4}, {2, 44}, {0, 6}});
     for (int i = 0; i < 10; i++) {
         calls = 0;
         memset(scene.data[1], 0x99, 1024);
         run(&scene);
         cr_assert_eq(calls, 5);
         cr_assert_eq(scene.data[1][0], 5);
-        static const unsigned band_rows[] = {2, 40, 4, 44, 6};
         for (int b = 0; b < 5; b++)
             cr_assert_eq(scene.data[1][1 + b], (unsigned char)(band_rows[b] * COLUMNS));
         for (int b = 6; b < 1024; b++)
@@ -171,16 +183,10 @@ Test(engine_contracts, partial_results_are_merged_in_row_order_into_a_zeroed_buf
 
 Test(engine_contracts, a_histogram_is_the_same_for_every_split)
 {
-    const uint32_t rows = 131;
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH},
-        {.name = "histogram", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum},
-    };
-    struct scene scene = scene_new(&trio, rows, 2, bindings, 1, &rig_stage_count);
-    uint32_t want[256] = {0};
-    for (uint32_t r = 0; r < rows; r++)
-        for (uint32_t c = 0; c < COLUMNS; c++)
-            want[scene.data[0][r * PITCH + c]]++;
+    const struct cox_binding bindings[] = {in, histogram};
+    struct scene scene = scene_new(&trio, 131, 2, bindings, 1, &rig_stage_count);
+    uint32_t want[BINS];
+    count_all(&scene, want);
     for (int i = 0; i < SPLITS; i++) {
         run(&scene);
         cr_assert_arr_eq(scene.data[1], want, sizeof want);
@@ -190,23 +196,17 @@ Test(engine_contracts, a_histogram_is_the_same_for_every_split)
 
 Test(engine_contracts, planes_of_half_height_stay_aligned_with_the_frame)
 {
+    struct cox_binding bindings[] = {in, in, out, out};
+    for (uint32_t i = 1; i < 4; i += 2) {
+        bindings[i].pitch_bytes = PITCH / 2;
+        bindings[i].row_divisor = 2;
+    }
     for (uint32_t rows = 60; rows < 64; rows++) {
-        const struct cox_binding bindings[] = {
-            {.name = "luma", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH},
-            {.name = "chroma", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH / 2, .row_divisor = 2},
-            {.name = "luma out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = PITCH},
-            {.name = "chroma out",
-             .contract = COX_ROWS,
-             .access = COX_WRITE,
-             .pitch_bytes = PITCH / 2,
-             .row_divisor = 2},
-        };
         struct scene scene = scene_new(&trio, rows, 4, bindings, 1, &rig_stage_chroma);
-        cr_assert_eq(scene.granule, 8); /* 64 bytes are four chroma rows of 16 */
+        cr_assert_eq(scene.info.granule, 8); /* 64 bytes are four chroma rows of 16 */
         for (int i = 0; i < SPLITS; i++) {
-            memset(scene.data[2], 0, (size_t)rows * PITCH);
             memset(scene.data[3], 0, (size_t)(rows + 1) / 2 * PITCH / 2);
-            run(&scene);
+            run_into(&scene, 2);
             for (uint32_t r = 0; r < rows; r++)
                 for (uint32_t c = 0; c < COLUMNS; c++) {
                     const unsigned char uv = scene.data[1][r / 2 * (PITCH / 2) + c / 2];
@@ -220,18 +220,12 @@ Test(engine_contracts, planes_of_half_height_stay_aligned_with_the_frame)
 
 Test(engine_contracts, stages_run_in_order_on_each_band)
 {
-    const uint32_t rows = 90;
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH},
-        {.name = "middle", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = PITCH},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = PITCH},
-    };
-    struct scene scene = scene_new(&trio, rows, 3, bindings, 2, rig_stages_two);
+    const struct cox_binding bindings[] = {in, out, out};
+    struct scene scene = scene_new(&trio, 90, 3, bindings, 2, rig_stages_two);
     for (int i = 0; i < SPLITS; i++) {
-        memset(scene.data[1], 0, (size_t)rows * PITCH);
-        memset(scene.data[2], 0, (size_t)rows * PITCH);
-        run(&scene);
-        for (uint32_t r = 0; r < rows; r++)
+        memset(scene.data[1], 0, (size_t)scene.rows * PITCH);
+        run_into(&scene, 2);
+        for (uint32_t r = 0; r < scene.rows; r++)
             for (uint32_t c = 0; c < COLUMNS; c++) {
                 const unsigned char middle = (unsigned char)(scene.data[0][r * PITCH + c] + 5u);
                 cr_assert_eq(scene.data[1][r * PITCH + c], middle);
@@ -244,8 +238,8 @@ Test(engine_contracts, stages_run_in_order_on_each_band)
 Test(engine_contracts, a_buffer_in_place_is_worked_on_once_per_frame_whatever_the_warm_up_did)
 {
     const uint32_t rows = 90;
-    const struct cox_binding binding = {
-        .name = "buffer", .contract = COX_ROWS, .access = COX_READ_WRITE, .pitch_bytes = PITCH};
+    struct cox_binding binding = in;
+    binding.access = COX_READ_WRITE;
     struct scene scene = scene_new(&trio, rows, 1, &binding, 1, &rig_stage_inplace);
     unsigned char *want = malloc((size_t)rows * PITCH);
     memcpy(want, scene.data[0], (size_t)rows * PITCH);
@@ -265,24 +259,16 @@ Test(engine_contracts, a_buffer_in_place_is_worked_on_once_per_frame_whatever_th
 Test(engine_contracts, bands_longer_than_a_device_can_hold_are_cut)
 {
     static const uint32_t bounds[] = {2, 7, 10, 33, 64};
+    const struct cox_binding bindings[] = {in, histogram};
     for (size_t n = 0; n < sizeof bounds / sizeof bounds[0]; n++) {
         struct fake_params devices = trio;
         devices.devices[2].max_rows = bounds[n];
-        const uint32_t rows = 121;
-        const struct cox_binding bindings[] = {
-            {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH},
-            {.name = "histogram", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum},
-        };
-        struct scene scene = scene_new(&devices, rows, 2, bindings, 1, &rig_stage_count);
-        struct cox_session_info info;
-        cox_session_info(scene.session, &info, sizeof info);
-        cr_assert_leq(info.devices[2].max_rows, bounds[n]);
-        cr_assert_eq(info.devices[2].max_rows % scene.granule, 0);
-        cr_assert_eq(info.devices[0].max_rows, rows);
-        uint32_t want[256] = {0};
-        for (uint32_t r = 0; r < rows; r++)
-            for (uint32_t c = 0; c < COLUMNS; c++)
-                want[scene.data[0][r * PITCH + c]]++;
+        struct scene scene = scene_new(&devices, 121, 2, bindings, 1, &rig_stage_count);
+        cr_assert_leq(scene.info.devices[2].max_rows, bounds[n]);
+        cr_assert_eq(scene.info.devices[2].max_rows % scene.info.granule, 0);
+        cr_assert_eq(scene.info.devices[0].max_rows, scene.rows);
+        uint32_t want[BINS];
+        count_all(&scene, want);
         for (int i = 0; i < SPLITS / 4; i++) {
             run(&scene);
             cr_assert_arr_eq(scene.data[1], want, sizeof want);
@@ -295,17 +281,11 @@ Test(engine_contracts, a_device_that_can_hold_next_to_nothing_does_not_take_part
 {
     struct fake_params devices = trio;
     devices.devices[2].max_rows = 1; /* less than a granule */
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH},
-        {.name = "histogram", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum},
-    };
+    const struct cox_binding bindings[] = {in, histogram};
     struct scene scene = scene_new(&devices, 121, 2, bindings, 1, &rig_stage_count);
-    struct cox_session_info info;
-    cox_session_info(scene.session, &info, sizeof info);
-    cr_assert_eq(info.device_count, 2);
+    cr_assert_eq(scene.info.device_count, 2);
     cr_assert(rig_logged(scene.rig, "fake 2"));
-    rig_split_count = 0;
-    rig_add_split(2, (const uint32_t[][2]){{0, 60}, {1, 61}});
+    rig_set_split(2, (const uint32_t[][2]){{0, 60}, {1, 61}});
     run(&scene);
     scene_end(&scene);
 }
@@ -320,13 +300,10 @@ Test(engine_contracts, frames_of_one_row_and_other_odd_sizes_work_on_any_number_
                                                           .align_bytes = 4u << (2 * d), /* up to 1024: no split */
                                                           .ns_per_row = 100};
             const struct cox_binding bindings[] = {
-                {.name = "in", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = PITCH, .halo_rows = 1},
-                {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = PITCH},
-            };
+                {.name = "in", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = PITCH, .halo_rows = 1}, out};
             struct scene scene = scene_new(&devices, rows, 2, bindings, 1, &rig_stage_halo);
             for (int i = 0; i < 5; i++) {
-                memset(scene.data[1], 0, (size_t)rows * PITCH);
-                run(&scene);
+                run_into(&scene, 1);
                 for (uint32_t r = 0; r < rows; r++) {
                     uint32_t sum = r + scene.data[0][r * PITCH];
                     if (r > 0)
@@ -367,12 +344,10 @@ Test(engine_contracts, bands_of_a_mapped_gpu_begin_on_pages_where_enough_of_them
                                                          .host_memory = cases[c].host_memory,
                                                          .align_bytes = 64,
                                                          .ns_per_row = 1e3}}};
-        const struct cox_binding bindings[] = {
-            {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = cases[c].pitch},
-            {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = cases[c].pitch},
-            {.name = "table", .contract = COX_WHOLE, .access = COX_READ, .bytes = 256}};
+        struct cox_binding bindings[] = {in, out, table};
+        bindings[0].pitch_bytes = bindings[1].pitch_bytes = cases[c].pitch;
         struct scene scene = scene_new(&devices, cases[c].rows, 3, bindings, 1, &stage);
-        cr_assert_eq(scene.granule, cases[c].granule, "case %u: %u", c, scene.granule);
+        cr_assert_eq(scene.info.granule, cases[c].granule, "case %u: %u", c, scene.info.granule);
         run(&scene);
         scene_end(&scene);
     }
@@ -386,13 +361,9 @@ Test(engine_contracts, the_granule_suits_every_variant_of_the_devices_that_take_
         {.device_plus_1 = 3, .source = "fake", .local_rows = 5},
     };
     const struct cox_stage stage = {.kernel = "rig_table", .variant_count = 3, .variants = variants};
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = PITCH},
-        {.name = "table", .contract = COX_WHOLE, .access = COX_READ, .bytes = 256},
-    };
+    const struct cox_binding bindings[] = {in, out, table};
     struct scene scene = scene_new(&trio, 250, 3, bindings, 1, &stage);
-    cr_assert_eq(scene.granule, 60); /* 2 (device 0), 12 and 2 (device 1: 4 x 3, 64 bytes), 5 (device 2) */
+    cr_assert_eq(scene.info.granule, 60); /* 2 (device 0), 12 and 2 (device 1: 4 x 3, 64 bytes), 5 (device 2) */
     for (int i = 0; i < 20; i++) {
         run(&scene);
         for (uint32_t r = 0; r < 250; r++)
@@ -405,21 +376,11 @@ Test(engine_contracts, a_device_without_a_variant_does_not_take_part)
 {
     static const struct cox_variant variants[] = {{.type = COX_DEVICE_GPU, .source = "fake"}};
     const struct cox_stage stage = {.kernel = "rig_table", .variant_count = 1, .variants = variants};
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = PITCH},
-        {.name = "table", .contract = COX_WHOLE, .access = COX_READ, .bytes = 256},
-    };
+    const struct cox_binding bindings[] = {in, out, table};
     struct rig *rig = rig_new(&trio);
-    cox_session *session;
-    cr_assert_eq(cox_session_create(rig_runtime(rig),
-                                    COX_SESSION_PARAMS(.rows = 64, .binding_count = 3, .bindings = bindings,
-                                                       .stage_count = 1, .stages = &stage,
-                                                       .params_bytes = sizeof(struct rig_params)),
-                                    &session),
-                 COX_OK);
-    struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
+    cox_session *session = session_of(rig, COX_SESSION_PARAMS(.rows = 64, .binding_count = 3, .bindings = bindings,
+                                                              .stage_count = 1, .stages = &stage));
+    const struct cox_session_info info = rig_info(session);
     cr_assert_eq(info.device_count, 2);
     cr_assert_eq(info.devices[0].device, 1);
     cr_assert_eq(info.devices[1].device, 2);
@@ -430,41 +391,32 @@ Test(engine_contracts, a_device_without_a_variant_does_not_take_part)
 Test(engine_contracts, memory_of_the_application_is_used_where_it_is)
 {
     struct rig *rig = rig_new(&trio);
-    unsigned char *in = aligned_alloc(4096, 4096), *room = malloc(4096 + 64);
-    unsigned char *out = room + (16 - (uintptr_t)room % 16) % 16 + 16;
+    unsigned char *from = aligned_alloc(4096, 4096), *room = malloc(4096 + 64);
+    unsigned char *to = room + (16 - (uintptr_t)room % 16) % 16 + 16;
+    const struct cox_binding bindings[] = {in, out};
     cox_buffer *buffers[2];
     struct cox_buffer_info info;
-    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), in, 4096, NULL, NULL, &buffers[0]), COX_OK);
-    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), out, 4000, NULL, NULL, &buffers[1]), COX_OK);
-    cr_assert_eq(cox_buffer_data(buffers[0]), (void *)in);
-    cr_assert_eq(cox_buffer_data(buffers[1]), (void *)out);
+    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), from, 4096, NULL, NULL, &buffers[0]), COX_OK);
+    cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), to, 4000, NULL, NULL, &buffers[1]), COX_OK);
+    cr_assert_eq(cox_buffer_data(buffers[0]), (void *)from);
+    cr_assert_eq(cox_buffer_data(buffers[1]), (void *)to);
     cox_buffer_info(buffers[0], &info, sizeof info);
     cr_assert(info.wrapped && info.zero_copy && info.bytes == 4096);
     cox_buffer_info(buffers[1], &info, sizeof info);
     cr_assert(info.wrapped && !info.zero_copy && info.bytes == 4000);
     for (int i = 0; i < 4096; i++)
-        in[i] = (unsigned char)(i * 7);
-    const struct cox_binding bindings[] = {
-        {.contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 32},
-        {.contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 32},
-    };
-    cox_session *session;
-    cr_assert_eq(cox_session_create(rig_runtime(rig),
-                                    COX_SESSION_PARAMS(.rows = 125, .binding_count = 2, .bindings = bindings,
-                                                       .stage_count = 1, .stages = &rig_stage_map,
-                                                       .params_bytes = sizeof(struct rig_params)),
-                                    &session),
-                 COX_OK);
-    const struct rig_params params = {.columns = 32};
-    cr_assert_eq(cox_session_run(session,
-                                 &(const struct cox_frame){.buffers = buffers, .buffer_count = 2, .params = &params}),
+        from[i] = (unsigned char)(i * 7);
+    cox_session *session = session_of(rig, COX_SESSION_PARAMS(.rows = 125, .binding_count = 2, .bindings = bindings,
+                                                              .stage_count = 1, .stages = &rig_stage_map));
+    cr_assert_eq(cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2,
+                                                    .params = &(const struct rig_params){.columns = 32})),
                  COX_OK);
     for (uint32_t i = 0; i < 4000; i++)
-        cr_assert_eq(out[i], (unsigned char)(in[i] * 3u + i / 32 * 7u));
+        cr_assert_eq(to[i], (unsigned char)(from[i] * 3u + i / 32 * 7u));
     cox_session_destroy(&session);
     for (int i = 0; i < 2; i++)
         cox_buffer_destroy(&buffers[i]);
     cr_assert_str_empty(rig_end(&rig));
-    free(in);
+    free(from);
     free(room);
 }

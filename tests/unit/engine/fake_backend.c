@@ -3,7 +3,6 @@
 #include "support/fake_backend.h"
 #include "engine/state.h"
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 TestSuite(fake_backend, .timeout = 300);
@@ -17,7 +16,7 @@ static void add_one(const struct fake_args *args)
 }
 
 /* One pipeline, two devices, two sets of memory, and jobs at will. */
-struct bench {
+static struct bench {
     struct fake *fake;
     struct cox__backend *backend;
     const struct cox__backend_ops *ops;
@@ -26,263 +25,265 @@ struct bench {
     struct cox__mem *mems[2][2];
     unsigned char params[4];
     uint32_t posts;
-};
+    struct cox__instance *instances[4]; /* NULL once they are destroyed */
+    struct cox__job job;                /* of `begin_with` */
+} bench;
 
 static void count_post(void *ctx, struct cox__job *job)
 {
-    struct bench *bench = ctx;
-    (void)job;
-    bench->posts++;
+    (void)ctx, (void)job;
+    bench.posts++;
 }
 
-static void bench_begin(struct bench *bench)
+static void make_pipeline(const struct cox_session_params *given)
 {
-    static const struct cox_variant variant = {.source = "fake"};
-    static const struct cox_stage stage = {.kernel = "add_one", .variant_count = 1, .variants = &variant};
+    struct cox_session_params params = *given;
+    params.rows = ROWS;
+    params.params_bytes = sizeof bench.params;
+    cr_assert_eq(cox__pipeline_init(&bench.pipeline, &params, &bench.log), COX_OK);
+    for (uint32_t p = 0; p < bench.pipeline.pass_count; p++)
+        bench.pipeline.passes[p].granule = 1;
+}
+
+static const struct cox_variant variant = {.source = "fake"};
+static const struct cox_stage stage = {.kernel = "add_one", .variant_count = 1, .variants = &variant};
+
+static void begin(void)
+{
     static const struct cox_binding bindings[] = {
         {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH},
         {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = PITCH},
     };
-    memset(bench, 0, sizeof *bench);
-    bench->fake = fake_new(&(const struct fake_params){.device_count = 2,
-                                                       .devices = {{.ns_per_row = ROW_NS}, {.ns_per_row = ROW_NS}},
-                                                       .kernel_count = 1,
-                                                       .kernels = {{"add_one", add_one}}});
-    cr_assert_eq(fake_make(bench->fake, (struct cox__post){.post = count_post, .ctx = bench}, &bench->log,
-                           &bench->backend),
-                 COX_OK);
-    bench->ops = bench->backend->ops;
-    cr_assert_eq(cox__pipeline_init(&bench->pipeline,
-                                    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
-                                                       .stage_count = 1, .stages = &stage,
-                                                       .params_bytes = sizeof bench->params),
-                                    &bench->log),
-                 COX_OK);
-    bench->pipeline.passes[0].granule = 1;
+    memset(&bench, 0, sizeof bench);
+    bench.fake = fake_new(&(const struct fake_params){.device_count = 2,
+                                                      .devices = {{.ns_per_row = ROW_NS}, {.ns_per_row = ROW_NS}},
+                                                      .kernel_count = 1,
+                                                      .kernels = {{"add_one", add_one}}});
+    cr_assert_eq(fake_make(bench.fake, (struct cox__post){.post = count_post}, &bench.log, &bench.backend), COX_OK);
+    bench.ops = bench.backend->ops;
+    make_pipeline(COX_SESSION_PARAMS(.binding_count = 2, .bindings = bindings, .stage_count = 1, .stages = &stage));
     for (uint32_t s = 0; s < 2; s++)
         for (uint32_t i = 0; i < 2; i++) {
-            cr_assert_eq(bench->ops->mem_create(bench->backend, NULL, ROWS * PITCH, &bench->mems[s][i]), COX_OK);
-            memset(bench->ops->mem_data(bench->mems[s][i]), 10 * (int)s, ROWS * PITCH);
+            cr_assert_eq(bench.ops->mem_create(bench.backend, NULL, ROWS * PITCH, &bench.mems[s][i]), COX_OK);
+            memset(bench.ops->mem_data(bench.mems[s][i]), 10 * (int)s, ROWS * PITCH);
         }
 }
 
-static struct cox__instance *instance_of(struct bench *bench, uint32_t device, bool fresh)
+static cox_status create(uint32_t device, bool fresh, struct cox__instance **out)
 {
-    struct cox__instance *instance = NULL;
     uint32_t max_rows[COX_PASSES_MAX];
-    cr_assert_eq(bench->ops->instance_create(bench->backend, device, &bench->pipeline, SLOTS, fresh, &instance,
-                                             max_rows),
-                 COX_OK);
+    return bench.ops->instance_create(bench.backend, device, &bench.pipeline, SLOTS, fresh, out, max_rows);
+}
+
+static struct cox__instance *instance_of(uint32_t device, bool fresh)
+{
+    uint32_t i = 0;
+    while (bench.instances[i])
+        i++;
+    cr_assert_eq(create(device, fresh, &bench.instances[i]), COX_OK);
+    return bench.instances[i];
+}
+
+static void destroy(struct cox__instance *instance)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        if (bench.instances[i] == instance)
+            bench.instances[i] = NULL;
+    bench.ops->instance_destroy(bench.backend, instance, NULL, NULL);
+}
+
+static void abandon(struct cox__instance *instance)
+{
+    bench.ops->instance_abandon(bench.backend, instance);
+}
+
+/* Leak both buffers of the first set. */
+static void abandon_memory(void)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        bench.ops->mem_abandon(bench.backend, bench.mems[0][i]);
+        bench.mems[0][i] = NULL;
+    }
+}
+
+static struct cox__job job_on(struct cox__instance *instance, uint32_t slot, uint32_t set)
+{
+    return (struct cox__job){
+        .instance = instance, .slot = slot, .rows = ROWS, .mems = bench.mems[set], .params = bench.params};
+}
+
+static void start(struct cox__job *job)
+{
+    cr_assert_eq(bench.ops->job_submit(bench.backend, job), COX_OK);
+    bench.ops->instance_flush(bench.backend, job->instance);
+}
+
+static enum cox__job_state poll(struct cox__job *job)
+{
+    return bench.ops->job_poll(bench.backend, job);
+}
+
+/* A bench on which a job is under way, with this fault. */
+static struct cox__instance *begin_with(enum fake_fault_kind kind, uint64_t delay_ns)
+{
+    begin();
+    struct cox__instance *instance = instance_of(0, false);
+    if (kind)
+        FAKE_FAULT(bench.fake, .kind = kind, .delay_ns = delay_ns);
+    bench.job = job_on(instance, 0, 0);
+    start(&bench.job);
     return instance;
 }
 
-static struct cox__job job_on(struct bench *bench, struct cox__instance *instance, uint32_t slot, uint32_t set)
+static void let_pass(uint64_t ns)
 {
-    return (struct cox__job){
-        .instance = instance, .slot = slot, .rows = ROWS, .mems = bench->mems[set], .params = bench->params};
-}
-
-static void start(struct bench *bench, struct cox__job *job)
-{
-    cr_assert_eq(bench->ops->job_submit(bench->backend, job), COX_OK);
-    bench->ops->instance_flush(bench->backend, job->instance);
-}
-
-static void let_pass(struct bench *bench, uint64_t ns)
-{
-    const uint64_t until = fake_now(bench->fake) + ns;
-    while (fake_now(bench->fake) < until)
-        bench->ops->advance(bench->backend, until);
+    const uint64_t until = fake_now(bench.fake) + ns;
+    while (fake_now(bench.fake) < until)
+        bench.ops->advance(bench.backend, until);
 }
 
 /* The first byte of the output of the set. */
-static unsigned char first_out(struct bench *bench, uint32_t set)
+static unsigned char first_out(uint32_t set)
 {
-    return *(unsigned char *)bench->ops->mem_data(bench->mems[set][1]);
+    return *(unsigned char *)bench.ops->mem_data(bench.mems[set][1]);
 }
 
-/* `clean`: nothing was done that must not be. Memory whose flag is set in `lost` is gone already. */
-static void bench_end(struct bench *bench, bool clean, uint32_t lost)
+/* `clean`: nothing was done that must not be. */
+static void end(bool clean)
 {
+    for (uint32_t i = 0; i < 4; i++)
+        if (bench.instances[i])
+            bench.ops->instance_destroy(bench.backend, bench.instances[i], NULL, NULL);
     for (uint32_t m = 0; m < 4; m++)
-        if (!(lost >> m & 1))
-            bench->ops->mem_destroy(bench->backend, bench->mems[m / 2][m % 2]);
-    bench->ops->destroy(bench->backend);
+        if (bench.mems[m / 2][m % 2])
+            bench.ops->mem_destroy(bench.backend, bench.mems[m / 2][m % 2]);
+    bench.ops->destroy(bench.backend);
     if (clean)
-        cr_assert_str_empty(fake_violation(bench->fake));
+        cr_assert_str_empty(fake_violation(bench.fake));
     else
-        cr_assert_gt(fake_violations(bench->fake), 0);
-    fake_free(&bench->fake);
-    cox__pipeline_clear(&bench->pipeline);
-}
-
-static void bench_end_with(struct bench *bench, struct cox__instance *instance, bool clean, uint32_t lost)
-{
-    bench->ops->instance_destroy(bench->backend, instance, NULL, NULL);
-    bench_end(bench, clean, lost);
+        cr_assert_gt(fake_violations(bench.fake), 0);
+    fake_free(&bench.fake);
+    cox__pipeline_clear(&bench.pipeline);
 }
 
 /* ---- what faults do ---- */
 
 Test(fake_backend, a_hang_that_ends_reads_and_writes_at_its_late_end)
 {
-    struct bench bench;
-    bench_begin(&bench);
-    struct cox__instance *instance = instance_of(&bench, 0, false);
-    fake_script(bench.fake, &(struct fake_fault){.kind = FAKE_HANGS, .delay_ns = 1000000});
-    struct cox__job job = job_on(&bench, instance, 0, 0);
-    start(&bench, &job);
-    let_pass(&bench, BAND_NS + 999999);
-    cr_assert_eq(bench.ops->job_poll(bench.backend, &job), COX__JOB_RUNNING);
-    cr_assert_eq(first_out(&bench, 0), 0);
+    begin_with(FAKE_HANGS, 1000000);
+    let_pass(BAND_NS + 999999);
+    cr_assert_eq(poll(&bench.job), COX__JOB_RUNNING);
+    cr_assert_eq(first_out(0), 0);
     memset(bench.ops->mem_data(bench.mems[0][0]), 77, ROWS * PITCH);
-    let_pass(&bench, 1);
-    cr_assert_eq(bench.ops->job_poll(bench.backend, &job), COX__JOB_DONE);
-    cr_assert_eq(first_out(&bench, 0), 78);
-    bench_end_with(&bench, instance, true, 0);
+    let_pass(1);
+    cr_assert_eq(poll(&bench.job), COX__JOB_DONE);
+    cr_assert_eq(first_out(0), 78);
+    end(true);
 }
 
 Test(fake_backend, what_an_abandoned_unit_had_under_way_is_written_late_and_told_to_nobody)
 {
-    for (uint32_t destroy = 0; destroy < 2; destroy++) {
-        struct bench bench;
-        bench_begin(&bench);
-        struct cox__instance *instance = instance_of(&bench, 0, false);
-        fake_script(bench.fake, &(struct fake_fault){.kind = FAKE_HANGS, .delay_ns = 1000000});
-        struct cox__job *job = malloc(sizeof *job);
-        *job = job_on(&bench, instance, 0, 0);
-        start(&bench, job);
-        bench.ops->instance_abandon(bench.backend, instance);
-        free(job);
-        if (destroy)
-            bench.ops->instance_destroy(bench.backend, instance, NULL, NULL);
+    for (uint32_t destroyed = 0; destroyed < 2; destroyed++) {
+        struct cox__instance *instance = begin_with(FAKE_HANGS, 1000000);
+        abandon(instance);
+        memset(&bench.job, 0x5a, sizeof bench.job); /* its owner may free it now */
+        if (destroyed)
+            destroy(instance);
         for (uint32_t i = 0; i < 2; i++)
             memset(bench.ops->mem_data(bench.mems[0][i]), 55, ROWS * PITCH);
-        let_pass(&bench, BAND_NS + 1000000);
-        cr_assert_eq(first_out(&bench, 0), 0xdb, "garbage");
+        let_pass(BAND_NS + 1000000);
+        cr_assert_eq(first_out(0), 0xdb, "garbage");
         cr_assert_eq(bench.posts, 0);
-        if (destroy)
-            bench_end(&bench, true, 0);
-        else
-            bench_end_with(&bench, instance, true, 0);
+        end(true);
     }
 }
 
 Test(fake_backend, abandoned_memory_is_written_late)
 {
-    struct bench bench;
-    bench_begin(&bench);
-    struct cox__instance *instance = instance_of(&bench, 0, false);
-    fake_script(bench.fake, &(struct fake_fault){.kind = FAKE_HANGS, .delay_ns = 1000000});
-    struct cox__job job = job_on(&bench, instance, 0, 0);
-    start(&bench, &job);
-    bench.ops->instance_abandon(bench.backend, instance);
-    bench.ops->instance_destroy(bench.backend, instance, NULL, NULL);
-    for (uint32_t i = 0; i < 2; i++)
-        bench.ops->mem_abandon(bench.backend, bench.mems[0][i]);
+    struct cox__instance *instance = begin_with(FAKE_HANGS, 1000000);
+    const unsigned char *out = bench.ops->mem_data(bench.mems[0][1]);
+    abandon(instance);
+    destroy(instance);
+    abandon_memory();
     cr_assert_eq(fake_abandoned(bench.fake), 2);
-    let_pass(&bench, BAND_NS + 1000000);
-    cr_assert_eq(first_out(&bench, 0), 0xdb);
-    bench_end(&bench, true, 3);
+    let_pass(BAND_NS + 1000000);
+    cr_assert_eq(*out, 0xdb);
+    end(true);
 }
 
 Test(fake_backend, a_failure_that_is_not_over_says_so_until_it_is)
 {
-    struct bench bench;
-    bench_begin(&bench);
-    struct cox__instance *instance = instance_of(&bench, 0, false);
-    fake_script(bench.fake, &(struct fake_fault){.kind = FAKE_FAILS_LATE, .delay_ns = 5000});
-    struct cox__job job = job_on(&bench, instance, 0, 0);
-    start(&bench, &job);
-    let_pass(&bench, BAND_NS - 1);
-    cr_assert_eq(bench.ops->job_poll(bench.backend, &job), COX__JOB_RUNNING);
-    cr_assert_not(job.failing);
-    let_pass(&bench, 1);
+    begin_with(FAKE_FAILS_LATE, 5000);
+    let_pass(BAND_NS - 1);
+    cr_assert_eq(poll(&bench.job), COX__JOB_RUNNING);
+    cr_assert_not(bench.job.failing);
+    let_pass(1);
     cr_assert_eq(bench.posts, 1);
-    cr_assert_eq(bench.ops->job_poll(bench.backend, &job), COX__JOB_RUNNING);
-    cr_assert(job.failing);
-    cr_assert_eq(first_out(&bench, 0), 0);
-    let_pass(&bench, 5000);
+    cr_assert_eq(poll(&bench.job), COX__JOB_RUNNING);
+    cr_assert(bench.job.failing);
+    cr_assert_eq(first_out(0), 0);
+    let_pass(5000);
     cr_assert_eq(bench.posts, 2);
-    cr_assert_eq(bench.ops->job_poll(bench.backend, &job), COX__JOB_FAILED);
-    cr_assert_not(job.failing);
-    cr_assert_neq(first_out(&bench, 0), 0);
-    bench_end_with(&bench, instance, true, 0);
+    cr_assert_eq(poll(&bench.job), COX__JOB_FAILED);
+    cr_assert_not(bench.job.failing);
+    cr_assert_neq(first_out(0), 0);
+    end(true);
 }
 
 Test(fake_backend, a_device_that_died_comes_back_for_fresh_instances_alone)
 {
-    struct bench bench;
-    bench_begin(&bench);
-    struct cox__instance *instance = instance_of(&bench, 0, false), *other = NULL;
-    uint32_t max_rows[COX_PASSES_MAX];
-    fake_script(bench.fake, &(struct fake_fault){.kind = FAKE_DEVICE_DIES, .delay_ns = 1000000});
-    struct cox__job first = job_on(&bench, instance, 0, 0), second = job_on(&bench, instance, 1, 1);
-    start(&bench, &first);
-    start(&bench, &second);
-    let_pass(&bench, BAND_NS);
-    cr_assert_eq(bench.ops->job_poll(bench.backend, &first), COX__JOB_FAILED);
-    cr_assert_eq(bench.ops->job_poll(bench.backend, &second), COX__JOB_FAILED);
-    for (uint32_t later = 0; later < 2; later++) {
-        cr_assert_eq(bench.ops->instance_create(bench.backend, 0, &bench.pipeline, SLOTS, false, &other, max_rows),
-                     COX_E_DEVICE_LOST);
-        const cox_status status = bench.ops->instance_create(bench.backend, 0, &bench.pipeline, SLOTS, true, &other,
-                                                             max_rows);
-        cr_assert_eq(status, later ? COX_OK : COX_E_DEVICE_LOST);
-        let_pass(&bench, 1000000);
-    }
-    cr_assert_eq(bench.ops->job_submit(bench.backend, &first), COX_E_DEVICE_LOST);
-    struct cox__job third = job_on(&bench, other, 0, 0);
-    start(&bench, &third);
-    let_pass(&bench, BAND_NS);
-    cr_assert_eq(bench.ops->job_poll(bench.backend, &third), COX__JOB_DONE);
-    bench.ops->instance_destroy(bench.backend, instance, NULL, NULL);
-    bench.ops->instance_destroy(bench.backend, other, NULL, NULL);
-    bench_end(&bench, true, 0);
+    struct cox__instance *instance = begin_with(FAKE_DEVICE_DIES, 1000000), *other = NULL;
+    struct cox__job second = job_on(instance, 1, 1);
+    start(&second);
+    let_pass(BAND_NS);
+    cr_assert_eq(poll(&bench.job), COX__JOB_FAILED);
+    cr_assert_eq(poll(&second), COX__JOB_FAILED);
+    cr_assert_eq(create(0, false, &other), COX_E_DEVICE_LOST);
+    cr_assert_eq(create(0, true, &other), COX_E_DEVICE_LOST);
+    let_pass(1000000);
+    cr_assert_eq(create(0, false, &other), COX_E_DEVICE_LOST);
+    other = instance_of(0, true);
+    let_pass(1000000);
+    cr_assert_eq(bench.ops->job_submit(bench.backend, &bench.job), COX_E_DEVICE_LOST);
+    struct cox__job third = job_on(other, 0, 0);
+    start(&third);
+    let_pass(BAND_NS);
+    cr_assert_eq(poll(&third), COX__JOB_DONE);
+    end(true);
 }
 
 Test(fake_backend, a_hang_holds_up_its_own_context)
 {
-    struct bench bench;
-    bench_begin(&bench);
-    struct cox__instance *hung = instance_of(&bench, 0, false), *same = instance_of(&bench, 0, false);
-    struct cox__instance *fresh = instance_of(&bench, 0, true);
-    fake_script(bench.fake, &(struct fake_fault){.kind = FAKE_HANGS, .delay_ns = UINT64_MAX});
-    struct cox__job first = job_on(&bench, hung, 0, 0), behind = job_on(&bench, same, 0, 0);
-    struct cox__job beside = job_on(&bench, fresh, 0, 1);
-    start(&bench, &first);
-    start(&bench, &behind);
-    start(&bench, &beside);
-    let_pass(&bench, 10000000000u);
-    cr_assert_eq(bench.ops->job_poll(bench.backend, &first), COX__JOB_RUNNING);
-    cr_assert_eq(bench.ops->job_poll(bench.backend, &behind), COX__JOB_RUNNING);
-    cr_assert_eq(bench.ops->job_poll(bench.backend, &beside), COX__JOB_DONE);
-    cr_assert_eq(first_out(&bench, 1), 11);
-    bench.ops->instance_abandon(bench.backend, hung);
-    bench.ops->instance_abandon(bench.backend, same);
-    bench.ops->instance_destroy(bench.backend, hung, NULL, NULL);
-    bench.ops->instance_destroy(bench.backend, same, NULL, NULL);
-    bench.ops->instance_destroy(bench.backend, fresh, NULL, NULL);
-    for (uint32_t i = 0; i < 2; i++)
-        bench.ops->mem_abandon(bench.backend, bench.mems[0][i]);
-    bench_end(&bench, true, 3);
+    struct cox__instance *hung = begin_with(FAKE_HANGS, UINT64_MAX), *same = instance_of(0, false);
+    struct cox__job behind = job_on(same, 0, 0), beside = job_on(instance_of(0, true), 0, 1);
+    start(&behind);
+    start(&beside);
+    let_pass(10000000000u);
+    cr_assert_eq(poll(&bench.job), COX__JOB_RUNNING);
+    cr_assert_eq(poll(&behind), COX__JOB_RUNNING);
+    cr_assert_eq(poll(&beside), COX__JOB_DONE);
+    cr_assert_eq(first_out(1), 11);
+    abandon(hung);
+    abandon(same);
+    destroy(hung);
+    destroy(same);
+    abandon_memory();
+    end(true);
 }
 
 Test(fake_backend, lies_are_told_as_scripted)
 {
-    struct bench bench;
-    bench_begin(&bench);
-    struct cox__instance *instance = instance_of(&bench, 0, false);
+    begin();
     const uint64_t began = fake_now(bench.fake);
-    fake_script(bench.fake, &(struct fake_fault){.kind = FAKE_CORRUPTS});
-    fake_script(bench.fake, &(struct fake_fault){.kind = FAKE_LIES_PROFILE});
-    fake_script(bench.fake, &(struct fake_fault){.kind = FAKE_END_EARLY, .delay_ns = 500});
-    fake_script(bench.fake, &(struct fake_fault){.kind = FAKE_SUBMIT_BLOCKS, .delay_ns = 3000});
-    struct cox__job job = job_on(&bench, instance, 0, 0);
-    start(&bench, &job);
+    struct cox__job job = job_on(instance_of(0, false), 0, 0);
+    FAKE_FAULT(bench.fake, .kind = FAKE_CORRUPTS);
+    FAKE_FAULT(bench.fake, .kind = FAKE_LIES_PROFILE);
+    FAKE_FAULT(bench.fake, .kind = FAKE_END_EARLY, .delay_ns = 500);
+    FAKE_FAULT(bench.fake, .kind = FAKE_SUBMIT_BLOCKS, .delay_ns = 3000);
+    start(&job);
     cr_assert_eq(fake_now(bench.fake), began + 3000);
-    let_pass(&bench, BAND_NS);
-    cr_assert_eq(bench.ops->job_poll(bench.backend, &job), COX__JOB_DONE);
+    let_pass(BAND_NS);
+    cr_assert_eq(poll(&job), COX__JOB_DONE);
     cr_assert_gt(job.kernel_ns, UINT64_C(1) << 60);
     cr_assert_eq(atomic_load(&job.end_ns), began + 2500);
     const unsigned char *out = bench.ops->mem_data(bench.mems[0][1]);
@@ -290,7 +291,7 @@ Test(fake_backend, lies_are_told_as_scripted)
     for (uint32_t i = 0; i < ROWS * PITCH; i++)
         wrong += __builtin_popcount(out[i] ^ 1u);
     cr_assert_eq(wrong, 1);
-    bench_end_with(&bench, instance, true, 0);
+    end(true);
 }
 
 /* ---- what is noted ---- */
@@ -299,19 +300,16 @@ Test(fake_backend, notes_memory_destroyed_under_a_job_abandoned_or_not)
 {
     for (uint32_t abandoned = 0; abandoned < 2; abandoned++)
         for (uint32_t binding = 0; binding < 2; binding++) {
-            struct bench bench;
-            bench_begin(&bench);
-            struct cox__instance *instance = instance_of(&bench, 0, false);
-            struct cox__job job = job_on(&bench, instance, 0, 0);
-            start(&bench, &job);
+            struct cox__instance *instance = begin_with(0, 0);
             if (abandoned)
-                bench.ops->instance_abandon(bench.backend, instance);
+                abandon(instance);
             cr_assert_eq(fake_violations(bench.fake), 0);
             bench.ops->mem_destroy(bench.backend, bench.mems[0][binding]);
             cr_assert_eq(fake_violations(bench.fake), 1);
-            let_pass(&bench, BAND_NS);
+            let_pass(BAND_NS);
             cr_assert_eq(fake_violations(bench.fake), 2, "it worked on memory that was not there");
-            bench_end_with(&bench, instance, false, 1u << binding);
+            bench.mems[0][binding] = NULL;
+            end(false);
         }
 }
 
@@ -319,27 +317,20 @@ Test(fake_backend, notes_rows_written_while_another_context_is_at_them)
 {
     for (uint32_t fresh = 0; fresh < 2; fresh++)
         for (uint32_t abandoned = 0; abandoned < 2; abandoned++) {
-            struct bench bench;
-            bench_begin(&bench);
-            struct cox__instance *one = instance_of(&bench, 0, false), *two = instance_of(&bench, !fresh, fresh);
-            struct cox__job first = job_on(&bench, one, 0, 0), second = job_on(&bench, two, 0, 0);
-            start(&bench, &first);
+            struct cox__instance *one = begin_with(0, 0);
+            struct cox__job second = job_on(instance_of(!fresh, fresh), 0, 0);
             if (abandoned)
-                bench.ops->instance_abandon(bench.backend, one);
-            start(&bench, &second);
+                abandon(one);
+            start(&second);
             cr_assert_eq(fake_violations(bench.fake), !abandoned);
-            let_pass(&bench, BAND_NS + 1);
-            bench.ops->instance_destroy(bench.backend, one, NULL, NULL);
-            bench.ops->instance_destroy(bench.backend, two, NULL, NULL);
-            bench_end(&bench, abandoned, 0);
+            let_pass(BAND_NS + 1);
+            end(abandoned);
         }
 }
 
 /* Two passes, the second of which reads what the first one writes. */
-static void make_two_passes(struct bench *bench)
+static void make_two_passes(void)
 {
-    static const struct cox_variant variant = {.source = "fake"};
-    static const struct cox_stage stage = {.kernel = "add_one", .variant_count = 1, .variants = &variant};
     static const struct cox_binding bindings[] = {{.contract = COX_ROWS, .pitch_bytes = PITCH},
                                                   {.contract = COX_ROWS, .pitch_bytes = PITCH}};
     static const struct cox_use first[] = {{.binding = 0}, {.binding = 1, .access = COX_WRITE}};
@@ -347,14 +338,8 @@ static void make_two_passes(struct bench *bench)
                                             {.binding = 0, .access = COX_WRITE}};
     static const struct cox_pass passes[] = {{.use_count = 2, .uses = first, .stage_count = 1, .stages = &stage},
                                              {.use_count = 2, .uses = second, .stage_count = 1, .stages = &stage}};
-    cox__pipeline_clear(&bench->pipeline);
-    cr_assert_eq(cox__pipeline_init(&bench->pipeline,
-                                    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
-                                                       .pass_count = 2, .passes = passes,
-                                                       .params_bytes = sizeof bench->params),
-                                    &bench->log),
-                 COX_OK);
-    bench->pipeline.passes[0].granule = bench->pipeline.passes[1].granule = 1;
+    cox__pipeline_clear(&bench.pipeline);
+    make_pipeline(COX_SESSION_PARAMS(.binding_count = 2, .bindings = bindings, .pass_count = 2, .passes = passes));
 }
 
 /* The rows of the first pass that are there when the second one's first half begins, which needs one more. */
@@ -370,82 +355,65 @@ Test(fake_backend, notes_a_pass_that_does_not_find_what_it_reads)
                  {ROWS, true, true, false}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         static struct cox__frame frame;
-        struct bench bench;
-        bench_begin(&bench);
-        make_two_passes(&bench);
-        struct cox__instance *one = instance_of(&bench, 0, false), *two = instance_of(&bench, 1, false);
-        struct cox__job writer = job_on(&bench, one, 0, 0), reader = job_on(&bench, cases[c].waits ? two : one, 1, 0);
+        begin();
+        make_two_passes();
+        struct cox__instance *one = instance_of(0, false), *two = instance_of(1, false);
+        struct cox__job writer = job_on(one, 0, 0), reader = job_on(cases[c].waits ? two : one, 1, 0);
         frame.index = 1;
         writer.frame = reader.frame = &frame;
         writer.rows = cases[c].rows;
         reader.rows = ROWS / 2;
         reader.pass = 1;
-        start(&bench, &writer);
+        start(&writer);
         if (cases[c].waits)
-            let_pass(&bench, BAND_NS + 1);
+            let_pass(BAND_NS + 1);
         frame.index += cases[c].of_another_frame;
-        start(&bench, &reader);
-        let_pass(&bench, 2 * BAND_NS + 1);
-        bench.ops->instance_destroy(bench.backend, one, NULL, NULL);
-        bench.ops->instance_destroy(bench.backend, two, NULL, NULL);
-        bench_end(&bench, cases[c].clean, 0);
+        start(&reader);
+        let_pass(2 * BAND_NS + 1);
+        end(cases[c].clean);
     }
 }
 
 Test(fake_backend, notes_what_is_done_with_an_abandoned_instance)
 {
     for (uint32_t what = 0; what < 4; what++) {
-        struct bench bench;
-        bench_begin(&bench);
-        struct cox__instance *instance = instance_of(&bench, 0, false);
-        struct cox__job job = job_on(&bench, instance, 0, 0);
-        start(&bench, &job);
-        bench.ops->instance_abandon(bench.backend, instance);
+        struct cox__instance *instance = begin_with(0, 0);
+        struct cox__job next = job_on(instance, 1, 1);
+        abandon(instance);
         cr_assert_eq(fake_violations(bench.fake), 0);
         if (what == 0)
-            bench.ops->job_poll(bench.backend, &job);
+            poll(&bench.job);
         if (what == 1)
             bench.ops->instance_flush(bench.backend, instance);
         if (what == 2)
-            bench.ops->instance_abandon(bench.backend, instance);
-        if (what == 3) {
-            struct cox__job next = job_on(&bench, instance, 1, 1);
+            abandon(instance);
+        if (what == 3)
             cr_assert_neq(bench.ops->job_submit(bench.backend, &next), COX_OK);
-        }
         cr_assert_eq(fake_violations(bench.fake), 1, "%u", what);
-        let_pass(&bench, BAND_NS);
-        bench_end_with(&bench, instance, false, 0);
+        let_pass(BAND_NS);
+        end(false);
     }
 }
 
 Test(fake_backend, notes_a_job_that_is_changed_while_it_is_under_way)
 {
     for (uint32_t what = 0; what < 2; what++) {
-        struct bench bench;
-        bench_begin(&bench);
-        struct cox__instance *instance = instance_of(&bench, 0, false);
-        struct cox__job job = job_on(&bench, instance, 0, 0);
-        start(&bench, &job);
+        begin_with(0, 0);
         if (what)
             bench.params[1] = 1;
         else
-            job.mems = bench.mems[1];
-        let_pass(&bench, BAND_NS);
+            bench.job.mems = bench.mems[1];
+        let_pass(BAND_NS);
         cr_assert_eq(fake_violations(bench.fake), 1);
-        cr_assert_eq(bench.ops->job_poll(bench.backend, &job), COX__JOB_DONE);
-        bench_end_with(&bench, instance, false, 0);
+        cr_assert_eq(poll(&bench.job), COX__JOB_DONE);
+        end(false);
     }
 }
 
 Test(fake_backend, notes_a_unit_destroyed_with_a_job_under_way)
 {
-    struct bench bench;
-    bench_begin(&bench);
-    struct cox__instance *instance = instance_of(&bench, 0, false);
-    struct cox__job job = job_on(&bench, instance, 0, 0);
-    start(&bench, &job);
-    bench.ops->instance_destroy(bench.backend, instance, NULL, NULL);
+    destroy(begin_with(0, 0));
     cr_assert_eq(fake_violations(bench.fake), 1);
-    let_pass(&bench, BAND_NS);
-    bench_end(&bench, false, 0);
+    let_pass(BAND_NS);
+    end(false);
 }

@@ -1,76 +1,66 @@
 /* Sessions with `ready`: their devices join while frames are submitted already, and some never do.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/fake_rig.h"
-#include <criterion/criterion.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include "support/rig_play.h"
 
-TestSuite(engine_joining, .timeout = 300);
+TestSuite(engine_joining, .timeout = 600);
 
-enum { ROWS = 60, COLUMNS = 16, FRAMES = 8, TRIES = 2000 };
+enum { ROWS = 60, COLUMNS = 16, FRAMES = 8, TRIES = 120000 /* of a millisecond at least */ };
 
 static const uint64_t ms = 1000000;
 
-static const struct fake_params duo = {
-    .device_count = 2, .devices = {{.name = "alpha", .ns_per_row = 1e4}, {.name = "beta", .ns_per_row = 1e4}}};
-static const struct fake_params real_duo = {
-    .device_count = 2,
-    .real_time = true,
-    .devices = {{.name = "alpha", .ns_per_row = 1e4}, {.name = "beta", .ns_per_row = 1e4}}};
+#define DUO .device_count = 2, .devices = {{.name = "alpha", .ns_per_row = 1e4}, {.name = "beta", .ns_per_row = 1e4}}
+static const struct fake_params duo = {DUO};
+static const struct fake_params real_duo = {DUO, .real_time = true};
 
-/* A rig, a session with `ready`, and what `ready` was told. */
-struct party {
-    struct rig *rig;
-    struct fake *fake;
-    struct rig_frames *frames;
-    cox_session *session;
-    uint32_t next;
+/* A session with `ready`, and what `ready` was told. */
+static struct party {
+    struct play play;
+    uint32_t next; /* frame */
     atomic_uint calls;
     _Atomic cox_status status;
     atomic_uint done_before; /* frames whose callback came before */
     uint32_t chain;          /* frames that `ready` submits */
     cox_status chained;
-    uint64_t unblock_ns; /* after which unblock_soon does it; 0 = soon */
-};
+    pid_t waits;         /* the thread for which unblock_soon does it, */
+    uint64_t unblock_ns; /* so long after that has come to wait */
+} party;
 
 static void on_ready(void *user, cox_status status)
 {
-    struct party *party = user;
-    atomic_store(&party->status, status);
-    atomic_store(&party->done_before, rig_done_count(party->rig));
-    atomic_fetch_add(&party->calls, 1);
-    for (uint32_t i = 0; i < party->chain; i++)
-        party->chained = rig_submit(party->frames, party->session, party->next++, true);
+    (void)user;
+    atomic_store(&party.status, status);
+    atomic_store(&party.done_before, rig_done_count(party.play.rig));
+    atomic_fetch_add(&party.calls, 1);
+    for (uint32_t i = 0; i < party.chain; i++)
+        party.chained = rig_submit(party.play.frames, party.play.session, party.next++, true);
 }
 
-static void open_rig(struct party *party, const struct fake_params *devices)
+/* A rig on which a device whose bit is in `blocks` takes its time to be made, until fake_unblock. */
+static void open_rig(const struct fake_params *devices, uint32_t blocks)
 {
-    *party = (struct party){.rig = rig_new(devices)};
-    party->fake = rig_fake(party->rig);
-    party->frames = rig_frames_new(party->rig, ROWS, COLUMNS, 64, FRAMES);
+    party = (struct party){.play = play_open(devices, ROWS, COLUMNS, 64, FRAMES), .waits = gettid()};
+    for (uint32_t d = 0; d < 2; d++)
+        if (blocks >> d & 1)
+            FAKE_FAULT(party.play.fake, .kind = FAKE_INSTANCE_BLOCKS, .device = d, .delay_ns = UINT64_MAX);
 }
 
-static void join_with(struct party *party, struct cox_session_params extra)
+/* The same for devices that cannot be made in the end. */
+static void block_in_vain(uint32_t device, cox_status status)
+{
+    FAKE_FAULT(party.play.fake, .kind = FAKE_INSTANCE_BLOCKS, .device = device, .delay_ns = UINT64_MAX,
+               .status = status);
+}
+
+static void join_with(struct cox_session_params extra)
 {
     extra.ready = on_ready;
-    extra.ready_user = party;
     extra.in_flight = 2;
-    cr_assert_eq(rig_map_session(party->frames, &extra, &party->session), COX_OK, "%s", rig_log(party->rig));
+    party.play.session = play_session(&party.play, &extra);
 }
 
-static void join(struct party *party)
+static void join(void)
 {
-    join_with(party, *COX_SESSION_PARAMS(.in_flight = 2));
-}
-
-static void block(struct party *party, uint32_t device, cox_status status)
-{
-    fake_script(party->fake,
-                &(struct fake_fault){
-                    .kind = FAKE_INSTANCE_BLOCKS, .device = device, .delay_ns = UINT64_MAX, .status = status});
+    join_with(*COX_SESSION_PARAMS(.in_flight = 2));
 }
 
 static void rest(uint64_t ns)
@@ -79,161 +69,158 @@ static void rest(uint64_t ns)
     nanosleep(&time, NULL);
 }
 
-static struct cox_session_device device_of(const struct party *party, uint32_t device)
+static struct cox_session_device device_of(uint32_t device)
 {
-    struct cox_session_info info;
-    cox_session_info(party->session, &info, sizeof info);
+    const struct cox_session_info info = rig_info(party.play.session);
     cr_assert_eq(info.device_count, 2);
     return info.devices[device];
 }
 
-static void submit(struct party *party)
+static void submit(uint32_t frames)
 {
-    cr_assert_eq(rig_submit(party->frames, party->session, party->next++, false), COX_OK);
+    play_submit(&party.play, party.next, party.next + frames);
+    party.next += frames;
 }
 
-/* Submit a frame, wait for it, and look at its bits. */
-static void play_one(struct party *party)
+/* Submit frames, one after the other, wait for each, and look at its bits. */
+static void play_some(uint32_t frames)
 {
-    const uint32_t frame = party->next % FRAMES;
-    submit(party);
-    cr_assert_eq(cox_session_wait(party->session), COX_OK);
-    cr_assert_eq(rig_done_status(party->rig, rig_done_count(party->rig) - 1), COX_OK, "%s", rig_log(party->rig));
-    const char *wrong = rig_check(party->frames, frame);
-    cr_assert_str_empty(wrong, "%s", wrong);
+    for (uint32_t i = 0; i < frames; i++) {
+        submit(1);
+        cr_assert_eq(cox_session_wait(party.play.session), COX_OK);
+        cr_assert_eq(rig_done_status(party.play.rig, rig_done_count(party.play.rig) - 1), COX_OK, "%s",
+                     rig_log(party.play.rig));
+        play_check(&party.play, party.next - 1, party.next);
+    }
 }
 
-static void play_until(struct party *party, uint32_t device, enum cox_device_state state)
+static void play_until(uint32_t device, enum cox_device_state state)
 {
-    for (uint32_t tries = 0; device_of(party, device).state != state; tries++) {
-        cr_assert_lt(tries, TRIES, "%s", rig_log(party->rig));
-        play_one(party);
+    for (uint32_t tries = 0; device_of(device).state != state; tries++) {
+        cr_assert_lt(tries, TRIES, "device %u is not in state %d\n%s", device, (int)state, rig_log(party.play.rig));
+        play_some(1);
         rest(1 * ms);
     }
 }
 
-static void close_rig(struct party *party)
+static void close_rig(void)
 {
-    cox_session_destroy(&party->session);
-    cr_assert_eq(atomic_load(&party->calls), 1, "`ready` ran %u times", atomic_load(&party->calls));
-    cr_assert_not(rig_logged(party->rig, "is leaked"), "%s", rig_log(party->rig));
-    rig_frames_free(&party->frames);
-    const char *verdict = rig_end(&party->rig);
-    cr_assert_str_empty(verdict, "%s", verdict);
+    cox_session_destroy(&party.play.session);
+    cr_assert_eq(atomic_load(&party.calls), 1, "`ready` ran %u times", atomic_load(&party.calls));
+    cr_assert_not(rig_logged(party.play.rig, "is leaked"), "%s", rig_log(party.play.rig));
+    play_end(&party.play);
 }
 
-static void nothing_was_lost(const struct party *party)
+static void nothing_was_lost(void)
 {
     for (uint32_t d = 0; d < 2; d++) {
-        cr_assert_eq(device_of(party, d).lost, 0);
-        cr_assert_eq(device_of(party, d).returned, 0);
+        cr_assert_eq(device_of(d).lost, 0);
+        cr_assert_eq(device_of(d).returned, 0);
     }
-    cr_assert_not(rig_logged(party->rig, "is back"));
+    cr_assert_not(rig_logged(party.play.rig, "is back"));
 }
 
+/* Unblock once the test's thread has come to wait. */
 static void *unblock_soon(void *user)
 {
-    struct party *party = user;
-    rest(party->unblock_ns ? party->unblock_ns : 100 * ms);
-    fake_unblock(party->fake);
+    (void)user;
+    for (uint32_t tries = 0; !play_sleeps(party.waits) && tries < TRIES; tries++)
+        rest(1 * ms);
+    rest(party.unblock_ns ? party.unblock_ns : 20 * ms);
+    fake_unblock(party.play.fake);
     return NULL;
+}
+
+static pthread_t unblock_later(void)
+{
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, unblock_soon, NULL), 0);
+    return thread;
 }
 
 /* ---- devices that come ---- */
 
 Test(engine_joining, frames_wait_for_the_first_device)
 {
-    struct party party;
-    open_rig(&party, &real_duo);
-    block(&party, 0, COX_OK);
-    block(&party, 1, COX_OK);
-    join(&party);
-    submit(&party);
-    submit(&party);
-    cr_assert(fake_await_blocked(party.fake, 2), "both are made at once");
+    open_rig(&real_duo, 3);
+    join();
+    submit(2);
+    cr_assert(fake_await_blocked(party.play.fake, 2), "both are made at once");
     for (uint32_t d = 0; d < 2; d++) {
-        cr_assert_eq(device_of(&party, d).state, COX_DEVICE_JOINING);
-        cr_assert_eq(device_of(&party, d).max_rows, 0);
+        cr_assert_eq(device_of(d).state, COX_DEVICE_JOINING);
+        cr_assert_eq(device_of(d).max_rows, 0);
     }
     cr_assert_eq(atomic_load(&party.calls), 0);
-    cr_assert_eq(rig_done_count(party.rig), 0);
-    fake_unblock(party.fake);
-    cr_assert_eq(cox_session_wait(party.session), COX_OK);
-    cr_assert_eq(rig_done_count(party.rig), 2);
-    for (uint32_t i = 0; i < 2; i++) {
-        cr_assert_eq(rig_done_status(party.rig, i), COX_OK);
-        cr_assert_str_empty(rig_check(party.frames, i));
-    }
+    cr_assert_eq(rig_done_count(party.play.rig), 0);
+    fake_unblock(party.play.fake);
+    cr_assert_eq(cox_session_wait(party.play.session), COX_OK);
+    play_was_told(&party.play, 2, COX_OK);
+    play_check(&party.play, 0, 2);
     cr_assert_eq(atomic_load(&party.calls), 1);
     cr_assert_eq(atomic_load(&party.status), COX_OK);
     cr_assert_eq(atomic_load(&party.done_before), 0, "`ready` comes before the frames");
-    play_until(&party, 0, COX_DEVICE_ACTIVE);
-    play_until(&party, 1, COX_DEVICE_ACTIVE);
-    nothing_was_lost(&party);
-    close_rig(&party);
+    play_until(0, COX_DEVICE_ACTIVE);
+    play_until(1, COX_DEVICE_ACTIVE);
+    nothing_was_lost();
+    close_rig();
 }
 
 Test(engine_joining, devices_join_in_either_order)
 {
     for (uint32_t late = 0; late < 2; late++) {
-        struct party party;
-        open_rig(&party, &real_duo);
-        block(&party, late, COX_OK);
-        join_with(&party, *COX_SESSION_PARAMS(.report = rig_report, .report_user = party.rig));
-        play_one(&party);
+        open_rig(&real_duo, 1u << late);
+        join_with(*COX_SESSION_PARAMS(.report = rig_report));
+        play_some(1);
         cr_assert_eq(atomic_load(&party.calls), 1);
-        cr_assert_eq(device_of(&party, !late).state, COX_DEVICE_ACTIVE);
-        for (uint32_t i = 0; i < 4; i++)
-            play_one(&party);
-        cr_assert_eq(device_of(&party, late).state, COX_DEVICE_JOINING);
-        for (uint32_t r = 0; r < rig_report_count(party.rig); r++)
-            for (uint32_t b = 0; b < rig_report_at(party.rig, r)->frame.band_count; b++)
-                cr_assert_eq(rig_report_at(party.rig, r)->bands[b].device, !late);
-        fake_unblock(party.fake);
-        play_until(&party, late, COX_DEVICE_ACTIVE);
-        cr_assert_gt(device_of(&party, late).max_rows, 0);
-        play_one(&party);
-        nothing_was_lost(&party);
-        close_rig(&party);
+        cr_assert_eq(device_of(!late).state, COX_DEVICE_ACTIVE);
+        play_some(4);
+        cr_assert_eq(device_of(late).state, COX_DEVICE_JOINING);
+        for (uint32_t r = 0; r < rig_report_count(party.play.rig); r++) {
+            const struct rig_report *report = rig_report_at(party.play.rig, r);
+            for (uint32_t b = 0; b < report->frame.band_count; b++)
+                cr_assert_eq(report->bands[b].device, !late);
+        }
+        fake_unblock(party.play.fake);
+        play_until(late, COX_DEVICE_ACTIVE);
+        cr_assert_gt(device_of(late).max_rows, 0);
+        play_some(1);
+        nothing_was_lost();
+        close_rig();
     }
 }
 
 Test(engine_joining, later_devices_are_tried_beside_a_frame_first)
 {
-    struct party party;
-    open_rig(&party, &duo);
-    join_with(&party, *COX_SESSION_PARAMS(.report = rig_report, .report_user = party.rig));
-    cr_assert_eq(cox_session_wait(party.session), COX_OK);
+    open_rig(&duo, 0);
+    join_with(*COX_SESSION_PARAMS(.report = rig_report));
+    cr_assert_eq(cox_session_wait(party.play.session), COX_OK);
     cr_assert_eq(atomic_load(&party.calls), 1, "cox_session_wait waits for `ready`");
-    cr_assert_eq(device_of(&party, 0).state, COX_DEVICE_ACTIVE);
-    cr_assert_eq(device_of(&party, 1).state, COX_DEVICE_PROBATION);
-    play_one(&party);
+    cr_assert_eq(device_of(0).state, COX_DEVICE_ACTIVE);
+    cr_assert_eq(device_of(1).state, COX_DEVICE_PROBATION);
+    play_some(1);
     uint32_t beside = 0;
-    for (uint32_t r = 0; r < rig_report_count(party.rig); r++) {
-        const struct rig_report *report = rig_report_at(party.rig, r);
+    for (uint32_t r = 0; r < rig_report_count(party.play.rig); r++) {
+        const struct rig_report *report = rig_report_at(party.play.rig, r);
         cr_assert_not(report->frame.warmup);
         beside += report->frame.shadow && report->bands[0].device == 1;
     }
     cr_assert_eq(beside, 1);
-    play_until(&party, 1, COX_DEVICE_ACTIVE);
-    nothing_was_lost(&party);
-    close_rig(&party);
+    play_until(1, COX_DEVICE_ACTIVE);
+    nothing_was_lost();
+    close_rig();
 }
 
 Test(engine_joining, ready_may_submit_a_frame)
 {
-    struct party party;
-    open_rig(&party, &real_duo);
-    block(&party, 0, COX_OK);
-    block(&party, 1, COX_OK);
+    open_rig(&real_duo, 3);
     party.chain = 1;
-    join(&party);
-    fake_unblock(party.fake);
-    cr_assert_eq(cox_session_wait(party.session), COX_OK);
+    join();
+    fake_unblock(party.play.fake);
+    cr_assert_eq(cox_session_wait(party.play.session), COX_OK);
     cr_assert_eq(party.chained, COX_OK);
-    cr_assert_eq(rig_done_count(party.rig), 1);
-    cr_assert_eq(rig_done_status(party.rig, 0), COX_OK);
-    close_rig(&party);
+    cr_assert_eq(rig_done_count(party.play.rig), 1);
+    cr_assert_eq(rig_done_status(party.play.rig, 0), COX_OK);
+    close_rig();
 }
 
 Test(engine_joining, the_log_names_a_writable_argument_once)
@@ -250,85 +237,70 @@ Test(engine_joining, the_log_names_a_writable_argument_once)
         {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 64},
         {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 64}};
     struct fake_params devices = duo;
-    struct party party;
     devices.devices[0].writable_args = devices.devices[1].writable_args = 1;
-    open_rig(&party, &devices);
-    cr_assert_eq(cox_session_create(rig_runtime(party.rig),
+    open_rig(&devices, 0);
+    cr_assert_eq(cox_session_create(rig_runtime(party.play.rig),
                                     COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
                                                        .stage_count = 1, .stages = &stage,
                                                        .params_bytes = sizeof(struct rig_params), .ready = on_ready,
                                                        .ready_user = &party),
-                                    &party.session),
+                                    &party.play.session),
                  COX_OK);
-    play_until(&party, 1, COX_DEVICE_ACTIVE);
-    const char *line = strstr(rig_log(party.rig), "declare the pointer const");
-    cr_assert_not_null(line);
-    cr_assert_null(strstr(line + 1, "declare the pointer const"));
-    close_rig(&party);
+    play_until(1, COX_DEVICE_ACTIVE);
+    cr_assert_eq(rig_logged_times(party.play.rig, "declare the pointer const"), 1);
+    close_rig();
 }
 
 Test(engine_joining, a_warm_up_waits_for_every_device)
 {
     for (uint32_t real = 0; real < 2; real++) {
-        struct party party;
-        pthread_t thread;
-        open_rig(&party, real ? &real_duo : &duo);
-        if (real)
-            block(&party, 1, COX_OK);
-        join(&party);
-        if (real)
-            cr_assert_eq(pthread_create(&thread, NULL, unblock_soon, &party), 0);
-        cr_assert_eq(cox_session_warm(party.session, NULL, NULL, NULL), COX_OK);
+        open_rig(real ? &real_duo : &duo, real ? 2 : 0);
+        join();
+        const pthread_t thread = unblock_later();
+        cr_assert_eq(cox_session_warm(party.play.session, NULL, NULL, NULL), COX_OK);
         for (uint32_t d = 0; d < 2; d++) {
-            cr_assert_eq(device_of(&party, d).state, COX_DEVICE_ACTIVE);
-            cr_assert_gt(device_of(&party, d).solo_ns, 0);
+            cr_assert_eq(device_of(d).state, COX_DEVICE_ACTIVE);
+            cr_assert_gt(device_of(d).solo_ns, 0);
         }
-        if (real)
-            pthread_join(thread, NULL);
-        play_one(&party);
-        nothing_was_lost(&party);
-        close_rig(&party);
+        pthread_join(thread, NULL);
+        play_some(1);
+        nothing_was_lost();
+        close_rig();
     }
 }
 
 Test(engine_joining, frames_that_wait_can_be_cancelled)
 {
-    struct party party;
-    open_rig(&party, &real_duo);
-    block(&party, 0, COX_OK);
-    block(&party, 1, COX_OK);
-    join(&party);
-    submit(&party);
-    cr_assert_eq(cox_session_cancel(party.session), COX_OK);
-    for (uint32_t tries = 0; rig_done_count(party.rig) == 0; tries++) {
-        cr_assert_lt(tries, TRIES);
-        rest(5 * ms);
+    open_rig(&real_duo, 3);
+    join();
+    submit(1);
+    cr_assert_eq(cox_session_cancel(party.play.session), COX_OK);
+    for (uint32_t tries = 0; rig_done_count(party.play.rig) == 0; tries++) {
+        cr_assert_lt(tries, TRIES, "the frame is not cancelled");
+        rest(1 * ms);
     }
-    cr_assert_eq(rig_done_status(party.rig, 0), COX_E_CANCELLED);
+    cr_assert_eq(rig_done_status(party.play.rig, 0), COX_E_CANCELLED);
     cr_assert_eq(atomic_load(&party.calls), 0, "no device was needed for that");
-    fake_unblock(party.fake);
-    play_one(&party);
-    close_rig(&party);
+    fake_unblock(party.play.fake);
+    play_some(1);
+    close_rig();
 }
 
 Test(engine_joining, what_a_predecessor_has_measured_is_taken_over)
 {
-    struct cox_session_info info;
-    struct party party;
     cox_session *before;
-    open_rig(&party, &duo);
-    cr_assert_eq(rig_map_session(party.frames, COX_SESSION_PARAMS(.in_flight = 2), &before), COX_OK);
+    open_rig(&duo, 0);
+    cr_assert_eq(rig_map_session(party.play.frames, COX_SESSION_PARAMS(.in_flight = 2), &before), COX_OK);
     for (uint32_t i = 0; i < 30; i++)
-        cr_assert_eq(rig_submit(party.frames, before, i, false), COX_OK);
+        cr_assert_eq(rig_submit(party.play.frames, before, i, false), COX_OK);
     cr_assert_eq(cox_session_wait(before), COX_OK);
-    join_with(&party, *COX_SESSION_PARAMS(.predecessor = before));
+    join_with(*COX_SESSION_PARAMS(.predecessor = before));
     cox_session_destroy(&before);
-    cox_session_info(party.session, &info, sizeof info);
-    cr_assert(info.profile_loaded);
-    cr_assert_gt(info.devices[1].solo_ns, 0);
-    play_until(&party, 1, COX_DEVICE_ACTIVE);
-    nothing_was_lost(&party);
-    close_rig(&party);
+    cr_assert(rig_info(party.play.session).profile_loaded);
+    cr_assert_gt(device_of(1).solo_ns, 0);
+    play_until(1, COX_DEVICE_ACTIVE);
+    nothing_was_lost();
+    close_rig();
 }
 
 /* ---- devices that do not ---- */
@@ -336,26 +308,17 @@ Test(engine_joining, what_a_predecessor_has_measured_is_taken_over)
 Test(engine_joining, a_device_that_cannot_join_stays_out_for_good)
 {
     for (uint32_t device = 0; device < 2; device++) {
-        struct party party;
-        open_rig(&party, &duo);
-        fake_script(party.fake,
-                    &(struct fake_fault){.kind = FAKE_INSTANCE_FAILS, .device = device, .status = COX_E_BUILD});
-        join(&party);
-        for (uint32_t i = 0; i < 20; i++)
-            play_one(&party);
+        open_rig(&duo, 0);
+        FAKE_FAULT(party.play.fake, .kind = FAKE_INSTANCE_FAILS, .device = device, .status = COX_E_BUILD);
+        join();
+        play_some(20);
         cr_assert_eq(atomic_load(&party.status), COX_OK);
-        cr_assert_eq(device_of(&party, !device).state, COX_DEVICE_ACTIVE);
-        cr_assert_eq(device_of(&party, device).state, COX_DEVICE_ABSENT);
-        cr_assert(rig_logged(party.rig, "does not take part: "));
-        size_t count;
-        uint32_t created = 0;
-        struct fake_record *record = fake_take_record(party.fake, &count);
-        for (size_t i = 0; i < count; i++)
-            created += record[i].step == FAKE_STEP_CREATE && record[i].device == device;
-        free(record);
-        cr_assert_eq(created, 1, "it is not tried again");
-        nothing_was_lost(&party);
-        close_rig(&party);
+        cr_assert_eq(device_of(!device).state, COX_DEVICE_ACTIVE);
+        cr_assert_eq(device_of(device).state, COX_DEVICE_ABSENT);
+        cr_assert(rig_logged(party.play.rig, "does not take part: "));
+        cr_assert_eq(fake_steps(party.play.fake, FAKE_STEP_CREATE, device), 1, "it is not tried again");
+        nothing_was_lost();
+        close_rig();
     }
 }
 
@@ -363,109 +326,111 @@ Test(engine_joining, without_any_device_frames_end_and_ready_has_the_status_of_c
 {
     static const cox_status statuses[][2] = {{COX_E_BUILD, COX_E_DEVICE_MEMORY}, {COX_E_NOMEM, COX_E_BUILD}};
     for (uint32_t s = 0; s < 2; s++) {
-        struct party party;
         cox_session *blocking;
-        open_rig(&party, &real_duo);
+        open_rig(&real_duo, 0);
         for (uint32_t d = 0; d < 2; d++)
-            fake_script(party.fake,
-                        &(struct fake_fault){.kind = FAKE_INSTANCE_FAILS, .device = d, .status = statuses[s][d]});
-        const cox_status expected = rig_map_session(party.frames, COX_SESSION_PARAMS(.in_flight = 2), &blocking);
+            FAKE_FAULT(party.play.fake, .kind = FAKE_INSTANCE_FAILS, .device = d, .status = statuses[s][d]);
+        const cox_status expected = rig_map_session(party.play.frames, COX_SESSION_PARAMS(.in_flight = 2), &blocking);
         cr_assert_eq(expected, statuses[s][0]);
         for (uint32_t d = 0; d < 2; d++)
-            block(&party, d, statuses[s][d]);
-        join(&party);
-        submit(&party);
-        submit(&party);
-        fake_unblock(party.fake);
-        cr_assert_eq(cox_session_wait(party.session), COX_OK);
-        cr_assert_eq(rig_done_count(party.rig), 2);
-        for (uint32_t i = 0; i < 2; i++)
-            cr_assert_eq(rig_done_status(party.rig, i), COX_E_NO_DEVICE);
+            block_in_vain(d, statuses[s][d]);
+        join();
+        submit(1);
+        submit(1);
+        fake_unblock(party.play.fake);
+        cr_assert_eq(cox_session_wait(party.play.session), COX_OK);
+        play_was_told(&party.play, 2, COX_E_NO_DEVICE);
         cr_assert_eq(atomic_load(&party.calls), 1);
         cr_assert_eq(atomic_load(&party.status), expected);
         cr_assert_eq(atomic_load(&party.done_before), 0);
-        cr_assert_eq(rig_submit(party.frames, party.session, party.next, false), COX_E_NO_DEVICE);
+        cr_assert_eq(rig_submit(party.play.frames, party.play.session, party.next, false), COX_E_NO_DEVICE);
         for (uint32_t d = 0; d < 2; d++)
-            cr_assert_eq(device_of(&party, d).state, COX_DEVICE_ABSENT);
-        nothing_was_lost(&party);
-        close_rig(&party);
+            cr_assert_eq(device_of(d).state, COX_DEVICE_ABSENT);
+        nothing_was_lost();
+        close_rig();
     }
 }
 
 Test(engine_joining, a_warm_up_ends_when_no_device_can_join)
 {
-    struct party party;
-    pthread_t thread;
-    open_rig(&party, &real_duo);
-    block(&party, 0, COX_E_BUILD);
-    block(&party, 1, COX_E_BUILD);
-    join(&party);
-    cr_assert_eq(pthread_create(&thread, NULL, unblock_soon, &party), 0);
-    cr_assert_eq(cox_session_warm(party.session, NULL, NULL, NULL), COX_E_NO_DEVICE);
+    open_rig(&real_duo, 0);
+    block_in_vain(0, COX_E_BUILD);
+    block_in_vain(1, COX_E_BUILD);
+    join();
+    const pthread_t thread = unblock_later();
+    cr_assert_eq(cox_session_warm(party.play.session, NULL, NULL, NULL), COX_E_NO_DEVICE);
     pthread_join(thread, NULL);
-    close_rig(&party);
+    close_rig();
 }
 
 Test(engine_joining, while_a_device_joins_frames_wait_though_all_others_are_lost)
 {
-    struct party party;
-    open_rig(&party, &real_duo);
-    block(&party, 1, COX_OK);
-    join_with(&party, *COX_SESSION_PARAMS(.device_timeout_ns = 300 * ms));
-    play_one(&party);
-    fake_script(party.fake, &(struct fake_fault){.kind = FAKE_DEVICE_DIES, .device = 0});
-    fake_script(party.fake,
-                &(struct fake_fault){
-                    .kind = FAKE_INSTANCE_FAILS, .device = 0, .count = UINT32_MAX, .status = COX_E_DEVICE_LOST});
-    submit(&party);
-    rest(900 * ms);
-    cr_assert_geq(device_of(&party, 0).lost, 1);
-    cr_assert_eq(rig_done_count(party.rig), 1);
-    fake_unblock(party.fake);
-    cr_assert_eq(cox_session_wait(party.session), COX_OK);
-    cr_assert_eq(rig_done_status(party.rig, 1), COX_OK, "%s", rig_log(party.rig));
-    cr_assert_str_empty(rig_check(party.frames, 1));
-    cr_assert_eq(device_of(&party, 1).state, COX_DEVICE_ACTIVE);
-    close_rig(&party);
+    open_rig(&real_duo, 2);
+    join_with(*COX_SESSION_PARAMS(.device_timeout_ns = 300 * ms));
+    play_some(1);
+    FAKE_FAULT(party.play.fake, .kind = FAKE_DEVICE_DIES, .device = 0);
+    FAKE_FAULT(party.play.fake, .kind = FAKE_INSTANCE_FAILS, .device = 0, .count = UINT32_MAX,
+               .status = COX_E_DEVICE_LOST);
+    submit(1);
+    for (uint32_t tries = 0; device_of(0).lost == 0; tries++) {
+        cr_assert_lt(tries, TRIES, "device 0 is not lost");
+        rest(1 * ms);
+    }
+    rest(600 * ms); /* longer than for a session that has no device */
+    cr_assert_eq(rig_done_count(party.play.rig), 1);
+    fake_unblock(party.play.fake);
+    cr_assert_eq(cox_session_wait(party.play.session), COX_OK);
+    cr_assert_eq(rig_done_status(party.play.rig, 1), COX_OK, "%s", rig_log(party.play.rig));
+    cr_assert_str_empty(rig_check(party.play.frames, 1));
+    cr_assert_eq(device_of(1).state, COX_DEVICE_ACTIVE);
+    close_rig();
 }
 
 /* ---- the end ---- */
 
-Test(engine_joining, destroy_waits_for_what_is_being_made)
+static void destroy_while_devices_are_made(uint32_t first)
 {
-    for (uint32_t first = 0; first < 3; first++) { /* the first device that blocks: all, one, none */
-        struct party party;
-        pthread_t thread;
-        open_rig(&party, &real_duo);
-        for (uint32_t d = first; d < 2; d++)
-            block(&party, d, first ? COX_E_BUILD : COX_OK);
-        join_with(&party, *COX_SESSION_PARAMS(.device_timeout_ns = 200 * ms));
+    open_rig(&real_duo, 0);
+    for (uint32_t d = first; d < 2; d++)
+        block_in_vain(d, first ? COX_E_BUILD : COX_OK);
+    join_with(*COX_SESSION_PARAMS(.device_timeout_ns = 200 * ms));
+    if (first < 2)
         party.unblock_ns = 2000 * ms; /* longer than for a device that hangs */
-        if (first == 1)
-            play_one(&party);
-        cr_assert_eq(pthread_create(&thread, NULL, unblock_soon, &party), 0);
-        cox_session_destroy(&party.session);
-        cr_assert_eq(atomic_load(&party.calls), 1);
-        cr_assert_eq(atomic_load(&party.status), COX_OK);
-        pthread_join(thread, NULL);
-        close_rig(&party);
-    }
+    if (first == 1)
+        play_some(1);
+    const pthread_t thread = unblock_later();
+    cox_session_destroy(&party.play.session);
+    cr_assert_eq(atomic_load(&party.calls), 1);
+    cr_assert_eq(atomic_load(&party.status), COX_OK);
+    pthread_join(thread, NULL);
+    close_rig();
+}
+
+Test(engine_joining, destroy_waits_for_all_devices_that_are_being_made)
+{
+    destroy_while_devices_are_made(0);
+}
+
+Test(engine_joining, destroy_waits_for_one_device_that_is_being_made)
+{
+    destroy_while_devices_are_made(1);
+}
+
+Test(engine_joining, destroy_waits_for_no_device_that_was_made)
+{
+    destroy_while_devices_are_made(2);
 }
 
 Test(engine_joining, frames_that_wait_are_done_before_the_session_goes)
 {
-    struct party party;
-    pthread_t thread;
-    open_rig(&party, &real_duo);
-    block(&party, 0, COX_OK);
-    block(&party, 1, COX_OK);
-    join(&party);
-    submit(&party);
-    cr_assert_eq(pthread_create(&thread, NULL, unblock_soon, &party), 0);
-    cox_session_destroy(&party.session);
-    cr_assert_eq(rig_done_count(party.rig), 1);
-    cr_assert_eq(rig_done_status(party.rig, 0), COX_OK);
-    cr_assert_str_empty(rig_check(party.frames, 0));
+    open_rig(&real_duo, 3);
+    join();
+    submit(1);
+    const pthread_t thread = unblock_later();
+    cox_session_destroy(&party.play.session);
+    cr_assert_eq(rig_done_count(party.play.rig), 1);
+    cr_assert_eq(rig_done_status(party.play.rig, 0), COX_OK);
+    cr_assert_str_empty(rig_check(party.play.frames, 0));
     pthread_join(thread, NULL);
-    close_rig(&party);
+    close_rig();
 }

@@ -3,7 +3,6 @@
 #include "engine/engine.h"
 #include "support/rig_play.h"
 #include <stdlib.h>
-#include <string.h>
 
 TestSuite(engine_pool, .timeout = 600);
 
@@ -24,7 +23,6 @@ struct asked {
 /* A policy has no pointer of its user's; a test process runs one session of it at a time. */
 static struct {
     uint64_t seed;
-    uint32_t devices; /* usable in the last view */
     split_fn *split;
     answer_fn *answer;
     uint32_t asked_count;
@@ -36,17 +34,10 @@ static struct {
     struct cox_device_profile loaded[COX_DEVICES_MAX];
 } cue;
 
-static size_t cue_bytes(uint32_t device_count)
-{
-    (void)device_count;
-    return 1;
-}
-
 static cox_status cue_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
 {
     (void)state, (void)options;
-    cr_assert(view->pool);
-    cr_assert_geq(view->in_flight, 1);
+    cr_assert(view->pool && view->in_flight >= 1);
     return COX_OK;
 }
 
@@ -97,7 +88,7 @@ static void cue_save_profile(const void *state, const struct cox_sched_view *vie
 }
 
 static const struct cox_policy cue_policy = {.name = "cue",
-                                             .state_bytes = cue_bytes,
+                                             .state_bytes = rig_policy_bytes,
                                              .init = cue_init,
                                              .split = cue_split,
                                              .observe = cue_observe,
@@ -106,12 +97,35 @@ static const struct cox_policy cue_policy = {.name = "cue",
                                              .load_profile = cue_load_profile,
                                              .save_profile = cue_save_profile};
 
-static void cue_begin(split_fn *split, answer_fn *answer)
+static void cue_reset(split_fn *split, answer_fn *answer)
 {
     memset(&cue, 0, sizeof cue);
     cue.seed = 11;
     cue.split = split;
     cue.answer = answer;
+}
+
+/* A play with this policy on cue. */
+static struct play cue_open(split_fn *split, answer_fn *answer, const struct fake_params *devices, uint32_t rows,
+                            const struct cox_session_params *extra)
+{
+    struct cox_session_params params = *extra;
+    cue_reset(split, answer);
+    if (!params.custom_policy)
+        params.custom_policy = &cue_policy;
+    params.report = rig_report;
+    return play_begin(devices, rows, 13, 16, 6, &params);
+}
+
+/* The same without a warm-up, and so many frames of it. */
+static struct play cue_play(split_fn *split, answer_fn *answer, const struct fake_params *devices, uint32_t rows,
+                            uint32_t in_flight, uint32_t frames)
+{
+    struct play play = cue_open(split, answer, devices, rows,
+                                COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = true));
+    if (frames)
+        play_frames(&play, 0, frames, 3);
+    return play;
 }
 
 static uint32_t granules_end(const struct cox_sched_view *view, uint32_t granules)
@@ -144,17 +158,11 @@ static void add_random_bands(const struct cox_sched_view *view, uint32_t from, u
 static void split_at_random(const struct cox_sched_view *view, struct cox_split *out)
 {
     const uint32_t granules = (view->rows - 1) / view->granule + 1;
-    uint32_t from = (uint32_t)(rig_random(&cue.seed) % (granules + 1));
-    uint32_t to = (uint32_t)(rig_random(&cue.seed) % (granules + 1));
-    if (from > to) {
-        const uint32_t other = from;
-        from = to;
-        to = other;
-    }
-    if (rig_random(&cue.seed) % 3 == 0) {
-        from = 0;
-        to = granules;
-    }
+    const uint32_t one = (uint32_t)(rig_random(&cue.seed) % (granules + 1));
+    const uint32_t other = (uint32_t)(rig_random(&cue.seed) % (granules + 1));
+    const bool all = rig_random(&cue.seed) % 3 == 0;
+    const uint32_t from = all ? 0 : one < other ? one : other;
+    const uint32_t to = all ? granules : one < other ? other : one;
     add_random_bands(view, 0, from, out);
     out->pool_first_row = granules_end(view, from);
     out->pool_rows = granules_end(view, to) - out->pool_first_row;
@@ -190,107 +198,46 @@ static uint32_t answer_at_random(const struct cox_sched_view *view, const struct
 
 static uint32_t answer_anything(const struct cox_sched_view *view, const struct cox_offer *offer)
 {
-    switch (rig_random(&cue.seed) % 7) {
-    case 0:
-        return 0;
-    case 1:
-        return offer->rows + 1;
-    case 2:
-        return UINT32_MAX;
-    case 3:
-        return 1;
-    case 4:
-        return (uint32_t)rig_random(&cue.seed);
-    default:
-        return answer_at_random(view, offer);
-    }
+    const uint32_t answers[] = {0, offer->rows + 1, UINT32_MAX, 1, (uint32_t)rig_random(&cue.seed)};
+    const uint64_t which = rig_random(&cue.seed) % 7;
+    return which < 5 ? answers[which] : answer_at_random(view, offer);
 }
 
-static uint32_t answer_one_granule(const struct cox_sched_view *view, const struct cox_offer *offer)
-{
-    return view->granule < offer->rows ? view->granule : offer->rows;
-}
+static uint32_t rows_of_answer;
 
-static uint32_t answer_ten_rows(const struct cox_sched_view *view, const struct cox_offer *offer)
+static uint32_t answer_rows(const struct cox_sched_view *view, const struct cox_offer *offer)
 {
     (void)view;
-    return offer->rows < 10 ? offer->rows : 10;
+    return offer->rows < rows_of_answer ? offer->rows : rows_of_answer;
 }
 
-/* ---- a scene ---- */
-
-struct scene {
-    struct rig *rig;
-    struct rig_frames *frames;
-    cox_session *session;
-};
-
-static struct scene scene_new(const struct fake_params *params, uint32_t rows, const struct cox_session_params *extra)
+/* So many of the rows at a time. */
+static answer_fn *rows_each(uint32_t rows)
 {
-    struct scene scene = {.rig = rig_new(params)};
-    struct cox_session_params session = *extra;
-    session.custom_policy = &cue_policy;
-    session.report = rig_report;
-    session.report_user = scene.rig;
-    scene.frames = rig_frames_new(scene.rig, rows, 13, 16, 6);
-    cr_assert_eq(rig_map_session(scene.frames, &session, &scene.session), COX_OK, "%s", rig_log(scene.rig));
-    return scene;
-}
-
-static void submit(struct scene *scene, uint32_t index)
-{
-    cr_assert_eq(rig_submit(scene->frames, scene->session, index, false), COX_OK, "%s", rig_log(scene->rig));
-}
-
-static void play(struct scene *scene, uint32_t from, uint32_t to)
-{
-    rig_play(scene->rig, scene->frames, scene->session, from, to);
-}
-
-static void scene_end(struct scene *scene)
-{
-    cox_session_destroy(&scene->session);
-    rig_frames_free(&scene->frames);
-    END(scene->rig);
-}
-
-static bool is_frame(const struct cox_frame_report *frame)
-{
-    return !frame->warmup && !frame->shadow;
+    rows_of_answer = rows;
+    return answer_rows;
 }
 
 /* Every row of each delivered frame is in one band that was done. */
-static void check_reports(struct rig *rig, uint32_t rows)
+static void cue_end(struct play *play)
 {
-    for (uint32_t i = 0; i < rig_report_count(rig); i++) {
-        const struct rig_report *report = rig_report_at(rig, i);
+    for (const struct rig_report *report = NULL; (report = rig_next_report(play->rig, report));) {
+        const uint32_t frame = (uint32_t)report->frame.index;
         uint32_t next = 0, on_demand = 0;
-        if (!is_frame(&report->frame))
+        if (report->frame.status != COX_OK)
             continue;
         for (uint32_t b = 0; b < report->frame.band_count; b++) {
             if (report->bands[b].status != COX_OK)
                 continue;
-            cr_assert_eq(report->bands[b].first_row, next, "report %u, band %u", i, b);
+            cr_assert_eq(report->bands[b].first_row, next, "frame %u, band %u", frame, b);
             next += report->bands[b].rows;
             on_demand += report->bands[b].on_demand ? report->bands[b].rows : 0;
         }
-        cr_assert_eq(next, rows, "report %u", i);
+        cr_assert_eq(next, play->frames->rows, "frame %u", frame);
         cr_assert_leq(on_demand, report->frame.pool_rows);
     }
+    play_end(play);
 }
-
-static const struct fake_params trio = {
-    .device_count = 3,
-    .devices = {{.name = "a", .fixed_ns = 10e3, .ns_per_row = 5e3},
-                {.name = "b", .type = COX_DEVICE_GPU, .fixed_ns = 100e3, .ns_per_row = 2e3},
-                {.name = "c",
-                 .type = COX_DEVICE_GPU,
-                 .mode = COX_MODE_STAGED,
-                 .fixed_ns = 50e3,
-                 .ns_per_row = 1e3,
-                 .copy_in_ns_per_row = 1e3,
-                 .copy_out_ns_per_row = 1e3}},
-};
 
 /* ---- all rows, once ---- */
 
@@ -306,29 +253,20 @@ static void play_random(uint32_t devices, uint32_t in_flight, answer_fn *answer,
                                                  .mode = d % 3 == 1 ? COX_MODE_STAGED : COX_MODE_MAPPED,
                                                  .max_rows = d % 2 ? 0 : max_rows,
                                                  .inside_submit = inside && d % 4 == 2};
-    cue_begin(split_at_random, answer);
+    struct play play = cue_open(split_at_random, answer, &params, rows,
+                                COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = !inside && in_flight % 2));
     cue.seed = devices * 100 + in_flight;
-    struct scene scene = scene_new(&params, rows,
-                                   COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = !inside && in_flight % 2));
-    play(&scene, 0, 30);
-    cr_assert_not(rig_logged(scene.rig, "split refused"), "%s", rig_log(scene.rig));
-    check_reports(scene.rig, rows);
-    scene_end(&scene);
+    play_frames(&play, 0, 30, 3);
+    cr_assert_not(rig_logged(play.rig, "split refused"), "%s", rig_log(play.rig));
+    cue_end(&play);
 }
 
-Test(engine_pool, hands_every_row_out_once_whatever_the_number_of_devices_and_frames_in_flight)
+Test(engine_pool, hands_every_row_out_once_whatever_the_devices_the_frames_in_flight_and_the_answers)
 {
     for (uint32_t devices = 1; devices <= 8; devices++)
         for (uint32_t in_flight = 1; in_flight <= 4; in_flight++) {
             play_random(devices, in_flight, answer_at_random, 0, false);
             play_random(devices, in_flight, answer_at_random, 12, true);
-        }
-}
-
-Test(engine_pool, answers_that_are_none_lose_no_row)
-{
-    for (uint32_t devices = 1; devices <= 8; devices++)
-        for (uint32_t in_flight = 1; in_flight <= 4; in_flight++) {
             play_random(devices, in_flight, answer_anything, 0, in_flight == 2);
             play_random(devices, in_flight, answer_anything, 16, false);
         }
@@ -336,11 +274,8 @@ Test(engine_pool, answers_that_are_none_lose_no_row)
 
 Test(engine_pool, a_frame_may_be_all_pool)
 {
-    cue_begin(split_all_pool, answer_ten_rows);
-    struct scene scene = scene_new(&trio, 100, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    play(&scene, 0, 6);
-    for (uint32_t i = 0; i < rig_report_count(scene.rig); i++) {
-        const struct rig_report *report = rig_report_at(scene.rig, i);
+    struct play play = cue_play(split_all_pool, rows_each(10), &play_trio, 100, 1, 6);
+    for (const struct rig_report *report = NULL; (report = rig_next_report(play.rig, report));) {
         uint32_t devices = 0;
         cr_assert_eq(report->frame.pool_rows, 100);
         cr_assert_eq(report->frame.band_count, 10);
@@ -351,14 +286,12 @@ Test(engine_pool, a_frame_may_be_all_pool)
         }
         cr_assert_eq(devices, 7, "every device helps");
     }
-    scene_end(&scene);
+    cue_end(&play);
 }
 
 Test(engine_pool, only_a_device_with_nothing_of_the_frame_to_do_is_asked_and_it_hears_how_the_others_do)
 {
-    cue_begin(split_with_tail, answer_ten_rows);
-    struct scene scene = scene_new(&trio, 90, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    play(&scene, 0, 6);
+    struct play play = cue_play(split_with_tail, rows_each(10), &play_trio, 90, 1, 6);
     for (uint32_t i = 0; i < cue.asked_count; i++) {
         const struct asked *asked = &cue.asked[i];
         uint32_t at_work = 0;
@@ -383,22 +316,18 @@ Test(engine_pool, only_a_device_with_nothing_of_the_frame_to_do_is_asked_and_it_
     cr_assert_eq(second->offer.rows, 20);
     cr_assert_eq(second->progress[0].since_ns, 80000);
     cr_assert_eq(second->progress[1].rows, 30);
-    scene_end(&scene);
+    cue_end(&play);
 }
 
 Test(engine_pool, a_small_answer_is_raised_where_bands_would_become_too_many)
 {
-    cue_begin(split_all_pool, answer_one_granule);
-    struct scene scene = scene_new(&trio, 1009, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
-    play(&scene, 0, 6);
-    for (uint32_t i = 0; i < rig_report_count(scene.rig); i++) {
-        const struct rig_report *report = rig_report_at(scene.rig, i);
+    struct play play = cue_play(split_all_pool, rows_each(1), &play_trio, 1009, 2, 6);
+    for (const struct rig_report *report = NULL; (report = rig_next_report(play.rig, report));) {
         cr_assert_leq(report->frame.band_count, COX_BANDS_MAX);
         for (uint32_t b = 0; b < report->frame.band_count; b++)
             cr_assert_leq(report->bands[b].rows, 1009 / COX_BANDS_MAX + 1, "no device gets a large rest");
     }
-    check_reports(scene.rig, 1009);
-    scene_end(&scene);
+    cue_end(&play);
 }
 
 static void split_full(const struct cox_sched_view *view, struct cox_split *out)
@@ -411,26 +340,21 @@ static void split_full(const struct cox_sched_view *view, struct cox_split *out)
 
 Test(engine_pool, a_split_of_as_many_bands_as_there_may_be_leaves_one_chunk)
 {
-    cue_begin(split_full, answer_ten_rows);
-    struct scene scene = scene_new(&trio, 200, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
-    play(&scene, 0, 3);
-    cr_assert_eq(rig_report_at(scene.rig, 0)->frame.band_count, COX_BANDS_MAX + 1);
-    check_reports(scene.rig, 200);
-    scene_end(&scene);
+    struct play play = cue_play(split_full, rows_each(10), &play_trio, 200, 2, 3);
+    cr_assert_eq(rig_report_at(play.rig, 0)->frame.band_count, COX_BANDS_MAX + 1);
+    cue_end(&play);
 }
 
 /* ---- answers ---- */
 
 static uint32_t answer_only_device_1(const struct cox_sched_view *view, const struct cox_offer *offer)
 {
-    return offer->device == 1 ? answer_ten_rows(view, offer) : 0;
+    return offer->device == 1 ? rows_each(10)(view, offer) : 0;
 }
 
 Test(engine_pool, who_declines_is_not_asked_again_for_the_frame)
 {
-    cue_begin(split_all_pool, answer_only_device_1);
-    struct scene scene = scene_new(&trio, 100, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    play(&scene, 0, 3);
+    struct play play = cue_play(split_all_pool, answer_only_device_1, &play_trio, 100, 1, 3);
     uint32_t declined[3] = {0};
     for (uint32_t i = 0; i < cue.asked_count; i++)
         if (cue.asked[i].answer == 0) {
@@ -439,51 +363,31 @@ Test(engine_pool, who_declines_is_not_asked_again_for_the_frame)
         }
     for (uint32_t f = 0; f < 3; f++)
         cr_assert_eq(declined[f], 2, "frame %u: devices 0 and 2 once each", f);
-    check_reports(scene.rig, 100);
-    scene_end(&scene);
-}
-
-static uint32_t answer_nothing(const struct cox_sched_view *view, const struct cox_offer *offer)
-{
-    (void)view, (void)offer;
-    return 0;
+    cue_end(&play);
 }
 
 Test(engine_pool, when_everybody_declines_the_last_one_gets_all_rows_and_the_log_names_policy_and_frame)
 {
-    cue_begin(split_all_pool, answer_nothing);
-    struct scene scene = scene_new(&trio, 100, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
-    play(&scene, 0, 3);
+    struct play play = cue_play(split_all_pool, rows_each(0), &play_trio, 100, 2, 3);
     cr_assert_eq(cue.asked_count, 9);
     uint32_t last = 0;
     for (uint32_t i = 0; i < 9; i++)
         last += cue.asked[i].offer.last;
     cr_assert_eq(last, 3);
-    cr_assert(rig_logged(scene.rig, "policy cue, frame 0"), "%s", rig_log(scene.rig));
-    cr_assert(rig_logged(scene.rig, "0+100 offered"), "%s", rig_log(scene.rig));
-    check_reports(scene.rig, 100);
-    scene_end(&scene);
+    cr_assert(rig_logged(play.rig, "policy cue, frame 0"), "%s", rig_log(play.rig));
+    cr_assert(rig_logged(play.rig, "0+100 offered"), "%s", rig_log(play.rig));
+    cue_end(&play);
 }
 
 Test(engine_pool, who_is_at_work_lets_the_others_decline)
 {
-    cue_begin(split_with_tail, answer_nothing);
-    struct scene scene = scene_new(&trio, 90, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    play(&scene, 0, 3);
+    struct play play = cue_play(split_with_tail, rows_each(0), &play_trio, 90, 1, 3);
     /* Device 2 declines at once, then 0 or 1, whichever is done first; the last one must take all. */
     cr_assert_eq(cue.asked_count, 9);
     for (uint32_t f = 0; f < 3; f++)
         for (uint32_t i = 0; i < 3; i++)
             cr_assert_eq(cue.asked[3 * f + i].offer.last, i == 2);
-    scene_end(&scene);
-}
-
-static uint32_t count_lines(const char *log, const char *text)
-{
-    uint32_t count = 0;
-    for (const char *at = log; (at = strstr(at, text)); at++)
-        count++;
-    return count;
+    cue_end(&play);
 }
 
 static uint32_t answer_too_much(const struct cox_sched_view *view, const struct cox_offer *offer)
@@ -507,25 +411,20 @@ static void split_overlapping(const struct cox_sched_view *view, struct cox_spli
 
 Test(engine_pool, what_goes_wrong_in_every_frame_is_logged_ever_more_rarely)
 {
-    cue_begin(split_all_pool, answer_too_much);
-    struct scene scene = scene_new(&trio, 90, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    play(&scene, 0, 99);
-    cr_assert_eq(count_lines(rig_log(scene.rig), "which is no answer"), 7, "the 1st, 2nd, 4th ... 64th");
-    scene_end(&scene);
+    struct play play = cue_play(split_all_pool, answer_too_much, &play_trio, 90, 1, 99);
+    cr_assert_eq(rig_logged_times(play.rig, "which is no answer"), 7, "the 1st, 2nd, 4th ... 64th");
+    cue_end(&play);
 }
 
 Test(engine_pool, a_refused_split_is_replaced_by_the_last_good_one_with_its_pool)
 {
-    cue_begin(split_overlapping, answer_ten_rows);
-    struct scene scene = scene_new(&trio, 90, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    play(&scene, 0, 102);
-    for (uint32_t i = 0; i < rig_report_count(scene.rig); i++)
-        cr_assert_eq(rig_report_at(scene.rig, i)->frame.pool_rows, 30, "frame %u", i);
-    check_reports(scene.rig, 90);
-    cr_assert_eq(count_lines(rig_log(scene.rig), "split refused"), 7);
-    cr_assert(rig_logged(scene.rig, "policy cue, frame 2: split refused"), "%s", rig_log(scene.rig));
-    cr_assert(rig_logged(scene.rig, "it is: 0+50 on 0, 40+50 on 1, pool 10+20"), "%s", rig_log(scene.rig));
-    scene_end(&scene);
+    struct play play = cue_play(split_overlapping, rows_each(10), &play_trio, 90, 1, 102);
+    for (const struct rig_report *report = NULL; (report = rig_next_report(play.rig, report));)
+        cr_assert_eq(report->frame.pool_rows, 30, "frame %u", (unsigned)report->frame.index);
+    cr_assert_eq(rig_logged_times(play.rig, "split refused"), 7);
+    cr_assert(rig_logged(play.rig, "policy cue, frame 2: split refused"), "%s", rig_log(play.rig));
+    cr_assert(rig_logged(play.rig, "it is: 0+50 on 0, 40+50 on 1, pool 10+20"), "%s", rig_log(play.rig));
+    cue_end(&play);
 }
 
 /* ---- several frames in flight ---- */
@@ -549,16 +448,13 @@ Test(engine_pool, a_later_frame_waits_for_the_pool_of_an_earlier_one_on_every_de
         .device_count = 2,
         .devices = {{.name = "quick", .ns_per_row = 1e3}, {.name = "slow", .ns_per_row = 4e3}},
         .held = true};
-    cue_begin(split_pool_then_bands, answer_ten_rows);
-    struct scene scene = scene_new(&params, 100, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
-    submit(&scene, 0);
-    submit(&scene, 1);
-    cr_assert(fake_await_running(rig_fake(scene.rig), 2));
-    fake_release(rig_fake(scene.rig));
-    cox_session_wait(scene.session);
-    for (uint32_t i = 0; i < 2; i++)
-        cr_assert_str_empty(rig_check(scene.frames, i));
-    const struct rig_report *pool = rig_report_at(scene.rig, 0), *after = rig_report_at(scene.rig, 1);
+    struct play play = cue_play(split_pool_then_bands, rows_each(10), &params, 100, 2, 0);
+    play_submit(&play, 0, 2);
+    cr_assert(fake_await_running(play.fake, 2));
+    fake_release(play.fake);
+    cox_session_wait(play.session);
+    play_check(&play, 0, 2);
+    const struct rig_report *pool = rig_report_at(play.rig, 0), *after = rig_report_at(play.rig, 1);
     cr_assert_eq(pool->frame.band_count, 10);
     uint64_t last_submit = 0, end[2] = {0};
     for (uint32_t b = 0; b < 10; b++) {
@@ -567,50 +463,43 @@ Test(engine_pool, a_later_frame_waits_for_the_pool_of_an_earlier_one_on_every_de
         end[band->device] = band->end_ns > end[band->device] ? band->end_ns : end[band->device];
     }
     for (uint32_t b = 0; b < 2; b++) {
-        cr_assert_geq(after->bands[b].submit_ns, last_submit, "device %u got it before the pool was empty", b);
-        /* As soon as it was empty, while the device still was at its chunk: it did not idle. */
-        cr_assert_eq(after->bands[b].submit_ns, last_submit);
+        /* As soon as it was empty, while the device still was at its chunk. */
+        cr_assert_eq(after->bands[b].submit_ns, last_submit, "device %u got it before or after that", b);
         cr_assert_eq(after->bands[b].end_ns - after->bands[b].wall_ns, end[b], "device %u idled", b);
     }
-    scene_end(&scene);
+    cue_end(&play);
 }
 
 static uint32_t answer_not_device_1(const struct cox_sched_view *view, const struct cox_offer *offer)
 {
-    return offer->device == 1 && !offer->last ? 0 : answer_ten_rows(view, offer);
+    return offer->device == 1 && !offer->last ? 0 : rows_each(10)(view, offer);
 }
 
 Test(engine_pool, who_has_declined_goes_on_with_the_next_frame)
 {
     const struct fake_params params = {.device_count = 2, .devices = {{.ns_per_row = 10e3}, {.ns_per_row = 1e3}}};
-    cue_begin(split_pool_then_bands, answer_not_device_1);
-    struct scene scene = scene_new(&params, 100, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
-    fake_hold(rig_fake(scene.rig));
-    submit(&scene, 0);
-    submit(&scene, 1);
-    cr_assert(fake_await_running(rig_fake(scene.rig), 2), "device 1 stands still");
-    fake_release(rig_fake(scene.rig));
-    cox_session_wait(scene.session);
-    const struct rig_report *pool = rig_report_at(scene.rig, 0), *after = rig_report_at(scene.rig, 1);
+    struct play play = cue_play(split_pool_then_bands, answer_not_device_1, &params, 100, 2, 0);
+    fake_hold(play.fake);
+    play_submit(&play, 0, 2);
+    cr_assert(fake_await_running(play.fake, 2), "device 1 stands still");
+    fake_release(play.fake);
+    cox_session_wait(play.session);
+    const struct rig_report *pool = rig_report_at(play.rig, 0), *after = rig_report_at(play.rig, 1);
     for (uint32_t b = 0; b < pool->frame.band_count; b++)
         cr_assert_eq(pool->bands[b].device, 0);
     cr_assert_lt(after->bands[1].end_ns, pool->frame.end_ns);
-    cr_assert_str_empty(rig_check(scene.frames, 0));
-    cr_assert_str_empty(rig_check(scene.frames, 1));
-    scene_end(&scene);
+    play_check(&play, 0, 2);
+    cue_end(&play);
 }
 
 Test(engine_pool, pools_of_frames_in_flight_are_handed_out_one_after_the_other)
 {
-    cue_begin(split_all_pool, answer_ten_rows);
-    struct scene scene = scene_new(&trio, 100, COX_SESSION_PARAMS(.in_flight = 4, .no_warmup = true));
-    for (uint32_t i = 0; i < 4; i++)
-        submit(&scene, i);
-    cox_session_wait(scene.session);
+    struct play play = cue_play(split_all_pool, rows_each(10), &play_trio, 100, 4, 0);
+    play_submit(&play, 0, 4);
+    cox_session_wait(play.session);
     for (uint32_t i = 1; i < cue.asked_count; i++)
         cr_assert_geq(cue.asked[i].frame, cue.asked[i - 1].frame, "offer %u", i);
-    check_reports(scene.rig, 100);
-    scene_end(&scene);
+    cue_end(&play);
 }
 
 /* ---- devices that compute inside the enqueue call ---- */
@@ -622,27 +511,21 @@ Test(engine_pool, every_other_device_is_at_work_before_one_computes_inside_the_e
         .devices = {{.name = "inside", .fixed_ns = 50e3, .ns_per_row = 10e3, .inside_submit = true},
                     {.name = "a", .type = COX_DEVICE_GPU, .fixed_ns = 50e3, .ns_per_row = 5e3},
                     {.name = "b", .type = COX_DEVICE_GPU, .fixed_ns = 20e3, .ns_per_row = 5e3}}};
-    cue_begin(split_all_pool, answer_ten_rows);
-    struct scene scene = scene_new(&params, 200, COX_SESSION_PARAMS(.in_flight = 2));
-    play(&scene, 0, 3);
-    fake_clear_record(rig_fake(scene.rig));
+    struct play play = cue_open(split_all_pool, rows_each(10), &params, 200, COX_SESSION_PARAMS(.in_flight = 2));
+    play_frames(&play, 0, 3, 3);
+    fake_clear_record(play.fake);
     cue.asked_count = 0;
-    for (uint32_t i = 3; i < 9; i++)
-        if (i < 6) {
-            submit(&scene, i);
-        } else { /* this thread does the engine's work */
-            cox_buffer *const buffers[] = {scene.frames->in[i - 6], scene.frames->out[i - 6]};
-            const struct cox_frame frame = {
-                .buffers = buffers, .buffer_count = 2, .params = &scene.frames->params[i - 6]};
-            cox_session_wait(scene.session);
-            cr_assert_eq(cox_session_run(scene.session, &frame), COX_OK);
-        }
-    cox_session_wait(scene.session);
+    play_submit(&play, 3, 6);
+    for (uint32_t i = 0; i < 3; i++) { /* this thread does the engine's work */
+        cox_session_wait(play.session);
+        cr_assert_eq(cox_session_run(play.session, RIG_FRAME(play.frames, i)), COX_OK);
+    }
+    cox_session_wait(play.session);
     for (uint32_t i = 0; i < cue.asked_count; i++)
         if (cue.asked[i].offer.device == 0)
             cr_assert(cue.asked[i].progress[1].rows && cue.asked[i].progress[2].rows, "offer %u", i);
     size_t count;
-    struct fake_record *record = fake_take_record(rig_fake(scene.rig), &count);
+    struct fake_record *record = fake_take_record(play.fake, &count);
     uint32_t under_way[3] = {0}, unflushed = 0, inside = 0, fed = 0;
     for (size_t i = 0; i < count; i++) {
         const struct fake_record *step = &record[i];
@@ -660,27 +543,20 @@ Test(engine_pool, every_other_device_is_at_work_before_one_computes_inside_the_e
         }
     }
     cr_assert_geq(inside, 12);
-    cr_assert_geq(fed + 1, inside, "%u of %u", fed,
-                  inside); /* the very last chunk may find nothing left for the others */
+    /* The very last chunk may find nothing left for the others. */
+    cr_assert_geq(fed + 1, inside, "%u of %u", fed, inside);
     free(record);
-    scene_end(&scene);
+    cue_end(&play);
 }
 
 /* ---- devices that fail ---- */
 
-enum { FAIL_FRAMES = 12 };
-
 static void play_failing(enum fake_fault_kind kind, uint32_t device, uint32_t skip, uint32_t in_flight)
 {
-    cue_begin(split_at_random, answer_at_random);
+    struct play play = cue_play(split_at_random, answer_at_random, &play_trio, 120, in_flight, 0);
     cue.seed = skip * 7 + in_flight;
-    struct scene scene = scene_new(&trio, 120, COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = true));
-    fake_script(rig_fake(scene.rig),
-                &(struct fake_fault){.kind = kind, .device = device, .skip = skip, .status = COX_E_DEVICE_LOST});
-    play(&scene, 0, FAIL_FRAMES);
-    check_reports(scene.rig, 120);
-    struct cox_session_info info;
-    cox_session_info(scene.session, &info, sizeof info);
+    FAKE_FAULT(play.fake, .kind = kind, .device = device, .skip = skip, .status = COX_E_DEVICE_LOST);
+    play_frames(&play, 0, 12, 3);
     uint32_t unfinished = 0;
     for (uint32_t i = 0; i < cue.measured_count; i++)
         if (cue.measured[i].flags & COX_MEASURED_UNFINISHED) {
@@ -688,17 +564,18 @@ static void play_failing(enum fake_fault_kind kind, uint32_t device, uint32_t sk
             cr_assert_eq(cue.measured[i].device, device);
             cr_assert_gt(cue.measured[i].wall_ns, 0);
         }
-    cr_assert_eq(unfinished > 0, info.devices[device].lost && kind != FAKE_SUBMIT_FAILS);
-    scene_end(&scene);
+    cr_assert_eq(unfinished > 0, rig_info(play.session).devices[device].lost && kind != FAKE_SUBMIT_FAILS);
+    cue_end(&play);
 }
 
 Test(engine_pool, a_device_lost_at_any_moment_costs_no_row)
 {
-    static const enum fake_fault_kind kinds[] = {FAKE_SUBMIT_FAILS, FAKE_EVENT_FAILS, FAKE_DEVICE_DIES};
-    for (uint32_t k = 0; k < 3; k++)
-        for (uint32_t device = 0; device < 3; device++)
-            for (uint32_t skip = 0; skip < 24; skip++)
-                play_failing(kinds[k], device, skip, 1 + skip % 4);
+    for (uint32_t device = 0; device < 3; device++)
+        for (uint32_t skip = 0; skip < 24; skip++) {
+            play_failing(FAKE_SUBMIT_FAILS, device, skip, 1 + skip % 4);
+            play_failing(FAKE_EVENT_FAILS, device, skip, 1 + skip % 4);
+            play_failing(FAKE_DEVICE_DIES, device, skip, 1 + skip % 4);
+        }
 }
 
 static uint32_t answer_first_comer_only(const struct cox_sched_view *view, const struct cox_offer *offer)
@@ -710,187 +587,95 @@ Test(engine_pool, rows_that_everybody_has_declined_are_not_stranded_by_the_loss_
 {
     /* Device 0 takes ten rows, the others decline; then it fails, its rows go to one of them, and the pool is still
      * there. */
-    cue_begin(split_all_pool, answer_first_comer_only);
-    struct scene scene = scene_new(&trio, 100, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    fake_script(rig_fake(scene.rig), &(struct fake_fault){.kind = FAKE_EVENT_FAILS, .device = 0});
-    play(&scene, 0, 3);
+    struct play play = cue_play(split_all_pool, answer_first_comer_only, &play_trio, 100, 1, 0);
+    FAKE_FAULT(play.fake, .kind = FAKE_EVENT_FAILS, .device = 0);
+    play_frames(&play, 0, 3, 3);
     uint32_t again = 0;
     for (uint32_t i = 0; i < cue.asked_count && cue.asked[i].frame == 0; i++)
         again += cue.asked[i].offer.last;
     cr_assert_eq(again, 1);
-    check_reports(scene.rig, 100);
-    scene_end(&scene);
+    cue_end(&play);
 }
 
 Test(engine_pool, when_every_device_is_lost_the_frames_end_with_an_error)
 {
     for (uint32_t in_flight = 1; in_flight <= 4; in_flight++)
         for (uint32_t skip = 0; skip < 6; skip++) {
-            cue_begin(split_at_random, answer_at_random);
+            struct play play = cue_play(split_at_random, answer_at_random, &play_trio, 120, in_flight, 0);
             cue.seed = skip;
-            struct scene scene = scene_new(&trio, 120, COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = true));
             for (uint32_t d = 0; d < 3; d++)
-                fake_script(rig_fake(scene.rig),
-                            &(struct fake_fault){.kind = FAKE_DEVICE_DIES, .device = d, .skip = d == 2 ? skip : d});
+                FAKE_FAULT(play.fake, .kind = FAKE_DEVICE_DIES, .device = d, .skip = d == 2 ? skip : d);
             uint32_t accepted = 0;
-            while (accepted < 200 && rig_submit(scene.frames, scene.session, accepted, false) == COX_OK)
+            while (accepted < 200 && rig_submit(play.frames, play.session, accepted, false) == COX_OK)
                 accepted++;
-            cox_session_wait(scene.session);
-            cr_assert_eq(rig_done_count(scene.rig), accepted);
-            cr_assert_eq(rig_submit(scene.frames, scene.session, 0, false), COX_E_NO_DEVICE);
-            scene_end(&scene);
+            cox_session_wait(play.session);
+            cr_assert_eq(rig_done_count(play.rig), accepted);
+            cr_assert_eq(rig_submit(play.frames, play.session, 0, false), COX_E_NO_DEVICE);
+            cue_end(&play);
         }
 }
 
 /* ---- contracts ---- */
 
-static const struct cox_binding inplace_binding = {
-    .name = "buffer", .contract = COX_ROWS, .access = COX_READ_WRITE, .pitch_bytes = 16};
-
 Test(engine_pool, rows_in_place_are_handed_out_once_and_a_failed_chunk_is_an_error)
 {
     for (uint32_t fails = 0; fails < 2; fails++) {
-        struct rig *rig = rig_new(&trio);
-        cox_session *session;
-        cox_buffer *buffer;
-        const struct rig_params params = {.columns = 16};
-        cue_begin(split_all_pool, answer_ten_rows);
-        cr_assert_eq(cox_session_create(rig_runtime(rig),
-                                        COX_SESSION_PARAMS(.rows = 90, .binding_count = 1, .bindings = &inplace_binding,
-                                                           .stage_count = 1, .stages = &rig_stage_inplace,
-                                                           .params_bytes = sizeof params, .custom_policy = &cue_policy,
-                                                           .allow_in_place = true, .in_flight = 2, .no_warmup = true),
-                                        &session),
-                     COX_OK);
-        cr_assert_eq(cox_buffer_create(rig_runtime(rig), 90 * 16, &buffer), COX_OK);
-        unsigned char *data = cox_buffer_data(buffer);
-        for (uint32_t i = 0; i < 90 * 16; i++)
-            data[i] = (unsigned char)i;
+        cue_reset(split_all_pool, rows_each(10));
+        struct play play = play_in_place(&play_trio, &cue_policy);
         if (fails)
-            fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_EVENT_FAILS, .device = 1});
-        const cox_status status = cox_session_run(session, &(const struct cox_frame){.buffers = &buffer,
-                                                                                     .buffer_count = 1,
-                                                                                     .params = &params});
-        cr_assert_eq(status, fails ? COX_E_DEVICE_LOST : COX_OK);
-        for (uint32_t i = 0; i < 90 * 16 && !fails; i++)
-            cr_assert_eq(data[i], (unsigned char)((unsigned char)i * 3u + 1), "byte %u", i);
-        cox_session_destroy(&session);
-        cox_buffer_destroy(&buffer);
-        END(rig);
+            FAKE_FAULT(play.fake, .kind = FAKE_EVENT_FAILS, .device = 1);
+        play_run_in_place(&play, fails ? COX_E_DEVICE_LOST : COX_OK);
+        play_end(&play);
     }
 }
 
 Test(engine_pool, a_reduction_counts_every_chunk_once)
 {
-    static const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 16},
-        {.name = "histogram", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum},
-    };
-    struct rig *rig = rig_new(&trio);
-    struct rig_frames *frames = rig_frames_new(rig, 90, 16, 16, 1);
-    cox_buffer *histogram;
-    cox_session *session;
-    cue_begin(split_at_random, answer_at_random);
-    cr_assert_eq(cox_buffer_create(rig_runtime(rig), 1024, &histogram), COX_OK);
-    cr_assert_eq(cox_session_create(rig_runtime(rig),
-                                    COX_SESSION_PARAMS(.rows = 90, .binding_count = 2, .bindings = bindings,
-                                                       .stage_count = 1, .stages = &rig_stage_count,
-                                                       .params_bytes = sizeof(struct rig_params),
-                                                       .custom_policy = &cue_policy, .in_flight = 1),
-                                    &session),
-                 COX_OK);
-    uint32_t want[256] = {0};
-    for (uint32_t b = 0; b < 90 * 16; b++)
-        want[((unsigned char *)cox_buffer_data(frames->in[0]))[b]]++;
+    cue_reset(split_at_random, answer_at_random);
+    struct play play = play_count(&play_trio, &cue_policy, true);
     for (int i = 0; i < 30; i++) {
-        cox_buffer *const buffers[] = {frames->in[0], histogram};
+        snprintf(play.what, sizeof play.what, "run %d", i);
         if (i == 20)
-            fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_EVENT_FAILS, .device = 1});
-        memset(cox_buffer_data(histogram), 0x77, 1024);
-        cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
-                                                                        .buffer_count = 2,
-                                                                        .params = &frames->params[0]}),
-                     COX_OK);
-        cr_assert_arr_eq(cox_buffer_data(histogram), want, sizeof want, "run %d", i);
+            FAKE_FAULT(play.fake, .kind = FAKE_EVENT_FAILS, .device = 1);
+        play_run_count(&play);
     }
-    cox_session_destroy(&session);
-    cox_buffer_destroy(&histogram);
-    rig_frames_free(&frames);
-    END(rig);
-}
-
-static uint32_t answer_all(const struct cox_sched_view *view, const struct cox_offer *offer)
-{
-    (void)view;
-    return offer->rows;
+    play_end(&play);
 }
 
 Test(engine_pool, a_chunk_is_cut_to_what_the_device_can_hold)
 {
     const struct fake_params params = {.device_count = 1, .devices = {{.ns_per_row = 1e3, .max_rows = 17}}};
-    cue_begin(split_all_pool, answer_all);
-    struct scene scene = scene_new(&params, 100, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    play(&scene, 0, 3);
-    cr_assert_eq(rig_report_at(scene.rig, 0)->frame.band_count, 6);
+    struct play play = cue_play(split_all_pool, rows_each(UINT32_MAX), &params, 100, 1, 3);
+    cr_assert_eq(rig_report_at(play.rig, 0)->frame.band_count, 6);
     cr_assert_eq(cue.asked_count, 3, "it is asked once for all of them");
-    check_reports(scene.rig, 100);
-    scene_end(&scene);
+    cue_end(&play);
 }
 
 /* ---- what the policy is told ---- */
 
-Test(engine_pool, a_device_s_first_band_is_told_apart_from_later_chunks)
-{
-    cue_begin(split_with_tail, answer_ten_rows);
-    struct scene scene = scene_new(&trio, 240, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    play(&scene, 0, 3);
-    for (uint64_t f = 0; f < 3; f++) {
-        uint32_t plain[3] = {0}, chunks = 0;
-        for (uint32_t i = 0; i < cue.measured_count; i++)
-            if (cue.measured[i].frame == f) {
-                plain[cue.measured[i].device] += cue.measured[i].flags == 0;
-                chunks += cue.measured[i].flags == COX_MEASURED_CHUNK;
-            }
-        for (uint32_t d = 0; d < 3; d++)
-            cr_assert_eq(plain[d], 1, "frame %u, device %u", (unsigned)f, d);
-        cr_assert_eq(chunks, 7, "eight chunks, of which one is device 2's first band");
-    }
-    scene_end(&scene);
-}
-
 static double watts(void *user) /* ten of them */
 {
-    return (double)fake_now(user) * 1e-9 * 10;
+    const struct play *play = user;
+    return (double)fake_now(play->fake) * 1e-9 * 10;
 }
 
 Test(engine_pool, a_frame_is_measured_in_order_with_the_energy_of_the_time_that_is_its_own)
 {
     for (uint32_t in_flight = 1; in_flight <= 3; in_flight++) {
-        struct rig *rig = rig_new(&trio);
-        struct scene scene = {.rig = rig};
-        cue_begin(split_with_tail, answer_ten_rows);
-        scene.frames = rig_frames_new(rig, 240, 13, 16, 6);
-        cr_assert_eq(rig_map_session(scene.frames,
-                                     COX_SESSION_PARAMS(.custom_policy = &cue_policy, .in_flight = in_flight,
-                                                        .report = rig_report, .report_user = rig, .meter = watts,
-                                                        .meter_user = rig_fake(rig)),
-                                     &scene.session),
-                     COX_OK);
-        fake_hold(rig_fake(rig)); /* so that the first frames are under way together however busy this machine is */
-        for (uint32_t i = 0; i < 3; i++) {
-            if (i == in_flight)
-                fake_release(rig_fake(rig));
-            cr_assert_eq(rig_submit(scene.frames, scene.session, i, false), COX_OK);
-        }
-        if (in_flight == 3)
-            fake_release(rig_fake(rig));
-        cox_session_wait(scene.session);
-        play(&scene, 3, 9);
+        struct play play;
+        play = cue_open(split_with_tail, rows_each(10), &play_trio, 240,
+                        COX_SESSION_PARAMS(.in_flight = in_flight, .meter = watts, .meter_user = &play));
+        fake_hold(play.fake); /* so that the first frames are under way together however busy this machine is */
+        play_submit(&play, 0, in_flight);
+        fake_release(play.fake);
+        play_submit(&play, in_flight, 3);
+        cox_session_wait(play.session);
+        play_frames(&play, 3, 9, 3);
         cr_assert_eq(cue.frame_count, 9);
         uint64_t before = 0;
-        for (uint32_t i = 0, f = 0; i < rig_report_count(rig); i++) {
-            const struct cox_frame_report *report = &rig_report_at(rig, i)->frame;
-            if (!is_frame(report)) {
+        for (uint32_t i = 0, f = 0; i < rig_report_count(play.rig); i++) {
+            const struct cox_frame_report *report = &rig_report_at(play.rig, i)->frame;
+            if (report->warmup || report->shadow) {
                 cr_assert_lt(report->joules, 0);
                 continue;
             }
@@ -904,7 +689,7 @@ Test(engine_pool, a_frame_is_measured_in_order_with_the_energy_of_the_time_that_
         }
         if (in_flight > 1)
             cr_assert_lt(cue.frames[1].period_ns, cue.frames[1].wall_ns);
-        scene_end(&scene);
+        cue_end(&play);
     }
 }
 
@@ -917,20 +702,14 @@ static double broken_meter(void *user)
 Test(engine_pool, a_meter_that_cannot_be_read_is_energy_unknown)
 {
     uint32_t reads = 0;
-    cue_begin(split_with_tail, answer_ten_rows);
-    struct scene scene = scene_new(&trio, 240,
-                                   COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true, .meter = broken_meter,
-                                                      .meter_user = &reads));
-    play(&scene, 0, 3);
+    struct play play = cue_open(split_with_tail, rows_each(10), &play_trio, 240,
+                                COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true, .meter = broken_meter,
+                                                   .meter_user = &reads));
+    play_frames(&play, 0, 3, 3);
     for (uint32_t f = 0; f < 3; f++)
         cr_assert_lt(cue.frames[f].joules, 0);
     cr_assert_eq(reads, 6);
-    scene_end(&scene);
-    cue_begin(split_with_tail, answer_ten_rows);
-    scene = scene_new(&trio, 240, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    play(&scene, 0, 3);
-    cr_assert_lt(cue.frames[2].joules, 0);
-    scene_end(&scene);
+    cue_end(&play);
 }
 
 static void split_with_predictions(const struct cox_sched_view *view, struct cox_split *out)
@@ -947,10 +726,8 @@ static void split_with_predictions(const struct cox_sched_view *view, struct cox
 
 Test(engine_pool, reports_hold_what_was_expected_and_what_was_handed_out)
 {
-    cue_begin(split_with_predictions, answer_ten_rows);
-    struct scene scene = scene_new(&trio, 240, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    play(&scene, 0, 3);
-    const struct rig_report *report = rig_report_at(scene.rig, 1);
+    struct play play = cue_play(split_with_predictions, rows_each(10), &play_trio, 240, 1, 3);
+    const struct rig_report *report = rig_report_at(play.rig, 1);
     cr_assert_eq(report->frame.predicted_ns, 700);
     cr_assert_eq(report->frame.alternative_ns, 900);
     cr_assert_eq(report->frame.pool_rows, 80);
@@ -962,7 +739,7 @@ Test(engine_pool, reports_hold_what_was_expected_and_what_was_handed_out)
         if (b >= 3)
             cr_assert_eq(report->bands[b].predicted_ns, 1010);
     }
-    scene_end(&scene);
+    cue_end(&play);
 }
 
 Test(engine_pool, a_device_that_calls_back_late_is_asked_in_time_for_large_and_small_bands_alike)
@@ -972,52 +749,52 @@ Test(engine_pool, a_device_that_calls_back_late_is_asked_in_time_for_large_and_s
     const struct fake_params params = {.device_count = 1,
                                        .devices = {{.type = COX_DEVICE_GPU, .fixed_ns = 100e3, .ns_per_row = 1e3}}};
     struct cox_policy policy = cue_policy;
-    cue_begin(split_with_tail, answer_ten_rows);
-    struct scene scene = {.rig = rig_new(&params)};
-    scene.frames = rig_frames_new(scene.rig, 900, 13, 16, 6);
-    rig_split_count = 0;
-    rig_splits[rig_split_count++] = (struct cox_split){
-        .band_count = 1, .bands = {{0, 0, 880}}, .pool_first_row = 880, .pool_rows = 20};
+    rig_split_count = 1;
+    rig_splits[0] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 880}}, .pool_first_row = 880, .pool_rows = 20};
     policy.split = rig_policy.split;
-    cr_assert_eq(rig_map_session(scene.frames,
-                                 COX_SESSION_PARAMS(.custom_policy = &policy, .in_flight = 1, .report = rig_report,
-                                                    .report_user = scene.rig, .no_warmup = true),
-                                 &scene.session),
-                 COX_OK);
-    fake_script(rig_fake(scene.rig),
-                &(struct fake_fault){.kind = FAKE_POST_LATE, .count = UINT32_MAX, .delay_ns = 20000000});
-    play(&scene, 0, 30);
-    for (uint32_t i = 10; i < rig_report_count(scene.rig); i++) {
-        const struct cox_frame_report *report = &rig_report_at(scene.rig, i)->frame;
-        cr_assert_lt(report->end_ns - report->start_ns, 1300000u, "980 + 2 * 110 us, not %.0f",
-                     (double)(report->end_ns - report->start_ns) * 1e-3);
-    }
-    scene_end(&scene);
+    struct play play = cue_open(split_with_tail, rows_each(10), &params, 900,
+                                COX_SESSION_PARAMS(.custom_policy = &policy, .in_flight = 1, .no_warmup = true));
+    FAKE_FAULT(play.fake, .kind = FAKE_POST_LATE, .count = UINT32_MAX, .delay_ns = 20000000);
+    play_frames(&play, 0, 30, 3);
+    for (uint32_t i = 10; i < rig_report_count(play.rig); i++)
+        cr_assert_lt(play_frame_ns(rig_report_at(play.rig, i)), 1300e3, "frame %u: 980 + 2 * 110 us", i);
+    cue_end(&play);
 }
 
-Test(engine_pool, profiles_go_to_the_policy_and_come_from_it)
+Test(engine_pool, a_device_s_first_band_is_told_apart_and_profiles_go_to_the_policy_and_come_from_it)
 {
     struct cox_device_profile profiles[COX_DEVICES_MAX] = {{.frames = 3, .solo_ns = 7}, {.frames = 4}, {.share = 0.5}};
-    cue_begin(split_with_tail, answer_ten_rows);
-    struct scene scene = scene_new(&trio, 240, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    cr_assert(cox__engine_load_profile(scene.session, 0, profiles));
+    struct play play = cue_play(split_with_tail, rows_each(10), &play_trio, 240, 1, 0);
+    cr_assert(cox__engine_load_profile(play.session, 0, profiles));
     cr_assert_float_eq(cue.loaded[0].solo_ns, 7, 0);
     cr_assert_float_eq(cue.loaded[2].share, 0.5, 0);
-    play(&scene, 0, 3);
+    play_frames(&play, 0, 3, 3);
+    for (uint64_t f = 0; f < 3; f++) {
+        uint32_t plain[3] = {0}, chunks = 0;
+        for (uint32_t i = 0; i < cue.measured_count; i++)
+            if (cue.measured[i].frame == f) {
+                plain[cue.measured[i].device] += cue.measured[i].flags == 0;
+                chunks += cue.measured[i].flags == COX_MEASURED_CHUNK;
+            }
+        for (uint32_t d = 0; d < 3; d++)
+            cr_assert_eq(plain[d], 1, "frame %u, device %u", (unsigned)f, d);
+        cr_assert_eq(chunks, 7, "eight chunks, of which one is device 2's first band");
+        cr_assert_lt(cue.frames[f].joules, 0, "without a meter");
+    }
     memset(profiles, 0x55, sizeof profiles);
-    cr_assert(cox__engine_save_profile(scene.session, 0, profiles));
+    cr_assert(cox__engine_save_profile(play.session, 0, profiles));
     for (uint32_t d = 0; d < 3; d++) {
         cr_assert_float_eq(profiles[d].ns_per_row, d + 1, 0);
         cr_assert_float_eq(profiles[d].frames, 0, 0, "zeroed before");
     }
-    scene_end(&scene);
-    struct rig *rig = rig_new(&trio);
-    struct rig_frames *frames = rig_frames_new(rig, 90, 16, 16, 1);
-    cox_session *session;
-    cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.custom_policy = &rig_policy), &session), COX_OK);
-    cr_assert_not(cox__engine_load_profile(session, 0, profiles));
-    cr_assert_not(cox__engine_save_profile(session, 0, profiles));
-    cox_session_destroy(&session);
-    rig_frames_free(&frames);
-    END(rig);
+    cue_end(&play);
+}
+
+Test(engine_pool, a_policy_without_profiles_has_none)
+{
+    struct cox_device_profile profiles[COX_DEVICES_MAX] = {0};
+    struct play play = play_begin(&play_trio, 90, 16, 16, 1, COX_SESSION_PARAMS(.custom_policy = &rig_policy));
+    cr_assert_not(cox__engine_load_profile(play.session, 0, profiles));
+    cr_assert_not(cox__engine_save_profile(play.session, 0, profiles));
+    play_end(&play);
 }

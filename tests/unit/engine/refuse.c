@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/rig_play.h"
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 TestSuite(engine_refuse, .timeout = 300);
@@ -21,42 +19,30 @@ struct recipe {
 
 static void recipe_fill(struct recipe *recipe)
 {
-    memset(recipe, 0, sizeof *recipe);
-    recipe->bindings[0] = (struct cox_binding){
-        .name = "rows in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 16};
-    recipe->bindings[1] = (struct cox_binding){
-        .name = "rows out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 16};
-    recipe->bindings[2] = (struct cox_binding){
-        .name = "around", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = 16, .halo_rows = 2};
-    recipe->bindings[3] = (struct cox_binding){
-        .name = "table", .contract = COX_WHOLE, .access = COX_READ, .bytes = 256};
-    recipe->bindings[4] = (struct cox_binding){
-        .name = "sums", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum};
-    recipe->variants[0] = (struct cox_variant){.source = "fake"};
-    recipe->args[0] = (struct cox_arg)COX_ARG_BUFFER(0);
-    recipe->args[1] = (struct cox_arg)COX_ARG_PARAMS(struct rig_params);
-    recipe->args[2] = (struct cox_arg)COX_ARG_ORIGIN(2);
-    recipe->args[3] = (struct cox_arg)COX_ARG_LOCAL(64);
+    *recipe = (struct recipe){
+        .bindings =
+            {
+                {.name = "rows in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 16},
+                {.name = "rows out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 16},
+                {.name = "around", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = 16, .halo_rows = 2},
+                {.name = "table", .contract = COX_WHOLE, .access = COX_READ, .bytes = 256},
+                {.name = "sums", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum},
+            },
+        .variants = {{.source = "fake"}},
+        .args = {COX_ARG_BUFFER(0), COX_ARG_PARAMS(struct rig_params), COX_ARG_ORIGIN(2), COX_ARG_LOCAL(64)},
+        .params = {.rows = 60,
+                   .binding_count = 5,
+                   .bindings = recipe->bindings,
+                   .stage_count = 1,
+                   .stages = recipe->stages,
+                   .params_bytes = sizeof(struct rig_params)},
+    };
     for (int i = 0; i <= COX_STAGES_MAX; i++)
         recipe->stages[i] = (struct cox_stage){.kernel = "rig_map",
                                                .variant_count = 1,
                                                .variants = recipe->variants,
                                                .arg_count = 4,
                                                .args = recipe->args};
-    recipe->params = (struct cox_session_params){.rows = 60,
-                                                 .binding_count = 5,
-                                                 .bindings = recipe->bindings,
-                                                 .stage_count = 1,
-                                                 .stages = recipe->stages,
-                                                 .params_bytes = sizeof(struct rig_params)};
-}
-
-static uint32_t lines_in(const char *text)
-{
-    uint32_t lines = 0;
-    for (; *text; text++)
-        lines += *text == '\n';
-    return lines;
 }
 
 static void refused(struct rig *rig, struct recipe *recipe, cox_status status, const char *logged)
@@ -66,37 +52,87 @@ static void refused(struct rig *rig, struct recipe *recipe, cox_status status, c
     cr_assert_null(session, "%s", logged);
     cr_assert(rig_logged(rig, logged), "not in the log: %s\n%s", logged, rig_log(rig));
     if (status != COX_E_BUILD)
-        cr_assert_eq(lines_in(rig_log(rig)), 1, "%s", rig_log(rig));
+        cr_assert_eq(rig_logged_times(rig, "\n"), 1, "%s", rig_log(rig));
 }
 
 static struct rig *rig;
 static struct recipe recipe;
 
 /* One spoiled field: `spoil` is a statement on `recipe`. */
-#define REFUSES(status, logged, ...)               \
+#define REFUSES_WITH(status, logged, ...)          \
     do {                                           \
-        rig = rig_new(&pair);                      \
-        recipe_fill(&recipe);                      \
+        begin(&pair);                              \
         __VA_ARGS__;                               \
         refused(rig, &recipe, status, logged);     \
         cr_assert(fake_await_gone(rig_fake(rig))); \
         END(rig);                                  \
     } while (0)
+#define REFUSES(logged, ...) REFUSES_WITH(COX_E_INVALID, logged, __VA_ARGS__)
 
-Test(engine_refuse, the_recipe_itself_is_accepted)
+/* A session of the recipe as it is. */
+static cox_session *accepted(void)
 {
-    rig = rig_new(&pair);
-    recipe_fill(&recipe);
     cox_session *session = NULL;
     cr_assert_eq(cox_session_create(rig_runtime(rig), &recipe.params, &session), COX_OK, "%s", rig_log(rig));
+    return session;
+}
+
+static void begin(const struct fake_params *devices)
+{
+    rig = rig_new(devices);
+    recipe_fill(&recipe);
+}
+
+static void end(cox_session *session)
+{
     cox_session_destroy(&session);
     END(rig);
 }
 
+Test(engine_refuse, the_recipe_itself_is_accepted)
+{
+    begin(&pair);
+    end(accepted());
+}
+
+Test(engine_refuse, null_for_the_runtime_or_a_buffer)
+{
+    static const struct cox_host_info no_host;
+    static const struct cox_buffer_info no_info;
+    struct cox_device_info device;
+    struct cox_platform_info platform;
+    struct cox_host_info host;
+    struct cox_buffer_info info;
+    cox_buffer *buffer = (cox_buffer *)&buffer;
+    cox_runtime *runtime = NULL;
+    _Alignas(64) unsigned char memory[64];
+    cr_assert_eq(cox_runtime_device_count(NULL), 0);
+    cr_assert_eq(cox_runtime_device_info(NULL, 0, &device, sizeof device), COX_E_INVALID);
+    cr_assert_eq(cox_runtime_platform_count(NULL), 0);
+    cr_assert_eq(cox_runtime_platform_info(NULL, 0, &platform, sizeof platform), COX_E_INVALID);
+    cr_assert_eq(cox_runtime_pitch_bytes(NULL, 64), 0);
+    memset(&host, 0x5a, sizeof host);
+    cox_runtime_host_info(NULL, &host, sizeof host);
+    cr_assert_arr_eq(&host, &no_host, sizeof host);
+    cr_assert_eq(cox_buffer_create(NULL, 64, &buffer), COX_E_INVALID);
+    cr_assert_null(buffer);
+    buffer = (cox_buffer *)&buffer;
+    cr_assert_eq(cox_buffer_wrap(NULL, memory, 64, NULL, NULL, &buffer), COX_E_INVALID);
+    cr_assert_null(buffer);
+    cr_assert_null(cox_buffer_data(NULL));
+    memset(&info, 0x5a, sizeof info);
+    cox_buffer_info(NULL, &info, sizeof info);
+    cr_assert_arr_eq(&info, &no_info, sizeof info);
+    cox_buffer_destroy(NULL);
+    cox_buffer_destroy(&buffer);
+    cox_runtime_destroy(NULL);
+    cox_runtime_destroy(&runtime);
+    cr_assert_eq(cox_runtime_create(NULL, NULL), COX_E_INVALID);
+}
+
 Test(engine_refuse, null_pointers)
 {
-    rig = rig_new(&pair);
-    recipe_fill(&recipe);
+    begin(&pair);
     cox_session *session = (cox_session *)&session;
     cr_assert_eq(cox_session_create(rig_runtime(rig), NULL, &session), COX_E_INVALID);
     cr_assert_null(session);
@@ -109,89 +145,71 @@ Test(engine_refuse, null_pointers)
     cr_assert(rig_logged(rig, "cox_buffer_create: out is NULL"));
     cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), &recipe, 16, NULL, NULL, NULL), COX_E_INVALID);
     cr_assert(rig_logged(rig, "cox_buffer_wrap: out is NULL"));
-    cr_assert_eq(cox_runtime_create(NULL, NULL), COX_E_INVALID);
-    cox_runtime *none = NULL;
-    cox_runtime_destroy(&none);
-    cox_runtime_destroy(NULL);
-    cox_buffer *buffer = NULL;
-    cox_buffer_destroy(&buffer);
-    cox_buffer_destroy(NULL);
     END(rig);
-    REFUSES(COX_E_INVALID, "bindings: 1 to 12 are needed, 5 are given, as NULL", recipe.params.bindings = NULL);
-    REFUSES(COX_E_INVALID, "stages: 1 to 8 are needed, 1 are given, as NULL", recipe.params.stages = NULL);
-    REFUSES(COX_E_INVALID, "stage 0 has no kernel name", recipe.stages[0].kernel = NULL);
-    REFUSES(COX_E_INVALID, "stage 0 has no kernel name", recipe.stages[0].kernel = "");
-    REFUSES(COX_E_INVALID, "variants: 1 to 32 are needed, 1 are given, as NULL", recipe.stages[0].variants = NULL);
-    REFUSES(COX_E_INVALID, "stage 0 (rig_map), variant 0 has no source", recipe.variants[0].source = NULL);
-    REFUSES(COX_E_INVALID, "arguments: 0 to 24 are needed, 4 are given, as NULL", recipe.stages[0].args = NULL);
-    REFUSES(COX_E_INVALID, "devices: 1 are given, as NULL; a list of 1 to 32", recipe.params.device_count = 1);
+    REFUSES("bindings: 1 to 12 are needed, 5 are given, as NULL", recipe.params.bindings = NULL);
+    REFUSES("stages: 1 to 8 are needed, 1 are given, as NULL", recipe.params.stages = NULL);
+    REFUSES("stage 0 has no kernel name", recipe.stages[0].kernel = NULL);
+    REFUSES("stage 0 has no kernel name", recipe.stages[0].kernel = "");
+    REFUSES("variants: 1 to 32 are needed, 1 are given, as NULL", recipe.stages[0].variants = NULL);
+    REFUSES("stage 0 (rig_map), variant 0 has no source", recipe.variants[0].source = NULL);
+    REFUSES("arguments: 0 to 24 are needed, 4 are given, as NULL", recipe.stages[0].args = NULL);
+    REFUSES("devices: 1 are given, as NULL; a list of 1 to 32", recipe.params.device_count = 1);
 }
 
 Test(engine_refuse, counts_that_are_zero_or_too_large)
 {
-    REFUSES(COX_E_INVALID, "a frame of 0 rows; 1 to 2147483647 are", recipe.params.rows = 0);
-    REFUSES(COX_E_INVALID, "a frame of 2147483648 rows; 1 to", recipe.params.rows = (uint32_t)INT32_MAX + 1);
-    REFUSES(COX_E_INVALID, "bindings: 1 to 12 are needed, 0 are", recipe.params.binding_count = 0);
-    REFUSES(COX_E_INVALID, "bindings: 1 to 12 are needed, 13 are", recipe.params.binding_count = COX_BINDINGS_MAX + 1);
-    REFUSES(COX_E_INVALID, "stages: 1 to 8 are needed, 0 are", recipe.params.stage_count = 0);
-    REFUSES(COX_E_INVALID, "stages: 1 to 8 are needed, 9 are", recipe.params.stage_count = COX_STAGES_MAX + 1);
-    REFUSES(COX_E_INVALID, "variants: 1 to 32 are needed, 0 are", recipe.stages[0].variant_count = 0);
-    REFUSES(COX_E_INVALID, "arguments: 0 to 24 are needed, 25 are", recipe.stages[0].arg_count = COX_ARGS_MAX + 1);
-    REFUSES(COX_E_INVALID, "17 frames in flight; 0 to 16 are possible",
-            recipe.params.in_flight = COX_IN_FLIGHT_MAX + 1);
-    REFUSES(COX_E_INVALID, "2049 bytes of parameters; 0 to 2048 are possible",
-            recipe.params.params_bytes = COX_PARAMS_MAX + 1);
-    REFUSES(COX_E_INVALID, "stage 0 (rig_map) has 4294967295 columns; 0 to 2147483647",
-            recipe.stages[0].columns = UINT32_MAX);
-    REFUSES(COX_E_INVALID, "local size 0 x 4294967295, item size 0 x 0; each 0 to 65536",
-            recipe.variants[0].local_rows = UINT32_MAX);
-    REFUSES(COX_E_INVALID, "local size 0 x 0, item size 4294967295 x 0; each",
-            recipe.variants[0].item_columns = UINT32_MAX);
-    REFUSES(COX_E_INVALID, "stage 1 has no kernel name", recipe.params.stage_count = 2, recipe.stages[1].kernel = NULL);
+    REFUSES("a frame of 0 rows; 1 to 2147483647 are", recipe.params.rows = 0);
+    REFUSES("a frame of 2147483648 rows; 1 to", recipe.params.rows = (uint32_t)INT32_MAX + 1);
+    REFUSES("bindings: 1 to 12 are needed, 0 are", recipe.params.binding_count = 0);
+    REFUSES("bindings: 1 to 12 are needed, 13 are", recipe.params.binding_count = COX_BINDINGS_MAX + 1);
+    REFUSES("stages: 1 to 8 are needed, 0 are", recipe.params.stage_count = 0);
+    REFUSES("stages: 1 to 8 are needed, 9 are", recipe.params.stage_count = COX_STAGES_MAX + 1);
+    REFUSES("variants: 1 to 32 are needed, 0 are", recipe.stages[0].variant_count = 0);
+    REFUSES("arguments: 0 to 24 are needed, 25 are", recipe.stages[0].arg_count = COX_ARGS_MAX + 1);
+    REFUSES("17 frames in flight; 0 to 16 are possible", recipe.params.in_flight = COX_IN_FLIGHT_MAX + 1);
+    REFUSES("2049 bytes of parameters; 0 to 2048 are possible", recipe.params.params_bytes = COX_PARAMS_MAX + 1);
+    REFUSES("stage 0 (rig_map) has 4294967295 columns; 0 to 2147483647", recipe.stages[0].columns = UINT32_MAX);
+    REFUSES("local size 0 x 4294967295, item size 0 x 0; each 0 to 65536", recipe.variants[0].local_rows = UINT32_MAX);
+    REFUSES("local size 0 x 0, item size 4294967295 x 0; each", recipe.variants[0].item_columns = UINT32_MAX);
+    REFUSES("stage 1 has no kernel name", recipe.params.stage_count = 2, recipe.stages[1].kernel = NULL);
 }
 
 Test(engine_refuse, contracts_that_do_not_hold_together)
 {
-    REFUSES(COX_E_INVALID, "binding 2 (around): a HALO binding is never written",
-            recipe.bindings[2].access = COX_WRITE);
-    REFUSES(COX_E_INVALID, "around", recipe.bindings[2].access = COX_READ_WRITE, recipe.params.allow_in_place = true);
-    REFUSES(COX_E_INVALID, "binding 2 (around): a pitch of 0 bytes; 1 to", recipe.bindings[2].pitch_bytes = 0);
-    REFUSES(COX_E_INVALID, "(around): a halo of 4294967295 rows; 0 to 2147483647",
-            recipe.bindings[2].halo_rows = UINT32_MAX);
-    REFUSES(COX_E_INVALID, "binding 3 (table): a WHOLE binding is never written",
-            recipe.bindings[3].access = COX_WRITE);
-    REFUSES(COX_E_INVALID, "table", recipe.bindings[3].access = COX_READ_WRITE, recipe.params.allow_in_place = true);
-    REFUSES(COX_E_INVALID, "(table): a size of 0 bytes; 1 to 9223372036854775807", recipe.bindings[3].bytes = 0);
-    REFUSES(COX_E_INVALID, "(sums): a REDUCE binding is written and needs a merge",
-            recipe.bindings[4].access = COX_READ);
-    REFUSES(COX_E_INVALID, "sums", recipe.bindings[4].access = COX_READ_WRITE, recipe.params.allow_in_place = true);
-    REFUSES(COX_E_INVALID, "(sums): a REDUCE binding is written and needs a merge", recipe.bindings[4].merge = NULL);
-    REFUSES(COX_E_INVALID, "(sums): a size of 0 bytes; 1 to", recipe.bindings[4].bytes = 0);
-    REFUSES(COX_E_INVALID, "rows out", recipe.bindings[1].access = COX_READ_WRITE);
-    REFUSES(COX_E_INVALID, "allow_in_place", recipe.bindings[1].access = COX_READ_WRITE);
-    REFUSES(COX_E_INVALID, "binding 0 (rows in): a pitch of 0 bytes; 1 to", recipe.bindings[0].pitch_bytes = 0);
-    REFUSES(COX_E_INVALID, "rows in", recipe.bindings[0].pitch_bytes = SIZE_MAX / 8);
-    REFUSES(COX_E_INVALID, "(rows in): unknown contract 9 or access 0; 0 to 3 and 0 to 2",
+    REFUSES("binding 2 (around): a HALO binding is never written", recipe.bindings[2].access = COX_WRITE);
+    REFUSES("around", recipe.bindings[2].access = COX_READ_WRITE, recipe.params.allow_in_place = true);
+    REFUSES("binding 2 (around): a pitch of 0 bytes; 1 to", recipe.bindings[2].pitch_bytes = 0);
+    REFUSES("(around): a halo of 4294967295 rows; 0 to 2147483647", recipe.bindings[2].halo_rows = UINT32_MAX);
+    REFUSES("binding 3 (table): a WHOLE binding is never written", recipe.bindings[3].access = COX_WRITE);
+    REFUSES("table", recipe.bindings[3].access = COX_READ_WRITE, recipe.params.allow_in_place = true);
+    REFUSES("(table): a size of 0 bytes; 1 to 9223372036854775807", recipe.bindings[3].bytes = 0);
+    REFUSES("(sums): a REDUCE binding is written and needs a merge", recipe.bindings[4].access = COX_READ);
+    REFUSES("sums", recipe.bindings[4].access = COX_READ_WRITE, recipe.params.allow_in_place = true);
+    REFUSES("(sums): a REDUCE binding is written and needs a merge", recipe.bindings[4].merge = NULL);
+    REFUSES("(sums): a size of 0 bytes; 1 to", recipe.bindings[4].bytes = 0);
+    REFUSES("rows out", recipe.bindings[1].access = COX_READ_WRITE);
+    REFUSES("allow_in_place", recipe.bindings[1].access = COX_READ_WRITE);
+    REFUSES("binding 0 (rows in): a pitch of 0 bytes; 1 to", recipe.bindings[0].pitch_bytes = 0);
+    REFUSES("rows in", recipe.bindings[0].pitch_bytes = SIZE_MAX / 8);
+    REFUSES("(rows in): unknown contract 9 or access 0; 0 to 3 and 0 to 2",
             recipe.bindings[0].contract = (enum cox_contract)9);
-    REFUSES(COX_E_INVALID, "(rows in): unknown contract 0 or access 9", recipe.bindings[0].access = (enum cox_access)9);
-    REFUSES(COX_E_INVALID, "together", recipe.bindings[3].bytes = SIZE_MAX / 2);
-    REFUSES(COX_E_INVALID, "together", recipe.bindings[3].bytes = recipe.bindings[4].bytes = SIZE_MAX / 4 + 1);
-    REFUSES(COX_E_INVALID, "together", recipe.bindings[0].pitch_bytes = SIZE_MAX / 2 / 60);
-    REFUSES(COX_E_INVALID, "binding 1", recipe.bindings[1].name = NULL, recipe.bindings[1].pitch_bytes = 0);
+    REFUSES("(rows in): unknown contract 0 or access 9", recipe.bindings[0].access = (enum cox_access)9);
+    REFUSES("together", recipe.bindings[3].bytes = SIZE_MAX / 2);
+    REFUSES("together", recipe.bindings[3].bytes = recipe.bindings[4].bytes = SIZE_MAX / 4 + 1);
+    REFUSES("together", recipe.bindings[0].pitch_bytes = SIZE_MAX / 2 / 60);
+    REFUSES("binding 1", recipe.bindings[1].name = NULL, recipe.bindings[1].pitch_bytes = 0);
 }
 
 Test(engine_refuse, arguments_that_lead_nowhere)
 {
-    REFUSES(COX_E_INVALID, "argument 0: there is no binding 5; there are 5", recipe.args[0].index = 5);
-    REFUSES(COX_E_INVALID, "argument 2: there is no binding 5; there are 5", recipe.args[2].index = 5);
-    REFUSES(COX_E_INVALID, "argument 1: 9 bytes from 0, of 8 bytes of",
-            recipe.args[1].bytes = sizeof(struct rig_params) + 1);
-    REFUSES(COX_E_INVALID, "argument 1: 8 bytes from 1, of 8 bytes of", recipe.args[1].offset = 1);
-    REFUSES(COX_E_INVALID, "argument 1", recipe.args[1].offset = SIZE_MAX);
-    REFUSES(COX_E_INVALID, "argument 1", recipe.args[1].bytes = 0);
-    REFUSES(COX_E_INVALID, "argument 3: local memory of 0 bytes; 1 or more", recipe.args[3].bytes = 0);
-    REFUSES(COX_E_INVALID, "argument 3: unknown kind 99; 0 to 8 are known",
-            recipe.args[3].kind = (enum cox_arg_kind)99);
+    REFUSES("argument 0: there is no binding 5; there are 5", recipe.args[0].index = 5);
+    REFUSES("argument 2: there is no binding 5; there are 5", recipe.args[2].index = 5);
+    REFUSES("argument 1: 9 bytes from 0, of 8 bytes of", recipe.args[1].bytes = sizeof(struct rig_params) + 1);
+    REFUSES("argument 1: 8 bytes from 1, of 8 bytes of", recipe.args[1].offset = 1);
+    REFUSES("argument 1", recipe.args[1].offset = SIZE_MAX);
+    REFUSES("argument 1", recipe.args[1].bytes = 0);
+    REFUSES("argument 3: local memory of 0 bytes; 1 or more", recipe.args[3].bytes = 0);
+    REFUSES("argument 3: unknown kind 99; 0 to 8 are known", recipe.args[3].kind = (enum cox_arg_kind)99);
 }
 
 static struct cox_arg image_of(uint32_t binding, size_t format, size_t columns)
@@ -201,72 +219,65 @@ static struct cox_arg image_of(uint32_t binding, size_t format, size_t columns)
 
 Test(engine_refuse, images_of_what_is_written_or_has_no_rows)
 {
-    REFUSES(COX_E_INVALID, "argument 3: there is no binding 5; there are 5", recipe.args[3] = image_of(5, 1, 4));
-    REFUSES(COX_E_INVALID, "argument 3: binding 1 (rows out) is written by the pass",
-            recipe.args[3] = image_of(1, 1, 4));
-    REFUSES(COX_E_INVALID, "argument 3: binding 4 (sums) is written by the pass", recipe.args[3] = image_of(4, 1, 4));
-    REFUSES(COX_E_INVALID, "argument 3: an image of 0 columns, of binding 0", recipe.args[3] = image_of(0, 1, 0));
-    REFUSES(COX_E_INVALID, "argument 3: an image of 2147483648 columns",
-            recipe.args[3] = image_of(0, 1, (size_t)INT32_MAX + 1));
-    REFUSES(COX_E_INVALID, "binding 3 (table) with a pitch of 0 bytes", recipe.args[3] = image_of(3, 1, 4));
-    REFUSES(COX_E_INVALID, "binding 3 (table) with a pitch of 257 bytes", recipe.args[3] = image_of(3, 1, 4),
+    REFUSES("argument 3: there is no binding 5; there are 5", recipe.args[3] = image_of(5, 1, 4));
+    REFUSES("argument 3: binding 1 (rows out) is written by the pass", recipe.args[3] = image_of(1, 1, 4));
+    REFUSES("argument 3: binding 4 (sums) is written by the pass", recipe.args[3] = image_of(4, 1, 4));
+    REFUSES("argument 3: an image of 0 columns, of binding 0", recipe.args[3] = image_of(0, 1, 0));
+    REFUSES("argument 3: an image of 2147483648 columns", recipe.args[3] = image_of(0, 1, (size_t)INT32_MAX + 1));
+    REFUSES("binding 3 (table) with a pitch of 0 bytes", recipe.args[3] = image_of(3, 1, 4));
+    REFUSES("binding 3 (table) with a pitch of 257 bytes", recipe.args[3] = image_of(3, 1, 4),
             recipe.bindings[3].pitch_bytes = 257);
-    REFUSES(COX_E_INVALID, "argument 3: binding 2 (around) is an image of another format",
-            recipe.args[0] = image_of(2, 1, 4), recipe.args[3] = image_of(2, 2, 4));
-    REFUSES(COX_E_INVALID, "stage 1, argument 0: binding 2 (around) is an image of another format",
-            recipe.args[3] = image_of(2, 1, 4), recipe.args[0] = image_of(2, 1, 5), recipe.params.stage_count = 2,
-            recipe.stages[0].args++, recipe.stages[0].arg_count--);
+    REFUSES("argument 3: binding 2 (around) is an image of another format", recipe.args[0] = image_of(2, 1, 4),
+            recipe.args[3] = image_of(2, 2, 4));
+    REFUSES("stage 1, argument 0: binding 2 (around) is an image of another format", recipe.args[3] = image_of(2, 1, 4),
+            recipe.args[0] = image_of(2, 1, 5), recipe.params.stage_count = 2, recipe.stages[0].args++,
+            recipe.stages[0].arg_count--);
 }
 
 Test(engine_refuse, images_that_are_as_they_should_be_are_accepted)
 {
-    rig = rig_new(&pair);
-    recipe_fill(&recipe);
+    begin(&pair);
     recipe.args[0] = image_of(2, 1, 4);
     recipe.args[2] = image_of(3, 2, 4);
     recipe.args[3] = image_of(2, 1, 4);
     recipe.bindings[3].pitch_bytes = 256;
-    cox_session *session = NULL;
-    cr_assert_eq(cox_session_create(rig_runtime(rig), &recipe.params, &session), COX_OK, "%s", rig_log(rig));
-    cox_session_destroy(&session);
-    END(rig);
+    end(accepted());
 }
 
 Test(engine_refuse, devices_that_are_not_there)
 {
     static const uint32_t twice[] = {1, 1}, beyond[] = {0, 2};
-    REFUSES(COX_E_INVALID, "devices: device 1 is listed twice", recipe.params.device_count = 2,
-            recipe.params.devices = twice);
-    REFUSES(COX_E_INVALID, "devices: there is no device 2; the runtime has 2", recipe.params.device_count = 2,
+    REFUSES("devices: device 1 is listed twice", recipe.params.device_count = 2, recipe.params.devices = twice);
+    REFUSES("devices: there is no device 2; the runtime has 2", recipe.params.device_count = 2,
             recipe.params.devices = beyond);
-    REFUSES(COX_E_INVALID, "devices: 1000 are given; a list of 1 to 32", recipe.params.device_count = 1000,
+    REFUSES("devices: 1000 are given; a list of 1 to 32", recipe.params.device_count = 1000,
             recipe.params.devices = beyond);
 }
 
 Test(engine_refuse, policies_that_are_not_there)
 {
     struct cox_policy policy = rig_policy;
-    REFUSES(COX_E_NOT_FOUND, "there is no policy 'guesswork'", recipe.params.policy = "guesswork");
+    REFUSES_WITH(COX_E_NOT_FOUND, "there is no policy 'guesswork'", recipe.params.policy = "guesswork");
     policy.split = NULL;
-    REFUSES(COX_E_INVALID, "custom policy playback lacks its function split", recipe.params.custom_policy = &policy);
+    REFUSES("custom policy playback lacks its function split", recipe.params.custom_policy = &policy);
     policy.init = NULL;
-    REFUSES(COX_E_INVALID, "playback lacks its function init", recipe.params.custom_policy = &policy);
+    REFUSES("playback lacks its function init", recipe.params.custom_policy = &policy);
     policy.state_bytes = NULL;
-    REFUSES(COX_E_INVALID, "playback lacks its function state_bytes", recipe.params.custom_policy = &policy);
+    REFUSES("playback lacks its function state_bytes", recipe.params.custom_policy = &policy);
     policy.name = NULL;
-    REFUSES(COX_E_INVALID, "lacks a name", recipe.params.custom_policy = &policy);
+    REFUSES("lacks a name", recipe.params.custom_policy = &policy);
     static const double ratios[] = {0.5, 0.6};
-    REFUSES(COX_E_INVALID, "policy static refuses its options for 2 devices", recipe.params.policy = "static",
+    REFUSES("policy static refuses its options for 2 devices", recipe.params.policy = "static",
             recipe.params.policy_options = COX_POLICY_OPTIONS(.ratios = ratios, .ratio_count = 2));
-    REFUSES(COX_E_INVALID, "policy single refuses its options for 2 devices", recipe.params.policy = "single",
+    REFUSES("policy single refuses its options for 2 devices", recipe.params.policy = "single",
             recipe.params.policy_options = COX_POLICY_OPTIONS(.device = 3));
 }
 
 Test(engine_refuse, a_share_to_verify_that_is_none)
 {
-    REFUSES(COX_E_INVALID, "verify: a share of 1.5 of the bands; 0 to 1", recipe.params.verify = 1.5);
-    REFUSES(COX_E_INVALID, "verify: a share of -0.5 of the bands", recipe.params.verify = -0.5);
-    REFUSES(COX_E_INVALID, "verify: a share of nan of the bands", recipe.params.verify = NAN);
+    REFUSES("verify: a share of 1.5 of the bands; 0 to 1", recipe.params.verify = 1.5);
+    REFUSES("verify: a share of -0.5 of the bands", recipe.params.verify = -0.5);
+    REFUSES("verify: a share of nan of the bands", recipe.params.verify = NAN);
 }
 
 static size_t too_much(uint32_t device_count)
@@ -279,83 +290,72 @@ Test(engine_refuse, a_policy_whose_state_has_no_room)
 {
     struct cox_policy policy = rig_policy;
     policy.state_bytes = too_much;
-    REFUSES(COX_E_NOMEM, "policy playback: no memory for 9223372036854775807 bytes of state",
-            recipe.params.custom_policy = &policy);
+    REFUSES_WITH(COX_E_NOMEM, "policy playback: no memory for 9223372036854775807 bytes of state",
+                 recipe.params.custom_policy = &policy);
 }
 
 Test(engine_refuse, a_kernel_that_does_not_build_anywhere)
 {
-    REFUSES(COX_E_BUILD, "rig_nothing", recipe.stages[0].kernel = "rig_nothing");
+    REFUSES_WITH(COX_E_BUILD, "rig_nothing", recipe.stages[0].kernel = "rig_nothing");
 }
 
 /* ---- frames ---- */
 
+static cox_status submit(cox_session *session, cox_buffer *const *buffers, uint32_t count)
+{
+    return cox_session_submit(session,
+                              COX_FRAME(.buffers = buffers, .buffer_count = count,
+                                        .params = &(const struct rig_params){.columns = 16}),
+                              rig_done, rig);
+}
+
 Test(engine_refuse, frames_with_the_wrong_buffers)
 {
-    rig = rig_new(&pair);
-    recipe_fill(&recipe);
-    recipe.params.in_flight = 1;
-    cox_session *session = NULL;
-    cr_assert_eq(cox_session_create(rig_runtime(rig), &recipe.params, &session), COX_OK);
+    static const char *const names[] = {"rows in", "rows out", "around", "table", "sums"};
     static const size_t exact[] = {960, 960, 960, 256, 1024};
-    cox_buffer *buffers[5], *shorter[5];
+    begin(&pair);
+    recipe.params.in_flight = 1;
+    cox_session *session = accepted();
+    cox_buffer *buffers[5], *shorter[5], *mixed[5];
     for (int i = 0; i < 5; i++) {
         cr_assert_eq(cox_buffer_create(rig_runtime(rig), exact[i], &buffers[i]), COX_OK);
         cr_assert_eq(cox_buffer_create(rig_runtime(rig), exact[i] - 1, &shorter[i]), COX_OK);
     }
-    const struct rig_params params = {.columns = 16};
     cr_assert_eq(cox_session_submit(session, NULL, rig_done, rig), COX_E_INVALID);
     cr_assert(rig_logged(rig, "a frame of this session has 5 buffers; 0 are given, as NULL"));
-    cr_assert_eq(cox_session_submit(session, &(const struct cox_frame){.buffer_count = 5, .params = &params}, rig_done,
-                                    rig),
-                 COX_E_INVALID);
+    cr_assert_eq(submit(session, NULL, 5), COX_E_INVALID);
     for (uint32_t count = 0; count < 8; count++)
         if (count != 5)
-            cr_assert_eq(cox_session_submit(session,
-                                            &(const struct cox_frame){
-                                                .buffers = buffers, .buffer_count = count, .params = &params},
-                                            rig_done, rig),
-                         COX_E_INVALID);
-    static const char *const names[] = {"rows in", "rows out", "around", "table", "sums"};
+            cr_assert_eq(submit(session, buffers, count), COX_E_INVALID);
     for (int i = 0; i < 5; i++) {
-        cox_buffer *mixed[5];
         memcpy(mixed, buffers, sizeof mixed);
-        const struct cox_frame frame = {.buffers = mixed, .buffer_count = 5, .params = &params};
         cr_assert_not(rig_logged(rig, names[i]));
         mixed[i] = shorter[i];
-        cr_assert_eq(cox_session_submit(session, &frame, rig_done, rig), COX_E_INVALID);
+        cr_assert_eq(submit(session, mixed, 5), COX_E_INVALID);
         cr_assert(rig_logged(rig, names[i]));
         mixed[i] = NULL;
-        cr_assert_eq(cox_session_submit(session, &frame, rig_done, rig), COX_E_INVALID);
+        cr_assert_eq(submit(session, mixed, 5), COX_E_INVALID);
     }
-    cox_buffer *same[5];
-    memcpy(same, buffers, sizeof same);
-    same[1] = same[0];
-    cr_assert_eq(cox_session_submit(session,
-                                    &(const struct cox_frame){.buffers = same, .buffer_count = 5, .params = &params},
-                                    rig_done, rig),
-                 COX_E_INVALID);
-    memcpy(same, buffers, sizeof same);
-    same[2] = same[0]; /* both read: allowed */
-    cr_assert_eq(cox_session_submit(session,
-                                    &(const struct cox_frame){.buffers = same, .buffer_count = 5, .params = &params},
-                                    rig_done, rig),
-                 COX_OK);
-    cr_assert_eq(cox_session_run(session,
-                                 &(const struct cox_frame){.buffers = buffers, .buffer_count = 5, .params = &params}),
+    memcpy(mixed, buffers, sizeof mixed);
+    mixed[1] = mixed[0];
+    cr_assert_eq(submit(session, mixed, 5), COX_E_INVALID);
+    mixed[1] = buffers[1];
+    mixed[2] = mixed[0]; /* both read: allowed */
+    cr_assert_eq(submit(session, mixed, 5), COX_OK);
+    cr_assert_eq(cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 5,
+                                                    .params = &(const struct rig_params){.columns = 16})),
                  COX_OK);
     /* No parameters means zeros: no column is touched. */
-    memset(cox_buffer_data(buffers[1]), 0x42, exact[1]);
-    cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 5}), COX_OK);
+    unsigned char *out = memset(cox_buffer_data(buffers[1]), 0x42, exact[1]);
+    cr_assert_eq(cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 5)), COX_OK);
     for (size_t i = 0; i < exact[1]; i++)
-        cr_assert_eq(((unsigned char *)cox_buffer_data(buffers[1]))[i], 0x42);
+        cr_assert_eq(out[i], 0x42);
     cr_assert_eq(rig_done_count(rig), 1);
-    cox_session_destroy(&session);
     for (int i = 0; i < 5; i++) {
         cox_buffer_destroy(&buffers[i]);
         cox_buffer_destroy(&shorter[i]);
     }
-    END(rig);
+    end(session);
 }
 
 /* One line in the log, with this in it. */
@@ -365,7 +365,7 @@ static void has_said(cox_status status, cox_status wanted, const cox_buffer *buf
     cr_assert_eq(status, wanted, "%s", logged);
     cr_assert_null(buffer, "%s", logged);
     cr_assert(rig_logged(rig, logged), "not in the log: %s\n%s", logged, rig_log(rig));
-    cr_assert_eq(lines_in(rig_log(rig)), ++lines, "%s", rig_log(rig));
+    cr_assert_eq(rig_logged_times(rig, "\n"), ++lines, "%s", rig_log(rig));
 }
 
 #define BUFFER_REFUSED(wanted, logged, ...)            \
@@ -391,10 +391,10 @@ Test(engine_refuse, buffers_that_are_none)
                    cox_buffer_wrap(runtime, memory, 0, NULL, NULL, &buffer));
     BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_wrap: 9223372036854775808 bytes at",
                    cox_buffer_wrap(runtime, memory, SIZE_MAX / 2 + 1, NULL, NULL, &buffer));
-    fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM});
+    FAKE_FAULT(rig_fake(rig), .kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM);
     BUFFER_REFUSED(COX_E_NOMEM, "cox_buffer_create: 100 bytes: out of host memory",
                    cox_buffer_create(runtime, 100, &buffer));
-    fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM});
+    FAKE_FAULT(rig_fake(rig), .kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM);
     BUFFER_REFUSED(COX_E_NOMEM, "cox_buffer_wrap: 64 bytes: out of host memory",
                    cox_buffer_wrap(runtime, memory, 64, NULL, NULL, &buffer));
     buffer = (cox_buffer *)&buffer;
@@ -409,18 +409,13 @@ Test(engine_refuse, buffers_that_are_none)
 
 Test(engine_refuse, a_warm_up_without_memory)
 {
-    rig = rig_new(&pair);
-    struct rig_frames *frames = rig_frames_new(rig, 100, 10, 64, 3);
-    cox_session *session = NULL;
-    cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.in_flight = 3), &session), COX_OK);
-    fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM});
-    cr_assert_eq(cox_session_warm(session, NULL, NULL, NULL), COX_E_NOMEM);
-    cr_assert_str_eq(rig_log(rig), "cox_session_warm: 6400 bytes for binding 0 (in): out of host memory\n");
-    cr_assert_eq(cox_session_warm(session, NULL, NULL, NULL), COX_OK);
-    rig_play(rig, frames, session, 0, 6);
-    cox_session_destroy(&session);
-    rig_frames_free(&frames);
-    END(rig);
+    struct play play = play_begin(&pair, 100, 10, 64, 3, COX_SESSION_PARAMS(.in_flight = 3));
+    FAKE_FAULT(play.fake, .kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM);
+    cr_assert_eq(cox_session_warm(play.session, NULL, NULL, NULL), COX_E_NOMEM);
+    cr_assert_str_eq(rig_log(play.rig), "cox_session_warm: 6400 bytes for binding 0 (in): out of host memory\n");
+    cr_assert_eq(cox_session_warm(play.session, NULL, NULL, NULL), COX_OK);
+    play_frames(&play, 0, 6, 3);
+    play_end(&play);
 }
 
 Test(engine_refuse, a_device_index_past_the_end)
@@ -453,94 +448,65 @@ Test(engine_refuse, a_frame_that_cannot_be_split_runs_whole_and_the_log_says_why
 {
     struct fake_params devices = pair;
     devices.devices[0].align_bytes = 4096;
-    rig = rig_new(&devices);
-    struct rig_frames *frames = rig_frames_new(rig, 100, 10, 13, 2); /* granule 4096 > 100 */
-    cox_session *session = NULL;
-    cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.in_flight = 1), &session), COX_OK);
-    struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
-    cr_assert_eq(info.granule, 100);
-    cr_assert(rig_logged(rig, "rows cannot be split: the granule is 100 of 100 rows\n"));
-    cr_assert(rig_logged(rig, "binding 0 (in): a pitch of 4096 bytes in place of 13 lets the granule be 1 ("));
-    cr_assert(rig_logged(rig, "binding 1 (out): a pitch of 4096 bytes in place of 13 lets the granule be 1 ("));
-    for (uint32_t i = 0; i < 10; i++)
-        cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
-    cox_session_wait(session);
-    for (uint32_t i = 0; i < 2; i++)
-        cr_assert_str_empty(rig_check(frames, i));
-    cox_session_destroy(&session);
-    rig_frames_free(&frames);
-    END(rig);
+    struct play play = play_begin(&devices, 100, 10, 13, 2, COX_SESSION_PARAMS(.in_flight = 1)); /* 4096 > 100 */
+    cr_assert_eq(rig_info(play.session).granule, 100);
+    cr_assert(rig_logged(play.rig, "rows cannot be split: the granule is 100 of 100 rows\n"));
+    cr_assert(rig_logged(play.rig, "binding 0 (in): a pitch of 4096 bytes in place of 13 lets the granule be 1 ("));
+    cr_assert(rig_logged(play.rig, "binding 1 (out): a pitch of 4096 bytes in place of 13 lets the granule be 1 ("));
+    play_frames(&play, 0, 10, 2);
+    play_end(&play);
 }
 
-/* What session creation says of its granule, for devices of which the first needs 64 bytes of alignment. The table's
- * pitches are those of the recipe's three bindings by rows. */
-static void granule_is(uint32_t rows, const size_t pitches[3], uint32_t local_rows, uint32_t granule,
-                       const char *logged)
-{
-    struct fake_params devices = pair;
-    devices.devices[0].align_bytes = 64;
-    rig = rig_new(&devices);
-    recipe_fill(&recipe);
-    recipe.params.rows = rows;
-    recipe.variants[0].local_rows = local_rows;
-    for (int i = 0; i < 3; i++)
-        recipe.bindings[i].pitch_bytes = pitches[i];
-    cox_session *session = NULL;
-    struct cox_session_info info;
-    cr_assert_eq(cox_session_create(rig_runtime(rig), &recipe.params, &session), COX_OK);
-    cox_session_info(session, &info, sizeof info);
-    cr_assert_eq(info.granule, granule);
-    if (logged)
-        cr_assert_str_eq(rig_log(rig), logged);
-    else
-        cr_assert_not(rig_logged(rig, "granule"), "%s", rig_log(rig));
-    cox_session_destroy(&session);
-    END(rig);
-}
+#define FEW "few splits are possible: the granule is "
+#define MEND(binding, pitch, granule)                                                             \
+    "binding " binding ": a pitch of 64 bytes in place of " pitch " lets the granule be " granule \
+    " (cox_runtime_pitch_bytes)\n"
+#define NO_MEND " rows, by row divisors or the rows of work-groups, and no pitch mends that\n"
 
+/* Of devices of which the first needs 64 bytes of alignment. */
 Test(engine_refuse, a_granule_above_an_eighth_of_the_rows_is_told_with_the_pitches_that_mend_it)
 {
-    static const size_t wide[] = {64, 64, 64}, mixed[] = {32, 64, 20}, narrow[] = {64, 8, 64};
-    granule_is(64, wide, 1, 1, NULL);
-    granule_is(64, narrow, 1, 8, NULL); /* an eighth */
-    granule_is(63, narrow, 1, 8,
-               "few splits are possible: the granule is 8 of 63 rows\n"
-               "binding 1 (rows out): a pitch of 64 bytes in place of 8 lets the granule be 1 "
-               "(cox_runtime_pitch_bytes)\n");
-    granule_is(60, mixed, 1, 16,
-               "few splits are possible: the granule is 16 of 60 rows\n"
-               "binding 0 (rows in): a pitch of 64 bytes in place of 32 lets the granule be 1 "
-               "(cox_runtime_pitch_bytes)\n"
-               "binding 2 (around): a pitch of 64 bytes in place of 20 lets the granule be 1 "
-               "(cox_runtime_pitch_bytes)\n");
-    granule_is(60, wide, 16, 16,
-               "few splits are possible: the granule is 16 of 60 rows, by row divisors or the rows of work-groups, and "
-               "no pitch mends that\n");
-    granule_is(60, mixed, 16, 16,
-               "few splits are possible: the granule is 16 of 60 rows, by row divisors or the rows of work-groups, and "
-               "no pitch mends that\n");
-    granule_is(60, mixed, 3, 48,
-               "few splits are possible: the granule is 48 of 60 rows\n"
-               "binding 0 (rows in): a pitch of 64 bytes in place of 32 lets the granule be 3 "
-               "(cox_runtime_pitch_bytes)\n"
-               "binding 2 (around): a pitch of 64 bytes in place of 20 lets the granule be 3 "
-               "(cox_runtime_pitch_bytes)\n");
-    granule_is(7, wide, 1, 1, NULL); /* as small as it can be */
+    static const struct {
+        uint32_t rows;
+        size_t pitches[3]; /* of the recipe's bindings by rows */
+        uint32_t local_rows, granule;
+        const char *logged; /* NULL: nothing of the granule */
+    } cases[] = {
+        {64, {64, 64, 64}, 1, 1, NULL},
+        {64, {64, 8, 64}, 1, 8, NULL}, /* an eighth */
+        {63, {64, 8, 64}, 1, 8, FEW "8 of 63 rows\n" MEND("1 (rows out)", "8", "1")},
+        {60, {32, 64, 20}, 1, 16, FEW "16 of 60 rows\n" MEND("0 (rows in)", "32", "1") MEND("2 (around)", "20", "1")},
+        {60, {64, 64, 64}, 16, 16, FEW "16 of 60" NO_MEND},
+        {60, {32, 64, 20}, 16, 16, FEW "16 of 60" NO_MEND},
+        {60, {32, 64, 20}, 3, 48, FEW "48 of 60 rows\n" MEND("0 (rows in)", "32", "3") MEND("2 (around)", "20", "3")},
+        {7, {64, 64, 64}, 1, 1, NULL}, /* as small as it can be */
+    };
+    struct fake_params devices = pair;
+    devices.devices[0].align_bytes = 64;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        begin(&devices);
+        recipe.params.rows = cases[c].rows;
+        recipe.variants[0].local_rows = cases[c].local_rows;
+        for (int i = 0; i < 3; i++)
+            recipe.bindings[i].pitch_bytes = cases[c].pitches[i];
+        cox_session *session = accepted();
+        cr_assert_eq(rig_info(session).granule, cases[c].granule, "case %zu", c);
+        if (cases[c].logged)
+            cr_assert_str_eq(rig_log(rig), cases[c].logged, "case %zu: %s", c, rig_log(rig));
+        else
+            cr_assert_not(rig_logged(rig, "granule"), "case %zu: %s", c, rig_log(rig));
+        end(session);
+    }
 }
 
 Test(engine_refuse, a_session_of_one_device_may_have_any_granule)
 {
-    static const uint32_t first[] = {0};
     struct fake_params devices = pair;
     devices.devices[0].align_bytes = 4096;
-    rig = rig_new(&devices);
-    recipe_fill(&recipe);
-    recipe.params.devices = first;
+    begin(&devices);
+    recipe.params.devices = (const uint32_t[]){0};
     recipe.params.device_count = 1;
-    cox_session *session = NULL;
-    cr_assert_eq(cox_session_create(rig_runtime(rig), &recipe.params, &session), COX_OK);
+    cox_session *session = accepted();
     cr_assert_not(rig_logged(rig, "granule"), "%s", rig_log(rig));
-    cox_session_destroy(&session);
-    END(rig);
+    end(session);
 }

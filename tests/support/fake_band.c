@@ -1,0 +1,362 @@
+/* What a band of a scripted device does to memory, and what is noted when it must not.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "fake_inside.h"
+#include <string.h>
+
+/* ---- running a band ---- */
+
+static size_t binding_bytes(const struct cox__pass *pass, uint32_t index, const struct work *work, size_t *offset,
+                            uint32_t *origin)
+{
+    const struct cox_binding *binding = &pass->bindings[index];
+    *offset = 0;
+    *origin = 0;
+    if (binding->contract == COX__UNUSED)
+        return 0;
+    if (binding->contract == COX_WHOLE || binding->contract == COX_REDUCE)
+        return binding->bytes;
+    uint32_t first, count;
+    cox__binding_rows(pass, index, work->first_row, work->rows, &first, &count);
+    *offset = (size_t)first * binding->pitch_bytes;
+    *origin = first;
+    return (size_t)count * binding->pitch_bytes;
+}
+
+static bool written(const struct cox_binding *binding)
+{
+    return binding->contract == COX_ROWS && binding->access != COX_READ;
+}
+
+static bool keeps(const struct work *work, uint32_t binding)
+{
+    return work->resident >> binding & 1;
+}
+
+/* The device's memory of a binding, of the whole frame. */
+static unsigned char *kept_data(const struct cox__instance *instance, const struct work *work, uint32_t binding)
+{
+    return instance->sets[work->set * COX_BINDINGS_MAX + binding];
+}
+
+static void copy_range(const struct cox__instance *instance, const struct work *work,
+                       const struct cox__job_range *range, bool in)
+{
+    const size_t pitch = instance->pipeline.bindings[range->binding].pitch_bytes;
+    unsigned char *there = kept_data(instance, work, range->binding) + range->first * pitch;
+    unsigned char *here = work->mems[range->binding]->data + range->first * pitch;
+    memcpy(in ? there : here, in ? here : there, range->count * pitch);
+}
+
+/* The n-th part of the binding's host memory that the work writes. False: there is none. */
+static bool writes_host(const struct cox__instance *instance, const struct work *work, uint32_t binding, uint32_t n,
+                        size_t *offset, size_t *bytes)
+{
+    const size_t pitch = instance->pipeline.bindings[binding].pitch_bytes;
+    const bool all = !keeps(work, binding) || work->copied_out >> binding & 1;
+    const struct cox__job_range *ranges = work->fetch ? work->ranges : work->back;
+    const uint32_t count = work->fetch ? 1 : work->back_count;
+    uint32_t origin;
+    if (!work->fetch && all) {
+        *bytes = binding_bytes(pass_of(instance, work), binding, work, offset, &origin);
+        return n == 0 && written(&pass_of(instance, work)->bindings[binding]);
+    }
+    for (uint32_t r = 0; r < count; r++) {
+        if (ranges[r].binding != binding || n-- > 0)
+            continue;
+        *offset = ranges[r].first * pitch;
+        *bytes = ranges[r].count * pitch;
+        return true;
+    }
+    return false;
+}
+
+/* Whether the work reads that part of the binding's host memory. */
+static bool reads_host(const struct cox__instance *instance, const struct work *work, uint32_t binding, size_t first,
+                       size_t end)
+{
+    const struct cox_binding *of = &pass_of(instance, work)->bindings[binding];
+    size_t offset;
+    uint32_t origin;
+    bool any = false;
+    for (uint32_t r = 0; r < work->range_count && !work->fetch; r++) {
+        const struct cox__job_range *range = &work->ranges[r];
+        const size_t pitch = instance->pipeline.bindings[binding].pitch_bytes;
+        any |= range->binding == binding && range->first * pitch < end && (range->first + range->count) * pitch > first;
+    }
+    if (work->fetch || keeps(work, binding) || !cox__is_shared(of) || of->contract == COX_REDUCE)
+        return any;
+    const size_t bytes = binding_bytes(pass_of(instance, work), binding, work, &offset, &origin);
+    return offset < end && offset + bytes > first;
+}
+
+static void run_kernels(struct slot *slot)
+{
+    struct cox__instance *instance = slot->instance;
+    const struct work *work = &slot->work;
+    const struct cox__pass *pass = pass_of(instance, work);
+    const bool staged = instance->fake->devices[instance->device].script.mode == COX_MODE_STAGED;
+    struct fake_args args = {
+        .pass = pass,
+        .device = instance->device,
+        .frame_rows = pass->rows,
+        .params = work->params,
+    };
+    for (uint32_t r = 0; r < work->range_count; r++)
+        copy_range(instance, work, &work->ranges[r], !work->fetch);
+    if (work->fetch)
+        return;
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
+        size_t offset;
+        const size_t bytes = binding_bytes(pass, i, work, &offset, &args.origin[i]);
+        if (binding->contract == COX__UNUSED)
+            continue;
+        if (binding->contract == COX_REDUCE) {
+            args.data[i] = memset(slot->partial[i], 0, bytes);
+            continue;
+        }
+        if (cox__is_own(binding)) {
+            args.data[i] = memset(must(malloc(bytes)), 0xa5, bytes);
+            continue;
+        }
+        args.data[i] = (keeps(work, i) ? kept_data(instance, work, i) : work->mems[i]->data) + offset;
+        if (staged) { /* memory of its own, exactly as long as the band, so that sanitizers see an overrun */
+            unsigned char *copy = must(malloc(bytes));
+            if (binding->access == COX_WRITE && !work->preserve)
+                memset(copy, 0xa5, bytes);
+            else
+                memcpy(copy, args.data[i], bytes);
+            args.data[i] = copy;
+        }
+    }
+    for (uint32_t i = 0; i < pass->stage_count; i++) {
+        const uint32_t extent = pass->extents[i], end = work->first_row + work->rows;
+        args.stage = &pass->stages[i];
+        args.first_row = work->first_row > extent ? work->first_row - extent : 0;
+        args.rows = (pass->rows - end > extent ? end + extent : pass->rows) - args.first_row;
+        instance->kernels[work->pass][i](&args);
+    }
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
+        if (binding->contract == COX_REDUCE || binding->contract == COX__UNUSED || !(staged || cox__is_own(binding)))
+            continue;
+        size_t offset;
+        uint32_t origin;
+        const size_t bytes = binding_bytes(pass, i, work, &offset, &origin);
+        if (written(binding) && keeps(work, i))
+            memcpy(kept_data(instance, work, i) + offset, args.data[i], bytes);
+        if (written(binding) && (!keeps(work, i) || work->copied_out >> i & 1))
+            memcpy(work->mems[i]->data + offset, args.data[i], bytes);
+        free(args.data[i]);
+    }
+    for (uint32_t b = 0; b < work->back_count; b++)
+        copy_range(instance, work, &work->back[b], false);
+}
+
+/* Flip a bit in so many of the band's rows of each output: in their first byte, which every kernel writes, or the last
+ * one. The same rows come out wrong in the same way again, but not on another device. */
+static void corrupt(struct slot *slot)
+{
+    const struct cox__pass *pass = pass_of(slot->instance, &slot->work);
+    const uint32_t first_row = slot->work.first_row;
+    const bool strays = fate(slot, FAKE_STRAYS);
+    const double factor = slot->fate[FAKE_CORRUPTS].factor;
+    const uint32_t rows = strays ? UINT32_MAX : factor >= 1 ? (uint32_t)factor : 1;
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
+        const bool partial = binding->contract == COX_REDUCE;
+        if ((!written(binding) && !partial) || slot->work.fetch)
+            continue;
+        size_t offset;
+        uint32_t origin;
+        const size_t bytes = binding_bytes(pass, i, &slot->work, &offset, &origin);
+        unsigned char *data = partial                 ? slot->partial[i]
+                              : keeps(&slot->work, i) ? kept_data(slot->instance, &slot->work, i) + offset
+                                                      : slot->work.mems[i]->data + offset;
+        const size_t step = partial ? 1 : binding->pitch_bytes;
+        for (uint32_t k = 0; k < rows && k < bytes / step; k++)
+            data[k * step + (strays ? step - 1 : 0)] ^= (unsigned char)(1u << (first_row + k + slot->instance->device) %
+                                                                                  8);
+    }
+}
+
+static void leave_garbage(struct slot *slot)
+{
+    const struct cox__pass *pass = pass_of(slot->instance, &slot->work);
+    const struct work *work = &slot->work;
+    for (uint32_t r = 0; r < work->range_count && !work->fetch; r++) {
+        const size_t pitch = slot->instance->pipeline.bindings[work->ranges[r].binding].pitch_bytes;
+        memset(kept_data(slot->instance, work, work->ranges[r].binding) + work->ranges[r].first * pitch, 0xdb,
+               work->ranges[r].count * pitch);
+    }
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        size_t offset, bytes;
+        uint32_t origin;
+        for (uint32_t n = 0; writes_host(slot->instance, work, i, n, &offset, &bytes); n++)
+            memset(work->mems[i]->data + offset, 0xdb, bytes);
+        bytes = binding_bytes(pass, i, work, &offset, &origin);
+        if (written(&pass->bindings[i]) && keeps(work, i) && !work->fetch)
+            memset(kept_data(slot->instance, work, i) + offset, 0xdb, bytes);
+        else if (pass->bindings[i].contract == COX_REDUCE)
+            memset(slot->partial[i], 0xdb, bytes);
+    }
+}
+
+/* What the band leaves in memory. In real time without the lock. */
+void fake__execute(struct slot *slot, bool failed)
+{
+    if (failed) {
+        leave_garbage(slot);
+        return;
+    }
+    run_kernels(slot);
+    if (fate(slot, FAKE_CORRUPTS) || fate(slot, FAKE_STRAYS))
+        corrupt(slot);
+}
+
+/* ---- what no driver would forgive ---- */
+
+/* Whether `writer` writes in host memory what `other` writes or reads there: the same memory, a binding of each. */
+static bool collides(const struct cox__instance *writers, const struct work *writer, uint32_t of_writer,
+                     const struct cox__instance *others, const struct work *other, uint32_t of_other)
+{
+    size_t first, bytes, at, count;
+    bool any = false;
+    for (uint32_t n = 0; writes_host(writers, writer, of_writer, n, &first, &bytes); n++) {
+        any |= reads_host(others, other, of_other, first, first + bytes);
+        for (uint32_t m = 0; writes_host(others, other, of_other, m, &at, &count); m++)
+            any |= at < first + bytes && at + count > first;
+    }
+    return any;
+}
+
+/* Rows that a band writes or reads while one of another queue that has not ended writes them. What an abandoned
+ * instance does cannot be waited for. */
+static void check_overlap(struct fake *fake, const struct cox__instance *instance, const struct work *work)
+{
+    for (uint32_t u = 0; u < fake->instance_count; u++) {
+        const struct cox__instance *theirs = fake->instances[u];
+        if (theirs->context == instance->context || theirs->abandoned)
+            continue;
+        for (uint32_t l = 0; l < theirs->slot_count; l++) {
+            const struct slot *other = &theirs->slots[l];
+            if (!is_under_way(other))
+                continue;
+            for (uint32_t i = 0; i < COX_BINDINGS_MAX * COX_BINDINGS_MAX; i++) {
+                const uint32_t one = i / COX_BINDINGS_MAX, two = i % COX_BINDINGS_MAX;
+                if (one < instance->pipeline.binding_count && two < theirs->pipeline.binding_count && work->mems[one] &&
+                    work->mems[one] == other->work.mems[two] &&
+                    (collides(instance, work, one, theirs, &other->work, two) ||
+                     collides(theirs, &other->work, two, instance, work, one)))
+                    fake__violate(fake, "rows %u+%u of device %u overlap rows %u+%u under way on device %u",
+                                  work->first_row, work->rows, instance->device, other->work.first_row,
+                                  other->work.rows, theirs->device);
+            }
+        }
+    }
+}
+
+/* A frame's passes run one after the other, and hand over every row. */
+static void check_passes(struct fake *fake, const struct cox__instance *instance, const struct work *work)
+{
+    const struct fake_handover_band band = handover_of(work);
+    if (!work->of_frame)
+        return;
+    for (uint32_t u = 0; u < fake->instance_count; u++) {
+        const struct cox__instance *theirs = fake->instances[u];
+        for (uint32_t l = 0; l < theirs->slot_count && !theirs->abandoned; l++) {
+            const struct slot *other = &theirs->slots[l];
+            if (is_under_way(other) && other->work.of_frame && other->work.frame == work->frame &&
+                other->work.pass != work->pass)
+                fake__violate(fake,
+                              "rows %u+%u of pass %u begin on device %u while rows %u+%u of pass %u are under way",
+                              work->first_row, work->rows, work->pass, instance->device, other->work.first_row,
+                              other->work.rows, other->work.pass);
+        }
+    }
+    const uint32_t missing = fake_handover_begin(&fake->handover, &instance->pipeline, &band);
+    if (missing < COX_BINDINGS_MAX)
+        fake__violate(fake, "rows %u+%u of pass %u read rows of binding %u that no band of the frame has written",
+                      work->first_row, work->rows, work->pass, missing);
+}
+
+/* A job that copies out what the device keeps. */
+static bool check_fetch(struct fake *fake, const struct cox__instance *instance, const struct work *work)
+{
+    const struct cox__job_range *range = &work->ranges[0];
+    const bool possible = work->range_count == 1 && instance->resident >> range->binding & 1 && range->count &&
+                          work->mems[range->binding] &&
+                          (range->first + range->count) * instance->pipeline.bindings[range->binding].pitch_bytes <=
+                              work->mems[range->binding]->bytes;
+    if (!possible)
+        fake__violate(fake, "a fetch from device %u of what it cannot have", instance->device);
+    else
+        check_overlap(fake, instance, work);
+    return possible;
+}
+
+/* Whether the band can be run at all. */
+bool fake__check_job(struct fake *fake, const struct cox__instance *instance, const struct work *work)
+{
+    const struct cox__pass *pass = pass_of(instance, work);
+    const uint32_t granule = fake__granule(fake, pass, instance->device);
+    const uint64_t end = (uint64_t)work->first_row + work->rows;
+    bool possible = true;
+    if (work->rows == 0 || end > pass->rows) {
+        fake__violate(fake, "band %u+%u is not inside the frame's %u rows", work->first_row, work->rows, pass->rows);
+        return false;
+    }
+    if (work->fetch)
+        return check_fetch(fake, instance, work);
+    if (work->first_row % granule || (end % granule && end != pass->rows))
+        fake__violate(fake, "band %u+%u is not aligned to the granule %u of device %u", work->first_row, work->rows,
+                      granule, instance->device);
+    if (work->rows > instance->max_rows[work->pass])
+        fake__violate(fake, "band of %u rows on device %u, which takes %u", work->rows, instance->device,
+                      instance->max_rows[work->pass]);
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        if (!cox__is_shared(&pass->bindings[i]))
+            continue;
+        size_t offset;
+        uint32_t origin;
+        const size_t bytes = binding_bytes(pass, i, work, &offset, &origin);
+        if (offset % fake->devices[instance->device].script.align_bytes)
+            fake__violate(fake, "binding %u of band %u+%u begins at byte %zu, which device %u cannot align", i,
+                          work->first_row, work->rows, offset, instance->device);
+        if (!work->mems[i] || offset + bytes > work->mems[i]->bytes) {
+            fake__violate(fake, "band %u+%u reaches beyond the memory of binding %u", work->first_row, work->rows, i);
+            possible = false;
+        }
+    }
+    if (possible) {
+        check_overlap(fake, instance, work);
+        check_passes(fake, instance, work);
+    }
+    return possible;
+}
+
+void fake__check_memory(const struct slot *slot)
+{
+    struct fake *fake = slot->instance->fake;
+    for (uint32_t i = 0; i < slot->instance->pipeline.binding_count; i++)
+        if (slot->work.mems[i] && slot->work.mems[i]->destroyed)
+            fake__violate(fake, "device %u works on rows %u+%u of memory that was destroyed", slot->instance->device,
+                          slot->work.first_row, slot->work.rows);
+    if (slot->instance->abandoned)
+        return;
+    const struct cox__job *job = slot->job;
+    if (memcmp(job->mems, slot->work.mems, slot->instance->pipeline.binding_count * sizeof job->mems[0]) != 0 ||
+        (job->params && memcmp(job->params, slot->work.params, slot->instance->pipeline.params_bytes) != 0) ||
+        job->first_row != slot->work.first_row || job->rows != slot->work.rows ||
+        job->range_count != slot->work.range_count ||
+        memcmp(job->ranges, slot->work.ranges, job->range_count * sizeof job->ranges[0]) != 0)
+        fake__violate(fake, "the job of rows %u+%u on device %u was changed while it was under way",
+                      slot->work.first_row, slot->work.rows, slot->instance->device);
+}
+
+void fake__check_flushed(struct fake *fake, const char *what)
+{
+    for (uint32_t u = 0; u < fake->instance_count; u++)
+        if (fake->instances[u]->queued > 0 && !fake->instances[u]->abandoned && !fake->instances[u]->unsettled)
+            fake__violate(fake, "%s before device %u was flushed", what, fake->instances[u]->device);
+}
