@@ -39,55 +39,42 @@ static uint32_t mismatches(uint32_t first, uint32_t end, uint32_t device)
 
 /* ---- the faulty device is found ---- */
 
-Test(engine_verify, good_devices_are_never_convicted)
+/* Play so many frames in which the fault strikes: they come out right, and the device that has it is found. */
+static void play_faulty(const struct fake_params *devices, enum shape shape, uint32_t in_flight, uint32_t frames,
+                        const struct fake_fault *strikes)
 {
-    for (uint32_t s = 0; s < WHOLE; s++)
-        for (uint32_t in_flight = 2; in_flight <= 4; in_flight++)
-            for (uint32_t two = 0; two < 2; two++) {
-                begin_checked(two ? &pair : &trio, whole[s], in_flight, 1);
-                play_good(30);
-                check_lost(UINT32_MAX, 0, shape_name(whole[s]));
-                end();
-            }
+    begin_checked(devices, shape, in_flight, 1);
+    if (strikes)
+        fake_script(scene.fake, strikes);
+    play_good(frames);
+    check_lost(strikes ? strikes->device : UINT32_MAX, 1, shape_name(shape));
+    end();
 }
 
+#define STRIKES(...) (&(const struct fake_fault){__VA_ARGS__})
+
+/* Sums and rows in place are not compared, nor are bytes that no kernel writes: of the rows of SHAPE_CHROMA's smaller
+ * plane only half is written; the rest is the application's, a device's own, or nobody's. */
+Test(engine_verify, good_devices_are_never_convicted)
+{
+    for (enum shape shape = SHAPE_MAP; shape < SHAPES_PLAIN; shape++)
+        for (uint32_t in_flight = 2; in_flight <= 4; in_flight++) {
+            play_faulty(&trio, shape, in_flight, 30, NULL);
+            play_faulty(&pair, shape, in_flight, 30, NULL);
+        }
+}
+
+/* Of three devices: in the frame's own band, and in others' that the device does again. Of two: the one that
+ * contradicts itself lies. */
 Test(engine_verify, a_single_wrong_bit_is_found_and_the_frame_delivered_right)
 {
     for (uint32_t s = 0; s < WHOLE; s++)
         for (uint32_t device = 0; device < 3; device++)
-            for (uint32_t skip = 0; skip < 4; skip++) { /* the frame's own band, and others' that it does again */
-                begin_checked(&trio, whole[s], 2 + skip % 2, 1);
-                corrupt(device, skip, 1);
-                play_good(12);
-                check_lost(device, 1, shape_name(whole[s]));
-                end();
-            }
-}
-
-Test(engine_verify, of_three_devices_the_one_that_always_lies_is_outvoted)
-{
-    for (uint32_t device = 0; device < 3; device++)
-        for (uint32_t in_flight = 2; in_flight <= 4; in_flight++) {
-            begin_checked(&trio, SHAPE_MAP, in_flight, 1);
-            corrupt(device, 0, UINT32_MAX);
-            play_good(30);
-            cr_assert_neq(device_now(device).state, COX_DEVICE_ACTIVE);
-            for (uint32_t d = 0; d < 3; d++)
-                cr_assert_eq(device_now(d).lost > 0, d == device);
-            end();
-        }
-}
-
-Test(engine_verify, of_two_devices_the_one_that_contradicts_itself_lies)
-{
-    for (uint32_t s = 0; s < WHOLE; s++)
-        for (uint32_t device = 0; device < 2; device++)
-            for (uint32_t skip = 0; skip < 2; skip++) {
-                begin_checked(&pair, whole[s], 2, 1);
-                corrupt(device, skip, 1);
-                play_good(12);
-                check_lost(device, 1, shape_name(whole[s]));
-                end();
+            for (uint32_t skip = 0; skip < 4; skip++) {
+                const struct fake_fault *wrong = STRIKES(.kind = FAKE_CORRUPTS, .device = device, .skip = skip);
+                play_faulty(&trio, whole[s], 2 + skip % 2, 12, wrong);
+                if (device < 2 && skip < 2)
+                    play_faulty(&pair, whole[s], 2, 12, wrong);
             }
 }
 
@@ -106,15 +93,26 @@ Test(engine_verify, a_device_that_contradicts_itself_lies_though_it_never_says_w
 
 Test(engine_verify, what_a_faulty_device_leaves_where_no_kernel_writes_is_not_its_judges)
 {
-    for (uint32_t two = 0; two < 2; two++)
-        for (uint32_t device = 0; device < 2; device++)
-            for (uint32_t skip = 0; skip < 2; skip++) {
-                begin_checked(two ? &pair : &trio, SHAPE_CHROMA, 2, 1);
-                FAULT(.kind = FAKE_STRAYS, .device = device, .skip = skip);
-                play_good(12);
-                check_lost(device, 1, "chroma");
-                end();
-            }
+    for (uint32_t device = 0; device < 2; device++)
+        for (uint32_t skip = 0; skip < 2; skip++) {
+            const struct fake_fault *stray = STRIKES(.kind = FAKE_STRAYS, .device = device, .skip = skip);
+            play_faulty(&trio, SHAPE_CHROMA, 2, 12, stray);
+            play_faulty(&pair, SHAPE_CHROMA, 2, 12, stray);
+        }
+}
+
+Test(engine_verify, of_three_devices_the_one_that_always_lies_is_outvoted)
+{
+    for (uint32_t device = 0; device < 3; device++)
+        for (uint32_t in_flight = 2; in_flight <= 4; in_flight++) {
+            begin_checked(&trio, SHAPE_MAP, in_flight, 1);
+            corrupt(device, 0, UINT32_MAX);
+            play_good(30);
+            cr_assert_neq(device_now(device).state, COX_DEVICE_ACTIVE);
+            for (uint32_t d = 0; d < 3; d++)
+                cr_assert_eq(device_now(d).lost > 0, d == device);
+            end();
+        }
 }
 
 Test(engine_verify, two_devices_that_stand_by_what_they_say_leave_no_verdict)
@@ -159,9 +157,8 @@ Test(engine_verify, all_rows_that_a_faulty_device_did_for_the_frame_are_done_aga
     for (uint32_t wrong = 1; wrong <= 3; wrong++) {
         rig_split_count = 0;
         rig_add_split(6, (const uint32_t[][2]){{1, 15}, {0, 15}, {1, 15}, {2, 15}, {1, 15}, {0, 15}});
-        scene_begin_checked(&trio, SHAPE_MAP, 0,
-                            COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true,
-                                               .verify = 1));
+        scene_begin(&scene, &trio, SHAPE_MAP, 0,
+                    COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true, .verify = 1));
         scene_play(&scene, LEARN);
         corrupt(1, 0, wrong);
         play_good(6);
@@ -250,36 +247,11 @@ Test(engine_verify, the_last_device_of_several_goes_on_unverified)
     end();
 }
 
-Test(engine_verify, sums_and_rows_in_place_are_right_and_no_device_is_convicted)
-{
-    static const enum shape shapes[] = {SHAPE_COUNT, SHAPE_INPLACE};
-    for (uint32_t s = 0; s < 2; s++)
-        for (uint32_t in_flight = 2; in_flight <= 3; in_flight++) {
-            begin_checked(&trio, shapes[s], in_flight, 1);
-            play_good(30);
-            check_lost(UINT32_MAX, 0, shape_name(shapes[s]));
-            end();
-        }
-}
-
-Test(engine_verify, bytes_that_no_kernel_writes_are_not_compared)
-{
-    /* Of the smaller plane's rows only half is written; the rest is the application's, a device's own, or nobody's. */
-    for (uint32_t in_flight = 2; in_flight <= 3; in_flight++)
-        for (uint32_t two = 0; two < 2; two++) {
-            begin_checked(two ? &pair : &trio, SHAPE_CHROMA, in_flight, 1);
-            play_good(30);
-            check_lost(UINT32_MAX, 0, "chroma");
-            end();
-        }
-}
-
 Test(engine_verify, without_memory_for_copies_frames_go_on_unverified)
 {
     in_thirds();
-    scene_begin_checked(&trio, SHAPE_MAP, 0,
-                        COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 3, .no_warmup = true,
-                                           .verify = 1));
+    scene_begin(&scene, &trio, SHAPE_MAP, 0,
+                COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 3, .no_warmup = true, .verify = 1));
     FAULT(.kind = FAKE_MEM_FAILS, .count = UINT32_MAX, .status = COX_E_NOMEM);
     play_good(20);
     cr_assert_eq(copied_rows(), 0);
