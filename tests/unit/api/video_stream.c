@@ -9,36 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(video_stream, .timeout = 600);
-
-enum { WIDTH = 322, HEIGHT = 180, FRAMES_MAX = 16 };
+enum { WIDTH = 322, HEIGHT = 180, FRAMES_MAX = 16, PICTURES_MAX = 64 };
 
 static const struct cox_video_format p10 = {.depth = 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
 static const struct cox_video_format p8 = {.depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
 static const struct cox_video_format rgba8 = {.layout = COX_VIDEO_RGBA, .depth = 8, .range = COX_RANGE_FULL};
-
-static cox_runtime *open_runtime(const char *devices)
-{
-    cox_runtime *runtime = NULL;
-    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = devices, .log = on_log,
-                                                                              .log_level = COX_LOG_DEBUG));
-    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
-        cr_skip_test("skipped, because there is no OpenCL device: %s", cox_status_text(status));
-    cr_assert_eq(status, COX_OK, "%s\n%s", cox_status_name(status), logged);
-    return runtime;
-}
-
-/* Two devices where the processor has two cores, else one. */
-static cox_runtime *open_any(void)
-{
-    cox_runtime *runtime = NULL;
-    if (cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = "cpu:2x1", .log = on_log,
-                                                        .log_level = COX_LOG_DEBUG)) == COX_OK)
-        return runtime;
-    return open_runtime(NULL);
-}
-
-/* ---- Pictures ---- */
 
 /* Memory of one picture, laid out in one of the ways that applications have. */
 struct picture {
@@ -49,6 +24,49 @@ struct picture {
     size_t block_bytes;
 };
 
+/* Of a test; what is not NULL at its end is destroyed then. */
+static cox_runtime *runtime, *other_runtime;
+static cox_video_stream *stream;
+static struct picture pictures[PICTURES_MAX];
+static uint32_t picture_count;
+
+/* Two devices where the processor has two cores, else one. */
+static cox_runtime *open_runtime(void)
+{
+    static const char *const devices[] = {"cpu:2x1", NULL};
+    cox_runtime *opened = NULL;
+    cox_status status = COX_E_NO_DEVICE;
+    for (int i = 0; i < 2 && status; i++)
+        status = cox_runtime_create(&opened, COX_RUNTIME_PARAMS(.devices = devices[i], .log = on_log,
+                                                                .log_level = COX_LOG_DEBUG));
+    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
+        cr_skip_test("skipped, because there is no OpenCL device: %s", cox_status_text(status));
+    cr_assert_eq(status, COX_OK, "%s\n%s", cox_status_name(status), logged);
+    return opened;
+}
+
+static void setup(void)
+{
+    runtime = open_runtime();
+}
+
+static void teardown(void)
+{
+    cox_video_stream_destroy(&stream);
+    cr_assert_null(stream);
+    while (picture_count > 0) {
+        cox_video_image_destroy(&pictures[--picture_count].image);
+        free(pictures[picture_count].block);
+    }
+    cox_runtime_destroy(&runtime);
+    cox_runtime_destroy(&other_runtime);
+    cr_assert(!runtime && !other_runtime, "something was not given back");
+}
+
+TestSuite(video_stream, .init = setup, .fini = teardown, .timeout = 600);
+
+/* ---- Pictures ---- */
+
 struct layout {
     size_t lead_bytes; /* before the first row of each plane */
     size_t gap_bytes;  /* between rows */
@@ -57,40 +75,46 @@ struct layout {
 
 enum { UNTOUCHED = 0xA5 };
 
-static struct picture lay_out(const struct cox_video_format *format, uint32_t width, uint32_t height,
-                              const struct layout *layout)
+static struct picture *new_picture(const struct cox_video_format *format, uint32_t width, uint32_t height)
 {
-    struct picture picture = {
-        .image = {.struct_size = sizeof picture.image, .format = *format, .width = width, .height = height}};
-    picture.plane_count = cox_video_planes(format, width, height, picture.planes);
+    cr_assert_lt(picture_count, PICTURES_MAX);
+    struct picture *picture = &pictures[picture_count++];
+    picture->image = (struct cox_video_image){
+        .struct_size = sizeof picture->image, .format = *format, .width = width, .height = height};
+    picture->plane_count = cox_video_planes(format, width, height, picture->planes);
+    return picture;
+}
+
+static struct picture *lay_out(const struct cox_video_format *format, const struct layout *layout)
+{
+    struct picture *picture = new_picture(format, WIDTH, HEIGHT);
     size_t at[COX_VIDEO_PLANES_MAX];
-    for (uint32_t p = 0; p < picture.plane_count; p++) {
-        at[p] = picture.block_bytes + layout->lead_bytes;
-        picture.block_bytes = at[p] + (picture.planes[p].row_bytes + layout->gap_bytes) * picture.planes[p].rows;
+    for (uint32_t p = 0; p < picture->plane_count; p++) {
+        at[p] = picture->block_bytes + layout->lead_bytes;
+        picture->block_bytes = at[p] + (picture->planes[p].row_bytes + layout->gap_bytes) * picture->planes[p].rows;
     }
-    picture.block = aligned_alloc(4096, (picture.block_bytes + 4095) / 4096 * 4096);
-    memset(picture.block, UNTOUCHED, picture.block_bytes);
-    for (uint32_t p = 0; p < picture.plane_count; p++) {
-        const ptrdiff_t pitch = (ptrdiff_t)(picture.planes[p].row_bytes + layout->gap_bytes);
-        picture.image.data[p] = picture.block + at[p] + (layout->bottom_up ? pitch * (picture.planes[p].rows - 1) : 0);
-        picture.image.pitch_bytes[p] = layout->bottom_up ? -pitch : pitch;
+    picture->block = aligned_alloc(4096, (picture->block_bytes + 4095) / 4096 * 4096);
+    memset(picture->block, UNTOUCHED, picture->block_bytes);
+    for (uint32_t p = 0; p < picture->plane_count; p++) {
+        const ptrdiff_t pitch = (ptrdiff_t)(picture->planes[p].row_bytes + layout->gap_bytes);
+        picture->image.data[p] = picture->block + at[p] +
+                                 (layout->bottom_up ? pitch * (picture->planes[p].rows - 1) : 0);
+        picture->image.pitch_bytes[p] = layout->bottom_up ? -pitch : pitch;
     }
     return picture;
 }
 
-static struct picture in_buffers(cox_runtime *runtime, const struct cox_video_format *format, uint32_t width,
-                                 uint32_t height)
+static struct picture *in_buffers_of(cox_runtime *of, const struct cox_video_format *format, uint32_t width,
+                                     uint32_t height)
 {
-    struct picture picture = {.image = {.struct_size = sizeof picture.image}};
-    picture.plane_count = cox_video_planes(format, width, height, picture.planes);
-    cr_assert_eq(cox_video_image_create(runtime, format, width, height, &picture.image), COX_OK);
+    struct picture *picture = new_picture(format, width, height);
+    cr_assert_eq(cox_video_image_create(of, format, width, height, &picture->image), COX_OK);
     return picture;
 }
 
-static void drop_picture(struct picture *picture)
+static struct picture *in_buffers(const struct cox_video_format *format)
 {
-    cox_video_image_destroy(&picture->image);
-    free(picture->block);
+    return in_buffers_of(runtime, format, WIDTH, HEIGHT);
 }
 
 static unsigned char *row_of(const struct cox_video_image *image, uint32_t p, uint32_t row)
@@ -99,7 +123,7 @@ static unsigned char *row_of(const struct cox_video_image *image, uint32_t p, ui
 }
 
 /* The same samples for the same `which`, wherever they lie. */
-static void paint(struct picture *picture, unsigned which)
+static void paint(const struct picture *picture, unsigned which)
 {
     const unsigned mask = (1u << picture->image.format.depth) - 1;
     for (uint32_t p = 0; p < picture->plane_count; p++)
@@ -142,9 +166,9 @@ static bool untouched_between(const struct picture *picture)
 
 /* Map a film of pictures `first` .. `first + count - 1` as cox-tonemap does by default: every frame's curve from those
  * before it, the first one's from itself. */
-static void map_plainly(cox_runtime *runtime, unsigned first, unsigned count, bool follow, struct picture *out)
+static void map_plainly(unsigned first, unsigned count, bool follow, struct picture *const *out)
 {
-    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT);
+    const struct picture *in = in_buffers(&p10);
     struct cox_video_shape shape = {.struct_size = sizeof shape,
                                     .width = WIDTH,
                                     .height = HEIGHT,
@@ -160,18 +184,22 @@ static void map_plainly(cox_runtime *runtime, unsigned first, unsigned count, bo
     struct cox_session_params about = {.struct_size = sizeof about};
     cox_session *session = NULL;
     cox_buffer *histogram = NULL;
-    for (uint32_t p = 0; p < in.plane_count; p++) {
-        shape.in_pitch_bytes[p] = (size_t)in.image.pitch_bytes[p];
-        shape.out_pitch_bytes[p] = (size_t)out[0].image.pitch_bytes[p];
+    for (uint32_t p = 0; p < in->plane_count; p++) {
+        shape.in_pitch_bytes[p] = (size_t)in->image.pitch_bytes[p];
+        shape.out_pitch_bytes[p] = (size_t)out[0]->image.pitch_bytes[p];
     }
     cr_assert_eq(cox_video_mapping(&shape, true, &storage, &about), COX_OK);
     cr_assert_eq(cox_session_create(runtime, &about, &session), COX_OK, "%s", logged);
     cr_assert_eq(cox_buffer_create(runtime, COX_VIDEO_HISTOGRAM_BYTES, &histogram), COX_OK);
     for (unsigned n = 0; n < count; n++) {
-        paint(&in, first + n);
-        cox_buffer *buffers[] = {
-            in.image.memory[0],     in.image.memory[1],     in.image.memory[2], out[n].image.memory[0],
-            out[n].image.memory[1], out[n].image.memory[2], histogram};
+        paint(in, first + n);
+        cox_buffer *buffers[] = {in->image.memory[0],
+                                 in->image.memory[1],
+                                 in->image.memory[2],
+                                 out[n]->image.memory[0],
+                                 out[n]->image.memory[1],
+                                 out[n]->image.memory[2],
+                                 histogram};
         const struct cox_frame frame = {
             .struct_size = sizeof frame, .buffers = buffers, .buffer_count = 7, .params = &params};
         for (int time = n == 0 && follow ? 0 : 1; time < 2; time++) {
@@ -183,31 +211,49 @@ static void map_plainly(cox_runtime *runtime, unsigned first, unsigned count, bo
     }
     cox_session_destroy(&session);
     cox_buffer_destroy(&histogram);
-    drop_picture(&in);
 }
 
 /* ---- Sending ---- */
 
-static cox_video_stream *open_stream(cox_runtime *runtime, const struct cox_video_look *look)
+static void open_stream(const struct cox_video_look *look)
 {
-    cox_video_stream *stream = NULL;
+    cox_video_stream_destroy(&stream);
     cr_assert_eq(cox_video_stream_create(runtime, NULL, look, &stream), COX_OK, "%s", logged);
-    return stream;
 }
 
-static void send(cox_video_stream *stream, const struct picture *in, const struct picture *out)
+static void send(const struct picture *in, const struct picture *out)
 {
     const cox_status status = cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &in->image, .out = &out->image,
                                                                             .user = (void *)out));
     cr_assert_eq(status, COX_OK, "%s\n%s", cox_status_name(status), logged);
 }
 
-static struct cox_video_result receive(cox_video_stream *stream)
+static struct cox_video_result receive(void)
 {
     struct cox_video_result result;
     cr_assert_eq(cox_video_stream_receive(stream, true, &result, sizeof result), COX_OK);
     cr_assert_eq(result.status, COX_OK, "%s\n%s", cox_status_name(result.status), logged);
     return result;
+}
+
+static struct cox_video_result map(const struct picture *in, const struct picture *out)
+{
+    send(in, out);
+    return receive();
+}
+
+static struct cox_video_stream_info info_now(void)
+{
+    struct cox_video_stream_info info;
+    cox_video_stream_info(stream, &info, sizeof info);
+    return info;
+}
+
+static struct cox_session_info session_now(bool analysis)
+{
+    struct cox_session_info info;
+    cox_video_stream_session_info(stream, analysis, &info, sizeof info);
+    return info;
 }
 
 static const struct cox_video_look given = {.struct_size = sizeof given, .peak = COX_PEAK_GIVEN};
@@ -217,50 +263,36 @@ static const struct cox_video_look given = {.struct_size = sizeof given, .peak =
 Test(video_stream, a_film_is_mapped_as_by_a_session_of_its_own)
 {
     enum { FRAMES = 6 };
-    cox_runtime *runtime = open_any();
-    struct picture plain[FRAMES], in[FRAMES], out[FRAMES];
+    struct picture *plain[FRAMES], *in[FRAMES], *out[FRAMES];
     for (int n = 0; n < FRAMES; n++) {
-        plain[n] = in_buffers(runtime, &p8, WIDTH, HEIGHT);
-        in[n] = in_buffers(runtime, &p10, WIDTH, HEIGHT);
-        out[n] = in_buffers(runtime, &p8, WIDTH, HEIGHT);
-        paint(&in[n], (unsigned)n);
+        plain[n] = in_buffers(&p8);
+        in[n] = in_buffers(&p10);
+        out[n] = in_buffers(&p8);
+        paint(in[n], (unsigned)n);
     }
     for (int follow = 0; follow < 2; follow++) {
-        map_plainly(runtime, 0, FRAMES, follow, plain);
-        cox_video_stream *stream = open_stream(runtime, follow ? NULL : &given);
+        map_plainly(0, FRAMES, follow, plain);
+        open_stream(follow ? NULL : &given);
         for (int n = 0; n < FRAMES; n++)
-            send(stream, &in[n], &out[n]);
+            send(in[n], out[n]);
         for (int n = 0; n < FRAMES; n++) {
-            const struct cox_video_result result = receive(stream);
-            cr_expect_eq(result.user, &out[n]);
+            const struct cox_video_result result = receive();
+            cr_expect_eq(result.user, out[n]);
             cr_expect_eq(result.frame, (uint64_t)n);
             cr_expect_eq(result.bytes_copied_in + result.bytes_copied_out, 0);
-            cr_expect(same_samples(&plain[n], &out[n]), "frame %d, follow %d", n, follow);
+            cr_expect(same_samples(plain[n], out[n]), "frame %d, follow %d", n, follow);
             cr_expect_eq(result.scene.blocks > 0, follow);
         }
         struct cox_video_result none;
         cr_expect_eq(cox_video_stream_receive(stream, true, &none, sizeof none), COX_E_NOT_FOUND);
-        struct cox_video_stream_info info;
-        cox_video_stream_info(stream, &info, sizeof info);
+        const struct cox_video_stream_info info = info_now();
         cr_expect_eq(info.sent, FRAMES);
         cr_expect_eq(info.received, FRAMES);
         cr_expect_eq(info.sessions_made, 1);
         cr_expect_eq(info.bytes_copied_in + info.bytes_copied_out, 0);
-        struct cox_session_info session;
-        cox_video_stream_session_info(stream, false, &session, sizeof session);
-        cr_expect_eq(session.frames_done, (uint64_t)(FRAMES + follow));
-        cox_video_stream_session_info(stream, true, &session, sizeof session);
-        cr_expect_eq(session.device_count, 0); /* there is no analysis */
-        cox_video_stream_destroy(&stream);
-        cr_expect_null(stream);
+        cr_expect_eq(session_now(false).frames_done, (uint64_t)(FRAMES + follow));
+        cr_expect_eq(session_now(true).device_count, 0); /* there is no analysis */
     }
-    for (int n = 0; n < FRAMES; n++) {
-        drop_picture(&plain[n]);
-        drop_picture(&in[n]);
-        drop_picture(&out[n]);
-    }
-    cox_runtime_destroy(&runtime);
-    cr_assert_null(runtime);
 }
 
 Test(video_stream, planes_anywhere_give_the_same_picture_and_nothing_else_is_touched)
@@ -277,110 +309,80 @@ Test(video_stream, planes_anywhere_give_the_same_picture_and_nothing_else_is_tou
         {"bottom up", {0, 32, true}, true},
         {"bottom up, an odd pitch, at an odd address", {17, 5, true}, true},
     };
-    cox_runtime *runtime = open_any();
-    struct picture plain = in_buffers(runtime, &p8, WIDTH, HEIGHT);
-    map_plainly(runtime, 3, 1, false, &plain);
+    struct picture *plain = in_buffers(&p8);
+    map_plainly(3, 1, false, &plain);
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-        struct picture in = lay_out(&p10, WIDTH, HEIGHT, &ways[w].layout);
-        struct picture out = lay_out(&p8, WIDTH, HEIGHT, &ways[w].layout);
-        cox_video_stream *stream = open_stream(runtime, &given);
-        paint(&in, 3);
-        send(stream, &in, &out);
-        const struct cox_video_result result = receive(stream);
-        cr_expect(same_samples(&plain, &out), "%s", ways[w].name);
-        cr_expect(untouched_between(&in), "%s", ways[w].name);
-        cr_expect(untouched_between(&out), "%s", ways[w].name);
+        struct picture *in = lay_out(&p10, &ways[w].layout), *out = lay_out(&p8, &ways[w].layout);
+        paint(in, 3);
+        open_stream(&given);
+        const struct cox_video_result result = map(in, out);
+        cr_expect(same_samples(plain, out), "%s", ways[w].name);
+        cr_expect(untouched_between(in), "%s", ways[w].name);
+        cr_expect(untouched_between(out), "%s", ways[w].name);
         if (ways[w].is_copied_everywhere) {
             uint64_t bytes = 0;
-            for (uint32_t p = 0; p < in.plane_count; p++)
-                bytes += in.planes[p].row_bytes * in.planes[p].rows;
+            for (uint32_t p = 0; p < in->plane_count; p++)
+                bytes += in->planes[p].row_bytes * in->planes[p].rows;
             cr_expect_eq(result.bytes_copied_in, bytes, "%s", ways[w].name);
             cr_expect_eq(result.bytes_copied_out, bytes / 2, "%s", ways[w].name);
         }
-        struct cox_video_stream_info info;
-        cox_video_stream_info(stream, &info, sizeof info);
+        const struct cox_video_stream_info info = info_now();
         cr_expect_eq(info.bytes_copied_in, result.bytes_copied_in);
         cr_expect_eq(info.frames_copied_in, result.bytes_copied_in > 0);
         cr_expect_eq(info.frames_copied_out, result.bytes_copied_out > 0);
-        cox_video_stream_destroy(&stream);
-        drop_picture(&in);
-        drop_picture(&out);
     }
-    drop_picture(&plain);
-    cox_runtime_destroy(&runtime);
 }
 
 Test(video_stream, a_window_of_a_larger_frame_is_mapped_alone)
 {
     enum { LEFT = 22, ABOVE = 12 };
-    cox_runtime *runtime = open_any();
-    struct picture plain = in_buffers(runtime, &p8, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
-    struct picture large = in_buffers(runtime, &p10, WIDTH + 64, HEIGHT + 64);
-    map_plainly(runtime, 5, 1, false, &plain);
-    struct picture window = large;
+    struct picture *plain = in_buffers(&p8), *out = in_buffers(&p8);
+    struct picture *large = in_buffers_of(runtime, &p10, WIDTH + 64, HEIGHT + 64);
+    map_plainly(5, 1, false, &plain);
+    struct picture window = *large;
     window.image.width = WIDTH;
     window.image.height = HEIGHT;
     window.plane_count = cox_video_planes(&p10, WIDTH, HEIGHT, window.planes);
     for (uint32_t p = 0; p < window.plane_count; p++)
-        window.image.data[p] = row_of(&large.image, p, ABOVE >> (p > 0)) + 2 * (LEFT >> (p > 0));
+        window.image.data[p] = row_of(&large->image, p, ABOVE >> (p > 0)) + 2 * (LEFT >> (p > 0));
     paint(&window, 5);
-    cox_video_stream *stream = open_stream(runtime, &given);
-    send(stream, &window, &out);
-    receive(stream);
-    cr_expect(same_samples(&plain, &out));
-    cox_video_stream_destroy(&stream);
-    drop_picture(&plain);
-    drop_picture(&out);
-    drop_picture(&large);
-    cox_runtime_destroy(&runtime);
+    open_stream(&given);
+    map(&window, out);
+    cr_expect(same_samples(plain, out));
 }
 
 /* A session for each of two sizes, and none more however often the stream goes from one to the other; order is kept. */
 Test(video_stream, size_format_and_look_change_in_mid_stream)
 {
-    cox_runtime *runtime = open_any();
-    struct picture in[FRAMES_MAX], out[FRAMES_MAX], first[4];
-    cox_video_stream *stream = open_stream(runtime, &given);
+    struct picture *in[FRAMES_MAX], *out[FRAMES_MAX];
+    open_stream(&given);
     for (int n = 0; n < FRAMES_MAX; n++) {
-        const bool small = n / 2 % 2;
-        const uint32_t width = small ? WIDTH / 2 : WIDTH, height = small ? HEIGHT / 2 : HEIGHT;
-        in[n] = in_buffers(runtime, &p10, width, height);
-        out[n] = in_buffers(runtime, n < FRAMES_MAX - 1 ? &p8 : &rgba8, width, height);
-        paint(&in[n], (unsigned)n % 4);
-        send(stream, &in[n], &out[n]);
+        const uint32_t divisor = n / 2 % 2 ? 2 : 1;
+        in[n] = in_buffers_of(runtime, &p10, WIDTH / divisor, HEIGHT / divisor);
+        out[n] = in_buffers_of(runtime, n < FRAMES_MAX - 1 ? &p8 : &rgba8, WIDTH / divisor, HEIGHT / divisor);
+        paint(in[n], (unsigned)n % 4);
+        send(in[n], out[n]);
     }
     for (int n = 0; n < FRAMES_MAX; n++) {
-        cr_expect_eq(receive(stream).user, &out[n]);
-        if (n < 4)
-            first[n] = out[n];
-        else if (n < FRAMES_MAX - 1)
-            cr_expect(same_samples(&out[n], &first[n % 4]), "frame %d", n);
+        cr_expect_eq(receive().user, out[n]);
+        if (n >= 4 && n < FRAMES_MAX - 1)
+            cr_expect(same_samples(out[n], out[n % 4]), "frame %d", n);
     }
-    struct cox_video_stream_info info;
-    cox_video_stream_info(stream, &info, sizeof info);
+    const struct cox_video_stream_info info = info_now();
     cr_expect_eq(info.sessions_made, 3);
     cr_expect_eq(info.bytes_copied_in + info.bytes_copied_out, 0);
     cr_assert_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.op = COX_OPERATOR_BT2390, .peak = COX_PEAK_GIVEN)),
                  COX_OK);
-    send(stream, &in[0], &out[1]);
-    receive(stream);
-    cr_expect_not(same_samples(&out[0], &out[1]));
-    cox_video_stream_destroy(&stream);
-    for (int n = 0; n < FRAMES_MAX; n++) {
-        drop_picture(&in[n]);
-        drop_picture(&out[n]);
-    }
-    cox_runtime_destroy(&runtime);
+    map(in[0], out[1]);
+    cr_expect_not(same_samples(out[0], out[1]));
 }
 
 /* What stands between the fields of a struct is not zero in every program. */
 Test(video_stream, padding_of_structs_makes_no_other_shape)
 {
-    cox_runtime *runtime = open_any();
-    cox_video_stream *stream = open_stream(runtime, &given);
-    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
-    struct cox_video_stream_info info;
-    paint(&in, 0);
+    struct picture *in = in_buffers(&p10), *out = in_buffers(&p8);
+    open_stream(&given);
+    paint(in, 0);
     for (int n = 0; n < 3; n++) {
         struct cox_video_format dirty;
         memset(&dirty, 17 * n, sizeof dirty);
@@ -392,224 +394,163 @@ Test(video_stream, padding_of_structs_makes_no_other_shape)
         dirty.site = p10.site;
         dirty.range = p10.range;
         memset(dirty.reserved, 0, sizeof dirty.reserved);
-        memcpy(&in.image.format, &dirty, sizeof dirty);
-        send(stream, &in, &out);
-        receive(stream);
+        memcpy(&in->image.format, &dirty, sizeof dirty);
+        map(in, out);
     }
-    cox_video_stream_info(stream, &info, sizeof info);
-    cr_expect_eq(info.sessions_made, 1);
-    cox_video_stream_destroy(&stream);
-    drop_picture(&in);
-    drop_picture(&out);
-    cox_runtime_destroy(&runtime);
+    cr_expect_eq(info_now().sessions_made, 1);
 }
 
 /* The first frame of another pitch is copied, and the second one of it not any more. */
 Test(video_stream, pitches_that_stay_are_taken_over)
 {
-    cox_runtime *runtime = open_any();
-    cox_video_stream *stream = open_stream(runtime, &given);
-    struct picture usual = in_buffers(runtime, &p10, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
-    struct picture wide = in_buffers(runtime, &p10, 2 * WIDTH, HEIGHT);
-    wide.image.width = WIDTH;
-    paint(&usual, 1);
-    wide.plane_count = cox_video_planes(&p10, WIDTH, HEIGHT, wide.planes);
-    paint(&wide, 1);
     static const int order[] = {0, 1, 0, 1, 1, 1, 0, 1};
     static const int copied[] = {0, 1, 0, 1, 0, 0, 0, 0};
-    for (size_t n = 0; n < sizeof order / sizeof *order; n++) {
-        send(stream, order[n] ? &wide : &usual, &out);
-        cr_expect_eq(receive(stream).bytes_copied_in > 0, copied[n], "frame %zu", n);
-    }
-    cox_video_stream_destroy(&stream);
-    drop_picture(&usual);
-    drop_picture(&wide);
-    drop_picture(&out);
-    cox_runtime_destroy(&runtime);
+    struct picture *usual = in_buffers(&p10), *out = in_buffers(&p8);
+    struct picture *wide = in_buffers_of(runtime, &p10, 2 * WIDTH, HEIGHT);
+    wide->image.width = WIDTH;
+    wide->plane_count = cox_video_planes(&p10, WIDTH, HEIGHT, wide->planes);
+    paint(usual, 1);
+    paint(wide, 1);
+    open_stream(&given);
+    for (size_t n = 0; n < sizeof order / sizeof *order; n++)
+        cr_expect_eq(map(order[n] ? wide : usual, out).bytes_copied_in > 0, copied[n], "frame %zu", n);
 }
 
 Test(video_stream, a_restart_forgets_the_light_of_before)
 {
     enum { FRAMES = 3 };
-    cox_runtime *runtime = open_any();
-    struct picture plain[FRAMES], in, out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
-    in = in_buffers(runtime, &p10, WIDTH, HEIGHT);
+    struct picture *plain[FRAMES], *in = in_buffers(&p10), *out = in_buffers(&p8);
     for (int n = 0; n < FRAMES; n++)
-        plain[n] = in_buffers(runtime, &p8, WIDTH, HEIGHT);
-    map_plainly(runtime, 7, FRAMES, true, plain);
-    cox_video_stream *stream = open_stream(runtime, NULL);
+        plain[n] = in_buffers(&p8);
+    map_plainly(7, FRAMES, true, plain);
+    open_stream(NULL);
     for (unsigned n = 0; n < 5; n++) { /* another film */
-        memset(in.image.data[0], 16 + (int)n, (size_t)in.image.pitch_bytes[0] * HEIGHT);
-        send(stream, &in, &out);
-        receive(stream);
+        memset(in->image.data[0], 16 + (int)n, (size_t)in->image.pitch_bytes[0] * HEIGHT);
+        map(in, out);
     }
     for (unsigned n = 0; n < FRAMES; n++) {
-        paint(&in, 7 + n);
+        paint(in, 7 + n);
         cr_assert_eq(cox_video_stream_send(stream,
-                                           COX_VIDEO_FRAME(.in = &in.image, .out = &out.image, .restart = n == 0)),
+                                           COX_VIDEO_FRAME(.in = &in->image, .out = &out->image, .restart = n == 0)),
                      COX_OK);
-        receive(stream);
-        cr_expect(same_samples(&plain[n], &out), "frame %u", n);
+        receive();
+        cr_expect(same_samples(plain[n], out), "frame %u", n);
     }
-    cox_video_stream_destroy(&stream);
-    for (int n = 0; n < FRAMES; n++)
-        drop_picture(&plain[n]);
-    drop_picture(&in);
-    drop_picture(&out);
-    cox_runtime_destroy(&runtime);
 }
 
 /* A frame that is not taken changes nothing, though it was to begin a scene. */
 Test(video_stream, a_restart_that_is_refused_leaves_the_curve)
 {
-    cox_runtime *runtime = open_any();
-    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
+    struct picture *in = in_buffers(&p10), *out = in_buffers(&p8);
     struct cox_video_result results[2];
     for (unsigned refused = 0; refused < 2; refused++) {
-        cox_video_stream *stream = open_stream(runtime, NULL);
+        open_stream(NULL);
         for (unsigned n = 0; n < 3; n++) {
-            paint(&in, n);
-            send(stream, &in, &out);
-            receive(stream);
+            paint(in, n);
+            map(in, out);
         }
-        struct cox_video_image wrong = out.image;
+        struct cox_video_image wrong = out->image, same = out->image;
         wrong.format.depth = 9;
         wrong.format.high_bits = true;
         wrong.format.layout = COX_VIDEO_V210;
-        if (refused)
+        if (refused) { /* the second time, where the output is the input, by the session */
             cr_assert_neq(cox_video_stream_send(stream,
-                                                COX_VIDEO_FRAME(.in = &in.image, .out = &wrong, .restart = true)),
+                                                COX_VIDEO_FRAME(.in = &in->image, .out = &wrong, .restart = true)),
                           COX_OK);
-        struct cox_video_image same = out.image; /* the output as the input: refused by the session */
-        if (refused)
             cr_assert_neq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &same, .out = &same, .restart = true)),
                           COX_OK);
-        paint(&in, 3);
-        send(stream, &in, &out);
-        results[refused] = receive(stream);
-        cox_video_stream_destroy(&stream);
+        }
+        paint(in, 3);
+        results[refused] = map(in, out);
     }
     cr_expect_eq(results[0].cut, results[1].cut);
     cr_expect_eq(results[0].peak_nits, results[1].peak_nits);
     cr_expect_eq(results[0].gain, results[1].gain);
-    drop_picture(&in);
-    drop_picture(&out);
-    cox_runtime_destroy(&runtime);
 }
 
 /* What was decoded into a buffer without spare rows, with some columns cut off on the left. */
 Test(video_stream, a_window_to_the_end_of_its_buffer_is_mapped)
 {
-    cox_runtime *runtime = open_any();
-    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), whole = in;
-    struct picture outs[] = {in_buffers(runtime, &p8, WIDTH - 16, HEIGHT),
-                             in_buffers(runtime, &p8, WIDTH - 16, HEIGHT)};
-    cox_video_stream *stream = open_stream(runtime, &given);
-    paint(&in, 1);
-    in.image.width -= 16;
+    struct picture *whole = in_buffers(&p10), window = *whole;
+    struct picture *outs[] = {in_buffers_of(runtime, &p8, WIDTH - 16, HEIGHT),
+                              in_buffers_of(runtime, &p8, WIDTH - 16, HEIGHT)};
+    open_stream(&given);
+    paint(whole, 1);
+    window.image.width -= 16;
     for (uint32_t p = 0; p < 3; p++)
-        in.image.data[p] = (char *)in.image.data[p] + (p ? 16 : 32);
+        window.image.data[p] = (char *)whole->image.data[p] + (p ? 16 : 32);
     for (int known = 0; known < 2; known++) {
         for (uint32_t p = 0; p < 3; p++)
-            in.image.memory[p] = known ? whole.image.memory[p] : NULL;
-        send(stream, &in, &outs[known]);
-        receive(stream);
+            window.image.memory[p] = known ? whole->image.memory[p] : NULL;
+        map(&window, outs[known]);
     }
-    cr_expect(same_samples(&outs[0], &outs[1]));
-    in.image.pitch_bytes[0] += 4; /* its last row is outside */
-    cr_expect_eq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &in.image, .out = &outs[0].image)), COX_E_INVALID);
-    cox_video_stream_destroy(&stream);
-    drop_picture(&whole);
-    drop_picture(&outs[0]);
-    drop_picture(&outs[1]);
-    cox_runtime_destroy(&runtime);
+    cr_expect(same_samples(outs[0], outs[1]));
+    window.image.pitch_bytes[0] += 4; /* its last row is outside */
+    cr_expect_eq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &window.image, .out = &outs[0]->image)),
+                 COX_E_INVALID);
 }
 
 /* The frames' own gain and peak come on top, and are cut to what there is. */
 Test(video_stream, every_gain_that_there_is_goes_with_light_that_is_found)
 {
     static const float gains[] = {0x1p-32f, 0x1p-9f, 0x1p9f, 0x1p32f};
-    cox_runtime *runtime = open_any();
-    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
-    cox_video_stream *stream = open_stream(runtime, NULL);
+    struct picture *in = in_buffers(&p10), *out = in_buffers(&p8);
+    open_stream(NULL);
     for (unsigned n = 0; n < 4; n++) {
         const struct cox_video_settings settings = {.struct_size = sizeof settings, .gain = gains[n]};
         cr_assert_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.settings = &settings)), COX_OK);
-        paint(&in, n);
-        send(stream, &in, &out);
-        const struct cox_video_result result = receive(stream);
+        paint(in, n);
+        const struct cox_video_result result = map(in, out);
         cr_expect(result.gain >= 0x1p-32f && result.gain <= 0x1p32f, "%g", (double)result.gain);
         cr_expect(result.peak_nits >= 1 && result.peak_nits <= 1e6f, "%g", (double)result.peak_nits);
     }
-    cox_video_stream_destroy(&stream);
-    drop_picture(&in);
-    drop_picture(&out);
-    cox_runtime_destroy(&runtime);
 }
 
 /* What was prepared for is there when the first frame comes. */
 Test(video_stream, it_can_be_prepared_for_frames_to_come)
 {
-    cox_runtime *runtime = open_any();
-    cox_video_stream *stream = open_stream(runtime, COX_VIDEO_LOOK(.peak = COX_PEAK_OWN));
     const struct layout layout = {0, 64, false};
-    struct picture in = lay_out(&p10, WIDTH, HEIGHT, &layout), out = lay_out(&p8, WIDTH, HEIGHT, &layout);
-    struct cox_video_image in_to_come = in.image, out_to_come = out.image;
-    struct cox_video_stream_info info;
-    struct cox_session_info session;
+    struct picture *in = lay_out(&p10, &layout), *out = lay_out(&p8, &layout);
+    struct cox_video_image in_to_come = in->image, out_to_come = out->image;
+    open_stream(COX_VIDEO_LOOK(.peak = COX_PEAK_OWN));
     for (int p = 0; p < COX_VIDEO_PLANES_MAX; p++)
         in_to_come.data[p] = out_to_come.data[p] = NULL;
     cr_assert_eq(cox_video_stream_prepare(stream, &in_to_come, &out_to_come), COX_OK, "%s", logged);
-    cox_video_stream_session_info(stream, true, &session, sizeof session);
-    cr_expect_gt(session.device_count, 0);
+    cr_expect_gt(session_now(true).device_count, 0);
     in_to_come.width = 0;
     cr_expect_eq(cox_video_stream_prepare(stream, &in_to_come, &out_to_come), COX_E_INVALID);
     cr_expect_eq(cox_video_stream_prepare(stream, NULL, &out_to_come), COX_E_INVALID);
-    cr_expect_eq(cox_video_stream_prepare(NULL, &in.image, &out.image), COX_E_INVALID);
-    paint(&in, 2);
-    send(stream, &in, &out);
-    const struct cox_video_result result = receive(stream);
+    cr_expect_eq(cox_video_stream_prepare(NULL, &in->image, &out->image), COX_E_INVALID);
+    paint(in, 2);
+    const struct cox_video_result result = map(in, out);
     cr_expect_gt(result.scene.blocks, 0);
     cr_expect(result.cut);
-    cox_video_stream_info(stream, &info, sizeof info);
-    cr_expect_eq(info.sessions_made, 1);
-    cox_video_stream_destroy(&stream);
-    drop_picture(&in);
-    drop_picture(&out);
-    cox_runtime_destroy(&runtime);
+    cr_expect_eq(info_now().sessions_made, 1);
 }
 
 /* ---- Waiting ---- */
 
 Test(video_stream, the_descriptor_is_readable_while_a_frame_can_be_received)
 {
-    cox_runtime *runtime = open_any();
-    cox_video_stream *stream = open_stream(runtime, &given);
-    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT);
-    struct picture out[2] = {in_buffers(runtime, &p8, WIDTH, HEIGHT), in_buffers(runtime, &p8, WIDTH, HEIGHT)};
-    struct pollfd waits = {.fd = cox_video_stream_descriptor(stream), .events = POLLIN};
+    struct picture *in = in_buffers(&p10), *out[2] = {in_buffers(&p8), in_buffers(&p8)};
     struct cox_video_result result;
-    paint(&in, 0);
+    open_stream(&given);
+    struct pollfd waits = {.fd = cox_video_stream_descriptor(stream), .events = POLLIN};
+    paint(in, 0);
     cr_expect_eq(poll(&waits, 1, 0), 0);
     cr_expect_eq(cox_video_stream_receive(stream, false, &result, sizeof result), COX_E_NOT_FOUND);
-    send(stream, &in, &out[0]);
-    send(stream, &in, &out[1]);
+    send(in, out[0]);
+    send(in, out[1]);
     for (int n = 0; n < 2; n++) {
-        cr_assert_eq(poll(&waits, 1, 60000), 1);
+        cr_assert_eq(poll(&waits, 1, 60000), 1, "frame %d did not come", n);
         cr_assert_eq(cox_video_stream_receive(stream, false, &result, sizeof result), COX_OK);
-        cr_expect_eq(result.user, &out[n]);
+        cr_expect_eq(result.user, out[n]);
     }
     cr_expect_eq(poll(&waits, 1, 0), 0);
-    cox_video_stream_destroy(&stream);
-    drop_picture(&in);
-    drop_picture(&out[0]);
-    drop_picture(&out[1]);
-    cox_runtime_destroy(&runtime);
 }
 
 struct sender {
-    cox_video_stream *stream;
-    struct picture *in, *out;
+    struct picture *in, *out[FRAMES_MAX];
     int frames;
 };
 
@@ -617,70 +558,57 @@ static void *send_all(void *user)
 {
     const struct sender *sender = user;
     for (int n = 0; n < sender->frames; n++)
-        send(sender->stream, sender->in, &sender->out[n % FRAMES_MAX]);
+        send(sender->in, sender->out[n % FRAMES_MAX]);
     return NULL;
 }
 
 Test(video_stream, one_thread_sends_while_another_receives)
 {
-    enum { FRAMES = 200 };
-    cox_runtime *runtime = open_any();
-    struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), out[FRAMES_MAX];
+    struct sender sender = {.in = in_buffers(&p10), .frames = 200};
     for (int n = 0; n < FRAMES_MAX; n++)
-        out[n] = in_buffers(runtime, &p8, WIDTH, HEIGHT);
-    paint(&in, 0);
-    struct sender sender = {.stream = open_stream(runtime, NULL), .in = &in, .out = out, .frames = FRAMES};
+        sender.out[n] = in_buffers(&p8);
+    paint(sender.in, 0);
+    open_stream(NULL);
     pthread_t thread;
     cr_assert_eq(pthread_create(&thread, NULL, send_all, &sender), 0);
-    for (uint64_t n = 0; n < FRAMES;) {
+    for (uint64_t n = 0; n < (uint64_t)sender.frames;) {
         struct cox_video_result result;
-        const cox_status status = cox_video_stream_receive(sender.stream, true, &result, sizeof result);
+        const cox_status status = cox_video_stream_receive(stream, true, &result, sizeof result);
         if (status == COX_E_NOT_FOUND) /* the sender is not so far */
             continue;
         cr_assert_eq(status, COX_OK);
         cr_assert_eq(result.frame, n++);
         if (n % 50 == 0)
-            cox_video_stream_cancel(sender.stream);
+            cox_video_stream_cancel(stream);
     }
     pthread_join(thread, NULL);
-    cox_video_stream_destroy(&sender.stream);
-    drop_picture(&in);
-    for (int n = 0; n < FRAMES_MAX; n++)
-        drop_picture(&out[n]);
-    cox_runtime_destroy(&runtime);
 }
 
 Test(video_stream, destroying_it_gives_back_what_was_not_received)
 {
-    cox_runtime *runtime = open_any();
-    cox_video_stream *stream = open_stream(runtime, &given);
     const struct layout layout = {8, 8, false};
-    struct picture in = lay_out(&p10, WIDTH, HEIGHT, &layout), out = lay_out(&p8, WIDTH, HEIGHT, &layout);
-    paint(&in, 0);
+    struct picture *in = lay_out(&p10, &layout), *out = lay_out(&p8, &layout);
+    open_stream(&given);
+    paint(in, 0);
     for (int n = 0; n < 5; n++)
-        send(stream, &in, &out);
-    cox_video_stream_destroy(&stream);
-    drop_picture(&in);
-    drop_picture(&out);
-    cox_runtime_destroy(&runtime);
-    cr_assert_null(runtime);
+        send(in, out);
 }
 
 /* ---- Errors ---- */
 
 Test(video_stream, a_frame_that_is_none_is_refused_and_the_stream_goes_on)
 {
-    cox_runtime *runtime = open_any(), *other = open_any();
-    cox_video_stream *stream = open_stream(runtime, &given);
-    const struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
-    struct picture strange = in_buffers(other, &p10, WIDTH, HEIGHT);
+    other_runtime = open_runtime();
+    const struct picture *in = in_buffers(&p10), *out = in_buffers(&p8);
+    const struct picture *strange = in_buffers_of(other_runtime, &p10, WIDTH, HEIGHT);
     struct cox_video_image bad;
-#define REFUSED(status, ...)                                                                                      \
-    do {                                                                                                          \
-        bad = in.image;                                                                                           \
-        __VA_ARGS__;                                                                                              \
-        cr_expect_eq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &bad, .out = &out.image)), status, "%s", \
-                     #__VA_ARGS__);                                                                               \
+    open_stream(&given);
+#define REFUSED(status, ...)                                                                                       \
+    do {                                                                                                           \
+        bad = in->image;                                                                                           \
+        __VA_ARGS__;                                                                                               \
+        cr_expect_eq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &bad, .out = &out->image)), status, "%s", \
+                     #__VA_ARGS__);                                                                                \
     } while (0)
     REFUSED(COX_E_INVALID, bad.width = 0);
     REFUSED(COX_E_INVALID, bad.format.depth = 7);
@@ -691,56 +619,41 @@ Test(video_stream, a_frame_that_is_none_is_refused_and_the_stream_goes_on)
     REFUSED(COX_E_INVALID, bad.data[0] = (char *)bad.data[0] - 4);
     REFUSED(COX_E_INVALID, bad.data[0] = (char *)bad.data[0] + (size_t)bad.pitch_bytes[0]);
     REFUSED(COX_E_INVALID, bad.pitch_bytes[0] = -bad.pitch_bytes[0]);
-    REFUSED(COX_E_INVALID, bad.memory[0] = strange.image.memory[0], bad.data[0] = strange.image.data[0]);
+    REFUSED(COX_E_INVALID, bad.memory[0] = strange->image.memory[0], bad.data[0] = strange->image.data[0]);
     REFUSED(COX_E_INVALID, bad.transfer = (enum cox_transfer)9);
     REFUSED(COX_E_INVALID, bad.transfer = COX_TRANSFER_LINEAR);
     REFUSED(COX_E_UNSUPPORTED, bad.struct_size = 1 << 20);
-    cr_expect_eq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &in.image)), COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &in->image)), COX_E_INVALID);
     cr_expect_eq(cox_video_stream_send(stream, NULL), COX_E_INVALID);
-    cr_expect_eq(cox_video_stream_send(NULL, COX_VIDEO_FRAME(.in = &in.image)), COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_send(NULL, COX_VIDEO_FRAME(.in = &in->image)), COX_E_INVALID);
     cr_expect_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.op = COX_OPERATOR_EXPOSURE)), COX_E_INVALID);
     cr_expect_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.dither = (enum cox_video_choice)3)), COX_E_INVALID);
     cr_expect_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.peak = (enum cox_video_peak)3)), COX_E_INVALID);
     const struct cox_video_settings dark = {.struct_size = sizeof dark, .sdr_white_nits = 0.5f};
     cr_expect_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.settings = &dark)), COX_E_INVALID);
-    send(stream, &in, &out);
-    cr_expect_eq(receive(stream).frame, 0);
-    cox_video_stream_destroy(&stream);
-    struct picture all[] = {in, out, strange};
-    for (int n = 0; n < 3; n++)
-        drop_picture(&all[n]);
-    cox_runtime_destroy(&runtime);
-    cox_runtime_destroy(&other);
+    cr_expect_eq(map(in, out).frame, 0);
 }
 
 Test(video_stream, a_frame_that_comes_too_late_is_received_as_such_and_the_stream_goes_on)
 {
-    cox_runtime *runtime = open_any();
+    struct picture *in = in_buffers(&p10), *out = in_buffers(&p8);
+    paint(in, 1);
     for (int follow = 0; follow < 2; follow++) {
-        cox_video_stream *stream = NULL;
         struct cox_video_result result;
-        struct cox_session_info info;
         /* The stream's sessions call back where the stream wants it. */
+        cox_video_stream_destroy(&stream);
         cr_assert_eq(cox_video_stream_create(runtime, COX_SESSION_PARAMS(.dispatch = true), follow ? NULL : &given,
                                              &stream),
                      COX_OK, "%s", logged);
-        struct picture in = in_buffers(runtime, &p10, WIDTH, HEIGHT), out = in_buffers(runtime, &p8, WIDTH, HEIGHT);
-        paint(&in, 1);
         for (int late = 0; late < 2; late++) {
             cr_assert_eq(cox_video_stream_send(stream,
-                                               COX_VIDEO_FRAME(.in = &in.image, .out = &out.image, .deadline_ns = 1,
+                                               COX_VIDEO_FRAME(.in = &in->image, .out = &out->image, .deadline_ns = 1,
                                                                .late = late ? COX_LATE_DROP : COX_LATE_DELIVER)),
                          COX_OK, "%s", logged);
             cr_assert_eq(cox_video_stream_receive(stream, true, &result, sizeof result), COX_OK);
             cr_expect_eq(result.status, late ? COX_E_LATE : COX_OK, "%s", cox_status_name(result.status));
         }
-        send(stream, &in, &out);
-        receive(stream);
-        cox_video_stream_session_info(stream, false, &info, sizeof info);
-        cr_expect_eq(info.frames_dropped, 1);
-        cox_video_stream_destroy(&stream);
-        drop_picture(&in);
-        drop_picture(&out);
+        map(in, out);
+        cr_expect_eq(session_now(false).frames_dropped, 1);
     }
-    cox_runtime_destroy(&runtime);
 }

@@ -1,6 +1,6 @@
 /* Cancelling, and frames that callbacks submit.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/scene_trio.h"
+#include "scene_test.h"
 #include <pthread.h>
 
 TestSuite(engine_cancel, .timeout = 300);
@@ -67,7 +67,6 @@ static uint64_t frame_ns(struct scene *scene, struct list *list)
 /* Cancels 16 frames and destroys the session: how many frames that takes. */
 static double frames_after_cancel(const struct fake_params *devices)
 {
-    struct scene scene;
     struct list list = begin(&scene, devices,
                              COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 16, .no_warmup = true));
     submit(&list, 3);
@@ -84,7 +83,7 @@ static double frames_after_cancel(const struct fake_params *devices)
     cr_assert_eq(list.count, 20);
     cr_assert_eq(count_of(&list, 4, COX_E_CANCELLED), 16);
     cr_assert_eq(shape_session(scene.frames, COX_SESSION_PARAMS(.policy = "static"), &scene.session), COX_OK);
-    END(&scene);
+    end();
     return frames;
 }
 
@@ -99,7 +98,6 @@ Test(engine_cancel, what_has_not_begun_is_not_done_any_more)
 
 Test(engine_cancel, the_session_goes_on)
 {
-    struct scene scene;
     struct list list = begin(&scene, &trio, COX_SESSION_PARAMS(.policy = "adaptive", .in_flight = 4));
     for (uint32_t round = 0; round < 10; round++) {
         const uint32_t before = list.count;
@@ -114,13 +112,12 @@ Test(engine_cancel, the_session_goes_on)
         cr_assert_str_empty(shape_check(scene.frames, list.submitted - 1));
     }
     for (uint32_t d = 0; d < 3; d++)
-        cr_assert_gt(scene_device(&scene, d).solo_ns, 0, "a warm-up that was broken off goes on");
-    END(&scene);
+        cr_assert_gt(device_now(d).solo_ns, 0, "a warm-up that was broken off goes on");
+    end();
 }
 
 Test(engine_cancel, from_a_callback)
 {
-    struct scene scene;
     struct list list = begin(&scene, &trio,
                              COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 8, .no_warmup = true));
     list.cancels = true;
@@ -131,18 +128,17 @@ Test(engine_cancel, from_a_callback)
     cr_assert_eq(list.count, 8);
     cr_assert_eq(list.status[0], COX_OK);
     cr_assert_eq(count_of(&list, 1, COX_E_CANCELLED), 7);
-    END(&scene);
+    end();
 }
 
 Test(engine_cancel, a_device_that_hangs_is_waited_for_no_longer_than_its_timeout)
 {
-    struct scene scene;
     struct list list = begin(&scene, &trio,
                              COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true,
                                                 .device_timeout_ns = 200 * ms));
     submit(&list, 2);
     cox_session_wait(scene.session);
-    fake_script(scene.fake, &(struct fake_fault){.kind = FAKE_HANGS, .device = 1, .delay_ns = UINT64_MAX});
+    FAULT(.kind = FAKE_HANGS, .device = 1, .delay_ns = UINT64_MAX);
     fake_hold(scene.fake);
     submit(&list, 2);
     cr_assert_eq(cox_session_cancel(scene.session), COX_OK);
@@ -151,7 +147,7 @@ Test(engine_cancel, a_device_that_hangs_is_waited_for_no_longer_than_its_timeout
     cox_session_wait(scene.session);
     cr_assert_lt(fake_now(scene.fake) - began, 1000 * ms);
     cr_assert_eq(count_of(&list, 2, COX_E_CANCELLED), 2);
-    END(&scene);
+    end();
 }
 
 /* ---- chains ---- */
@@ -199,7 +195,6 @@ Test(engine_cancel, a_callback_always_finds_a_place_for_the_next_frame)
                                             .real_time = true,
                                             .devices = {{.ns_per_row = 1e3}, {.ns_per_row = 1e3}, {.ns_per_row = 1e3}}};
     for (uint32_t in_flight = 1; in_flight <= 3; in_flight++) {
-        struct scene scene;
         pthread_t threads[3];
         in_thirds();
         scene_begin(&scene, &real, SHAPE_MAP, 40, COX_SESSION_PARAMS(.policy = "static", .no_warmup = true));
@@ -222,6 +217,6 @@ Test(engine_cancel, a_callback_always_finds_a_place_for_the_next_frame)
         cr_assert_eq(list.count, 100);
         cr_assert_eq(count_of(&list, 0, COX_OK), 100);
         cr_assert_eq(atomic_load(&competitor.over), 300);
-        END(&scene);
+        end();
     }
 }

@@ -2,7 +2,7 @@
  * run. The worker below runs each task at once, as with a virtual clock, but for an allocation that is to take a while.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "host/worker.h"
-#include "support/scene_trio.h"
+#include "scene_test.h"
 
 TestSuite(engine_late_look, .timeout = 300);
 
@@ -93,21 +93,19 @@ static void play(struct scene *scene, uint64_t blocked_ns)
 
 Test(engine_late_look, one_late_look_does_not_end_the_wait_for_memory)
 {
-    struct scene scene;
     released = true;
     play(&scene, 3000 * ms);
     cr_assert_eq(fake_struck_by(scene.fake, FAKE_SUBMIT_BLOCKS), 1);
     cr_assert_eq(scene_failed(&scene, 0, LEARN + 3), 0, "%s", rig_log(scene.rig));
-    END(&scene);
+    end();
 }
 
 Test(engine_late_look, memory_that_never_comes_is_not_waited_for)
 {
-    struct scene scene;
     released = false;
     play(&scene, 0);
     cr_assert_eq(scene_failed(&scene, 0, LEARN + 3), 1, "%s", rig_log(scene.rig));
     cr_assert_eq(scene.status[LEARN + 1], COX_E_TAINTED);
     cr_assert_lt(scene.done_ns[LEARN + 1] - scene.done_ns[LEARN], 4 * TIMEOUT_MS * ms);
-    END(&scene);
+    end();
 }

@@ -1,33 +1,30 @@
 /* A frame at which a device hangs, and after it: what was delivered is final, in memory of the library's and of the
  * application's.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/scene_trio.h"
+#include "scene_test.h"
 
 TestSuite(engine_relocate, .timeout = 300);
 
 enum { TIMEOUT_MS = 300 };
 
-static void begin(struct scene *scene, enum shape shape, uint32_t in_flight)
+static void begin_few(enum shape shape, uint32_t in_flight)
 {
-    in_thirds();
-    scene_begin(scene, &trio, shape, in_flight + 2,
-                COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = in_flight, .no_warmup = true,
-                                   .device_timeout_ns = TIMEOUT_MS * ms));
-    scene_play(scene, LEARN);
+    begin_on(&trio, shape, in_flight + 2,
+             COX_SESSION_PARAMS(.in_flight = in_flight, .device_timeout_ns = TIMEOUT_MS * ms));
 }
 
-static void hang(struct scene *scene, uint32_t device, uint64_t ns)
+static void hang(uint32_t device, uint64_t ns)
 {
-    fake_script(scene->fake, &(struct fake_fault){.kind = FAKE_HANGS, .device = device, .delay_ns = ns});
+    fault(FAKE_HANGS, device, ns);
 }
 
 /* Change every set of buffers to wrapped memory. */
-static void wrap_all(struct scene *scene)
+static void wrap_all(void)
 {
-    scene->frames->wrapped = true;
-    for (uint32_t f = 0; f < scene->frames->count; f++) {
-        shape_drop(scene->frames, f);
-        cr_assert(shape_make(scene->frames, f, f));
+    scene.frames->wrapped = true;
+    for (uint32_t f = 0; f < scene.frames->count; f++) {
+        shape_drop(scene.frames, f);
+        cr_assert(shape_make(scene.frames, f, f));
     }
 }
 
@@ -40,57 +37,55 @@ struct finals {
     uint32_t changed;
 };
 
-static void check_finals(struct scene *scene, struct finals *finals)
+static void check_finals(struct finals *finals)
 {
-    for (uint32_t f = 0; f < scene->frames->count; f++)
+    for (uint32_t f = 0; f < scene.frames->count; f++)
         if (finals->known[f])
-            finals->changed += memcmp(cox_buffer_data(scene->frames->buffers[f][1]), finals->of[f],
+            finals->changed += memcmp(cox_buffer_data(scene.frames->buffers[f][1]), finals->of[f],
                                       sizeof finals->of[f]) != 0;
 }
 
-static void keep_final(struct scene *scene, uint32_t frame, cox_status status)
+static void keep_final(struct scene *its, uint32_t frame, cox_status status)
 {
-    struct finals *finals = scene->user;
-    const uint32_t f = frame % scene->frames->count;
-    check_finals(scene, finals);
+    struct finals *finals = its->user;
+    const uint32_t f = frame % scene.frames->count;
+    check_finals(finals);
     cr_assert_eq(status, COX_OK);
-    memcpy(finals->of[f], cox_buffer_data(scene->frames->buffers[f][1]), sizeof finals->of[f]);
+    memcpy(finals->of[f], cox_buffer_data(scene.frames->buffers[f][1]), sizeof finals->of[f]);
     finals->known[f] = true;
-    finals->known[(scene->submitted) % scene->frames->count] = false; /* it is submitted next */
-    shape_refill_inputs(scene->frames, f, frame);
-    memcpy(scene->frames->before[f], cox_buffer_data(scene->frames->buffers[f][0]), SCENE_ROWS * SCENE_COLUMNS);
+    finals->known[(scene.submitted) % scene.frames->count] = false; /* it is submitted next */
+    shape_refill_inputs(scene.frames, f, frame);
+    memcpy(scene.frames->before[f], cox_buffer_data(scene.frames->buffers[f][0]), SCENE_ROWS * SCENE_COLUMNS);
 }
 
 Test(engine_relocate, a_device_that_wakes_changes_no_delivered_frame)
 {
     for (uint32_t device = 0; device < 3; device++)
         for (uint32_t in_flight = 2; in_flight <= 4; in_flight++) {
-            struct scene scene;
             struct finals *finals = calloc(1, sizeof *finals);
-            begin(&scene, SHAPE_MAP, in_flight);
+            begin_few(SHAPE_MAP, in_flight);
             for (uint32_t f = 0; f < scene.frames->count; f++)
                 shape_refill(scene.frames, f, f);
             scene.watch = keep_final;
             scene.user = finals;
-            hang(&scene, device, 2 * TIMEOUT_MS * ms + 400 * ms);
+            hang(device, 2 * TIMEOUT_MS * ms + 400 * ms);
             scene_play(&scene, 400); /* it wakes beside them */
-            check_finals(&scene, finals);
+            check_finals(finals);
             cr_assert_eq(finals->changed, 0);
             cr_assert_eq(scene_failed(&scene, 0, LEARN + 400), 0);
             cr_assert(rig_logged(scene.rig, "goes on in fresh memory"));
-            cr_assert_eq(scene_device(&scene, device).lost, 1);
-            END(&scene);
+            cr_assert_eq(device_now(device).lost, 1);
+            end();
             free(finals);
         }
 }
 
 Test(engine_relocate, the_output_has_other_memory_and_the_input_its_own)
 {
-    struct scene scene;
-    begin(&scene, SHAPE_MAP, 2);
+    begin_few(SHAPE_MAP, 2);
     cox_buffer *const *buffers = scene.frames->buffers[LEARN % scene.frames->count];
     const void *in = cox_buffer_data(buffers[0]), *out = cox_buffer_data(buffers[1]);
-    hang(&scene, 1, UINT64_MAX);
+    hang(1, UINT64_MAX);
     scene_play(&scene, 1);
     cr_assert_eq(scene.status[LEARN], COX_OK);
     cr_assert_eq(cox_buffer_data(buffers[0]), in);
@@ -98,45 +93,43 @@ Test(engine_relocate, the_output_has_other_memory_and_the_input_its_own)
     struct cox_buffer_info info;
     cox_buffer_info(buffers[1], &info, sizeof info);
     cr_assert(info.bytes == SCENE_ROWS * SCENE_COLUMNS && !info.wrapped);
-    END(&scene);
+    end();
 }
 
 Test(engine_relocate, every_shape_comes_out_right)
 {
     for (enum shape shape = 0; shape < SHAPES; shape++)
         for (uint32_t device = 0; device < 3; device++) {
-            struct scene scene;
-            begin(&scene, shape, 3);
-            hang(&scene, device, 900 * ms);
+            begin_few(shape, 3);
+            hang(device, 900 * ms);
             scene_play(&scene, 200);
             cr_assert_eq(scene_failed(&scene, 0, LEARN + 200), shape == SHAPE_INPLACE, "%u", (unsigned)shape);
-            END(&scene);
+            end();
         }
 }
 
 /* Of 300 frames after the device hung those end with an error that have the first one's buffers, and no others. Then
  * the set gets other buffers. */
-static void check_set_is_lost(struct scene *scene)
+static void check_set_is_lost(void)
 {
-    const uint32_t count = scene->frames->count;
+    const uint32_t count = scene.frames->count;
     for (uint32_t f = LEARN; f < LEARN + 300; f++)
-        cr_assert_eq(scene->status[f], (f - LEARN) % count ? COX_OK : COX_E_TAINTED, "%u", f);
-    shape_drop(scene->frames, LEARN);
-    cr_assert(shape_make(scene->frames, LEARN, 1));
-    scene_play(scene, count);
-    cr_assert_eq(scene_failed(scene, LEARN + 300, LEARN + 300 + count), 0);
+        cr_assert_eq(scene.status[f], (f - LEARN) % count ? COX_OK : COX_E_TAINTED, "%u", f);
+    shape_drop(scene.frames, LEARN);
+    cr_assert(shape_make(scene.frames, LEARN, 1));
+    scene_play(&scene, count);
+    cr_assert_eq(scene_failed(&scene, LEARN + 300, LEARN + 300 + count), 0);
 }
 
 Test(engine_relocate, without_memory_the_frame_ends_with_an_error)
 {
-    struct scene scene;
-    begin(&scene, SHAPE_MAP, 2);
-    fake_script(scene.fake, &(struct fake_fault){.kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM});
-    hang(&scene, 2, 900 * ms);
+    begin_few(SHAPE_MAP, 2);
+    FAULT(.kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM);
+    hang(2, 900 * ms);
     scene_play(&scene, 300);
     cr_assert_eq(scene.status[LEARN], COX_E_TAINTED);
-    check_set_is_lost(&scene);
-    END(&scene);
+    check_set_is_lost();
+    end();
 }
 
 /* ---- memory of the application's ---- */
@@ -144,15 +137,14 @@ Test(engine_relocate, without_memory_the_frame_ends_with_an_error)
 Test(engine_relocate, wrapped_outputs_are_tainted)
 {
     for (uint32_t device = 0; device < 3; device++) {
-        struct scene scene;
-        begin(&scene, SHAPE_MAP, 2);
-        wrap_all(&scene);
-        hang(&scene, device, 900 * ms);
+        begin_few(SHAPE_MAP, 2);
+        wrap_all();
+        hang(device, 900 * ms);
         scene_play(&scene, 300);
         cr_assert_eq(scene.status[LEARN], COX_E_TAINTED);
-        check_set_is_lost(&scene);
+        check_set_is_lost();
         cr_assert(rig_logged(scene.rig, cox_status_text(COX_E_TAINTED)));
-        END(&scene);
+        end();
     }
 }
 
@@ -169,16 +161,16 @@ static void note_release(void *user)
     atomic_fetch_add(&input->released, 1);
 }
 
-static void destroy_input(struct scene *scene, uint32_t frame, cox_status status)
+static void destroy_input(struct scene *its, uint32_t frame, cox_status status)
 {
-    struct input *input = scene->user;
-    cox_buffer **buffer = &scene->frames->buffers[frame % scene->frames->count][0];
+    struct input *input = its->user;
+    cox_buffer **buffer = &scene.frames->buffers[frame % scene.frames->count][0];
     (void)status;
     if (frame != LEARN)
         return;
     cox_buffer_destroy(buffer);
     input->before = *buffer || atomic_load(&input->released);
-    cr_assert_eq(cox_buffer_create(rig_runtime(scene->rig), SCENE_ROWS * SCENE_COLUMNS, buffer), COX_OK);
+    cr_assert_eq(cox_buffer_create(rig_runtime(scene.rig), SCENE_ROWS * SCENE_COLUMNS, buffer), COX_OK);
 }
 
 /* Input in wrapped memory, output in the library's: the frame is right, and the input may be freed when the device has
@@ -186,8 +178,7 @@ static void destroy_input(struct scene *scene, uint32_t frame, cox_status status
 Test(engine_relocate, wrapped_inputs_are_released_when_the_device_has_ended)
 {
     for (uint32_t forever = 0; forever < 2; forever++) {
-        struct scene scene;
-        begin(&scene, SHAPE_MAP, 2);
+        begin_few(SHAPE_MAP, 2);
         const uint32_t f = LEARN % scene.frames->count;
         struct input input = {.memory = aligned_alloc(64, (SCENE_ROWS * SCENE_COLUMNS + 63) / 64 * 64)};
         memcpy(input.memory, scene.frames->before[f], SCENE_ROWS * SCENE_COLUMNS);
@@ -197,7 +188,7 @@ Test(engine_relocate, wrapped_inputs_are_released_when_the_device_has_ended)
                      COX_OK);
         scene.watch = destroy_input;
         scene.user = &input;
-        hang(&scene, 0, forever ? UINT64_MAX : 2 * TIMEOUT_MS * ms + 200 * ms);
+        hang(0, forever ? UINT64_MAX : 2 * TIMEOUT_MS * ms + 200 * ms);
         scene_play(&scene, 1);
         cr_assert_eq(scene.status[LEARN], COX_OK);
         cr_assert(!input.before);
@@ -205,7 +196,7 @@ Test(engine_relocate, wrapped_inputs_are_released_when_the_device_has_ended)
         scene_play(&scene, 200);
         cr_assert_eq(atomic_load(&input.released), !forever);
         cr_assert_eq(scene_failed(&scene, 0, LEARN + 201), 0);
-        END(&scene);
+        end();
         cr_assert_eq(atomic_load(&input.released), !forever, "once");
         free(input.memory); /* the device of this test is no more */
     }
@@ -215,9 +206,8 @@ Test(engine_relocate, wrapped_inputs_are_released_when_the_device_has_ended)
 
 Test(engine_relocate, sessions_and_buffers_go_at_once_while_a_device_hangs)
 {
-    struct scene scene;
-    begin(&scene, SHAPE_MAP, 2);
-    hang(&scene, 1, UINT64_MAX);
+    begin_few(SHAPE_MAP, 2);
+    hang(1, UINT64_MAX);
     scene_play(&scene, 1);
     const uint64_t began = fake_now(scene.fake);
     cox_session_destroy(&scene.session);
@@ -234,5 +224,5 @@ Test(engine_relocate, sessions_and_buffers_go_at_once_while_a_device_hangs)
         cr_assert_eq(cox_session_run(scene.session, &frame), COX_OK);
         cr_assert_str_empty(shape_check(scene.frames, f));
     }
-    END(&scene);
+    end();
 }

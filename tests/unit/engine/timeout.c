@@ -2,53 +2,29 @@
  * the rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/engine.h"
-#include "support/scene_trio.h"
-#include <stdlib.h>
-#include <string.h>
+#include "scene_test.h"
 
 TestSuite(engine_timeout, .timeout = 300);
 
-/* The devices are known by then. */
-static void begin(struct scene *scene, const struct fake_params *devices, enum shape shape, uint32_t in_flight)
+static void hang(uint32_t device, uint64_t delay_ns)
 {
-    in_thirds();
-    scene_begin(scene, devices, shape, 0,
-                COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = in_flight, .no_warmup = true));
-    scene_play(scene, LEARN);
-}
-
-static void hang(struct scene *scene, uint32_t device, uint64_t delay_ns)
-{
-    fake_script(scene->fake, &(struct fake_fault){.kind = FAKE_HANGS, .device = device, .delay_ns = delay_ns});
+    fault(FAKE_HANGS, device, delay_ns);
 }
 
 /* Bands of a frame that ended so on a device. */
-static uint32_t bands(struct scene *scene, uint32_t frame, uint32_t device, cox_status status)
+static uint32_t bands(uint32_t frame, uint32_t device, cox_status status)
 {
-    const struct rig_report *report = scene_report(scene, frame);
+    const struct rig_report *report = scene_report(&scene, frame);
     uint32_t count = 0;
     for (uint32_t b = 0; report && b < report->frame.band_count; b++)
         count += report->bands[b].device == device && report->bands[b].status == status;
     return count;
 }
 
-/* When the first band that was submitted to the device since the record was cleared ended; 0 = it has not. */
-static uint64_t first_end(struct scene *scene, uint32_t device)
-{
-    size_t count;
-    struct fake_record *record = fake_take_record(scene->fake, &count);
-    uint64_t end_ns = 0;
-    for (size_t i = 0; i < count && !end_ns; i++)
-        if (record[i].step == FAKE_STEP_END && record[i].device == device)
-            end_ns = record[i].time_ns;
-    free(record);
-    return end_ns;
-}
-
 /* Every row of a frame has counted once in each pass. */
-static void check_rows(struct scene *scene, uint32_t frame)
+static void check_rows(uint32_t frame)
 {
-    const struct rig_report *report = scene_report(scene, frame);
+    const struct rig_report *report = scene_report(&scene, frame);
     uint32_t counted[SCENE_ROWS] = {0};
     cr_assert_not_null(report);
     for (uint32_t b = 0; b < report->frame.band_count; b++)
@@ -62,22 +38,20 @@ static void check_rows(struct scene *scene, uint32_t frame)
 Test(engine_timeout, the_first_band_of_a_device_that_is_known_from_before_may_meet_a_compiler)
 {
     for (uint32_t device = 0; device < 3; device++) {
-        struct scene scene;
         in_thirds();
         scene_begin(&scene, &trio, SHAPE_MAP, 0,
                     COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true,
                                        .device_timeout_ns = 1000 * ms));
         for (uint32_t d = 0; d < 3; d++)
             scene.session->devices[d].passes[0].solo_ns = 9 * ms;
-        hang(&scene, device, 5000 * ms);
-        scene_play(&scene, LEARN);
-        cr_assert_eq(scene_failed(&scene, 0, LEARN), 0);
+        hang(device, 5000 * ms);
+        play_good(LEARN);
         cr_assert_geq(scene_took(&scene, 0), 5000 * ms);
-        cr_assert_eq(scene_device(&scene, device).lost, 0);
-        hang(&scene, device, 5000 * ms);
+        cr_assert_eq(device_now(device).lost, 0);
+        hang(device, 5000 * ms);
         scene_play(&scene, LEARN);
-        cr_assert_eq(scene_device(&scene, device).lost, 1, "it is known now");
-        END(&scene);
+        cr_assert_eq(device_now(device).lost, 1, "it is known now");
+        end();
     }
 }
 
@@ -87,90 +61,67 @@ Test(engine_timeout, a_frame_is_over_when_no_device_is_at_its_buffers)
 {
     for (enum shape shape = SHAPE_MAP; shape < SHAPES; shape++)
         for (uint32_t device = 0; device < 3; device++) {
-            struct scene scene;
-            begin(&scene, &trio, shape, 3);
-            fake_clear_record(scene.fake);
-            hang(&scene, device, 200 * ms);
-            scene_play(&scene, 12);
-            cr_assert_eq(scene_failed(&scene, 0, LEARN + 12), 0);
-            cr_assert_gt(first_end(&scene, device), 200 * ms);
-            cr_assert_geq(scene.done_ns[LEARN], first_end(&scene, device));
-            cr_assert_geq(bands(&scene, LEARN, device, COX_OK), 1);
-            cr_assert_eq(scene_device(&scene, device).lost, 0);
-            END(&scene);
+            begin(shape, COX_SESSION_PARAMS(.in_flight = 3));
+            hang(device, 200 * ms);
+            play_good(12);
+            uint64_t end_ns = 0;
+            cr_assert_gt(steps(&scene, FAKE_STEP_END, device, &end_ns), 0);
+            cr_assert_gt(end_ns, 200 * ms);
+            cr_assert_geq(scene.done_ns[LEARN], end_ns);
+            cr_assert_geq(bands(LEARN, device, COX_OK), 1);
+            cr_assert_eq(device_now(device).lost, 0);
+            end();
         }
 }
 
 Test(engine_timeout, every_device_late_at_once_is_waited_for)
 {
     for (uint32_t in_flight = 2; in_flight <= 4; in_flight++) {
-        struct scene scene;
-        begin(&scene, &trio, SHAPE_MAP, in_flight);
+        begin(SHAPE_MAP, COX_SESSION_PARAMS(.in_flight = in_flight));
         for (uint32_t d = 0; d < 3; d++)
-            hang(&scene, d, (100 + 50 * d) * ms);
-        scene_play(&scene, 30);
-        cr_assert_eq(scene_failed(&scene, 0, LEARN + 30), 0);
-        for (uint32_t d = 0; d < 3; d++)
-            cr_assert_eq(scene_device(&scene, d).lost, 0);
-        END(&scene);
+            hang(d, (100 + 50 * d) * ms);
+        play_good(30);
+        check_lost(UINT32_MAX, 0, "all were late");
+        end();
     }
 }
 
 Test(engine_timeout, one_device_alone_is_waited_for)
 {
     static const struct fake_params one = {.device_count = 1, .devices = {{.ns_per_row = 1e5}}};
-    struct scene scene;
-    rig_split_count = 0;
-    rig_add_split(1, (const uint32_t[][2]){{0, SCENE_ROWS}});
-    scene_begin(&scene, &one, SHAPE_MAP, 0,
-                COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true));
-    scene_play(&scene, LEARN);
-    hang(&scene, 0, 500 * ms);
-    scene_play(&scene, 8);
-    cr_assert_eq(scene_failed(&scene, 0, LEARN + 8), 0);
+    begin_on(&one, SHAPE_MAP, 0, COX_SESSION_PARAMS(.in_flight = 2));
+    hang(0, 500 * ms);
+    play_good(8);
     cr_assert_gt(scene_took(&scene, LEARN), 500 * ms);
-    cr_assert_eq(scene_device(&scene, 0).state, COX_DEVICE_ACTIVE);
+    cr_assert_eq(device_now(0).state, COX_DEVICE_ACTIVE);
     cr_assert_eq(fake_alive(scene.fake), 1 + 2 * scene.frames->count, "copies were made for nobody");
-    END(&scene);
+    end();
 }
 
 Test(engine_timeout, rows_in_place_are_waited_for_and_never_done_twice)
 {
     for (uint32_t device = 0; device < 3; device++) {
-        struct scene scene;
-        begin(&scene, &trio, SHAPE_INPLACE, 3);
-        fake_clear_record(scene.fake);
-        hang(&scene, device, 300 * ms);
-        scene_play(&scene, 8);
-        cr_assert_eq(scene_failed(&scene, 0, LEARN + 8), 0);
+        begin(SHAPE_INPLACE, COX_SESSION_PARAMS(.in_flight = 3));
+        hang(device, 300 * ms);
+        play_good(8);
         cr_assert_gt(scene_took(&scene, LEARN), 300 * ms);
-        size_t count;
-        struct fake_record *record = fake_take_record(scene.fake, &count);
-        uint32_t submits = 0;
-        for (size_t i = 0; i < count; i++)
-            submits += record[i].step == FAKE_STEP_SUBMIT;
-        free(record);
-        cr_assert_eq(submits, 3 * 8);
-        END(&scene);
+        for (uint32_t d = 0; d < 3; d++)
+            cr_assert_eq(steps_of(FAKE_STEP_SUBMIT, d), 8);
+        end();
     }
 }
 
 Test(engine_timeout, rows_in_place_that_never_come_are_an_error_of_their_frame_alone)
 {
     for (uint32_t device = 0; device < 3; device++) {
-        struct scene scene;
-        in_thirds();
-        scene_begin(&scene, &trio, SHAPE_INPLACE, 0,
-                    COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true,
-                                       .device_timeout_ns = 400 * ms));
-        scene_play(&scene, LEARN);
-        hang(&scene, device, UINT64_MAX);
+        begin(SHAPE_INPLACE, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 400 * ms));
+        hang(device, UINT64_MAX);
         scene_play(&scene, 20);
         cr_assert_eq(scene.status[LEARN], COX_E_DEVICE_LOST);
         cr_assert_geq(scene.done_ns[LEARN], scene.done_ns[LEARN - 1] + 400 * ms);
         cr_assert_eq(scene_failed(&scene, 0, LEARN + 20), 1);
-        cr_assert_eq(scene_device(&scene, device).lost, 1);
-        END(&scene);
+        cr_assert_eq(device_now(device).lost, 1);
+        end();
     }
 }
 
@@ -180,23 +131,17 @@ Test(engine_timeout, a_device_that_never_ends_a_band_is_given_up_and_its_rows_ar
 {
     for (enum shape shape = SHAPE_MAP; shape < SHAPE_INPLACE; shape++)
         for (uint32_t device = 0; device < 3; device++) {
-            struct scene scene;
-            in_thirds();
-            scene_begin(&scene, &trio, shape, 0,
-                        COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true,
-                                           .device_timeout_ns = 300 * ms));
-            scene_play(&scene, LEARN);
+            begin(shape, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 300 * ms));
             const uint64_t began = fake_now(scene.fake);
-            hang(&scene, device, UINT64_MAX);
-            scene_play(&scene, 40);
-            cr_assert_eq(scene_failed(&scene, 0, LEARN + 40), 0);
+            hang(device, UINT64_MAX);
+            play_good(40);
             cr_assert_geq(scene.done_ns[LEARN], began + 300 * ms);
             cr_assert_lt(scene.done_ns[LEARN], began + 700 * ms);
-            cr_assert_eq(bands(&scene, LEARN, device, COX_E_TIMEOUT), 1);
-            cr_assert_eq(scene_device(&scene, device).lost, 1);
+            cr_assert_eq(bands(LEARN, device, COX_E_TIMEOUT), 1);
+            cr_assert_eq(device_now(device).lost, 1);
             for (uint32_t i = LEARN; i < LEARN + 40; i++)
-                check_rows(&scene, i);
-            END(&scene);
+                check_rows(i);
+            end();
         }
 }
 
@@ -204,19 +149,15 @@ Test(engine_timeout, a_device_that_never_ends_a_band_is_given_up_and_its_rows_ar
 static uint64_t stall_ns(double row_ns)
 {
     struct fake_params devices = trio;
-    struct scene scene;
-    in_thirds();
     for (uint32_t d = 0; d < 3; d++)
         devices.devices[d].ns_per_row = row_ns;
-    scene_begin(&scene, &devices, SHAPE_MAP, 0,
-                COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true));
-    scene_play(&scene, 2 * LEARN);
+    begin_on(&devices, SHAPE_MAP, 0, COX_SESSION_PARAMS(.in_flight = 2));
+    play_good(LEARN);
     const uint64_t began = fake_now(scene.fake);
-    hang(&scene, 1, UINT64_MAX);
-    scene_play(&scene, 2);
-    cr_assert_eq(scene_failed(&scene, 0, 2 * LEARN + 2), 0);
+    hang(1, UINT64_MAX);
+    play_good(2);
     const uint64_t took = scene.done_ns[2 * LEARN] - began;
-    END(&scene);
+    end();
     return took;
 }
 
@@ -231,19 +172,14 @@ Test(engine_timeout, by_default_follows_what_the_device_needs)
 Test(engine_timeout, a_session_and_its_buffers_may_go_while_a_device_hangs)
 {
     for (uint32_t device = 0; device < 3; device++) {
-        struct scene scene;
-        in_thirds();
-        scene_begin(&scene, &trio, SHAPE_TABLE, 0,
-                    COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true,
-                                       .device_timeout_ns = 300 * ms));
-        scene_play(&scene, LEARN);
-        hang(&scene, device, UINT64_MAX);
+        begin(SHAPE_TABLE, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 300 * ms));
+        hang(device, UINT64_MAX);
         scene_play(&scene, 1);
         cr_assert_eq(scene.status[LEARN], COX_OK);
         const uint32_t before = fake_alive(scene.fake);
         cox_buffer_destroy(&scene.frames->buffers[LEARN % scene.frames->count][0]);
         cr_assert_eq(fake_alive(scene.fake), before, "the device may still read it");
-        END(&scene);
+        end();
     }
 }
 
@@ -256,20 +192,17 @@ Test(engine_timeout, whatever_the_policy_a_hang_costs_no_frame_and_no_bit, .time
     for (size_t p = 0; p < sizeof policies / sizeof policies[0]; p++)
         for (enum shape shape = SHAPE_MAP; shape < SHAPES; shape++)
             for (uint32_t in_flight = 2; in_flight <= 4; in_flight += 2) {
-                struct scene scene;
                 uint64_t seed = p * 100 + (uint32_t)shape * 10 + in_flight;
                 scene_begin(&scene, &trio, shape, 0,
                             COX_SESSION_PARAMS(.policy = policies[p], .in_flight = in_flight, .no_warmup = p % 2));
                 scene_play(&scene, LEARN);
                 for (uint32_t i = 0; i < 6; i++)
-                    fake_script(scene.fake, &(struct fake_fault){.kind = FAKE_HANGS,
-                                                                 .device = (uint32_t)(rig_random(&seed) % 3),
-                                                                 .skip = (uint32_t)(rig_random(&seed) % 40),
-                                                                 .delay_ns = rig_random(&seed) % (300 * ms)});
+                    FAULT(.kind = FAKE_HANGS, .device = (uint32_t)(rig_random(&seed) % 3),
+                          .skip = (uint32_t)(rig_random(&seed) % 40), .delay_ns = rig_random(&seed) % (300 * ms));
                 scene_play(&scene, 60);
                 cr_assert_eq(scene_failed(&scene, 0, LEARN + 60), 0, "%s, %s", policies[p], shape_name(shape));
                 for (uint32_t i = 0; i < LEARN + 60; i++)
-                    check_rows(&scene, i);
-                END(&scene);
+                    check_rows(i);
+                end();
             }
 }

@@ -1,6 +1,6 @@
 /* cox_session_warm, and what the first frame of a session costs.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/scene_trio.h"
+#include "scene_test.h"
 #include <pthread.h>
 
 TestSuite(engine_warm, .timeout = 300);
@@ -33,12 +33,11 @@ static void begin(struct scene *scene, const struct fake_params *devices, const 
 
 Test(engine_warm, the_devices_are_known_before_the_first_frame)
 {
-    struct scene scene;
     struct told told = {0};
     begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2));
     cr_assert_eq(cox_session_warm(scene.session, NULL, note, &told), COX_OK);
     for (uint32_t d = 0; d < 3; d++)
-        cr_assert_gt(scene_device(&scene, d).solo_ns, 0);
+        cr_assert_gt(device_now(d).solo_ns, 0);
     /* A thread that gets no processor for a while is told of several devices at once. */
     cr_assert(told.calls >= 1 && told.calls <= 5);
     cr_assert(told.done[told.calls - 1] == 3 && told.total == 3);
@@ -53,50 +52,46 @@ Test(engine_warm, the_devices_are_known_before_the_first_frame)
         cr_assert(!rig_report_at(scene.rig, i)->frame.warmup);
     cr_assert_eq(scene_failed(&scene, 0, 30), 0);
     cr_assert_leq(scene_took(&scene, 0), 2 * scene_took(&scene, 20));
-    END(&scene);
+    end();
 }
 
 Test(engine_warm, one_device_alone_is_not_timed)
 {
     static const struct fake_params one = {.device_count = 1, .devices = {{.ns_per_row = 1e5}}};
     for (uint32_t asked = 0; asked < 2; asked++) {
-        struct scene scene;
         begin(&scene, &one, COX_SESSION_PARAMS(.in_flight = 2));
         if (asked)
             cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK);
         scene_play(&scene, 4);
         cr_assert_eq(runs_of(&scene, 0), 4 + asked, "the run that compiles");
-        cr_assert_eq(scene_device(&scene, 0).solo_ns, 0);
-        END(&scene);
+        cr_assert_eq(device_now(0).solo_ns, 0);
+        end();
     }
 }
 
 Test(engine_warm, a_session_without_warm_up_can_be_warmed)
 {
-    struct scene scene;
     begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
     cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK);
-    cr_assert_gt(scene_device(&scene, 1).solo_ns, 0);
+    cr_assert_gt(device_now(1).solo_ns, 0);
     scene_play(&scene, 4);
-    END(&scene);
+    end();
     begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
     scene_play(&scene, 4);
     cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK, "it has had frames");
-    cr_assert_eq(scene_device(&scene, 1).solo_ns, 0);
-    END(&scene);
+    cr_assert_eq(device_now(1).solo_ns, 0);
+    end();
 }
 
 Test(engine_warm, without_memory_it_says_so_and_the_session_works)
 {
     for (uint32_t skip = 0; skip < 4; skip++) {
-        struct scene scene;
         begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2));
-        fake_script(scene.fake, &(struct fake_fault){.kind = FAKE_MEM_FAILS, .skip = skip, .status = COX_E_NOMEM});
+        FAULT(.kind = FAKE_MEM_FAILS, .skip = skip, .status = COX_E_NOMEM);
         cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_E_NOMEM);
-        scene_play(&scene, 4);
-        cr_assert_eq(scene_failed(&scene, 0, 4), 0);
-        cr_assert_gt(scene_device(&scene, 1).solo_ns, 0, "by the first frame's own");
-        END(&scene);
+        play_good(4);
+        cr_assert_gt(device_now(1).solo_ns, 0, "by the first frame's own");
+        end();
     }
 }
 
@@ -104,16 +99,12 @@ Test(engine_warm, a_device_that_fails_or_hangs_stays_out)
 {
     static const enum fake_fault_kind kinds[] = {FAKE_EVENT_FAILS, FAKE_SUBMIT_FAILS, FAKE_HANGS};
     for (uint32_t k = 0; k < 3; k++) {
-        struct scene scene;
         begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 200 * ms));
-        fake_script(scene.fake,
-                    &(struct fake_fault){
-                        .kind = kinds[k], .device = 1, .status = COX_E_DEVICE_LOST, .delay_ns = UINT64_MAX});
+        FAULT(.kind = kinds[k], .device = 1, .status = COX_E_DEVICE_LOST, .delay_ns = UINT64_MAX);
         cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK);
-        cr_assert_eq(scene_device(&scene, 1).lost, 1);
-        scene_play(&scene, 10);
-        cr_assert_eq(scene_failed(&scene, 0, 10), 0);
-        END(&scene);
+        cr_assert_eq(device_now(1).lost, 1);
+        play_good(10);
+        end();
     }
 }
 
@@ -127,13 +118,11 @@ static void destroy_in_progress(void *user, uint32_t done, uint32_t total)
 
 Test(engine_warm, progress_cannot_destroy_the_session)
 {
-    struct scene scene;
     begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2));
     cr_assert_eq(cox_session_warm(scene.session, NULL, destroy_in_progress, scene.session), COX_OK);
     cr_assert(rig_logged(scene.rig, "cox_session_destroy: a thread is inside cox_session_warm"));
-    scene_play(&scene, 3);
-    cr_assert_eq(scene_failed(&scene, 0, 3), 0);
-    END(&scene);
+    play_good(3);
+    end();
 }
 
 static void ignore(void *user, uint64_t frame, cox_status status)
@@ -144,7 +133,6 @@ static void ignore(void *user, uint64_t frame, cox_status status)
 Test(engine_warm, what_a_cancelled_first_frame_began_goes_on)
 {
     for (uint32_t no_warmup = 0; no_warmup < 2; no_warmup++) {
-        struct scene scene;
         begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = no_warmup));
         const struct cox_frame frame = shape_frame(scene.frames, 0);
         fake_hold(scene.fake);
@@ -153,19 +141,18 @@ Test(engine_warm, what_a_cancelled_first_frame_began_goes_on)
         fake_release(scene.fake);
         cr_assert_eq(cox_session_wait(scene.session), COX_OK);
         cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK);
-        cr_assert_eq(scene_device(&scene, 2).solo_ns > 0, !no_warmup);
-        END(&scene);
+        cr_assert_eq(device_now(2).solo_ns > 0, !no_warmup);
+        end();
     }
 }
 
 Test(engine_warm, without_a_device_it_says_so)
 {
-    struct scene scene;
     begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 200 * ms));
     for (uint32_t d = 0; d < 3; d++)
-        fake_script(scene.fake, &(struct fake_fault){.kind = FAKE_DEVICE_DIES, .device = d});
+        FAULT(.kind = FAKE_DEVICE_DIES, .device = d);
     cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_E_NO_DEVICE);
-    END(&scene);
+    end();
 }
 
 /* ---- with other threads ---- */
@@ -186,7 +173,6 @@ Test(engine_warm, while_other_threads_warm_and_submit)
     static const struct fake_params real = {
         .device_count = 2, .real_time = true, .devices = {{.ns_per_row = 1e4}, {.ns_per_row = 2e4}}};
     for (uint32_t round = 0; round < 10; round++) {
-        struct scene scene;
         pthread_t threads[4];
         begin(&scene, &real, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = round % 2));
         for (uint32_t t = 0; t < 4; t++)
@@ -199,6 +185,6 @@ Test(engine_warm, while_other_threads_warm_and_submit)
             cr_assert_null(status);
         }
         cr_assert_eq(scene_failed(&scene, 0, 20), 0);
-        END(&scene);
+        end();
     }
 }

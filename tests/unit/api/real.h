@@ -1,0 +1,195 @@
+/* What tests on real OpenCL devices share, through public headers only: a runtime, or a reason to skip the test, and
+ * sessions of a small kernel whose frames can be checked. A suite that uses them has .fini = close_all.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_REAL_H
+#define COX_TESTS_REAL_H
+
+#include "support/captured_log.h"
+#include <coxswain/coxswain.h>
+#include <criterion/criterion.h>
+
+/* Of the test, which is a process of its own. */
+static cox_runtime *runtime;
+
+/* A runtime in the place of the one before. `devices`: NULL = the default. */
+static inline void open_runtime_at(const char *devices, const char *cache_dir, enum cox_log_level level)
+{
+    cox_runtime_destroy(&runtime);
+    const cox_status status = cox_runtime_create(&runtime,
+                                                 COX_RUNTIME_PARAMS(.devices = devices, .cache_dir = cache_dir,
+                                                                    .log = on_log, .log_level = level));
+    const bool divided = devices && strchr(devices, ':');
+    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || (devices && status == COX_E_NOT_FOUND) ||
+        (divided && status == COX_E_INVALID))
+        cr_skip_test("skipped, because there is no OpenCL device %s: %s", devices ? devices : "",
+                     cox_status_text(status));
+    cr_assert_eq(status, COX_OK, "%s\n%s", cox_status_name(status), logged);
+    cr_assert_not_null(runtime);
+}
+
+static inline void open_runtime(const char *devices)
+{
+    open_runtime_at(devices, NULL, COX_LOG_DEBUG);
+}
+
+/* ---- a session: out = in * 2654435761 + add + row ---- */
+
+enum { ROWS = 200, COLUMNS = 150, POOL = 5, SCENES = 2 };
+
+static const char stir_source[] =
+    "kernel void stir(global const uint *in, global uint *out, int columns, int first, int rows, int pitch, uint add) {\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x < columns && y < rows)\n"
+    "        out[y * pitch + x] = in[y * pitch + x] * 2654435761u + add + (uint)(first + y);\n"
+    "}\n";
+
+struct stir_params {
+    int32_t pitch;
+    uint32_t add;
+};
+
+static const struct cox_arg stir_args[] = {COX_ARG_BUFFER(0),
+                                           COX_ARG_BUFFER(1),
+                                           COX_ARG_COLUMNS,
+                                           COX_ARG_FIRST_ROW,
+                                           COX_ARG_ROWS,
+                                           COX_ARG_FIELD(struct stir_params, pitch),
+                                           COX_ARG_FIELD(struct stir_params, add)};
+
+/* A kernel that is called as stir is. `halo_rows` 0: none. */
+struct stir_kernel {
+    const char *source, *name;
+    uint32_t arg_count, rows, halo_rows;
+    size_t pitch;
+};
+
+static inline cox_status create_session(cox_runtime *of, const struct stir_kernel *kernel,
+                                        const struct cox_session_params *extra, cox_session **out)
+{
+    const struct cox_binding bindings[] = {{.name = "in",
+                                            .contract = kernel->halo_rows ? COX_HALO : COX_ROWS,
+                                            .halo_rows = kernel->halo_rows,
+                                            .access = COX_READ,
+                                            .pitch_bytes = kernel->pitch},
+                                           {.name = "out", .access = COX_WRITE, .pitch_bytes = kernel->pitch}};
+    const struct cox_variant variant = {.source = kernel->source, .local_columns = 32};
+    const struct cox_stage stage = {.kernel = kernel->name,
+                                    .columns = COLUMNS,
+                                    .variant_count = 1,
+                                    .variants = &variant,
+                                    .arg_count = kernel->arg_count,
+                                    .args = stir_args};
+    struct cox_session_params params = *extra;
+    params.rows = kernel->rows;
+    params.binding_count = 2;
+    params.bindings = bindings;
+    params.stage_count = 1;
+    params.stages = &stage;
+    params.params_bytes = sizeof(struct stir_params);
+    return cox_session_create(of, &params, out);
+}
+
+/* One session of stir and its frames, which are used in turn. */
+struct scene {
+    cox_session *session;
+    size_t pitch;
+    cox_buffer *in[POOL], *out[POOL];
+    uint32_t submitted; /* frames */
+    uint32_t target;    /* of them in all, where callbacks submit the next one */
+    uint32_t done;
+    uint32_t busy;  /* submissions that were refused */
+    uint32_t wrong; /* callbacks */
+};
+
+static struct scene scenes[SCENES];
+
+static inline struct scene *open_scene(uint32_t which, cox_runtime *of, const struct cox_session_params *extra)
+{
+    struct scene *scene = &scenes[which];
+    *scene = (struct scene){.pitch = cox_runtime_pitch_bytes(of, COLUMNS * 4)};
+    for (uint32_t i = 0; i < POOL; i++) {
+        cr_assert_eq(cox_buffer_create(of, ROWS * scene->pitch, &scene->in[i]), COX_OK);
+        cr_assert_eq(cox_buffer_create(of, ROWS * scene->pitch, &scene->out[i]), COX_OK);
+        uint32_t *data = cox_buffer_data(scene->in[i]);
+        for (size_t e = 0; e < ROWS * scene->pitch / 4; e++)
+            data[e] = (uint32_t)e * 40503u + i;
+    }
+    const struct stir_kernel stir = {stir_source, "stir", 7, ROWS, 0, scene->pitch};
+    cr_assert_eq(create_session(of, &stir, extra, &scene->session), COX_OK, "%s", logged);
+    return scene;
+}
+
+static inline void close_scene(struct scene *scene)
+{
+    cox_session_destroy(&scene->session);
+    for (uint32_t i = 0; i < POOL; i++) {
+        cox_buffer_destroy(&scene->in[i]);
+        cox_buffer_destroy(&scene->out[i]);
+    }
+}
+
+/* What frame `number` wrote: each frame adds a number of its own. */
+static inline void check_frame(const struct scene *scene, uint32_t number)
+{
+    const uint32_t *in = cox_buffer_data(scene->in[number % POOL]), *out = cox_buffer_data(scene->out[number % POOL]);
+    for (uint32_t r = 0; r < ROWS; r++)
+        for (uint32_t c = 0; c < COLUMNS; c++) {
+            const size_t at = r * scene->pitch / 4 + c;
+            cr_assert_eq(out[at], in[at] * 2654435761u + 1000 * number + r, "frame %u, row %u, column %u", number, r,
+                         c);
+        }
+}
+
+/* Submit the next frame; with `nowait` it may be refused, and else too if the session is dispatched. */
+static inline cox_status submit_frame(struct scene *scene, bool nowait, cox_done_fn *done)
+{
+    const uint32_t i = scene->submitted % POOL;
+    cox_buffer *const buffers[] = {scene->in[i], scene->out[i]};
+    const struct stir_params params = {(int32_t)(scene->pitch / 4), 1000 * scene->submitted};
+    scene->submitted++; /* before: its callback may be quicker than this returns */
+    const cox_status status = cox_session_submit(scene->session,
+                                                 COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &params,
+                                                           .nowait = nowait),
+                                                 done, scene);
+    if (status)
+        scene->submitted--;
+    scene->busy += status == COX_E_BUSY;
+    return status;
+}
+
+/* In order, none twice. Submits the next frame as long as there are fewer than `target`. */
+static inline void on_frame(void *user, uint64_t frame, cox_status status)
+{
+    struct scene *scene = user;
+    scene->wrong += frame != scene->done || status != COX_OK;
+    scene->done++;
+    if (scene->submitted < scene->target)
+        scene->wrong += submit_frame(scene, false, on_frame) != COX_OK;
+}
+
+static inline void check_done(const struct scene *scene, uint32_t frames)
+{
+    cr_assert_eq(scene->done, frames, "%u of %u frames are done", scene->done, frames);
+    cr_assert_eq(scene->wrong, 0, "callbacks out of order, or frames that failed: %s", logged);
+}
+
+/* So many frames more, and wait for them; the last ones of the pool come out right. */
+static inline void run_frames(struct scene *scene, uint32_t frames)
+{
+    for (uint32_t i = 0; i < frames; i++)
+        cr_assert_eq(submit_frame(scene, false, on_frame), COX_OK);
+    cr_assert_eq(cox_session_wait(scene->session), COX_OK);
+    check_done(scene, scene->submitted);
+    for (uint32_t i = 0; i < POOL && i < scene->submitted; i++)
+        check_frame(scene, scene->submitted - 1 - i);
+}
+
+static inline void close_all(void)
+{
+    for (uint32_t s = 0; s < SCENES; s++)
+        close_scene(&scenes[s]);
+    cox_runtime_destroy(&runtime);
+    cr_assert_null(runtime, "something was not given back: %s", logged);
+}
+
+#endif

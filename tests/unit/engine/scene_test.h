@@ -1,0 +1,94 @@
+/* What the tests of devices in trouble share: the scene that a test plays, with splits that are known, and the faults,
+ * frames and steps of it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_TESTS_SCENE_TEST_H
+#define COX_TESTS_SCENE_TEST_H
+
+#include "support/scene_trio.h"
+
+/* Each test is a process of its own, and plays one scene at a time. */
+static struct scene scene;
+
+/* Play LEARN frames, so that the devices are known, then clear the record. Of three devices each does a third of a
+ * frame, of two the first one two thirds. `buffers`: as for scene_begin. */
+static inline void begin_on(const struct fake_params *devices, enum shape shape, uint32_t buffers,
+                            const struct cox_session_params *extra)
+{
+    static const uint32_t alone[][2] = {{0, SCENE_ROWS}}, two[][2] = {{0, 2 * THIRD}, {1, THIRD}};
+    struct cox_session_params params = *extra;
+    in_thirds();
+    if (devices->device_count < 3) {
+        rig_split_count = 0;
+        rig_add_split(devices->device_count, devices->device_count == 1 ? alone : two);
+    }
+    params.custom_policy = &rig_policy;
+    params.no_warmup = true;
+    scene_begin(&scene, devices, shape, buffers, &params);
+    scene_play(&scene, LEARN);
+    fake_clear_record(scene.fake);
+}
+
+static inline void begin(enum shape shape, const struct cox_session_params *extra)
+{
+    begin_on(&trio, shape, 0, extra);
+}
+
+#define FAULT(...) fake_script(scene.fake, &(struct fake_fault){__VA_ARGS__})
+
+static inline void fault(enum fake_fault_kind kind, uint32_t device, uint64_t delay_ns)
+{
+    FAULT(.kind = kind, .device = device, .delay_ns = delay_ns, .status = COX_E_DEVICE_LOST);
+}
+
+/* So many frames more; they and all before them come out right. */
+static inline void play_good(uint32_t frames)
+{
+    const uint32_t before = scene.done;
+    scene_play(&scene, frames);
+    cr_assert_eq(scene.done, before + frames, "%u frames of %u: %s", scene.done - before, frames, rig_log(scene.rig));
+    cr_assert_eq(scene_failed(&scene, 0, scene.done), 0, "%s", rig_log(scene.rig));
+}
+
+static inline struct cox_session_device device_now(uint32_t device)
+{
+    return scene_device(&scene, device);
+}
+
+/* Lost so many times, and no other device at all. UINT32_MAX: no device. */
+static inline void check_lost(uint32_t device, uint32_t times, const char *what)
+{
+    struct cox_session_info info;
+    cox_session_info(scene.session, &info, sizeof info);
+    for (uint32_t d = 0; d < info.device_count; d++)
+        cr_assert_eq(info.devices[d].lost, d == device ? times : 0, "%s: device %u was lost %u times", what, d,
+                     info.devices[d].lost);
+}
+
+static inline uint32_t steps_of(enum fake_step step, uint32_t device)
+{
+    return steps(&scene, step, device, NULL);
+}
+
+/* The steps of a record, from {0} on. */
+struct walk {
+    struct fake_record *record;
+    size_t at, count;
+};
+
+/* The next one; NULL after the last, and the copy is freed. */
+static inline const struct fake_record *next_step(struct walk *walk)
+{
+    if (!walk->record)
+        walk->record = fake_take_record(scene.fake, &walk->count);
+    if (walk->at < walk->count)
+        return &walk->record[walk->at++];
+    free(walk->record);
+    return NULL;
+}
+
+static inline void end(void)
+{
+    END(&scene);
+}
+
+#endif
