@@ -41,7 +41,7 @@ static void submit(struct list *list, uint32_t frames)
     }
 }
 
-static struct list begin(struct scene *scene, const struct fake_params *devices, const struct cox_session_params *extra)
+static struct list begin_list(struct scene *scene, const struct fake_params *devices, const struct cox_session_params *extra)
 {
     in_thirds();
     scene_begin(scene, devices, SHAPE_MAP, 40, extra);
@@ -67,7 +67,7 @@ static uint64_t frame_ns(struct scene *scene, struct list *list)
 /* Cancels 16 frames and destroys the session: how many frames that takes. */
 static double frames_after_cancel(const struct fake_params *devices)
 {
-    struct list list = begin(&scene, devices,
+    struct list list = begin_list(&scene, devices,
                              COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 16, .no_warmup = true));
     submit(&list, 3);
     cox_session_wait(scene.session);
@@ -98,7 +98,7 @@ Test(engine_cancel, what_has_not_begun_is_not_done_any_more)
 
 Test(engine_cancel, the_session_goes_on)
 {
-    struct list list = begin(&scene, &trio, COX_SESSION_PARAMS(.policy = "adaptive", .in_flight = 4));
+    struct list list = begin_list(&scene, &trio, COX_SESSION_PARAMS(.policy = "adaptive", .in_flight = 4));
     for (uint32_t round = 0; round < 10; round++) {
         const uint32_t before = list.count;
         submit(&list, 1 + round % 4);
@@ -118,7 +118,7 @@ Test(engine_cancel, the_session_goes_on)
 
 Test(engine_cancel, from_a_callback)
 {
-    struct list list = begin(&scene, &trio,
+    struct list list = begin_list(&scene, &trio,
                              COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 8, .no_warmup = true));
     list.cancels = true;
     fake_hold(scene.fake);
@@ -133,7 +133,7 @@ Test(engine_cancel, from_a_callback)
 
 Test(engine_cancel, a_device_that_hangs_is_waited_for_no_longer_than_its_timeout)
 {
-    struct list list = begin(&scene, &trio,
+    struct list list = begin_list(&scene, &trio,
                              COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true,
                                                 .device_timeout_ns = 200 * ms));
     submit(&list, 2);

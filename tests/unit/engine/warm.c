@@ -26,7 +26,7 @@ static uint32_t runs_of(struct scene *scene, uint32_t device)
     return steps(scene, FAKE_STEP_SUBMIT, device, NULL);
 }
 
-static void begin(struct scene *scene, const struct fake_params *devices, const struct cox_session_params *extra)
+static void begin_warm(struct scene *scene, const struct fake_params *devices, const struct cox_session_params *extra)
 {
     scene_begin(scene, devices, SHAPE_CHROMA, 8, extra);
 }
@@ -34,7 +34,7 @@ static void begin(struct scene *scene, const struct fake_params *devices, const 
 Test(engine_warm, the_devices_are_known_before_the_first_frame)
 {
     struct told told = {0};
-    begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2));
+    begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2));
     cr_assert_eq(cox_session_warm(scene.session, NULL, note, &told), COX_OK);
     for (uint32_t d = 0; d < 3; d++)
         cr_assert_gt(device_now(d).solo_ns, 0);
@@ -59,7 +59,7 @@ Test(engine_warm, one_device_alone_is_not_timed)
 {
     static const struct fake_params one = {.device_count = 1, .devices = {{.ns_per_row = 1e5}}};
     for (uint32_t asked = 0; asked < 2; asked++) {
-        begin(&scene, &one, COX_SESSION_PARAMS(.in_flight = 2));
+        begin_warm(&scene, &one, COX_SESSION_PARAMS(.in_flight = 2));
         if (asked)
             cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK);
         scene_play(&scene, 4);
@@ -71,12 +71,12 @@ Test(engine_warm, one_device_alone_is_not_timed)
 
 Test(engine_warm, a_session_without_warm_up_can_be_warmed)
 {
-    begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
+    begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
     cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK);
     cr_assert_gt(device_now(1).solo_ns, 0);
     scene_play(&scene, 4);
     end();
-    begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
+    begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
     scene_play(&scene, 4);
     cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK, "it has had frames");
     cr_assert_eq(device_now(1).solo_ns, 0);
@@ -86,7 +86,7 @@ Test(engine_warm, a_session_without_warm_up_can_be_warmed)
 Test(engine_warm, without_memory_it_says_so_and_the_session_works)
 {
     for (uint32_t skip = 0; skip < 4; skip++) {
-        begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2));
+        begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2));
         FAULT(.kind = FAKE_MEM_FAILS, .skip = skip, .status = COX_E_NOMEM);
         cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_E_NOMEM);
         play_good(4);
@@ -99,7 +99,7 @@ Test(engine_warm, a_device_that_fails_or_hangs_stays_out)
 {
     static const enum fake_fault_kind kinds[] = {FAKE_EVENT_FAILS, FAKE_SUBMIT_FAILS, FAKE_HANGS};
     for (uint32_t k = 0; k < 3; k++) {
-        begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 200 * ms));
+        begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 200 * ms));
         FAULT(.kind = kinds[k], .device = 1, .status = COX_E_DEVICE_LOST, .delay_ns = UINT64_MAX);
         cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK);
         cr_assert_eq(device_now(1).lost, 1);
@@ -118,7 +118,7 @@ static void destroy_in_progress(void *user, uint32_t done, uint32_t total)
 
 Test(engine_warm, progress_cannot_destroy_the_session)
 {
-    begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2));
+    begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2));
     cr_assert_eq(cox_session_warm(scene.session, NULL, destroy_in_progress, scene.session), COX_OK);
     cr_assert(rig_logged(scene.rig, "cox_session_destroy: a thread is inside cox_session_warm"));
     play_good(3);
@@ -133,7 +133,7 @@ static void ignore(void *user, uint64_t frame, cox_status status)
 Test(engine_warm, what_a_cancelled_first_frame_began_goes_on)
 {
     for (uint32_t no_warmup = 0; no_warmup < 2; no_warmup++) {
-        begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = no_warmup));
+        begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = no_warmup));
         const struct cox_frame frame = shape_frame(scene.frames, 0);
         fake_hold(scene.fake);
         cr_assert_eq(cox_session_submit(scene.session, &frame, ignore, NULL), COX_OK);
@@ -148,7 +148,7 @@ Test(engine_warm, what_a_cancelled_first_frame_began_goes_on)
 
 Test(engine_warm, without_a_device_it_says_so)
 {
-    begin(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 200 * ms));
+    begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 200 * ms));
     for (uint32_t d = 0; d < 3; d++)
         FAULT(.kind = FAKE_DEVICE_DIES, .device = d);
     cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_E_NO_DEVICE);
@@ -174,7 +174,7 @@ Test(engine_warm, while_other_threads_warm_and_submit)
         .device_count = 2, .real_time = true, .devices = {{.ns_per_row = 1e4}, {.ns_per_row = 2e4}}};
     for (uint32_t round = 0; round < 10; round++) {
         pthread_t threads[4];
-        begin(&scene, &real, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = round % 2));
+        begin_warm(&scene, &real, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = round % 2));
         for (uint32_t t = 0; t < 4; t++)
             cr_assert_eq(pthread_create(&threads[t], NULL, t == 2 ? play : warm,
                                         t == 2 ? (void *)&scene : (void *)scene.session),
