@@ -225,7 +225,7 @@ static void refused(const struct stir_kernel *kernel, cox_status status, const c
 {
     cox_session *session = (cox_session *)&session;
     logged[0] = 0;
-    cr_assert_eq(create_session(runtime, kernel, COX_SESSION_PARAMS(), &session), status, "%s", kernel->source);
+    cr_assert_eq(create_stir(runtime, kernel, COX_SESSION_PARAMS(), &session), status, "%s", kernel->source);
     cr_assert_null(session);
     cr_assert_not_null(strstr(logged, says), "%s is not in the log: %s", says, logged);
 }
@@ -268,7 +268,7 @@ Test(api, a_halo_may_be_larger_than_the_frame)
     const struct stir_kernel kernel = {stir_source, "stir", 7, 64, INT32_MAX, 65536};
     struct cox_session_info info;
     open_runtime("cpu");
-    cr_assert_eq(create_session(runtime, &kernel, COX_SESSION_PARAMS(), &scenes[0].session), COX_OK, "%s", logged);
+    cr_assert_eq(create_stir(runtime, &kernel, COX_SESSION_PARAMS(), &scenes[0].session), COX_OK, "%s", logged);
     cox_session_info(scenes[0].session, &info, sizeof info);
     cr_assert_eq(info.devices[0].max_rows, 64);
 }
