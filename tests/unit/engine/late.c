@@ -22,7 +22,7 @@ static uint32_t submitted;
 static void begin(const struct fake_params *devices, const struct cox_session_params *given)
 {
     struct cox_session_params params = *given;
-    open_rig(devices, ROWS, FRAMES);
+    open_rig(devices, ROWS, 16, FRAMES);
     params.in_flight = params.in_flight ? params.in_flight : FRAMES;
     open_session(&params);
     begin_ns = fake_now(fake);
@@ -324,7 +324,7 @@ Test(engine_late, what_has_not_begun_of_a_frame_under_way_is_not_done_and_the_de
 
 Test(engine_late, a_pass_that_has_not_begun_is_not_begun)
 {
-    open_rig(&pair, ROWS, 1);
+    open_rig(&pair, ROWS, 16, 1);
     struct shape_frames *shapes = shape_frames_new(rig, SHAPE_EXCHANGE, 60, 16, 3);
     cr_assert_eq(shape_session(shapes,
                                COX_SESSION_PARAMS(.no_warmup = true, .in_flight = 3, .report = rig_report,

@@ -13,11 +13,12 @@ static struct fake *fake;
 static struct rig_frames *frames;
 static cox_session *session;
 
-static inline void open_rig(const struct fake_params *devices, uint32_t rows, uint32_t count)
+/* With frames whose rows are 16 bytes apart. */
+static inline void open_rig(const struct fake_params *devices, uint32_t rows, uint32_t columns, uint32_t count)
 {
     rig = rig_new(devices);
     fake = rig_fake(rig);
-    frames = rig_frames_new(rig, rows, 16, 16, count);
+    frames = rig_frames_new(rig, rows, columns, 16, count);
 }
 
 /* A session of the frames. Reports are kept, unless the parameters have a `report`. */

@@ -26,7 +26,7 @@ static void begin(const struct cox_session_params *given)
     rig_split_count = 0;
     rig_add_split(3, thirds);
     params.custom_policy = params.custom_policy ? params.custom_policy : &rig_policy;
-    open_rig(&trio, ROWS, 8);
+    open_rig(&trio, ROWS, 16, 8);
     open_session(&params);
 }
 
@@ -219,7 +219,7 @@ Test(engine_report, every_built_in_policy_runs_and_follows_a_device_that_becomes
         .device_count = 2, .devices = {{.fixed_ns = 5e3, .ns_per_row = 2e3}, {.fixed_ns = 5e3, .ns_per_row = 2e3}}};
     for (uint32_t p = 0; cox_policy_at(p); p++) {
         const struct cox_policy *policy = cox_policy_at(p);
-        open_rig(&twins, 400, 4);
+        open_rig(&twins, 400, 16, 4);
         const double ratios[] = {0.25, 0.75};
         const bool fixed = !strcmp(policy->name, "static") || !strcmp(policy->name, "single") ||
                            !strcmp(policy->name, "inter-frame");
