@@ -141,30 +141,6 @@ Test(api, defaults_need_no_parameters)
     cr_assert_eq(cox_runtime_device_count(runtime), count);
 }
 
-Test(api, a_selection_that_finds_nothing_or_is_none_is_refused_with_a_reason)
-{
-    open_runtime(NULL);
-    cox_runtime_destroy(&runtime);
-    static const struct {
-        const char *devices;
-        cox_status status;
-    } wrong[] = {{"no-such-device", COX_E_NOT_FOUND},
-                 {"0.999", COX_E_NOT_FOUND},
-                 {"999.0", COX_E_NOT_FOUND},
-                 {"all,no-such-device", COX_E_NOT_FOUND},
-                 {"all:0x1", COX_E_INVALID},
-                 {"all=elsewhere", COX_E_INVALID},
-                 {"all:2x", COX_E_INVALID}};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        logged[0] = 0;
-        runtime = (cox_runtime *)&runtime;
-        cr_assert_eq(cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = wrong[i].devices, .log = on_log)),
-                     wrong[i].status, "%s", wrong[i].devices);
-        cr_assert_null(runtime);
-        cr_assert_neq(logged[0], 0, "%s: nothing in the log", wrong[i].devices);
-    }
-}
-
 Test(api, the_log_reports_no_more_than_it_was_asked_for)
 {
     open_runtime_at(NULL, NULL, COX_LOG_ERROR);
