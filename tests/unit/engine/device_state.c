@@ -331,26 +331,6 @@ Test(engine_device_state, submit_is_refused_while_nobody_is_there_and_accepted_a
 
 /* ---- lost instances ---- */
 
-Test(engine_device_state, what_hangs_for_ever_is_abandoned_and_asked_no_more)
-{
-    for (uint32_t device = 0; device < 3; device++)
-        for (uint32_t in_flight = 2; in_flight <= 4; in_flight++) {
-            begin(SHAPE_MAP, COX_SESSION_PARAMS(.in_flight = in_flight, .device_timeout_ns = 300 * ms));
-            const uint64_t began = fake_now(scene.fake);
-            fault(FAKE_HANGS, device, UINT64_MAX);
-            play_good(400);
-            cr_assert_gt(scene_took(&scene, LEARN), 300 * ms);
-            uint64_t abandoned_ns = 0;
-            cr_assert_eq(steps(&scene, FAKE_STEP_ABANDON, device, &abandoned_ns), 1, "%s", rig_log(scene.rig));
-            cr_assert_geq(abandoned_ns, began + 300 * ms);
-            cr_assert_lt(abandoned_ns, began + 1500 * ms);
-            cr_assert_eq(steps_of(FAKE_STEP_DESTROY, device), 1);
-            cr_assert_eq(device_now(device).lost, 1);
-            cr_assert_eq(device_now(device).returned, 1, "a new context works");
-            end();
-        }
-}
-
 Test(engine_device_state, memory_that_an_abandoned_device_may_touch_is_not_freed)
 {
     begin(SHAPE_MAP, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 100 * ms));
