@@ -1,9 +1,7 @@
 /* Applications that were built from older or newer headers than the library: shorter and longer structs, wider arrays.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/rig_play.h"
+#include "unit/engine/map_test.h"
 #include <coxswain/video.h>
-#include <stdlib.h>
-#include <string.h>
 
 TestSuite(growth, .timeout = 60);
 
@@ -68,18 +66,14 @@ static const uint32_t halves[][2] = {{0, 40}, {1, 50}};
 
 Test(growth, a_later_applications_session_runs_while_it_uses_nothing_new)
 {
-    struct rig *rig = rig_new(&pair);
-    struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, 6);
-    cox_session *session = NULL;
+    open_rig(&pair, ROWS, COLUMNS, 6);
     rig_split_count = 0;
     rig_add_split(2, halves);
     fill_later();
-    cr_assert_eq(cox_session_create(rig_runtime(rig), &later.params.known, &session), COX_OK, "%s", rig_log(rig));
+    create_session(&later.params.known);
     memset(&later, 0x5a, sizeof later); /* it was copied */
     rig_play(rig, frames, session, 0, 6);
-    cox_session_destroy(&session);
-    rig_frames_free(&frames);
-    END(rig);
+    close_rig();
 }
 
 Test(growth, what_a_later_application_uses_that_is_new_is_refused_and_the_log_says_where)
@@ -92,28 +86,26 @@ Test(growth, what_a_later_application_uses_that_is_new_is_refused_and_the_log_sa
                {&later.stages[0].more, "stages: "},          {&later.variants[1].more, "variants: "},
                {&later.args[1].more, "arguments: "}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        struct rig *rig = rig_new(&pair);
-        cox_session *session = NULL;
+        open_rig(&pair, ROWS, COLUMNS, 1);
         fill_later();
         *all[i].more = 1ull << 63;
         cr_assert_eq(cox_session_create(rig_runtime(rig), &later.params.known, &session), COX_E_UNSUPPORTED);
         cr_assert_null(session);
         cr_assert(rig_logged(rig, all[i].logged), "%s: %s", all[i].logged, rig_log(rig));
-        END(rig);
+        close_rig();
     }
 }
 
 Test(growth, a_size_that_was_never_set_is_refused)
 {
-    struct rig *rig = rig_new(&pair);
-    cox_session *session = NULL;
+    open_rig(&pair, ROWS, COLUMNS, 1);
     fill_later();
     later.params.known.struct_size = SIZE_MAX;
     cr_assert_eq(cox_session_create(rig_runtime(rig), &later.params.known, &session), COX_E_UNSUPPORTED);
     fill_later();
     later.params.known.binding_stride = UINT32_MAX;
     cr_assert_eq(cox_session_create(rig_runtime(rig), &later.params.known, &session), COX_E_UNSUPPORTED);
-    END(rig);
+    close_rig();
 }
 
 static char runtime_log[256];
@@ -132,10 +124,8 @@ Test(growth, a_runtime_and_frames_of_a_later_application)
     cr_assert_null(runtime);
     cr_assert_not_null(strstr(runtime_log, "cox_runtime_params: "), "%s", runtime_log);
 
-    struct rig *rig = rig_new(&pair);
-    struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, 1);
-    cox_session *session = NULL;
-    cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(), &session), COX_OK);
+    open_rig(&pair, ROWS, COLUMNS, 1);
+    open_session(COX_SESSION_PARAMS());
     cox_buffer *const buffers[] = {frames->in[0], frames->out[0]};
     LATER(struct cox_frame)
     frame = {
@@ -145,9 +135,7 @@ Test(growth, a_runtime_and_frames_of_a_later_application)
     frame.more = 1;
     cr_assert_eq(cox_session_run(session, &frame.known), COX_E_UNSUPPORTED);
     cr_assert(rig_logged(rig, "cox_frame: "));
-    cox_session_destroy(&session);
-    rig_frames_free(&frames);
-    END(rig);
+    close_rig();
 }
 
 /* An older application's struct ends before `field`; what lies behind it is something else. */
@@ -167,9 +155,7 @@ static cox_status split_and_look(void *state, const struct cox_sched_view *view,
 
 Test(growth, what_an_older_application_does_not_know_is_zero)
 {
-    struct rig *rig = rig_new(&pair);
-    struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, 6);
-    cox_session *session = NULL;
+    open_rig(&pair, ROWS, COLUMNS, 6);
     struct cox_policy policy = rig_policy;
     struct cox_policy_options options = {.ratio_count = 2};
     rig_split_count = 0;
@@ -183,9 +169,8 @@ Test(growth, what_an_older_application_does_not_know_is_zero)
     ENDS_BEFORE(struct cox_session_params, &later.params.known, min_band_rows);
     later.stages[0].known.arg_stride = offsetof(struct cox_arg, offset);
     later.stages[0].known.args = (const struct cox_arg *)(const uint32_t[4]){COX_ARG_KIND_BUFFER, 0, COX_ARG_KIND_ROWS};
-    cr_assert_eq(cox_session_create(rig_runtime(rig), &later.params.known, &session), COX_OK, "%s", rig_log(rig));
-    struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
+    create_session(&later.params.known);
+    const struct cox_session_info info = info_now();
     cr_assert_eq(info.in_flight, 2, "the default");
     cr_assert_eq(info.device_count, 2);
     rig_play(rig, frames, session, 0, 6);
@@ -195,14 +180,12 @@ Test(growth, what_an_older_application_does_not_know_is_zero)
     struct cox_frame frame = {.buffers = buffers, .buffer_count = 2};
     ENDS_BEFORE(struct cox_frame, &frame, params);
     cr_assert_eq(cox_session_run(session, &frame), COX_OK);
-    cox_session_destroy(&session);
-    rig_frames_free(&frames);
-    END(rig);
+    close_rig();
 }
 
 Test(growth, infos_are_filled_as_far_as_the_application_knows_them)
 {
-    struct rig *rig = rig_new(&pair);
+    open_rig(&pair, ROWS, COLUMNS, 1);
     LATER(struct cox_device_info) info;
     memset(&info, 0x5a, sizeof info);
     cr_assert_eq(cox_runtime_device_info(rig_runtime(rig), 1, &info.known, sizeof info), COX_OK);
@@ -213,7 +196,7 @@ Test(growth, infos_are_filled_as_far_as_the_application_knows_them)
                  COX_OK);
     cr_assert_str_eq(info.known.name, "fake 1");
     cr_assert_eq(info.known.platform[0], 0x5a);
-    END(rig);
+    close_rig();
 }
 
 static bool sized;
@@ -270,18 +253,12 @@ Test(growth, policies_and_reports_see_how_much_the_library_knows)
     policy.next = check_next;
     policy.observe = check_observe;
     policy.observe_frame = check_observe_frame;
-    struct rig *rig = rig_new(&pair);
-    struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, 3);
-    cox_session *session = NULL;
+    open_rig(&pair, ROWS, COLUMNS, 3);
     sized = true;
-    cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.custom_policy = &policy, .report = check_report),
-                                 &session),
-                 COX_OK);
+    open_session(COX_SESSION_PARAMS(.custom_policy = &policy, .report = check_report));
     rig_play(rig, frames, session, 0, 3);
     cr_assert(sized);
-    cox_session_destroy(&session);
-    rig_frames_free(&frames);
-    END(rig);
+    close_rig();
     for (uint32_t i = 0; cox_policy_at(i); i++)
         cr_assert_eq(cox_policy_at(i)->struct_size, sizeof(struct cox_policy));
 }

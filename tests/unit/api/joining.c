@@ -1,9 +1,7 @@
 /* cox_session_params.ready over drivers that compile: with a fresh cache of the driver's in each test.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/captured_log.h"
+#include "real.h"
 #include "support/scratch.h"
-#include <coxswain/coxswain.h>
-#include <criterion/criterion.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -19,12 +17,13 @@ static void setup(void)
 
 static void teardown(void)
 {
+    close_all();
     scratch_remove(base);
 }
 
 TestSuite(joining, .init = setup, .fini = teardown, .timeout = 600);
 
-enum { ROWS = 240, COLUMNS = 1024, TURNS = 5 };
+enum { HEIGHT = 240, WIDTH = 1024, TURNS = 5 };
 
 static const char good[] =
     "kernel void blend(global const uchar *in, global uchar *out, int columns, int rows) {\n"
@@ -32,6 +31,7 @@ static const char good[] =
     "    if (x < columns && y < rows) out[y * COLUMNS + x] = in[y * COLUMNS + x] * 5 + in[y * COLUMNS + x / 2] + TURN;\n"
     "}\n";
 
+/* What callbacks are told. */
 struct told {
     atomic_uint calls;
     _Atomic cox_status status;
@@ -44,45 +44,34 @@ static void on_ready(void *user, cox_status status)
     atomic_fetch_add(&told->calls, 1);
 }
 
-struct results {
-    atomic_uint count;
-    _Atomic cox_status status;
-};
-
 static void on_done(void *user, uint64_t frame, cox_status status)
 {
-    struct results *results = user;
     (void)frame;
-    atomic_store(&results->status, status);
-    atomic_fetch_add(&results->count, 1);
+    on_ready(user, status);
+}
+
+static void check_told(struct told *told, cox_status status)
+{
+    cr_assert_eq(atomic_load(&told->calls), 1);
+    cr_assert_eq(atomic_load(&told->status), status, "%s", logged);
 }
 
 /* `told` NULL: a session that blocks. */
-static cox_status create(cox_runtime *runtime, const char *source, unsigned turn, struct told *told,
-                         cox_session **session)
+static cox_status create(const char *source, unsigned turn, struct told *told, cox_session **session)
 {
     char options[64];
-    const struct cox_binding bindings[] = {{.name = "in", .access = COX_READ, .pitch_bytes = COLUMNS},
-                                           {.name = "out", .access = COX_WRITE, .pitch_bytes = COLUMNS}};
+    const struct cox_binding bindings[] = {{.name = "in", .access = COX_READ, .pitch_bytes = WIDTH},
+                                           {.name = "out", .access = COX_WRITE, .pitch_bytes = WIDTH}};
     const struct cox_variant variant = {.source = source, .options = options};
     const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS};
     const struct cox_stage stage = {
-        .kernel = "blend", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 4, .args = args};
-    snprintf(options, sizeof options, "-DCOLUMNS=%d -DTURN=%u", COLUMNS, turn);
+        .kernel = "blend", .columns = WIDTH, .variant_count = 1, .variants = &variant, .arg_count = 4, .args = args};
+    snprintf(options, sizeof options, "-DCOLUMNS=%d -DTURN=%u", WIDTH, turn);
     return cox_session_create(runtime,
-                              COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
+                              COX_SESSION_PARAMS(.rows = HEIGHT, .binding_count = 2, .bindings = bindings,
                                                  .stage_count = 1, .stages = &stage, .ready = told ? on_ready : NULL,
                                                  .ready_user = told),
                               session);
-}
-
-static cox_runtime *open_runtime(const char *devices)
-{
-    cox_runtime *runtime = NULL;
-    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = devices, .log = on_log));
-    if (status)
-        cr_skip_test("skipped, because there are no devices %s: %s", devices, cox_status_text(status));
-    return runtime;
 }
 
 static bool all_are(cox_session *session, enum cox_device_state state)
@@ -96,28 +85,26 @@ static bool all_are(cox_session *session, enum cox_device_state state)
 }
 
 /* Returns whether creation was over while every device was joining. */
-static bool play(cox_runtime *runtime, unsigned turn, cox_buffer *const buffers[3])
+static bool play(unsigned turn, cox_buffer *const buffers[3])
 {
     struct told told = {0};
-    struct results results = {0};
+    struct told result = {0};
     cox_session *session, *blocking;
-    cr_assert_eq(create(runtime, good, turn, &told, &session), COX_OK, "%s", logged);
+    cr_assert_eq(create(good, turn, &told, &session), COX_OK, "%s", logged);
     const bool early = all_are(session, COX_DEVICE_JOINING);
-    cr_assert_eq(cox_session_submit(session, COX_FRAME(.buffers = buffers, .buffer_count = 2), on_done, &results),
+    cr_assert_eq(cox_session_submit(session, COX_FRAME(.buffers = buffers, .buffer_count = 2), on_done, &result),
                  COX_OK);
     cr_assert_eq(cox_session_wait(session), COX_OK);
-    cr_assert_eq(atomic_load(&results.count), 1);
-    cr_assert_eq(atomic_load(&results.status), COX_OK, "%s", logged);
-    cr_assert_eq(atomic_load(&told.calls), 1);
-    cr_assert_eq(atomic_load(&told.status), COX_OK);
+    check_told(&result, COX_OK);
+    check_told(&told, COX_OK);
     cr_assert_eq(cox_session_warm(session, NULL, NULL, NULL), COX_OK);
-    cr_assert_eq(create(runtime, good, turn, NULL, &blocking), COX_OK, "%s", logged);
+    cr_assert_eq(create(good, turn, NULL, &blocking), COX_OK, "%s", logged);
     cox_buffer *const others[] = {buffers[0], buffers[2]};
     cr_assert_eq(cox_session_run(blocking, COX_FRAME(.buffers = others, .buffer_count = 2)), COX_OK);
-    cr_assert_arr_eq(cox_buffer_data(buffers[1]), cox_buffer_data(buffers[2]), ROWS * COLUMNS);
-    for (uint32_t i = 0; i < 200 && !all_are(session, COX_DEVICE_ACTIVE); i++) {
+    cr_assert_arr_eq(cox_buffer_data(buffers[1]), cox_buffer_data(buffers[2]), HEIGHT * WIDTH);
+    for (uint32_t i = 0; i < 6000 && !all_are(session, COX_DEVICE_ACTIVE); i++) {
         cr_assert_eq(cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2)), COX_OK);
-        cr_assert_arr_eq(cox_buffer_data(buffers[1]), cox_buffer_data(buffers[2]), ROWS * COLUMNS);
+        cr_assert_arr_eq(cox_buffer_data(buffers[1]), cox_buffer_data(buffers[2]), HEIGHT * WIDTH);
         usleep(10000);
     }
     cr_assert(all_are(session, COX_DEVICE_ACTIVE), "%s", logged);
@@ -129,21 +116,20 @@ static bool play(cox_runtime *runtime, unsigned turn, cox_buffer *const buffers[
 
 static void create_returns_before_kernels_are_there(const char *devices)
 {
-    cox_runtime *runtime = open_runtime(devices);
+    open_runtime(devices);
     cox_buffer *buffers[3];
     bool early = false;
     for (uint32_t i = 0; i < 3; i++)
-        cr_assert_eq(cox_buffer_create(runtime, ROWS * COLUMNS, &buffers[i]), COX_OK);
+        cr_assert_eq(cox_buffer_create(runtime, HEIGHT * WIDTH, &buffers[i]), COX_OK);
     unsigned char *in = cox_buffer_data(buffers[0]);
-    for (uint32_t i = 0; i < ROWS * COLUMNS; i++)
+    for (uint32_t i = 0; i < HEIGHT * WIDTH; i++)
         in[i] = (unsigned char)(i * 2654435761u >> 13);
     /* On a busy machine this thread may get no processor while kernels are compiled. */
     for (unsigned turn = 0; turn < TURNS && !early; turn++)
-        early = play(runtime, turn, buffers);
+        early = play(turn, buffers);
     cr_assert(early, "every time a device had its kernels when cox_session_create returned");
     for (uint32_t i = 0; i < 3; i++)
         cox_buffer_destroy(&buffers[i]);
-    cox_runtime_destroy(&runtime);
 }
 
 Test(joining, create_returns_before_kernels_are_there_and_frames_are_the_same)
@@ -158,25 +144,23 @@ Test(joining, create_returns_before_the_kernels_of_several_devices_are_there)
 
 Test(joining, ready_is_told_of_kernels_that_do_not_build)
 {
-    cox_runtime *runtime = open_runtime("cpu");
+    open_runtime("cpu");
     struct told told = {0};
     cox_session *session, *blocking;
-    cr_assert_eq(create(runtime, "kernel void blend(nonsense);", 0, NULL, &blocking), COX_E_BUILD);
+    cr_assert_eq(create("kernel void blend(nonsense);", 0, NULL, &blocking), COX_E_BUILD);
     logged[0] = '\0';
-    cr_assert_eq(create(runtime, "kernel void blend(nonsense);", 1, &told, &session), COX_OK);
+    cr_assert_eq(create("kernel void blend(nonsense);", 1, &told, &session), COX_OK);
     cr_assert_eq(cox_session_wait(session), COX_OK);
-    cr_assert_eq(atomic_load(&told.calls), 1);
-    cr_assert_eq(atomic_load(&told.status), COX_E_BUILD);
+    check_told(&told, COX_E_BUILD);
     cr_assert(all_are(session, COX_DEVICE_ABSENT));
     cr_assert_not_null(strstr(logged, "compiler: "), "the compiler's output is logged: %s", logged);
     cr_assert_not_null(strstr(logged, "does not take part"), "%s", logged);
     cox_session_destroy(&session);
-    cox_runtime_destroy(&runtime);
 }
 
 Test(joining, what_is_wrong_with_the_parameters_is_said_at_once)
 {
-    cox_runtime *runtime = open_runtime("cpu");
+    open_runtime("cpu");
     struct told told = {0};
     cox_session *session;
     cr_assert_eq(cox_session_create(runtime, COX_SESSION_PARAMS(.rows = 4, .ready = on_ready, .ready_user = &told),

@@ -1,23 +1,27 @@
 /* The functions of coxswain/libav.h, compiled into an application as any does, with FFmpeg's own decoders.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/captured_log.h"
-#include <coxswain/coxswain.h>
+#include "real.h"
 #include <coxswain/libav.h>
-#include <criterion/criterion.h>
-
-TestSuite(libav, .timeout = 600);
 
 enum { WIDTH = 322, HEIGHT = 182, FRAMES = 12 };
 
-static cox_runtime *open_runtime(void)
+/* Of a test. A map is opened by open_map; what is left at the end is given back then. */
+static struct cox_av_map map;
+static AVFrame *frame, *mapped;
+
+static void open_map(const struct cox_video_look *look)
 {
-    cox_runtime *runtime = NULL;
-    const cox_status status = cox_runtime_create(&runtime,
-                                                 COX_RUNTIME_PARAMS(.log = on_log, .log_level = COX_LOG_DEBUG));
-    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
-        cr_skip_test("skipped, because there is no OpenCL device: %s", cox_status_text(status));
-    cr_assert_eq(status, COX_OK, "%s\n%s", cox_status_name(status), logged);
-    return runtime;
+    open_runtime(NULL);
+    cr_assert_eq(cox_av_map_open(&map, runtime, NULL, look), 0);
+}
+
+static void teardown(void)
+{
+    if (runtime)
+        cox_av_map_close(&map);
+    av_frame_free(&frame);
+    av_frame_free(&mapped);
+    close_all();
 }
 
 static void paint(AVFrame *frame, unsigned which)
@@ -48,13 +52,20 @@ static AVFrame *make_frame(unsigned which)
     return frame;
 }
 
-static AVMasteringDisplayMetadata *add_light(AVFrame *frame, int nits)
+static void add_light(int nits)
 {
     AVMasteringDisplayMetadata *display = av_mastering_display_metadata_create_side_data(frame);
     display->max_luminance = (AVRational){nits, 1};
     display->has_luminance = 1;
-    return display;
 }
+
+static void setup(void)
+{
+    frame = make_frame(0);
+    mapped = av_frame_alloc();
+}
+
+TestSuite(libav, .init = setup, .fini = teardown, .timeout = 600);
 
 static bool same_samples(const AVFrame *a, const AVFrame *b)
 {
@@ -66,23 +77,23 @@ static bool same_samples(const AVFrame *a, const AVFrame *b)
     return true;
 }
 
-/* Send all frames; receive what comes, in order, into `mapped`. */
-static void map_all(struct cox_av_map *map, AVFrame *const *frames, AVFrame **mapped)
+/* Send all frames; receive what comes, in order, into `to`. */
+static void map_all(struct cox_av_map *by, AVFrame *const *frames, AVFrame **to)
 {
     int received = 0;
     for (int n = 0; n <= FRAMES; n++) {
-        cr_assert_eq(cox_av_send_frame(map, n < FRAMES ? frames[n] : NULL), 0, "%s", logged);
+        cr_assert_eq(cox_av_send_frame(by, n < FRAMES ? frames[n] : NULL), 0, "%s", logged);
         for (int code = 0; code >= 0;) {
-            AVFrame *frame = av_frame_alloc();
-            code = cox_av_receive_frame(map, frame);
+            AVFrame *got = av_frame_alloc();
+            code = cox_av_receive_frame(by, got);
             if (code >= 0) {
                 cr_assert_lt(received, FRAMES);
-                cr_expect_eq(frame->pts, received);
-                mapped[received++] = frame;
+                cr_expect_eq(got->pts, received);
+                to[received++] = got;
                 continue;
             }
             cr_assert_eq(code, n < FRAMES ? AVERROR(EAGAIN) : AVERROR_EOF);
-            av_frame_free(&frame);
+            av_frame_free(&got);
         }
     }
     cr_assert_eq(received, FRAMES);
@@ -94,15 +105,27 @@ static void free_frames(AVFrame **frames)
         av_frame_free(&frames[n]);
 }
 
-static struct cox_video_stream_info info_of(const struct cox_av_map *map)
+static struct cox_video_stream_info info_of(const struct cox_av_map *of)
 {
     struct cox_video_stream_info info;
-    cox_video_stream_info(map->stream, &info, sizeof info);
+    cox_video_stream_info(of->stream, &info, sizeof info);
     return info;
 }
 
+/* All frames that the decoder has. */
+static void take_decoded(AVCodecContext *decoder, AVFrame **decoded, int *got)
+{
+    AVFrame *next = av_frame_alloc();
+    while (avcodec_receive_frame(decoder, next) >= 0) {
+        cr_assert_lt(*got, FRAMES);
+        decoded[(*got)++] = next;
+        next = av_frame_alloc();
+    }
+    av_frame_free(&next);
+}
+
 /* Encode the frames with ffv1, decode them into the map's memory. */
-static void recode(struct cox_av_map *map, AVFrame *const *frames, AVFrame **decoded)
+static void recode(AVFrame *const *frames, AVFrame **decoded)
 {
     AVCodecContext *encoder = avcodec_alloc_context3(avcodec_find_encoder(AV_CODEC_ID_FFV1));
     AVCodecContext *decoder = avcodec_alloc_context3(avcodec_find_decoder(AV_CODEC_ID_FFV1));
@@ -112,7 +135,7 @@ static void recode(struct cox_av_map *map, AVFrame *const *frames, AVFrame **dec
     encoder->pix_fmt = AV_PIX_FMT_YUV420P10LE;
     encoder->time_base = (AVRational){1, 25};
     encoder->color_trc = AVCOL_TRC_SMPTE2084;
-    cox_av_map_attach(map, decoder);
+    cox_av_map_attach(&map, decoder);
     cr_assert_geq(avcodec_open2(encoder, NULL, NULL), 0);
     cr_assert_geq(avcodec_open2(decoder, NULL, NULL), 0);
     int got = 0;
@@ -121,23 +144,11 @@ static void recode(struct cox_av_map *map, AVFrame *const *frames, AVFrame **dec
         while (avcodec_receive_packet(encoder, packet) >= 0) {
             cr_assert_geq(avcodec_send_packet(decoder, packet), 0);
             av_packet_unref(packet);
-            AVFrame *frame = av_frame_alloc();
-            while (avcodec_receive_frame(decoder, frame) >= 0) {
-                decoded[got++] = frame;
-                frame = av_frame_alloc();
-            }
-            av_frame_free(&frame);
+            take_decoded(decoder, decoded, &got);
         }
     }
     avcodec_send_packet(decoder, NULL);
-    for (AVFrame *frame = av_frame_alloc(); frame;) {
-        if (avcodec_receive_frame(decoder, frame) < 0) {
-            av_frame_free(&frame);
-            break;
-        }
-        decoded[got++] = frame;
-        frame = av_frame_alloc();
-    }
+    take_decoded(decoder, decoded, &got);
     cr_assert_eq(got, FRAMES);
     av_packet_free(&packet);
     avcodec_free_context(&encoder);
@@ -146,44 +157,39 @@ static void recode(struct cox_av_map *map, AVFrame *const *frames, AVFrame **dec
 
 Test(libav, frames_of_the_pool_are_not_copied_and_give_what_others_give)
 {
-    cox_runtime *runtime = open_runtime();
-    struct cox_av_map map, other;
-    AVFrame *frames[FRAMES], *decoded[FRAMES], *mapped[FRAMES], *expected[FRAMES];
+    struct cox_av_map other;
+    AVFrame *frames[FRAMES], *decoded[FRAMES], *results[FRAMES], *expected[FRAMES];
     for (unsigned n = 0; n < FRAMES; n++)
         frames[n] = make_frame(n);
-    cr_assert_eq(cox_av_map_open(&map, runtime, NULL, NULL), 0);
+    open_map(NULL);
     cr_assert_eq(cox_av_map_open(&other, runtime, NULL, NULL), 0);
-    recode(&map, frames, decoded);
+    recode(frames, decoded);
     for (int n = 0; n < FRAMES; n++) {
         cox_buffer *planes[COX_VIDEO_PLANES_MAX];
         cr_expect(cox_av_pool_find(map.pool, decoded[n], planes));
         cr_expect_not(cox_av_pool_find(map.pool, frames[n], planes));
     }
-    map_all(&map, decoded, mapped);
+    map_all(&map, decoded, results);
     map_all(&other, frames, expected);
     cr_expect_eq(info_of(&map).bytes_copied_in + info_of(&map).bytes_copied_out, 0);
     cr_expect_eq(info_of(&other).bytes_copied_out, 0);
     for (int n = 0; n < FRAMES; n++)
-        cr_expect(same_samples(mapped[n], expected[n]), "frame %d", n);
+        cr_expect(same_samples(results[n], expected[n]), "frame %d", n);
     cox_av_map_close(&map); /* frames outlive it */
     cox_av_map_close(&other);
     free_frames(decoded);
-    free_frames(mapped);
+    free_frames(results);
     free_frames(expected);
     free_frames(frames);
-    cox_runtime_destroy(&runtime);
-    cr_assert_null(runtime);
+    map = (struct cox_av_map){0};
 }
 
 Test(libav, a_mapped_frame_says_that_it_is_sdr)
 {
-    cox_runtime *runtime = open_runtime();
-    struct cox_av_map map;
-    AVFrame *frame = make_frame(0), *mapped = av_frame_alloc();
-    add_light(frame, 1000);
+    add_light(1000);
     frame->sample_aspect_ratio = (AVRational){4, 3};
     frame->pts = 77;
-    cr_assert_eq(cox_av_map_open(&map, runtime, NULL, NULL), 0);
+    open_map(NULL);
     map.format = AV_PIX_FMT_NV12;
     map.width = WIDTH / 2;
     map.height = HEIGHT / 2;
@@ -200,17 +206,12 @@ Test(libav, a_mapped_frame_says_that_it_is_sdr)
     cr_expect_eq(mapped->sample_aspect_ratio.num, 4);
     cr_expect_null(av_frame_get_side_data(mapped, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA));
     cr_expect_not_null(av_frame_get_side_data(frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA));
-    cox_av_map_close(&map);
-    av_frame_free(&frame);
-    av_frame_free(&mapped);
-    cox_runtime_destroy(&runtime);
 }
 
 Test(libav, images_have_what_frames_say)
 {
-    AVFrame *frame = make_frame(0);
     struct cox_video_image image;
-    add_light(frame, 4000);
+    add_light(4000);
     frame->chroma_location = AVCHROMA_LOC_TOPLEFT;
     frame->color_range = AVCOL_RANGE_JPEG;
     frame->crop_left = 4;
@@ -240,7 +241,6 @@ Test(libav, images_have_what_frames_say)
     frame->colorspace = AVCOL_SPC_BT2020_NCL;
     frame->format = AV_PIX_FMT_VAAPI;
     cr_expect_eq(cox_av_image(frame, &image), AVERROR(ENOSYS));
-    av_frame_free(&frame);
 }
 
 Test(libav, colours_that_would_be_mapped_otherwise_than_said_are_refused)
@@ -262,10 +262,7 @@ Test(libav, colours_that_would_be_mapped_otherwise_than_said_are_refused)
         {AVCOL_TRC_SMPTE2084, AVCOL_PRI_SMPTE432, AVCOL_SPC_UNSPECIFIED, false},
         {AVCOL_TRC_SMPTE2084, AVCOL_PRI_SMPTE170M, AVCOL_SPC_UNSPECIFIED, false},
     };
-    cox_runtime *runtime = open_runtime();
-    struct cox_av_map map;
-    AVFrame *frame = make_frame(0);
-    cr_assert_eq(cox_av_map_open(&map, runtime, NULL, NULL), 0);
+    open_map(NULL);
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         frame->color_trc = table[i].transfer;
         frame->color_primaries = table[i].primaries;
@@ -274,73 +271,61 @@ Test(libav, colours_that_would_be_mapped_otherwise_than_said_are_refused)
         if (table[i].matrix != AVCOL_SPC_RGB) /* which the frame's format is not */
             cr_expect_eq(cox_av_send_frame(&map, frame), table[i].known ? 0 : AVERROR(ENOSYS), "case %zu", i);
     }
-    cox_av_map_close(&map);
-    av_frame_free(&frame);
-    cox_runtime_destroy(&runtime);
 }
 
 /* Windows, fields and swapped planes of frames in the pool give what the same samples elsewhere give. */
 Test(libav, views_of_frames_in_the_pool_are_mapped_alike)
 {
     enum { VIEWS = 4 };
-    cox_runtime *runtime = open_runtime();
     struct cox_video_look look = {.struct_size = sizeof look, .peak = COX_PEAK_GIVEN};
-    struct cox_av_map map;
-    AVFrame *plain = make_frame(0), *pooled = av_frame_alloc();
-    cr_assert_eq(cox_av_map_open(&map, runtime, NULL, &look), 0);
-    av_frame_copy_props(pooled, plain);
-    pooled->format = plain->format;
+    AVFrame *pooled = av_frame_alloc();
+    open_map(&look);
+    av_frame_copy_props(pooled, frame);
+    pooled->format = frame->format;
     pooled->width = WIDTH;
     pooled->height = HEIGHT;
     cr_assert_eq(cox_av_pool_get(map.pool, pooled, WIDTH, HEIGHT), 0);
-    cr_assert_geq(av_frame_copy(pooled, plain), 0);
+    cr_assert_geq(av_frame_copy(pooled, frame), 0);
     for (int view = 0; view < VIEWS; view++) {
-        AVFrame *from[] = {av_frame_clone(plain), av_frame_clone(pooled)}, *mapped[2];
+        AVFrame *from[] = {av_frame_clone(frame), av_frame_clone(pooled)}, *to[2];
         for (int i = 0; i < 2; i++) {
-            AVFrame *frame = from[i];
-            mapped[i] = av_frame_alloc();
+            AVFrame *its = from[i];
+            to[i] = av_frame_alloc();
             if (view == 1)
-                frame->crop_left = 2;
+                its->crop_left = 2;
             if (view == 2) { /* the bottom field */
-                frame->height = HEIGHT / 4 * 2;
+                its->height = HEIGHT / 4 * 2;
                 for (int p = 0; p < 3; p++) {
-                    frame->data[p] += frame->linesize[p];
-                    frame->linesize[p] *= 2;
+                    its->data[p] += its->linesize[p];
+                    its->linesize[p] *= 2;
                 }
             }
             if (view == 3) {
-                uint8_t *swapped = frame->data[1];
-                frame->data[1] = frame->data[2];
-                frame->data[2] = swapped;
+                uint8_t *swapped = its->data[1];
+                its->data[1] = its->data[2];
+                its->data[2] = swapped;
             }
-            cr_assert_eq(cox_av_send_frame(&map, frame), 0, "view %d, %s: %s", view, i ? "pool" : "plain", logged);
-            while (cox_av_receive_frame(&map, mapped[i]) == AVERROR(EAGAIN))
+            cr_assert_eq(cox_av_send_frame(&map, its), 0, "view %d, %s: %s", view, i ? "pool" : "plain", logged);
+            while (cox_av_receive_frame(&map, to[i]) == AVERROR(EAGAIN))
                 continue;
         }
-        cr_assert(mapped[0]->width == mapped[1]->width && mapped[0]->height == mapped[1]->height);
+        cr_assert(to[0]->width == to[1]->width && to[0]->height == to[1]->height);
         for (int p = 0; p < 3; p++)
-            for (int row = 0; row < mapped[0]->height >> !!p; row++)
-                cr_expect_arr_eq(mapped[0]->data[p] + (ptrdiff_t)row * mapped[0]->linesize[p],
-                                 mapped[1]->data[p] + (ptrdiff_t)row * mapped[1]->linesize[p],
-                                 (size_t)(mapped[0]->width >> !!p), "view %d, plane %d, row %d", view, p, row);
+            for (int row = 0; row < to[0]->height >> !!p; row++)
+                cr_expect_arr_eq(to[0]->data[p] + (ptrdiff_t)row * to[0]->linesize[p],
+                                 to[1]->data[p] + (ptrdiff_t)row * to[1]->linesize[p], (size_t)(to[0]->width >> !!p),
+                                 "view %d, plane %d, row %d", view, p, row);
         for (int i = 0; i < 2; i++) {
             av_frame_free(&from[i]);
-            av_frame_free(&mapped[i]);
+            av_frame_free(&to[i]);
         }
     }
-    cox_av_map_close(&map);
-    av_frame_free(&plain);
     av_frame_free(&pooled);
-    cox_runtime_destroy(&runtime);
-    cr_assert_null(runtime);
 }
 
 Test(libav, crops_that_leave_nothing_are_refused_and_others_are_used_up)
 {
-    cox_runtime *runtime = open_runtime();
-    struct cox_av_map map;
-    AVFrame *frame = make_frame(0), *mapped = av_frame_alloc();
-    cr_assert_eq(cox_av_map_open(&map, runtime, NULL, NULL), 0);
+    open_map(NULL);
     static const size_t crops[][2] = {{(size_t)-8, 16}, {WIDTH, 0}, {WIDTH / 2, WIDTH / 2 + 1}, {(size_t)1 << 32, 0}};
     for (size_t i = 0; i < sizeof crops / sizeof crops[0]; i++) {
         frame->crop_left = crops[i][0];
@@ -358,19 +343,11 @@ Test(libav, crops_that_leave_nothing_are_refused_and_others_are_used_up)
     cr_expect_eq(mapped->width, WIDTH);
     cr_expect_eq(av_cmp_q(mapped->sample_aspect_ratio, av_make_q(WIDTH - 16, WIDTH)), 0);
     cr_expect_eq(cox_av_receive_frame(&map, mapped), AVERROR_EOF, "which gives the frame back");
-    cox_av_map_close(&map);
-    av_frame_free(&frame);
-    av_frame_free(&mapped);
-    cox_runtime_destroy(&runtime);
-    cr_assert_null(runtime);
 }
 
 Test(libav, many_that_are_sent_have_to_be_received)
 {
-    cox_runtime *runtime = open_runtime();
-    struct cox_av_map map;
-    AVFrame *frame = make_frame(0), *mapped = av_frame_alloc();
-    cr_assert_eq(cox_av_map_open(&map, runtime, NULL, NULL), 0);
+    open_map(NULL);
     int sent = 0, code;
     while ((code = cox_av_send_frame(&map, frame)) >= 0)
         cr_assert_lt(++sent, 1000);
@@ -391,9 +368,4 @@ Test(libav, many_that_are_sent_have_to_be_received)
     cr_assert_eq(cox_av_send_frame(&map, NULL), 0);
     cr_assert_eq(cox_av_receive_frame(&map, mapped), 0);
     cr_expect_eq(mapped->height, HEIGHT / 2);
-    cox_av_map_close(&map);
-    av_frame_free(&frame);
-    av_frame_free(&mapped);
-    cox_runtime_destroy(&runtime);
-    cr_assert_null(runtime);
 }

@@ -3,13 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/state.h"
 #include "support/captured_log.h"
-#include "support/rig_play.h"
+#include "unit/engine/map_test.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 TestSuite(no_resources, .timeout = 600);
 
@@ -77,7 +75,7 @@ static const struct fake_params pair = {.device_count = 2, .devices = {{.ns_per_
 
 Test(no_resources, buffers)
 {
-    struct rig *rig = rig_new(&pair);
+    open_rig(&pair, ROWS, COLUMNS, 1);
     _Alignas(64) static unsigned char memory[64];
     cox_buffer *buffer = (cox_buffer *)&buffer;
     failing.count = 1;
@@ -92,15 +90,14 @@ Test(no_resources, buffers)
     failing.bytes = 0;
     cr_assert_eq(cox_buffer_create(rig_runtime(rig), 100, &buffer), COX_OK);
     cox_buffer_destroy(&buffer);
-    END(rig);
+    close_rig();
 }
 
 /* Create a session while something fails; then, once nothing does, run frames. */
 static void session_without(size_t count, size_t bytes, const char *text, const char *logged)
 {
-    struct rig *rig = rig_new(&pair);
-    struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, 3);
-    cox_session *session = (cox_session *)&session;
+    open_rig(&pair, ROWS, COLUMNS, 3);
+    session = (cox_session *)&session;
     failing.count = count;
     failing.bytes = bytes;
     failing.text = text;
@@ -114,9 +111,7 @@ static void session_without(size_t count, size_t bytes, const char *text, const 
     cr_assert(rig_logged(rig, logged), "not in the log: %s\n%s", logged, rig_log(rig));
     cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.in_flight = 3, .no_warmup = true), &session), COX_OK);
     rig_play(rig, frames, session, 0, 6);
-    cox_session_destroy(&session);
-    rig_frames_free(&frames);
-    END(rig);
+    close_rig();
 }
 
 Test(no_resources, sessions)
@@ -137,10 +132,9 @@ Test(no_resources, sessions)
 
 Test(no_resources, sessions_without_a_descriptor)
 {
-    struct rig *rig = rig_new(&pair);
-    struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, 6);
+    open_rig(&pair, ROWS, COLUMNS, 6);
     const struct cox_session_params *params = COX_SESSION_PARAMS(.no_warmup = true, .dispatch = true);
-    cox_session *session = (cox_session *)&session;
+    session = (cox_session *)&session;
     failing.descriptors = true;
     const cox_status status = rig_map_session(frames, params, &session);
     failing.descriptors = false;
@@ -150,9 +144,7 @@ Test(no_resources, sessions_without_a_descriptor)
     cr_assert(rig_logged(rig,
                          "no descriptor for a session with `dispatch`: the operating system refused a resource\n"));
     cr_assert_eq(rig_map_session(frames, params, &session), COX_OK);
-    cox_session_destroy(&session);
-    rig_frames_free(&frames);
-    END(rig);
+    close_rig();
 }
 
 /* ---- the runtime ---- */

@@ -63,8 +63,8 @@ struct stir_kernel {
     size_t pitch;
 };
 
-static inline cox_status create_session(cox_runtime *of, const struct stir_kernel *kernel,
-                                        const struct cox_session_params *extra, cox_session **out)
+static inline cox_status create_stir(cox_runtime *of, const struct stir_kernel *kernel,
+                                     const struct cox_session_params *extra, cox_session **out)
 {
     const struct cox_binding bindings[] = {{.name = "in",
                                             .contract = kernel->halo_rows ? COX_HALO : COX_ROWS,
@@ -115,7 +115,7 @@ static inline struct scene *open_scene(uint32_t which, cox_runtime *of, const st
             data[e] = (uint32_t)e * 40503u + i;
     }
     const struct stir_kernel stir = {stir_source, "stir", 7, ROWS, 0, scene->pitch};
-    cr_assert_eq(create_session(of, &stir, extra, &scene->session), COX_OK, "%s", logged);
+    cr_assert_eq(create_stir(of, &stir, extra, &scene->session), COX_OK, "%s", logged);
     return scene;
 }
 

@@ -141,30 +141,6 @@ Test(api, defaults_need_no_parameters)
     cr_assert_eq(cox_runtime_device_count(runtime), count);
 }
 
-Test(api, a_selection_that_finds_nothing_or_is_none_is_refused_with_a_reason)
-{
-    open_runtime(NULL);
-    cox_runtime_destroy(&runtime);
-    static const struct {
-        const char *devices;
-        cox_status status;
-    } wrong[] = {{"no-such-device", COX_E_NOT_FOUND},
-                 {"0.999", COX_E_NOT_FOUND},
-                 {"999.0", COX_E_NOT_FOUND},
-                 {"all,no-such-device", COX_E_NOT_FOUND},
-                 {"all:0x1", COX_E_INVALID},
-                 {"all=elsewhere", COX_E_INVALID},
-                 {"all:2x", COX_E_INVALID}};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        logged[0] = 0;
-        runtime = (cox_runtime *)&runtime;
-        cr_assert_eq(cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = wrong[i].devices, .log = on_log)),
-                     wrong[i].status, "%s", wrong[i].devices);
-        cr_assert_null(runtime);
-        cr_assert_neq(logged[0], 0, "%s: nothing in the log", wrong[i].devices);
-    }
-}
-
 Test(api, the_log_reports_no_more_than_it_was_asked_for)
 {
     open_runtime_at(NULL, NULL, COX_LOG_ERROR);
@@ -225,7 +201,7 @@ static void refused(const struct stir_kernel *kernel, cox_status status, const c
 {
     cox_session *session = (cox_session *)&session;
     logged[0] = 0;
-    cr_assert_eq(create_session(runtime, kernel, COX_SESSION_PARAMS(), &session), status, "%s", kernel->source);
+    cr_assert_eq(create_stir(runtime, kernel, COX_SESSION_PARAMS(), &session), status, "%s", kernel->source);
     cr_assert_null(session);
     cr_assert_not_null(strstr(logged, says), "%s is not in the log: %s", says, logged);
 }
@@ -268,7 +244,7 @@ Test(api, a_halo_may_be_larger_than_the_frame)
     const struct stir_kernel kernel = {stir_source, "stir", 7, 64, INT32_MAX, 65536};
     struct cox_session_info info;
     open_runtime("cpu");
-    cr_assert_eq(create_session(runtime, &kernel, COX_SESSION_PARAMS(), &scenes[0].session), COX_OK, "%s", logged);
+    cr_assert_eq(create_stir(runtime, &kernel, COX_SESSION_PARAMS(), &scenes[0].session), COX_OK, "%s", logged);
     cox_session_info(scenes[0].session, &info, sizeof info);
     cr_assert_eq(info.devices[0].max_rows, 64);
 }

@@ -1,12 +1,10 @@
 /* A session warns of a binding that is only read where its kernel takes it as a pointer to what is not const: with
  * kernels from source and from the cache, which holds what the driver told of the source.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/captured_log.h"
+#include "real.h"
 #include "support/scratch.h"
-#include <coxswain/coxswain.h>
 #include <coxswain/tonemap.h>
 #include <coxswain/video.h>
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdlib.h>
 
@@ -20,6 +18,7 @@ static void setup(void)
 
 static void teardown(void)
 {
+    close_all();
     scratch_remove(base);
 }
 
@@ -51,7 +50,7 @@ static void keep_first(void *into, const void *partial, size_t bytes, void *user
     memcpy(into, partial, bytes);
 }
 
-static void create_session(cox_runtime *runtime, const char *source)
+static void create_session(const char *source)
 {
     const struct cox_binding bindings[] = {
         {.name = "rows", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 4096},
@@ -87,21 +86,11 @@ static int cached(void)
     return count;
 }
 
-static cox_runtime *open_runtime(const char *devices, const char *cache_dir)
-{
-    cox_runtime *runtime = NULL;
-    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = devices,
-                                                                              .cache_dir = cache_dir, .log = on_log));
-    if (status)
-        cr_skip_test("skipped, because there are no devices %s: %s", devices, cox_status_text(status));
-    return runtime;
-}
-
 /* What a session with these kernels logs in a runtime of its own. */
 static const char *log_of(const char *devices, const char *source, const char *cache_dir)
 {
-    cox_runtime *runtime = open_runtime(devices, cache_dir);
-    create_session(runtime, source);
+    open_runtime_at(devices, cache_dir, COX_LOG_WARN);
+    create_session(source);
     cox_runtime_destroy(&runtime);
     return logged;
 }
@@ -122,17 +111,9 @@ Test(writable, kernels_from_the_cache_are_warned_of_too)
 
 Test(writable, sub_devices_take_their_kernels_from_the_cache)
 {
-    const struct cox_runtime_params params = {.struct_size = sizeof params,
-                                              .devices = "cpu:2x1",
-                                              .cache_dir = base,
-                                              .log = on_log,
-                                              .log_level = COX_LOG_INFO};
     for (int entries = 0, turn = 0; turn < 2; turn++) {
-        cox_runtime *runtime;
-        const cox_status status = cox_runtime_create(&runtime, &params);
-        if (status)
-            cr_skip_test("skipped, because there is no CPU device that can be divided: %s", cox_status_text(status));
-        create_session(runtime, good);
+        open_runtime_at("cpu:2x1", base, COX_LOG_INFO);
+        create_session(good);
         cox_runtime_destroy(&runtime);
         cr_assert_null(strstr(logged, "cached binary"), "%s", logged);
         cr_assert_gt(cached(), 0);
@@ -148,7 +129,7 @@ Test(writable, nothing_is_said_of_pointers_to_const_and_constant_memory)
     cr_assert_str_empty(log_of("cpu", good, base));
 }
 
-static void silent(cox_runtime *runtime, cox_status described, const struct cox_session_params *params)
+static void silent(cox_status described, const struct cox_session_params *params)
 {
     cox_session *session;
     cr_assert_eq(described, COX_OK);
@@ -170,12 +151,11 @@ Test(writable, nothing_is_said_of_the_librarys_own_kernels)
     static struct cox_tonemap_storage room;
     static struct cox_video_storage storage;
     struct cox_session_params params = {0};
-    cox_runtime *runtime = open_runtime("cpu", NULL);
+    open_runtime_at("cpu", NULL, COX_LOG_WARN);
     logged[0] = '\0';
-    silent(runtime, cox_tonemap_mapping(&photo, &room, &params), &params);
-    silent(runtime, cox_tonemap_analysis(&photo, &room, &params), &params);
-    silent(runtime, cox_video_mapping(&film, false, &storage, &params), &params);
-    silent(runtime, cox_video_mapping(&film, true, &storage, &params), &params);
-    silent(runtime, cox_video_analysis(&film, &storage, &params), &params);
-    cox_runtime_destroy(&runtime);
+    silent(cox_tonemap_mapping(&photo, &room, &params), &params);
+    silent(cox_tonemap_analysis(&photo, &room, &params), &params);
+    silent(cox_video_mapping(&film, false, &storage, &params), &params);
+    silent(cox_video_mapping(&film, true, &storage, &params), &params);
+    silent(cox_video_analysis(&film, &storage, &params), &params);
 }

@@ -1,9 +1,9 @@
-/* Frames that are to be dropped where they would be late (COX_LATE_DROP): which, when, in which order, and what becomes
- * of those that read what they were to write.
+/* Deadlines of frames: which one counts, from when, what is late, and what a policy and the application are told. Frames
+ * that are to be dropped where they would be late (COX_LATE_DROP): which, when, in which order, and what becomes of those
+ * that read what they were to write.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "map_test.h"
 #include "support/fake_shapes.h"
-#include "support/rig_play.h"
-#include <stdlib.h>
 
 TestSuite(engine_late, .timeout = 300);
 
@@ -16,186 +16,247 @@ static const struct fake_params one = {.device_count = 1, .devices = {{.ns_per_r
 static const struct fake_params pair = {
     .device_count = 2, .devices = {{.ns_per_row = 10e3}, {.ns_per_row = 10e3}}, .held = true};
 
-struct scene {
-    struct rig *rig;
-    struct rig_frames *frames;
-    cox_session *session;
-    uint64_t begin_ns;
-    uint32_t count; /* submitted */
-};
+static uint64_t begin_ns;
+static uint32_t submitted;
 
-static struct scene begin(const struct fake_params *devices, const struct cox_session_params *given)
+static void begin(const struct fake_params *devices, const struct cox_session_params *given)
 {
-    struct scene scene = {.rig = rig_new(devices)};
     struct cox_session_params params = *given;
-    scene.frames = rig_frames_new(scene.rig, ROWS, 16, 16, FRAMES);
-    params.report = rig_report;
-    params.report_user = scene.rig;
-    params.in_flight = FRAMES;
-    cr_assert_eq(rig_map_session(scene.frames, &params, &scene.session), COX_OK, "%s", rig_log(scene.rig));
-    scene.begin_ns = fake_now(rig_fake(scene.rig));
-    return scene;
+    open_rig(devices, ROWS, 16, FRAMES);
+    params.in_flight = params.in_flight ? params.in_flight : FRAMES;
+    open_session(&params);
+    begin_ns = fake_now(fake);
+    submitted = 0;
 }
 
-static void submit_of(struct scene *scene, cox_buffer *in, cox_buffer *out, uint64_t deadline_ns, enum cox_late late)
+static const struct cox_session_params plain = {.struct_size = sizeof plain, .no_warmup = true};
+
+static void begin_one(void)
+{
+    begin(&one, &plain);
+}
+
+static void submit_of(cox_buffer *in, cox_buffer *out, uint64_t deadline_ns, enum cox_late late)
 {
     cox_buffer *const buffers[] = {in, out};
-    cr_assert_eq(cox_session_submit(scene->session,
+    cr_assert_eq(cox_session_submit(session,
                                     COX_FRAME(.buffers = buffers, .buffer_count = 2,
-                                              .params = &scene->frames->params[scene->count],
-                                              .deadline_ns = deadline_ns, .late = late),
-                                    rig_done, scene->rig),
+                                              .params = &frames->params[submitted], .deadline_ns = deadline_ns,
+                                              .late = late),
+                                    rig_done, rig),
                  COX_OK);
-    scene->count++;
+    submitted++;
 }
 
-static void submit(struct scene *scene, uint64_t deadline_ns, enum cox_late late)
+static void submit(uint64_t deadline_ns, enum cox_late late)
 {
-    submit_of(scene, scene->frames->in[scene->count], scene->frames->out[scene->count], deadline_ns, late);
+    submit_of(frames->in[submitted], frames->out[submitted], deadline_ns, late);
 }
 
-static void finish(struct scene *scene)
+static void submit_many(uint32_t count, uint64_t deadline_ns, enum cox_late late)
 {
-    fake_release(rig_fake(scene->rig));
-    cox_session_wait(scene->session);
-    cr_assert_eq(rig_done_count(scene->rig), scene->count);
-    for (uint32_t i = 0; i < scene->count; i++)
-        cr_assert_eq(rig_done_frame(scene->rig, i), i, "callbacks come in order");
+    for (uint32_t i = 0; i < count; i++)
+        submit(deadline_ns, late);
+}
+
+static void finish(void)
+{
+    fake_release(fake);
+    cox_session_wait(session);
+    cr_assert_eq(rig_done_count(rig), submitted);
+    for (uint32_t i = 0; i < submitted; i++)
+        cr_assert_eq(rig_done_frame(rig, i), i, "callbacks come in order");
 }
 
 /* The frame's callback and its report say the same. */
-static void check(const struct scene *scene, uint32_t frame, cox_status status)
+static void check(uint32_t frame, cox_status status)
 {
-    cr_assert_eq(rig_done_status(scene->rig, frame), status, "frame %u: %s", frame,
-                 cox_status_text(rig_done_status(scene->rig, frame)));
-    for (uint32_t r = 0; r < rig_report_count(scene->rig); r++) {
-        const struct cox_frame_report *report = &rig_report_at(scene->rig, r)->frame;
-        if (!report->warmup && !report->shadow && report->index == frame)
-            cr_assert_eq(report->status, status);
-    }
+    cr_assert_eq(rig_done_status(rig, frame), status, "frame %u: %s", frame,
+                 cox_status_text(rig_done_status(rig, frame)));
+    for (uint32_t r = 0; r < rig_report_count(rig); r++)
+        if (!reported(r)->warmup && !reported(r)->shadow && reported(r)->index == frame)
+            cr_assert_eq(reported(r)->status, status);
     if (status == COX_OK)
-        cr_assert_str_empty(rig_check(scene->frames, frame));
+        cr_assert_str_empty(rig_check(frames, frame));
 }
 
-static void check_counts(const struct scene *scene, uint64_t late, uint64_t dropped)
+static void check_counts(uint64_t late, uint64_t dropped)
 {
-    struct cox_session_info info;
-    cox_session_info(scene->session, &info, sizeof info);
-    cr_assert_eq(info.frames_done, scene->count);
+    const struct cox_session_info info = info_now();
+    cr_assert_eq(info.frames_done, submitted);
     cr_assert_eq(info.frames_late, late, "%llu", (unsigned long long)info.frames_late);
     cr_assert_eq(info.frames_dropped, dropped, "%llu", (unsigned long long)info.frames_dropped);
 }
 
-static uint64_t passed_ns(const struct scene *scene)
-{
-    return fake_now(rig_fake(scene->rig)) - scene->begin_ns;
-}
-
-static void clear(struct scene *scene)
-{
-    cox_session_destroy(&scene->session);
-    rig_frames_free(&scene->frames);
-    END(scene->rig);
-}
-
-static uint32_t bands_begun(const struct scene *scene)
+static uint32_t bands_begun(void)
 {
     size_t count;
     uint32_t begun = 0;
-    struct fake_record *record = fake_take_record(rig_fake(scene->rig), &count);
+    struct fake_record *record = fake_take_record(fake, &count);
     for (size_t i = 0; i < count; i++)
         begun += record[i].step == FAKE_STEP_SUBMIT;
     free(record);
     return begun;
 }
 
+/* ---- deadlines ---- */
+
+Test(engine_late, a_deadline_is_counted_from_submission_to_delivery)
+{
+    const uint64_t deadline_ns = 5 * FRAME_NS / 2;
+    begin(&one, COX_SESSION_PARAMS(.no_warmup = true, .in_flight = 8,
+                                   .policy_options = COX_POLICY_OPTIONS(.deadline_ns = deadline_ns)));
+    submit_many(8, 0, COX_LATE_DELIVER);
+    finish();
+    const struct cox_session_info info = info_now();
+    uint64_t late = 0, worst_ns = 0;
+    for (uint32_t i = 0; i < 8; i++) {
+        const struct cox_frame_report *frame = reported(i);
+        const uint64_t latency_ns = frame->delivered_ns - frame->submit_ns;
+        cr_assert_eq(frame->deadline_ns, deadline_ns);
+        cr_assert_geq(frame->delivered_ns, frame->end_ns);
+        cr_assert_geq(latency_ns, (i + 1u) * FRAME_NS, "it waited behind %u frames", i);
+        late += latency_ns > deadline_ns;
+        worst_ns = latency_ns > deadline_ns && latency_ns - deadline_ns > worst_ns ? latency_ns - deadline_ns
+                                                                                   : worst_ns;
+    }
+    cr_assert_geq(late, 6);
+    cr_assert_eq(info.frames_late, late);
+    cr_assert_eq(info.worst_late_ns, worst_ns);
+    cr_assert_eq(info.frames_done, 8, "late frames are delivered too");
+    close_rig();
+}
+
+Test(engine_late, a_deadline_of_a_frame_comes_before_the_session_s)
+{
+    begin(&one, COX_SESSION_PARAMS(.no_warmup = true, .in_flight = 4,
+                                   .policy_options = COX_POLICY_OPTIONS(.deadline_ns = 1)));
+    submit(0, COX_LATE_DELIVER);                /* the session's */
+    submit(UINT64_MAX, COX_LATE_DELIVER);       /* none */
+    submit(1000 * FRAME_NS, COX_LATE_DELIVER);  /* longer */
+    submit(2 * FRAME_NS + 1, COX_LATE_DELIVER); /* as long, but there are three frames before it */
+    finish();
+    cr_assert_eq(reported(0)->deadline_ns, 1);
+    cr_assert_eq(reported(1)->deadline_ns, 0);
+    cr_assert_eq(reported(2)->deadline_ns, 1000 * FRAME_NS);
+    cr_assert_eq(reported(3)->deadline_ns, 2 * FRAME_NS + 1);
+    cr_assert_eq(info_now().frames_late, 2);
+    close_rig();
+}
+
+Test(engine_late, a_deadline_is_none_unless_one_is_given)
+{
+    begin(&one, COX_SESSION_PARAMS(.no_warmup = true, .in_flight = 3));
+    for (uint32_t i = 0; i < 3; i++)
+        submit(i == 1 ? 1 : 0, COX_LATE_DELIVER);
+    finish();
+    cr_assert_eq(reported(0)->deadline_ns, 0);
+    cr_assert_eq(info_now().frames_late, 1);
+    close_rig();
+}
+
+Test(engine_late, a_deadline_is_not_missed_by_frames_that_have_failed)
+{
+    begin(&one, COX_SESSION_PARAMS(.no_warmup = true, .in_flight = 4,
+                                   .policy_options = COX_POLICY_OPTIONS(.deadline_ns = 1)));
+    submit_many(4, 0, COX_LATE_DELIVER);
+    cr_assert(fake_await_running(fake, 2));
+    cox_session_cancel(session);
+    finish();
+    check_counts(0, 0);
+    close_rig();
+}
+
+/* ---- frames that are dropped ---- */
+
 /* At the deadline of 2.5 frames the device is at frame 2 and holds frame 3. */
 Test(engine_late, a_frame_that_has_not_begun_at_its_deadline_is_not_begun)
 {
-    struct scene scene = begin(&one, COX_SESSION_PARAMS(.no_warmup = true));
+    begin_one();
+    submit_many(8, 5 * FRAME_NS / 2, COX_LATE_DROP);
+    finish();
     for (uint32_t i = 0; i < 8; i++)
-        submit(&scene, 5 * FRAME_NS / 2, COX_LATE_DROP);
-    finish(&scene);
-    for (uint32_t i = 0; i < 8; i++)
-        check(&scene, i, i < 4 ? COX_OK : COX_E_LATE);
-    check_counts(&scene, 2, 4);
-    cr_assert_eq(bands_begun(&scene), 4);
-    cr_assert_eq(passed_ns(&scene), 4 * FRAME_NS);
-    clear(&scene);
+        check(i, i < 4 ? COX_OK : COX_E_LATE);
+    check_counts(2, 4);
+    cr_assert_eq(bands_begun(), 4);
+    cr_assert_eq(fake_now(fake) - begin_ns, 4 * FRAME_NS);
+    close_rig();
 }
 
 Test(engine_late, a_frame_is_delivered_late_unless_it_is_to_be_dropped)
 {
-    struct scene scene = begin(&one, COX_SESSION_PARAMS(.no_warmup = true));
+    begin_one();
     for (uint32_t i = 0; i < 8; i++)
-        submit(&scene, 5 * FRAME_NS / 2, i % 2 ? COX_LATE_DROP : COX_LATE_DELIVER);
-    finish(&scene);
+        submit(5 * FRAME_NS / 2, i % 2 ? COX_LATE_DROP : COX_LATE_DELIVER);
+    finish();
     for (uint32_t i = 0; i < 8; i++)
-        check(&scene, i, i > 3 && i % 2 ? COX_E_LATE : COX_OK);
-    check_counts(&scene, 4, 2);
-    clear(&scene);
+        check(i, i > 3 && i % 2 ? COX_E_LATE : COX_OK);
+    check_counts(4, 2);
+    close_rig();
 }
 
 /* Two have begun before the clock ticks. */
 Test(engine_late, all_may_be_dropped_but_those_that_have_begun)
 {
-    struct scene scene = begin(&one, COX_SESSION_PARAMS(.no_warmup = true));
+    begin_one();
     for (uint32_t round = 0; round < 3; round++) {
-        fake_hold(rig_fake(scene.rig));
+        fake_hold(fake);
+        submit_many(4, 1, COX_LATE_DROP);
+        cr_assert(fake_await_running(fake, 2));
+        finish();
         for (uint32_t i = 0; i < 4; i++)
-            submit(&scene, 1, COX_LATE_DROP);
-        cr_assert(fake_await_running(rig_fake(scene.rig), 2));
-        finish(&scene);
-        for (uint32_t i = 0; i < 4; i++)
-            check(&scene, 4 * round + i, i < 2 ? COX_OK : COX_E_LATE);
-        check_counts(&scene, 2 * (round + 1), 2 * (round + 1));
+            check(4 * round + i, i < 2 ? COX_OK : COX_E_LATE);
+        check_counts(2 * (round + 1), 2 * (round + 1));
     }
-    clear(&scene);
+    close_rig();
 }
 
 Test(engine_late, the_deadline_is_the_frame_s_or_the_session_s_or_none)
 {
-    struct scene scene = begin(&one, COX_SESSION_PARAMS(.no_warmup = true,
-                                                        .policy_options = COX_POLICY_OPTIONS(.deadline_ns = FRAME_NS)));
-    submit(&scene, 0, COX_LATE_DROP);
-    submit(&scene, 0, COX_LATE_DROP);
-    submit(&scene, UINT64_MAX, COX_LATE_DROP);     /* none */
-    submit(&scene, 0, COX_LATE_DROP);              /* the session's */
-    submit(&scene, UINT64_MAX - 1, COX_LATE_DROP); /* longer than there is time */
-    finish(&scene);
+    begin(&one, COX_SESSION_PARAMS(.no_warmup = true, .policy_options = COX_POLICY_OPTIONS(.deadline_ns = FRAME_NS)));
+    submit(0, COX_LATE_DROP);
+    submit(0, COX_LATE_DROP);
+    submit(UINT64_MAX, COX_LATE_DROP);     /* none */
+    submit(0, COX_LATE_DROP);              /* the session's */
+    submit(UINT64_MAX - 1, COX_LATE_DROP); /* longer than there is time */
+    finish();
     for (uint32_t i = 0; i < 5; i++)
-        check(&scene, i, i == 3 ? COX_E_LATE : COX_OK);
-    check_counts(&scene, 1, 1);
-    clear(&scene);
+        check(i, i == 3 ? COX_E_LATE : COX_OK);
+    check_counts(1, 1);
+    close_rig();
 
-    scene = begin(&one, COX_SESSION_PARAMS(.no_warmup = true)); /* a session without one */
+    begin_one(); /* a session without one */
+    submit_many(5, 0, COX_LATE_DROP);
+    finish();
     for (uint32_t i = 0; i < 5; i++)
-        submit(&scene, 0, COX_LATE_DROP);
-    finish(&scene);
-    for (uint32_t i = 0; i < 5; i++)
-        check(&scene, i, COX_OK);
-    check_counts(&scene, 0, 0);
-    clear(&scene);
+        check(i, COX_OK);
+    check_counts(0, 0);
+    close_rig();
 }
 
 Test(engine_late, other_values_are_refused)
 {
-    struct scene scene = begin(&one, COX_SESSION_PARAMS(.no_warmup = true));
-    cox_buffer *const buffers[] = {scene.frames->in[0], scene.frames->out[0]};
-    cr_assert_eq(cox_session_submit(scene.session,
-                                    COX_FRAME(.buffers = buffers, .buffer_count = 2, .late = (enum cox_late)2),
-                                    rig_done, scene.rig),
+    begin_one();
+    cox_buffer *const buffers[] = {frames->in[0], frames->out[0]};
+    cr_assert_eq(cox_session_submit(session, COX_FRAME(.buffers = buffers, .buffer_count = 2, .late = (enum cox_late)2),
+                                    rig_done, rig),
                  COX_E_INVALID);
-    cr_assert(rig_logged(scene.rig, "late: 2"));
-    finish(&scene);
-    clear(&scene);
+    cr_assert(rig_logged(rig, "late: 2"));
+    finish();
+    close_rig();
 }
 
 /* ---- frames under way ---- */
 
+static struct cox_sched_view views[8], offers[8];
+static struct cox_frame_measurement told[8];
+static uint32_t offer_count;
+
+/* Half of each frame is handed out when the other is done. */
 static cox_status split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
-    (void)state, (void)view;
+    (void)state;
+    views[view->frame] = *view;
     out->band_count = 1;
     out->bands[0].rows = ROWS / 2;
     out->pool_first_row = out->pool_rows = ROWS / 2;
@@ -204,61 +265,91 @@ static cox_status split(void *state, const struct cox_sched_view *view, struct c
 
 static void next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer, struct cox_grant *out)
 {
-    (void)state, (void)view;
+    (void)state;
+    offers[view->frame] = *view;
+    offer_count++;
     out->rows = offer->rows;
 }
 
-/* The second half of each frame is handed out when the first one is done. */
+static void observe_frame(void *state, const struct cox_frame_measurement *measurement)
+{
+    (void)state;
+    told[measurement->frame] = *measurement;
+}
+
+Test(engine_late, a_deadline_and_what_is_left_of_it_are_told_to_the_policy)
+{
+    struct cox_policy policy = rig_policy;
+    policy.split = split;
+    policy.next = next;
+    policy.observe_frame = observe_frame;
+    begin(&one, COX_SESSION_PARAMS(.no_warmup = true, .in_flight = 3, .custom_policy = &policy));
+    for (uint32_t i = 0; i < 3; i++)
+        submit(i * FRAME_NS, COX_LATE_DELIVER);
+    finish();
+    cr_assert_eq(offer_count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct cox_frame_report *frame = reported(i);
+        cr_assert_eq(views[i].deadline_ns, i * FRAME_NS);
+        cr_assert_eq(views[i].waited_ns, frame->start_ns - frame->submit_ns);
+        cr_assert_eq(offers[i].deadline_ns, i * FRAME_NS);
+        cr_assert_geq(offers[i].waited_ns, views[i].waited_ns + FRAME_NS / 2, "half of it is done");
+        cr_assert_eq(told[i].deadline_ns, i * FRAME_NS);
+        cr_assert_eq(told[i].latency_ns, frame->delivered_ns - frame->submit_ns);
+        cr_assert_geq(told[i].latency_ns, told[i].wall_ns);
+    }
+    close_rig();
+}
+
 Test(engine_late, what_has_not_begun_of_a_frame_under_way_is_not_done_and_the_devices_end_first)
 {
     struct cox_policy policy = rig_policy;
     policy.split = split;
     policy.next = next;
-    struct scene scene = begin(&one, COX_SESSION_PARAMS(.no_warmup = true, .custom_policy = &policy));
-    submit(&scene, FRAME_NS / 4, COX_LATE_DROP);
-    finish(&scene);
-    check(&scene, 0, COX_E_LATE);
-    check_counts(&scene, 0, 1);
-    cr_assert_eq(bands_begun(&scene), 1);
-    cr_assert_eq(rig_report_at(scene.rig, 0)->frame.delivered_ns - scene.begin_ns, FRAME_NS / 2);
+    begin(&one, COX_SESSION_PARAMS(.no_warmup = true, .custom_policy = &policy));
+    submit(FRAME_NS / 4, COX_LATE_DROP);
+    finish();
+    check(0, COX_E_LATE);
+    check_counts(0, 1);
+    cr_assert_eq(bands_begun(), 1);
+    cr_assert_eq(reported(0)->delivered_ns - begin_ns, FRAME_NS / 2);
 
-    fake_hold(rig_fake(scene.rig));
-    submit(&scene, 3 * FRAME_NS / 4, COX_LATE_DROP); /* now it has begun, and is delivered late */
-    finish(&scene);
-    check(&scene, 1, COX_OK);
-    check_counts(&scene, 1, 1);
-    clear(&scene);
+    fake_hold(fake);
+    submit(3 * FRAME_NS / 4, COX_LATE_DROP); /* now it has begun, and is delivered late */
+    finish();
+    check(1, COX_OK);
+    check_counts(1, 1);
+    close_rig();
 }
 
 Test(engine_late, a_pass_that_has_not_begun_is_not_begun)
 {
-    struct rig *rig = rig_new(&pair);
-    struct shape_frames *frames = shape_frames_new(rig, SHAPE_EXCHANGE, 60, 16, 3);
-    cox_session *session = NULL;
-    cr_assert_eq(shape_session(frames,
+    open_rig(&pair, ROWS, 16, 1);
+    struct shape_frames *shapes = shape_frames_new(rig, SHAPE_EXCHANGE, 60, 16, 3);
+    cr_assert_eq(shape_session(shapes,
                                COX_SESSION_PARAMS(.no_warmup = true, .in_flight = 3, .report = rig_report,
                                                   .report_user = rig),
                                &session),
                  COX_OK, "%s", rig_log(rig));
     for (uint32_t i = 0; i < 3; i++) {
-        struct cox_frame frame = shape_frame(frames, i);
-        shape_prepare(frames, i);
+        struct cox_frame frame = shape_frame(shapes, i);
+        shape_prepare(shapes, i);
         frame.deadline_ns = i == 1 ? 1 : 0;
         frame.late = COX_LATE_DROP;
         cr_assert_eq(cox_session_submit(session, &frame, rig_done, rig), COX_OK);
     }
-    fake_release(rig_fake(rig));
+    fake_release(fake);
     cox_session_wait(session);
     for (uint32_t i = 0; i < 3; i++) {
         cr_assert_eq(rig_done_frame(rig, i), i);
         cr_assert_eq(rig_done_status(rig, i), i == 1 ? COX_E_LATE : COX_OK);
         cr_assert_eq(rig_report_at(rig, i)->frame.pass_count, i == 1 ? 1 : 2);
         if (i != 1)
-            cr_assert_str_empty(shape_check(frames, i));
+            cr_assert_str_empty(shape_check(shapes, i));
     }
     cox_session_destroy(&session);
-    shape_frames_free(&frames);
-    END(rig);
+    shape_frames_free(&shapes);
+    close_rig();
 }
 
 /* ---- devices that fail ---- */
@@ -270,96 +361,95 @@ Test(engine_late, rows_are_not_done_again_after_the_deadline)
     for (uint32_t late = 0; late < 2; late++) {
         rig_split_count = 0;
         rig_add_split(2, halves);
-        struct scene scene = begin(&pair, COX_SESSION_PARAMS(.no_warmup = true, .custom_policy = &rig_policy));
-        fake_script(rig_fake(scene.rig), &(struct fake_fault){.kind = FAKE_EVENT_FAILS, .device = 1});
-        submit(&scene, late ? FRAME_NS / 4 : 10 * FRAME_NS, COX_LATE_DROP);
-        finish(&scene);
-        check(&scene, 0, late ? COX_E_LATE : COX_OK);
-        clear(&scene);
+        begin(&pair, COX_SESSION_PARAMS(.no_warmup = true, .custom_policy = &rig_policy));
+        FAULT(.kind = FAKE_EVENT_FAILS, .device = 1);
+        submit(late ? FRAME_NS / 4 : 10 * FRAME_NS, COX_LATE_DROP);
+        finish();
+        check(0, late ? COX_E_LATE : COX_OK);
+        close_rig();
     }
 }
 
 /* The only device dies and does not come back; without deadlines the frames would end a second later. */
 Test(engine_late, frames_that_wait_for_a_device_end_at_their_deadlines)
 {
-    struct scene scene = begin(&one, COX_SESSION_PARAMS(.no_warmup = true, .device_timeout_ns = 1000 * ms));
-    fake_script(rig_fake(scene.rig), &(struct fake_fault){.kind = FAKE_DEVICE_DIES});
-    submit(&scene, 50 * ms, COX_LATE_DROP);
-    cr_assert(fake_await_running(rig_fake(scene.rig), 1));
-    finish(&scene);
-    fake_hold(rig_fake(scene.rig));
-    const uint64_t again_ns = fake_now(rig_fake(scene.rig));
-    submit(&scene, 80 * ms, COX_LATE_DROP); /* is not even split */
-    submit(&scene, 60 * ms, COX_LATE_DROP); /* goes after it */
-    finish(&scene);
+    begin(&one, COX_SESSION_PARAMS(.no_warmup = true, .device_timeout_ns = 1000 * ms));
+    FAULT(.kind = FAKE_DEVICE_DIES);
+    submit(50 * ms, COX_LATE_DROP);
+    cr_assert(fake_await_running(fake, 1));
+    finish();
+    fake_hold(fake);
+    const uint64_t again_ns = fake_now(fake);
+    submit(80 * ms, COX_LATE_DROP); /* is not even split */
+    submit(60 * ms, COX_LATE_DROP); /* goes after it */
+    finish();
     for (uint32_t i = 0; i < 3; i++)
-        check(&scene, i, COX_E_LATE);
-    cr_assert_eq(rig_report_at(scene.rig, 0)->frame.delivered_ns - scene.begin_ns, 50 * ms);
-    cr_assert_eq(rig_report_at(scene.rig, 1)->frame.delivered_ns - again_ns, 80 * ms);
-    cr_assert_eq(rig_report_at(scene.rig, 2)->frame.delivered_ns - again_ns, 80 * ms);
-    clear(&scene);
+        check(i, COX_E_LATE);
+    cr_assert_eq(reported(0)->delivered_ns - begin_ns, 50 * ms);
+    cr_assert_eq(reported(1)->delivered_ns - again_ns, 80 * ms);
+    cr_assert_eq(reported(2)->delivered_ns - again_ns, 80 * ms);
+    close_rig();
 }
 
 /* ---- what else frames wait for ---- */
 
 Test(engine_late, what_reads_the_rows_of_a_dropped_frame_ends_likewise)
 {
-    struct scene scene = begin(&one, COX_SESSION_PARAMS(.no_warmup = true));
-    cox_buffer **in = scene.frames->in, **out = scene.frames->out;
-    submit(&scene, NONE, COX_LATE_DELIVER);
-    submit(&scene, NONE, COX_LATE_DELIVER);
-    submit_of(&scene, in[2], out[2], FRAME_NS / 2, COX_LATE_DROP);
-    submit_of(&scene, out[2], out[3], NONE, COX_LATE_DELIVER); /* reads what that was to write */
-    submit_of(&scene, out[3], out[4], NONE, COX_LATE_DELIVER); /* and this what that was */
-    submit(&scene, NONE, COX_LATE_DELIVER);
-    submit_of(&scene, in[6], out[2], NONE, COX_LATE_DELIVER);
-    submit_of(&scene, out[2], out[7], NONE, COX_LATE_DELIVER); /* what a later frame has written */
-    finish(&scene);
+    begin_one();
+    cox_buffer **in = frames->in, **out = frames->out;
+    submit(NONE, COX_LATE_DELIVER);
+    submit(NONE, COX_LATE_DELIVER);
+    submit_of(in[2], out[2], FRAME_NS / 2, COX_LATE_DROP);
+    submit_of(out[2], out[3], NONE, COX_LATE_DELIVER); /* reads what that was to write */
+    submit_of(out[3], out[4], NONE, COX_LATE_DELIVER); /* and this what that was */
+    submit(NONE, COX_LATE_DELIVER);
+    submit_of(in[6], out[2], NONE, COX_LATE_DELIVER);
+    submit_of(out[2], out[7], NONE, COX_LATE_DELIVER); /* what a later frame has written */
+    finish();
     for (uint32_t i = 0; i < 8; i++)
-        cr_assert_eq(rig_done_status(scene.rig, i), i > 1 && i < 5 ? COX_E_LATE : COX_OK, "frame %u", i);
-    check_counts(&scene, 0, 3);
-    clear(&scene);
+        cr_assert_eq(rig_done_status(rig, i), i > 1 && i < 5 ? COX_E_LATE : COX_OK, "frame %u", i);
+    check_counts(0, 3);
+    close_rig();
 }
 
 /* The frame waits for its turn: the one before it, of another session, has begun to write what it reads. */
 Test(engine_late, a_frame_that_expires_waits_for_its_turn)
 {
-    struct scene scene = begin(&one, COX_SESSION_PARAMS(.no_warmup = true));
+    begin_one();
     cox_session *other = NULL;
-    cr_assert_eq(rig_map_session(scene.frames, COX_SESSION_PARAMS(.no_warmup = true), &other), COX_OK);
-    cox_buffer *const buffers[] = {scene.frames->in[0], scene.frames->in[1]};
+    cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.no_warmup = true), &other), COX_OK);
+    cox_buffer *const buffers[] = {frames->in[0], frames->in[1]};
     cr_assert_eq(cox_session_submit(other,
-                                    COX_FRAME(.buffers = buffers, .buffer_count = 2,
-                                              .params = &scene.frames->params[0]),
+                                    COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &frames->params[0]),
                                     NULL, NULL),
                  COX_OK);
-    cr_assert(fake_await_running(rig_fake(scene.rig), 1));
-    submit_of(&scene, scene.frames->in[1], scene.frames->out[1], 1, COX_LATE_DROP);
-    finish(&scene);
+    cr_assert(fake_await_running(fake, 1));
+    submit_of(frames->in[1], frames->out[1], 1, COX_LATE_DROP);
+    finish();
     cr_assert_eq(cox_session_wait(other), COX_OK);
-    check(&scene, 0, COX_E_LATE);
-    cr_assert_eq(rig_report_at(scene.rig, 0)->frame.delivered_ns - scene.begin_ns, FRAME_NS);
+    check(0, COX_E_LATE);
+    cr_assert_eq(reported(0)->delivered_ns - begin_ns, FRAME_NS);
     cox_session_destroy(&other);
-    clear(&scene);
+    close_rig();
 }
 
 Test(engine_late, a_warm_up_that_outlasts_a_frame_goes_on_with_the_next_one)
 {
-    struct scene scene = begin(&pair, COX_SESSION_PARAMS(.no_warmup = false));
+    begin(&pair, COX_SESSION_PARAMS(.no_warmup = false));
     struct cox_session_info info;
     for (uint32_t i = 0; i < 3; i++) {
-        submit(&scene, 1, COX_LATE_DROP);
-        finish(&scene);
-        check(&scene, i, COX_E_LATE);
+        submit(1, COX_LATE_DROP);
+        finish();
+        check(i, COX_E_LATE);
     }
-    submit(&scene, NONE, COX_LATE_DROP);
-    finish(&scene);
-    check(&scene, 3, COX_OK);
-    check_counts(&scene, 0, 3);
-    cox_session_info(scene.session, &info, sizeof info);
+    submit(NONE, COX_LATE_DROP);
+    finish();
+    check(3, COX_OK);
+    check_counts(0, 3);
+    cox_session_info(session, &info, sizeof info);
     for (uint32_t d = 0; d < 2; d++)
         cr_assert_gt(info.devices[d].solo_ns, 0);
-    clear(&scene);
+    close_rig();
 }
 
 /* ---- with cancelling, and with cox_session_run ---- */
@@ -377,36 +467,35 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 Test(engine_late, what_comes_first_counts_the_deadline_or_cox_session_cancel)
 {
     for (uint32_t late = 0; late < 2; late++) {
-        struct scene scene = begin(&one, COX_SESSION_PARAMS(.no_warmup = true));
-        cancels = scene.session;
-        for (; scene.count < 6; scene.count++) {
-            cox_buffer *const buffers[] = {scene.frames->in[scene.count], scene.frames->out[scene.count]};
-            cr_assert_eq(cox_session_submit(scene.session,
+        begin_one();
+        cancels = session;
+        for (; submitted < 6; submitted++) {
+            cox_buffer *const buffers[] = {frames->in[submitted], frames->out[submitted]};
+            cr_assert_eq(cox_session_submit(session,
                                             COX_FRAME(.buffers = buffers, .buffer_count = 2,
-                                                      .params = &scene.frames->params[scene.count],
+                                                      .params = &frames->params[submitted],
                                                       .deadline_ns = late ? FRAME_NS / 2 : 3 * FRAME_NS / 2,
                                                       .late = COX_LATE_DROP),
-                                            on_done, scene.rig),
+                                            on_done, rig),
                          COX_OK);
         }
-        finish(&scene);
-        check(&scene, 0, COX_OK);
-        check(&scene, 1, COX_E_CANCELLED);
+        finish();
+        check(0, COX_OK);
+        check(1, COX_E_CANCELLED);
         for (uint32_t i = 2; i < 6; i++)
-            check(&scene, i, late ? COX_E_LATE : COX_E_CANCELLED);
-        check_counts(&scene, late, late ? 4 : 0);
-        clear(&scene);
+            check(i, late ? COX_E_LATE : COX_E_CANCELLED);
+        check_counts(late, late ? 4 : 0);
+        close_rig();
     }
 }
 
 Test(engine_late, cox_session_run_tells_it_too)
 {
     static const struct fake_params runs = {.device_count = 2, .devices = {{.ns_per_row = 10e3}, {.ns_per_row = 10e3}}};
-    struct scene scene = begin(&runs, COX_SESSION_PARAMS(.no_warmup = false)); /* the frame waits for the warm-up */
-    cox_buffer *const buffers[] = {scene.frames->in[0], scene.frames->out[0]};
-    cr_assert_eq(cox_session_run(scene.session,
-                                 COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &scene.frames->params[0],
-                                           .deadline_ns = 1, .late = COX_LATE_DROP)),
+    begin(&runs, COX_SESSION_PARAMS(.no_warmup = false)); /* the frame waits for the warm-up */
+    cox_buffer *const buffers[] = {frames->in[0], frames->out[0]};
+    cr_assert_eq(cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &frames->params[0],
+                                                    .deadline_ns = 1, .late = COX_LATE_DROP)),
                  COX_E_LATE);
-    clear(&scene);
+    close_rig();
 }

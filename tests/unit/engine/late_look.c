@@ -72,29 +72,28 @@ static void on_observe(void *state, const struct cox_measurement *measurement)
 /* Of the three frames after LEARN the second and the third lose rows to a device that hangs, and get fresh memory: the
  * third at once, the second when its allocation returns. As soon as the third has its memory the device that does its
  * rows again keeps the engine for `blocked_ns`. */
-static void play(struct scene *scene, uint64_t blocked_ns)
+static void play(uint64_t blocked_ns)
 {
     static struct cox_policy policy; /* as long as the session */
     policy = rig_policy;
     policy.observe = on_observe;
     in_thirds();
-    scene_begin(scene, &trio, SHAPE_MAP, 0,
+    scene_begin(&scene, &trio, SHAPE_MAP, 0,
                 COX_SESSION_PARAMS(.custom_policy = &policy, .in_flight = 3, .no_warmup = true,
                                    .device_timeout_ns = TIMEOUT_MS * ms));
-    scene_play(scene, LEARN);
-    fake_script(scene->fake, &(struct fake_fault){.kind = FAKE_HANGS, .device = 2, .skip = 1, .delay_ns = UINT64_MAX});
+    scene_play(&scene, LEARN);
+    FAULT(.kind = FAKE_HANGS, .device = 2, .skip = 1, .delay_ns = UINT64_MAX);
     for (uint32_t device = 0; device < 2 && blocked_ns; device++)
-        fake_script(scene->fake, &(struct fake_fault){
-                                     .kind = FAKE_SUBMIT_BLOCKS, .device = device, .skip = 3, .delay_ns = blocked_ns});
+        FAULT(.kind = FAKE_SUBMIT_BLOCKS, .device = device, .skip = 3, .delay_ns = blocked_ns);
     the_worker.holds = true;
-    scene_play(scene, 3);
+    scene_play(&scene, 3);
     cr_assert_not(the_worker.holds, "nothing was allocated");
 }
 
 Test(engine_late_look, one_late_look_does_not_end_the_wait_for_memory)
 {
     released = true;
-    play(&scene, 3000 * ms);
+    play(3000 * ms);
     cr_assert_eq(fake_struck_by(scene.fake, FAKE_SUBMIT_BLOCKS), 1);
     cr_assert_eq(scene_failed(&scene, 0, LEARN + 3), 0, "%s", rig_log(scene.rig));
     end();
@@ -103,7 +102,7 @@ Test(engine_late_look, one_late_look_does_not_end_the_wait_for_memory)
 Test(engine_late_look, memory_that_never_comes_is_not_waited_for)
 {
     released = false;
-    play(&scene, 0);
+    play(0);
     cr_assert_eq(scene_failed(&scene, 0, LEARN + 3), 1, "%s", rig_log(scene.rig));
     cr_assert_eq(scene.status[LEARN + 1], COX_E_TAINTED);
     cr_assert_lt(scene.done_ns[LEARN + 1] - scene.done_ns[LEARN], 4 * TIMEOUT_MS * ms);

@@ -1,8 +1,6 @@
 /* What the engine tells of its frames: reports, warm-up runs, what the policy observes.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/rig_play.h"
-#include <stdlib.h>
-#include <string.h>
+#include "map_test.h"
 
 TestSuite(engine_report, .timeout = 300);
 
@@ -19,28 +17,28 @@ static const struct fake_params trio = {
                  .copy_out_ns_per_row = 250}},
 };
 
+enum { ROWS = 90 };
 static const uint32_t thirds[][2] = {{2, 30}, {0, 20}, {1, 40}};
+
+static void begin(const struct cox_session_params *given)
+{
+    struct cox_session_params params = *given;
+    rig_split_count = 0;
+    rig_add_split(3, thirds);
+    params.custom_policy = params.custom_policy ? params.custom_policy : &rig_policy;
+    open_rig(&trio, ROWS, 16, 8);
+    open_session(&params);
+}
 
 Test(engine_report, every_frame_is_reported_with_consistent_times)
 {
     for (uint32_t in_flight = 1; in_flight <= 4; in_flight++) {
-        struct rig *rig = rig_new(&trio);
-        struct rig_frames *frames = rig_frames_new(rig, 90, 16, 16, 8);
-        cox_session *session;
-        rig_split_count = 0;
-        rig_add_split(3, thirds);
-        cr_assert_eq(rig_map_session(frames,
-                                     COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = in_flight,
-                                                        .report = rig_report, .report_user = rig, .no_warmup = true),
-                                     &session),
-                     COX_OK);
-        for (uint32_t i = 0; i < 30; i++)
-            cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
-        cox_session_wait(session);
+        begin(COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = true));
+        run_frames(0, 30);
         cr_assert_eq(rig_report_count(rig), 30);
         uint64_t previous_end = 0;
         for (uint32_t i = 0; i < 30; i++) {
-            const struct cox_frame_report *frame = &rig_report_at(rig, i)->frame;
+            const struct cox_frame_report *frame = reported(i);
             cr_assert_eq(frame->index, i);
             cr_assert_not(frame->warmup);
             cr_assert_eq(frame->status, COX_OK);
@@ -81,72 +79,44 @@ Test(engine_report, every_frame_is_reported_with_consistent_times)
             else if (i > 0)
                 cr_assert_leq(frame->bands[0].wall_ns, 5000u + 30 * 4750);
         }
-        cox_session_destroy(&session);
-        rig_frames_free(&frames);
-        END(rig);
+        close_rig();
     }
 }
 
-struct order {
-    struct rig *rig;
-    uint32_t reports_at_done[64];
-    uint32_t done;
-};
+static uint32_t reports_at_done[64], done_count;
 
 static void count_reports(void *user, uint64_t frame, cox_status status)
 {
-    struct order *order = user;
-    (void)status;
-    order->reports_at_done[frame] = rig_report_count(order->rig);
-    order->done++;
+    (void)user, (void)status;
+    reports_at_done[frame] = rig_report_count(rig);
+    done_count++;
 }
 
 Test(engine_report, a_frame_is_reported_before_its_callback_runs)
 {
-    struct rig *rig = rig_new(&trio);
-    struct rig_frames *frames = rig_frames_new(rig, 90, 16, 16, 4);
-    struct order order = {.rig = rig};
-    cox_session *session;
-    rig_add_split(3, thirds);
-    cr_assert_eq(rig_map_session(frames,
-                                 COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 3, .report = rig_report,
-                                                    .report_user = rig, .no_warmup = true),
-                                 &session),
-                 COX_OK);
+    begin(COX_SESSION_PARAMS(.in_flight = 3, .no_warmup = true));
     for (uint32_t i = 0; i < 20; i++) {
-        cox_buffer *const buffers[] = {frames->in[i % 4], frames->out[i % 4]};
+        cox_buffer *const buffers[] = {frames->in[i % 8], frames->out[i % 8]};
         cr_assert_eq(cox_session_submit(session,
                                         &(const struct cox_frame){
-                                            .buffers = buffers, .buffer_count = 2, .params = &frames->params[i % 4]},
-                                        count_reports, &order),
+                                            .buffers = buffers, .buffer_count = 2, .params = &frames->params[i % 8]},
+                                        count_reports, NULL),
                      COX_OK);
     }
     cox_session_wait(session);
-    cr_assert_eq(order.done, 20);
+    cr_assert_eq(done_count, 20);
     for (uint32_t i = 0; i < 20; i++)
-        cr_assert_eq(order.reports_at_done[i], i + 1);
-    cox_session_destroy(&session);
-    rig_frames_free(&frames);
-    END(rig);
+        cr_assert_eq(reports_at_done[i], i + 1);
+    close_rig();
 }
 
 Test(engine_report, warm_up_runs_each_device_alone_with_the_whole_frame_and_tells_its_time)
 {
-    struct rig *rig = rig_new(&trio);
-    struct rig_frames *frames = rig_frames_new(rig, 90, 16, 16, 2);
-    cox_session *session;
-    rig_add_split(3, thirds);
-    cr_assert_eq(rig_map_session(frames,
-                                 COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .report = rig_report,
-                                                    .report_user = rig),
-                                 &session),
-                 COX_OK);
-    for (uint32_t i = 0; i < 2; i++)
-        cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
-    cox_session_wait(session);
+    begin(COX_SESSION_PARAMS(.in_flight = 2));
+    run_frames(0, 2);
     uint32_t runs[3] = {0}, delivered = 0;
     for (uint32_t i = 0; i < rig_report_count(rig); i++) {
-        const struct cox_frame_report *frame = &rig_report_at(rig, i)->frame;
+        const struct cox_frame_report *frame = reported(i);
         if (!frame->warmup) {
             cr_assert_eq(frame->index, delivered++);
             continue;
@@ -161,8 +131,7 @@ Test(engine_report, warm_up_runs_each_device_alone_with_the_whole_frame_and_tell
     cr_assert_eq(delivered, 2);
     for (uint32_t d = 0; d < 3; d++)
         cr_assert_geq(runs[d], 2, "the first run compiles and does not count");
-    struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
+    const struct cox_session_info info = info_now();
     cr_assert_eq(info.frames_done, 2, "warm-up runs are not frames");
     cr_assert_eq(info.devices[0].solo_ns, 10000u + 90 * 2000);
     cr_assert_eq(info.devices[1].solo_ns, 30000u + 90 * 1000);
@@ -170,9 +139,7 @@ Test(engine_report, warm_up_runs_each_device_alone_with_the_whole_frame_and_tell
     cr_assert_eq(rig_done_count(rig), 2);
     for (uint32_t i = 0; i < 2; i++)
         cr_assert_str_empty(rig_check(frames, i));
-    cox_session_destroy(&session);
-    rig_frames_free(&frames);
-    END(rig);
+    close_rig();
 }
 
 /* ---- what a policy gets ---- */
@@ -201,19 +168,9 @@ Test(engine_report, a_policy_observes_every_band_once_in_completion_order)
     struct cox_policy policy = rig_policy;
     policy.split = look;
     policy.observe = listen;
-    struct rig *rig = rig_new(&trio);
-    struct rig_frames *frames = rig_frames_new(rig, 90, 16, 16, 4);
-    cox_session *session;
-    rig_add_split(3, thirds);
-    cr_assert_eq(rig_map_session(frames,
-                                 COX_SESSION_PARAMS(.custom_policy = &policy, .in_flight = 3, .min_band_rows = 5),
-                                 &session),
-                 COX_OK);
-    fake_script(rig_fake(rig),
-                &(struct fake_fault){.kind = FAKE_SLOW, .device = 0, .skip = 16, .count = 2, .factor = 3});
-    for (uint32_t i = 0; i < 20; i++)
-        cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
-    cox_session_wait(session);
+    begin(COX_SESSION_PARAMS(.custom_policy = &policy, .in_flight = 3, .min_band_rows = 5));
+    FAULT(.kind = FAKE_SLOW, .device = 0, .skip = 16, .count = 2, .factor = 3);
+    run_frames(0, 20);
     cr_assert_eq(view_count, 20);
     for (uint32_t i = 0; i < 20; i++) {
         cr_assert_eq(views[i].frame, i);
@@ -241,62 +198,37 @@ Test(engine_report, a_policy_observes_every_band_once_in_completion_order)
     for (uint32_t i = 0; i < 20; i++)
         cr_assert_eq(bands[i], 7);
     cr_assert_eq(slow, 2);
-    cox_session_destroy(&session);
-    rig_frames_free(&frames);
-    END(rig);
+    close_rig();
 }
 
 Test(engine_report, a_lost_device_is_shown_as_unusable_to_the_policy)
 {
     struct cox_policy policy = rig_policy;
     policy.split = look;
-    struct rig *rig = rig_new(&trio);
-    struct rig_frames *frames = rig_frames_new(rig, 90, 16, 16, 4);
-    cox_session *session;
-    rig_add_split(3, thirds);
-    cr_assert_eq(rig_map_session(frames,
-                                 COX_SESSION_PARAMS(.custom_policy = &policy, .in_flight = 1, .no_warmup = true),
-                                 &session),
-                 COX_OK);
-    fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_DEVICE_DIES, .device = 1, .skip = 2});
-    for (uint32_t i = 0; i < 6; i++)
-        cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
-    cox_session_wait(session);
+    begin(COX_SESSION_PARAMS(.custom_policy = &policy, .in_flight = 1, .no_warmup = true));
+    FAULT(.kind = FAKE_DEVICE_DIES, .device = 1, .skip = 2);
+    run_frames(0, 6);
     for (uint32_t i = 0; i < 6; i++)
         cr_assert_eq(view_devices[i][1].usable, i < 3);
-    cox_session_destroy(&session);
-    rig_frames_free(&frames);
-    END(rig);
+    close_rig();
 }
 
 Test(engine_report, every_built_in_policy_runs_and_follows_a_device_that_becomes_slow)
 {
+    static const struct fake_params twins = {
+        .device_count = 2, .devices = {{.fixed_ns = 5e3, .ns_per_row = 2e3}, {.fixed_ns = 5e3, .ns_per_row = 2e3}}};
     for (uint32_t p = 0; cox_policy_at(p); p++) {
         const struct cox_policy *policy = cox_policy_at(p);
-        struct rig *rig = rig_new(&(struct fake_params){
-            .device_count = 2,
-            .devices = {{.fixed_ns = 5e3, .ns_per_row = 2e3}, {.fixed_ns = 5e3, .ns_per_row = 2e3}}});
-        struct rig_frames *frames = rig_frames_new(rig, 400, 16, 16, 4);
-        cox_session *session;
+        open_rig(&twins, 400, 16, 4);
         const double ratios[] = {0.25, 0.75};
         const bool fixed = !strcmp(policy->name, "static") || !strcmp(policy->name, "single") ||
                            !strcmp(policy->name, "inter-frame");
-        cr_assert_eq(rig_map_session(frames,
-                                     COX_SESSION_PARAMS(.policy = policy->name, .in_flight = 1,
-                                                        .policy_options = COX_POLICY_OPTIONS(.ratios = ratios,
-                                                                                             .ratio_count = 2),
-                                                        .report = rig_report, .report_user = rig),
-                                     &session),
-                     COX_OK, "%s", policy->name);
-        for (uint32_t i = 0; i < 4; i++)
-            cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
-        cox_session_wait(session);
-        fake_script(rig_fake(rig),
-                    &(struct fake_fault){.kind = FAKE_SLOW, .device = 0, .count = UINT32_MAX, .factor = 3});
-        for (uint32_t i = 4; i < 60; i++)
-            cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
-        cox_session_wait(session);
-        const struct cox_frame_report *last = &rig_report_at(rig, rig_report_count(rig) - 1)->frame;
+        open_session(COX_SESSION_PARAMS(.policy = policy->name, .in_flight = 1,
+                                        .policy_options = COX_POLICY_OPTIONS(.ratios = ratios, .ratio_count = 2)));
+        run_frames(0, 4);
+        FAULT(.kind = FAKE_SLOW, .device = 0, .count = UINT32_MAX, .factor = 3);
+        run_frames(4, 56);
+        const struct cox_frame_report *last = reported(rig_report_count(rig) - 1);
         if (!fixed) {
             /* 3 : 1 is best, 600 us; a chunk of a 32nd costs its share of launches, and the last one ends 93 us after
              * the others are done at the latest */
@@ -307,8 +239,6 @@ Test(engine_report, every_built_in_policy_runs_and_follows_a_device_that_becomes
             cr_assert_lt(last->end_ns - last->start_ns, last->pool_rows == 400 ? 850000u : 650000u, "%s: %llu ns",
                          policy->name, (unsigned long long)(last->end_ns - last->start_ns));
         }
-        cox_session_destroy(&session);
-        rig_frames_free(&frames);
-        END(rig);
+        close_rig();
     }
 }

@@ -2,10 +2,9 @@
  * when a device is lost that had rows. That the rows are right shows in the output: a fake device's memory holds those
  * of another frame, or garbage, until it is given better ones.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/fake_rig.h"
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
+#include "map_test.h"
+
+TestSuite(residency, .timeout = 600);
 
 enum { ROWS = 96, COLUMNS = 96, PITCH = 128, BYTES = ROWS * PITCH, FRAMES = 6 };
 
@@ -72,74 +71,72 @@ static void turn_rows(const unsigned char *in, unsigned char *out)
 
 /* ---- the bench ---- */
 
-struct bench {
-    struct rig *rig;
-    cox_session *session;
-    cox_buffer *in[FRAMES], *out[FRAMES];
-    unsigned char expected[FRAMES][BYTES];
-    struct rig_params params;
-};
-static struct bench bench;
+static cox_buffer *in[FRAMES], *out[FRAMES];
+static unsigned char expected[FRAMES][BYTES];
+static const struct rig_params columns = {.columns = COLUMNS};
 
 static void open_bench(const struct fake_params *devices, const struct cox_session_params *params)
 {
     static unsigned char a[BYTES], b[BYTES];
     struct cox_session_params all = *params;
     uint64_t seed = 5;
-    memset(&bench, 0, sizeof bench);
-    bench.params = (struct rig_params){.columns = COLUMNS};
-    bench.rig = rig_new(devices);
+    rig = rig_new(devices);
+    fake = rig_fake(rig);
     for (uint32_t f = 0; f < FRAMES; f++) {
-        cr_assert_eq(cox_buffer_create(rig_runtime(bench.rig), BYTES, &bench.in[f]), COX_OK);
-        cr_assert_eq(cox_buffer_create(rig_runtime(bench.rig), BYTES, &bench.out[f]), COX_OK);
-        unsigned char *data = cox_buffer_data(bench.in[f]);
+        in[f] = new_buffer(BYTES);
+        out[f] = new_buffer(BYTES);
+        unsigned char *data = cox_buffer_data(in[f]);
         for (uint32_t i = 0; i < BYTES; i++)
             data[i] = (unsigned char)rig_random(&seed);
         near_rows(data, a);
         near_rows(a, b);
-        turn_rows(b, bench.expected[f]);
+        turn_rows(b, expected[f]);
     }
-    all.params_bytes = sizeof(struct rig_params);
+    all.params_bytes = sizeof columns;
     all.report = rig_report;
-    all.report_user = bench.rig;
-    cr_assert_eq(cox_session_create(rig_runtime(bench.rig), &all, &bench.session), COX_OK, "%s", rig_log(bench.rig));
+    all.report_user = rig;
+    create_session(&all);
 }
 
 static void close_bench(void)
 {
-    cox_session_destroy(&bench.session);
+    cox_session_destroy(&session);
     for (uint32_t f = 0; f < FRAMES; f++) {
-        cox_buffer_destroy(&bench.in[f]);
-        cox_buffer_destroy(&bench.out[f]);
+        cox_buffer_destroy(&in[f]);
+        cox_buffer_destroy(&out[f]);
     }
-    cr_expect_str_eq(rig_end(&bench.rig), "");
+    close_rig();
+}
+
+static void check_rows(const cox_buffer *buffer, const unsigned char *rows, uint32_t frame)
+{
+    const unsigned char *data = cox_buffer_data((cox_buffer *)buffer);
+    for (uint32_t r = 0; r < ROWS; r++)
+        cr_assert_eq(memcmp(data + r * PITCH, rows + r * PITCH, COLUMNS), 0, "frame %u, row %u\n%s", frame, r,
+                     rig_log(rig));
 }
 
 /* FRAMES frames at most, which are right. */
 static void run_some(uint32_t count)
 {
-    const uint32_t before = rig_done_count(bench.rig);
+    const uint32_t before = rig_done_count(rig);
     for (uint32_t f = 0; f < count; f++) {
-        cox_buffer *buffers[] = {bench.in[f], NULL, NULL, bench.out[f]};
-        memset(cox_buffer_data(bench.out[f]), 0, BYTES);
-        cr_assert_eq(cox_session_submit(bench.session,
-                                        COX_FRAME(.buffers = buffers, .buffer_count = BINDINGS,
-                                                  .params = &bench.params),
-                                        rig_done, bench.rig),
+        cox_buffer *buffers[] = {in[f], NULL, NULL, out[f]};
+        memset(cox_buffer_data(out[f]), 0, BYTES);
+        cr_assert_eq(cox_session_submit(session,
+                                        COX_FRAME(.buffers = buffers, .buffer_count = BINDINGS, .params = &columns),
+                                        rig_done, rig),
                      COX_OK);
     }
-    cr_assert_eq(cox_session_wait(bench.session), COX_OK);
+    cr_assert_eq(cox_session_wait(session), COX_OK);
     for (uint32_t f = 0; f < count; f++) {
-        const unsigned char *data = cox_buffer_data(bench.out[f]);
-        cr_assert_eq(rig_done_status(bench.rig, before + f), COX_OK, "frame %u: %s", before + f, rig_log(bench.rig));
-        for (uint32_t r = 0; r < ROWS; r++)
-            cr_assert_eq(memcmp(data + r * PITCH, bench.expected[f] + r * PITCH, COLUMNS), 0, "frame %u, row %u\n%s",
-                         before + f, r, rig_log(bench.rig));
+        cr_assert_eq(rig_done_status(rig, before + f), COX_OK, "frame %u: %s", before + f, rig_log(rig));
+        check_rows(out[f], expected[f], before + f);
     }
 }
 
 /* So many frames more. */
-static void run_frames(uint32_t count)
+static void run_more(uint32_t count)
 {
     for (uint32_t done = 0; done < count; done += FRAMES)
         run_some(count - done < FRAMES ? count - done : FRAMES);
@@ -159,7 +156,7 @@ static struct copies count_copies(void)
 {
     struct copies copies = {0};
     size_t count;
-    struct fake_record *record = fake_take_record(rig_fake(bench.rig), &count);
+    struct fake_record *record = fake_take_record(fake, &count);
     for (size_t i = 0; i < count; i++) {
         if (record[i].step != FAKE_STEP_SUBMIT || record[i].failed)
             continue;
@@ -179,8 +176,8 @@ static struct copies count_copies(void)
 
 static struct copies run_counted(uint32_t frames)
 {
-    fake_clear_record(rig_fake(bench.rig));
-    run_frames(frames);
+    fake_clear_record(fake);
+    run_more(frames);
     return count_copies();
 }
 
@@ -260,7 +257,7 @@ Test(residency, two_devices_are_given_the_rows_that_they_have_not)
 Test(residency, what_was_handed_over_before_is_handed_over_at_once)
 {
     open_bench(&two_staged, SESSION(NO_WARMUP, HALVES));
-    run_frames(1);
+    run_more(1);
     const struct copies copies = run_counted(4);
     cr_expect_eq(copies.fetches, 0);
     cr_expect_eq(copies.back_rows, 4 * (2 + 2 + ROWS));
@@ -269,26 +266,14 @@ Test(residency, what_was_handed_over_before_is_handed_over_at_once)
     close_bench();
 }
 
-/* The first frame has halves, the others are one device's. */
-static cox_status first_half_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
-{
-    (void)state;
-    const uint32_t half = view->frame == 0 ? view->rows / 2 : view->rows;
-    out->bands[out->band_count++] = (struct cox_band){0, 0, half};
-    if (half < view->rows)
-        out->bands[out->band_count++] = (struct cox_band){1, half, view->rows - half};
-    return COX_OK;
-}
-
-static const struct cox_policy first_half = {
-    .name = "first-half", .state_bytes = random_bytes, .init = random_init, .split = first_half_split};
-
 Test(residency, what_is_not_handed_over_any_more_stays_on_its_device)
 {
-    open_bench(&two_staged, SESSION(NO_WARMUP, .split_each_pass = true, .custom_policy = &first_half));
+    rig_add_split(2, (const uint32_t[][2]){{0, ROWS / 2}, {1, ROWS / 2}}); /* the first frame's */
+    rig_add_split(1, (const uint32_t[][2]){{0, ROWS}});
+    open_bench(&two_staged, SESSION(NO_WARMUP, .split_each_pass = true, .custom_policy = &rig_policy));
     const struct copies before = run_counted(4);
     cr_expect_gt(before.back_rows, 0);
-    run_frames(40);
+    run_more(40);
     const struct copies copies = run_counted(4);
     cr_expect(copies.fetches == 0 && copies.back_rows == 0, "%u fetches, %u rows", copies.fetches, copies.back_rows);
     close_bench();
@@ -321,10 +306,10 @@ Test(residency, nothing_is_kept_where_rows_are_verified)
 Test(residency, warm_up_runs_count_what_the_passes_before_have_left)
 {
     open_bench(&two_staged, SESSION(.policy = "last-frame"));
-    run_frames(1);
+    run_more(1);
     uint32_t seen = 0;
-    for (uint32_t i = 0; i < rig_report_count(bench.rig); i++) {
-        const struct rig_report *report = rig_report_at(bench.rig, i);
+    for (uint32_t i = 0; i < rig_report_count(rig); i++) {
+        const struct rig_report *report = rig_report_at(rig, i);
         seen += report->frame.warmup;
         if (!report->frame.warmup)
             continue;
@@ -333,7 +318,7 @@ Test(residency, warm_up_runs_count_what_the_passes_before_have_left)
     }
     cr_expect_gt(seen, 0);
     size_t count;
-    struct fake_record *record = fake_take_record(rig_fake(bench.rig), &count);
+    struct fake_record *record = fake_take_record(fake, &count);
     uint32_t in = 0, kept = 0;
     for (size_t i = 0; i < count && record[i].step != FAKE_STEP_DESTROY; i++)
         if (record[i].step == FAKE_STEP_SUBMIT && record[i].rows == ROWS && !record[i].fetch) {
@@ -415,29 +400,18 @@ Test(residency, what_a_later_pass_overwrites_is_not_taken_for_the_new)
         params.pass_count = 4;
         open_bench(&mixed, &params);
         for (uint32_t f = 0; f < FRAMES; f++) {
-            turn_rows(bench.expected[f], rows); /* b + 2, turned twice */
+            turn_rows(expected[f], rows); /* b + 2, turned twice */
             for (uint32_t i = 0; i < BYTES; i++)
                 rows[i] = (unsigned char)(rows[i] - 2);
             near_rows(rows, more);
-            turn_rows(more, bench.expected[f]);
+            turn_rows(more, expected[f]);
         }
-        run_frames(4 * FRAMES);
+        run_more(4 * FRAMES);
         close_bench();
     }
 }
 
 /* Rows of one device and the other in turn: so many pieces that what is missing cannot be said in a job. */
-static cox_status alternate_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
-{
-    (void)state;
-    for (uint32_t r = 0; r < view->rows; r++)
-        out->bands[out->band_count++] = (struct cox_band){r % 2, r, 1};
-    return COX_OK;
-}
-
-static const struct cox_policy alternate = {
-    .name = "alternate", .state_bytes = random_bytes, .init = random_init, .split = alternate_split};
-
 Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
 {
     enum { SCRATCH = 6 };
@@ -446,6 +420,7 @@ Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
     struct cox_arg args[SCRATCH][4];
     struct cox_use uses[SCRATCH + 1][2], use_last[SCRATCH + 1] = {{0}};
     struct cox_pass steps[SCRATCH + 1] = {{0}};
+    uint32_t turns[ROWS][2];
     for (uint32_t i = 0; i < SCRATCH; i++) {
         all[i + 1] = bindings[A];
         stages[i] = (struct cox_stage)STAGE("rig_near", IN, A);
@@ -460,27 +435,24 @@ Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
     use_last[SCRATCH] = (struct cox_use){.binding = SCRATCH + 1, .access = COX_WRITE};
     steps[SCRATCH] = (struct cox_pass){
         .use_count = SCRATCH + 1, .uses = use_last, .stage_count = 1, .stages = &stages[SCRATCH]};
-    open_bench(&two_staged, SESSION(NO_WARMUP));
-    cox_session_destroy(&bench.session);
-    cr_assert_eq(cox_session_create(rig_runtime(bench.rig),
-                                    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = SCRATCH + 2, .bindings = all,
-                                                       .pass_count = SCRATCH + 1, .passes = steps, NO_WARMUP,
-                                                       .params_bytes = sizeof(struct rig_params),
-                                                       .split_each_pass = true, .custom_policy = &alternate),
-                                    &bench.session),
-                 COX_OK, "%s", rig_log(bench.rig));
-    cox_buffer *buffers[SCRATCH + 2] = {[IN] = bench.in[0], [SCRATCH + 1] = bench.out[0]};
-    cr_assert_eq(cox_session_run(bench.session,
-                                 COX_FRAME(.buffers = buffers, .buffer_count = SCRATCH + 2, .params = &bench.params)),
-                 COX_OK, "%s", rig_log(bench.rig));
+    for (uint32_t r = 0; r < ROWS; r++) {
+        turns[r][0] = r % 2;
+        turns[r][1] = 1;
+    }
+    rig_add_split(ROWS, turns);
+    open_bench(&two_staged, COX_SESSION_PARAMS(.rows = ROWS, .binding_count = SCRATCH + 2, .bindings = all,
+                                               .pass_count = SCRATCH + 1, .passes = steps, NO_WARMUP,
+                                               .split_each_pass = true, .custom_policy = &rig_policy));
+    cox_buffer *buffers[SCRATCH + 2] = {[IN] = in[0], [SCRATCH + 1] = out[0]};
+    cr_assert_eq(cox_session_run(session,
+                                 COX_FRAME(.buffers = buffers, .buffer_count = SCRATCH + 2, .params = &columns)),
+                 COX_OK, "%s", rig_log(rig));
     static unsigned char one[BYTES], two[BYTES];
-    near_rows(cox_buffer_data(bench.in[0]), one);
+    near_rows(cox_buffer_data(in[0]), one);
     turn_rows(one, two);
-    const unsigned char *data = cox_buffer_data(bench.out[0]);
-    for (uint32_t r = 0; r < ROWS; r++)
-        cr_assert_eq(memcmp(data + r * PITCH, two + r * PITCH, COLUMNS), 0, "row %u", r);
+    check_rows(out[0], two, 0);
     size_t count;
-    struct fake_record *record = fake_take_record(rig_fake(bench.rig), &count);
+    struct fake_record *record = fake_take_record(fake, &count);
     uint32_t first_passes = 0, kept_last = 0;
     for (size_t i = 0; i < count; i++)
         if (record[i].step == FAKE_STEP_SUBMIT && !record[i].fetch) {
@@ -505,14 +477,10 @@ Test(residency, rows_that_a_lost_device_had_are_done_again)
             split_seed = skip;
             open_bench(&mixed, SESSION(NO_WARMUP, .device_timeout_ns = 1000000, .split_each_pass = true,
                                        .custom_policy = &random_policy));
-            fake_script(rig_fake(bench.rig), &(struct fake_fault){.kind = kinds[k],
-                                                                  .device = skip % 2,
-                                                                  .skip = skip * 5,
-                                                                  .count = 1 + skip % 3 / 2,
-                                                                  .status = COX_E_DEVICE_LOST,
-                                                                  .delay_ns = 50000000});
-            run_frames(4 * FRAMES);
-            anew += rig_logged(bench.rig, "begins anew");
+            FAULT(.kind = kinds[k], .device = skip % 2, .skip = skip * 5, .count = 1 + skip % 3 / 2,
+                  .status = COX_E_DEVICE_LOST, .delay_ns = 50000000);
+            run_more(4 * FRAMES);
+            anew += rig_logged(rig, "begins anew");
             close_bench();
         }
     cr_expect_gt(anew, 10);
@@ -545,12 +513,12 @@ static const struct cox_policy last_on_second = {
 Test(residency, a_band_does_not_count_where_the_copies_of_the_one_before_it_failed)
 {
     open_bench(&two_staged, SESSION(NO_WARMUP, .split_each_pass = true, .custom_policy = &last_on_second));
-    run_frames(3);
+    run_more(3);
     const struct copies copies = run_counted(1);
     cr_expect_eq(copies.in[2], ROWS); /* for both bands */
-    fake_script(rig_fake(bench.rig), &(struct fake_fault){.kind = FAKE_EVENT_FAILS, .device = 1});
-    run_frames(2 * FRAMES);
-    cr_expect_eq(fake_struck(rig_fake(bench.rig)), 1);
+    FAULT(.kind = FAKE_EVENT_FAILS, .device = 1);
+    run_more(2 * FRAMES);
+    cr_expect_eq(fake_struck(fake), 1);
     close_bench();
 }
 
@@ -558,12 +526,11 @@ Test(residency, a_band_does_not_count_where_the_copies_of_the_one_before_it_fail
 Test(residency, a_device_comes_back)
 {
     open_bench(&two_staged, SESSION(NO_WARMUP, HALVES, .device_timeout_ns = 1000000));
-    fake_script(rig_fake(bench.rig),
-                &(struct fake_fault){.kind = FAKE_DEVICE_DIES, .device = 1, .skip = 7, .delay_ns = 1000000});
-    for (int i = 0; i < 400 && !rig_logged(bench.rig, "is back"); i++)
-        run_frames(FRAMES);
-    cr_expect(rig_logged(bench.rig, "is back"), "%s", rig_log(bench.rig));
-    run_frames(1);
+    FAULT(.kind = FAKE_DEVICE_DIES, .device = 1, .skip = 7, .delay_ns = 1000000);
+    for (int i = 0; i < 400 && !rig_logged(rig, "is back"); i++)
+        run_more(FRAMES);
+    cr_expect(rig_logged(rig, "is back"), "%s", rig_log(rig));
+    run_more(1);
     const struct copies copies = run_counted(1);
     cr_expect(copies.kept[0] == 2 && copies.kept[1] == 2);
     close_bench();
@@ -575,9 +542,9 @@ Test(residency, a_shadow_run_has_what_it_reads)
     uint32_t shadows = 0;
     for (split_seed = 0; split_seed < 8; split_seed++) {
         open_bench(&mixed, SESSION(.split_each_pass = true, .custom_policy = &random_policy));
-        run_frames(4 * FRAMES);
-        for (uint32_t i = 0; i < rig_report_count(bench.rig); i++) {
-            const struct rig_report *report = rig_report_at(bench.rig, i);
+        run_more(4 * FRAMES);
+        for (uint32_t i = 0; i < rig_report_count(rig); i++) {
+            const struct rig_report *report = rig_report_at(rig, i);
             shadows += report->frame.shadow && report->frame.bands && report->band_passes[0] > 0;
         }
         close_bench();

@@ -1,10 +1,7 @@
 /* Shadows: bands done once more on copies, beside the frame, to measure a device. On scripted devices with a virtual
  * clock.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/engine.h"
-#include "support/rig_play.h"
-#include <stdlib.h>
-#include <string.h>
+#include "map_test.h"
 #include <time.h>
 
 TestSuite(engine_shadow, .timeout = 600);
@@ -94,48 +91,69 @@ static const struct fake_params slow_third = {
                 {.name = "b", .type = COX_DEVICE_GPU, .fixed_ns = 10e3, .ns_per_row = 2e3},
                 {.name = "shadowed", .type = COX_DEVICE_GPU, .mode = COX_MODE_STAGED, .ns_per_row = 200e3}}};
 
-struct scene {
-    struct rig *rig;
-    struct rig_frames *frames;
-    cox_session *session;
-};
-
-static struct scene scene_new(const struct fake_params *params, struct cox_band shadow,
-                              const struct cox_session_params *extra)
+static void wish(struct cox_band shadow)
 {
-    struct scene scene = {.rig = rig_new(params)};
-    struct cox_session_params session = *extra;
     memset(&cue, 0, sizeof cue);
     cue.shadow = shadow;
-    session.custom_policy = &cue_policy;
-    session.report = rig_report;
-    session.report_user = scene.rig;
-    scene.frames = rig_frames_new(scene.rig, ROWS, 13, 16, 6);
-    cr_assert_eq(rig_map_session(scene.frames, &session, &scene.session), COX_OK, "%s", rig_log(scene.rig));
-    return scene;
 }
 
-static void play(struct scene *scene, uint32_t from, uint32_t to)
+static void begin(const struct fake_params *devices, struct cox_band shadow, const struct cox_session_params *given)
 {
-    rig_play(scene->rig, scene->frames, scene->session, from, to);
+    struct cox_session_params params = *given;
+    wish(shadow);
+    params.custom_policy = &cue_policy;
+    open_rig(devices, ROWS, 13, 6);
+    open_session(&params);
 }
 
-static void scene_end(struct scene *scene)
+/* Without a warm-up. */
+static void begin_slow_third(uint32_t first_row, uint32_t rows, uint32_t in_flight)
 {
-    cox_session_destroy(&scene->session);
-    rig_frames_free(&scene->frames);
-    cr_assert(fake_await_gone(rig_fake(scene->rig)), "the spare buffers are still there");
-    END(scene->rig);
+    begin(&slow_third, (struct cox_band){2, first_row, rows},
+          COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = true));
+}
+
+static void play(uint32_t to)
+{
+    rig_play(rig, frames, session, 0, to);
 }
 
 /* In real time, since the virtual clock may be held. */
-static void await_done(struct scene *scene, uint32_t frames)
+static void await_done(uint32_t count)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    for (int ms = 0; rig_done_count(scene->rig) < frames; ms++) {
-        cr_assert_lt(ms, 10000, "a frame was not delivered");
+    for (int tries = 0; rig_done_count(rig) < count; tries++) {
+        cr_assert_lt(tries, 60000, "frame %u was not delivered", count - 1);
         nanosleep(&pause, NULL);
     }
+}
+
+/* Submit so many frames while nothing ends, until so many bands are under way. */
+static void submit_held(uint32_t count, uint32_t running)
+{
+    fake_hold(fake);
+    submit_frames(0, count);
+    cr_assert(fake_await_running(fake, running), "fewer than %u bands are under way", running);
+    fake_release(fake);
+}
+
+/* A frame of buffers that a test destroys itself. */
+static cox_buffer *own[2];
+
+static void submit_own(cox_done_fn *done)
+{
+    static const struct rig_params params = {.add = 1, .columns = 16};
+    for (int b = 0; b < 2; b++)
+        own[b] = new_buffer(ROWS * 16);
+    cr_assert_eq(cox_session_submit(session, COX_FRAME(.buffers = own, .buffer_count = 2, .params = &params), done,
+                                    rig),
+                 COX_OK);
+}
+
+static void destroy_own(void)
+{
+    cox_buffer_destroy(&own[0]);
+    cox_buffer_destroy(&own[1]);
 }
 
 /* ---- what it gives ---- */
@@ -143,12 +161,11 @@ static void await_done(struct scene *scene, uint32_t frames)
 Test(engine_shadow, is_measured_told_as_one_and_reported_apart)
 {
     for (uint32_t warm = 0; warm < 2; warm++) {
-        struct scene scene = scene_new(&slow_third, (struct cox_band){2, 40, 8},
-                                       COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = !warm));
-        play(&scene, 0, 12);
+        begin(&slow_third, (struct cox_band){2, 40, 8}, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = !warm));
+        play(12);
         uint32_t reports = 0;
-        for (uint32_t i = 0; i < rig_report_count(scene.rig); i++) {
-            const struct rig_report *report = rig_report_at(scene.rig, i);
+        for (uint32_t i = 0; i < rig_report_count(rig); i++) {
+            const struct rig_report *report = rig_report_at(rig, i);
             if (!report->frame.shadow)
                 continue;
             reports++;
@@ -172,7 +189,7 @@ Test(engine_shadow, is_measured_told_as_one_and_reported_apart)
             } else {
                 cr_assert_neq(cue.measured[i].device, 2);
             }
-        scene_end(&scene);
+        close_rig();
     }
 }
 
@@ -181,24 +198,23 @@ Test(engine_shadow, never_delays_a_frame)
     uint64_t took[2][30] = {{0}};
     for (uint32_t with = 0; with < 2; with++)
         for (uint32_t in_flight = 1; in_flight <= 2; in_flight++) {
-            struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, with ? ROWS : 0},
-                                           COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = true));
-            fake_hold(rig_fake(scene.rig));
+            begin(&slow_third, (struct cox_band){2, 0, with ? ROWS : 0},
+                  COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = true));
+            fake_hold(fake);
             for (uint32_t i = 0; i < 3; i++)
-                cr_assert_eq(rig_submit(scene.frames, scene.session, i, i >= in_flight),
-                             i < in_flight ? COX_OK : COX_E_BUSY);
-            cr_assert(fake_await_running(rig_fake(scene.rig), 2 * in_flight + with));
-            fake_release(rig_fake(scene.rig));
-            cox_session_wait(scene.session);
+                cr_assert_eq(rig_submit(frames, session, i, i >= in_flight), i < in_flight ? COX_OK : COX_E_BUSY);
+            cr_assert(fake_await_running(fake, 2 * in_flight + with));
+            fake_release(fake);
+            cox_session_wait(session);
             cr_assert_eq(measured_shadows(0), with);
-            for (uint32_t i = 0, n = 0; i < rig_report_count(scene.rig); i++) {
-                const struct cox_frame_report *frame = &rig_report_at(scene.rig, i)->frame;
+            for (uint32_t i = 0, n = 0; i < rig_report_count(rig); i++) {
+                const struct cox_frame_report *frame = reported(i);
                 if (!frame->shadow)
                     took[with][10 * in_flight - 10 + n++] = frame->end_ns - frame->start_ns;
                 else
                     cr_assert_eq(i, in_flight, "the frames come before the shadow");
             }
-            scene_end(&scene);
+            close_rig();
         }
     cr_assert_gt(took[0][0], 0);
     cr_assert_gt(took[0][11], 0);
@@ -207,98 +223,70 @@ Test(engine_shadow, never_delays_a_frame)
 
 Test(engine_shadow, leaves_the_frame_s_buffers_alone_once_the_frame_is_delivered)
 {
-    struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, ROWS},
-                                   COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
+    begin_slow_third(0, ROWS, 1);
     /* Twice: what a shadow that fails leaves in its outputs is garbage. */
     for (uint32_t fails = 0; fails < 2; fails++) {
-        cox_buffer *in, *out;
-        const struct rig_params params = {.add = 1, .columns = 16};
-        cr_assert_eq(cox_buffer_create(rig_runtime(scene.rig), ROWS * 16, &in), COX_OK);
-        cr_assert_eq(cox_buffer_create(rig_runtime(scene.rig), ROWS * 16, &out), COX_OK);
-        cox_buffer *const buffers[] = {in, out};
-        const struct cox_frame frame = {.buffers = buffers, .buffer_count = 2, .params = &params};
         if (fails)
-            fake_script(rig_fake(scene.rig), &(struct fake_fault){.kind = FAKE_EVENT_FAILS, .device = 2});
-        fake_hold(rig_fake(scene.rig));
-        cr_assert_eq(cox_session_submit(scene.session, &frame, rig_done, scene.rig), COX_OK);
-        cr_assert(fake_await_running(rig_fake(scene.rig), 3));
+            FAULT(.kind = FAKE_EVENT_FAILS, .device = 2);
+        fake_hold(fake);
+        submit_own(rig_done);
+        cr_assert(fake_await_running(fake, 3));
         /* The shadow ends 24 ms later than the two bands; memory under a band at work must not be destroyed. */
-        fake_release(rig_fake(scene.rig));
-        await_done(&scene, 1 + fails);
-        memset(cox_buffer_data(out), 0x33, ROWS * 16);
+        fake_release(fake);
+        await_done(1 + fails);
+        memset(cox_buffer_data(own[1]), 0x33, ROWS * 16);
         if (fails) {
-            cox_session_wait(scene.session);
+            cox_session_wait(session);
             for (uint32_t i = 0; i < ROWS * 16; i++)
-                cr_assert_eq(((unsigned char *)cox_buffer_data(out))[i], 0x33, "byte %u", i);
+                cr_assert_eq(((unsigned char *)cox_buffer_data(own[1]))[i], 0x33, "byte %u", i);
         }
-        cox_buffer_destroy(&in);
-        cox_buffer_destroy(&out);
-        cox_session_wait(scene.session);
+        destroy_own();
+        cox_session_wait(session);
     }
     cr_assert_eq(measured_shadows(0), 1);
     cr_assert_eq(measured_shadows(COX_MEASURED_UNFINISHED), 1);
-    scene_end(&scene);
+    close_rig();
 }
 
 /* A delivered frame's buffers are gone while its shadow is at work: the clock stands still meanwhile. */
-static struct rig *hold_in_callback;
-
 static void hold_when_done(void *user, uint64_t frame, cox_status status)
 {
-    fake_hold(rig_fake(hold_in_callback));
+    fake_hold(fake);
     rig_done(user, frame, status);
 }
 
 Test(engine_shadow, does_not_need_the_frame_s_buffers_any_more)
 {
-    struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, ROWS},
-                                   COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    cox_buffer *in, *out;
-    const struct rig_params params = {.add = 1, .columns = 16};
-    cr_assert_eq(cox_buffer_create(rig_runtime(scene.rig), ROWS * 16, &in), COX_OK);
-    cr_assert_eq(cox_buffer_create(rig_runtime(scene.rig), ROWS * 16, &out), COX_OK);
-    cox_buffer *const buffers[] = {in, out};
-    hold_in_callback = scene.rig;
-    cr_assert_eq(cox_session_submit(scene.session,
-                                    &(const struct cox_frame){.buffers = buffers, .buffer_count = 2, .params = &params},
-                                    hold_when_done, scene.rig),
-                 COX_OK);
-    await_done(&scene, 1);
+    begin_slow_third(0, ROWS, 1);
+    submit_own(hold_when_done);
+    await_done(1);
     cr_assert_eq(measured_shadows(0), 0, "it is still at work");
-    cox_buffer_destroy(&in); /* a violation, if it worked on them */
-    cox_buffer_destroy(&out);
-    fake_release(rig_fake(scene.rig));
-    cox_session_wait(scene.session);
+    destroy_own(); /* a violation, if it worked on them */
+    fake_release(fake);
+    cox_session_wait(session);
     cr_assert_eq(measured_shadows(0), 1, "waiting for the session is waiting for the shadow");
-    scene_end(&scene);
+    close_rig();
 }
 
 Test(engine_shadow, a_session_may_be_destroyed_while_one_is_under_way)
 {
     for (uint32_t fails = 0; fails < 3; fails++) {
-        struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, ROWS},
-                                       COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
+        begin_slow_third(0, ROWS, 1);
         if (fails)
-            fake_script(rig_fake(scene.rig),
-                        &(struct fake_fault){.kind = fails == 1 ? FAKE_EVENT_FAILS : FAKE_NO_POST, .device = 2});
-        cr_assert_eq(rig_submit(scene.frames, scene.session, 0, false), COX_OK);
-        await_done(&scene, 1);
-        scene_end(&scene);
+            FAULT(.kind = fails == 1 ? FAKE_EVENT_FAILS : FAKE_NO_POST, .device = 2);
+        cr_assert_eq(rig_submit(frames, session, 0, false), COX_OK);
+        await_done(1);
+        close_rig();
     }
 }
 
 Test(engine_shadow, one_at_a_time)
 {
-    struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, 40},
-                                   COX_SESSION_PARAMS(.in_flight = 3, .no_warmup = true));
-    fake_hold(rig_fake(scene.rig));
-    for (uint32_t i = 0; i < 3; i++)
-        cr_assert_eq(rig_submit(scene.frames, scene.session, i, false), COX_OK);
-    cr_assert(fake_await_running(rig_fake(scene.rig), 5), "two bands on each of two devices, and a shadow run");
-    fake_release(rig_fake(scene.rig));
-    cox_session_wait(scene.session);
+    begin_slow_third(0, 40, 3);
+    submit_held(3, 5); /* two bands on each of two devices, and a shadow run */
+    cox_session_wait(session);
     size_t count;
-    struct fake_record *record = fake_take_record(rig_fake(scene.rig), &count);
+    struct fake_record *record = fake_take_record(fake, &count);
     uint32_t under_way = 0, shadows = 0;
     for (size_t i = 0; i < count; i++)
         if (record[i].device == 2 && record[i].step == FAKE_STEP_SUBMIT) {
@@ -309,7 +297,7 @@ Test(engine_shadow, one_at_a_time)
         }
     cr_assert_eq(shadows, 1, "the wishes of frames 1 and 2 are forgotten");
     free(record);
-    scene_end(&scene);
+    close_rig();
 }
 
 /* ---- its device fails ---- */
@@ -319,125 +307,101 @@ Test(engine_shadow, the_loss_of_its_device_costs_the_device_and_no_frame)
     static const enum fake_fault_kind kinds[] = {FAKE_SUBMIT_FAILS, FAKE_EVENT_FAILS, FAKE_DEVICE_DIES};
     for (uint32_t k = 0; k < 3; k++)
         for (uint32_t skip = 0; skip < 2; skip++) {
-            struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, 8},
-                                           COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
-            fake_script(rig_fake(scene.rig),
-                        &(struct fake_fault){.kind = kinds[k], .device = 2, .skip = skip, .status = COX_E_DEVICE_LOST});
-            play(&scene, 0, 12);
-            struct cox_session_info info;
-            cox_session_info(scene.session, &info, sizeof info);
+            begin_slow_third(0, 8, 2);
+            FAULT(.kind = kinds[k], .device = 2, .skip = skip, .status = COX_E_DEVICE_LOST);
+            play(12);
+            const struct cox_session_info info = info_now();
             cr_assert_neq(info.devices[2].state, COX_DEVICE_ACTIVE);
             cr_assert_eq(measured_shadows(0), skip);
             cr_assert_eq(measured_shadows(COX_MEASURED_UNFINISHED), k > 0);
             uint32_t failed = 0;
-            for (uint32_t i = 0; i < rig_report_count(scene.rig); i++) {
-                const struct cox_frame_report *frame = &rig_report_at(scene.rig, i)->frame;
+            for (uint32_t i = 0; i < rig_report_count(rig); i++) {
+                const struct cox_frame_report *frame = reported(i);
                 failed += frame->shadow && frame->status != COX_OK;
                 if (!frame->shadow)
                     cr_assert_eq(frame->band_count, 2, "no frame's band is run again");
             }
             cr_assert_eq(failed, 1);
-            scene_end(&scene);
+            close_rig();
         }
 }
 
 Test(engine_shadow, the_device_may_be_needed_while_its_shadow_is_under_way)
 {
-    struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, 40},
-                                   COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
+    begin_slow_third(0, 40, 1);
     for (uint32_t d = 0; d < 2; d++)
-        fake_script(rig_fake(scene.rig), &(struct fake_fault){.kind = FAKE_EVENT_FAILS, .device = d, .skip = d});
-    play(&scene, 0, 6);
-    struct cox_session_info info;
-    cox_session_info(scene.session, &info, sizeof info);
+        FAULT(.kind = FAKE_EVENT_FAILS, .device = d, .skip = d);
+    play(6);
+    const struct cox_session_info info = info_now();
     cr_assert(info.devices[0].lost && info.devices[1].lost);
-    scene_end(&scene);
+    close_rig();
 }
 
 /* ---- when it cannot be had ---- */
 
 Test(engine_shadow, without_memory_for_it_the_policy_hears_that_there_are_none)
 {
-    struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, 8},
-                                   COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    fake_script(rig_fake(scene.rig),
-                &(struct fake_fault){.kind = FAKE_MEM_FAILS, .skip = 1, .status = COX_E_DEVICE_MEMORY});
-    play(&scene, 0, 6);
+    begin_slow_third(0, 8, 1);
+    FAULT(.kind = FAKE_MEM_FAILS, .skip = 1, .status = COX_E_DEVICE_MEMORY);
+    play(6);
     cr_assert_eq(cue.views_without, 5);
     cr_assert_eq(measured_shadows(0), 0);
-    cr_assert(rig_logged(scene.rig, "no rows are done beside the frames"), "%s", rig_log(scene.rig));
-    scene_end(&scene);
+    cr_assert(rig_logged(rig, "no rows are done beside the frames"), "%s", rig_log(rig));
+    close_rig();
 }
 
 Test(engine_shadow, a_device_that_computes_inside_the_enqueue_call_does_none)
 {
     struct fake_params params = slow_third;
     params.devices[2] = (struct fake_device){.ns_per_row = 200e3, .inside_submit = true};
-    struct scene scene = scene_new(&params, (struct cox_band){2, 0, 8}, COX_SESSION_PARAMS(.in_flight = 1));
-    play(&scene, 0, 6);
+    begin(&params, (struct cox_band){2, 0, 8}, COX_SESSION_PARAMS(.in_flight = 1));
+    play(6);
     cr_assert_eq(measured_shadows(0), 0);
     cr_assert_eq(cue.views_without, 0);
-    scene_end(&scene);
+    close_rig();
 }
 
 Test(engine_shadow, there_is_none_where_rows_are_written_in_place)
 {
     static const struct cox_binding binding = {
         .name = "buffer", .contract = COX_ROWS, .access = COX_READ_WRITE, .pitch_bytes = 16};
-    struct rig *rig = rig_new(&slow_third);
-    cox_session *session;
-    cox_buffer *buffer;
-    const struct rig_params params = {.columns = 16};
-    memset(&cue, 0, sizeof cue);
-    cue.shadow = (struct cox_band){2, 0, 8};
-    cr_assert_eq(cox_session_create(rig_runtime(rig),
-                                    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 1, .bindings = &binding,
-                                                       .stage_count = 1, .stages = &rig_stage_inplace,
-                                                       .params_bytes = sizeof params, .custom_policy = &cue_policy,
-                                                       .allow_in_place = true, .in_flight = 1),
-                                    &session),
-                 COX_OK);
-    cr_assert_eq(cox_buffer_create(rig_runtime(rig), ROWS * 16, &buffer), COX_OK);
+    wish((struct cox_band){2, 0, 8});
+    open_rig(&slow_third, ROWS, 16, 1);
+    create_session(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 1, .bindings = &binding, .stage_count = 1,
+                                      .stages = &rig_stage_inplace, .params_bytes = sizeof(struct rig_params),
+                                      .custom_policy = &cue_policy, .allow_in_place = true, .in_flight = 1));
     cr_assert_eq(cox_session_run(session,
-                                 &(const struct cox_frame){.buffers = &buffer, .buffer_count = 1, .params = &params}),
+                                 COX_FRAME(.buffers = frames->in, .buffer_count = 1, .params = frames->params)),
                  COX_OK);
     cr_assert_eq(cue.views_without, 1);
-    cox_session_destroy(&session);
-    cox_buffer_destroy(&buffer);
-    END(rig);
+    close_rig();
 }
 
 Test(engine_shadow, its_device_is_offered_no_rows_meanwhile)
 {
-    struct scene scene = scene_new(&slow_third, (struct cox_band){2, 0, ROWS},
-                                   COX_SESSION_PARAMS(.in_flight = 3, .no_warmup = true));
+    begin_slow_third(0, ROWS, 3);
     cue.pool_rows = 40;
-    fake_hold(rig_fake(scene.rig));
-    for (uint32_t i = 0; i < 3; i++)
-        cr_assert_eq(rig_submit(scene.frames, scene.session, i, false), COX_OK);
-    cr_assert(fake_await_running(rig_fake(scene.rig), 3));
-    fake_release(rig_fake(scene.rig));
-    cox_session_wait(scene.session);
+    submit_held(3, 3);
+    cox_session_wait(session);
     cr_assert_eq(measured_shadows(0), 1);
     cr_assert_gt(cue.offers_to[0] + cue.offers_to[1], 0);
     cr_assert_eq(cue.offers_to[2], 0);
     for (uint32_t i = 0; i < 3; i++)
-        cr_assert_str_empty(rig_check(scene.frames, i));
-    scene_end(&scene);
+        cr_assert_str_empty(rig_check(frames, i));
+    close_rig();
 }
 
 Test(engine_shadow, is_cut_to_what_the_device_can_hold)
 {
     struct fake_params params = slow_third;
     params.devices[2].max_rows = 20;
-    struct scene scene = scene_new(&params, (struct cox_band){2, 40, 60},
-                                   COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
-    play(&scene, 0, 3);
+    begin(&params, (struct cox_band){2, 40, 60}, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
+    play(3);
     cr_assert_geq(measured_shadows(0), 1);
     for (uint32_t i = 0; i < cue.measured_count; i++)
         if (cue.measured[i].flags & COX_MEASURED_SHADOW)
             cr_assert_eq(cue.measured[i].rows, 20);
-    scene_end(&scene);
+    close_rig();
 }
 
 /* ---- what it works on ---- */
@@ -470,31 +434,24 @@ static void run_spied(const struct cox_stage *stage, uint32_t binding_count, con
 {
     struct fake_params params = slow_third;
     params.devices[2].mode = mode;
-    struct rig *rig = rig_new(&params);
-    cox_session *session;
     cox_buffer *buffers[3] = {NULL};
     const struct rig_params block = {.add = 5, .columns = 16};
     uint64_t seed = 4;
-    memset(&cue, 0, sizeof cue);
+    wish((struct cox_band){2, 36, 24});
     memset(&spied, 0, sizeof spied);
-    cue.shadow = (struct cox_band){2, 36, 24};
     rig_spy = spy;
+    open_rig(&params, ROWS, 16, 1);
     for (uint32_t i = 0; i < binding_count; i++) {
         const size_t bytes = bindings[i].bytes ? bindings[i].bytes : ROWS * bindings[i].pitch_bytes;
-        cr_assert_eq(cox_buffer_create(rig_runtime(rig), bytes, &buffers[i]), COX_OK);
+        buffers[i] = new_buffer(bytes);
         for (size_t b = 0; b < bytes; b++)
             ((unsigned char *)cox_buffer_data(buffers[i]))[b] = (unsigned char)rig_random(&seed);
     }
-    cr_assert_eq(cox_session_create(rig_runtime(rig),
-                                    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = binding_count,
-                                                       .bindings = bindings, .stage_count = 1, .stages = stage,
-                                                       .params_bytes = sizeof block, .custom_policy = &cue_policy,
-                                                       .in_flight = 1, .no_warmup = true),
-                                    &session),
-                 COX_OK);
-    cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
-                                                                    .buffer_count = binding_count,
-                                                                    .params = &block}),
+    create_session(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = binding_count, .bindings = bindings,
+                                      .stage_count = 1, .stages = stage, .params_bytes = sizeof block,
+                                      .custom_policy = &cue_policy, .in_flight = 1, .no_warmup = true));
+    cr_assert_eq(cox_session_run(session,
+                                 COX_FRAME(.buffers = buffers, .buffer_count = binding_count, .params = &block)),
                  COX_OK);
     cox_session_wait(session);
     cr_assert_eq(spied.calls, 1);
@@ -503,10 +460,9 @@ static void run_spied(const struct cox_stage *stage, uint32_t binding_count, con
     cr_assert_arr_eq(spied.out, (char *)cox_buffer_data(buffers[1]) + 36 * 16, spied.bytes,
                      "it computes what the frame holds there");
     rig_spy = NULL;
-    cox_session_destroy(&session);
     for (uint32_t i = 0; i < binding_count; i++)
         cox_buffer_destroy(&buffers[i]);
-    END(rig);
+    close_rig();
 }
 
 Test(engine_shadow, works_on_the_frame_s_own_inputs)
@@ -532,28 +488,19 @@ Test(engine_shadow, its_partial_results_are_not_counted)
         {.name = "histogram", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum}};
     struct fake_params params = slow_third;
     params.devices[2].ns_per_row = 10; /* done before the frame */
-    struct rig *rig = rig_new(&params);
-    struct rig_frames *frames = rig_frames_new(rig, ROWS, 16, 16, 1);
-    cox_buffer *histogram;
-    cox_session *session;
-    memset(&cue, 0, sizeof cue);
-    cue.shadow = (struct cox_band){2, 0, ROWS};
-    cr_assert_eq(cox_buffer_create(rig_runtime(rig), 1024, &histogram), COX_OK);
-    cr_assert_eq(cox_session_create(rig_runtime(rig),
-                                    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
-                                                       .stage_count = 1, .stages = &rig_stage_count,
-                                                       .params_bytes = sizeof(struct rig_params),
-                                                       .custom_policy = &cue_policy, .in_flight = 2),
-                                    &session),
-                 COX_OK);
+    wish((struct cox_band){2, 0, ROWS});
+    open_rig(&params, ROWS, 16, 1);
+    cox_buffer *histogram = new_buffer(1024);
+    create_session(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings, .stage_count = 1,
+                                      .stages = &rig_stage_count, .params_bytes = sizeof(struct rig_params),
+                                      .custom_policy = &cue_policy, .in_flight = 2));
     uint32_t want[256] = {0};
     for (uint32_t b = 0; b < ROWS * 16; b++)
         want[((unsigned char *)cox_buffer_data(frames->in[0]))[b]]++;
     for (uint32_t i = 0; i < 10; i++) {
         cox_buffer *const buffers[] = {frames->in[0], histogram};
-        cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
-                                                                        .buffer_count = 2,
-                                                                        .params = &frames->params[0]}),
+        cr_assert_eq(cox_session_run(session,
+                                     COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &frames->params[0])),
                      COX_OK);
         cr_assert_arr_eq(cox_buffer_data(histogram), want, sizeof want, "run %u", i);
     }
@@ -561,6 +508,5 @@ Test(engine_shadow, its_partial_results_are_not_counted)
     cr_assert_eq(measured_shadows(0), 10);
     cox_session_destroy(&session);
     cox_buffer_destroy(&histogram);
-    rig_frames_free(&frames);
-    END(rig);
+    close_rig();
 }

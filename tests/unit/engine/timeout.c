@@ -127,22 +127,38 @@ Test(engine_timeout, rows_in_place_that_never_come_are_an_error_of_their_frame_a
 
 /* ---- the timeout ---- */
 
+static void play_for_ever(enum shape shape, uint32_t device, uint32_t in_flight, uint32_t frames)
+{
+    uint64_t abandoned_ns = 0;
+    begin(shape, COX_SESSION_PARAMS(.in_flight = in_flight, .device_timeout_ns = 300 * ms));
+    const uint64_t began = fake_now(scene.fake);
+    hang(device, UINT64_MAX);
+    play_good(frames);
+    cr_assert_gt(scene_took(&scene, LEARN), 300 * ms);
+    cr_assert_geq(scene.done_ns[LEARN], began + 300 * ms);
+    cr_assert_lt(scene.done_ns[LEARN], began + 700 * ms);
+    cr_assert_eq(bands(LEARN, device, COX_E_TIMEOUT), 1);
+    cr_assert_eq(device_now(device).lost, 1);
+    for (uint32_t i = LEARN; i < LEARN + 40; i++)
+        check_rows(i);
+    if (frames > 100) {
+        cr_assert_eq(steps(&scene, FAKE_STEP_ABANDON, device, &abandoned_ns), 1, "%s", rig_log(scene.rig));
+        cr_assert_geq(abandoned_ns, began + 300 * ms);
+        cr_assert_lt(abandoned_ns, began + 1500 * ms);
+        cr_assert_eq(steps_of(FAKE_STEP_DESTROY, device), 1);
+        cr_assert_eq(device_now(device).returned, 1, "a new context works");
+    }
+    end();
+}
+
 Test(engine_timeout, a_device_that_never_ends_a_band_is_given_up_and_its_rows_are_done_again)
 {
-    for (enum shape shape = SHAPE_MAP; shape < SHAPE_INPLACE; shape++)
-        for (uint32_t device = 0; device < 3; device++) {
-            begin(shape, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 300 * ms));
-            const uint64_t began = fake_now(scene.fake);
-            hang(device, UINT64_MAX);
-            play_good(40);
-            cr_assert_geq(scene.done_ns[LEARN], began + 300 * ms);
-            cr_assert_lt(scene.done_ns[LEARN], began + 700 * ms);
-            cr_assert_eq(bands(LEARN, device, COX_E_TIMEOUT), 1);
-            cr_assert_eq(device_now(device).lost, 1);
-            for (uint32_t i = LEARN; i < LEARN + 40; i++)
-                check_rows(i);
-            end();
-        }
+    for (uint32_t device = 0; device < 3; device++) {
+        for (enum shape shape = SHAPE_MAP; shape < SHAPE_INPLACE; shape++)
+            play_for_ever(shape, device, 2, 40);
+        for (uint32_t in_flight = 2; in_flight <= 4; in_flight++)
+            play_for_ever(SHAPE_MAP, device, in_flight, 400); /* it is abandoned, asked no more, and comes back */
+    }
 }
 
 /* How long a frame takes in which a device hangs for ever, after frames of that many milliseconds. */

@@ -21,20 +21,26 @@ static void note(void *user, uint32_t done, uint32_t total)
     told->total = total;
 }
 
-static uint32_t runs_of(struct scene *scene, uint32_t device)
+static uint32_t runs_of(uint32_t device)
 {
-    return steps(scene, FAKE_STEP_SUBMIT, device, NULL);
+    return steps_of(FAKE_STEP_SUBMIT, device);
 }
 
-static void begin_warm(struct scene *scene, const struct fake_params *devices, const struct cox_session_params *extra)
+static void begin_new(const struct fake_params *devices, bool no_warmup, uint64_t timeout_ns)
 {
-    scene_begin(scene, devices, SHAPE_CHROMA, 8, extra);
+    scene_begin(&scene, devices, SHAPE_CHROMA, 8,
+                COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = no_warmup, .device_timeout_ns = timeout_ns));
+}
+
+static cox_status warm_up(void)
+{
+    return cox_session_warm(scene.session, NULL, NULL, NULL);
 }
 
 Test(engine_warm, the_devices_are_known_before_the_first_frame)
 {
     struct told told = {0};
-    begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2));
+    begin_new(&trio, false, 0);
     cr_assert_eq(cox_session_warm(scene.session, NULL, note, &told), COX_OK);
     for (uint32_t d = 0; d < 3; d++)
         cr_assert_gt(device_now(d).solo_ns, 0);
@@ -43,9 +49,9 @@ Test(engine_warm, the_devices_are_known_before_the_first_frame)
     cr_assert(told.done[told.calls - 1] == 3 && told.total == 3);
     for (uint32_t i = 1; i < told.calls; i++)
         cr_assert_geq(told.done[i], told.done[i - 1]);
-    const uint32_t runs = runs_of(&scene, 0);
+    const uint32_t runs = runs_of(0);
     cr_assert_eq(cox_session_warm(scene.session, NULL, note, &told), COX_OK, "it is warm");
-    cr_assert_eq(runs_of(&scene, 0), runs);
+    cr_assert_eq(runs_of(0), runs);
     const uint32_t before = rig_report_count(scene.rig);
     scene_play(&scene, 30);
     for (uint32_t i = before; i < rig_report_count(scene.rig); i++)
@@ -59,11 +65,11 @@ Test(engine_warm, one_device_alone_is_not_timed)
 {
     static const struct fake_params one = {.device_count = 1, .devices = {{.ns_per_row = 1e5}}};
     for (uint32_t asked = 0; asked < 2; asked++) {
-        begin_warm(&scene, &one, COX_SESSION_PARAMS(.in_flight = 2));
+        begin_new(&one, false, 0);
         if (asked)
-            cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK);
+            cr_assert_eq(warm_up(), COX_OK);
         scene_play(&scene, 4);
-        cr_assert_eq(runs_of(&scene, 0), 4 + asked, "the run that compiles");
+        cr_assert_eq(runs_of(0), 4 + asked, "the run that compiles");
         cr_assert_eq(device_now(0).solo_ns, 0);
         end();
     }
@@ -71,14 +77,14 @@ Test(engine_warm, one_device_alone_is_not_timed)
 
 Test(engine_warm, a_session_without_warm_up_can_be_warmed)
 {
-    begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
-    cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK);
+    begin_new(&trio, true, 0);
+    cr_assert_eq(warm_up(), COX_OK);
     cr_assert_gt(device_now(1).solo_ns, 0);
     scene_play(&scene, 4);
     end();
-    begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = true));
+    begin_new(&trio, true, 0);
     scene_play(&scene, 4);
-    cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK, "it has had frames");
+    cr_assert_eq(warm_up(), COX_OK, "it has had frames");
     cr_assert_eq(device_now(1).solo_ns, 0);
     end();
 }
@@ -86,9 +92,9 @@ Test(engine_warm, a_session_without_warm_up_can_be_warmed)
 Test(engine_warm, without_memory_it_says_so_and_the_session_works)
 {
     for (uint32_t skip = 0; skip < 4; skip++) {
-        begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2));
+        begin_new(&trio, false, 0);
         FAULT(.kind = FAKE_MEM_FAILS, .skip = skip, .status = COX_E_NOMEM);
-        cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_E_NOMEM);
+        cr_assert_eq(warm_up(), COX_E_NOMEM);
         play_good(4);
         cr_assert_gt(device_now(1).solo_ns, 0, "by the first frame's own");
         end();
@@ -99,9 +105,9 @@ Test(engine_warm, a_device_that_fails_or_hangs_stays_out)
 {
     static const enum fake_fault_kind kinds[] = {FAKE_EVENT_FAILS, FAKE_SUBMIT_FAILS, FAKE_HANGS};
     for (uint32_t k = 0; k < 3; k++) {
-        begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 200 * ms));
+        begin_new(&trio, false, 200 * ms);
         FAULT(.kind = kinds[k], .device = 1, .status = COX_E_DEVICE_LOST, .delay_ns = UINT64_MAX);
-        cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK);
+        cr_assert_eq(warm_up(), COX_OK);
         cr_assert_eq(device_now(1).lost, 1);
         play_good(10);
         end();
@@ -110,16 +116,16 @@ Test(engine_warm, a_device_that_fails_or_hangs_stays_out)
 
 static void destroy_in_progress(void *user, uint32_t done, uint32_t total)
 {
-    cox_session *session = user;
-    (void)done, (void)total;
+    cox_session *session = scene.session;
+    (void)user, (void)done, (void)total;
     cox_session_destroy(&session);
     cr_assert_not_null(session);
 }
 
 Test(engine_warm, progress_cannot_destroy_the_session)
 {
-    begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2));
-    cr_assert_eq(cox_session_warm(scene.session, NULL, destroy_in_progress, scene.session), COX_OK);
+    begin_new(&trio, false, 0);
+    cr_assert_eq(cox_session_warm(scene.session, NULL, destroy_in_progress, NULL), COX_OK);
     cr_assert(rig_logged(scene.rig, "cox_session_destroy: a thread is inside cox_session_warm"));
     play_good(3);
     end();
@@ -133,14 +139,14 @@ static void ignore(void *user, uint64_t frame, cox_status status)
 Test(engine_warm, what_a_cancelled_first_frame_began_goes_on)
 {
     for (uint32_t no_warmup = 0; no_warmup < 2; no_warmup++) {
-        begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = no_warmup));
+        begin_new(&trio, no_warmup, 0);
         const struct cox_frame frame = shape_frame(scene.frames, 0);
         fake_hold(scene.fake);
         cr_assert_eq(cox_session_submit(scene.session, &frame, ignore, NULL), COX_OK);
         cr_assert_eq(cox_session_cancel(scene.session), COX_OK);
         fake_release(scene.fake);
         cr_assert_eq(cox_session_wait(scene.session), COX_OK);
-        cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_OK);
+        cr_assert_eq(warm_up(), COX_OK);
         cr_assert_eq(device_now(2).solo_ns > 0, !no_warmup);
         end();
     }
@@ -148,10 +154,10 @@ Test(engine_warm, what_a_cancelled_first_frame_began_goes_on)
 
 Test(engine_warm, without_a_device_it_says_so)
 {
-    begin_warm(&scene, &trio, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 200 * ms));
+    begin_new(&trio, false, 200 * ms);
     for (uint32_t d = 0; d < 3; d++)
         FAULT(.kind = FAKE_DEVICE_DIES, .device = d);
-    cr_assert_eq(cox_session_warm(scene.session, NULL, NULL, NULL), COX_E_NO_DEVICE);
+    cr_assert_eq(warm_up(), COX_E_NO_DEVICE);
     end();
 }
 
@@ -159,12 +165,14 @@ Test(engine_warm, without_a_device_it_says_so)
 
 static void *warm(void *user)
 {
-    return (void *)(intptr_t)cox_session_warm(user, NULL, NULL, NULL);
+    (void)user;
+    return (void *)(intptr_t)warm_up();
 }
 
 static void *play(void *user)
 {
-    scene_play(user, 20);
+    (void)user;
+    scene_play(&scene, 20);
     return NULL;
 }
 
@@ -174,11 +182,9 @@ Test(engine_warm, while_other_threads_warm_and_submit)
         .device_count = 2, .real_time = true, .devices = {{.ns_per_row = 1e4}, {.ns_per_row = 2e4}}};
     for (uint32_t round = 0; round < 10; round++) {
         pthread_t threads[4];
-        begin_warm(&scene, &real, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = round % 2));
+        begin_new(&real, round % 2, 0);
         for (uint32_t t = 0; t < 4; t++)
-            cr_assert_eq(pthread_create(&threads[t], NULL, t == 2 ? play : warm,
-                                        t == 2 ? (void *)&scene : (void *)scene.session),
-                         0);
+            cr_assert_eq(pthread_create(&threads[t], NULL, t == 2 ? play : warm, NULL), 0);
         for (uint32_t t = 0; t < 4; t++) {
             void *status;
             pthread_join(threads[t], &status);
