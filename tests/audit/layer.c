@@ -6,10 +6,10 @@
  * of the same in-order queue, or of one that waited for it), by a status query, a wait, a blocking call or a
  * callback. So what the layer finds does not depend on how fast the devices are.
  *
- * Here are the counts, the report and the loader's side, and functions that are only counted; in layer/ is what is called
- * in the driver's place, as layer.h says, which also says which lock guards what. `log_lock` guards the texts; it is the
- * inner one. Before a driver sees a release, the object is forgotten; after it has made one, it is entered: so an address that
- * a driver uses again is never taken for the old object.
+ * Here are the counts, the report and the loader's side, and functions that are only counted; in layer/ is what is
+ * called in the driver's place, as layer.h says, which also says which lock guards what. `log_lock` guards the texts;
+ * it is the inner one. Before a driver sees a release, the object is forgotten; after it has made one, it is entered:
+ * so an address that a driver uses again is never taken for the old object.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "layer.h"

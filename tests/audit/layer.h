@@ -18,8 +18,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Every function that the layer stands in front of: those of OpenCL 1.2, and of later ones what a driver of 1.2 may have
- * too. What 1.2 deprecates goes past it, as native kernels do. */
+/* Every function that the layer stands in front of: those of OpenCL 1.2, and of later ones what a driver of 1.2 may
+ * have too. What 1.2 deprecates goes past it, as native kernels do. */
 /* clang-format off */
 #define CALLS(X) \
     X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) \

@@ -1,5 +1,5 @@
-/* Every kernel of the library in every variant, on small frames: for a simulator that looks at each access (kernels.sh),
- * the filters also for PoCL (filter_kernels.sh).
+/* Every kernel of the library in every variant, on small frames: for a simulator that looks at each access
+ * (kernels.sh), the filters also for PoCL (filter_kernels.sh).
  *
  *   bits_kernels [--vectors | --scalars] [NAME]...    only this form; only kernels of these names: picture, histogram,
  *                                                     video, filter

@@ -41,7 +41,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROWS = 240, COLUMNS = 512, SETS = 12, BUFFERS = 3, HOGS_MAX = 256, SKIPPED = 77, PATIENCE_S = 600 };
+enum { ROWS = 240, COLUMNS = 512, SETS = 12, BUFFERS = 3, HOGS_MAX = 256, SKIPPED = 77, WAIT_MAX_S = 600 };
 
 /* By the fault layer's clock, as long as any kernel is late. */
 static const uint64_t wake_ns = UINT64_C(86400) * 1000000000;
@@ -122,7 +122,7 @@ static void wait_for_callback(struct set *set)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += PATIENCE_S;
+    until.tv_sec += WAIT_MAX_S;
     while (sem_timedwait(&set->done, &until)) {
         if (errno == EINTR)
             continue;
@@ -416,7 +416,7 @@ static void end(struct torn *torn)
     stop_hogs(torn);
 }
 
-/* --- The command line ---------------------------------------------------------------------------------------------- */
+/* --- The command line --------------------------------------------------------------------------------------------- */
 
 static bool take_number(const char *text, uint32_t most, uint32_t *out)
 {

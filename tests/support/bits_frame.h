@@ -30,8 +30,8 @@ struct bits_frame {
     cox_buffer *buffers[COX_BINDINGS_MAX];
 };
 
-/* Add a plane. If it has no `data`, its memory is a new buffer of the runtime, or the heap's without a runtime, and that of
- * an output is followed by guard bytes. */
+/* Add a plane. If it has no `data`, its memory is a new buffer of the runtime, or the heap's without a runtime, and
+ * that of an output is followed by guard bytes. */
 void bits_frame_add(struct bits_frame *frame, cox_runtime *runtime, struct bits_plane plane);
 
 /* Add the inputs of another frame, which must outlive this one. */
@@ -57,7 +57,7 @@ bool bits_frame_equals(const struct bits_frame *frame, const uint8_t *result, si
 void bits_frame_spoil(struct bits_frame *frame, const uint8_t *result);
 void bits_plane_spoil(const struct bits_plane *plane);
 
-/* Whether the padding and the guard bytes are as they were spoiled. */
+/* Whether the padding and the bytes around the rows are as they were spoiled. */
 bool bits_frame_intact(const struct bits_frame *frame);
 
 /* FNV-1a of 64 bits, which cox-tonemap --hash prints too. */

@@ -91,8 +91,9 @@ struct bits_result {
 };
 
 /* One frame of each result by each device alone, then `splits` frames of each by all devices under random splits. The
- * results have the pipeline of `params` in common. Every frame must give the first one's bits. `*granule`: of the splits,
- * 0 = of the session of all devices, whose granule it then gets; may be NULL. False if something else went wrong. */
+ * results have the pipeline of `params` in common. Every frame must give the first one's bits. `*granule`: of the
+ * splits, 0 = of the session of all devices, whose granule it then gets; may be NULL. False if something else went
+ * wrong. */
 bool bits_result_run(struct bits_suite *suite, const struct cox_session_params *params, struct bits_result *results,
                      uint32_t count, uint32_t *granule);
 

@@ -15,9 +15,9 @@ struct layer_symbol {
     void *place;
 };
 
-/* Load the layer at `path`, or that file of $COX_TEST_LAYER_DIR if it is NULL, and have the ICD loader load the same one
- * at its first call, which is still to come, behind the layers that OPENCL_LAYERS names already: those see a call first.
- * Says what is wrong on standard error and returns false if it cannot. */
+/* Load the layer at `path`, or that file of $COX_TEST_LAYER_DIR if it is NULL, and have the ICD loader load the same
+ * one at its first call, which is still to come, behind the layers that OPENCL_LAYERS names already: those see a call
+ * first. Says what is wrong on standard error and returns false if it cannot. */
 static inline bool layer_open(const char *file, const char *path, const struct layer_symbol *symbols, size_t count)
 {
     char from_dir[4096], layers[8192];

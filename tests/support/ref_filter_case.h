@@ -36,8 +36,9 @@ struct filter_test {
     struct bits_frame frame;
 };
 
-/* Fill the planes, the pipeline and the parameters, at most `most` pixels wide and high; pitches are multiples of `align`.
- * The runtime wraps the planes, if there is one. What is not COX_OK is the library's answer, and the test is closed. */
+/* Fill the planes, the pipeline and the parameters, at most `most` pixels wide and high; pitches are multiples of
+ * `align`. The runtime wraps the planes, if there is one. What is not COX_OK is the library's answer, and the test is
+ * closed. */
 cox_status filter_test_open(struct filter_test *test, cox_runtime *runtime, const struct filter_case *about,
                             size_t align, uint32_t most);
 void filter_test_close(struct filter_test *test);

@@ -35,7 +35,8 @@ void ref_picture_fill_patches(const struct ref_picture *picture, uint32_t seed);
 
 /* --- Judging ------------------------------------------------------------------------------------------------------ */
 
-/* Hold the output against the reference, and add the error to `*error`; `codes` is the distance from its real number. */
+/* Hold the output against the reference, and add the error to `*error`; `codes` is the distance from its real number.
+ * */
 void ref_picture_judge(const struct ref_picture *picture, const struct cox_tonemap_settings *settings,
                        struct ref_error *error);
 

@@ -10,7 +10,8 @@
 
 /* A shape without pitches:  WIDTHxHEIGHT FORMAT to [WIDTHxHEIGHT] FORMAT [WORD]...
  *
- *   FORMAT  yuv420p10 (planar, also 422 and 444), nv12 or nv16 (semi-planar, 8 bits), p010 or p210 (semi-planar, 10 bits
+ *   FORMAT  yuv420p10 (planar, also 422 and 444), nv12 or nv16 (semi-planar, 8 bits), p010 or p210 (semi-planar, 10
+ *   bits
  *           or as many as it says), rgba8, bgra16, gbrp12, v210; after it, if they are not the first value of their
  *           kind: centre, topleft, full
  *   WORD    the name of an operator; hlg, light (linear), bt709, fade, dither, compress, half

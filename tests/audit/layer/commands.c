@@ -196,9 +196,9 @@ static void touch_launch(struct command *command, cl_kernel kernel, cl_uint dims
     touch_args(command, object);
 }
 
-/* Markers and barriers without a wait list stand behind everything that is in flight in their queue; what comes later in
- * the queue stands behind a barrier. */
-static void stand_in_queue(struct command *command, bool behind_all, bool gate)
+/* Markers and barriers without a wait list stand behind everything that is in flight in their queue; what comes later
+ * in the queue stands behind a barrier. */
+static void place_in_queue(struct command *command, bool behind_all, bool gate)
 {
     if (!command || command->queue->in_order)
         return;
@@ -266,9 +266,9 @@ COMMAND(clEnqueueNDRangeKernel, CL_FALSE,
          const size_t *local, WAIT),
         (queue, k, dims, offset, global, local, REST), touch_launch(command, k, dims, offset, local))
 COMMAND(clEnqueueMarkerWithWaitList, CL_FALSE, (cl_command_queue queue, WAIT), (queue, REST),
-        stand_in_queue(command, wait_count == 0, false))
+        place_in_queue(command, wait_count == 0, false))
 COMMAND(clEnqueueBarrierWithWaitList, CL_FALSE, (cl_command_queue queue, WAIT), (queue, REST),
-        stand_in_queue(command, wait_count == 0, true))
+        place_in_queue(command, wait_count == 0, true))
 
 /* What these touch is not known. */
 COMMAND(clEnqueueReadImage, blocking,

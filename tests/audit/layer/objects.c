@@ -1,5 +1,5 @@
-/* What the application makes, retains and releases. Before a driver sees a release, the object is forgotten; after it has
- * made one, it is entered: so an address that a driver uses again is never taken for the old object.
+/* What the application makes, retains and releases. Before a driver sees a release, the object is forgotten; after it
+ * has made one, it is entered: so an address that a driver uses again is never taken for the old object.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "audit/layer.h"

@@ -1,6 +1,6 @@
-/* Deadlines of frames: which one counts, from when, what is late, and what a policy and the application are told. Frames
- * that are to be dropped where they would be late (COX_LATE_DROP): which, when, in which order, and what becomes of those
- * that read what they were to write.
+/* Deadlines of frames: which one counts, from when, what is late, and what a policy and the application are told.
+ * Frames that are to be dropped where they would be late (COX_LATE_DROP): which, when, in which order, and what
+ * becomes of those that read what they were to write.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "map_test.h"
 #include "support/fake_shapes.h"

@@ -52,8 +52,8 @@ Test(engine_watchdog, one_that_is_merely_slow_is_waited_for)
     }
 }
 
-/* Each of them takes a scheduler thread with it. Calls of every kind are still stuck when everything is destroyed, which
- * then takes a second. */
+/* Each of them takes a scheduler thread with it. Calls of every kind are still stuck when everything is destroyed,
+ * which then takes a second. */
 Test(engine_watchdog, all_but_one_device_may_do_so)
 {
     for (uint32_t k = 0; k < KINDS; k++) {

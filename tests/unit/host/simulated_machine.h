@@ -1,5 +1,5 @@
-/* A simulated machine: hwloc reads its topology from a file, the affinity calls of the test program (which replace the C
- * library's) keep a table, and /sys and /proc are what the test has put there.
+/* A simulated machine: hwloc reads its topology from a file, the affinity calls of the test program (which replace
+ * the C library's) keep a table, and /sys and /proc are what the test has put there.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_SIMULATED_MACHINE_H
 #define COX_TESTS_SIMULATED_MACHINE_H

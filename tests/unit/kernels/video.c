@@ -1,6 +1,6 @@
 /* The video kernels through the public interface, on every OpenCL device there is, against the double-precision
- * reference: every format. That the bits are the same however a frame is mapped is in video_bits.c, what single colours become in
- * video_light.c.
+ * reference: every format. That the bits are the same however a frame is mapped is in video_bits.c, what single
+ * colours become in video_light.c.
  *
  * Each film is a kernel to compile. Of films that are drawn, only so many are run that every two of a kernel's build
  * options that go together in one of them do so in one that is run; with COX_FULL=1 all.

@@ -99,8 +99,8 @@ DEVICE_TEST(video_bits, maps_the_same_codes_in_another_layout_to_the_same_bits)
     }
 }
 
-/* They differ in everything a kernel may be built for. Those with nothing subsampled have blocks of rows that no plane ties
- * together. */
+/* They differ in everything a kernel may be built for. Those with nothing subsampled have blocks of rows that no
+ * plane ties together. */
 static const char *const telling[] = {
     "128x64 rgba16 full to rgba8 full hable light fade dither compress",
     "259x65 yuv422p16 to yuv420p14 topleft full reinhard hlg fade",

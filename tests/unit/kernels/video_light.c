@@ -330,7 +330,8 @@ static int run_film(bool hlg, const double levels[2], const double lamps[2], dou
     return cuts;
 }
 
-/* The first frame is mapped before anything is known; from the second on nothing moves. Two frames after a cut neither. */
+/* The first frame is mapped before anything is known; from the second on nothing moves. Two frames after a cut
+ * neither. */
 DEVICE_TEST(video_light, does_not_flicker_and_settles_within_two_frames_of_a_cut)
 {
     static const double films[][2][2] = {

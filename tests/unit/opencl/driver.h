@@ -23,9 +23,9 @@ enum { QUEUES_MAX = 256, KEPT_MAX = 256, WAIT_SECONDS = 120 };
     *(void **)&next = dlsym(RTLD_NEXT, #name)
 
 /* One step of a wait that is to end by then. */
-static inline void pause_until(time_t give_up, const char *what)
+static inline void pause_until(time_t wait_ends, const char *what)
 {
-    cr_assert_lt(time(NULL), give_up, "%s did not come in %d s", what, WAIT_SECONDS);
+    cr_assert_lt(time(NULL), wait_ends, "%s did not come in %d s", what, WAIT_SECONDS);
     nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
 }
 

@@ -98,7 +98,7 @@ static cox_status run(cox_session *of)
  * ended that were begun for it. */
 static void check_done(void)
 {
-    const time_t give_up = time(NULL) + WAIT_SECONDS;
+    const time_t wait_ends = time(NULL) + WAIT_SECONDS;
     for (uint32_t i = 0; i < ROWS * COLUMNS; i++)
         cr_assert_eq(data[i], i / COLUMNS, "element %u", i);
     memset(data, 0xee, ROWS * COLUMNS * sizeof(uint32_t));
@@ -108,7 +108,7 @@ static void check_done(void)
         cl_int state = CL_QUEUED;
         while (!clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) &&
                state > CL_COMPLETE)
-            pause_until(give_up, "a kernel's end");
+            pause_until(wait_ends, "a kernel's end");
         clReleaseEvent(event);
     }
     for (uint32_t i = 0; i < ROWS * COLUMNS; i++)
@@ -174,9 +174,9 @@ Test(cl_faults, memory_goes_after_what_was_enqueued_for_it)
     cr_assert_eq(run(session), COX_OK);
     cr_assert_eq(run(other), COX_OK); /* its bands take the place of the first session's */
     cox_buffer_destroy(&buffer);
-    const time_t give_up = time(NULL) + WAIT_SECONDS;
+    const time_t wait_ends = time(NULL) + WAIT_SECONDS;
     for (int q = 0; q < QUEUES_MAX; q++)
         while (unfinished[q])
-            pause_until(give_up, "the end of an unmapping"); /* it goes in the background */
+            pause_until(wait_ends, "the end of an unmapping"); /* it goes in the background */
     cox_session_destroy(&other);
 }

@@ -149,10 +149,10 @@ static enum cox__job_state poll_once(struct cox__job *job)
 
 static enum cox__job_state poll_end(struct cox__job *job)
 {
-    const time_t give_up = time(NULL) + WAIT_SECONDS;
+    const time_t wait_ends = time(NULL) + WAIT_SECONDS;
     enum cox__job_state state;
     while ((state = poll_once(job)) == COX__JOB_RUNNING)
-        pause_until(give_up, "a band's end");
+        pause_until(wait_ends, "a band's end");
     return state;
 }
 
@@ -295,10 +295,10 @@ Test(cl_instances, the_queue_of_a_lost_instance_goes_with_its_band_objects)
 Test(cl_instances, a_callback_posts_the_band)
 {
     struct cox__job job = begin("cpu");
-    const time_t give_up = time(NULL) + WAIT_SECONDS;
+    const time_t wait_ends = time(NULL) + WAIT_SECONDS;
     start(&job);
     while (!rig.posts)
-        pause_until(give_up, "a callback");
+        pause_until(wait_ends, "a callback");
     cr_assert_eq(rig.posted, &job);
     cr_assert_eq(poll_end(&job), COX__JOB_DONE);
 }

@@ -98,8 +98,8 @@ static void put_channels(const struct exr_channel *channels)
     patch_u32(made.data + begin - 4, (uint32_t)(made.count - begin));
 }
 
-/* A chunk, to which entry `entry` of the table points: its place, its bytes, then the rectangle x0..x1, y0..y1: for each
- * line, each channel's samples. */
+/* A chunk, to which entry `entry` of the table points: its place, its bytes, then the rectangle x0..x1, y0..y1: for
+ * each line, each channel's samples. */
 static void put_chunk(const struct exr_plan *plan, size_t entry, const uint32_t *place, int places, int x0, int y0,
                       int x1, int y1)
 {

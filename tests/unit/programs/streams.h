@@ -29,7 +29,7 @@ static inline void expect_said(const char *words, const char *about)
     cr_expect(strstr(said.text, words), "%s: \"%s\" lacks \"%s\"", about, said.text, words);
 }
 
-/* --- Bytes of frames ------------------------------------------------------------------------------------------------- */
+/* --- Bytes of frames ---------------------------------------------------------------------------------------------- */
 
 /* Byte `i` of frame `frame`: no two frames, and no two rows, look alike. */
 static inline uint8_t sample(uint64_t frame, uint64_t i)

@@ -610,7 +610,8 @@ Test(opening, says_why_a_file_cannot_be_opened)
 
 /* --- What makes the frames ---------------------------------------------------------------------------------------- */
 
-/* A shell that computes until this process ends, and has the pipe open for writing. Returns when it has begun to run. */
+/* A shell that computes until this process ends, and has the pipe open for writing. Returns when it has begun to run.
+ * */
 static pid_t start_busy_writer(int write_end)
 {
     int began[2];
@@ -641,10 +642,10 @@ Test(maker, of_a_pipe_is_the_program_that_writes_to_it)
     pid_t child = start_busy_writer(ends[1]);
     struct video_maker maker;
     stream_open_path("-", NULL, 0);
-    const time_t give_up = time(NULL) + 300;
+    const time_t wait_ends = time(NULL) + 300;
     do {
         video_input_maker(stream.input, &maker);
-        cr_assert_lt(time(NULL), give_up, "the shell has no processor time");
+        cr_assert_lt(time(NULL), wait_ends, "the shell has no processor time");
     } while (maker.kind == VIDEO_MAKER_PROCESS && !maker.cpu_ns); /* until it has run on */
     cr_expect_eq(maker.kind, VIDEO_MAKER_PROCESS);
     cr_expect_str_eq(maker.name, "sh");
@@ -695,7 +696,7 @@ static void *cancel_the_sleeper(void *user)
     char path[64], state = 0;
     (void)user;
     snprintf(path, sizeof path, "/proc/self/task/%ld/stat", waiting.reader_id);
-    for (const time_t give_up = time(NULL) + 120; state != 'S' && time(NULL) < give_up;) {
+    for (const time_t wait_ends = time(NULL) + 120; state != 'S' && time(NULL) < wait_ends;) {
         FILE *file = fopen(path, "r");
         if (!file || fscanf(file, "%*[^)]) %c", &state) != 1)
             break;

@@ -270,8 +270,8 @@ Test(ewma, is_deterministic)
     cr_assert_eq(memcmp(&a, &b, sizeof a), 0);
 }
 
-/* The table of docs/internals/scheduling.md. No policy that fixes the split before the frame does better on average than
- * 1.028 with two devices and constant noise, 1.04 with three. Most of the excess with outliers is the outliers. */
+/* The table of docs/internals/scheduling.md. No policy that fixes the split before the frame does better on average
+ * than 1.028 with two devices and constant noise, 1.04 with three. Most of the excess with outliers is the outliers. */
 Test(ewma, is_close_to_the_oracle_and_no_worse_than_the_simple_policies_on_any_model)
 {
     struct model lagging = office, step = office, dear = office, outliers = office;
