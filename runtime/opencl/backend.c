@@ -38,15 +38,21 @@ static void device_info(struct cox__backend *base, uint32_t index, struct cox_de
     *info = ((struct cox__cl_backend *)base)->devices[index].info;
 }
 
-/* PoCL's device "basic" computes inside whichever call finds a command ready, on the calling thread. Where another
- * thread unmaps memory at that moment, version 3.1 locks an event that it has locked already, and the call never
- * returns. */
+/* PoCL's device without threads executes commands inside whichever call finds them ready, on the calling thread. If another
+ * thread unmaps memory at that moment, PoCL 3.1 locks an event twice, and the call never returns. The device's name begins with
+ * "basic" in PoCL 3.1 and with "cpu-minimal" in PoCL 6. */
+static bool has_no_threads(const struct cox_device_info *info)
+{
+    return strcmp(info->platform, "Portable Computing Language") == 0 &&
+           (strncmp(info->name, "basic", strlen("basic")) == 0 ||
+            strncmp(info->name, "cpu-minimal", strlen("cpu-minimal")) == 0);
+}
+
 static bool one_thread(const struct cox__backend *base)
 {
     const struct cox__cl_backend *backend = (const struct cox__cl_backend *)base;
     for (uint32_t d = 0; d < backend->device_count; d++)
-        if (strcmp(backend->devices[d].info.platform, "Portable Computing Language") == 0 &&
-            strncmp(backend->devices[d].info.name, "basic", strlen("basic")) == 0)
+        if (has_no_threads(&backend->devices[d].info))
             return true;
     return false;
 }
