@@ -54,7 +54,7 @@ set(guides_of_cox-devices cox-devices.md)
 set(guides_of_cox-lab cox-lab.md)
 set(guides_of_cox-tonemap cox-tonemap.md)
 
-# They are what the programs say, so the programs must run here.
+# They are made from what the programs print, so the programs must run here. What was not built is not installed.
 set(have_man OFF)
 set(have_completions OFF)
 if(COX_MAN OR COX_COMPLETIONS)
@@ -72,7 +72,7 @@ file(MAKE_DIRECTORY ${cox_pages_dir})
 if(have_man)
     foreach(program IN LISTS cox_documented)
         cox_made_of_help(${cox_pages_dir}/${program}.1 man ${program} ${guides_of_${program}})
-        install(FILES ${cox_pages_dir}/${program}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+        install(FILES ${cox_pages_dir}/${program}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
     endforeach()
 endif()
 if(COX_MAN AND COX_PYTHON) # coxswain(7) is the guide's alone
@@ -85,7 +85,7 @@ if(COX_MAN AND COX_PYTHON) # coxswain(7) is the guide's alone
         DEPENDS ${programs_script} ${overview}
         VERBATIM)
     list(APPEND cox_made_of_help_files ${cox_pages_dir}/coxswain.7)
-    install(FILES ${cox_pages_dir}/coxswain.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7)
+    install(FILES ${cox_pages_dir}/coxswain.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7 OPTIONAL)
 endif()
 set(cox_completions_dir ${PROJECT_BINARY_DIR}/completions)
 if(have_completions)
@@ -94,8 +94,8 @@ if(have_completions)
         cox_made_of_help(${cox_completions_dir}/${program} bash ${program})
         cox_made_of_help(${cox_completions_dir}/_${program} zsh ${program})
         install(FILES ${cox_completions_dir}/${program}
-            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-        install(FILES ${cox_completions_dir}/_${program} DESTINATION ${COX_ZSH_DIR})
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions OPTIONAL)
+        install(FILES ${cox_completions_dir}/_${program} DESTINATION ${COX_ZSH_DIR} OPTIONAL)
     endforeach()
 endif()
 if(cox_made_of_help_files)

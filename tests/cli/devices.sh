@@ -5,8 +5,6 @@
 . "$(dirname "$0")/../support/harness.sh"
 unset OCL_ICD_VENDORS
 devices=$bin/cox-devices
-tonemap=$bin/cox-tonemap # may not be built
-clip=$source/examples/data/stilllife_pq_480x270.y4m
 
 program() { "$devices" "$@"; }
 
@@ -126,19 +124,6 @@ if command -v jq >/dev/null; then
     # shellcheck disable=SC2016
     check 'another device' jq -e --arg number "$number" '.devices | length == 1 and .[0].number == $number' "$work/out"
 fi
-
-# --- Kernels before they are needed -----------------------------------------------------------------------------------
-kept() { find "$XDG_CACHE_HOME/coxswain" -name '*.bin' | wc -l; }
-run 0 'kernels compiled' --compile --devices cpu
-counts 8 out '^  (PQ|HLG) .* peak .* [0-9.]+ s$'
-kept=$(kept)
-check "$kept files" [ "$kept" -ge 8 ]
-[ ! -x "$tonemap" ] || for film in '' '--peak 600' '--scale 1/2' '--scale 1/2 --peak 600'; do
-    expect_status 0 "a film with '$film'" "$tonemap" -q "$clip" -o null: --devices cpu $film
-    equal "$(kept)" "$kept" 'it needs other kernels'
-done
-expect_status 1 'nowhere to keep kernels' env HOME= XDG_CACHE_HOME= "$devices" --compile
-contains err 'no folder to keep kernels in'
 
 # --- Frames that are measured ----------------------------------------------------------------------------------------
 prints '^Ends of frames of 64 KiB' 'measured frames' --measure

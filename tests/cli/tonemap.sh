@@ -13,8 +13,7 @@ to="$small -o a.png"
 
 run 0 'sixteen bits' "$small" -o deep.png --depth 16
 is_png deep.png 64 48 16
-mkdir "$work/cold" # even where the driver has to compile, and its compiler has warnings
-POCL_CACHE_DIR="$work/cold" run 0 'quiet' "$small" -o quiet.png -q --no-cache
+run 0 'quiet' "$small" -o quiet.png -q
 equal "$(cat "$work/out" "$work/err")" ''
 run 0 'standard output' "$small" -o -
 is_png "$work/out" 64 48 8
@@ -35,29 +34,6 @@ while read -r _ example <&3; do
     differ $? 2 'status'
 done 3<"$work/examples"
 clean
-
-# --- The same bits however the work is shared ---
-
-run 0 'whole' $to --hash
-whole=$(hash_of)
-for way in '--devices cpu:2x1' '--devices cpu:2x1 --split 0.3,0.7' '--devices cpu:2x1 --split 1,0' \
-    '--devices cpu:2x1 --policy last-frame --repeat 5 --in-flight 3' '--policy single' '--no-cache'; do
-    hashes "$whole" "$way" $to --verify $way
-    contains out 'device +0 alone [0-9a-f]{16}  equal'
-done
-prints '^hash .*  muladd$' 'muladd' $to --hash --arithmetic muladd --stats stats.json
-contains stats.json '"arithmetic": "muladd"'
-hashes "$whole" 'auto is the default' $to --arithmetic auto
-if grep -q '^flags.* fma ' /proc/cpuinfo; then
-    hashes "$whole" 'fma is the default where the processor has it' $to --arithmetic fma
-    contains out '^hash .*  fma$'
-fi
-run 0 'a fixed split' $to --devices cpu:2x1 --split 0.25,0.75 --stats stats.json
-tr -d ' ' <stats.json >"$work/shares"
-contains "$work/shares" '"rows":12,.*"rows":36,'
-run 0 'a deadline that no frame keeps' $to --repeat 5 --deadline 0.001 --split 1 --devices cpu:1x1
-contains out '^late +5 of 5 frames, by [0-9.]+ ms at most \(deadline 0.001 ms\)'
-prints '^late +0 of 1 frames \(deadline 1e\+06 ms\)' 'a deadline that each frame keeps' $to --deadline 1000000
 
 # --- Statistics and trace ---
 

@@ -1,7 +1,8 @@
 #!/bin/sh
-# cox-tonemap on large pictures, with every operator, on odd values, with damaged OpenEXR files, full disks, closed streams, the
-# live line and signals.   sh tonemap_pictures.sh BIN_DIR SOURCE_DIR
+# cox-tonemap on shared work, on large pictures, with every operator, on odd values, with damaged OpenEXR files, full disks,
+# closed streams, the live line and signals.   sh tonemap_pictures.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/tonemap.sh"
 need_device
 make_picture
@@ -15,6 +16,38 @@ if grep -q 'built without OpenEXR' "$work/err"; then
 fi
 what='a wrong suffix'
 nothing_left
+
+# --- The same bits however the work is shared ---
+
+to="$small -o a.png"
+run 0 'whole' $to --hash
+whole=$(hash_of)
+for way in '--devices cpu:2x1' '--devices cpu:2x1 --split 0.3,0.7' '--devices cpu:2x1 --split 1,0' \
+    '--devices cpu:2x1 --policy last-frame --repeat 5 --in-flight 3' '--policy single' '--no-cache'; do
+    hashes "$whole" "$way" $to --verify $way
+    contains out 'device +0 alone [0-9a-f]{16}  equal'
+done
+prints '^hash .*  muladd$' 'muladd' $to --hash --arithmetic muladd --stats stats.json
+contains stats.json '"arithmetic": "muladd"'
+hashes "$whole" 'auto is the default' $to --arithmetic auto
+if grep -q '^flags.* fma ' /proc/cpuinfo; then
+    hashes "$whole" 'fma is the default where the processor has it' $to --arithmetic fma
+    contains out '^hash .*  fma$'
+fi
+run 0 'a fixed split' $to --devices cpu:2x1 --split 0.25,0.75 --stats stats.json
+tr -d ' ' <stats.json >"$work/shares"
+contains "$work/shares" '"rows":12,.*"rows":36,'
+run 0 'a deadline that no frame keeps' $to --repeat 5 --deadline 0.001 --split 1 --devices cpu:1x1
+contains out '^late +5 of 5 frames, by [0-9.]+ ms at most \(deadline 0.001 ms\)'
+prints '^late +0 of 1 frames \(deadline 1e\+06 ms\)' 'a deadline that each frame keeps' $to --deadline 1000000
+clean
+
+# --- Quiet ---
+
+mkdir "$work/cold" # even if the driver compiles and its compiler prints warnings
+POCL_CACHE_DIR="$work/cold" run 0 'quiet' "$small" -o quiet.png -q --no-cache
+equal "$(cat "$work/out" "$work/err")" ''
+clean
 
 # --- Pictures ---
 

@@ -9,9 +9,8 @@ build=$1
 shift
 log=$build/Testing/output
 
-# One test per core, at least two, since many tests wait; and at most one for each 2 GiB of memory.
-jobs=$(nproc)
-[ "$jobs" -ge 2 ] || jobs=2
+# One test more than there are cores, because many tests wait; and at most one for each 2 GiB of memory.
+jobs=$(($(nproc) + 1))
 fit=$(awk '/^MemAvailable:/ { print int($2 / 2097152) }' /proc/meminfo 2>/dev/null)
 [ "${fit:-0}" -lt 2 ] || [ "$fit" -ge "$jobs" ] || jobs=$fit
 

@@ -370,7 +370,7 @@ static const struct cox_policy random_policy = {
 Test(residency, any_split_of_any_pass_gives_the_same)
 {
     uint32_t fetches = 0, kept = 0;
-    for (split_seed = 0; split_seed < 20; split_seed++) {
+    for (split_seed = 0; split_seed < 10; split_seed++) {
         open_bench(&mixed, SESSION(.split_each_pass = true, .custom_policy = &random_policy));
         const struct copies copies = run_counted(4 * FRAMES);
         fetches += copies.fetches;
@@ -393,7 +393,7 @@ Test(residency, what_a_later_pass_overwrites_is_not_taken_for_the_new)
                                               {.binding = OUT, .access = COX_WRITE}};
     static const struct cox_pass four[] = {PASS(use_a, to_a), PASS(use_b, to_b), PASS(use_again, to_a_again),
                                            PASS(use_last, turned_a)};
-    for (split_seed = 0; split_seed < 20; split_seed++) {
+    for (split_seed = 0; split_seed < 10; split_seed++) {
         static unsigned char rows[BYTES], more[BYTES];
         struct cox_session_params params = *SESSION(.split_each_pass = true, .custom_policy = &random_policy);
         params.passes = four;
