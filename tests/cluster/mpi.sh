@@ -2,7 +2,7 @@
 # cox-tonemap-mpi: the frames of one run, with any number of ranks; and again after a rank was killed or had no room.
 #   sh mpi.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-. "$(dirname "$0")/cluster_lib.sh"
+. "$(dirname "$0")/../support/cluster.sh"
 mpi=$tonemap-mpi
 [ -x "$mpi" ] || skip "cox-tonemap-mpi is not built (COX_MPI is off)"
 need mpirun

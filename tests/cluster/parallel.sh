@@ -2,7 +2,7 @@
 # examples/cluster/parallel.sh on this machine, and on this machine by ssh; and again after a piece was lost.
 #   sh parallel.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-. "$(dirname "$0")/cluster_lib.sh"
+. "$(dirname "$0")/../support/cluster.sh"
 parallel --version 2>/dev/null | grep -q '^GNU parallel' || skip "GNU parallel is missing"
 export TONEMAP="$tonemap" ENCODE='--encoder ffv1' HOME="$work" # parallel keeps things there
 

@@ -2,7 +2,7 @@
 # examples/cluster/slurm.sh under a SLURM of one's own, of one node: the film is whole; after a failure the rest is done.
 #   sh slurm.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-. "$(dirname "$0")/cluster_lib.sh"
+. "$(dirname "$0")/../support/cluster.sh"
 export TONEMAP="$tonemap" ENCODE='--encoder ffv1' PATH="$PATH:/usr/sbin"
 need sbatch slurmctld slurmd munged python3
 [ "$(id -u)" = 0 ] || skip "SLURM's daemons want root"

@@ -1,8 +1,32 @@
 #!/bin/sh
-# The program in docs/guide/api.md compiles without a warning and does what the text says, with the policy in it too.
-# sh api_md.sh BIN_DIR SOURCE_DIR
+# The programs in docs/guide/api.md and docs/guide/filters.md compile without a warning and do what the pages say.
+# sh pages.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-. "$(dirname "$0")/../support/page.sh"
+. "$(dirname "$0")/../support/harness.sh"
+lib=$bin/../lib
+# A library with a sanitizer in it wants its programs to have it too.
+sanitizer=
+if nm -D "$lib/libcoxswain.so" 2>/dev/null | grep -q ' U __asan_init'; then sanitizer=-fsanitize=address,undefined; fi
+
+# program_of PAGE FILE: the C in that page.
+program_of() { awk '/^```c$/ {on = 1; next} /^```$/ {on = 0} on' "$source/docs/guide/$1" >"$2"; }
+
+# compile FILE OPTIONS...: with the library, without a warning. The program has the name without .c
+compile() {
+    h_program=$1
+    shift
+    # shellcheck disable=SC2086 # no option is no argument
+    expect_status 0 "compiling $h_program" "${CC:-cc}" -std=c11 -Wall -Wextra -Werror $sanitizer -I"$source/include" "$h_program" \
+        -o "${h_program%.c}" -L"$lib" -lcoxswain -Wl,-rpath,"$lib" "$@"
+}
+
+# --- filters.md ---
+
+program_of filters.md filters.c
+compile filters.c
+
+# --- api.md, and with the policy in it too ---
+
 program_of api.md api.c
 sed -e 's/^static cox_session \*open_session/extern const struct cox_policy guided;\n&/' \
     -e 's/\.in_flight = 3/.custom_policy = \&guided, &/' api.c >policy.c
@@ -23,6 +47,9 @@ if pkg-config --exists 'libavcodec >= 59.37' 2>/dev/null; then
     expect_status 0 'the functions around an AVFrame' "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -I"$source/include" \
         $(pkg-config --cflags libavcodec libavutil) -c avframe.c -o avframe.o
 fi
+
+# --- What they print ---
+
 need_device
 for name in api policy; do
     expect_status 0 "$name.c" ./$name
@@ -30,4 +57,6 @@ for name in api policy; do
     contains said '^9100000 dark pixels, as expected$'
     lacks said 'guided' # refused splits
 done
+expect_status 0 'the program' ./filters
+equal "$(cat "$work/out")" '9216 256'
 finish
