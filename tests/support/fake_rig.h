@@ -58,6 +58,9 @@ const struct rig_report *rig_next_report(struct rig *rig, const struct rig_repor
 
 struct cox_session_info rig_info(cox_session *session);
 
+/* How often its devices were lost, all together. */
+uint32_t rig_times_lost(cox_session *session);
+
 /* The stages: C functions of these names on bytes, `columns` of them per row (columns from the parameters, so that the
  * pitch may be larger). Bindings in the order given.
  *   rig_map      in ROWS, out ROWS       out = in * 3 + row * 7 + add
@@ -146,7 +149,8 @@ const char *rig_check(const struct rig_frames *frames, uint32_t index);
  * variables, so one test process uses it for one session at a time. */
 extern const struct cox_policy rig_policy;
 
-/* What a policy without a state and options has. */
+/* What a policy without options has whose state is a seed, or is not needed. The seed is this one + the frame's rows. */
+extern uint64_t rig_policy_seed;
 size_t rig_policy_bytes(uint32_t device_count);
 cox_status rig_policy_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options);
 

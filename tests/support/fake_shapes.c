@@ -7,13 +7,6 @@
 
 enum { BINS = 256, REACH = 3, UNWRITTEN = 0xee };
 
-static void *must(void *memory)
-{
-    if (!memory)
-        abort();
-    return memory;
-}
-
 const char *shape_name(enum shape shape)
 {
     static const char *const names[SHAPES] = {"map",   "halo",    "table",       "count",   "chroma",

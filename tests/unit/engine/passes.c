@@ -3,8 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "passes_test.h"
 
-static const struct cox_policy random_policy = {
-    .name = "random", .state_bytes = random_bytes, .init = random_init, .split = random_split, .next = random_next};
+static const struct cox_policy random_policy = {.name = "random",
+                                                .state_bytes = rig_policy_bytes,
+                                                .init = rig_policy_init,
+                                                .split = random_split,
+                                                .next = random_next};
 
 /* ---- the bench ---- */
 
@@ -87,7 +90,7 @@ static void begin_near(const struct cox_session_params *params)
 static void try_splits(const struct cox_pass *passes, uint32_t count)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
-        split_seed = seed;
+        rig_policy_seed = seed;
         begin_near(NEAR_SESSION(passes, count, .split_each_pass = true, .custom_policy = &random_policy,
                                 .in_flight = 3));
         run_more(2 * FRAMES);
@@ -315,15 +318,15 @@ static void hearing_observe_frame(void *state, const struct cox_frame_measuremen
 }
 
 static const struct cox_policy hearing = {.name = "hearing",
-                                          .state_bytes = random_bytes,
-                                          .init = random_init,
+                                          .state_bytes = rig_policy_bytes,
+                                          .init = rig_policy_init,
                                           .split = hearing_split,
                                           .observe = hearing_observe,
                                           .observe_frame = hearing_observe_frame};
 
 /* It is told nothing. */
 static const struct cox_policy asked_only = {
-    .name = "asked only", .state_bytes = random_bytes, .init = random_init, .split = hearing_split};
+    .name = "asked only", .state_bytes = rig_policy_bytes, .init = rig_policy_init, .split = hearing_split};
 
 static void run_hearing(const struct cox_session_params *params)
 {

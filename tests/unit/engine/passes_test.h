@@ -27,23 +27,6 @@ static inline void turn_rows(const unsigned char *from, unsigned char *to)
 
 /* ---- splits ---- */
 
-static uint64_t split_seed;
-
-/* Another random split for each frame and pass, with a pool now and then. Its state is a seed. */
-static inline size_t random_bytes(uint32_t device_count)
-{
-    (void)device_count;
-    return sizeof(uint64_t);
-}
-
-static inline cox_status random_init(void *state, const struct cox_sched_view *view,
-                                     const struct cox_policy_options *options)
-{
-    (void)options;
-    *(uint64_t *)state = split_seed + view->rows;
-    return COX_OK;
-}
-
 static inline uint32_t random_usable(uint64_t *seed, const struct cox_sched_view *view)
 {
     uint32_t usable[COX_DEVICES_MAX], count = 0;
@@ -53,6 +36,7 @@ static inline uint32_t random_usable(uint64_t *seed, const struct cox_sched_view
     return usable[rig_random(seed) % count];
 }
 
+/* Another random split for each frame and pass, with a pool now and then. */
 static inline cox_status random_split(void *seed, const struct cox_sched_view *view, struct cox_split *out)
 {
     const uint32_t granules = (view->rows + view->granule - 1) / view->granule;

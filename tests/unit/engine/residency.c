@@ -231,13 +231,16 @@ static cox_status shadowed_split(void *seed, const struct cox_sched_view *view, 
     return COX_OK;
 }
 
-static const struct cox_policy random_policy = {
-    .name = "random", .state_bytes = random_bytes, .init = random_init, .split = shadowed_split, .next = random_next};
+static const struct cox_policy random_policy = {.name = "random",
+                                                .state_bytes = rig_policy_bytes,
+                                                .init = rig_policy_init,
+                                                .split = shadowed_split,
+                                                .next = random_next};
 
 Test(residency, any_split_of_any_pass_gives_the_same)
 {
     uint32_t fetches = 0, kept = 0;
-    for (split_seed = 0; split_seed < 20; split_seed++) {
+    for (rig_policy_seed = 0; rig_policy_seed < 20; rig_policy_seed++) {
         open_bench(&mixed, SESSION(.split_each_pass = true, .custom_policy = &random_policy));
         const struct copies copies = run_counted(4 * FRAMES);
         fetches += copies.fetches;
@@ -260,7 +263,7 @@ Test(residency, what_a_later_pass_overwrites_is_not_taken_for_the_new)
                                               {.binding = OUT, .access = COX_WRITE}};
     static const struct cox_pass four[] = {RIG_PASS(use_a, to_a), RIG_PASS(use_b, to_b),
                                            RIG_PASS(use_again, to_a_again), RIG_PASS(use_last, turned_a)};
-    for (split_seed = 0; split_seed < 20; split_seed++) {
+    for (rig_policy_seed = 0; rig_policy_seed < 20; rig_policy_seed++) {
         static unsigned char rows[BYTES], more[BYTES];
         struct cox_session_params params = *SESSION(.split_each_pass = true, .custom_policy = &random_policy);
         params.passes = four;
@@ -341,7 +344,7 @@ Test(residency, rows_that_a_lost_device_had_are_done_again)
     uint32_t anew = 0;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (uint32_t skip = 0; skip < 24; skip++) {
-            split_seed = skip;
+            rig_policy_seed = skip;
             open_bench(&mixed, SESSION(NO_WARMUP, .device_timeout_ns = 1000000, .split_each_pass = true,
                                        .custom_policy = &random_policy));
             FAULT(.kind = kinds[k], .device = skip % 2, .skip = skip * 5, .count = 1 + skip % 3 / 2,
@@ -373,7 +376,7 @@ static cox_status last_on_second_split(void *state, const struct cox_sched_view 
 }
 
 static const struct cox_policy last_on_second = {
-    .name = "last-on-second", .state_bytes = random_bytes, .init = count_passes, .split = last_on_second_split};
+    .name = "last-on-second", .state_bytes = rig_policy_bytes, .init = count_passes, .split = last_on_second_split};
 
 /* The second band reads what was to be copied in for the first one. */
 Test(residency, a_band_does_not_count_where_the_copies_of_the_one_before_it_failed)
@@ -406,7 +409,7 @@ Test(residency, a_device_comes_back)
 Test(residency, a_shadow_run_has_what_it_reads)
 {
     uint32_t shadows = 0;
-    for (split_seed = 0; split_seed < 8; split_seed++) {
+    for (rig_policy_seed = 0; rig_policy_seed < 8; rig_policy_seed++) {
         open_bench(&mixed, SESSION(.split_each_pass = true, .custom_policy = &random_policy));
         run_more(4 * FRAMES);
         for (uint32_t i = 0; i < rig_report_count(rig); i++) {

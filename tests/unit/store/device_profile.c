@@ -217,13 +217,12 @@ static struct outcome run_session(void)
     params.report_user = rig;
     cox_session *session;
     cr_assert_eq(cox_session_create(rig_runtime(rig), &params, &session), COX_OK, "%s", rig_log(rig));
-    struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
+    struct cox_session_info info = rig_info(session);
     outcome.loaded = info.profile_loaded;
     for (uint32_t i = 0; i < (way.frames ? way.frames : 40); i++)
         cr_assert_eq(submit(frames, session, i, params.binding_count), COX_OK);
     cox_session_wait(session);
-    cox_session_info(session, &info, sizeof info);
+    info = rig_info(session);
     for (uint32_t d = 0; d < info.device_count; d++)
         outcome.solo_ns[d] = info.devices[d].solo_ns;
     cox_session_destroy(&session);
@@ -682,9 +681,7 @@ static void run_frames(struct rig_frames *frames, cox_session *session, uint32_t
 
 static bool begins_with_profile(cox_session *session)
 {
-    struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
-    return info.profile_loaded;
+    return rig_info(session).profile_loaded;
 }
 
 /* Rows by device of the last report, and its reason. */
