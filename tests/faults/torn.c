@@ -316,12 +316,7 @@ static cox_status open_session(struct torn *torn)
                                    COX_ARG_FIELD(struct churn, addend),
                                    COX_ARG_FIELD(struct churn, rounds)};
     const struct cox_variant variant = {.source = source, .local_columns = 64};
-    const struct cox_stage stage = {.kernel = "churn",
-                                    .columns = COLUMNS,
-                                    .variant_count = 1,
-                                    .variants = &variant,
-                                    .arg_count = sizeof args / sizeof args[0],
-                                    .args = args};
+    const struct cox_stage stage = RIG_STAGE_OF("churn", COLUMNS, &variant, args);
     return cox_session_create(torn->runtime,
                               COX_SESSION_PARAMS(.rows = ROWS, .binding_count = BUFFERS, .bindings = bindings,
                                                  .stage_count = 1, .stages = &stage,

@@ -96,6 +96,13 @@ extern const struct cox_variant rig_any_device;
         }                                                                                                       \
     }
 
+/* A stage with an array of arguments. */
+#define RIG_STAGE_OF(its_kernel, its_columns, its_variant, its_args)                                     \
+    {                                                                                                    \
+        .kernel = (its_kernel), .columns = (its_columns), .variant_count = 1, .variants = (its_variant), \
+        .arg_count = sizeof(its_args) / sizeof *(its_args), .args = (its_args)                           \
+    }
+
 /* A pass with these arrays; more fields may follow. */
 #define RIG_PASS(its_uses, its_stages, ...)                                                           \
     {                                                                                                 \

@@ -288,13 +288,6 @@ struct cox_frame shape_frame(const struct shape_frames *frames, uint32_t index)
                               .params = &frames->params[index % frames->count]};
 }
 
-cox_status shape_submit(struct shape_frames *frames, cox_session *session, uint32_t index)
-{
-    const struct cox_frame frame = shape_frame(frames, index);
-    shape_prepare(frames, index);
-    return cox_session_submit(session, &frame, rig_done, frames->rig);
-}
-
 /* ---- what must come out ---- */
 
 static unsigned char sum_around(const struct shape_frames *frames, const unsigned char *in, uint32_t row,

@@ -285,20 +285,10 @@ static cox_status create_session(struct ref_stream *stream, const struct cox_ses
                                    COX_ARG_ORIGIN(near),
                                    COX_ARG_FIELD(struct params, pitch),
                                    COX_ARG_FIELD(struct params, add)};
-    const struct cox_stage stage = {.kernel = "stream",
-                                    .columns = COLUMNS,
-                                    .variant_count = 1,
-                                    .variants = &variant,
-                                    .arg_count = sizeof args / sizeof args[0],
-                                    .args = args};
+    const struct cox_stage stage = RIG_STAGE_OF("stream", COLUMNS, &variant, args);
     const struct cox_arg copy_args[] = {COX_ARG_BUFFER(NEAR), COX_ARG_BUFFER(MIDDLE), COX_ARG_COLUMNS, COX_ARG_ROWS,
                                         COX_ARG_FIELD(struct params, pitch)};
-    const struct cox_stage copy = {.kernel = "stream_copy",
-                                   .columns = COLUMNS,
-                                   .variant_count = 1,
-                                   .variants = &variant,
-                                   .arg_count = sizeof copy_args / sizeof copy_args[0],
-                                   .args = copy_args};
+    const struct cox_stage copy = RIG_STAGE_OF("stream_copy", COLUMNS, &variant, copy_args);
     const struct cox_use copy_uses[] = {{.binding = NEAR}, {.binding = MIDDLE, .access = COX_WRITE}};
     const struct cox_use uses[] = {{.binding = IN},
                                    {.binding = MIDDLE, .contract = COX_HALO, .halo_rows = REACH},
@@ -366,18 +356,6 @@ void ref_stream_renew_buffers(struct ref_stream *stream)
 void ref_stream_keep_inputs(struct ref_stream *stream)
 {
     stream->keep_inputs = true;
-}
-
-cox_session *ref_stream_session(struct ref_stream *stream)
-{
-    return stream->session;
-}
-
-void ref_stream_count(struct ref_stream *stream, struct ref_stream_counts *counts)
-{
-    pthread_mutex_lock(&stream->lock);
-    *counts = stream->counts;
-    pthread_mutex_unlock(&stream->lock);
 }
 
 void ref_stream_close(struct ref_stream **stream, struct ref_stream_counts *counts, struct cox_session_info *info)
