@@ -150,11 +150,11 @@ static struct way way; /* of the next session */
 static void setup(void)
 {
     make_base();
-    snprintf(dir, sizeof dir, "%s/a/cache", base);
+    snprintf(dir, sizeof dir, "%s/a/cache", folder);
     way = usual();
 }
 
-TestSuite(device_profile, .init = setup, .fini = remove_base, .timeout = 600);
+TestSuite(device_profile, .init = setup, .fini = remove_folder, .timeout = 600);
 
 struct outcome {
     bool loaded;
@@ -566,7 +566,7 @@ Test(device_profile, whose_file_is_damaged_or_foreign_is_ignored_and_written_ane
         only_file();
         if (strstr(cases[c].command, "chmod 0 ") && geteuid() == 0)
             continue;
-        snprintf(command, sizeof command, "f=%s b=%s d=\"dd of=%s bs=1 conv=notrunc status=none\"; %s", path, base,
+        snprintf(command, sizeof command, "f=%s b=%s d=\"dd of=%s bs=1 conv=notrunc status=none\"; %s", path, folder,
                  path, cases[c].command);
         cr_assert_eq(system(command), 0, "%s", cases[c].what);
         struct outcome outcome = run_session();
