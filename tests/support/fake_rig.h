@@ -156,7 +156,7 @@ const char *rig_check(const struct rig_frames *frames, uint32_t index);
  * variables, so one test process uses it for one session at a time. */
 extern const struct cox_policy rig_policy;
 
-/* What a policy without options has whose state is a seed, or is not needed. The seed is this one + the frame's rows. */
+/* What a policy without options has whose state is a seed, this one + the rows of the frame, or is not needed. */
 extern uint64_t rig_policy_seed;
 size_t rig_policy_bytes(uint32_t device_count);
 cox_status rig_policy_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options);

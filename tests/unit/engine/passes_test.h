@@ -1,5 +1,5 @@
-/* What the tests of sessions with several passes share: frames whose first buffer is read and whose last is written, and
- * a policy that splits them at random.
+/* What the tests of sessions with several passes share: frames whose first buffer is read and whose last is
+ * written, and a policy that splits them at random.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_PASSES_TEST_H
 #define COX_TESTS_PASSES_TEST_H
