@@ -13,7 +13,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "layer.h"
-#include "support/layer_info.h"
 
 #include <stdarg.h>
 
@@ -82,16 +81,6 @@ void violate(enum audit_rule rule, const char *format, ...)
     if (i < TEXTS_MAX)
         text_times[i]++;
     pthread_mutex_unlock(&log_lock);
-}
-
-void *must_alloc(size_t count, size_t bytes)
-{
-    void *memory = calloc(count > 0 ? count : 1, bytes);
-    if (!memory) {
-        fputs("layer_audit: out of memory\n", stderr);
-        abort();
-    }
-    return memory;
 }
 
 void enter(enum call call)

@@ -13,6 +13,7 @@
 #include <CL/cl_layer.h>
 
 #include "control.h"
+#include "support/layer_info.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -66,7 +67,6 @@ extern _Atomic uint64_t live_count[AUDIT_TYPES];
  * that the loader allocates late. */
 extern _Thread_local int callback_depth __attribute__((tls_model("initial-exec")));
 
-void *must_alloc(size_t count, size_t bytes); /* zeros; without memory the program ends */
 bool frames_run(void);
 __attribute__((format(printf, 2, 3))) void violate(enum audit_rule rule, const char *format, ...);
 

@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/bits_suite.h"
 #include "support/crash.h"
+#include "support/fake_rig.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -377,19 +378,6 @@ static void expect(const struct contract *contract, const struct shape *shape, u
 
 /* ---- splits ---- */
 
-static size_t random_bytes(uint32_t device_count)
-{
-    (void)device_count;
-    return sizeof(uint64_t);
-}
-
-static cox_status random_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
-{
-    (void)options;
-    *(uint64_t *)state = view->rows;
-    return COX_OK;
-}
-
 /* Rows below a granule, or the frame's end. */
 static uint32_t rows_before(const struct cox_sched_view *view, uint32_t granules)
 {
@@ -445,8 +433,11 @@ static void random_grant(void *state, const struct cox_sched_view *view, const s
         out->rows = offer->rows;
 }
 
-static const struct cox_policy random_policy = {
-    .name = "random", .state_bytes = random_bytes, .init = random_init, .split = random_split, .next = random_grant};
+static const struct cox_policy random_policy = {.name = "random",
+                                                .state_bytes = rig_policy_bytes,
+                                                .init = rig_policy_init,
+                                                .split = random_split,
+                                                .next = random_grant};
 
 /* ---- a run ---- */
 
@@ -641,8 +632,7 @@ static bool play(struct run *run, cox_session *session)
 
 static bool all_devices_helped(struct run *run, cox_session *session)
 {
-    struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
+    const struct cox_session_info info = rig_info(session);
     if (info.device_count != run->suite->bits.device_count)
         return fail(run, "a device did not take part");
     for (uint32_t d = 0; d < info.device_count; d++)

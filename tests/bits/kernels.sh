@@ -9,49 +9,31 @@
 #   sh kernels.sh BIN_DIR SOURCE_DIR
 #
 # SPDX-License-Identifier: Apache-2.0
-set -u
-program="${COX_TEST_DIR:-$1/../tests}/bits_kernels"
-if ! command -v oclgrind >/dev/null; then
-    echo "skipped, because oclgrind is missing (Debian: oclgrind)"
-    exit 77
-elif ldd "$program" | grep -q libasan; then
-    echo "skipped, because Oclgrind wants to be loaded first, and so does AddressSanitizer"
-    exit 77
-fi
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-failed=0
+. "$(dirname "$0")/../support/harness.sh"
+. "$source/tests/support/setups.sh"
+program=$COX_TEST_DIR/bits_kernels
+need_oclgrind "$program"
 
 # It cannot run what clang makes of always_inline.
-check() { # NAME OPTIONS...
+grind() { # NAME OPTIONS...
     name=$1
     shift
-    timeout 1200 oclgrind --build-options "-DINLINE=static -fno-inline" --max-errors 1000 --log "$work/log" "$@" \
-        >"$work/$name" 2>"$work/err"
-    code=$?
-    if [ $code -ne 0 ] || [ -s "$work/log" ]; then
-        echo "$name: FAILED (exit status $code)"
-        cat "$work/err"
-        grep -E ' DIFFERENT$|not the reference' "$work/$name"
-        grep -A 5 -E '^[A-Z]' "$work/log" | grep -E '^[A-Z]|At line' | sort | uniq -c | sort -rn | head -n 20
-        failed=1
-    else
-        echo "$name: $(tail -n 1 "$work/$name")"
-    fi
+    expect_status 0 "$name" timeout 1200 oclgrind --build-options "-DINLINE=static -fno-inline" --max-errors 1000 \
+        --log "$work/found" "$@"
+    [ $status -eq 0 ] || grep -E ' DIFFERENT$|not the reference' "$work/out"
+    check 'Oclgrind finds nothing' test ! -s "$work/found"
+    grep -A 5 -E '^[A-Z]' "$work/found" | grep -E '^[A-Z]|At line' | sort | uniq -c | sort -rn | head -n 20
+    echo "$name: $(tail -n 1 "$work/out")"
+    cp "$work/out" "$work/$name"
 }
 
 for form in vectors scalars; do
     uninitialized=--uninitialized
     [ $form = scalars ] || uninitialized=
     # shellcheck disable=SC2086
-    check $form --data-races $uninitialized "$program" --$form picture histogram video
-    check filter-$form --data-races "$program" --$form filter
+    grind $form --data-races $uninitialized "$program" --$form picture histogram video
+    grind filter-$form --data-races "$program" --$form filter
     grep -h '^bits ' "$work/$form" "$work/filter-$form" >"$work/bits-$form"
 done
-if ! cmp -s "$work/bits-vectors" "$work/bits-scalars"; then
-    echo "FAILED: the forms differ"
-    diff "$work/bits-vectors" "$work/bits-scalars"
-    failed=1
-fi
-exit $failed
+check 'the forms give the same bits' diff "$work/bits-vectors" "$work/bits-scalars"
+finish

@@ -11,7 +11,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "layer.h"
-#include "support/layer_info.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,16 +21,6 @@
 
 cl_icd_dispatch next;
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-void *must_alloc(size_t count, size_t bytes)
-{
-    void *memory = calloc(count > 0 ? count : 1, bytes);
-    if (!memory) {
-        fputs("layer_fault: out of memory\n", stderr);
-        abort();
-    }
-    return memory;
-}
 
 /* What the layer's clock says since a program has stopped it; 0 = it runs. */
 static _Atomic uint64_t stopped_ns;

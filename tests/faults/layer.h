@@ -14,6 +14,7 @@
 #include <CL/cl_layer.h>
 
 #include "plan.h"
+#include "support/layer_info.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,8 +30,6 @@ enum { DEVICES_MAX = 64, ARGS_MAX = 128, POLL_NS = 200000 };
 
 extern cl_icd_dispatch next; /* where the calls go on to */
 extern pthread_mutex_t lock;
-
-void *must_alloc(size_t count, size_t bytes); /* zeros; without memory the program ends */
 
 /* The layer's clock, by which faults begin and end, and one that no program can stop. */
 uint64_t now_ns(void);

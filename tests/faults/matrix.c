@@ -12,6 +12,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "death.h"
+#include "host/clock.h"
 #include "kinds.h"
 #include "support/ref_stream.h"
 
@@ -426,13 +427,6 @@ static bool chosen(const struct options *options, const struct fault_case *fault
     return fault->flags & FAULT_QUICK && turn;
 }
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Runs added up: of a kind, of all. */
 struct tally {
     uint32_t runs, failed, kinds;
@@ -478,13 +472,13 @@ static void print_brief_row(FILE *stream, const struct fault_case *fault, const 
 
 static void run_one(const struct options *options, uint32_t kind, enum fault_setup setup, struct outcome *outcome)
 {
-    const double start_s = now_s();
+    const uint64_t start_ns = cox__clock_ns();
     *outcome = (struct outcome){0};
     if (setup == FAULT_ON_SCRIPTED)
         run_scripted(options, &fault_cases[kind], outcome);
     else
         run_real(options, kind, setup, outcome);
-    outcome->seconds = now_s() - start_s;
+    outcome->seconds = (double)(cox__clock_ns() - start_ns) * 1e-9;
     judge(options, &fault_cases[kind], setup, outcome);
 }
 

@@ -9,6 +9,7 @@
  * out of order, wrong or failed, and, of 20 000 frames or more, the mean of the last tenth of the samples of memory
  * is within 1 % of that of the second tenth; 77 if there are no such devices. SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "host/clock.h"
 #include "support/ref_stream.h"
 
 #include <dirent.h>
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SAMPLE_FRAMES = 500, SAMPLES_MAX = 1 << 18, SAMPLES_LEAST = 40 };
@@ -87,19 +87,12 @@ static double tenth(const struct samples *samples, size_t n)
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec;
-}
-
 /* Frames until enough are done, or one is refused. */
 static bool soak(const struct options *options, cox_runtime *runtime, struct samples *samples,
                  struct ref_stream_counts *counts, struct cox_session_info *info)
 {
     const struct cox_session_params params = {.in_flight = 2, .verify = options->verify, .no_profile = true};
-    const uint64_t began_s = now_s();
+    const uint64_t began_ns = cox__clock_ns();
     cox_status status;
     struct ref_stream *stream = ref_stream_open(runtime, &params, &status);
     if (!stream) {
@@ -110,7 +103,7 @@ static bool soak(const struct options *options, cox_runtime *runtime, struct sam
     for (uint64_t n = 1; ref_stream_submit(stream, timeout_ns) == COX_OK && n != options->frames; n++) {
         if (n % SAMPLE_FRAMES == 0 && samples->count < SAMPLES_MAX)
             samples->at[samples->count++] = look();
-        if (options->seconds && now_s() - began_s >= options->seconds)
+        if (options->seconds && cox__clock_ns() - began_ns >= options->seconds * UINT64_C(1000000000))
             break;
     }
     ref_stream_close(&stream, counts, info);
@@ -226,14 +219,14 @@ int main(int argc, char **argv)
         cox_runtime_destroy(&runtime);
         return 77;
     }
-    const uint64_t began_s = now_s();
+    const uint64_t began_ns = cox__clock_ns();
     bool good = samples_begin(&samples) && soak(&options, runtime, &samples, &counts, &info);
     cox_runtime_destroy(&runtime);
     if (!good) {
         fputs("fault_soak: it did not begin\n", stderr);
         return 1;
     }
-    good = print_frames(&counts, &info, now_s() - began_s);
+    good = print_frames(&counts, &info, (cox__clock_ns() - began_ns) / 1000000000);
     good = print_process(&samples) && good;
     write_samples(&options, &samples);
     free(samples.at);

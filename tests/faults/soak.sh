@@ -9,20 +9,13 @@
 # Both devices fail, hang and vanish at random, the second one more often; it also gives wrong rows now and then, which is why
 # every band is verified. Faults begin after five seconds, when what is to come out is known. What is random depends on the
 # number of the call and the seeds in the plan alone.
-# Needs COX_TEST_DIR and COX_TEST_LAYER_DIR, or takes them to be beside BIN_DIR. The plan may be given in $COX_FAULT_PLAN.
+# The plan may be given in $COX_FAULT_PLAN.
 # SPDX-License-Identifier: Apache-2.0
-set -u
-: "${COX_TEST_DIR:=$1/../tests}"
-: "${COX_TEST_LAYER_DIR:=$COX_TEST_DIR/layers}"
+. "$(dirname "$0")/../support/harness.sh"
+. "$source/tests/support/setups.sh"
+cd "$OLDPWD" || exit 1 # the plan's name may be a relative one
 shift 2
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-: "${POCL_CACHE_DIR:=$work/cache}"
-export POCL_CACHE_DIR
-. "$(dirname "$0")/../support/setups.sh"
-unset POCL_DEVICES RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
-able fault_soak "pocl cores" || exit 77
+able fault_soak "pocl cores" || finish_setups
 cat >"$work/plan" <<'END'
 # the second device
 clEnqueueNDRangeKernel device=0.1 after=5s chance=0.00005 seed=1 status=CL_OUT_OF_RESOURCES
@@ -50,17 +43,13 @@ fi
 export OPENCL_LAYERS="$COX_TEST_LAYER_DIR/layer_fault.so"
 export COX_FAULT_PLAN="${COX_FAULT_PLAN:-$work/plan}" COX_FAULT_REPORT="$work/report"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
-OCL_ICD_VENDORS="$work/pocl" "$COX_TEST_DIR/fault_soak" --devices cpu:2x1 --verify 1 "$@"
-code=$?
-[ $code -eq 77 ] && exit 77
-if [ ! -s "$work/report" ]; then
-    echo "the fault layer left no report"
-    exit 1
-fi
+OCL_ICD_VENDORS="$work/pocl" "$COX_TEST_DIR/fault_soak" --devices cpu:2x1 --verify 1 "$@" || status=$?
+[ $status -ne 77 ] || finish_setups
+
+equal $status 0 'the soak'
+check 'the fault layer leaves a report' test -s "$work/report"
 echo "faults"
 cat "$work/report"
-if [ "$short" ] && ! grep 'vanish' "$work/report" | grep -q 'struck [1-9]'; then
-    echo "no device vanished: the 78th kernel of the second one was to make it"
-    exit 1
-fi
-exit $code
+# The 78th kernel of the second device is to make it vanish.
+[ -z "$short" ] || contains "$work/report" 'struck [1-9].*vanish'
+finish

@@ -31,6 +31,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "control.h"
+#include "host/clock.h"
+#include "support/fake_rig.h"
 
 #include <coxswain/coxswain.h>
 #include <errno.h>
@@ -104,13 +106,6 @@ struct torn {
     uint32_t good, failed, tainted, wrong, changed, woken;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 static void sleep_until(uint64_t at_ns)
 {
     const struct timespec time = {.tv_sec = (time_t)(at_ns / 1000000000u), .tv_nsec = (long)(at_ns % 1000000000u)};
@@ -129,16 +124,6 @@ static void wait_for_callback(struct set *set)
         printf("waited in vain for a callback\n");
         exit(1);
     }
-}
-
-static uint32_t lost_devices(const struct torn *torn)
-{
-    struct cox_session_info info;
-    uint32_t lost = 0;
-    cox_session_info(torn->session, &info, sizeof info);
-    for (uint32_t d = 0; d < info.device_count; d++)
-        lost += info.devices[d].lost;
-    return lost;
 }
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
@@ -202,9 +187,9 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     uint32_t *out = cox_buffer_data(set->buffers[OUT]);
     const size_t count = (size_t)ROWS * set->torn->pitch;
     (void)frame;
-    set->done_ns = now_ns();
+    set->done_ns = cox__clock_ns();
     set->status = status;
-    set->lost = lost_devices(set->torn);
+    set->lost = rig_times_lost(set->torn->session);
     memcpy(set->seen, out, count * sizeof *out);
     for (size_t i = 0; i < count && !set->torn->options.chain; i++)
         out[i] = mark;
@@ -261,7 +246,7 @@ static bool play(struct torn *torn)
         submit(torn, set);
     }
 
-    const uint32_t lost = lost_devices(torn);
+    const uint32_t lost = rig_times_lost(torn->session);
     printf("frames %" PRIu32 ", failed %" PRIu32 ", tainted %" PRIu32 ", wrong at once %" PRIu32
            ", changed later %" PRIu32 ", devices lost %" PRIu32 "\n",
            frames, torn->failed, torn->tainted, torn->wrong, torn->changed, lost);
@@ -278,7 +263,7 @@ static void *hog(void *user)
     while (!atomic_load_explicit(&torn->enough, memory_order_relaxed)) {
         for (int i = 0; i < 10000; i++)
             value = value * 3 + 1;
-        const uint64_t pulses = pulse_ns ? now_ns() / pulse_ns : 0;
+        const uint64_t pulses = pulse_ns ? cox__clock_ns() / pulse_ns : 0;
         if (pulses % 2)
             sleep_until((pulses + 1) * pulse_ns);
     }
@@ -331,12 +316,7 @@ static cox_status open_session(struct torn *torn)
                                    COX_ARG_FIELD(struct churn, addend),
                                    COX_ARG_FIELD(struct churn, rounds)};
     const struct cox_variant variant = {.source = source, .local_columns = 64};
-    const struct cox_stage stage = {.kernel = "churn",
-                                    .columns = COLUMNS,
-                                    .variant_count = 1,
-                                    .variants = &variant,
-                                    .arg_count = sizeof args / sizeof args[0],
-                                    .args = args};
+    const struct cox_stage stage = RIG_STAGE_OF("churn", COLUMNS, &variant, args);
     return cox_session_create(torn->runtime,
                               COX_SESSION_PARAMS(.rows = ROWS, .binding_count = BUFFERS, .bindings = bindings,
                                                  .stage_count = 1, .stages = &stage,

@@ -6,25 +6,15 @@
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 . "$source/tests/support/setups.sh"
-programs=${COX_TEST_DIR:-$bin/../tests}
 
-# interop NAME NEEDS VENDORS ARGUMENTS...
-interop() {
-    name=$1 icds=$3
-    [ -z "${COX_SHORT:-}" ] || [ $((passed + failed)) -eq 0 ] || return 0
-    able "$name" "$2" || return
+interop() { # NAME NEEDS VENDORS ARGUMENTS...
+    setup=$1 icds=$3
+    wanted && able "$1" "$2" || return
     shift 3
     for program in opencl image; do
-        what="$name: $program"
-        OCL_ICD_VENDORS="$icds" timeout 600 "$programs/interop_$program" "$@" >"$work/out" 2>"$work/err"
-        status=$?
-        if [ $status -eq 77 ]; then
-            leave_out "$what" "$(tail -n 1 "$work/err")"
-            return
-        fi
-        echo "$what"
+        launch "$setup: $program" env OCL_ICD_VENDORS="$icds" timeout 600 "$COX_TEST_DIR/interop_$program" "$@"
+        [ $status -ne 77 ] || return
         sed 's/^/  /' "$work/out"
-        equal $status 0 'status'
     done
 }
 
@@ -35,14 +25,10 @@ interop "PoCL, two sub-devices, mapped" "pocl cores" "$work/pocl" --devices cpu:
 export POCL_DEVICES="pthread basic"
 interop "PoCL, pthread and basic" "pocl" "$work/pocl" --expect 2
 unset POCL_DEVICES
-export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
-# AddressSanitizer's quarantine does not count what llvmpipe's many small
-# page-aligned allocations really take, and grows without bound.
-export ASAN_OPTIONS="${ASAN_OPTIONS:-}:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
+show_llvmpipe
 interop "llvmpipe" "rusticl" "$work/rusticl" --expect 1
 interop "llvmpipe, staged" "rusticl" "$work/rusticl" --devices gpu=staged --expect 1
 interop "PoCL and llvmpipe" "pocl rusticl" "$work/both" --devices cpu,gpu --expect 2
-unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
+hide_llvmpipe
 interop "this machine's own devices" "" "$vendors"
-[ $((passed + failed)) -gt 0 ] || skip "no set-up can be had"
-finish
+finish_setups

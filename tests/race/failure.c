@@ -37,8 +37,7 @@ static void *submit_until_refused(void *data)
         const struct cox_frame invalid = {.buffers = buffers, .buffer_count = 1};
         /* A refusal writes to the log from this thread, while the scheduler thread logs what it loses. */
         CHECK(cox_session_submit(shared->session, &invalid, on_done, shared) == COX_E_INVALID);
-        struct cox_session_info info; /* shows devices leaving meanwhile */
-        cox_session_info(shared->session, &info, sizeof info);
+        const struct cox_session_info info = rig_info(shared->session); /* shows devices leaving meanwhile */
         CHECK(info.device_count == 3);
         status = cox_session_submit(shared->session, &frame, on_done, shared);
         if (status == COX_OK)

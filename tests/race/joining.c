@@ -53,8 +53,7 @@ static void on_ready(void *user, cox_status status)
 
 static void look(const struct guest *guest)
 {
-    struct cox_session_info info;
-    cox_session_info(guest->session, &info, sizeof info);
+    const struct cox_session_info info = rig_info(guest->session);
     CHECK(info.device_count == DEVICES);
     for (uint32_t d = 0; d < DEVICES; d++)
         CHECK(info.devices[d].lost == 0 && info.devices[d].returned == 0);

@@ -62,8 +62,7 @@ static void *submit_frames(void *data)
         }
         CHECK(status == COX_OK);
         submitter->accepted[s]++;
-        struct cox_session_info info;
-        cox_session_info(submitter->streams[s].session, &info, sizeof info);
+        const struct cox_session_info info = rig_info(submitter->streams[s].session);
         CHECK(info.device_count == 3);
         while (sem_wait(&submitter->done) != 0)
             continue;

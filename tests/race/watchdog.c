@@ -89,10 +89,7 @@ static void play(uint64_t seed)
     for (uint32_t t = 0; t < THREADS; t++)
         good += workers[t].good;
     for (uint32_t s = 0; s < SESSIONS; s++) {
-        struct cox_session_info info;
-        cox_session_info(sessions[s], &info, sizeof info);
-        for (uint32_t d = 0; d < info.device_count; d++)
-            lost += info.devices[d].lost;
+        lost += rig_times_lost(sessions[s]);
         cox_session_destroy(&sessions[s]);
     }
     CHECK(fake_struck(rig_fake(rig)) > 0);

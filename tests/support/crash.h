@@ -1,5 +1,5 @@
 /* Where a program crashed: the signal that ends it first writes the stack to standard error, one line for each frame,
- * "crash: OBJECT(...)", innermost first. tries.sh reads them.
+ * "crash: OBJECT(...)", innermost first. setups.sh reads them.
  *
  * A program in which a driver or a simulator may crash calls crash_tell once, before any other thread runs.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -14,6 +14,15 @@
 #define COX_TESTS_FAKE_BACKEND_H
 
 #include "engine/backend.h"
+#include <stdlib.h>
+
+/* Memory that was asked for; without it the program ends. */
+static inline void *must(void *memory)
+{
+    if (!memory)
+        abort();
+    return memory;
+}
 
 enum { FAKE_DEVICES_MAX = 8, FAKE_KERNELS_MAX = 16 };
 

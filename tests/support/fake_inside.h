@@ -165,13 +165,6 @@ static inline struct fake *fake_of(struct cox__backend *backend)
     return (struct fake *)backend;
 }
 
-static inline void *must(void *memory)
-{
-    if (!memory)
-        abort();
-    return memory;
-}
-
 static inline uint64_t add_ns(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;

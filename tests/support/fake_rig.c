@@ -22,13 +22,6 @@ struct rig {
     struct rig_report reports[RIG_REPORTS_MAX];
 };
 
-static void *must(void *memory)
-{
-    if (!memory)
-        abort();
-    return memory;
-}
-
 uint64_t rig_random(uint64_t *seed)
 {
     uint64_t x = (*seed += 0x9e3779b97f4a7c15u);
@@ -429,6 +422,15 @@ struct cox_session_info rig_info(cox_session *session)
     return info;
 }
 
+uint32_t rig_times_lost(cox_session *session)
+{
+    const struct cox_session_info info = rig_info(session);
+    uint32_t lost = 0;
+    for (uint32_t d = 0; d < info.device_count; d++)
+        lost += info.devices[d].lost;
+    return lost;
+}
+
 /* ---- frames ---- */
 
 struct rig_frames *rig_frames_new(struct rig *rig, uint32_t rows, uint32_t columns, size_t pitch, uint32_t count)
@@ -511,15 +513,18 @@ const char *rig_check(const struct rig_frames *frames, uint32_t index)
 struct cox_split rig_splits[1024];
 uint32_t rig_split_count;
 
+uint64_t rig_policy_seed;
+
 size_t rig_policy_bytes(uint32_t device_count)
 {
     (void)device_count;
-    return 1;
+    return sizeof(uint64_t);
 }
 
 cox_status rig_policy_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
 {
-    (void)state, (void)view, (void)options;
+    (void)options;
+    *(uint64_t *)state = rig_policy_seed + view->rows;
     return COX_OK;
 }
 

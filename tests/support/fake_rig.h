@@ -58,6 +58,9 @@ const struct rig_report *rig_next_report(struct rig *rig, const struct rig_repor
 
 struct cox_session_info rig_info(cox_session *session);
 
+/* How often its devices were lost, all together. */
+uint32_t rig_times_lost(cox_session *session);
+
 /* The stages: C functions of these names on bytes, `columns` of them per row (columns from the parameters, so that the
  * pitch may be larger). Bindings in the order given.
  *   rig_map      in ROWS, out ROWS       out = in * 3 + row * 7 + add
@@ -91,6 +94,13 @@ extern const struct cox_variant rig_any_device;
         {                                                                                                       \
             COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), COX_ARG_ORIGIN(in), COX_ARG_ORIGIN(out)                    \
         }                                                                                                       \
+    }
+
+/* A stage with an array of arguments. */
+#define RIG_STAGE_OF(its_kernel, its_columns, its_variant, its_args)                                     \
+    {                                                                                                    \
+        .kernel = (its_kernel), .columns = (its_columns), .variant_count = 1, .variants = (its_variant), \
+        .arg_count = sizeof(its_args) / sizeof *(its_args), .args = (its_args)                           \
     }
 
 /* A pass with these arrays; more fields may follow. */
@@ -146,7 +156,8 @@ const char *rig_check(const struct rig_frames *frames, uint32_t index);
  * variables, so one test process uses it for one session at a time. */
 extern const struct cox_policy rig_policy;
 
-/* What a policy without a state and options has. */
+/* What a policy without options has whose state is a seed, this one + the rows of the frame, or is not needed. */
+extern uint64_t rig_policy_seed;
 size_t rig_policy_bytes(uint32_t device_count);
 cox_status rig_policy_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options);
 

@@ -98,9 +98,7 @@ const char *scene_end(struct scene *scene)
 
 struct cox_session_device scene_device(struct scene *scene, uint32_t device)
 {
-    struct cox_session_info info;
-    cox_session_info(scene->session, &info, sizeof info);
-    return info.devices[device];
+    return rig_info(scene->session).devices[device];
 }
 
 const struct rig_report *scene_report(struct scene *scene, uint32_t frame)

@@ -7,13 +7,6 @@
 
 enum { BINS = 256, REACH = 3, UNWRITTEN = 0xee };
 
-static void *must(void *memory)
-{
-    if (!memory)
-        abort();
-    return memory;
-}
-
 const char *shape_name(enum shape shape)
 {
     static const char *const names[SHAPES] = {"map",   "halo",    "table",       "count",   "chroma",
@@ -293,13 +286,6 @@ struct cox_frame shape_frame(const struct shape_frames *frames, uint32_t index)
     return (struct cox_frame){.buffers = frames->buffers[index % frames->count],
                               .buffer_count = frames->binding_count,
                               .params = &frames->params[index % frames->count]};
-}
-
-cox_status shape_submit(struct shape_frames *frames, cox_session *session, uint32_t index)
-{
-    const struct cox_frame frame = shape_frame(frames, index);
-    shape_prepare(frames, index);
-    return cox_session_submit(session, &frame, rig_done, frames->rig);
 }
 
 /* ---- what must come out ---- */

@@ -73,9 +73,6 @@ cox_status shape_session(struct shape_frames *frames, const struct cox_session_p
 void shape_prepare(struct shape_frames *frames, uint32_t index);
 struct cox_frame shape_frame(const struct shape_frames *frames, uint32_t index);
 
-/* Both, and submit with rig_done. */
-cox_status shape_submit(struct shape_frames *frames, cox_session *session, uint32_t index);
-
 /* The first byte of a frame that is wrong, as text; "" if all are right (static storage per thread). What no kernel
  * writes is not looked at. */
 const char *shape_check(const struct shape_frames *frames, uint32_t index);

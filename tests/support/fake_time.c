@@ -263,9 +263,6 @@ bool fake__advance(struct cox__backend *backend, uint64_t deadline_ns)
 
 /* ---- calls that take their time ---- */
 
-/* In real time, how long a band takes before its instance may have been abandoned. */
-#define LATE_NS 10000000u
-
 /* Block in real time, for `delay_ns` at most, until fake_unblock; UINT64_MAX = no limit. With the lock held, but not
  * meanwhile. */
 void fake__block(struct fake *fake, uint64_t delay_ns)

@@ -9,6 +9,7 @@
 #
 # A script gets
 #   $source $bin    the source folder, and the first argument if it is a folder
+#   $COX_TEST_DIR, $COX_TEST_LAYER_DIR   the test programs and the layers, beside $bin unless the environment says where
 #   $work           a folder of its own, removed at the end, with caches, configuration and TMPDIR in it; COX_KEEP=1 keeps it
 #   $work/d         the working directory, empty; `clean` empties it again
 #   $work/out, err  what the last command of `expect_status` or `start` printed
@@ -73,6 +74,9 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 bin=
 [ ! -d "${1:-}" ] || bin=$(cd "$1" && pwd)
 work=$(mktemp -d) || exit 1
+: "${COX_TEST_DIR:=$bin/../tests}"
+: "${COX_TEST_LAYER_DIR:=$COX_TEST_DIR/layers}"
+export COX_TEST_DIR COX_TEST_LAYER_DIR
 # What drivers compile is found by its content and may be shared. All else belongs to this run alone.
 : "${POCL_CACHE_DIR:=${XDG_CACHE_HOME:-${HOME:-$work}/.cache}/pocl}"
 : "${MESA_SHADER_CACHE_DIR:=${XDG_CACHE_HOME:-${HOME:-$work}/.cache}/mesa}"

@@ -1,10 +1,23 @@
-/* What OpenCL layers answer to queries.
+/* What OpenCL layers share: their memory, and what they answer to queries.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_LAYER_INFO_H
 #define COX_TESTS_LAYER_INFO_H
 
 #include <CL/cl_layer.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Zeros; without memory the program ends. */
+static inline void *must_alloc(size_t count, size_t bytes)
+{
+    void *memory = calloc(count > 0 ? count : 1, bytes);
+    if (!memory) {
+        fputs("an OpenCL layer is out of memory\n", stderr);
+        abort();
+    }
+    return memory;
+}
 
 /* Answer a query with `data`. */
 static inline cl_int layer_answer(const void *data, size_t size, size_t bytes, void *value, size_t *got)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "random_splits.h"
+#include "fake_rig.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -109,18 +110,6 @@ void random_splits_draw(uint32_t number, uint32_t rows, uint32_t granule, uint32
     }
 }
 
-static size_t random_bytes(uint32_t device_count)
-{
-    (void)device_count;
-    return 1;
-}
-
-static cox_status random_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
-{
-    (void)state, (void)view, (void)options;
-    return COX_OK;
-}
-
 static cox_status random_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     (void)state;
@@ -129,7 +118,7 @@ static cox_status random_split(void *state, const struct cox_sched_view *view, s
 }
 
 const struct cox_policy random_splits_policy = {
-    .name = "random", .state_bytes = random_bytes, .init = random_init, .split = random_split};
+    .name = "random", .state_bytes = rig_policy_bytes, .init = rig_policy_init, .split = random_split};
 
 void random_tally_report(struct random_tally *tally, const struct cox_frame_report *report, uint32_t rows,
                          uint32_t granule, uint32_t devices)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "ref_stream.h"
+#include "fake_rig.h"
+#include "host/clock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -66,20 +68,6 @@ struct ref_stream {
     struct ref_stream_counts counts;
     struct set sets[SETS_MAX];
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static void *must(void *memory)
-{
-    if (!memory)
-        abort();
-    return memory;
-}
 
 /* ---- the kernel as a C function ---- */
 
@@ -205,16 +193,6 @@ static void look_again(struct ref_stream *stream, struct set *set)
     pthread_mutex_unlock(&stream->lock);
 }
 
-static uint64_t times_lost(const struct ref_stream *stream)
-{
-    struct cox_session_info info;
-    uint64_t lost = 0;
-    cox_session_info(stream->session, &info, sizeof info);
-    for (uint32_t d = 0; d < info.device_count; d++)
-        lost += info.devices[d].lost;
-    return lost;
-}
-
 static cox_status create_buffers(struct ref_stream *stream, struct set *set)
 {
     const size_t plane_bytes = ROWS * stream->pitch_bytes;
@@ -228,7 +206,7 @@ static cox_status create_buffers(struct ref_stream *stream, struct set *set)
 
 static cox_status renew(struct ref_stream *stream, struct set *set)
 {
-    const uint64_t lost = times_lost(stream);
+    const uint64_t lost = rig_times_lost(stream->session);
     if (lost == set->lost)
         return COX_OK;
     for (uint32_t b = 0; b < BINDINGS; b++)
@@ -259,12 +237,12 @@ cox_status ref_stream_submit(struct ref_stream *stream, uint64_t timeout_ns)
     const struct params params = {stream->pitch, set->add};
     const struct cox_frame frame = {
         .buffers = set->buffers, .buffer_count = BINDINGS + stream->passes, .params = &params};
-    const uint64_t before_ns = now_ns();
+    const uint64_t before_ns = cox__clock_ns();
     cox_status status;
     set->used = set->under_way = true; /* before the callback, which may come at once */
     set->good = false;
     while ((status = cox_session_submit(stream->session, &frame, on_done, set)) == COX_E_NO_DEVICE &&
-           now_ns() - before_ns < timeout_ns)
+           cox__clock_ns() - before_ns < timeout_ns)
         nanosleep(&(const struct timespec){.tv_nsec = 5000000}, NULL);
     pthread_mutex_lock(&stream->lock);
     if (status == COX_OK) {
@@ -307,20 +285,10 @@ static cox_status create_session(struct ref_stream *stream, const struct cox_ses
                                    COX_ARG_ORIGIN(near),
                                    COX_ARG_FIELD(struct params, pitch),
                                    COX_ARG_FIELD(struct params, add)};
-    const struct cox_stage stage = {.kernel = "stream",
-                                    .columns = COLUMNS,
-                                    .variant_count = 1,
-                                    .variants = &variant,
-                                    .arg_count = sizeof args / sizeof args[0],
-                                    .args = args};
+    const struct cox_stage stage = RIG_STAGE_OF("stream", COLUMNS, &variant, args);
     const struct cox_arg copy_args[] = {COX_ARG_BUFFER(NEAR), COX_ARG_BUFFER(MIDDLE), COX_ARG_COLUMNS, COX_ARG_ROWS,
                                         COX_ARG_FIELD(struct params, pitch)};
-    const struct cox_stage copy = {.kernel = "stream_copy",
-                                   .columns = COLUMNS,
-                                   .variant_count = 1,
-                                   .variants = &variant,
-                                   .arg_count = sizeof copy_args / sizeof copy_args[0],
-                                   .args = copy_args};
+    const struct cox_stage copy = RIG_STAGE_OF("stream_copy", COLUMNS, &variant, copy_args);
     const struct cox_use copy_uses[] = {{.binding = NEAR}, {.binding = MIDDLE, .access = COX_WRITE}};
     const struct cox_use uses[] = {{.binding = IN},
                                    {.binding = MIDDLE, .contract = COX_HALO, .halo_rows = REACH},
@@ -388,18 +356,6 @@ void ref_stream_renew_buffers(struct ref_stream *stream)
 void ref_stream_keep_inputs(struct ref_stream *stream)
 {
     stream->keep_inputs = true;
-}
-
-cox_session *ref_stream_session(struct ref_stream *stream)
-{
-    return stream->session;
-}
-
-void ref_stream_count(struct ref_stream *stream, struct ref_stream_counts *counts)
-{
-    pthread_mutex_lock(&stream->lock);
-    *counts = stream->counts;
-    pthread_mutex_unlock(&stream->lock);
 }
 
 void ref_stream_close(struct ref_stream **stream, struct ref_stream_counts *counts, struct cox_session_info *info)

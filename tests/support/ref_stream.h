@@ -49,11 +49,6 @@ void ref_stream_renew_buffers(struct ref_stream *stream);
 /* From now on each set of buffers keeps its inputs, so that frames cost the host little. */
 void ref_stream_keep_inputs(struct ref_stream *stream);
 
-cox_session *ref_stream_session(struct ref_stream *stream);
-
-/* The counts so far; `frames` minus `callbacks` are under way. */
-void ref_stream_count(struct ref_stream *stream, struct ref_stream_counts *counts);
-
 /* Wait for what is under way; then `info` as the session ends, and the counts. Either may be NULL. Frees the stream. */
 void ref_stream_close(struct ref_stream **stream, struct ref_stream_counts *counts, struct cox_session_info *info);
 

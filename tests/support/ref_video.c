@@ -110,11 +110,6 @@ void ref_video_size(const struct cox_video_shape *shape, uint32_t *width, uint32
     *height = shape->scale == COX_SCALE_FILTER ? shape->out_height : shape->height >> half;
 }
 
-uint32_t ref_video_scratch(const struct cox_video_shape *shape)
-{
-    return shape->scale == COX_SCALE_FILTER ? 4 : 0;
-}
-
 void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
                     const struct cox_video_settings *settings)
 {

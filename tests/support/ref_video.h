@@ -20,10 +20,8 @@ struct ref_video {
     double knee;            /* COX_GAMUT_COMPRESS */
 };
 
-/* The size of the output's frames, and how many bindings of scratch the pipelines have, but those of
- * COX_OPERATOR_LOCAL. */
+/* The size of the output's frames. */
 void ref_video_size(const struct cox_video_shape *shape, uint32_t *width, uint32_t *height);
-uint32_t ref_video_scratch(const struct cox_video_shape *shape);
 
 void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
                     const struct cox_video_settings *settings);

@@ -7,6 +7,18 @@
 #   able NAME NEEDS                         whether this machine has what the set-up needs, a list of: pocl, rusticl, cores;
 #                                           if not, says so by calling leave_out NAME WHY of the harness; without the harness
 #                                           skip NAME WHY, which the script may replace
+#
+# With the harness also:
+#   launch NAME COMMAND...                  run a test program: passed if it ends with 0, left out with 77; shows what it printed
+#                                           last, and succeeds if it passed
+#   on NAME NEEDS VENDORS COMMAND...        the same with these vendors, if the set-up is wanted and this machine can have it
+#   wanted                                  whether another set-up is; with COX_SHORT=1 the first one is enough
+#   may_crash=PATTERN                       run it again, three times in all, if it ended by a signal inside an object whose
+#                                           path matches (grep -E). It calls crash_tell (crash.h), which tells where it crashed:
+#                                           innermost is the first object that is not of the C or C++ library
+#   show_llvmpipe, hide_llvmpipe            whether rusticl has a device from here on; it has none at first
+#   finish_setups                           as `finish`; skipped if this machine can have none of the set-ups
+#   need_oclgrind PROGRAM                   skip if this program cannot run under Oclgrind
 # SPDX-License-Identifier: Apache-2.0
 : "${work:?}"
 vendors="${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"
@@ -42,4 +54,55 @@ able() {
         cores) [ "$(nproc)" -ge 2 ] || { without "$1" "it takes two cores"; return 1; } ;;
         esac
     done
+}
+
+wanted() { [ -z "${COX_SHORT:-}" ] || [ $((passed + failed)) -eq 0 ]; }
+
+may_crash=
+crashed_in() {
+    sed -n 's/^crash: \([^([]*\).*/\1/p' "$work/err" | grep -vE '/(libc|libm|libstdc\+\+|libgcc_s|ld-linux[^/]*)[.]' | head -n 1
+}
+
+launch() { # NAME COMMAND...
+    what=$1
+    shift
+    for try in 1 2 3; do
+        status=0
+        "$@" >"$work/out" 2>"$work/err" || status=$?
+        [ "$may_crash" ] && [ $status -gt 128 ] && crashed_in | grep -qE "$may_crash" || break
+        echo "$what: run $try of 3 crashed in $(crashed_in), not in our code (exit status $status)"
+    done
+
+    case $status in
+    0) pass ;;
+    77) leave_out "$what" "$(cat "$work/out" "$work/err" | sed -n '$s/.*skipped, because //; $p')" ;;
+    *) fail "exit status $status" ;;
+    esac
+    [ $status -eq 77 ] || echo "$what: $(tail -n 1 "$work/out")"
+    [ $status -eq 0 ]
+}
+
+on() { # NAME NEEDS VENDORS COMMAND...
+    wanted && able "$1" "$2" || return
+    title=$1 icds=$3
+    shift 3
+    launch "$title" env OCL_ICD_VENDORS="$icds" "$@"
+}
+
+# AddressSanitizer's quarantine does not count what llvmpipe's many small page-aligned allocations really take: 8 GB in 150
+# frames.
+show_llvmpipe() {
+    export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
+    export ASAN_OPTIONS="${ASAN_OPTIONS:-}:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
+}
+hide_llvmpipe() { unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE; }
+
+finish_setups() {
+    [ $((passed + failed)) -gt 0 ] || skip "this machine can have none of the set-ups"
+    finish
+}
+
+need_oclgrind() { # PROGRAM
+    need oclgrind
+    ! ldd "$1" | grep -q libasan || skip "Oclgrind wants to be loaded first, and so does AddressSanitizer"
 }

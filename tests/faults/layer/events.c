@@ -1,7 +1,6 @@
 /* Events as the application sees them: what it is told when it asks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "faults/layer.h"
-#include "support/layer_info.h"
 
 enum { STUCK_NS = 100000000 };
 

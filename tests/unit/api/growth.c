@@ -170,7 +170,7 @@ Test(growth, what_an_older_application_does_not_know_is_zero)
     later.stages[0].known.arg_stride = offsetof(struct cox_arg, offset);
     later.stages[0].known.args = (const struct cox_arg *)(const uint32_t[4]){COX_ARG_KIND_BUFFER, 0, COX_ARG_KIND_ROWS};
     create_session(&later.params.known);
-    const struct cox_session_info info = info_now();
+    const struct cox_session_info info = rig_info(session);
     cr_assert_eq(info.in_flight, 2, "the default");
     cr_assert_eq(info.device_count, 2);
     rig_play(rig, frames, session, 0, 6);

@@ -1,24 +1,21 @@
 /* cox_session_params.ready over drivers that compile: with a fresh cache of the driver's in each test.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "real.h"
-#include "support/scratch.h"
+#include "support/folder.h"
 #include <stdatomic.h>
 #include <stdlib.h>
-
-static char base[64];
 
 /* Before the first call of OpenCL: each test is a process of its own. */
 static void setup(void)
 {
-    strcpy(base, "/tmp/cox-test-joining-XXXXXX");
-    cr_assert_not_null(mkdtemp(base));
-    setenv("POCL_CACHE_DIR", base, 1);
+    make_folder();
+    setenv("POCL_CACHE_DIR", folder, 1);
 }
 
 static void teardown(void)
 {
     close_all();
-    scratch_remove(base);
+    remove_folder();
 }
 
 TestSuite(joining, .init = setup, .fini = teardown, .timeout = 600);

@@ -2,27 +2,19 @@
  * kernels from source and from the cache, which holds what the driver told of the source.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "real.h"
-#include "support/scratch.h"
+#include "support/folder.h"
 #include <coxswain/tonemap.h>
 #include <coxswain/video.h>
 #include <dirent.h>
 #include <stdlib.h>
 
-static char base[64]; /* a fresh folder for each test */
-
-static void setup(void)
-{
-    strcpy(base, "/tmp/cox-test-writable-XXXXXX");
-    cr_assert_not_null(mkdtemp(base));
-}
-
 static void teardown(void)
 {
     close_all();
-    scratch_remove(base);
+    remove_folder();
 }
 
-TestSuite(writable, .init = setup, .fini = teardown, .timeout = 600);
+TestSuite(writable, .init = make_folder, .fini = teardown, .timeout = 600);
 
 static const char good[] =
     "kernel void other(global int *x) { x[0] = 1; }\n"
@@ -75,14 +67,14 @@ static void create_session(const char *source)
 /* Files of compiled kernels in the cache. */
 static int cached(void)
 {
-    DIR *folder = opendir(base);
-    cr_assert_not_null(folder);
+    DIR *listed = opendir(folder);
+    cr_assert_not_null(listed);
     int count = 0;
-    for (struct dirent *entry; (entry = readdir(folder));) {
+    for (struct dirent *entry; (entry = readdir(listed));) {
         const size_t length = strlen(entry->d_name);
         count += length > 4 && strcmp(entry->d_name + length - 4, ".bin") == 0;
     }
-    closedir(folder);
+    closedir(listed);
     return count;
 }
 
@@ -102,17 +94,17 @@ Test(writable, pointers_that_are_not_to_const_are_named_once_for_all_devices)
 
 Test(writable, kernels_from_the_cache_are_warned_of_too)
 {
-    cr_assert_str_eq(log_of("cpu", bad, base), bad_lines);
+    cr_assert_str_eq(log_of("cpu", bad, folder), bad_lines);
     const int entries = cached();
     cr_assert_gt(entries, 0);
-    cr_assert_str_eq(log_of("cpu", bad, base), bad_lines);
+    cr_assert_str_eq(log_of("cpu", bad, folder), bad_lines);
     cr_assert_eq(cached(), entries);
 }
 
 Test(writable, sub_devices_take_their_kernels_from_the_cache)
 {
     for (int entries = 0, turn = 0; turn < 2; turn++) {
-        open_runtime_at("cpu:2x1", base, COX_LOG_INFO);
+        open_runtime_at("cpu:2x1", folder, COX_LOG_INFO);
         create_session(good);
         cox_runtime_destroy(&runtime);
         cr_assert_null(strstr(logged, "cached binary"), "%s", logged);
@@ -125,8 +117,8 @@ Test(writable, sub_devices_take_their_kernels_from_the_cache)
 Test(writable, nothing_is_said_of_pointers_to_const_and_constant_memory)
 {
     cr_assert_str_empty(log_of("cpu:2x1", good, NULL));
-    cr_assert_str_empty(log_of("cpu", good, base));
-    cr_assert_str_empty(log_of("cpu", good, base));
+    cr_assert_str_empty(log_of("cpu", good, folder));
+    cr_assert_str_empty(log_of("cpu", good, folder));
 }
 
 static void silent(cox_status described, const struct cox_session_params *params)

@@ -225,14 +225,7 @@ Test(engine_joining, ready_may_submit_a_frame)
 
 Test(engine_joining, the_log_names_a_writable_argument_once)
 {
-    static const struct cox_variant variant = {.source = "fake"};
-    static const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1)};
-    const struct cox_stage stage = {.kernel = "rig_map",
-                                    .columns = COLUMNS,
-                                    .variant_count = 1,
-                                    .variants = &variant,
-                                    .arg_count = 2,
-                                    .args = args};
+    const struct cox_stage stage = RIG_STAGE("rig_map", 0, 1);
     const struct cox_binding bindings[] = {
         {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 64},
         {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 64}};

@@ -82,7 +82,7 @@ static void check(uint32_t frame, cox_status status)
 
 static void check_counts(uint64_t late, uint64_t dropped)
 {
-    const struct cox_session_info info = info_now();
+    const struct cox_session_info info = rig_info(session);
     cr_assert_eq(info.frames_done, submitted);
     cr_assert_eq(info.frames_late, late, "%llu", (unsigned long long)info.frames_late);
     cr_assert_eq(info.frames_dropped, dropped, "%llu", (unsigned long long)info.frames_dropped);
@@ -108,7 +108,7 @@ Test(engine_late, a_deadline_is_counted_from_submission_to_delivery)
                                    .policy_options = COX_POLICY_OPTIONS(.deadline_ns = deadline_ns)));
     submit_many(8, 0, COX_LATE_DELIVER);
     finish();
-    const struct cox_session_info info = info_now();
+    const struct cox_session_info info = rig_info(session);
     uint64_t late = 0, worst_ns = 0;
     for (uint32_t i = 0; i < 8; i++) {
         const struct cox_frame_report *frame = reported(i);
@@ -140,7 +140,7 @@ Test(engine_late, a_deadline_of_a_frame_comes_before_the_session_s)
     cr_assert_eq(reported(1)->deadline_ns, 0);
     cr_assert_eq(reported(2)->deadline_ns, 1000 * FRAME_NS);
     cr_assert_eq(reported(3)->deadline_ns, 2 * FRAME_NS + 1);
-    cr_assert_eq(info_now().frames_late, 2);
+    cr_assert_eq(rig_info(session).frames_late, 2);
     close_rig();
 }
 
@@ -151,7 +151,7 @@ Test(engine_late, a_deadline_is_none_unless_one_is_given)
         submit(i == 1 ? 1 : 0, COX_LATE_DELIVER);
     finish();
     cr_assert_eq(reported(0)->deadline_ns, 0);
-    cr_assert_eq(info_now().frames_late, 1);
+    cr_assert_eq(rig_info(session).frames_late, 1);
     close_rig();
 }
 

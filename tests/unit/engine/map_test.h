@@ -73,13 +73,6 @@ static inline const struct cox_frame_report *reported(uint32_t index)
     return &rig_report_at(rig, index)->frame;
 }
 
-static inline struct cox_session_info info_now(void)
-{
-    struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
-    return info;
-}
-
 #define FAULT(...) fake_script(fake, &(struct fake_fault){__VA_ARGS__})
 
 #endif

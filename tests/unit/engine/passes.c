@@ -1,74 +1,13 @@
 /* Sessions of several passes, on fake devices: what they give, how they are shared out, and what happens when a device
  * fails on the way.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "support/fake_rig.h"
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
+#include "passes_test.h"
 
-enum { ROWS = 96, COLUMNS = 96, PITCH = 128, BYTES = ROWS * PITCH, FRAMES = 6 };
-
-/* ---- what is to come out ---- */
-
-static void near_rows(const unsigned char *in, unsigned char *out)
-{
-    rig_near_rows(in, out, ROWS, COLUMNS, PITCH);
-}
-
-static void turn_rows(const unsigned char *in, unsigned char *out)
-{
-    rig_turn_rows(in, out, ROWS, COLUMNS, PITCH);
-}
-
-/* ---- splits ---- */
-
-static uint64_t split_seed;
-
-/* Another random split for each frame and pass, with a pool now and then. Its state is a seed. */
-static size_t random_bytes(uint32_t device_count)
-{
-    (void)device_count;
-    return sizeof(uint64_t);
-}
-
-static cox_status random_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
-{
-    (void)options;
-    *(uint64_t *)state = split_seed + view->rows;
-    return COX_OK;
-}
-
-static cox_status random_split(void *seed, const struct cox_sched_view *view, struct cox_split *out)
-{
-    const uint32_t granules = (view->rows + view->granule - 1) / view->granule;
-    uint32_t usable[COX_DEVICES_MAX], count = 0;
-    for (uint32_t d = 0; d < view->device_count; d++)
-        if (view->devices[d].usable)
-            usable[count++] = d;
-    for (uint32_t at = 0; at < granules;) {
-        const uint32_t take = 1 + (uint32_t)(rig_random(seed) % (granules - at));
-        const uint32_t first = at * view->granule;
-        const uint32_t rows = (take * view->granule < view->rows - first) ? take * view->granule : view->rows - first;
-        if (out->band_count == 5 || (view->pool && out->band_count > 1 && rig_random(seed) % 4 == 0)) {
-            out->pool_first_row = first;
-            out->pool_rows = view->rows - first;
-            break;
-        }
-        out->bands[out->band_count++] = (struct cox_band){usable[rig_random(seed) % count], first, rows};
-        at += take;
-    }
-    return COX_OK;
-}
-
-static void random_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
-                        struct cox_grant *out)
-{
-    (void)state;
-    out->rows = offer->rows < 2 * view->granule ? offer->rows : 2 * view->granule;
-}
-
-static const struct cox_policy random_policy = {
-    .name = "random", .state_bytes = random_bytes, .init = random_init, .split = random_split, .next = random_next};
+static const struct cox_policy random_policy = {.name = "random",
+                                                .state_bytes = rig_policy_bytes,
+                                                .init = rig_policy_init,
+                                                .split = random_split,
+                                                .next = random_next};
 
 /* ---- the bench ---- */
 
@@ -94,50 +33,10 @@ static const struct fake_params three_kinds = {.device_count = 3,
                                                             .copy_in_ns_per_row = 100,
                                                             .copy_out_ns_per_row = 100}}};
 
-static struct bench {
-    struct rig *rig;
-    cox_session *session;
-    uint32_t binding_count;
-    cox_buffer *in[FRAMES], *out[FRAMES];
-    unsigned char expected[FRAMES][BYTES];
-    struct rig_params params;
-} bench;
-
-static void open_bench(const struct fake_params *devices)
-{
-    uint64_t seed = 5;
-    bench = (struct bench){.rig = rig_new(devices), .params = {.add = 3, .columns = COLUMNS}};
-    for (uint32_t f = 0; f < FRAMES; f++) {
-        cr_assert_eq(cox_buffer_create(rig_runtime(bench.rig), BYTES, &bench.in[f]), COX_OK);
-        cr_assert_eq(cox_buffer_create(rig_runtime(bench.rig), BYTES, &bench.out[f]), COX_OK);
-        rig_fill(cox_buffer_data(bench.in[f]), BYTES, &seed);
-    }
-}
-
-static void close_bench(void)
-{
-    cox_session_destroy(&bench.session);
-    for (uint32_t f = 0; f < FRAMES; f++) {
-        cox_buffer_destroy(&bench.in[f]);
-        cox_buffer_destroy(&bench.out[f]);
-    }
-    cr_expect_str_eq(rig_end(&bench.rig), "");
-}
-
-static cox_status try_session(const struct cox_session_params *params)
-{
-    struct cox_session_params all = *params;
-    all.params_bytes = sizeof(struct rig_params);
-    all.report = rig_report;
-    all.report_user = bench.rig;
-    bench.binding_count = all.binding_count;
-    return cox_session_create(rig_runtime(bench.rig), &all, &bench.session);
-}
-
 static void begin_on(const struct fake_params *devices, const struct cox_session_params *params)
 {
-    open_bench(devices);
-    cr_assert_eq(try_session(params), COX_OK, "%s", rig_log(bench.rig));
+    open_buffers(devices);
+    cr_assert_eq(try_session(params), COX_OK, "%s", rig_log(rig));
 }
 
 static void begin(const struct cox_session_params *params)
@@ -145,49 +44,8 @@ static void begin(const struct cox_session_params *params)
     begin_on(&three_kinds, params);
 }
 
-/* `in` and `out` are the first and the last binding. */
-static void submit_frames(void)
-{
-    for (uint32_t f = 0; f < FRAMES; f++) {
-        cox_buffer *buffers[COX_BINDINGS_MAX] = {bench.in[f]};
-        buffers[bench.binding_count - 1] = bench.out[f];
-        memset(cox_buffer_data(bench.out[f]), 0, BYTES);
-        cr_assert_eq(cox_session_submit(bench.session,
-                                        COX_FRAME(.buffers = buffers, .buffer_count = bench.binding_count,
-                                                  .params = &bench.params),
-                                        rig_done, bench.rig),
-                     COX_OK);
-    }
-}
-
-/* What `submit_frames` submitted, as the frames from number `first` on, comes out right. */
-static void expect_right(uint32_t first)
-{
-    cr_assert_eq(cox_session_wait(bench.session), COX_OK);
-    for (uint32_t f = 0; f < FRAMES; f++) {
-        const unsigned char *data = cox_buffer_data(bench.out[f]);
-        cr_assert_eq(rig_done_status(bench.rig, first + f), COX_OK, "frame %u: %s", first + f, rig_log(bench.rig));
-        for (uint32_t r = 0; r < ROWS; r++)
-            cr_assert_eq(memcmp(data + r * PITCH, bench.expected[f] + r * PITCH, COLUMNS), 0, "frame %u, row %u",
-                         first + f, r);
-    }
-}
-
-/* Every frame so many times, all of them at once. */
-static void run_frames(uint32_t times)
-{
-    for (uint32_t i = 0; i < times; i++) {
-        submit_frames();
-        expect_right(i * FRAMES);
-    }
-}
-
 /* ---- pipelines: binding 0 is the frame's input, the last one its output ---- */
 
-#define BY_ROWS(...)                                            \
-    {                                                           \
-        .contract = COX_ROWS, .pitch_bytes = PITCH, __VA_ARGS__ \
-    }
 static const struct cox_binding near_bindings[] = {BY_ROWS(.name = "in"), BY_ROWS(.name = "middle", .scratch = true),
                                                    BY_ROWS(.name = "out", .access = COX_WRITE)};
 
@@ -216,8 +74,8 @@ static void expect_near(void)
 {
     static unsigned char middle[BYTES];
     for (uint32_t f = 0; f < FRAMES; f++) {
-        near_rows(cox_buffer_data(bench.in[f]), middle);
-        near_rows(middle, bench.expected[f]);
+        near_rows(cox_buffer_data(in[f]), middle);
+        near_rows(middle, expected[f]);
     }
 }
 
@@ -232,10 +90,10 @@ static void begin_near(const struct cox_session_params *params)
 static void try_splits(const struct cox_pass *passes, uint32_t count)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
-        split_seed = seed;
+        rig_policy_seed = seed;
         begin_near(NEAR_SESSION(passes, count, .split_each_pass = true, .custom_policy = &random_policy,
                                 .in_flight = 3));
-        run_frames(2);
+        run_more(2 * FRAMES);
         close_bench();
     }
 }
@@ -273,11 +131,11 @@ Test(passes, read_all_of_what_an_earlier_one_wrote)
     begin(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 4, .bindings = bindings, .passes = passes, .pass_count = 3,
                              .in_flight = 3, .split_each_pass = true, .custom_policy = &random_policy));
     for (uint32_t f = 0; f < FRAMES; f++) {
-        turn_rows(cox_buffer_data(bench.in[f]), one);
+        turn_rows(cox_buffer_data(in[f]), one);
         near_rows(one, two);
-        turn_rows(two, bench.expected[f]);
+        turn_rows(two, expected[f]);
     }
-    run_frames(4);
+    run_more(4 * FRAMES);
     close_bench();
 }
 
@@ -299,20 +157,20 @@ Test(passes, may_have_own_rows_for_several_of_the_frame)
     begin(COX_SESSION_PARAMS(.rows = ODD_ROWS, .binding_count = 3, .bindings = bindings, .stage_count = 2,
                              .stages = pair_stages, .in_flight = 3, .custom_policy = &random_policy));
     for (uint32_t f = 0; f < FRAMES; f++) {
-        const unsigned char *in = cox_buffer_data(bench.in[f]);
+        const unsigned char *data = cox_buffer_data(in[f]);
         for (uint32_t r = 0; r < ODD_ROWS; r += 2)
             for (uint32_t c = 0; c < COLUMNS; c++)
-                own[r / 2 * PITCH + c] = (unsigned char)(in[r * PITCH + c] * 3u +
-                                                         (r + 1 < ODD_ROWS ? in[(r + 1) * PITCH + c] : 0u));
+                own[r / 2 * PITCH + c] = (unsigned char)(data[r * PITCH + c] * 3u +
+                                                         (r + 1 < ODD_ROWS ? data[(r + 1) * PITCH + c] : 0u));
         for (uint32_t r = 0; r < ODD_ROWS; r++)
             for (uint32_t c = 0; c < COLUMNS; c++) {
                 const unsigned char *row = own + r / 2 * PITCH + c;
                 const unsigned above = r / 2 > 0 ? *(row - PITCH) : 0u;
                 const unsigned below = r / 2 * 2 + 2 < ODD_ROWS ? row[PITCH] : 0u;
-                bench.expected[f][r * PITCH + c] = (unsigned char)(above * 3 + *row * 5u + below * 7 + r);
+                expected[f][r * PITCH + c] = (unsigned char)(above * 3 + *row * 5u + below * 7 + r);
             }
     }
-    run_frames(4);
+    run_more(4 * FRAMES);
     close_bench();
 }
 
@@ -331,13 +189,13 @@ Test(passes, may_do_all_rows_beyond_their_bands)
     begin(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 6, .bindings = bindings, .stage_count = 5,
                              .stages = five_stages, .split_each_pass = true, .custom_policy = &random_policy));
     for (uint32_t f = 0; f < FRAMES; f++) {
-        near_rows(cox_buffer_data(bench.in[f]), one);
+        near_rows(cox_buffer_data(in[f]), one);
         near_rows(one, two);
         near_rows(two, one);
         near_rows(one, two);
-        near_rows(two, bench.expected[f]);
+        near_rows(two, expected[f]);
     }
-    run_frames(1);
+    run_more(FRAMES);
     close_bench();
 }
 
@@ -378,15 +236,15 @@ static void begin_counted(double verify, bool warmup)
     begin(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 3, .bindings = counted_bindings, .passes = counted_passes,
                              .pass_count = 2, .in_flight = 3, .verify = verify, .no_warmup = !warmup));
     for (uint32_t f = 0; f < FRAMES; f++) {
-        const unsigned char *in = cox_buffer_data(bench.in[f]);
+        const unsigned char *data = cox_buffer_data(in[f]);
         uint32_t bins[256] = {0};
         for (uint32_t r = 0; r < ROWS; r++)
             for (uint32_t c = 0; c < COLUMNS; c++)
-                bins[in[r * PITCH + c]]++;
+                bins[data[r * PITCH + c]]++;
         for (uint32_t r = 0; r < ROWS; r++)
             for (uint32_t c = 0; c < COLUMNS; c++)
-                bench.expected[f][r * PITCH + c] = (unsigned char)(in[r * PITCH + c] * 3u + r * 7u + bins[17] +
-                                                                   2 * bins[200]);
+                expected[f][r * PITCH + c] = (unsigned char)(data[r * PITCH + c] * 3u + r * 7u + bins[17] +
+                                                             2 * bins[200]);
     }
 }
 
@@ -394,7 +252,7 @@ Test(passes, take_what_the_application_makes_of_the_results_of_an_earlier_one)
 {
     calls = 0;
     begin_counted(0, true);
-    run_frames(4);
+    run_more(4 * FRAMES);
     cr_expect_eq(calls, 4 * FRAMES);
     close_bench();
 }
@@ -409,8 +267,8 @@ Test(passes, are_done_by_the_devices_that_they_name)
     passes[0].devices = one;
     passes[1].devices = other;
     begin_near(NEAR_SESSION(passes, 2, .in_flight = 3, .no_warmup = true));
-    run_frames(1);
-    for (const struct rig_report *report = NULL; (report = rig_next_report(bench.rig, report));)
+    run_more(FRAMES);
+    for (const struct rig_report *report = NULL; (report = rig_next_report(rig, report));)
         for (uint32_t b = 0; b < report->frame.band_count; b++)
             cr_assert_eq(report->bands[b].device, b == 0 ? 2 : 0);
     close_bench();
@@ -460,21 +318,21 @@ static void hearing_observe_frame(void *state, const struct cox_frame_measuremen
 }
 
 static const struct cox_policy hearing = {.name = "hearing",
-                                          .state_bytes = random_bytes,
-                                          .init = random_init,
+                                          .state_bytes = rig_policy_bytes,
+                                          .init = rig_policy_init,
                                           .split = hearing_split,
                                           .observe = hearing_observe,
                                           .observe_frame = hearing_observe_frame};
 
 /* It is told nothing. */
 static const struct cox_policy asked_only = {
-    .name = "asked only", .state_bytes = random_bytes, .init = random_init, .split = hearing_split};
+    .name = "asked only", .state_bytes = rig_policy_bytes, .init = rig_policy_init, .split = hearing_split};
 
 static void run_hearing(const struct cox_session_params *params)
 {
     memset(&heard, 0, sizeof heard);
     begin_near(params);
-    run_frames(1);
+    run_more(FRAMES);
 }
 
 Test(passes, share_a_split)
@@ -485,7 +343,7 @@ Test(passes, share_a_split)
     cr_assert(!heard.pool && !heard.shadow);
     cr_assert_gt(heard.solo_ns, 0);
     uint32_t f = 0;
-    for (const struct rig_report *report = NULL; (report = rig_next_report(bench.rig, report)); f++) {
+    for (const struct rig_report *report = NULL; (report = rig_next_report(rig, report)); f++) {
         cr_assert_eq(report->frame.band_count, 4);
         cr_assert_eq(report->passes[1].reason, COX_REASON_SHARED);
         cr_assert_eq(report->frame.predicted_ns, 1000);
@@ -537,8 +395,8 @@ Test(passes, do_not_share_a_coarse_split)
     params.bindings = odd;
     memset(&heard, 0, sizeof heard);
     begin(&params);
-    submit_frames();
-    cr_assert_eq(cox_session_wait(bench.session), COX_OK);
+    submit_some(FRAMES);
+    cr_assert_eq(cox_session_wait(session), COX_OK);
     cr_assert_eq(heard.splits, 2 * FRAMES);
     close_bench();
 }
@@ -548,8 +406,8 @@ Test(passes, share_a_split_while_a_device_is_lost)
 {
     for (uint32_t skip = 1; skip < 12; skip++) {
         begin_near(NEAR_SESSION(near_exchange, 2, .in_flight = 2, .no_warmup = true, .custom_policy = &asked_only));
-        FAKE_FAULT(rig_fake(bench.rig), .kind = FAKE_DEVICE_DIES, .device = 2, .skip = skip, .delay_ns = UINT64_MAX);
-        run_frames(2);
+        FAULT(.kind = FAKE_DEVICE_DIES, .device = 2, .skip = skip, .delay_ns = UINT64_MAX);
+        run_more(2 * FRAMES);
         close_bench();
     }
 }
@@ -561,19 +419,19 @@ static const struct cox_pass last_on_staged[] = {
 
 Test(passes, go_to_other_devices_where_theirs_cannot_be_had)
 {
-    open_bench(&three_kinds);
+    open_buffers(&three_kinds);
     expect_near();
-    FAKE_FAULT(rig_fake(bench.rig), .kind = FAKE_INSTANCE_FAILS, .device = 2, .status = COX_E_BUILD);
-    cr_assert_eq(try_session(NEAR_SESSION(last_on_staged, 2)), COX_OK, "%s", rig_log(bench.rig));
-    run_frames(1);
+    FAULT(.kind = FAKE_INSTANCE_FAILS, .device = 2, .status = COX_E_BUILD);
+    cr_assert_eq(try_session(NEAR_SESSION(last_on_staged, 2)), COX_OK, "%s", rig_log(rig));
+    run_more(FRAMES);
     close_bench();
 }
 
 Test(passes, go_to_other_devices_while_theirs_is_lost)
 {
     begin_near(NEAR_SESSION(last_on_staged, 2, .in_flight = 3));
-    FAKE_FAULT(rig_fake(bench.rig), .kind = FAKE_DEVICE_DIES, .device = 2, .skip = 40, .delay_ns = UINT64_MAX);
-    run_frames(6);
+    FAULT(.kind = FAKE_DEVICE_DIES, .device = 2, .skip = 40, .delay_ns = UINT64_MAX);
+    run_more(6 * FRAMES);
     close_bench();
 }
 
@@ -584,9 +442,8 @@ Test(passes, are_done_again_where_a_device_fails)
         for (uint32_t skip = 0; skip < 12; skip++) {
             begin_near(NEAR_SESSION(near_exchange, 2, .in_flight = 3, .no_warmup = true, .device_timeout_ns = 1000000,
                                     .split_each_pass = true, .custom_policy = &random_policy));
-            FAKE_FAULT(rig_fake(bench.rig), .kind = kinds[k], .device = skip % 3, .skip = skip, .count = 2,
-                       .delay_ns = 50000000);
-            run_frames(3);
+            FAULT(.kind = kinds[k], .device = skip % 3, .skip = skip, .count = 2, .delay_ns = 50000000);
+            run_more(3 * FRAMES);
             close_bench();
         }
 }
@@ -599,12 +456,12 @@ Test(passes, wait_for_a_device_that_comes_back)
     for (uint32_t skip = 0; skip < 8; skip++) {
         begin_on(&one, NEAR_SESSION(near_exchange, 2, .in_flight = FRAMES, .no_warmup = true));
         expect_near();
-        fake_hold(rig_fake(bench.rig));
-        FAKE_FAULT(rig_fake(bench.rig), .kind = FAKE_SUBMIT_FAILS, .skip = skip, .status = COX_E_DEVICE_LOST);
-        submit_frames();
-        fake_release(rig_fake(bench.rig));
-        expect_right(0);
-        cr_expect(rig_logged(bench.rig, "is back"));
+        fake_hold(fake);
+        FAULT(.kind = FAKE_SUBMIT_FAILS, .skip = skip, .status = COX_E_DEVICE_LOST);
+        submit_some(FRAMES);
+        fake_release(fake);
+        expect_right(0, FRAMES);
+        cr_expect(rig_logged(rig, "is back"));
         close_bench();
     }
 }
@@ -612,7 +469,7 @@ Test(passes, wait_for_a_device_that_comes_back)
 /* Each row of each pass counts once. */
 static void expect_rows_once(uint32_t passes)
 {
-    for (const struct rig_report *report = NULL; (report = rig_next_report(bench.rig, report));) {
+    for (const struct rig_report *report = NULL; (report = rig_next_report(rig, report));) {
         const unsigned frame = (unsigned)report->frame.index;
         uint32_t rows[COX_PASSES_MAX] = {0};
         bool again = false;
@@ -632,10 +489,10 @@ Test(passes, begin_anew_where_rows_of_an_earlier_one_turn_out_to_be_wrong)
     uint32_t convicted = 0;
     for (uint32_t skip = 0; skip < 24; skip++) {
         begin_counted(1, false);
-        FAKE_FAULT(rig_fake(bench.rig), .kind = FAKE_CORRUPTS, .device = 1, .skip = skip, .count = 1000, .factor = 2);
-        run_frames(2);
+        FAULT(.kind = FAKE_CORRUPTS, .device = 1, .skip = skip, .count = 1000, .factor = 2);
+        run_more(2 * FRAMES);
         expect_rows_once(2);
-        convicted += rig_logged(bench.rig, "gives wrong rows");
+        convicted += rig_logged(rig, "gives wrong rows");
         close_bench();
     }
     cr_expect_gt(convicted, 0);
@@ -647,10 +504,10 @@ Test(passes, are_in_the_report_one_after_the_other)
 {
     begin_near(NEAR_SESSION(near_exchange, 2, .in_flight = 1, .no_warmup = true, .split_each_pass = true,
                             .custom_policy = &random_policy));
-    run_frames(1);
-    cr_assert_eq(rig_report_count(bench.rig), FRAMES);
+    run_more(FRAMES);
+    cr_assert_eq(rig_report_count(rig), FRAMES);
     for (uint32_t i = 0; i < FRAMES; i++) {
-        const struct rig_report *report = rig_report_at(bench.rig, i);
+        const struct rig_report *report = rig_report_at(rig, i);
         uint32_t rows[2] = {0}, pass = 0;
         cr_assert_eq(report->frame.pass_count, 2);
         cr_assert_leq(report->passes[0].end_ns, report->passes[1].start_ns);
@@ -670,9 +527,9 @@ Test(passes, are_in_the_report_one_after_the_other)
 
 static void expect_refused(const struct cox_session_params *params, const char *why)
 {
-    open_bench(&three_kinds);
+    open_buffers(&three_kinds);
     cr_expect_eq(try_session(params), COX_E_INVALID, "%s", why);
-    cr_expect(rig_logged(bench.rig, why), "\"%s\" is not in the log:\n%s", why, rig_log(bench.rig));
+    cr_expect(rig_logged(rig, why), "\"%s\" is not in the log:\n%s", why, rig_log(rig));
     close_bench();
 }
 
@@ -741,11 +598,11 @@ Test(passes, that_use_the_whole_of_rows_need_a_pitch)
 Test(passes, take_null_for_scratch_and_nothing_else)
 {
     begin(NEAR_SESSION(near_exchange, 2, .in_flight = 1));
-    cox_buffer *buffers[] = {bench.in[0], bench.in[1], bench.out[0]};
-    cr_expect_eq(cox_session_run(bench.session, COX_FRAME(.buffers = buffers, .buffer_count = 3)), COX_E_INVALID);
-    cr_expect(rig_logged(bench.rig, "buffer 1 (middle): NULL is given for scratch"));
+    cox_buffer *buffers[] = {in[0], in[1], out[0]};
+    cr_expect_eq(cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 3)), COX_E_INVALID);
+    cr_expect(rig_logged(rig, "buffer 1 (middle): NULL is given for scratch"));
     buffers[1] = NULL;
     buffers[0] = NULL;
-    cr_expect_eq(cox_session_run(bench.session, COX_FRAME(.buffers = buffers, .buffer_count = 3)), COX_E_INVALID);
+    cr_expect_eq(cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 3)), COX_E_INVALID);
     close_bench();
 }

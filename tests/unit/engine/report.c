@@ -131,7 +131,7 @@ Test(engine_report, warm_up_runs_each_device_alone_with_the_whole_frame_and_tell
     cr_assert_eq(delivered, 2);
     for (uint32_t d = 0; d < 3; d++)
         cr_assert_geq(runs[d], 2, "the first run compiles and does not count");
-    const struct cox_session_info info = info_now();
+    const struct cox_session_info info = rig_info(session);
     cr_assert_eq(info.frames_done, 2, "warm-up runs are not frames");
     cr_assert_eq(info.devices[0].solo_ns, 10000u + 90 * 2000);
     cr_assert_eq(info.devices[1].solo_ns, 30000u + 90 * 1000);

@@ -2,20 +2,10 @@
  * when a device is lost that had rows. That the rows are right shows in the output: a fake device's memory holds those
  * of another frame, or garbage, until it is given better ones.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "map_test.h"
+#include "passes_test.h"
 
 TestSuite(residency, .timeout = 600);
 
-enum { ROWS = 96, COLUMNS = 96, PITCH = 128, BYTES = ROWS * PITCH, FRAMES = 6 };
-
-static const struct cox_variant any_device = {.source = "fake"};
-#define BETWEEN(in, out) \
-    ((const struct cox_arg[]){COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), COX_ARG_ORIGIN(in), COX_ARG_ORIGIN(out)})
-#define STAGE(name, in, out)                                                                               \
-    {                                                                                                      \
-        .kernel = (name), .columns = COLUMNS, .variant_count = 1, .variants = &any_device, .arg_count = 4, \
-        .args = BETWEEN(in, out)                                                                           \
-    }
 #define STAGED(the_name)                                                                                            \
     {                                                                                                               \
         .name = (the_name), .type = COX_DEVICE_GPU, .mode = COX_MODE_STAGED, .align_bytes = 128, .ns_per_row = 500, \
@@ -33,113 +23,34 @@ static const struct fake_params mixed = {.device_count = 3,
 
 /* ---- the pipeline: in -> a (near) -> b (near) -> out (in turned, and b) ---- */
 
-#define BY_ROWS(...)                                            \
-    {                                                           \
-        .contract = COX_ROWS, .pitch_bytes = PITCH, __VA_ARGS__ \
-    }
 enum { IN, A, B, OUT, BINDINGS };
 static const struct cox_binding bindings[] = {BY_ROWS(.name = "in"), BY_ROWS(.name = "a", .scratch = true),
                                               BY_ROWS(.name = "b", .scratch = true),
                                               BY_ROWS(.name = "out", .access = COX_WRITE)};
-static const struct cox_stage to_a[] = {STAGE("rig_near", IN, A)};
-static const struct cox_stage to_b[] = {STAGE("rig_near", A, B)};
-static const struct cox_stage to_out[] = {STAGE("rig_turn", B, OUT)};
+static const struct cox_stage to_a[] = {RIG_STAGE("rig_near", IN, A)};
+static const struct cox_stage to_b[] = {RIG_STAGE("rig_near", A, B)};
+static const struct cox_stage to_out[] = {RIG_STAGE("rig_turn", B, OUT)};
 static const struct cox_use use_a[] = {{.binding = IN, .contract = COX_HALO, .halo_rows = 1},
                                        {.binding = A, .access = COX_WRITE}};
 static const struct cox_use use_b[] = {{.binding = A, .contract = COX_HALO, .halo_rows = 1},
                                        {.binding = B, .access = COX_WRITE}};
 static const struct cox_use use_out[] = {{.binding = B, .contract = COX_WHOLE}, {.binding = OUT, .access = COX_WRITE}};
-#define PASS(its_uses, its_stage)                                                   \
-    {                                                                               \
-        .use_count = 2, .uses = (its_uses), .stage_count = 1, .stages = (its_stage) \
-    }
-static const struct cox_pass passes[] = {PASS(use_a, to_a), PASS(use_b, to_b), PASS(use_out, to_out)};
+static const struct cox_pass passes[] = {RIG_PASS(use_a, to_a), RIG_PASS(use_b, to_b), RIG_PASS(use_out, to_out)};
 
 #define SESSION(...)                                                                                   \
     COX_SESSION_PARAMS(.rows = ROWS, .binding_count = BINDINGS, .bindings = bindings, .pass_count = 3, \
                        .passes = passes, .in_flight = 2, __VA_ARGS__)
 
-static void near_rows(const unsigned char *in, unsigned char *out)
-{
-    rig_near_rows(in, out, ROWS, COLUMNS, PITCH);
-}
-
-static void turn_rows(const unsigned char *in, unsigned char *out)
-{
-    rig_turn_rows(in, out, ROWS, COLUMNS, PITCH);
-}
-
-/* ---- the bench ---- */
-
-static cox_buffer *in[FRAMES], *out[FRAMES];
-static unsigned char expected[FRAMES][BYTES];
-static const struct rig_params columns = {.columns = COLUMNS};
-
 static void open_bench(const struct fake_params *devices, const struct cox_session_params *params)
 {
     static unsigned char a[BYTES], b[BYTES];
-    struct cox_session_params all = *params;
-    uint64_t seed = 5;
-    rig = rig_new(devices);
-    fake = rig_fake(rig);
+    open_buffers(devices);
     for (uint32_t f = 0; f < FRAMES; f++) {
-        in[f] = new_buffer(BYTES);
-        out[f] = new_buffer(BYTES);
-        unsigned char *data = cox_buffer_data(in[f]);
-        for (uint32_t i = 0; i < BYTES; i++)
-            data[i] = (unsigned char)rig_random(&seed);
-        near_rows(data, a);
+        near_rows(cox_buffer_data(in[f]), a);
         near_rows(a, b);
         turn_rows(b, expected[f]);
     }
-    all.params_bytes = sizeof columns;
-    all.report = rig_report;
-    all.report_user = rig;
-    create_session(&all);
-}
-
-static void close_bench(void)
-{
-    cox_session_destroy(&session);
-    for (uint32_t f = 0; f < FRAMES; f++) {
-        cox_buffer_destroy(&in[f]);
-        cox_buffer_destroy(&out[f]);
-    }
-    close_rig();
-}
-
-static void check_rows(const cox_buffer *buffer, const unsigned char *rows, uint32_t frame)
-{
-    const unsigned char *data = cox_buffer_data((cox_buffer *)buffer);
-    for (uint32_t r = 0; r < ROWS; r++)
-        cr_assert_eq(memcmp(data + r * PITCH, rows + r * PITCH, COLUMNS), 0, "frame %u, row %u\n%s", frame, r,
-                     rig_log(rig));
-}
-
-/* FRAMES frames at most, which are right. */
-static void run_some(uint32_t count)
-{
-    const uint32_t before = rig_done_count(rig);
-    for (uint32_t f = 0; f < count; f++) {
-        cox_buffer *buffers[] = {in[f], NULL, NULL, out[f]};
-        memset(cox_buffer_data(out[f]), 0, BYTES);
-        cr_assert_eq(cox_session_submit(session,
-                                        COX_FRAME(.buffers = buffers, .buffer_count = BINDINGS, .params = &columns),
-                                        rig_done, rig),
-                     COX_OK);
-    }
-    cr_assert_eq(cox_session_wait(session), COX_OK);
-    for (uint32_t f = 0; f < count; f++) {
-        cr_assert_eq(rig_done_status(rig, before + f), COX_OK, "frame %u: %s", before + f, rig_log(rig));
-        check_rows(out[f], expected[f], before + f);
-    }
-}
-
-/* So many frames more. */
-static void run_more(uint32_t count)
-{
-    for (uint32_t done = 0; done < count; done += FRAMES)
-        run_some(count - done < FRAMES ? count - done : FRAMES);
+    cr_assert_eq(try_session(params), COX_OK, "%s", rig_log(rig));
 }
 
 /* What was submitted since the record was cleared. */
@@ -183,27 +94,6 @@ static struct copies run_counted(uint32_t frames)
 
 #define NO_WARMUP .no_warmup = true
 
-/* ---- policies ---- */
-
-struct random_state {
-    uint64_t seed;
-};
-
-static uint64_t split_seed;
-
-static size_t random_bytes(uint32_t device_count)
-{
-    (void)device_count;
-    return sizeof(struct random_state);
-}
-
-static cox_status random_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
-{
-    (void)options;
-    ((struct random_state *)state)->seed = split_seed + view->rows;
-    return COX_OK;
-}
-
 /* ---- what is copied ---- */
 
 /* `in` is of one pass, as a single session has it. */
@@ -223,7 +113,7 @@ Test(residency, a_device_alone_is_given_nothing_between_passes_and_gives_nothing
 Test(residency, a_kernel_that_does_not_ask_where_its_rows_begin_gets_copies)
 {
     const struct cox_arg args[] = {COX_ARG_BUFFER(A), COX_ARG_BUFFER(B)};
-    struct cox_stage plain = STAGE("rig_near", A, B);
+    struct cox_stage plain = RIG_STAGE("rig_near", A, B);
     struct cox_pass steps[] = {passes[0], passes[1], passes[2]};
     struct cox_session_params params = *SESSION(NO_WARMUP);
     plain.args = args;
@@ -333,44 +223,24 @@ Test(residency, warm_up_runs_count_what_the_passes_before_have_left)
 
 /* ---- any split ---- */
 
-static cox_status random_split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
+static cox_status shadowed_split(void *seed, const struct cox_sched_view *view, struct cox_split *out)
 {
-    struct random_state *state = memory;
-    uint32_t usable[COX_DEVICES_MAX], count = 0;
-    for (uint32_t d = 0; d < view->device_count; d++)
-        if (view->devices[d].usable)
-            usable[count++] = d;
-    for (uint32_t at = 0; at < view->rows;) {
-        const uint32_t most = rig_random(&state->seed) % 4 ? view->rows - at : 2;
-        uint32_t rows = 1 + (uint32_t)(rig_random(&state->seed) % most);
-        rows = rows > view->rows - at || out->band_count == 40 ? view->rows - at : rows;
-        if (view->pool && out->band_count > 1 && rig_random(&state->seed) % 8 == 0) {
-            out->pool_first_row = at;
-            out->pool_rows = view->rows - at;
-            break;
-        }
-        out->bands[out->band_count++] = (struct cox_band){usable[rig_random(&state->seed) % count], at, rows};
-        at += rows;
-    }
-    if (rig_random(&state->seed) % 4 == 0)
-        out->shadow = (struct cox_band){usable[rig_random(&state->seed) % count], view->rows / 3, 5};
+    random_split(seed, view, out);
+    if (rig_random(seed) % 4 == 0)
+        out->shadow = (struct cox_band){random_usable(seed, view), view->rows / 3, 5};
     return COX_OK;
 }
 
-static void random_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
-                        struct cox_grant *out)
-{
-    (void)state;
-    out->rows = offer->rows < 2 * view->granule ? offer->rows : 2 * view->granule;
-}
-
-static const struct cox_policy random_policy = {
-    .name = "random", .state_bytes = random_bytes, .init = random_init, .split = random_split, .next = random_next};
+static const struct cox_policy random_policy = {.name = "random",
+                                                .state_bytes = rig_policy_bytes,
+                                                .init = rig_policy_init,
+                                                .split = shadowed_split,
+                                                .next = random_next};
 
 Test(residency, any_split_of_any_pass_gives_the_same)
 {
     uint32_t fetches = 0, kept = 0;
-    for (split_seed = 0; split_seed < 10; split_seed++) {
+    for (rig_policy_seed = 0; rig_policy_seed < 10; rig_policy_seed++) {
         open_bench(&mixed, SESSION(.split_each_pass = true, .custom_policy = &random_policy));
         const struct copies copies = run_counted(4 * FRAMES);
         fetches += copies.fetches;
@@ -381,8 +251,8 @@ Test(residency, any_split_of_any_pass_gives_the_same)
     cr_expect_gt(kept, 0);
 }
 
-static const struct cox_stage to_a_again[] = {STAGE("rig_near", B, A)};
-static const struct cox_stage turned_a[] = {STAGE("rig_turn", A, OUT)};
+static const struct cox_stage to_a_again[] = {RIG_STAGE("rig_near", B, A)};
+static const struct cox_stage turned_a[] = {RIG_STAGE("rig_turn", A, OUT)};
 
 /* `a` is written twice: what was there before is of no use any more, wherever it is. */
 Test(residency, what_a_later_pass_overwrites_is_not_taken_for_the_new)
@@ -391,9 +261,9 @@ Test(residency, what_a_later_pass_overwrites_is_not_taken_for_the_new)
                                                {.binding = A, .access = COX_WRITE}};
     static const struct cox_use use_last[] = {{.binding = A, .contract = COX_WHOLE},
                                               {.binding = OUT, .access = COX_WRITE}};
-    static const struct cox_pass four[] = {PASS(use_a, to_a), PASS(use_b, to_b), PASS(use_again, to_a_again),
-                                           PASS(use_last, turned_a)};
-    for (split_seed = 0; split_seed < 10; split_seed++) {
+    static const struct cox_pass four[] = {RIG_PASS(use_a, to_a), RIG_PASS(use_b, to_b),
+                                           RIG_PASS(use_again, to_a_again), RIG_PASS(use_last, turned_a)};
+    for (rig_policy_seed = 0; rig_policy_seed < 10; rig_policy_seed++) {
         static unsigned char rows[BYTES], more[BYTES];
         struct cox_session_params params = *SESSION(.split_each_pass = true, .custom_policy = &random_policy);
         params.passes = four;
@@ -423,15 +293,15 @@ Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
     uint32_t turns[ROWS][2];
     for (uint32_t i = 0; i < SCRATCH; i++) {
         all[i + 1] = bindings[A];
-        stages[i] = (struct cox_stage)STAGE("rig_near", IN, A);
-        memcpy(args[i], BETWEEN(IN, i + 1), sizeof args[i]);
+        stages[i] = (struct cox_stage)RIG_STAGE("rig_near", IN, i + 1);
+        memcpy(args[i], stages[i].args, sizeof args[i]);
         stages[i].args = args[i];
         uses[i][0] = use_a[0];
         uses[i][1] = (struct cox_use){.binding = i + 1, .access = COX_WRITE};
         steps[i] = (struct cox_pass){.use_count = 2, .uses = uses[i], .stage_count = 1, .stages = &stages[i]};
         use_last[i] = (struct cox_use){.binding = i + 1, .contract = COX_WHOLE};
     }
-    stages[SCRATCH] = (struct cox_stage)STAGE("rig_turn", 1, SCRATCH + 1);
+    stages[SCRATCH] = (struct cox_stage)RIG_STAGE("rig_turn", 1, SCRATCH + 1);
     use_last[SCRATCH] = (struct cox_use){.binding = SCRATCH + 1, .access = COX_WRITE};
     steps[SCRATCH] = (struct cox_pass){
         .use_count = SCRATCH + 1, .uses = use_last, .stage_count = 1, .stages = &stages[SCRATCH]};
@@ -445,7 +315,7 @@ Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
                                                .split_each_pass = true, .custom_policy = &rig_policy));
     cox_buffer *buffers[SCRATCH + 2] = {[IN] = in[0], [SCRATCH + 1] = out[0]};
     cr_assert_eq(cox_session_run(session,
-                                 COX_FRAME(.buffers = buffers, .buffer_count = SCRATCH + 2, .params = &columns)),
+                                 COX_FRAME(.buffers = buffers, .buffer_count = SCRATCH + 2, .params = &kernel_params)),
                  COX_OK, "%s", rig_log(rig));
     static unsigned char one[BYTES], two[BYTES];
     near_rows(cox_buffer_data(in[0]), one);
@@ -474,7 +344,7 @@ Test(residency, rows_that_a_lost_device_had_are_done_again)
     uint32_t anew = 0;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (uint32_t skip = 0; skip < 24; skip++) {
-            split_seed = skip;
+            rig_policy_seed = skip;
             open_bench(&mixed, SESSION(NO_WARMUP, .device_timeout_ns = 1000000, .split_each_pass = true,
                                        .custom_policy = &random_policy));
             FAULT(.kind = kinds[k], .device = skip % 2, .skip = skip * 5, .count = 1 + skip % 3 / 2,
@@ -491,15 +361,14 @@ static cox_status count_passes(void *state, const struct cox_sched_view *view, c
     static uint32_t next;
     (void)view;
     (void)options;
-    ((struct random_state *)state)->seed = next++ % 3;
+    *(uint64_t *)state = next++ % 3;
     return COX_OK;
 }
 
 /* The last pass has two bands on the second device, the others are the first one's. */
-static cox_status last_on_second_split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
+static cox_status last_on_second_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
-    const struct random_state *state = memory;
-    const bool last = state->seed == 2 && view->devices[1].usable;
+    const bool last = *(uint64_t *)state == 2 && view->devices[1].usable;
     out->bands[out->band_count++] = (struct cox_band){0, 0, last ? ROWS / 3 : ROWS};
     for (uint32_t b = 1; last && b < 3; b++)
         out->bands[out->band_count++] = (struct cox_band){1, b * ROWS / 3, ROWS / 3};
@@ -507,7 +376,7 @@ static cox_status last_on_second_split(void *memory, const struct cox_sched_view
 }
 
 static const struct cox_policy last_on_second = {
-    .name = "last-on-second", .state_bytes = random_bytes, .init = count_passes, .split = last_on_second_split};
+    .name = "last-on-second", .state_bytes = rig_policy_bytes, .init = count_passes, .split = last_on_second_split};
 
 /* The second band reads what was to be copied in for the first one. */
 Test(residency, a_band_does_not_count_where_the_copies_of_the_one_before_it_failed)
@@ -540,7 +409,7 @@ Test(residency, a_device_comes_back)
 Test(residency, a_shadow_run_has_what_it_reads)
 {
     uint32_t shadows = 0;
-    for (split_seed = 0; split_seed < 8; split_seed++) {
+    for (rig_policy_seed = 0; rig_policy_seed < 8; rig_policy_seed++) {
         open_bench(&mixed, SESSION(.split_each_pass = true, .custom_policy = &random_policy));
         run_more(4 * FRAMES);
         for (uint32_t i = 0; i < rig_report_count(rig); i++) {

@@ -57,8 +57,7 @@ static inline struct cox_session_device device_now(uint32_t device)
 /* Lost so many times, and no other device at all. UINT32_MAX: no device. */
 static inline void check_lost(uint32_t device, uint32_t times, const char *what)
 {
-    struct cox_session_info info;
-    cox_session_info(scene.session, &info, sizeof info);
+    const struct cox_session_info info = rig_info(scene.session);
     for (uint32_t d = 0; d < info.device_count; d++)
         cr_assert_eq(info.devices[d].lost, d == device ? times : 0, "%s: device %u was lost %u times", what, d,
                      info.devices[d].lost);

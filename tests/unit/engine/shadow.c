@@ -19,18 +19,6 @@ static struct {
     struct cox_measurement measured[MEASURED_MAX];
 } cue;
 
-static size_t cue_bytes(uint32_t device_count)
-{
-    (void)device_count;
-    return 1;
-}
-
-static cox_status cue_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
-{
-    (void)state, (void)view, (void)options;
-    return COX_OK;
-}
-
 /* Devices 0 and 1 share what is not in the pool. */
 static cox_status cue_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
@@ -68,8 +56,8 @@ static void cue_next(void *state, const struct cox_sched_view *view, const struc
 }
 
 static const struct cox_policy cue_policy = {.name = "cue",
-                                             .state_bytes = cue_bytes,
-                                             .init = cue_init,
+                                             .state_bytes = rig_policy_bytes,
+                                             .init = rig_policy_init,
                                              .split = cue_split,
                                              .observe = cue_observe,
                                              .next = cue_next};
@@ -310,7 +298,7 @@ Test(engine_shadow, the_loss_of_its_device_costs_the_device_and_no_frame)
             begin_slow_third(0, 8, 2);
             FAULT(.kind = kinds[k], .device = 2, .skip = skip, .status = COX_E_DEVICE_LOST);
             play(12);
-            const struct cox_session_info info = info_now();
+            const struct cox_session_info info = rig_info(session);
             cr_assert_neq(info.devices[2].state, COX_DEVICE_ACTIVE);
             cr_assert_eq(measured_shadows(0), skip);
             cr_assert_eq(measured_shadows(COX_MEASURED_UNFINISHED), k > 0);
@@ -332,7 +320,7 @@ Test(engine_shadow, the_device_may_be_needed_while_its_shadow_is_under_way)
     for (uint32_t d = 0; d < 2; d++)
         FAULT(.kind = FAKE_EVENT_FAILS, .device = d, .skip = d);
     play(6);
-    const struct cox_session_info info = info_now();
+    const struct cox_session_info info = rig_info(session);
     cr_assert(info.devices[0].lost && info.devices[1].lost);
     close_rig();
 }

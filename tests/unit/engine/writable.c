@@ -15,12 +15,10 @@ static void create_and_destroy(struct rig *rig, uint32_t stage_count)
         {.contract = COX_WHOLE, .access = COX_READ, .bytes = 256},
         {.name = "sums", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum},
     };
-    const struct cox_variant variant = {.source = "fake"};
     const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_ORIGIN(0), COX_ARG_BUFFER(1), COX_ARG_BUFFER(2),
                                    COX_ARG_BUFFER(3)};
-    struct cox_stage stages[] = {
-        {.kernel = "rig_map", .variant_count = 1, .variants = &variant, .arg_count = 5, .args = args},
-        {.kernel = "rig_halo", .variant_count = 1, .variants = &variant, .arg_count = 5, .args = args}};
+    struct cox_stage stages[] = {RIG_STAGE_OF("rig_map", 0, &rig_any_device, args),
+                                 RIG_STAGE_OF("rig_halo", 0, &rig_any_device, args)};
     cox_session *session;
     cr_assert_eq(cox_session_create(rig_runtime(rig),
                                     COX_SESSION_PARAMS(.rows = 60, .binding_count = 4, .bindings = bindings,

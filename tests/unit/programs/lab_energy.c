@@ -1,7 +1,7 @@
 /* The processor's energy counters, in a made-up /sys/class/powercap.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/run/energy.h"
-#include "support/scratch.h"
+#include "support/folder.h"
 
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -10,28 +10,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[32];
 static char why[600];
-
-static void make_folder(void)
-{
-    snprintf(folder, sizeof folder, "/tmp/cox-energy-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    why[0] = '\0';
-}
 
 static struct lab_energy *energy;
 
-static void remove_folder(void)
+static void end(void)
 {
     lab_energy_close(&energy);
     cr_assert_null(energy);
-    scratch_remove(folder);
+    remove_folder();
 }
 
-TestSuite(lab_energy, .init = make_folder, .fini = remove_folder);
+TestSuite(lab_energy, .init = make_folder, .fini = end);
 
-static void write_file(const char *domain, const char *name, const char *text)
+static void put_file(const char *domain, const char *name, const char *text)
 {
     char path[128];
     snprintf(path, sizeof path, "%s/%s", folder, domain);
@@ -47,13 +39,13 @@ static void set_counter(const char *domain, uint64_t uj)
 {
     char text[32];
     snprintf(text, sizeof text, "%" PRIu64, uj);
-    write_file(domain, "energy_uj", text);
+    put_file(domain, "energy_uj", text);
 }
 
 static void make_domain(const char *domain, const char *name, uint64_t uj)
 {
-    write_file(domain, "name", name);
-    write_file(domain, "max_energy_range_uj", "262143328850");
+    put_file(domain, "name", name);
+    put_file(domain, "max_energy_range_uj", "262143328850");
     set_counter(domain, uj);
 }
 
@@ -117,7 +109,7 @@ Test(lab_energy, goes_on_when_a_counter_wraps_around)
 Test(lab_energy, a_wrap_of_unknown_length_adds_nothing)
 {
     make_domain("intel-rapl:0", "package-0", 900000000);
-    write_file("intel-rapl:0", "max_energy_range_uj", "nonsense");
+    put_file("intel-rapl:0", "max_energy_range_uj", "nonsense");
     open_meter();
     set_counter("intel-rapl:0", 1000000);
     joules_are(0);
@@ -129,9 +121,9 @@ Test(lab_energy, says_unknown_while_a_counter_cannot_be_read)
 {
     make_domain("intel-rapl:0", "package-0", 1000000);
     open_meter();
-    write_file("intel-rapl:0", "energy_uj", "-5");
+    put_file("intel-rapl:0", "energy_uj", "-5");
     cr_assert_lt(lab_energy_joules(energy), 0);
-    write_file("intel-rapl:0", "energy_uj", "");
+    put_file("intel-rapl:0", "energy_uj", "");
     cr_assert_lt(lab_energy_joules(energy), 0);
     set_counter("intel-rapl:0", 3000000);
     joules_are(2);
@@ -152,6 +144,6 @@ Test(lab_energy, says_that_a_counter_may_not_be_read)
     unlink(path); /* root may read everything, but not what is not there */
     refuse(folder, "cannot be read");
     make_domain("intel-rapl:0", "package-0", 0);
-    write_file("intel-rapl:0", "energy_uj", "many");
+    put_file("intel-rapl:0", "energy_uj", "many");
     refuse(folder, "cannot be read");
 }

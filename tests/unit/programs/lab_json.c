@@ -2,7 +2,7 @@
  * and the same figures under the same names.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/commands.h"
-#include "support/scratch.h"
+#include "support/folder.h"
 
 #include <criterion/criterion.h>
 #include <getopt.h>
@@ -12,26 +12,24 @@
 #include <string.h>
 #include <unistd.h>
 
-static char folder[40];
 static char printed[1 << 20];
 
-static void make_folder(void)
+static void begin(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/cox-json-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    make_folder();
     cr_assert_eq(chdir(folder), 0);
 }
 
 static json_t *root;
 
-static void remove_folder(void)
+static void end(void)
 {
     json_decref(root);
     cr_assert_eq(chdir("/"), 0);
-    scratch_remove(folder);
+    remove_folder();
 }
 
-TestSuite(lab_json, .init = make_folder, .fini = remove_folder);
+TestSuite(lab_json, .init = begin, .fini = end);
 
 typedef int command_fn(int argc, char **argv);
 

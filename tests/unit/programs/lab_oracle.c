@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/sim/oracle.h"
 #include "lab/sim/simulate.h"
+#include "support/fake_rig.h"
 #include "unit/programs/lab_told.h"
 #include <inttypes.h>
 
@@ -301,12 +302,6 @@ Test(lab_oracle, refuses_a_world_in_which_nobody_answers)
 /* The second pass has half as many rows, and is slower on `b`. */
 #define PASSES(more) "'passes': [{'name': 'first'}, {'rows': 50, 'devices': [{'device': 'b', 'row_us': 4}]" more "}]"
 
-static size_t crossing_bytes(uint32_t device_count)
-{
-    (void)device_count;
-    return sizeof(uint32_t);
-}
-
 /* The first pass on `a`, the second one on `b`; each state sees one of them. */
 static cox_status crossing_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
@@ -318,7 +313,8 @@ static cox_status crossing_split(void *state, const struct cox_sched_view *view,
     return COX_OK;
 }
 
-static const struct cox_policy crossing = {.name = "crossing", .state_bytes = crossing_bytes, .split = crossing_split};
+static const struct cox_policy crossing = {
+    .name = "crossing", .state_bytes = rig_policy_bytes, .split = crossing_split};
 
 Test(lab_oracle, passes_follow_each_other)
 {
@@ -378,7 +374,7 @@ static void moving_observe_frame(void *state, const struct cox_frame_measurement
 }
 
 static const struct cox_policy moving = {.name = "moving",
-                                         .state_bytes = crossing_bytes,
+                                         .state_bytes = rig_policy_bytes,
                                          .split = moving_split,
                                          .observe = moving_observe,
                                          .observe_frame = moving_observe_frame};

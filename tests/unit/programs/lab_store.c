@@ -1,7 +1,7 @@
 /* The session database: what it keeps, what it refuses.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/texts.h"
-#include "support/scratch.h"
+#include "support/folder.h"
 #include "unit/programs/lab_asked.h"
 
 #include <fcntl.h>
@@ -17,23 +17,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char folder[32];
-
-static void make_folder(void)
+static void begin(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/cox-store-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    make_folder();
     snprintf(path, sizeof path, "%s/session.db", folder);
-    why[0] = '\0';
 }
 
-static void remove_folder(void)
+static void end(void)
 {
     chmod(folder, 0700);
-    scratch_remove(folder);
+    remove_folder();
 }
 
-TestSuite(lab_store, .init = make_folder, .fini = remove_folder);
+TestSuite(lab_store, .init = begin, .fini = end);
 
 static const struct lab_store_run run_of_two = {.source = "devices",
                                                 .command = "cox-lab run",
@@ -510,14 +506,6 @@ Test(lab_store, a_tape_tells_the_pass_of_each_call)
 }
 
 /* --- What is refused ---------------------------------------------------------------------------------------------- */
-
-static void write_file(const char *name, const void *bytes, size_t count)
-{
-    FILE *file = fopen(name, "wb");
-    cr_assert_not_null(file);
-    cr_assert_eq(fwrite(bytes, 1, count, file), count);
-    fclose(file);
-}
 
 Test(lab_store, refuses_what_is_no_database)
 {

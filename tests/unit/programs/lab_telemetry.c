@@ -3,7 +3,7 @@
 #include "lab/telemetry/sampler.h"
 #include "lab/telemetry/sysfs.h"
 #include "common/now.h"
-#include "support/scratch.h"
+#include "support/folder.h"
 #include "unit/programs/lab_asked.h"
 
 #include <errno.h>
@@ -17,27 +17,26 @@
 #include <time.h>
 #include <unistd.h>
 
-static char folder[32], root[48];
+static char root[80];
 static struct lab_telemetry *telemetry;
 static double values[LAB_TELEMETRY_SOURCES_MAX];
 
-static void make_folder(void)
+static void begin(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/cox-telemetry-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    make_folder();
     chmod(folder, 0755);
     snprintf(root, sizeof root, "%s/sys", folder);
     snprintf(path, sizeof path, "%s/session.db", folder);
     cr_assert_eq(mkdir(root, 0755), 0);
 }
 
-static void remove_folder(void)
+static void end(void)
 {
     lab_telemetry_close(&telemetry);
-    scratch_remove(folder);
+    remove_folder();
 }
 
-TestSuite(lab_telemetry, .init = make_folder, .fini = remove_folder);
+TestSuite(lab_telemetry, .init = begin, .fini = end);
 
 /* A command of the shell, in the tree. */
 static void in_tree(const char *format, ...)

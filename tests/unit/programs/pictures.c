@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "common/primaries.h"
 #include "unit/programs/decoding.h"
-#include "unit/programs/folder.h"
+#include "support/folder.h"
 
 #include <math.h>
 

@@ -283,9 +283,6 @@ Test(exr, the_display_window_is_what_is_shown)
             memcpy(plan.data, windows[i], 16);
             memcpy(plan.display, windows[i] + 4, 16);
             plan.tile = tile;
-            memcpy(plan.data, windows[i], 16);
-            memcpy(plan.display, windows[i] + 4, 16);
-            plan.tile = tile;
             check_exr(&plan);
         }
 }

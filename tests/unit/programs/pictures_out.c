@@ -4,7 +4,7 @@
 #include "common/outfile.h"
 #include "common/picture.h"
 #include "unit/programs/bytes.h"
-#include "unit/programs/folder.h"
+#include "support/folder.h"
 
 #include <dirent.h>
 #include <signal.h>

@@ -8,7 +8,7 @@
 #include "common/video.h"
 #define _GNU_SOURCE
 #include "common/video.h"
-#include "unit/programs/folder.h"
+#include "support/folder.h"
 #include "unit/programs/streams.h"
 
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include "common/mapped_file.h"
 #include "common/video.h"
-#include "unit/programs/folder.h"
+#include "support/folder.h"
 #include "unit/programs/streams.h"
 
 #include <coxswain/coxswain.h>

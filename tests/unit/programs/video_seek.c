@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/video.h"
-#include "unit/programs/folder.h"
+#include "support/folder.h"
 #include "unit/programs/streams.h"
 
 #if COX_HAVE_LIBAV

@@ -94,10 +94,8 @@ struct model {
     uint32_t count;
     double launch_ns[DEVICES], row_ns[DEVICES];
     double sigma;
-    double corunning;     /* factor on every time in frames that several devices work in; 0 = 1 */
-    uint32_t step_device; /* takes step_factor times as long from frame step_from to before step_to */
-    uint32_t step_from, step_to;
-    double step_factor;
+    double corunning; /* factor on every time in frames that several devices work in; 0 = 1 */
+    struct step step;
     double heavy; /* factor on the second quarter of the rows; 0 = 1 */
     uint32_t outlier_frame, outlier_device;
     bool no_shadow, no_solo;
@@ -124,8 +122,7 @@ static double launch_ns(const struct cox_band *band)
     const struct model *m = model;
     double ns = m->launch_ns[band->device] +
                 m->row_ns[band->device] * rows_cost(m, band->first_row, band->rows, view.rows);
-    if (m->step_factor > 0 && band->device == m->step_device && view.frame >= m->step_from && view.frame < m->step_to)
-        ns *= m->step_factor;
+    ns *= step_at(&m->step, band->device, view.frame);
     return ns;
 }
 
@@ -271,10 +268,7 @@ Test(adaptive, follows_a_threefold_step_within_four_frames_both_ways)
 {
     for (uint32_t device = 0; device < 2; device++) {
         struct model m = pair, slow = pair;
-        m.step_device = device;
-        m.step_factor = 3;
-        m.step_from = 50;
-        m.step_to = 100;
+        m.step = (struct step){device, 3, 50, 100};
         slow.launch_ns[device] *= 3;
         slow.row_ns[device] *= 3;
         for (uint32_t seed = 1; seed <= 10; seed++) {
@@ -335,10 +329,7 @@ Test(adaptive, probes_by_a_small_band_where_there_are_no_shadows)
 Test(adaptive, takes_a_device_back_when_a_shadow_shows_that_it_is_worth_it)
 {
     struct model m = pair;
-    m.step_device = 0;
-    m.step_factor = 400;
-    m.step_from = 20;
-    m.step_to = 60;
+    m.step = (struct step){0, 400, 20, 60};
     run_begin(41, &m);
     mean_ns(0, 200);
     cr_assert_gt(done_rows[0], 200);

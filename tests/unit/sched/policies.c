@@ -122,12 +122,10 @@ struct model {
     uint32_t count;
     double fixed_ns[MODEL_DEVICES];
     double ns_per_row[MODEL_DEVICES];
-    double sigma;         /* of the log of the jitter */
-    double corunning;     /* factor on every time while two or more devices work; 0 = 1 */
-    double outliers;      /* share of bands that take five times as long */
-    uint32_t step_device; /* takes step_factor times as long in frames step_from .. step_to - 1 */
-    uint32_t step_from, step_to;
-    double step_factor;
+    double sigma;     /* of the log of the jitter */
+    double corunning; /* factor on every time while two or more devices work; 0 = 1 */
+    double outliers;  /* share of bands that take five times as long */
+    struct step step;
     uint32_t lag; /* frames split before the first of them is observed, less one */
     bool no_warmup;
 };
@@ -152,8 +150,7 @@ static double model_ns(const struct model *m, uint32_t device, uint32_t rows, ui
     if (rows == 0)
         return 0;
     double ns = m->fixed_ns[device] + m->ns_per_row[device] * rows;
-    if (m->step_factor > 0 && device == m->step_device && frame >= m->step_from && frame < m->step_to)
-        ns *= m->step_factor;
+    ns *= step_at(&m->step, device, frame);
     return working > 1 && m->corunning > 0 ? ns * m->corunning : ns;
 }
 
@@ -278,10 +275,7 @@ Test(ewma, is_close_to_the_oracle_and_no_worse_than_the_simple_policies_on_any_m
     const struct model corunning = {
         .count = 2, .fixed_ns = {60e3, 250e3}, .ns_per_row = {9e3, 4.5e3}, .sigma = 0.05, .corunning = 1.9};
     lagging.lag = 2;
-    step.step_device = 2;
-    step.step_factor = 3;
-    step.step_from = 100;
-    step.step_to = 200;
+    step.step = (struct step){2, 3, 100, 200};
     dear.fixed_ns[2] = 9e6;
     outliers.outliers = 0.01;
     const struct {
@@ -351,10 +345,7 @@ Test(ewma, converges_within_ten_frames_on_two_devices_with_a_threefold_ratio)
 Test(ewma, follows_a_threefold_step_in_a_few_frames_in_both_directions)
 {
     struct model m = office;
-    m.step_device = 2;
-    m.step_factor = 3;
-    m.step_from = 100;
-    m.step_to = 200;
+    m.step = (struct step){2, 3, 100, 200};
     for (uint32_t lag = 0; lag <= 2; lag += 2) {
         m.lag = lag;
         uint32_t slowest = 0;
@@ -389,10 +380,7 @@ Test(ewma, does_not_move_for_one_outlier)
 Test(ewma, takes_a_device_back_after_it_was_too_slow_for_one_granule)
 {
     struct model m = pair;
-    m.step_device = 1;
-    m.step_factor = 2000;
-    m.step_from = 50;
-    m.step_to = 90;
+    m.step = (struct step){1, 2000, 50, 90};
     for (uint32_t seed = 0; seed < SEEDS; seed++) {
         simulate("ewma", &m, 300, seed, &outcome);
         uint32_t back = settled(&outcome, 90, 300, 10, 1.1);

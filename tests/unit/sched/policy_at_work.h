@@ -14,6 +14,18 @@ static const struct cox_policy *policy;
 static void *state;
 static struct cox_split split;
 
+/* A device takes so many times as long in frames `from` .. `to` - 1; a factor of 0 is none. */
+struct step {
+    uint32_t device;
+    double factor;
+    uint32_t from, to;
+};
+
+static inline double step_at(const struct step *step, uint32_t device, uint64_t frame)
+{
+    return step->factor > 0 && device == step->device && frame >= step->from && frame < step->to ? step->factor : 1;
+}
+
 /* A view of devices that are alike and were not measured. */
 static inline void see(uint32_t rows, uint32_t granule, uint32_t device_count)
 {

@@ -38,13 +38,13 @@ static void path_of(const unsigned char of[32], char out[256])
 static void setup(void)
 {
     make_base();
-    snprintf(dir, sizeof dir, "%s/cache", base);
+    snprintf(dir, sizeof dir, "%s/cache", folder);
     key_of("one", key);
     key_of("other", other);
     path_of(key, path);
 }
 
-TestSuite(cache, .init = setup, .fini = remove_base, .timeout = 600);
+TestSuite(cache, .init = setup, .fini = remove_folder, .timeout = 600);
 
 static void store(const unsigned char under[32], const char *text)
 {
@@ -60,7 +60,7 @@ static size_t read_file(const char *from, unsigned char *data, size_t size)
     return got;
 }
 
-static void write_file(const char *to, const void *data, size_t bytes)
+static void replace_file(const char *to, const void *data, size_t bytes)
 {
     unlink(to);
     int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -199,13 +199,13 @@ Test(cache, directories_and_files_are_private)
     static const char *const names[] = {"parent", "parent/cache"};
     struct stat st;
     umask(0);
-    strcpy(dir, in_base("parent/cache"));
+    strcpy(dir, in_folder("parent/cache"));
     store(key, "x");
     path_of(key, path);
     cr_assert_eq(stat(path, &st), 0);
     cr_assert_eq(st.st_mode & 07777, 0600);
     for (int i = 0; i < 2; i++) {
-        cr_assert_eq(stat(in_base(names[i]), &st), 0);
+        cr_assert_eq(stat(in_folder(names[i]), &st), 0);
         cr_assert_eq(st.st_mode & 07777, 0700);
     }
 }
@@ -243,19 +243,19 @@ Test(cache, an_entry_that_is_cut_changed_or_longer_is_logged_removed_and_absent)
     cr_assert_gt(size, 42);
     cr_assert_lt(size, sizeof whole);
     for (size_t cut = 0; cut < size; cut++) {
-        write_file(path, whole, cut);
+        replace_file(path, whole, cut);
         expect_damaged("a cut at byte", cut);
     }
     for (size_t bit = 0; bit < 8 * size; bit++) {
         whole[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        write_file(path, whole, size);
+        replace_file(path, whole, size);
         expect_damaged("the flip of bit", bit);
         whole[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
     whole[size] = 0;
-    write_file(path, whole, size + 1);
+    replace_file(path, whole, size + 1);
     expect_damaged("a longer file by", 1);
-    write_file(path, whole, size);
+    replace_file(path, whole, size);
     expect_stored(key, text);
 }
 
@@ -281,22 +281,22 @@ Test(cache, an_entry_that_is_not_what_it_seems_is_logged_removed_and_absent)
     expect_damaged("a pipe", 0);
 
     store(key, "payload");
-    cr_assert_eq(rename(path, in_base("target")), 0); /* a valid entry: only that it is a link speaks against it */
-    cr_assert_eq(symlink(in_base("target"), path), 0);
+    cr_assert_eq(rename(path, in_folder("target")), 0); /* a valid entry: only that it is a link speaks against it */
+    cr_assert_eq(symlink(in_folder("target"), path), 0);
     expect_damaged("a link", 0);
-    cr_assert_gt(read_file(in_base("target"), data, sizeof data), 7, "it is left alone");
+    cr_assert_gt(read_file(in_folder("target"), data, sizeof data), 7, "it is left alone");
 
     store(key, "payload");
-    cr_assert_eq(link(path, in_base("name")), 0);
-    const size_t bytes = read_file(in_base("name"), data, sizeof data);
+    cr_assert_eq(link(path, in_folder("name")), 0);
+    const size_t bytes = read_file(in_folder("name"), data, sizeof data);
     expect_damaged("one with a second name", 0);
-    cr_assert_eq(read_file(in_base("name"), data, sizeof data), bytes, "it is left alone");
+    cr_assert_eq(read_file(in_folder("name"), data, sizeof data), bytes, "it is left alone");
 }
 
 Test(cache, a_damaged_entry_can_be_stored_again)
 {
     store(key, "payload");
-    write_file(path, "rubbish", 7);
+    replace_file(path, "rubbish", 7);
     expect_absent(key);
     store(key, "payload");
     expect_stored(key, "payload");
@@ -308,8 +308,8 @@ Test(cache, storing_over_a_link_replaces_the_link_and_not_its_target)
 {
     struct stat st;
     unsigned char whole[256];
-    const char *target = in_base("target");
-    write_file(target, "precious", 8);
+    const char *target = in_folder("target");
+    replace_file(target, "precious", 8);
     cr_assert_eq(mkdir(dir, 0700), 0);
     cr_assert_eq(symlink(target, path), 0);
     store(key, "payload");
@@ -322,7 +322,7 @@ Test(cache, storing_over_a_link_replaces_the_link_and_not_its_target)
 
 Test(cache, a_directory_that_is_a_link_is_not_used)
 {
-    const char *target = in_base("elsewhere");
+    const char *target = in_folder("elsewhere");
     cr_assert_eq(mkdir(target, 0700), 0);
     cr_assert_eq(symlink(target, dir), 0);
     store(key, "payload");
@@ -359,8 +359,8 @@ Test(cache, a_directory_in_the_place_of_an_entry_is_survived)
 
 Test(cache, a_directory_that_cannot_be_made_is_one_log_line)
 {
-    write_file(in_base("file"), "x", 1);
-    strcpy(dir, in_base("file/cache"));
+    replace_file(in_folder("file"), "x", 1);
+    strcpy(dir, in_folder("file/cache"));
     store(key, "payload");
     cr_assert_eq(lines, 1);
     expect_absent(key);
@@ -374,7 +374,7 @@ Test(cache, a_directory_that_cannot_be_written_is_one_log_line_and_still_read)
 {
     store(key, "payload");
     if (geteuid() == 0) { /* root may write everywhere: become somebody else */
-        cr_assert_eq(chmod(base, 0755), 0);
+        cr_assert_eq(chmod(folder, 0755), 0);
         cr_assert_eq(chown(dir, 65534, 65534), 0);
         cr_assert_eq(chown(path, 65534, 65534), 0);
         cr_assert_eq(seteuid(65534), 0);
@@ -421,8 +421,8 @@ Test(cache, what_a_dead_writer_left_is_swept_and_what_a_live_one_writes_is_not)
     cr_assert_eq(mkdir(dir, 0700), 0);
     snprintf(old_file, sizeof old_file, "%s/tmp-0123456789abcdef", dir);
     snprintf(new_file, sizeof new_file, "%s/tmp-fedcba9876543210", dir);
-    write_file(old_file, "half", 4);
-    write_file(new_file, "half", 4);
+    replace_file(old_file, "half", 4);
+    replace_file(new_file, "half", 4);
     struct timespec long_ago[2] = {{.tv_sec = time(NULL) - 7200}, {.tv_sec = time(NULL) - 7200}};
     cr_assert_eq(utimensat(AT_FDCWD, old_file, long_ago, 0), 0);
     store(key, "payload");

@@ -150,11 +150,11 @@ static struct way way; /* of the next session */
 static void setup(void)
 {
     make_base();
-    snprintf(dir, sizeof dir, "%s/a/cache", base);
+    snprintf(dir, sizeof dir, "%s/a/cache", folder);
     way = usual();
 }
 
-TestSuite(device_profile, .init = setup, .fini = remove_base, .timeout = 600);
+TestSuite(device_profile, .init = setup, .fini = remove_folder, .timeout = 600);
 
 struct outcome {
     bool loaded;
@@ -217,13 +217,12 @@ static struct outcome run_session(void)
     params.report_user = rig;
     cox_session *session;
     cr_assert_eq(cox_session_create(rig_runtime(rig), &params, &session), COX_OK, "%s", rig_log(rig));
-    struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
+    struct cox_session_info info = rig_info(session);
     outcome.loaded = info.profile_loaded;
     for (uint32_t i = 0; i < (way.frames ? way.frames : 40); i++)
         cr_assert_eq(submit(frames, session, i, params.binding_count), COX_OK);
     cox_session_wait(session);
-    cox_session_info(session, &info, sizeof info);
+    info = rig_info(session);
     for (uint32_t d = 0; d < info.device_count; d++)
         outcome.solo_ns[d] = info.devices[d].solo_ns;
     cox_session_destroy(&session);
@@ -567,7 +566,7 @@ Test(device_profile, whose_file_is_damaged_or_foreign_is_ignored_and_written_ane
         only_file();
         if (strstr(cases[c].command, "chmod 0 ") && geteuid() == 0)
             continue;
-        snprintf(command, sizeof command, "f=%s b=%s d=\"dd of=%s bs=1 conv=notrunc status=none\"; %s", path, base,
+        snprintf(command, sizeof command, "f=%s b=%s d=\"dd of=%s bs=1 conv=notrunc status=none\"; %s", path, folder,
                  path, cases[c].command);
         cr_assert_eq(system(command), 0, "%s", cases[c].what);
         struct outcome outcome = run_session();
@@ -682,9 +681,7 @@ static void run_frames(struct rig_frames *frames, cox_session *session, uint32_t
 
 static bool begins_with_profile(cox_session *session)
 {
-    struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
-    return info.profile_loaded;
+    return rig_info(session).profile_loaded;
 }
 
 /* Rows by device of the last report, and its reason. */

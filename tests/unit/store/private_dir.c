@@ -15,10 +15,10 @@ enum { STRANGER = 12345 };
 static void setup(void)
 {
     make_base();
-    cr_assert_eq(chdir(base), 0);
+    cr_assert_eq(chdir(folder), 0);
 }
 
-TestSuite(private_dir, .init = setup, .fini = remove_base, .timeout = 300);
+TestSuite(private_dir, .init = setup, .fini = remove_folder, .timeout = 300);
 
 /* The path is taken, and is the directory `is`. */
 static void expect_open(const char *path, const char *is)
@@ -57,9 +57,9 @@ Test(private_dir, is_found_by_any_spelling_of_its_path)
     char path[256], long_path[PATH_MAX + 10];
     make("a", 0755);
     make("a/b", 0700);
-    snprintf(path, sizeof path, "%s/a/b", base);
+    snprintf(path, sizeof path, "%s/a/b", folder);
     expect_open(path, path);
-    snprintf(path, sizeof path, "//%s//a/./b///", base);
+    snprintf(path, sizeof path, "//%s//a/./b///", folder);
     expect_open(path, "a/b");
     expect_open("a/b", "a/b");
     expect_open("./a/../a/b/.", "a/b");
@@ -121,7 +121,7 @@ Test(private_dir, is_found_behind_links_of_this_user)
     char way[256];
     make("a", 0755);
     make("a/b", 0700);
-    snprintf(way, sizeof way, "%s/a", base);
+    snprintf(way, sizeof way, "%s/a", folder);
     cr_assert_eq(symlink(way, "absolute"), 0);
     cr_assert_eq(symlink("a/../absolute", "relative"), 0);
     expect_open("absolute/b", "a/b");

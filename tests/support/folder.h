@@ -3,7 +3,7 @@
 #ifndef COX_TESTS_FOLDER_H
 #define COX_TESTS_FOLDER_H
 
-#include "support/scratch.h"
+#include "scratch.h"
 
 #include <criterion/criterion.h>
 #include <stdarg.h>
