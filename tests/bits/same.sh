@@ -1,16 +1,29 @@
 #!/bin/sh
-# The same bits on every set-up: sourced by bits/*.sh with `program`, a program that prints what its head says, and
-# `title`, the head of the table. It runs on PoCL, on llvmpipe, on two sub-devices and on PoCL + llvmpipe, mapped and
-# staged, each with only the platforms it names, in both arithmetics where it has them. Every line must have the same
-# hash from all of them in the same arithmetic.
+# The same bits on every set-up.   sh same.sh BIN_DIR SOURCE_DIR filter|local|tonemap|video
+#
+# The program bits_NAME runs on PoCL, on llvmpipe, on two sub-devices and on PoCL + llvmpipe, mapped and staged, each with only the
+# platforms it names, in both arithmetics if it has them. Every line must have the same hash from all of them in the same arithmetic.
 #
 # A program prints for each thing compared   bits WHAT SIZE HOW HASH RUNS equal|DIFFERENT
 # and with --reference                       heading TEXT
 #                                            error WHAT FIGURES... within|BEYOND
 #
-# SPLITS=N for another number of random splits for each thing and set-up than `enough`. COX_SHORT=1: the first set-up that this
+# SPLITS=N for another number of random splits for each thing and set-up. COX_SHORT=1: the first set-up that this
 # machine can have, in muladd, and 3 splits.
 # SPDX-License-Identifier: Apache-2.0
+set -u
+here=$(dirname "$0")
+program=${COX_TEST_DIR:-$1/../tests}/bits_$3
+
+# The head of the table, the number of splits, and the number under AddressSanitizer.
+case $3 in
+filter) title='filter form' enough=20 fewer=5 ;;
+local) title='subject operator' enough=20 fewer=5 ;;
+tonemap) title='picture mapping' enough=100 fewer=14 ;;
+video) title='film mapping' enough=50 fewer=7 ;;
+*) echo "same.sh: there is no program bits_$3" >&2 && exit 2 ;;
+esac
+[ -z "${ASAN_OPTIONS:-}" ] || enough=$fewer
 [ -z "${COX_SHORT:-}" ] || enough=3
 splits=${SPLITS:-$enough}
 work=$(mktemp -d) || exit 1
