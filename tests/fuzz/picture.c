@@ -1,8 +1,8 @@
-/* Pictures from hostile bytes: PFM, Radiance and OpenEXR. A picture is refused in one line or read, and nothing is written beyond
- * its rows.
+/* Pictures from hostile bytes: PFM, Radiance and OpenEXR. A picture is refused in one line or read, and nothing is
+ * written beyond its rows.
  *
- * Of OpenEXR the target covers our front: which part, windows, channels and chunks are believed, and the unpacking. OpenEXRCore,
- * which reads and decompresses, is not instrumented.
+ * Of OpenEXR the target covers our front: which part, windows, channels and chunks are believed, and the unpacking.
+ * OpenEXRCore, which reads and decompresses, is not instrumented.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/picture.h"
 #include "fuzz.h"
@@ -88,7 +88,8 @@ static int fuzz_picture(const uint8_t *data, size_t size, uint64_t most_pixels)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size >= 4 && memcmp(data, "\x76\x2f\x31\x01", 4) == 0) {
-        /* OpenEXR: a frame of 8K may be black without being stored. Beyond that, PXR24 stores 64 pixels in 1376 bytes at best. */
+        /* OpenEXR: a frame of 8K may be black without being stored. Beyond that, PXR24 stores 64 pixels in 1376 bytes
+         * at best. */
         return fuzz_picture(data, size, (UINT64_C(1) << 25) + size * 1376 / 2 * 64);
     }
 
