@@ -3,18 +3,37 @@
 #ifndef COX_TESTS_RANDOM_JITTER_H
 #define COX_TESTS_RANDOM_JITTER_H
 
+#include <math.h>
 #include <stdint.h>
 
-/* Begin the stream of a seed, which is not 0. Without it the stream is that of 1. */
-void random_begin(uint64_t seed);
+static uint64_t random_state = 1;
 
-/* Of [0, 1). */
-double random_unit(void);
+/* Begin the stream of a seed, which is not 0. Without it the stream is that of 1. */
+static inline void random_begin(uint64_t seed)
+{
+    random_state = seed;
+}
+
+/* Of [0, 1), by xorshift64*. */
+static inline double random_unit(void)
+{
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return (double)((random_state * 0x2545F4914F6CDD1Dull) >> 11) * 0x1p-53;
+}
 
 /* Of 0 .. bound - 1. */
-uint32_t random_index(uint32_t bound);
+static inline uint32_t random_index(uint32_t bound)
+{
+    return (uint32_t)(random_unit() * bound);
+}
 
 /* A log-normal factor: sigma of its logarithm, whose mean is 0. */
-double random_jitter(double sigma);
+static inline double random_jitter(double sigma)
+{
+    const double u = random_unit() + 1e-18, v = random_unit();
+    return exp(sigma * sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
+}
 
 #endif
