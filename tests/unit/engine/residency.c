@@ -343,11 +343,11 @@ Test(residency, rows_that_a_lost_device_had_are_done_again)
                                                  FAKE_SUBMIT_FAILS};
     uint32_t anew = 0;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        for (uint32_t skip = 0; skip < 24; skip++) {
+        for (uint32_t skip = 0; skip < 12; skip++) {
             rig_policy_seed = skip;
             open_bench(&mixed, SESSION(NO_WARMUP, .device_timeout_ns = 1000000, .split_each_pass = true,
                                        .custom_policy = &random_policy));
-            FAULT(.kind = kinds[k], .device = skip % 2, .skip = skip * 5, .count = 1 + skip % 3 / 2,
+            FAULT(.kind = kinds[k], .device = skip % 2, .skip = skip * 10, .count = 1 + skip % 3 / 2,
                   .status = COX_E_DEVICE_LOST, .delay_ns = 50000000);
             run_more(4 * FRAMES);
             anew += rig_logged(rig, "begins anew");
