@@ -295,6 +295,33 @@ Test(video_stream, a_film_is_mapped_as_by_a_session_of_its_own)
     }
 }
 
+/* How often each frame of a stream was reported, without warm-up runs. */
+static uint32_t reported[FRAMES_MAX];
+
+static void count_report(void *user, const struct cox_frame_report *report)
+{
+    (void)user;
+    if (!report->warmup && report->index < FRAMES_MAX)
+        reported[report->index]++;
+}
+
+Test(video_stream, each_frame_is_reported_once_by_its_number)
+{
+    enum { FRAMES = 5 };
+    cr_assert_eq(cox_video_stream_create(runtime, COX_SESSION_PARAMS(.report = count_report), NULL, &stream), COX_OK);
+    for (int n = 0; n < FRAMES; n++) {
+        struct picture *in = in_buffers(&p10);
+        paint(in, (unsigned)n);
+        send(in, in_buffers(&p8));
+    }
+    for (int n = 0; n < FRAMES; n++)
+        receive();
+    cox_video_stream_destroy(&stream); /* after this no report comes */
+
+    for (int n = 0; n < FRAMES_MAX; n++)
+        cr_expect_eq(reported[n], n < FRAMES, "frame %d: %u times", n, reported[n]);
+}
+
 Test(video_stream, planes_anywhere_give_the_same_picture_and_nothing_else_is_touched)
 {
     static const struct {

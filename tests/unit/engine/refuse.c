@@ -95,6 +95,18 @@ Test(engine_refuse, the_recipe_itself_is_accepted)
     end(accepted());
 }
 
+Test(engine_refuse, the_largest_local_and_item_sizes_are_accepted)
+{
+    begin(&pair);
+    recipe.variants[0] = (struct cox_variant){
+        .source = "fake", .local_columns = 65536, .local_rows = 65536, .item_columns = 65536, .item_rows = 65536};
+    end(accepted());
+    REFUSES("local size 65537 x 0", recipe.variants[0].local_columns = 65537);
+    REFUSES("local size 0 x 65537", recipe.variants[0].local_rows = 65537);
+    REFUSES("item size 65537 x 0", recipe.variants[0].item_columns = 65537);
+    REFUSES("item size 0 x 65537", recipe.variants[0].item_rows = 65537);
+}
+
 Test(engine_refuse, null_for_the_runtime_or_a_buffer)
 {
     static const struct cox_host_info no_host;

@@ -508,6 +508,22 @@ Test(energy, is_the_callers_own_split_while_the_meter_is_silent)
     }
 }
 
+/* The machine may be another one by the time that the meter is back. */
+Test(energy, begins_with_the_callers_own_split_when_the_meter_is_back)
+{
+    struct machine m = cpu_and_gpu(0);
+    m.reading = stops;
+    run(&m, 500);
+    cr_assert_eq(m.rows[0], 0, "the GPU alone needs least");
+    run(&m, 500);
+    m.devices[1].watts = 400;
+    do
+        run_frame(&m);
+    while (m.choice.own && m.frame < 1100);
+    cr_assert_not(m.choice.own);
+    cr_assert_neq(m.choice.role, COX__ENERGY_LEAST, "what was learned before the silence counts");
+}
+
 Test(energy, does_without_single_readings)
 {
     struct machine m = cpu_and_gpu(0);
