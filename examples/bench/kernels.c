@@ -1,6 +1,6 @@
 /* cox-bench kernels: how fast each kernel of the library is on each device, by the device's own profile, beside what
  * the device can do at most: ceilings measured in the same rounds. Frames of all kernels take turns, so what disturbs
- * one disturbs all, and a kernel finds nothing of its frame in the caches.
+ * one disturbs all, and a kernel finds nothing of its frame in the caches. On a CPU there is a bar, too: vectors.c.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "shared.h"
 #include "common/json.h"
@@ -93,6 +93,7 @@ struct bench {
     /* of one device */
     struct cox_device_info device;
     double copy_gbs, operations_gs;
+    struct bench_vectors vectors; /* of a CPU */
 };
 
 /* --- frames --- */
@@ -453,6 +454,22 @@ static const char *binding_name(const struct shares *shares)
 
 /* --- output --- */
 
+static bool is_cpu(const struct bench *bench)
+{
+    return bench->device.type == COX_DEVICE_CPU;
+}
+
+static void print_vectors(const struct bench_vectors *vectors)
+{
+    printf("  pictures of %u x %u by vectors and by scalars, the best frame of each\n", vectors->width,
+           vectors->height);
+    for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS; f++) {
+        const struct bench_vectors_format *of = &vectors->formats[f];
+        printf("  vectors over scalars, %-16s %7.2f ms against %7.2f: %.2f times, at least %.2f: %s\n", of->name,
+               of->vector_ms, of->scalar_ms, of->ratio, vectors->bar, of->ratio >= vectors->bar ? "met" : "MISSED");
+    }
+}
+
 static void print_device(const struct bench *bench)
 {
     const struct cox_device_info *device = &bench->device;
@@ -481,6 +498,8 @@ static void print_device(const struct bench *bench)
         else
             printf("%6s %8s   -\n", "-", "-");
     }
+    if (is_cpu(bench))
+        print_vectors(&bench->vectors);
 }
 
 static void json_times(struct json *json, const struct entrant *entrant)
@@ -496,6 +515,36 @@ static void json_times(struct json *json, const struct entrant *entrant)
     json_number(json, gbs(entrant));
     json_key(json, "profiled");
     json_bool(json, !entrant->unprofiled);
+}
+
+static void json_vectors(struct json *json, const struct bench_vectors *vectors)
+{
+    json_key(json, "vectors");
+    json_open_object(json, false);
+    json_key(json, "width");
+    json_unsigned(json, vectors->width);
+    json_key(json, "height");
+    json_unsigned(json, vectors->height);
+    json_key(json, "formats");
+    json_open_array(json, false);
+    for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS; f++) {
+        json_open_object(json, true);
+        json_key(json, "format");
+        json_string(json, vectors->formats[f].name);
+        json_key(json, "vector_ms");
+        json_number(json, vectors->formats[f].vector_ms);
+        json_key(json, "scalar_ms");
+        json_number(json, vectors->formats[f].scalar_ms);
+        json_key(json, "ratio");
+        json_number(json, vectors->formats[f].ratio);
+        json_close_object(json);
+    }
+    json_close_array(json);
+    json_key(json, "bar");
+    json_number(json, vectors->bar);
+    json_key(json, "met");
+    json_bool(json, vectors->met);
+    json_close_object(json);
 }
 
 static void json_device(struct json *json, const struct bench *bench)
@@ -544,6 +593,8 @@ static void json_device(struct json *json, const struct bench *bench)
         json_close_object(json);
     }
     json_close_array(json);
+    if (is_cpu(bench))
+        json_vectors(json, &bench->vectors);
     json_close_object(json);
 }
 
@@ -606,10 +657,13 @@ static bool measure_device(struct bench *bench, uint32_t device)
         find_ceilings(bench);
     for (uint32_t e = 0; e < ENTRANTS; e++)
         cox_session_destroy(&bench->entrants[e].session);
+    if (good && is_cpu(bench))
+        good = bench_vectors(bench->runtime, device, bench->rounds, &bench->quiet, &bench->vectors);
     return good;
 }
 
-static bool measure_devices(struct bench *bench, const struct bench_options *options)
+/* `*met`: the bar, which CPUs have. */
+static bool measure_devices(struct bench *bench, const struct bench_options *options, bool *met)
 {
     struct machine machine;
     struct json json;
@@ -622,6 +676,7 @@ static bool measure_devices(struct bench *bench, const struct bench_options *opt
     for (uint32_t d = 0; d < cox_runtime_device_count(bench->runtime); d++) {
         if (!measure_device(bench, d))
             return false;
+        *met &= !is_cpu(bench) || bench->vectors.met;
         if (options->json)
             json_device(&json, bench);
         else
@@ -650,8 +705,8 @@ bool bench_kernels(const struct bench_options *options, bool *met)
                                                                   .arithmetic = options->arithmetic, .log = bench_log));
         good = status == COX_OK || bench_fail("%s", cox_status_text(status));
     }
-    good = good && make_frames(bench->runtime, &bench->frames) && measure_devices(bench, options);
-    *met = true; /* it measures; there is no bar */
+    *met = true;
+    good = good && make_frames(bench->runtime, &bench->frames) && measure_devices(bench, options, met);
     clear_frames(&bench->frames);
     cox_runtime_destroy(&bench->runtime);
     free(bench->memory);

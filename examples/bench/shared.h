@@ -75,6 +75,25 @@ void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t 
                         const cox_runtime *runtime, struct cox_session_params *session);
 void bench_ceiling_input(const struct bench_ceiling *ceiling, uint32_t height, float *data);
 
+/* --- vectors over scalars (vectors.c) --- */
+
+enum { BENCH_VECTORS_FORMATS = 4 };
+
+struct bench_vectors {
+    uint32_t width, height;
+    struct bench_vectors_format {
+        const char *name;
+        double vector_ms, scalar_ms; /* of a frame, the best one */
+        double ratio;                /* how many times as fast vectors are */
+    } formats[BENCH_VECTORS_FORMATS];
+    double bar; /* on the least ratio */
+    bool met;
+};
+
+/* Rounds of one frame of each variant and format, 20 at most, on a CPU. False after saying why on standard error. */
+bool bench_vectors(cox_runtime *runtime, uint32_t device, uint32_t rounds, struct quiet *quiet,
+                   struct bench_vectors *result);
+
 /* --- a plane (plane.c) --- */
 
 /* Floats from 1/1024 to 1. */
