@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "interop.h"
+#include "support/layer_info.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -264,7 +265,7 @@ static void wrong_contexts_are_refused(void)
 struct own {
     cl_context context;
     cl_command_queue queue;
-    bool waits_for_user; /* PoCL's device without threads deadlocks if a command waits for a user event */
+    bool waits_for_user; /* a command may wait for a user event */
 };
 
 static struct own own_queue(const cox_runtime *runtime, uint32_t index, bool taken)
@@ -274,7 +275,7 @@ static struct own own_queue(const cox_runtime *runtime, uint32_t index, bool tak
     cl_device_id device;
     cl_int code;
     CHECK(!cox_runtime_device_info(runtime, index, &info, sizeof info));
-    own.waits_for_user = strncmp(info.name, "basic", 5) != 0 && strncmp(info.name, "cpu-minimal", 11) != 0;
+    own.waits_for_user = !pocl_has_no_threads(info.name);
     CHECK(!cox_opencl_device(runtime, index, &own.context, &device));
     if (taken)
         CHECK(!clRetainContext(own.context));

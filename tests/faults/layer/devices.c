@@ -20,8 +20,7 @@ static uint32_t device_entry(uint32_t number, int sub, cl_device_type type, cons
     struct device *device = &devices[device_count];
     *device = (struct device){.number = number, .sub = sub, .type = type};
     snprintf(device->name, sizeof device->name, "%s", name);
-    /* PoCL's device without threads is "basic" in PoCL 3.1, "cpu-minimal" in PoCL 6. */
-    device->gateless = !strncmp(name, "basic", 5) || !strncmp(name, "cpu-minimal", 11) || !strncmp(name, "Oclgrind", 8);
+    device->gateless = pocl_has_no_threads(name) || !strncmp(name, "Oclgrind", 8);
     plans_learn(device_count);
     return device_count++;
 }
