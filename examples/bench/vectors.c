@@ -1,7 +1,6 @@
-/* cox-bench kernels: vectors over scalars. A picture is mapped by one variant of its kernel on CPUs, which works on
- * vectors, and by another one on GPUs, which works on scalars. Here both variants map the same picture on the same CPU,
- * one frame of each in turn, so what disturbs one disturbs the other. The bar is what makes the first variant worth
- * having.
+/* cox-bench kernels: vectors over scalars. The kernel that maps pictures has a variant with vectors for CPUs and one
+ * with scalars for GPUs. Both map the same picture on one CPU. Their frames alternate, so other programs disturb both.
+ * Below the bar the variant with vectors is not worth keeping.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "shared.h"
 #include "common/half.h"

@@ -8,8 +8,8 @@
 [ -z "${ASAN_OPTIONS:-}${COX_SHORT:-}" ] && enough=1000 || enough=150
 frames=${FRAMES:-$enough}
 
-# audit NAME DEVICES: all pipelines, a policy whose bands stand still and one whose bands move; rows handed out on demand;
-# the default, which may do all of it and measure on copies.
+# audit NAME DEVICES: run every pipeline with `static`, whose bands stay, and with `ewma`, whose bands move. `chunks` gives out
+# rows on demand. `adaptive`, the default policy, does all of this and also measures on copies.
 audit() {
     wanted || return
     for pair in rows/static rows/ewma rows/chunks contracts/static contracts/ewma contracts/adaptive \

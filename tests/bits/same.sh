@@ -1,8 +1,9 @@
 #!/bin/sh
-# The same bits on every set-up.   sh same.sh BIN_DIR SOURCE_DIR filter|local|tonemap|video
+# Compare the bits of all set-ups.   sh same.sh BIN_DIR SOURCE_DIR filter|local|tonemap|video
 #
-# The program bits_NAME runs on PoCL, on llvmpipe, on two sub-devices and on PoCL + llvmpipe, mapped and staged, each with only the
-# platforms it names, in both arithmetics if it has them. Every line must have the same hash from all of them in the same arithmetic.
+# The set-ups are PoCL, llvmpipe, two sub-devices, and PoCL + llvmpipe, mapped and staged. Each sees only the platforms that it
+# names. The program bits_NAME runs on each of them, in both arithmetics if the devices have both. In one arithmetic all set-ups
+# must print the same hashes.
 #
 # A program prints for each thing compared   bits WHAT SIZE HOW HASH RUNS equal|DIFFERENT
 # and with --reference                       heading TEXT

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cox-tonemap on shared work, on large pictures, with every operator, on odd values, with damaged OpenEXR files, full disks,
+# cox-tonemap with several devices, large pictures, every operator and unusual values. Then damaged OpenEXR files, full disks,
 # closed streams, the live line and signals.   sh tonemap_pictures.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words

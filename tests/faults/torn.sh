@@ -17,7 +17,7 @@
 unset OPENCL_LAYERS
 torn=$COX_TEST_DIR/fault_torn
 
-# Frames as submit and run make them, beside busy loops, without and with kernels that are 120 ms late.
+# Submit and run frames while busy loops use the cores, without and with kernels that are 120 ms late.
 beside() { # NAME DEVICES LATE HOGS...
     name=$1 devices=$2
     echo "clEnqueueNDRangeKernel device=$3 from=30 every=20 late=120ms" >"$work/late"
@@ -38,7 +38,7 @@ beside() { # NAME DEVICES LATE HOGS...
         "$torn" "$devices" "$CHAINED" --devices-at-least 2 --chain --in-flight 4
 }
 
-# Kernels that hang until their device has been given up, and wake beside frames that were delivered.
+# Kernels that hang until the session gives their device up. They wake after frames were delivered.
 hanging() { # NAME DEVICES LATE
     echo "clEnqueueNDRangeKernel device=$3 from=20 every=20 late=3600s" >"$work/hang"
     for memory in '' --wrapped; do

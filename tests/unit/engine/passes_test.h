@@ -135,7 +135,7 @@ static inline void expect_right(uint32_t first, uint32_t count)
     }
 }
 
-/* So many frames more, FRAMES at a time. */
+/* Run `count` more frames, FRAMES at a time. */
 static inline void run_more(uint32_t count)
 {
     for (uint32_t done = 0, some; done < count; done += some) {

@@ -14,7 +14,7 @@ static const struct cox_policy *policy;
 static void *state;
 static struct cox_split split;
 
-/* A device takes so many times as long in frames `from` .. `to` - 1; a factor of 0 is none. */
+/* In frames `from` .. `to` - 1 a device takes `factor` times as long. 0 = no step. */
 struct step {
     uint32_t device;
     double factor;

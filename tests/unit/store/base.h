@@ -1,4 +1,4 @@
-/* What tests of files that are kept share: a folder of their own, and the last line of the log.
+/* Shared by the tests of stored files: a temporary folder, and the last line of the log.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_BASE_H
 #define COX_TESTS_BASE_H
