@@ -62,14 +62,16 @@ static bool kernels_use_fma(void)
 Test(api, one_arithmetic_serves_all_devices)
 {
     open_runtime(NULL);
-    bool all_fast = true, all_have = true;
+    bool all_fast = true, any_fast = false, all_have = true;
     for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++) {
         struct cox_device_info info;
         cr_assert_eq(cox_runtime_device_info(runtime, d, &info, sizeof info), COX_OK);
         all_fast &= info.fma == COX_FMA_FAST;
+        any_fast |= info.fma == COX_FMA_FAST;
         all_have &= info.fma != COX_FMA_NONE;
     }
     cr_assert_eq(cox_runtime_arithmetic(runtime), all_fast ? COX_ARITHMETIC_FMA : COX_ARITHMETIC_MULADD);
+    cr_assert_eq(strstr(logged, "all kernels go without fma") != NULL, any_fast && !all_fast, "%s", logged);
     cr_assert_eq(kernels_use_fma(), all_fast);
     cox_runtime_destroy(&runtime);
     cr_assert_eq(cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.arithmetic = COX_ARITHMETIC_MULADD)), COX_OK);

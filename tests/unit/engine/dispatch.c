@@ -143,6 +143,16 @@ Test(engine_dispatch, it_is_readable_inside_a_callback_while_others_wait)
     end();
 }
 
+Test(engine_dispatch, a_frame_counts_once_it_is_delivered)
+{
+    submit_all(3);
+    cr_assert_eq(cox_session_wait(scene.play.session), COX_OK);
+    cr_assert_eq(rig_info(scene.play.session).frames_done, 3, "before its callback has run");
+    cr_assert_eq(dispatch(0), 3);
+    cr_assert_eq(rig_info(scene.play.session).frames_done, 3);
+    end();
+}
+
 /* ---- how long a dispatch waits ---- */
 
 Test(engine_dispatch, waits_until_a_callback_may_run_or_none_will_come)

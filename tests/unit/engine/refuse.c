@@ -107,6 +107,14 @@ Test(engine_refuse, the_largest_local_and_item_sizes_are_accepted)
     REFUSES("item size 0 x 65537", recipe.variants[0].item_rows = 65537);
 }
 
+Test(engine_refuse, more_rows_than_an_int_counts)
+{
+    begin(&pair);
+    recipe.params.rows = INT32_MAX;
+    end(accepted());
+    REFUSES("a frame of 2147483648 rows; 1 to 2147483647 are possible", recipe.params.rows = INT32_MAX + 1u);
+}
+
 Test(engine_refuse, null_for_the_runtime_or_a_buffer)
 {
     static const struct cox_host_info no_host;

@@ -91,12 +91,16 @@ static void learner_observe(void *state, const struct cox_measurement *measureme
     learner->ns_per_row[measurement->device] = (double)measurement->wall_ns / measurement->rows;
 }
 
+static double given_solo_ns[COX_DEVICES_MAX]; /* with the profile that was loaded last */
+
 static void learner_load_profile(void *state, const struct cox_sched_view *view,
                                  const struct cox_device_profile *profiles)
 {
     struct learner *learner = state;
-    for (uint32_t d = 0; d < view->device_count; d++)
+    for (uint32_t d = 0; d < view->device_count; d++) {
         learner->ns_per_row[d] = profiles[d].ns_per_row;
+        given_solo_ns[d] = profiles[d].solo_ns;
+    }
     learner->loaded = true;
 }
 
@@ -344,8 +348,11 @@ Test(device_profile, of_passes_that_share_a_split_is_of_all_of_them)
     cr_assert_not(first.loaded);
     struct outcome second = run_loaded();
     cr_assert_arr_eq(second.first, first.last, sizeof first.last);
-    for (int d = 0; d < 3; d++)
+    for (int d = 0; d < 3; d++) {
         cr_assert_eq(second.solo_ns[d], first.solo_ns[d]);
+        cr_assert_eq(given_solo_ns[d], (double)first.solo_ns[d], "device %d: %g, %llu", d, given_solo_ns[d],
+                     (unsigned long long)first.solo_ns[d]);
+    }
     way.params.split_each_pass = true;
     cr_assert_not(run_session().loaded);
 }
