@@ -28,7 +28,7 @@ beside() { # NAME DEVICES LATE HOGS...
             [ $call = submit ] || option=--run
             launch "$name, $call, $hogs busy loops" \
                 "$torn" "$devices" "$FRAMES" --devices-at-least 2 --hogs "$hogs" --later 50 $option
-            [ $ALL ] || [ "$hogs $call" = "0 submit" ] || continue
+            [ "$ALL" ] || [ "$hogs $call" = "0 submit" ] || continue
             launch "$name, $call, $hogs busy loops, kernels 120 ms late" \
                 env OPENCL_LAYERS="$COX_TEST_LAYER_DIR/layer_fault.so" COX_FAULT_PLAN="$work/late" \
                 "$torn" "$devices" "$FRAMES" --devices-at-least 2 --rounds 20 --hogs "$hogs" --later 150 $option
@@ -55,8 +55,8 @@ each() { # NAME NEEDS VENDORS DEVICES LATE
 }
 
 each "two cores of PoCL" "pocl cores" pocl cpu:2x1 0.1
-[ ! $ALL ] || each "two cores of PoCL, staged" "pocl cores" pocl cpu:2x1=staged 0.1
+[ ! "$ALL" ] || each "two cores of PoCL, staged" "pocl cores" pocl cpu:2x1=staged 0.1
 show_llvmpipe
 each "PoCL and llvmpipe" "pocl rusticl" both cpu,gpu cpu
-[ ! $ALL ] || each "PoCL and llvmpipe, staged" "pocl rusticl" both cpu=staged,gpu=staged cpu
+[ ! "$ALL" ] || each "PoCL and llvmpipe, staged" "pocl rusticl" both cpu=staged,gpu=staged cpu
 finish_setups

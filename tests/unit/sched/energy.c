@@ -407,6 +407,19 @@ Test(energy, holds_the_deadline_against_the_wait_behind_frames_in_flight)
 }
 
 /* 5 % of jitter: a band that is to end so near to the deadline that it saves something is late now and then. */
+/* From its first frame on, before the meter has been read often enough. */
+Test(energy, forgets_a_miss_after_sixty_four_frames_within_the_deadline)
+{
+    struct machine m = cpu_and_gpu(100e6);
+    m.in_flight = 1;
+    m.noise = 0;
+    m.energy.misses = 2;
+    run(&m, 63);
+    cr_assert_eq(m.energy.misses, 2);
+    run(&m, 1);
+    cr_assert_eq(m.energy.misses, 1);
+}
+
 Test(energy, balances_what_is_saved_against_misses)
 {
     struct machine m = cpu_and_gpu(8e6);
@@ -506,6 +519,24 @@ Test(energy, is_the_callers_own_split_while_the_meter_is_silent)
         run(&m, 400);
         cr_assert_not(m.choice.own, "the meter is back");
     }
+}
+
+static double zeros_after_a_while(uint64_t frame, double joules)
+{
+    return frame < 100 ? joules : 0;
+}
+
+Test(energy, gives_a_meter_up_after_sixteen_zeros_that_take_a_second)
+{
+    struct machine m = cpu_and_gpu(0);
+    m.in_flight = 1;
+    m.reading = zeros_after_a_while;
+    run(&m, 100);
+    m.devices[0].fixed_ns = m.devices[1].fixed_ns = 100e6;
+    run(&m, 15);
+    cr_assert_gt(m.energy.read_frames, 0);
+    run(&m, 1);
+    cr_assert_eq(m.energy.read_frames, 0);
 }
 
 /* The machine may be another one by the time that the meter is back. */
