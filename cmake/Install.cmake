@@ -9,7 +9,7 @@ install(TARGETS coxswain EXPORT coxswain-targets
 install(FILES ${cox_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/coxswain)
 # The documentation as it lies here, with the files that it links to, so that its links hold.
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN next-interface EXCLUDE)
 foreach(linked IN ITEMS
         examples/cluster/kubernetes.yaml examples/cluster/lab.sh examples/cluster/parallel.sh examples/cluster/slurm.sh
         examples/data/LICENSE examples/gstreamer/convolve.c examples/hello.c examples/lab/data/sharpen.cl examples/lab/data/sharpen.json

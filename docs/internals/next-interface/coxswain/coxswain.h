@@ -1,0 +1,3 @@
+/* The library without its OpenCL and FFmpeg parts.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <coxswain/stream.h>

@@ -1,0 +1,419 @@
+/* Sessions: frames of one shape, run through a list of kernels, split over all devices.
+ *
+ * A frame is cut into bands of rows, one or more per device. Each kernel runs on each band.
+ *
+ *     static const char invert[] =
+ *         "kernel void invert(global const uint *in, global uint *out, int columns, int rows)\n"
+ *         "{\n"
+ *         "    int x = get_global_id(0), y = get_global_id(1);\n"
+ *         "    if (x < columns && y < rows)\n"
+ *         "        out[y * columns + x] = ~in[y * columns + x];\n"
+ *         "}\n";
+ *
+ *     cox_status s = cox_run(runtime, invert, &(struct cox_range){2048, 1080}, COX_ARGS(in, out));
+ *
+ * The kernel's signature says what each argument is.
+ *
+ *   parameter                   what it gets
+ *   global const T *NAME        the buffer NAME, read
+ *   global T *NAME              the buffer NAME, written
+ *   int NAME_first_row          the buffer row at which NAME points: the band's first row, or the first of
+ *                               its halo rows (cox_argument.halo_rows)
+ *   int NAME_pitch              elements of type T from one row of NAME to the next
+ *   read_only image2d_t NAME    the buffer NAME as an image; see cox_buffer_layout
+ *   local T *NAME               local memory; see cox_argument.local_bytes
+ *   int columns                 the pass's columns
+ *   int rows                    the rows of this band
+ *   int first_row               the pass's row at which this band begins
+ *   int frame_rows              all rows of the pass
+ *   T NAME                      the field NAME of the frame's constants; see cox_field
+ *   T constants                 all of the frame's constants, as one struct
+ *
+ * The qualifiers restrict and volatile and the address space constant are accepted.
+ *
+ * Dimension 0 of the work-items runs over columns, dimension 1 over the band's rows. The global size is
+ * padded to the local size, so a kernel compares its ids with `columns` and `rows`.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COXSWAIN_SESSION_H
+#define COXSWAIN_SESSION_H
+
+#include <coxswain/runtime.h>
+#include <coxswain/sched.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Most buffers and passes of a session, arguments of a kernel, bytes of a frame's constants, frames in
+ * flight. */
+enum {
+    COX_BUFFERS_MAX = 12,
+    COX_PASSES_MAX = 16,
+    COX_ARGUMENTS_MAX = 24,
+    COX_CONSTANTS_BYTES_MAX = 2048,
+    COX_IN_FLIGHT_MAX = 16,
+};
+
+/* ---- run one kernel once ---- */
+
+struct cox_range {
+    uint32_t columns;
+    uint32_t rows;
+    uint32_t halo_rows; /* rows above and below its own that the kernel reads of each input */
+};
+
+/* Pointers in the order of the kernel's parameters, without `columns`, `rows`, `first_row`, `frame_rows`
+ * and NAME_first_row. A global pointer takes an array of columns x rows elements, a scalar or vector
+ * takes a pointer to its value: COX_ARGS(in, out, &sigma). */
+#define COX_ARGS(...) ((const void *const[]){__VA_ARGS__, NULL})
+
+/* Compile a kernel, run it over `range` on all devices, and wait. For frames that repeat, create a
+ * session: this function compiles each time, and splits by the devices' descriptions.
+ *
+ * Blocks. Errors: those of cox_session_create and cox_session_run. */
+COX_API COX_MUST_CHECK cox_status cox_run(cox_runtime *runtime, const char *source, const struct cox_range *range,
+                                          const void *const *args);
+
+/* ---- what a session runs ---- */
+
+/* What a kernel's signature cannot say about one of its arguments. A buffer without an entry is read
+ * and written by rows: row r of the band uses row r of the buffer. */
+struct cox_argument {
+    const char *name; /* as in the kernel */
+
+    uint32_t halo_rows; /* the kernel reads this many more buffer rows above and below. At the frame's edge there
+                           are fewer: the kernel clamps */
+    bool whole;         /* reads the whole buffer */
+    bool in_place;      /* the kernel also reads what was there before; a band that fails fails its frame */
+
+    uint32_t row_divisor; /* pass rows per buffer row; 0 = that of the buffer */
+    size_t local_bytes;   /* of a `local` parameter */
+};
+
+/* The same pass, for one type of device. All variants must give the same results. */
+struct cox_variant {
+    enum cox_device_type type;
+    const char *source;
+    const char *options;
+    uint32_t local_columns;
+    uint32_t local_rows;
+    uint32_t item_columns;
+    uint32_t item_rows;
+};
+
+/* The frame so far, for cox_pass_done_fn. */
+struct cox_pass_result {
+    uint64_t frame;
+    uint32_t pass;
+    void *const *buffers; /* all of the session's buffers, scratch too, to be read; NULL = scratch of fused passes */
+    void *constants;      /* the frame's own copy; later passes see changes */
+};
+
+/* Called when all rows of a pass are written and merged, for example to make a curve of a histogram.
+ * If a device fails, the frame may start again, and this is called again. Equal input must give equal
+ * results. Runs on the scheduler thread or inside cox_session_run. Must not call the session. */
+typedef void cox_pass_done_fn(void *user, const struct cox_pass_result *result);
+
+/* One kernel over all rows. A frame is a list of passes. A pass starts when the pass before it has
+ * written all rows. */
+struct cox_pass {
+    const char *source;  /* OpenCL C */
+    const char *kernel;  /* NULL = the only kernel in `source` */
+    const char *options; /* for the compiler; NULL = none */
+
+    uint32_t columns; /* 0 = the session's */
+    uint32_t rows;    /* 0 = the session's */
+
+    /* Local size in work-items, and the columns and rows that one work-item computes. 0 = 1. */
+    uint32_t local_columns;
+    uint32_t local_rows;
+    uint32_t item_columns;
+    uint32_t item_rows;
+
+    const struct cox_argument *arguments; /* COX_LIST; NULL = the signature says all */
+    const struct cox_variant *variants;   /* COX_LIST; other types of device use the fields above */
+
+    /* Run on each band directly after the pass before, without waiting for other bands. The band
+     * recomputes the halo rows that it needs. Scratch between the two is the band's own. Both passes
+     * have the same rows, devices and policy. */
+    bool fused;
+
+    const char *devices; /* subset, written as cox_runtime_params.devices; NULL = the session's */
+    const char *policy;  /* NULL = the session's */
+
+    cox_pass_done_fn *done; /* NULL = none */
+    void *done_user;
+};
+
+/* Combine the results of two bands: into[i] = into[i] + partial[i], or minimum, or maximum. The number
+ * of bands varies, so the operation must be exact and associative. `into` is zeroed before the first
+ * call. Bands come in row order. Runs on the scheduler thread or inside cox_session_run. */
+typedef void cox_merge_fn(void *into, const void *partial, size_t bytes, void *user);
+
+/* One buffer of a frame. */
+struct cox_buffer_layout {
+    const char *name;     /* as in the kernels */
+    size_t pitch_bytes;   /* bytes per row; 0 = columns x the element of the kernel's pointer */
+    uint32_t row_divisor; /* frame rows per buffer row, such as 2 for the chroma of 4:2:0; 0 = 1 */
+    size_t bytes;         /* of a buffer that is read whole or merged; 0 = pitch x rows */
+
+    cox_merge_fn *merge; /* each band writes its own copy, zeroed before; then copies are merged */
+    void *merge_user;
+
+    bool scratch; /* memory of the library, for what one pass writes and a later one reads */
+
+    /* For image parameters: OpenCL's channel order and type, and columns; 0 = no image. */
+    uint32_t image_order;
+    uint32_t image_type;
+    uint32_t image_columns;
+};
+
+/* A field of the frame's constants that a kernel takes by value, by its name. */
+struct cox_field {
+    const char *name;
+    size_t offset;
+    size_t bytes;
+};
+#define COX_FIELD(type, field)                                    \
+    {                                                             \
+#field, offsetof(type, field), sizeof(((type *)0)->field) \
+    }
+
+/* ---- reports ---- */
+
+/* What one band cost. Times are nanoseconds of the runtime's monotonic clock. */
+struct cox_band_report {
+    uint32_t device; /* index in the runtime */
+    uint32_t pass;
+    uint32_t first_row;
+    uint32_t rows;
+    uint32_t attempt;  /* 0 = first; more = repeated after a failure */
+    cox_status status; /* not COX_OK: these rows were repeated, see the next attempt */
+    bool on_demand;    /* assigned while the frame ran */
+    uint64_t submit_ns;
+    uint64_t end_ns;
+    uint64_t seen_ns;        /* when the library noticed the end */
+    uint64_t clock_error_ns; /* error of end_ns; UINT64_MAX = end_ns is when the host noticed it */
+    uint64_t wall_ns;        /* this field and the next two: as in cox_measurement */
+    uint64_t queue_ns;
+    uint64_t kernel_ns;
+    uint64_t copy_in_ns; /* staged devices, if cox_session_params.profile is set */
+    uint64_t copy_out_ns;
+    uint64_t predicted_ns; /* 0 = the policy made no prediction */
+};
+
+struct cox_pass_report {
+    uint64_t start_ns;
+    uint64_t end_ns;
+    enum cox_reason reason;
+    uint64_t predicted_ns;
+    uint64_t rejected_ns; /* predicted time of the split that the policy rejected; 0 = none */
+    uint32_t pool_rows;   /* rows assigned while the pass ran */
+};
+
+/* What one frame cost. Valid during the call. */
+struct cox_frame_report {
+    uint64_t index; /* from 0, in submission order */
+    bool warmup;    /* a warm-up run before frame `index` */
+    bool shadow;    /* a repeated band that measures or tests a device */
+    cox_status status;
+    uint64_t submit_ns;
+    uint64_t start_ns;
+    uint64_t end_ns;       /* the last band ended */
+    uint64_t delivered_ns; /* the callback runs now */
+    uint64_t deadline_ns;  /* after submit_ns; 0 = none */
+    double joules;         /* negative = unknown */
+    uint32_t band_count;
+    uint32_t pass_count;
+    const struct cox_band_report *bands;  /* by pass, then by row; repeated bands last */
+    const struct cox_pass_report *passes; /* fewer than the session has if the frame failed early */
+};
+
+/* Called before the frame's callback, for every frame, warm-up run and shadow. Runs on the scheduler
+ * thread or inside cox_session_run. Must not call the session. */
+typedef void cox_report_fn(void *user, const struct cox_frame_report *report);
+
+/* Joules that the machine has used so far. Only differences count. Negative = unknown now. */
+typedef double cox_meter_fn(void *user);
+
+/* ---- the session ---- */
+
+/* Thread-safety: cox_session_submit, _run, _wait, _cancel and _info may be called from any thread. */
+typedef struct cox_session cox_session;
+
+enum cox_warmup {
+    COX_WARMUP_FIRST_FRAME = 0, /* the first frame waits until each device has run a frame */
+    COX_WARMUP_NONE = 1,        /* the first frame is slow on devices that compile late */
+
+    /* Create returns at once. Frames start on the first device that is ready. Others join later. */
+    COX_WARMUP_BACKGROUND = 2,
+};
+
+/* `columns`, `rows` and `passes` are required. Zero in any other field means the default. Read only
+ * during cox_session_create; everything is copied. */
+struct cox_session_params {
+    uint32_t columns;
+    uint32_t rows;
+    const struct cox_pass *passes; /* COX_LIST, or a pointer to a single pass and its end */
+
+    /* COX_LIST of all buffers, in the order in which frames give them. NULL = in the order in which
+     * kernels first name them. */
+    const struct cox_buffer_layout *buffers;
+
+    const struct cox_field *fields; /* COX_LIST: constants that kernels take by name */
+    size_t constants_bytes;         /* size of the constants' struct */
+
+    const char *devices;    /* subset, written as cox_runtime_params.devices; NULL = all */
+    uint32_t in_flight;     /* frames under way at once; 0 = 2 */
+    uint32_t min_band_rows; /* 0 = row_alignment */
+
+    const char *policy;                              /* NULL = "adaptive" */
+    const struct cox_policy *custom_policy;          /* used instead of `policy` */
+    const struct cox_policy_options *policy_options; /* NULL = defaults */
+    bool split_each_pass;                            /* false: passes with equal rows share a split */
+
+    enum cox_warmup warmup;
+
+    /* A session of the same runtime with other rows or pitches. This session starts with its timings,
+     * scaled. NULL = none. */
+    cox_session *warm_start;
+    bool no_profile; /* neither load nor save timings in cache_dir */
+
+    /* 0 to 1: the share of bands that a second device repeats, to compare every bit. */
+    double verify;
+
+    /* A device that exceeds its expected time by this much is given up, and other devices repeat its
+     * rows. 0 = ten times its longest band, between 1 s and 10 s. */
+    uint64_t timeout_ns;
+
+    cox_meter_fn *meter;
+    void *meter_user;
+    cox_report_fn *report;
+    void *report_user;
+    bool profile; /* also time kernels and copies on staged devices; costs about 7 us per command */
+};
+
+/* Compile the kernels for every device. *out is NULL on an error. A device on which a kernel does not
+ * compile leaves the session. The log has the compiler's output.
+ *
+ * Blocks for compilation, except with COX_WARMUP_BACKGROUND.
+ *
+ * Errors, each with a log line:
+ *   COX_E_INVALID      a shape, name or parameter does not fit
+ *   COX_E_NOT_FOUND    no policy has that name
+ *   COX_E_BUILD        a kernel compiles on no device
+ *   COX_E_UNSUPPORTED  no device can run a kernel
+ *   COX_E_DEVICE_MEMORY, COX_E_NOMEM */
+COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params,
+                                                     cox_session **out);
+
+/* Wait for frames under way, destroy the session, set *session to NULL. Accepts NULL. Call
+ * cox_session_cancel first to be quick. Does nothing if called from a callback. */
+COX_API void cox_session_destroy(cox_session **session);
+
+/* Run one frame of zeros on every device now, so that the first frame is not slower than others.
+ * `constants` as in a frame. Blocks.
+ *
+ * Errors: COX_E_INVALID, COX_E_NO_DEVICE, COX_E_NOMEM */
+COX_API COX_MUST_CHECK cox_status cox_session_warm(cox_session *session, const void *constants);
+
+/* What happens to a frame that misses its deadline. */
+enum cox_late {
+    COX_LATE_DELIVER = 0, /* it is completed */
+    COX_LATE_DROP = 1,    /* it ends with COX_E_LATE, unless all of it has started */
+};
+
+/* Buffers of a frame: COX_BUFFERS(in, out). */
+#define COX_BUFFERS(...) ((cox_buffer *const[]){__VA_ARGS__, NULL})
+
+/* One frame. Scratch buffers are left out. */
+struct cox_frame {
+    cox_buffer *const *buffers; /* COX_BUFFERS */
+    const void *const *data;    /* COX_ARGS: plain memory, used instead of `buffers` */
+    const void *constants;      /* copied by submit; NULL = zeros */
+    bool nowait;                /* return COX_E_BUSY instead of blocking */
+    uint64_t deadline_ns;       /* after submission; 0 = the policy option, UINT64_MAX = none */
+    enum cox_late late;
+};
+
+/* The frame is done. COX_OK: every row is written and no device will write it again. Otherwise the
+ * output is undefined:
+ *   COX_E_DEVICE_LOST, COX_E_NO_DEVICE   no device could compute it
+ *   COX_E_MISMATCH                       `verify` found different results
+ *   COX_E_UNSAFE_MEMORY                  a hung device may still write to plain or wrapped memory
+ *   COX_E_CANCELLED, COX_E_LATE, COX_E_DEVICE_MEMORY, COX_E_NOMEM
+ *
+ * Runs once per frame, on the scheduler thread, in submission order. The frame's slot
+ * is free by then: one frame may be submitted to the same session without blocking. May use buffers and
+ * cancel. Must not block. */
+typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
+
+/* Submit one frame and return at once. `done` may be NULL. `frame` and its lists are copied. The memory
+ * belongs to the session until `done` has run. A buffer may be in several frames: a frame starts after
+ * earlier frames have written what it reads.
+ *
+ * Blocks only while `in_flight` frames are under way and `nowait` is not set.
+ *
+ * Errors, upon which `done` does not run:
+ *   COX_E_INVALID    a buffer is missing, too short, or of another runtime
+ *   COX_E_BUSY       `nowait` is set, or this is a callback, and all slots are taken
+ *   COX_E_NO_DEVICE  every device has failed
+ *
+ * Thread-safety: any thread, callbacks too. */
+COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
+                                                     cox_done_fn *done, void *user);
+
+/* Submit one frame and wait for it. Faster than submit and wait. Returns the frame's status. Not from
+ * a callback. */
+COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session, const struct cox_frame *frame);
+
+/* Wait until no frame is under way and all callbacks have run. Not from a callback. Returns COX_OK, also
+ * if frames failed: their callbacks say so. */
+COX_API cox_status cox_session_wait(cox_session *session);
+
+/* End all frames under way soon. Their callbacks run with COX_E_CANCELLED, in order. Does not block. */
+COX_API cox_status cox_session_cancel(cox_session *session);
+
+enum cox_device_state {
+    COX_DEVICE_ACTIVE = 0,
+    COX_DEVICE_DRAINING = 1,    /* has failed; its bands may still end */
+    COX_DEVICE_QUARANTINED = 2, /* will be tried again after a pause */
+    COX_DEVICE_REBUILDING = 3,  /* gets a new context and kernels */
+    COX_DEVICE_PROBATION = 4,   /* repeats some rows to show that it works */
+    COX_DEVICE_JOINING = 5,     /* compiles; see COX_WARMUP_BACKGROUND */
+    COX_DEVICE_ABSENT = 6,      /* cannot run the kernels */
+};
+
+/* "active", "draining" and so on. Static. */
+COX_API const char *cox_device_state_name(enum cox_device_state state);
+
+struct cox_session_device {
+    uint32_t device; /* index in the runtime */
+    enum cox_memory_mode mode;
+    enum cox_device_state state;
+    uint32_t failures;
+    uint32_t recoveries;
+    uint64_t single_ns; /* one whole frame on this device alone; 0 = not measured */
+    uint32_t max_rows;  /* most rows of one band */
+};
+
+struct cox_session_info {
+    uint32_t row_alignment; /* bands begin at multiples of it */
+    bool profile_loaded;    /* timings came from cache_dir or from `warm_start` */
+    uint32_t in_flight;
+    char policy[32];
+    uint64_t frames_done; /* delivered, with any status */
+    uint64_t frames_late; /* delivered after their deadline */
+    uint64_t frames_dropped;
+    uint64_t worst_late_ns;
+    uint32_t device_count;
+    struct cox_session_device devices[COX_DEVICES_MAX];
+};
+
+/* Never blocks. Zeros for NULL. Thread-safety: any thread. */
+COX_API void cox_session_info(cox_session *session, struct cox_session_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
