@@ -73,6 +73,7 @@ struct cox_sched_device {
 
 /* What is to be split. Valid during the call. */
 struct cox_sched_view {
+    void *user;     /* the policy's */
     uint64_t frame; /* from 0 */
     uint32_t rows;
     uint32_t row_alignment; /* bands begin at multiples of it */
@@ -158,6 +159,7 @@ struct cox_policy_options {
  * allocate nor block. `name` must outlive every session with this policy. */
 struct cox_policy {
     const char *name;
+    void *user; /* for the policy itself: in cox_sched_view.user */
 
     /* Bytes of state for that many devices. NULL = none. The state is zeroed before init. */
     size_t (*state_bytes)(uint32_t device_count);

@@ -133,9 +133,11 @@ struct cox_pass {
     const struct cox_argument *arguments; /* COX_LIST; NULL = the signature says all */
     const struct cox_variant *variants;   /* COX_LIST; other types of device use the fields above */
 
-    /* Run on each band directly after the pass before, without waiting for other bands. The band
-     * recomputes the halo rows that it needs. Scratch between the two is the band's own. Both passes
-     * have the same rows, devices and policy. */
+    /* Run on each band directly after the pass before it in the list, without waiting for other bands.
+     * That pass then also computes the halo rows that this one reads, so `rows` and `first_row` of its
+     * kernel cover them. Scratch between the two is the band's own. Both have the same rows, devices and
+     * policy. Not fused: this pass starts when all rows of the pass before are written, and devices
+     * exchange the rows that they need. */
     bool fused;
 
     const char *devices; /* subset, written as cox_runtime_params.devices; NULL = the session's */
@@ -254,7 +256,7 @@ enum cox_warmup {
 struct cox_session_params {
     uint32_t columns;
     uint32_t rows;
-    const struct cox_pass *passes; /* COX_LIST, or a pointer to a single pass and its end */
+    const struct cox_pass *passes; /* COX_LIST */
 
     /* COX_LIST of all buffers, in the order in which frames give them. NULL = in the order in which
      * kernels first name them. */
