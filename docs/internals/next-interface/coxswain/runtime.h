@@ -90,7 +90,7 @@ enum cox_device_type { COX_DEVICE_CPU = 1, COX_DEVICE_GPU = 2, COX_DEVICE_ACCELE
 /* How a device reaches a frame's memory. */
 enum cox_memory_mode {
     COX_MODE_SHARED = 1, /* a sub-buffer of a context that it shares with other devices */
-    COX_MODE_MAPPED = 2, /* works in host memory, in a context of its own */
+    COX_MODE_MAPPED = 2, /* works in host memory, and has its own context */
     COX_MODE_STAGED = 3, /* has its own memory; rows are copied there and back */
 };
 

@@ -27,7 +27,7 @@ struct cox_band {
     uint32_t rows;
 };
 
-/* Why a split is as it is. */
+/* Why the policy chose this split. */
 enum cox_reason {
     COX_REASON_NONE = 0,
     COX_REASON_FIRST,     /* no measurement yet */
@@ -182,7 +182,7 @@ struct cox_policy {
     void (*save_profile)(const void *state, const struct cox_sched_view *view, struct cox_device_profile *profiles);
 };
 
-/* The built-in policy of that name: "adaptive", "static", "single", "chunks". NULL if there is none. */
+/* The built-in policy of that name: "adaptive", "static", "single", "chunks". NULL for any other name. */
 COX_API const struct cox_policy *cox_policy_find(const char *name);
 
 /* Check a split: complete, in order, aligned, only usable devices.

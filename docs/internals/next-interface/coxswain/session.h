@@ -301,7 +301,7 @@ struct cox_session_params {
  * Blocks for compilation, except with COX_WARMUP_BACKGROUND.
  *
  * Errors, each with a log line:
- *   COX_E_INVALID      a shape, name or parameter does not fit
+ *   COX_E_INVALID      a shape, name or argument does not fit
  *   COX_E_NOT_FOUND    no policy has that name
  *   COX_E_BUILD        a kernel compiles on no device
  *   COX_E_UNSUPPORTED  no device can run a kernel

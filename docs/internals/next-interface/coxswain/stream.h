@@ -84,7 +84,7 @@ enum cox_tonemap_curve {
 /* Which frames set the peak of the curve. */
 enum cox_peak_source {
     COX_PEAK_PREVIOUS = 0, /* the frames before; one frame is under way at a time */
-    COX_PEAK_CURRENT = 1,  /* this frame too, measured in a pass of its own */
+    COX_PEAK_CURRENT = 1,  /* this frame too, measured in an extra pass */
     COX_PEAK_FIXED = 2,    /* cox_tonemap_options.peak_nits */
 };
 
