@@ -11,9 +11,9 @@ install(FILES ${cox_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/coxswain)
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN next-interface EXCLUDE)
 foreach(linked IN ITEMS
-        examples/cluster/kubernetes.yaml examples/cluster/lab.sh examples/cluster/parallel.sh examples/cluster/slurm.sh
-        examples/data/LICENSE examples/gstreamer/convolve.c examples/hello.c examples/lab/data/sharpen.cl examples/lab/data/sharpen.json
-        examples/lab/data/soften.cl examples/lab/data/soften.json examples/lab/store/schema.sql examples/player.c runtime/stream/stream.c
+        examples/programs/cluster/kubernetes.yaml examples/programs/cluster/lab.sh examples/programs/cluster/parallel.sh examples/programs/cluster/slurm.sh
+        examples/data/LICENSE examples/programs/gstreamer/convolve.c examples/hello.c examples/programs/lab/data/sharpen.cl examples/programs/lab/data/sharpen.json
+        examples/programs/lab/data/soften.cl examples/programs/lab/data/soften.json examples/programs/lab/store/schema.sql examples/video.c runtime/stream/stream.c
         sched/policies/history.h sched/policies/registry.c sched/split/waterfill.c
         tests/install/consumer/frame.cpp tests/interop/vulkan.c)
     get_filename_component(folder ${linked} DIRECTORY)

@@ -7,7 +7,7 @@
 # 16 pixels: floating-point additions, subtractions, multiplications and fma, shifts, bitwise operations, conversions, and
 # choices with their comparison as one, as in a minimum. What does not: loads and stores, rearranging vectors, integer
 # sums (addresses, mostly).
-# The figures belong into the table on top of examples/bench/kernels.c. Takes a minute or two.
+# The figures belong into the table on top of examples/programs/bench/kernels.c. Takes a minute or two.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 cd "$(dirname "$0")/../.."
@@ -24,7 +24,7 @@ count()
             /^ *[0-9]+ - (fadd|fsub|fmul|select|and|or|xor|shl|lshr|ashr)$/ { count[n] += $1 }
             /^ *[0-9]+ - call _Z[0-9]+(convert_|fmaDv|(min|max|clamp)Dv)/ { count[n] += $1 }
             END {
-                # The last round; its order is that of examples/bench/kernels.c.
+                # The last round; its order is that of examples/programs/bench/kernels.c.
                 split("HLG;histogram;analysis alone;picture, half to 16 bits;PQ with analysis;picture, float to 8 bits;" \
                       "PQ;picture, half to 8 bits", name, ";")
                 for (i = n; i > 0 && found < 8; i--)

@@ -2,7 +2,7 @@
  * where it lies. Of functions that are compiled with the application, against its FFmpeg (5.1 or later); the library
  * itself knows nothing of FFmpeg, and coxswain.h does not include this.
  *
- * The whole of it, around a loop of avcodec_receive_frame (examples/player.c):
+ * The whole of it, around a loop of avcodec_receive_frame (examples/video.c):
  *   once        cox_av_map_open(&map, runtime, NULL, NULL), cox_av_map_attach(&map, decoder) before avcodec_open2
  *   each frame  cox_av_send_frame(&map, decoded), then cox_av_receive_frame(&map, mapped) until AVERROR(EAGAIN)
  *   at the end  cox_av_send_frame(&map, NULL), cox_av_receive_frame until AVERROR_EOF; the decoder, the frames, then

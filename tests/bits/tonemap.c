@@ -19,7 +19,7 @@
  * --reference a line "error MAPPING …" for each mapping, and "N passed, N failed". The exit status is 0 if nothing
  * failed, 77 without OpenCL devices. tonemap.sh compares the hashes of several set-ups.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "common/picture.h"
+#include "media/picture.h"
 #include "support/bits_suite.h"
 #include "support/ref_tonemap_case.h"
 #include <math.h>
@@ -101,7 +101,7 @@ static void fill_synthetic(const struct ref_picture *picture)
 static bool open_picture(uint32_t index, struct ref_picture *picture)
 {
     struct picture_input *input = NULL;
-    struct picture_error error = {""};
+    struct error error = {""};
     char path[4096];
     if (index < SYNTHETIC_COUNT) {
         ref_picture_open(picture, suite.runtime, &synthetics[index], true, REF_ALIGNED, NULL);

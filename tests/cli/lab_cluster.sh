@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/lab.sh"
 verb=cluster
-film="$source/examples/cluster/feature-4k.json"
+film="$source/examples/programs/cluster/feature-4k.json"
 
 prints "Usage: cox-lab cluster" "help" --help
 run 2 "nothing"

@@ -43,7 +43,7 @@ read_again 2 adaptive
 record cpu:2x1 --policy adaptive,chunks,last-frame --in-flight 2 --disturb delay=1,2000@10:20
 read_again 2 adaptive chunks last-frame
 
-record cpu:2x1 --kernel "$source/examples/lab/data/soften.cl" --policy adaptive,chunks --in-flight 2
+record cpu:2x1 --kernel "$source/examples/programs/lab/data/soften.cl" --policy adaptive,chunks --in-flight 2
 run 0 "decisions in passes" replay --decisions "$db"
 contains out ", adaptive: 40 splits, 0 grants: all the same" ", chunks: 80 splits, [0-9]+ grants: all the same"
 run 0 "replay of two passes" replay "$db"

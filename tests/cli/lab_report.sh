@@ -202,7 +202,7 @@ refused 'foreign.db' "another program's database" foreign.db
 changed version 'PRAGMA user_version = 6'
 refused 'version' "another version" version.db
 refused 'refused' "a folder" refused
-sqlite3 new.db <"$source/examples/lab/store/schema.sql" >new.out
+sqlite3 new.db <"$source/examples/programs/lab/store/schema.sql" >new.out
 refused 'no run yet' "no run" new.db
 changed frameless "DELETE FROM frame; DELETE FROM band"
 refused 'no frame of a policy' "no frame" frameless.db
@@ -326,7 +326,7 @@ run 0 "frames of no time" zero.db
 no_odd_number zero.html
 
 # --- Many frames -----------------------------------------------------------------------------------------------------
-sqlite3 large.db <"$source/examples/lab/store/schema.sql" >large.out
+sqlite3 large.db <"$source/examples/programs/lab/store/schema.sql" >large.out
 sqlite3 large.db <<'SQL'
 PRAGMA synchronous = OFF;
 BEGIN;
@@ -410,7 +410,7 @@ run 0 "strange telemetry" strange.db
 sound strange.html
 never strange.html '<script'
 cp telemetry.db older.db
-sqlite3 older.db <"$source/examples/lab/store/schema_4.sql" >older.out
+sqlite3 older.db <"$source/examples/programs/lab/store/schema_4.sql" >older.out
 sqlite3 older.db "ATTACH 'telemetry.db' AS today; INSERT INTO run SELECT run, source, started_at, version, host, system, command, kernel,
     columns, rows, granule, in_flight, frames, replace(objective, 'throughput', 'time'), deadline_ns, meter, foreign_load, busy, finished
     FROM today.run; INSERT INTO frame SELECT session, frame, phase, rows, start_ns, wall_ns, period_ns, predicted_ns, alternative_ns,

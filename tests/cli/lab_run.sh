@@ -224,11 +224,11 @@ rm "$db"
 run 1 "two sides on a device that is not there" --devices no-such-device --reserve both -o "$db"
 
 # --- A kernel of one's own ---------------------------------------------------------------------------------------------
-run 0 "the example" $more --kernel "$source/examples/lab/data/sharpen.cl" --policy adaptive,chunks --size 640x360
+run 0 "the example" $more --kernel "$source/examples/programs/lab/data/sharpen.cl" --policy adaptive,chunks --size 640x360
 contains out "^kernel: sharpen.cl, 640 x 360" "^chunks: outputs as device 0 alone writes them, bit for bit, after 2 of 2 blocks"
 holds "SELECT kernel, (SELECT count(*) FROM setting WHERE name IN ('source', 'bindings') AND length(value) > 500) FROM run" \
     "sharpen.cl|2"
-run 0 "with a delay and frames in flight" $more --kernel "$source/examples/lab/data/sharpen.cl" --size 64x96 --in-flight 3 \
+run 0 "with a delay and frames in flight" $more --kernel "$source/examples/programs/lab/data/sharpen.cl" --size 64x96 --in-flight 3 \
     --disturb delay=1,100@8:16
 contains out "after 2 of 2 blocks"
 # own BODY: a kernel of uchar out, first row, rows, columns
@@ -275,7 +275,7 @@ holds "SELECT group_concat(n) FROM (SELECT count(*) AS n FROM call JOIN session 
     WHERE call.kind = 'split' AND policy = 'chunks' AND run = $last GROUP BY pass)" "16,16"
 run 1 "a delay beside parameters without room for it" $more --kernel blur --disturb delay=0,100@4:8
 contains err "blur: there is no room for an artificial delay"
-soften=$source/examples/lab/data/soften.cl
+soften=$source/examples/programs/lab/data/soften.cl
 run 0 "passes of one's own" $more --kernel "$soften" --policy adaptive,chunks,last-frame --size 64x96 --in-flight 3
 contains out "^kernel: soften.cl, 64 x 96, 2 passes; "
 contains out "^chunks: outputs as device 0 alone writes them, bit for bit, after 1 of 1 blocks"

@@ -1,4 +1,4 @@
-"""examples/cluster/kubernetes.yaml against job.schema.json and the rules that a schema cannot say; that manifests with one
+"""examples/programs/cluster/kubernetes.yaml against job.schema.json and the rules that a schema cannot say; that manifests with one
 fault are refused; and that its commands are cox-tonemap's.
 
     python3 kubernetes.py COX_TONEMAP KUBERNETES_YAML JOB_SCHEMA_JSON

@@ -1,5 +1,5 @@
 #!/bin/sh
-# examples/cluster/kubernetes.yaml is what Kubernetes' batch/v1 takes, as far as a schema and some rules tell, and its commands are
+# examples/programs/cluster/kubernetes.yaml is what Kubernetes' batch/v1 takes, as far as a schema and some rules tell, and its commands are
 # cox-tonemap's.
 #   sh kubernetes.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
@@ -8,5 +8,5 @@ for module in yaml jsonschema; do
     python3 -c "import $module" 2>/dev/null || skip "Python's $module is missing"
 done
 tests=$source/tests/cluster
-expect_status 0 'the manifest' python3 "$tests/kubernetes.py" "$bin/cox-tonemap" "$source/examples/cluster/kubernetes.yaml" "$tests/job.schema.json"
+expect_status 0 'the manifest' python3 "$tests/kubernetes.py" "$bin/cox-tonemap" "$source/examples/programs/cluster/kubernetes.yaml" "$tests/job.schema.json"
 finish

@@ -1,12 +1,12 @@
 #!/bin/sh
-# examples/cluster/parallel.sh on this machine, and on this machine by ssh; and again after a piece was lost.
+# examples/programs/cluster/parallel.sh on this machine, and on this machine by ssh; and again after a piece was lost.
 #   sh parallel.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/cluster.sh"
 parallel --version 2>/dev/null | grep -q '^GNU parallel' || skip "GNU parallel is missing"
 export TONEMAP="$tonemap" ENCODE='--encoder ffv1' HOME="$work" # parallel keeps things there
 
-program() { sh "$source/examples/cluster/parallel.sh" "$film" "$@"; }
+program() { sh "$source/examples/programs/cluster/parallel.sh" "$film" "$@"; }
 
 run 0 'here' here.mkv 4
 whole here.mkv
@@ -65,7 +65,7 @@ whole there.mkv
 check 'nothing went there' [ "$(grep -c 'Accepted publickey' "$work/sshd.log")" -gt 2 ]
 if [ -x "$bin/cox-lab" ]; then
     export MACHINES='- there' LAB="$bin/cox-lab"
-    expect_status 0 'an experiment' sh "$source/examples/cluster/lab.sh" "$work/d/lab.db" --frames 30 --policy adaptive,ewma \
+    expect_status 0 'an experiment' sh "$source/examples/programs/cluster/lab.sh" "$work/d/lab.db" --frames 30 --policy adaptive,ewma \
         --kernel work --devices cpu:2x1
     counts 2 out ': 1 run$'
     contains lab.html 'Coxswain lab report'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# examples/cluster/slurm.sh under a SLURM of one's own, of one node: the film is whole; after a failure the rest is done.
+# examples/programs/cluster/slurm.sh under a SLURM of one's own, of one node: the film is whole; after a failure the rest is done.
 #   sh slurm.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/cluster.sh"
@@ -81,7 +81,7 @@ done
 
 # --- The recipe ---
 
-program() { sh "$source/examples/cluster/slurm.sh" "$film" "$@"; }
+program() { sh "$source/examples/programs/cluster/slurm.sh" "$film" "$@"; }
 no_jobs() { [ -z "$(squeue -h 2>&1)" ]; }
 
 run 0 'the recipe' "$work/d/film sdr.mkv" 4

@@ -4,13 +4,13 @@
  * Of OpenEXR the target covers our front: which part, windows, channels and chunks are believed, and the unpacking.
  * OpenEXRCore, which reads and decompresses, is not instrumented.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "common/picture.h"
+#include "media/picture.h"
 #include "fuzz.h"
 
 /* More pixels than this would only slow things down. */
 enum { FUZZ_PICTURE_BYTES_MAX = 1 << 14, FUZZ_PICTURE_EXTRA = 12, FUZZ_PICTURE_FILL = 0xa5 };
 
-static void fuzz_picture_error(const struct picture_error *error)
+static void fuzz_picture_error(const struct error *error)
 {
     CHECK(*error->text && memchr(error->text, 0, sizeof error->text));
     for (const char *c = error->text; *c; c++)
@@ -37,7 +37,7 @@ static void fuzz_picture_read(struct picture_input *input, struct picture_input 
     const struct picture_format *format = picture_input_format(input);
     size_t row_bytes = (size_t)format->width * (format->pixel == COX_PIXEL_RGBA_HALF ? 8 : 16);
     size_t pitch_bytes = row_bytes + FUZZ_PICTURE_EXTRA, all = pitch_bytes * format->height - FUZZ_PICTURE_EXTRA;
-    struct picture_error error = {""}, error2 = {""};
+    struct error error = {""}, error2 = {""};
     if (all > FUZZ_PICTURE_BYTES_MAX)
         return;
     uint8_t *pixels = malloc(all), *pixels2 = malloc(all);
@@ -68,7 +68,7 @@ static int fuzz_picture(const uint8_t *data, size_t size, uint64_t most_pixels)
     /* By the size, so that files are inputs as they are. */
     enum picture_alpha alpha = size & 1 ? PICTURE_ALPHA_STRAIGHT : PICTURE_ALPHA_BLACK;
     struct picture_input *input, *again;
-    struct picture_error error = {""};
+    struct error error = {""};
     if (!picture_input_open_memory(&input, data, size, alpha, &error)) {
         CHECK(!input);
         fuzz_picture_error(&error);

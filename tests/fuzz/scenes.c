@@ -25,7 +25,7 @@ bool misfit(const char *format, ...)
     return false;
 }
 
-bool complain_about(const char *path, const struct picture_error *error)
+bool complain_about(const char *path, const struct error *error)
 {
     (void)path, (void)error;
     return false;

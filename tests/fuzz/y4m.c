@@ -5,7 +5,7 @@
  * and how much longer than a row the pitch is; the frames follow.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
-#include "common/video.h"
+#include "media/video.h"
 
 /* More of a frame than this would only slow things down. */
 enum { FRAME_BYTES_MAX = 1 << 15, FRAMES_MAX = 4, FILL = 0xa5 };
@@ -70,7 +70,7 @@ static void check_format(const struct video_format *format)
 /* How many frames come out. */
 static uint64_t read_all(struct video_input *input, size_t extra)
 {
-    struct picture_error error = {""}, again = {""};
+    struct error error = {""}, again = {""};
     struct frame frame;
     uint64_t frames = 0;
     enum video_read result = VIDEO_READ_FRAME;
@@ -93,7 +93,7 @@ static uint64_t read_all(struct video_input *input, size_t extra)
 /* Passing over frames ends where reading them does. */
 static void skip_all(const uint8_t *data, size_t size, const struct video_raw *raw, uint64_t frames)
 {
-    struct picture_error error = {""};
+    struct error error = {""};
     struct video_input *input;
     if (frames == 0 || frames == FRAMES_MAX)
         return;
@@ -109,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                         "yuv444p", "yuv420p10le", "yuv422p12", "yuv444p16", "rgba16f"};
     struct video_raw raw = {0};
     struct video_input *input;
-    struct picture_error error = {""};
+    struct error error = {""};
     size_t extra = 4;
     if (size < 4)
         return 0;

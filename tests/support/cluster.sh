@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the tests of examples/cluster share, under the harness: sourced in its place. Makes $film, of 300 frames with scenes' changes
+# What the tests of examples/programs/cluster share, under the harness: sourced in its place. Makes $film, of 300 frames with scenes' changes
 # and sound, and $one, what one run over it gives.
 #
 #   frames_of FILE          a hash of its frames

@@ -3,8 +3,8 @@
 #ifndef COX_TESTS_DECODING_H
 #define COX_TESTS_DECODING_H
 
-#include "common/half.h"
-#include "common/picture.h"
+#include "media/half.h"
+#include "media/picture.h"
 #include "unit/programs/bytes.h"
 
 /* The file of a test. */
@@ -55,7 +55,7 @@ static struct {
     struct picture_format format;
     uint8_t *pixels;
     size_t pitch;
-    struct picture_error error;
+    struct error error;
     bool opened, read;
 } decoded;
 

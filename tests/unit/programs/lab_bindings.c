@@ -254,10 +254,10 @@ Test(lab_bindings, more_than_there_is_room_for_is_refused)
 Test(lab_bindings, the_example_is_found_with_its_json_beside_it)
 {
     struct lab_user_kernel *kernel;
-    const char *source = COX_TEST_SOURCE_DIR "/examples/lab/data/sharpen.cl";
+    const char *source = COX_TEST_SOURCE_DIR "/examples/programs/lab/data/sharpen.cl";
     cr_assert(lab_user_kernel_load(source, NULL, &kernel, why, sizeof why), "%s", why);
     cr_assert_str_eq(kernel->name, "sharpen.cl");
-    cr_assert_str_eq(kernel->folder, COX_TEST_SOURCE_DIR "/examples/lab/data/");
+    cr_assert_str_eq(kernel->folder, COX_TEST_SOURCE_DIR "/examples/programs/lab/data/");
     cr_assert_str_eq(kernel->bindings.stages[0].kernel, "sharpen");
     cr_assert_not_null(strstr(kernel->source, "kernel void sharpen"));
     lab_user_kernel_free(&kernel);

@@ -4,7 +4,7 @@
 #include "lab/run/disturb_child.h"
 #include "lab/run/disturb_cpus.h"
 #include "lab/run/disturb_quota.h"
-#include "lab/plain.h"
+#include "common/text.h"
 #include "lab/run/measure.h"
 #include "support/values.h"
 
@@ -480,9 +480,9 @@ Test(lab_run, what_goes_to_a_terminal_is_plain)
                  {NULL, ""}};
     char out[64];
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        cr_assert_str_eq(lab_plain(texts[i].text, out, sizeof out), texts[i].plain);
-    cr_assert_str_eq(lab_plain("123\033", out, 7), "123", "no part of an escape");
-    cr_assert_str_eq(lab_plain("123\033", out, 8), "123\\x1b");
+        cr_assert_str_eq(text_plain(texts[i].text, out, sizeof out), texts[i].plain);
+    cr_assert_str_eq(text_plain("123\033", out, 7), "123", "no part of an escape");
+    cr_assert_str_eq(text_plain("123\033", out, 8), "123\\x1b");
 }
 
 Test(lab_run, settled_is_when_most_frames_stay_near_the_oracle)

@@ -1,7 +1,7 @@
 /* Pictures in: what is read is what is in the file, and no file, however bad, does more than fail.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/primaries.h"
+#include "media/primaries.h"
 #include "unit/programs/decoding.h"
 #include "support/folder.h"
 
@@ -301,7 +301,7 @@ Test(picture, what_is_no_picture_is_named)
                  {"/dev/null", NULL, "empty"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct picture_input *input = (void *)1;
-        struct picture_error error = {""};
+        struct error error = {""};
         const char *path = cases[i].name[0] == '/' ? cases[i].name : in_folder(cases[i].name);
         if (cases[i].content)
             write_file(path, cases[i].content, strlen(cases[i].content));
@@ -314,7 +314,7 @@ Test(picture, what_is_no_picture_is_named)
 Test(picture, a_file_is_read_by_its_content_not_its_name)
 {
     struct picture_input *input;
-    struct picture_error error;
+    struct error error;
     float pixels[8];
     make_pfm("PF\n1 2\n-1.0\n", true, six, 6);
     write_file(in_folder("wrong.exr"), made.data, made.count);

@@ -4,7 +4,7 @@
  * uses; the real ones come from examples/data.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/picture.h"
+#include "media/picture.h"
 #include "unit/programs/decoding.h"
 
 #include <math.h>

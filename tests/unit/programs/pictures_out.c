@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/outfile.h"
-#include "common/picture.h"
+#include "media/picture.h"
 #include "unit/programs/bytes.h"
 #include "support/folder.h"
 
@@ -15,7 +15,7 @@
 TestSuite(outfile, .init = make_folder, .fini = remove_folder, .timeout = 600);
 TestSuite(png, .init = make_folder, .fini = remove_folder, .timeout = 600);
 
-static struct picture_error said;
+static struct error said;
 
 static void expect_said(const char *words)
 {

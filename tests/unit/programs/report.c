@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/json.h"
-#include "common/bound.h"
-#include "common/progress.h"
-#include "common/report.h"
+#include "tonemap/bound.h"
+#include "tonemap/progress.h"
+#include "tonemap/report.h"
 
 #include <criterion/criterion.h>
 #include <locale.h>

@@ -6,7 +6,7 @@
 #ifndef COX_TESTS_STREAMS_H
 #define COX_TESTS_STREAMS_H
 
-#include "common/video.h"
+#include "media/video.h"
 #include "unit/programs/bytes.h"
 
 #include <criterion/criterion.h>
@@ -22,7 +22,7 @@
 static const char clip_path[] = COX_TEST_SOURCE_DIR "/examples/data/stilllife_pq_480x270.y4m";
 
 /* What the last call that failed has said. */
-static struct picture_error said;
+static struct error said;
 
 static inline void expect_said(const char *words, const char *about)
 {

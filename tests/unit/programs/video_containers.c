@@ -5,9 +5,9 @@
  * skipped.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/video.h"
+#include "media/video.h"
 #define _GNU_SOURCE
-#include "common/video.h"
+#include "media/video.h"
 #include "support/folder.h"
 #include "unit/programs/streams.h"
 

@@ -4,8 +4,8 @@
  * The streams here are put together byte by byte. Those in containers are made with ffmpeg, where it is installed.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/picture.h"
-#include "common/video.h"
+#include "media/picture.h"
+#include "media/video.h"
 #include "unit/programs/streams.h"
 
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #define _GNU_SOURCE
-#include "common/mapped_file.h"
-#include "common/video.h"
+#include "media/mapped_file.h"
+#include "media/video.h"
 #include "support/folder.h"
 #include "unit/programs/streams.h"
 

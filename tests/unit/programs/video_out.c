@@ -1,7 +1,7 @@
 /* Video out: what is written is what was given, and what could not be written whole is cut off.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/video.h"
+#include "media/video.h"
 #include "unit/programs/streams.h"
 
 #include <fcntl.h>
@@ -248,7 +248,7 @@ struct taken {
     uint64_t calls, end, refused_at;
 };
 
-static bool take_frame(void *user, uint64_t offset, const void *bytes, size_t count, struct picture_error *error)
+static bool take_frame(void *user, uint64_t offset, const void *bytes, size_t count, struct error *error)
 {
     struct taken *taken = user;
     if (taken->calls == taken->refused_at) {

@@ -5,13 +5,13 @@
  * of each film are tried (default 20).
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/video.h"
+#include "media/video.h"
 #include "support/folder.h"
 #include "unit/programs/streams.h"
 
 #if COX_HAVE_LIBAV
 
-#include "common/libav_index.h"
+#include "media/libav_index.h"
 
 enum { FRAMES = 130, WIDTH = 96, HEIGHT = 64, RUN = 3 };
 

@@ -1,7 +1,7 @@
 /* A file that threads read side by side comes out as preadv would give it.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/video_team.h"
+#include "media/video_team.h"
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+uint32_t text_character(const unsigned char *text, unsigned *bytes)
+{
+    static const struct {
+        unsigned char mask, head;
+        uint32_t least;
+    } forms[] = {{0x80, 0x00, 0}, {0xE0, 0xC0, 0x80}, {0xF0, 0xE0, 0x800}, {0xF8, 0xF0, 0x10000}};
+    for (unsigned form = 0; form < 4; form++) {
+        if ((text[0] & forms[form].mask) != forms[form].head)
+            continue;
+        uint32_t character = text[0] & (unsigned char)~forms[form].mask;
+        for (unsigned i = 1; i <= form; i++) {
+            if ((text[i] & 0xC0) != 0x80) /* the terminator too: nothing is read past it */
+                goto none;
+            character = character << 6 | (text[i] & 0x3FU);
+        }
+        if (character < forms[form].least || character > 0x10FFFF || (character >= 0xD800 && character < 0xE000))
+            goto none;
+        *bytes = form + 1;
+        return character;
+    }
+none:
+    *bytes = 1;
+    return 0xFFFD;
+}
+
+bool text_presentable(uint32_t character)
+{
+    if (character < 0x20 || (character >= 0x7F && character < 0xA0))
+        return false;
+    if (character == 0x061C || (character >= 0x200B && character <= 0x200F) ||
+        (character >= 0x2028 && character <= 0x202E) || (character >= 0x2060 && character <= 0x206F))
+        return false;
+    return character != 0xFEFF && character < 0xE0000 && (character & 0xFFFE) != 0xFFFE;
+}
+
+const char *text_plain(const char *text, char *out, size_t out_bytes)
+{
+    enum { ESCAPED = 4 };
+    const unsigned char *from = (const unsigned char *)(text ? text : "");
+    size_t at = 0;
+    for (unsigned bytes; *from; from += bytes) {
+        uint32_t character = text_character(from, &bytes);
+        bool good = text_presentable(character) && !(character == 0xFFFD && bytes == 1);
+        if (at + (good ? bytes : ESCAPED * (size_t)bytes) >= out_bytes)
+            break;
+        if (good)
+            memcpy(out + at, from, bytes);
+        for (unsigned i = 0; !good && i < bytes; i++)
+            snprintf(out + at + (size_t)ESCAPED * i, ESCAPED + 1, "\\x%02x", (unsigned)from[i]);
+        at += good ? bytes : ESCAPED * (size_t)bytes;
+    }
+    if (out_bytes)
+        out[at] = '\0';
+    return out;
+}

@@ -1,0 +1,311 @@
+/* cox-lab laptop: its command line, and the parts one after the other.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "lab/commands.h"
+#include "common/text.h"
+#include "lab/run/measure.h"
+#include "laptop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char usage_text[] =
+    "Usage: cox-lab laptop [options]\n"
+    "\n"
+    "Measures what there is to know of the load balancing of this machine's CPU and GPU, in parts, and makes of it one\n"
+    "page of HTML, plots as CSV with a gnuplot script, and one archive. Interrupted, it goes on when it is started again:\n"
+    "a part that is done is not done again. On battery all parts are measured once more, beside those on mains.\n"
+    "\n"
+    "  --minutes N          about so long in all, 2 to 600 (default: 20)\n"
+    "  --devices LIST       these devices, as for cox-lab run (default: every device)\n"
+    "  --kernel NAME        tonemap, video, work or blur (default: tonemap)\n"
+    "  --size WxH           of the frames; one part takes smaller and larger ones too (default: 1920x1080; work: 128x480)\n"
+    "  --parts LIST         only these of sizes, curve, reserve, corun, kinds, disturb, energy (default: all)\n"
+    "  --frames N           of each policy in each part, 24 to 100000 (default: as the time allows)\n"
+    "  -o DIR               the folder (default: laptop)\n"
+    "  --fresh              what the folder holds is removed first\n"
+    "  -h, --help           this text\n";
+
+enum {
+    OPTION_MINUTES = 256,
+    OPTION_DEVICES,
+    OPTION_KERNEL,
+    OPTION_SIZE,
+    OPTION_PARTS,
+    OPTION_FRAMES,
+    OPTION_FRESH,
+    OPTION_SYSFS,
+    OPTION_POWERCAP
+};
+
+/* --- Arguments ---------------------------------------------------------------------------------------------------- */
+
+static bool read_number(const char *option, const char *text, double low, double high, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return (end != text && !*end && *value >= low && *value <= high) ||
+           lab_fail("%s '%s': a number from %g to %g is needed", option, text, low, high);
+}
+
+static bool read_size(const char *text, struct laptop_options *options)
+{
+    int end = 0;
+    return (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &options->columns, &options->rows, &end) == 2 && !text[end] &&
+            options->columns >= LAB_SIZE_MIN && options->rows >= LAB_SIZE_MIN && options->columns <= LAB_SIZE_MAX &&
+            options->rows <= LAB_SIZE_MAX) ||
+           lab_fail("--size '%s': WxH is needed, both from %d to %d", text, LAB_SIZE_MIN, LAB_SIZE_MAX);
+}
+
+static bool read_parts(const char *list)
+{
+    enum laptop_part part;
+    for (const char *at = list;; at++) {
+        char name[32];
+        size_t length = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), at);
+        if (!laptop_part_find(name, &part) || part == LAPTOP_PROBE)
+            return lab_fail(
+                "--parts: there is no part '%s'; there are sizes, curve, reserve, corun, kinds, disturb and "
+                "energy",
+                name);
+        at += length;
+        if (!*at)
+            return true;
+    }
+}
+
+/* The parts run in the folder: names of other places must not depend on it. */
+static bool read_folder(const char *option, const char *path, char *out)
+{
+    return realpath(path, out) || lab_fail("%s '%s': %s", option, path, strerror(errno));
+}
+
+static bool read_option(int option, struct laptop_options *options)
+{
+    enum lab_kernel_kind kind;
+    double number;
+    switch (option) {
+    case OPTION_MINUTES:
+        return read_number("--minutes", optarg, 2, 600, &options->minutes);
+    case OPTION_DEVICES:
+        options->devices = optarg;
+        return true;
+    case OPTION_KERNEL:
+        options->kernel = optarg;
+        return lab_kernel_find(optarg, &kind) ||
+               lab_fail("--kernel '%s': tonemap, video, work or blur is needed", optarg);
+    case OPTION_SIZE:
+        return read_size(optarg, options);
+    case OPTION_PARTS:
+        options->parts = optarg;
+        return read_parts(optarg);
+    case OPTION_FRAMES:
+        if (!read_number("--frames", optarg, 24, 100000, &number))
+            return false;
+        options->frames = (uint32_t)number;
+        return true;
+    case OPTION_FRESH:
+        options->fresh = true;
+        return true;
+    case OPTION_SYSFS:
+        return read_folder("--sysfs", optarg, options->sysfs);
+    case OPTION_POWERCAP:
+        return read_folder("--powercap", optarg, options->powercap);
+    case 'o':
+        options->folder = optarg;
+        return true;
+    default:
+        fputs("Try 'cox-lab laptop --help'.\n", stderr);
+        return false;
+    }
+}
+
+/* -1 = go on, else an exit status. */
+static int parse(int argc, char **argv, struct laptop_options *options)
+{
+    static const struct option known[] = {{"minutes", required_argument, NULL, OPTION_MINUTES},
+                                          {"devices", required_argument, NULL, OPTION_DEVICES},
+                                          {"kernel", required_argument, NULL, OPTION_KERNEL},
+                                          {"size", required_argument, NULL, OPTION_SIZE},
+                                          {"parts", required_argument, NULL, OPTION_PARTS},
+                                          {"frames", required_argument, NULL, OPTION_FRAMES},
+                                          {"fresh", no_argument, NULL, OPTION_FRESH},
+                                          /* For tests: the path is recorded with the commands. */
+                                          {"sysfs", required_argument, NULL, OPTION_SYSFS},
+                                          {"powercap", required_argument, NULL, OPTION_POWERCAP},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+    *options = (struct laptop_options){.minutes = 20, .kernel = "tonemap", .folder = "laptop"};
+    for (int option; (option = getopt_long(argc, argv, "ho:", known, NULL)) != -1;) {
+        if (option == 'h') {
+            fputs(usage_text, stdout);
+            return LAB_OK;
+        }
+        if (!read_option(option, options))
+            return LAB_USAGE;
+    }
+    if (optind < argc) {
+        lab_fail("'%s': not an option", argv[optind]);
+        return LAB_USAGE;
+    }
+    if (!options->columns) {
+        bool work = strcmp(options->kernel, "work") == 0;
+        options->columns = work ? 128 : 1920;
+        options->rows = work ? 480 : 1080;
+    }
+    return -1;
+}
+
+/* --- The parts ---------------------------------------------------------------------------------------------------- */
+
+struct laptop {
+    struct laptop_options options;
+    struct laptop_machine machine;
+    struct laptop_records records;
+};
+
+static void show_plan(const struct laptop_record *record)
+{
+    printf("%s%s\n", laptop_part_name(record->part), record->supply == LAPTOP_SUPPLY_BATTERY ? ", on battery" : "");
+    for (uint32_t c = 0; c < record->plan.count; c++)
+        printf("  %s\n", record->plan.commands[c].text);
+    fflush(stdout);
+}
+
+/* Unless it is done. Returns an exit status: a part that fails is no reason to leave out the others. */
+static int do_part(struct laptop *laptop, enum laptop_part part, double seconds)
+{
+    const char *sysfs = laptop_or_null(laptop->options.sysfs);
+    struct laptop_record record = {.part = part, .supply = laptop_supply_now(sysfs)};
+    const struct laptop_record *done = laptop_record_find(&laptop->records, part,
+                                                          record.supply == LAPTOP_SUPPLY_BATTERY);
+    char database[64], printed[64];
+    const time_t now = time(NULL);
+    struct tm utc;
+    if (done && done->status == LAB_OK) {
+        printf("%s: done before\n", laptop_part_name(part));
+        return LAB_OK;
+    }
+    laptop_file_name(part, record.supply, ".db", database, sizeof database);
+    laptop_file_name(part, record.supply, ".txt", printed, sizeof printed);
+    laptop_plan(&laptop->options, &laptop->machine, part, seconds, database, &record.plan);
+    if (!record.plan.count) {
+        printf("%s: not here. %s\n", laptop_part_name(part), record.plan.why);
+        return LAB_OK;
+    }
+    if (gmtime_r(&now, &utc))
+        strftime(record.started_at, sizeof record.started_at, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    show_plan(&record);
+    if (!laptop_run_part(&laptop->options, &record))
+        return LAB_INTERRUPTED;
+    if (record.status != LAB_OK)
+        lab_fail("part %s failed with exit status %d; what it printed is in %s/%s", laptop_part_name(part),
+                 record.status, laptop->options.folder, printed);
+    laptop_record_put(&laptop->records, &record);
+    return laptop_records_write(&laptop->options, &laptop->records) ? LAB_OK : LAB_BAD;
+}
+
+/* The time that is left, by weight. */
+static double seconds_for(const struct laptop *laptop, enum laptop_part part)
+{
+    const bool on_battery = laptop_supply_now(laptop_or_null(laptop->options.sysfs)) == LAPTOP_SUPPLY_BATTERY;
+    double left = laptop->options.minutes * 60, weights = 0;
+    for (enum laptop_part p = 0; p < LAPTOP_ALL_PARTS; p++) {
+        const struct laptop_record *done = laptop_record_find(&laptop->records, p, on_battery);
+        if (done)
+            left -= done->seconds;
+        else if (laptop_part_wanted(&laptop->options, p))
+            weights += laptop_part_weight(&laptop->machine, p);
+    }
+    double weight = laptop_part_weight(&laptop->machine, part);
+    return weights > 0 && left > 0 ? left * weight / (weights > weight ? weights : weight) : 0;
+}
+
+/* Where there is one device there is nothing to be balanced. */
+static bool has_devices(const struct laptop_probe *probe)
+{
+    long threads = sysconf(_SC_NPROCESSORS_ONLN);
+    char name[256];
+    if (probe->device_count > 1)
+        return true;
+    return lab_fail(
+        "there is one device, %s: nothing is to be balanced. cox-devices says what is missing. Two halves of "
+        "the CPU can take the place of two devices: cox-lab laptop --devices cpu:2x%ld --fresh",
+        text_plain(probe->devices[0].name, name, sizeof name), threads > 2 ? threads / 2 : 1);
+}
+
+/* Returns an exit status. */
+static int do_parts(struct laptop *laptop)
+{
+    int status = do_part(laptop, LAPTOP_PROBE, 0);
+    const struct laptop_record *probe = laptop_record_find(&laptop->records, LAPTOP_PROBE, false);
+    char database[64];
+    if (!probe)
+        probe = laptop_record_find(&laptop->records, LAPTOP_PROBE, true);
+    if (status != LAB_OK || !probe || probe->status != LAB_OK)
+        return status != LAB_OK ? status : LAB_BAD;
+    laptop_file_name(LAPTOP_PROBE, probe->supply, ".db", database, sizeof database);
+    if (!laptop_probe_read(database, &laptop->machine.probe) || !has_devices(&laptop->machine.probe))
+        return LAB_BAD;
+    for (enum laptop_part part = LAPTOP_PROBE + 1; part < LAPTOP_ALL_PARTS && status == LAB_OK; part++)
+        if (laptop_part_wanted(&laptop->options, part))
+            status = do_part(laptop, part, seconds_for(laptop, part));
+    return status;
+}
+
+/* The folder becomes the current one, so that no path stands in what is recorded. Another one at work in it is refused;
+ * the lock ends with this process. */
+static bool enter_folder(const struct laptop_options *options)
+{
+    if (mkdir(options->folder, 0777) != 0 && errno != EEXIST)
+        return lab_fail("%s: %s", options->folder, strerror(errno));
+    if (chdir(options->folder) != 0)
+        return lab_fail("%s: %s", options->folder, strerror(errno));
+    int folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) != 0)
+        return lab_fail("%s: %s", options->folder,
+                        errno == EWOULDBLOCK ? "another cox-lab laptop is at work in it" : strerror(errno));
+    return true;
+}
+
+int lab_laptop_main(int argc, char **argv)
+{
+    struct laptop *laptop = calloc(1, sizeof *laptop);
+    int status = LAB_BAD;
+    if (!laptop) {
+        lab_fail("out of memory");
+        return LAB_BAD;
+    }
+    status = parse(argc, argv, &laptop->options);
+    if (status >= 0)
+        goto end;
+    status = LAB_BAD;
+    if (!enter_folder(&laptop->options))
+        goto end;
+    if (laptop->options.fresh)
+        laptop_records_clear();
+    if (!laptop_records_read(&laptop->options, &laptop->records))
+        goto end;
+    laptop_machine_read(&laptop->options, &laptop->machine);
+    status = do_parts(laptop);
+    if (status == LAB_INTERRUPTED)
+        lab_fail("interrupted; the same command goes on with the part that was under way");
+    else if (laptop->machine.probe.device_count > 1 &&
+             !laptop_write_results(&laptop->options, &laptop->machine, &laptop->records))
+        status = LAB_BAD;
+    for (uint32_t i = 0; i < laptop->records.count && status == LAB_OK; i++)
+        if (laptop->records.all[i].status != LAB_OK)
+            status = LAB_BAD;
+end:
+    free(laptop);
+    return status;
+}

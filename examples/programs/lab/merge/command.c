@@ -1,0 +1,67 @@
+/* cox-lab merge: the runs of several machines in one database, for one report.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "lab/arguments.h"
+#include "lab/commands.h"
+#include "common/text.h"
+#include "lab/store/database.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+static const char usage[] =
+    "Usage: cox-lab merge SESSION.db... -o ALL.db\n"
+    "\n"
+    "Adds the runs of each database to one, in this order, behind those that it has: of several machines, for a report\n"
+    "that compares them. A database goes in whole or not at all, and is left as it is.\n"
+    "\n"
+    "  -o, --output FILE   the database that they are added to; begun if it is not there\n"
+    "  -h, --help          this text\n";
+
+static bool refuse(const char *why)
+{
+    char reason[700];
+    return lab_fail("merge: %s", text_plain(why, reason, sizeof reason));
+}
+
+static bool merge_all(char **from, int count, const char *output)
+{
+    struct lab_store *store;
+    char why[512], name[512];
+    for (int i = 0; i < count; i++) /* before a file is begun */
+        if (!lab_store_may_merge(from[i], output, why, sizeof why))
+            return refuse(why);
+    if (!lab_store_open(output, &store, why, sizeof why))
+        return refuse(why);
+    bool good = true;
+    for (int i = 0; i < count && good; i++) {
+        int64_t added = 0;
+        good = lab_store_merge(store, from[i], &added, why, sizeof why) || refuse(why);
+        if (good)
+            printf("%s: %" PRId64 " run%s\n", text_plain(from[i], name, sizeof name), added, added == 1 ? "" : "s");
+    }
+    return (lab_store_close(&store, why, sizeof why) || refuse(why)) && good;
+}
+
+int lab_merge_main(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    const char *output = NULL;
+    int option;
+    optind = 0; /* the words before were the program's own */
+    while ((option = getopt_long(argc, argv, "o:h", longs, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return LAB_OK;
+        }
+        if (option == '?')
+            return lab_refer_to_help("merge");
+        output = optarg;
+    }
+    if (optind == argc || !output || !*output) {
+        lab_fail("merge: %s", optind == argc ? "no database" : "-o FILE is needed");
+        return LAB_USAGE;
+    }
+    return merge_all(argv + optind, argc - optind, output) ? LAB_OK : LAB_BAD;
+}

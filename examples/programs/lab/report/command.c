@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "lab/arguments.h"
+#include "lab/commands.h"
+#include "lab/store/database.h"
+#include "page.h"
+#include "rows.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "Usage: cox-lab report SESSION.db [-o REPORT.html] [--run N] [--csv | --json]\n"
+    "\n"
+    "Makes one page of HTML from a database that `cox-lab run` or `cox-lab sim` recorded. The page\n"
+    "loads nothing and runs nothing. The database may still be growing.\n"
+    "\n"
+    "  -o, --output FILE   the page; - is standard output (default: the database's name with .html)\n"
+    "      --run N         only this run of the database (default: all)\n"
+    "      --csv, --json   instead of the page: its figures, on standard output\n"
+    "  -h, --help          this text\n";
+
+struct options {
+    const char *database;
+    char output[PATH_MAX];
+    int64_t run;            /* 0 = all */
+    enum lab_format format; /* LAB_TABLE = the page */
+};
+
+/* The database's name with another ending. */
+static bool default_output(struct options *options)
+{
+    const char *slash = strrchr(options->database, '/'), *dot = strrchr(options->database, '.');
+    size_t stem = strlen(options->database);
+    if (dot && dot > (slash ? slash + 1 : options->database))
+        stem = (size_t)(dot - options->database);
+    int length = snprintf(options->output, sizeof options->output, "%.*s.html", (int)stem, options->database);
+    return (length > 0 && (size_t)length < sizeof options->output) ||
+           lab_fail("report: the database's name is too long");
+}
+
+/* -1 = go on, else an exit status. */
+static int parse(int argc, char **argv, struct options *options)
+{
+    int format = LAB_TABLE;
+    const struct option longs[] = {{"output", required_argument, NULL, 'o'}, {"run", required_argument, NULL, 'r'},
+                                   {"csv", no_argument, &format, LAB_CSV},   {"json", no_argument, &format, LAB_JSON},
+                                   {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    int option;
+    optind = 0; /* the words before were the program's own */
+    while ((option = getopt_long(argc, argv, "o:h", longs, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return LAB_OK;
+        }
+        if (option == 'o' && (!*optarg || strlen(optarg) >= sizeof options->output)) {
+            lab_fail("report: -o wants the name of a file");
+            return LAB_USAGE;
+        }
+        if (option == 'o')
+            memcpy(options->output, optarg, strlen(optarg) + 1);
+        else if (option && (option != 'r' || !lab_read_run(optarg, &options->run)))
+            return LAB_USAGE;
+    }
+    if (optind + 1 != argc || !*argv[optind]) {
+        fputs(usage, stderr);
+        return LAB_USAGE;
+    }
+    options->database = argv[optind];
+    options->format = (enum lab_format)format;
+    if (format != LAB_TABLE && options->output[0]) {
+        lab_fail("report: --csv and --json go to standard output, and make no page for -o");
+        return LAB_USAGE;
+    }
+    return options->output[0] || default_output(options) ? -1 : LAB_USAGE;
+}
+
+static bool make_page(const struct options *options, const struct report_source *source)
+{
+    struct html page = {0};
+    struct error error;
+    const char *slash = strrchr(options->database, '/');
+    bool good = report_page(source, slash ? slash + 1 : options->database, &page) || lab_fail("report: out of memory");
+    good = good && (html_save(&page, options->output, &error) || lab_fail("%s: %s", options->output, error.text));
+    html_free(&page);
+    return good;
+}
+
+static bool print_figures(const struct options *options, const struct report_source *source)
+{
+    struct lab_rows *rows = malloc(sizeof *rows);
+    if (rows)
+        lab_rows_begin(rows, options->format);
+    bool good = (rows && report_rows(source, rows)) || lab_fail("report: out of memory");
+    if (rows)
+        lab_rows_end(rows);
+    free(rows);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        good = lab_fail("the output cannot be written");
+    return good;
+}
+
+int lab_report_main(int argc, char **argv)
+{
+    struct options options = {0};
+    struct report_source source;
+    char why[512];
+    int status = parse(argc, argv, &options);
+    if (status >= 0)
+        return status;
+    if (options.format == LAB_TABLE && lab_store_is_part(options.database, options.output)) {
+        lab_fail("report: %s is the database itself, or part of it", options.output);
+        return LAB_USAGE;
+    }
+    if (!report_read(options.database, options.run, &source, why, sizeof why)) {
+        /* One line, whatever SQLite and the name hold. */
+        for (char *c = why; *c; c++)
+            if ((unsigned char)*c < ' ' || *c == 0x7F)
+                *c = ' ';
+        lab_fail("%s", why);
+        return LAB_BAD;
+    }
+    bool good = options.format == LAB_TABLE ? make_page(&options, &source) : print_figures(&options, &source);
+    report_free(&source);
+    return good ? LAB_OK : LAB_BAD;
+}

@@ -1,0 +1,440 @@
+/* What a finished file takes from its source as it is. The source is opened a second time, since the decoder reads
+ * ahead of the encoder: here a packet is read when it is due before the encoder's next one.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "finished.h"
+
+#if COX_HAVE_LIBAV
+
+#include "finished_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How far apart packets of the same time lie in a file, at most: what libavformat interleaves by default. */
+enum { APART_US = 10000000 };
+
+/* A display matrix is nine numbers of 32 bits. */
+enum { MATRIX_BYTES = 9 * sizeof(int32_t) };
+
+struct copied_stream {
+    int out;              /* its number in the output; -1 = not copied */
+    int64_t last_dts;     /* in the output's ticks */
+    bool is_picture;      /* a cover: of no time */
+    bool is_attached_now; /* a cover that becomes an attachment, which has no packets */
+};
+
+struct finished_copies {
+    AVFormatContext *source;
+    AVPacket *packet;
+    bool waiting; /* `packet` has been read and not been written */
+    bool ended;
+    int video;
+    uint32_t count;
+    uint32_t expected;     /* packets' sources: streams that go on, and covers that have not come */
+    uint32_t stream_count; /* when the source was opened; some have more later, which are left out */
+    int64_t begin_us, end_us, origin_us;
+    struct copied_stream *streams;
+};
+
+/* --- Streams ------------------------------------------------------------------------------------------------------ */
+
+static bool is_cover(const AVStream *stream)
+{
+    return stream->disposition & AV_DISPOSITION_ATTACHED_PIC;
+}
+
+static bool is_matroska(const AVOutputFormat *format)
+{
+    return !strcmp(format->name, "matroska");
+}
+
+static void set_missing(AVDictionary **tags, const char *key, const char *value)
+{
+    if (!lib.av_dict_get(*tags, key, NULL, 0))
+        lib.av_dict_set(tags, key, value, 0);
+}
+
+/* Matroska has covers among its attachments. */
+static bool attach_cover(AVStream *out, const AVStream *in)
+{
+    const bool png = in->codecpar->codec_id == AV_CODEC_ID_PNG;
+    const AVPacket *picture = &in->attached_pic;
+    AVCodecParameters *parameters = out->codecpar;
+    parameters->codec_type = AVMEDIA_TYPE_ATTACHMENT;
+    lib.av_freep(&parameters->extradata);
+    parameters->extradata_size = 0;
+    parameters->extradata = lib.av_mallocz((size_t)picture->size + AV_INPUT_BUFFER_PADDING_SIZE);
+    if (!parameters->extradata)
+        return false;
+    memcpy(parameters->extradata, picture->data, (size_t)picture->size);
+    parameters->extradata_size = picture->size;
+    out->disposition = 0;
+    set_missing(&out->metadata, "filename", png ? "cover.png" : "cover.jpg");
+    set_missing(&out->metadata, "mimetype", png ? "image/png" : "image/jpeg");
+    return true;
+}
+
+/* A stream of `out` that is as `in`; NULL = out of memory. */
+static AVStream *add_stream(AVFormatContext *out, const AVStream *in)
+{
+    AVStream *stream = lib.avformat_new_stream(out, NULL);
+    if (!stream || lib.avcodec_parameters_copy(stream->codecpar, in->codecpar) < 0 ||
+        lib.av_dict_copy(&stream->metadata, in->metadata, 0) < 0)
+        return NULL;
+    stream->codecpar->codec_tag = 0; /* each container has its own */
+    stream->time_base = in->time_base;
+    stream->disposition = in->disposition;
+    stream->sample_aspect_ratio = in->sample_aspect_ratio;
+    stream->avg_frame_rate = in->avg_frame_rate;
+    if (is_cover(in) && is_matroska(out->oformat) && !attach_cover(stream, in))
+        return NULL;
+    return stream;
+}
+
+/* Whether a file of this stream alone can be begun: muxers refuse some streams that their tables allow. */
+static bool can_begin(const AVOutputFormat *format, const AVStream *stream)
+{
+    AVFormatContext *trial = NULL;
+    uint8_t *bytes = NULL;
+    if (lib.avformat_alloc_output_context2(&trial, format, NULL, NULL) < 0)
+        return false;
+    bool begun = add_stream(trial, stream) && lib.avio_open_dyn_buf(&trial->pb) >= 0 &&
+                 lib.avformat_write_header(trial, NULL) >= 0;
+    if (trial->pb)
+        lib.avio_close_dyn_buf(trial->pb, &bytes);
+    trial->pb = NULL;
+    lib.av_free(bytes);
+    lib.avformat_free_context(trial);
+    return begun;
+}
+
+static const char cannot_be_held[] = "cannot be held";
+
+/* NULL = it can be held. */
+static const char *why_not(const AVOutputFormat *format, const AVStream *stream)
+{
+    const AVCodecParameters *parameters = stream->codecpar;
+    const bool attachment = parameters->codec_type == AVMEDIA_TYPE_ATTACHMENT;
+    if (parameters->codec_type == AVMEDIA_TYPE_VIDEO && !is_cover(stream))
+        return "is other video than that which is mapped";
+    if (is_cover(stream) && !stream->attached_pic.size)
+        return "has no picture";
+    if (!attachment && (parameters->codec_id == AV_CODEC_ID_NONE ||
+                        !lib.avformat_query_codec(format, parameters->codec_id, FF_COMPLIANCE_NORMAL)))
+        return cannot_be_held;
+    return can_begin(format, stream) ? NULL : cannot_be_held;
+}
+
+static void tell_left_out(const struct finished_params *params, const AVStream *stream, const char *why)
+{
+    const AVCodecParameters *parameters = stream->codecpar;
+    const AVDictionaryEntry *language = lib.av_dict_get(stream->metadata, "language", NULL, 0);
+    const AVDictionaryEntry *name = lib.av_dict_get(stream->metadata, "filename", NULL, 0);
+    const char *type = lib.av_get_media_type_string(parameters->codec_type);
+    const char *more = language ? language->value : name ? name->value : NULL;
+    char what[256];
+    if (why == cannot_be_held)
+        snprintf(what, sizeof what, "stream %d of the source (%s, %s%s%.80s) %s by %s and is left out", stream->index,
+                 type ? type : "data", lib.avcodec_get_name(parameters->codec_id), more ? ", " : "", more ? more : "",
+                 why, params->container);
+    else
+        snprintf(what, sizeof what, "stream %d of the source %s and is left out", stream->index, why);
+    if (params->left_out)
+        params->left_out(params->user, what);
+}
+
+/* How the picture is to be turned for display; NULL = not at all. */
+static const void *rotation_of(const AVStream *stream)
+{
+    static const int32_t upright[9] = {1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30};
+    const void *matrix = libav_stream_data(stream, AV_PKT_DATA_DISPLAYMATRIX, MATRIX_BYTES);
+    return matrix && memcmp(matrix, upright, sizeof upright) ? matrix : NULL;
+}
+
+/* Matroska has a place for it, which libavformat writes since FFmpeg 7. */
+static void tell_rotation(const struct finished_copies *copies, const AVFormatContext *out,
+                          const struct finished_params *params)
+{
+    if (LIBAVFORMAT_VERSION_MAJOR < 61 && is_matroska(out->oformat) && params->left_out &&
+        rotation_of(copies->source->streams[copies->video]))
+        params->left_out(params->user, "that the source is turned for display cannot be held by matroska and is left "
+                                       "out");
+}
+
+bool finished_copies_add(struct finished_copies *copies, AVFormatContext *out, const struct finished_params *params,
+                         struct error *error)
+{
+    for (unsigned i = 0; i < copies->stream_count; i++) {
+        AVStream *in = copies->source->streams[i];
+        struct copied_stream *copied = &copies->streams[i];
+        *copied = (struct copied_stream){.out = -1, .last_dts = AV_NOPTS_VALUE, .is_picture = is_cover(in)};
+        in->discard = AVDISCARD_ALL;
+        const char *why = (int)i == copies->video ? NULL : why_not(out->oformat, in);
+        if (why)
+            tell_left_out(params, in, why);
+        if (why || (int)i == copies->video)
+            continue;
+        const AVStream *stream = add_stream(out, in);
+        if (!stream)
+            return error_set(error, "out of memory");
+        copied->is_attached_now = stream->codecpar->codec_type == AVMEDIA_TYPE_ATTACHMENT;
+        copied->out = stream->index;
+        in->discard = copied->is_attached_now ? AVDISCARD_ALL : AVDISCARD_DEFAULT;
+        copies->count++;
+        copies->expected += !copied->is_attached_now;
+    }
+    tell_rotation(copies, out, params);
+    return true;
+}
+
+/* --- What is said of the whole ------------------------------------------------------------------------------------ */
+
+/* All but those that describe the source as an MP4 file. */
+static void copy_tags(AVDictionary **to, const AVDictionary *from)
+{
+    static const char *const own[] = {"major_brand", "minor_version", "compatible_brands", "encoder"};
+    lib.av_dict_copy(to, from, 0);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        lib.av_dict_set(to, own[i], NULL, 0);
+}
+
+static void copy_rotation(AVStream *to, const AVStream *from)
+{
+    const void *matrix = rotation_of(from);
+    if (!matrix)
+        return;
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
+    AVPacketSideData *made = lib.av_packet_side_data_new(&to->codecpar->coded_side_data,
+                                                         &to->codecpar->nb_coded_side_data, AV_PKT_DATA_DISPLAYMATRIX,
+                                                         MATRIX_BYTES, 0);
+    void *data = made ? made->data : NULL;
+#else
+    void *data = lib.av_stream_new_side_data(to, AV_PKT_DATA_DISPLAYMATRIX, MATRIX_BYTES);
+#endif
+    if (data)
+        memcpy(data, matrix, MATRIX_BYTES);
+}
+
+void finished_copies_describe(const struct finished_copies *copies, AVFormatContext *out, AVStream *video)
+{
+    /* Other tags are of the old stream: its encoder, how many bytes it has. */
+    static const char *const kept[] = {"language", "title", "handler_name"};
+    const AVStream *in = copies->source->streams[copies->video];
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        const AVDictionaryEntry *tag = lib.av_dict_get(in->metadata, kept[i], NULL, 0);
+        if (tag)
+            lib.av_dict_set(&video->metadata, kept[i], tag->value, 0);
+    }
+    video->disposition = in->disposition;
+    copy_rotation(video, in);
+    copy_tags(&out->metadata, copies->source->metadata);
+}
+
+static int64_t microseconds(int64_t ticks, AVRational tick)
+{
+    return lib.av_rescale_q(ticks, tick, AV_TIME_BASE_Q);
+}
+
+static AVChapter *copy_chapter(const AVChapter *in, int64_t begin_us, int64_t end_us, int64_t origin_us)
+{
+    AVChapter *out = lib.av_mallocz(sizeof *out);
+    if (!out)
+        return NULL;
+    *out = (AVChapter){.id = in->id, .time_base = AV_TIME_BASE_Q};
+    out->start = microseconds(in->start, in->time_base) - origin_us;
+    out->end = microseconds(in->end, in->time_base) - origin_us;
+    if (begin_us != AV_NOPTS_VALUE && out->start < begin_us)
+        out->start = begin_us;
+    if (end_us != AV_NOPTS_VALUE && out->end > end_us)
+        out->end = end_us;
+    lib.av_dict_copy(&out->metadata, in->metadata, 0);
+    return out;
+}
+
+bool finished_copies_chapters(const struct finished_copies *copies, AVFormatContext *out, int64_t begin_us,
+                              int64_t end_us)
+{
+    const AVFormatContext *source = copies->source;
+    if (!source->nb_chapters)
+        return true;
+    out->chapters = lib.av_mallocz(source->nb_chapters * sizeof(AVChapter *));
+    for (unsigned i = 0; out->chapters && i < source->nb_chapters; i++) {
+        AVChapter *chapter = copy_chapter(source->chapters[i], begin_us, end_us, copies->origin_us);
+        if (!chapter)
+            return false;
+        if (chapter->start >= chapter->end) {
+            lib.av_dict_free(&chapter->metadata);
+            lib.av_free(chapter);
+            continue;
+        }
+        out->chapters[out->nb_chapters++] = chapter;
+    }
+    return out->chapters;
+}
+
+/* --- Packets ------------------------------------------------------------------------------------------------------ */
+
+void finished_copies_begin(struct finished_copies *copies, int64_t begin_us)
+{
+    copies->begin_us = begin_us;
+}
+
+void finished_copies_end(struct finished_copies *copies, int64_t end_us)
+{
+    copies->end_us = end_us;
+}
+
+/* When the packet that was read is due, and when it is shown. */
+static void packet_times(const struct finished_copies *copies, int64_t *due_us, int64_t *shown_us)
+{
+    const AVPacket *packet = copies->packet;
+    const AVRational tick = copies->source->streams[packet->stream_index]->time_base;
+    const int64_t dts = packet->dts != AV_NOPTS_VALUE ? packet->dts : packet->pts;
+    const int64_t pts = packet->pts != AV_NOPTS_VALUE ? packet->pts : dts;
+    *due_us = dts == AV_NOPTS_VALUE ? INT64_MIN : microseconds(dts, tick) - copies->origin_us;
+    *shown_us = pts == AV_NOPTS_VALUE ? *due_us : microseconds(pts, tick) - copies->origin_us;
+}
+
+/* Whether the packet lies between the two ends; far behind the last one there are no more. */
+static bool is_wanted(struct finished_copies *copies)
+{
+    int64_t due_us, shown_us;
+    const struct copied_stream *copied = &copies->streams[copies->packet->stream_index];
+    packet_times(copies, &due_us, &shown_us);
+    if (copied->out < 0 || copied->is_attached_now)
+        return false;
+    if (copied->is_picture)
+        return true;
+    if (copies->end_us != AV_NOPTS_VALUE && due_us > copies->end_us + APART_US)
+        copies->ended = true;
+    return (copies->begin_us == AV_NOPTS_VALUE || shown_us >= copies->begin_us) &&
+           (copies->end_us == AV_NOPTS_VALUE || shown_us < copies->end_us);
+}
+
+/* The next packet that may be copied to `packet`, unless there are no more. */
+static bool fetch(struct finished_copies *copies, struct error *error)
+{
+    copies->ended |= !copies->expected; /* the rest of the source is video */
+    while (!copies->waiting && !copies->ended) {
+        int code = lib.av_read_frame(copies->source, copies->packet);
+        if (code == AVERROR_EOF)
+            copies->ended = true;
+        else if (code < 0)
+            return libav_fail("the source's sound or subtitles cannot be read", code, error);
+        else if (copies->packet->stream_index < (int)copies->stream_count && is_wanted(copies))
+            copies->waiting = true;
+        else
+            lib.av_packet_unref(copies->packet);
+    }
+    return true;
+}
+
+/* No packet may be due before the one before it, nor with it where the container has a place for one only. Broadcasts
+ * have such. */
+static void keep_order(AVPacket *packet, const AVFormatContext *out, int64_t *last_dts)
+{
+    const enum AVMediaType type = out->streams[packet->stream_index]->codecpar->codec_type;
+    const bool strict = type == AVMEDIA_TYPE_AUDIO && !(out->oformat->flags & AVFMT_TS_NONSTRICT);
+    if (packet->dts == AV_NOPTS_VALUE)
+        return;
+    if (*last_dts != AV_NOPTS_VALUE && packet->dts < *last_dts + strict)
+        packet->dts = *last_dts + strict;
+    *last_dts = packet->dts;
+    if (packet->pts != AV_NOPTS_VALUE && packet->pts < packet->dts)
+        packet->pts = packet->dts;
+}
+
+static bool write_one(struct finished_copies *copies, AVFormatContext *out, struct error *error)
+{
+    AVPacket *packet = copies->packet;
+    const AVStream *in = copies->source->streams[packet->stream_index];
+    struct copied_stream *copied = &copies->streams[packet->stream_index];
+    const AVRational tick = out->streams[copied->out]->time_base;
+    const int64_t origin = lib.av_rescale_q(copies->origin_us, AV_TIME_BASE_Q, in->time_base);
+    copies->waiting = false;
+    copies->expected -= copied->is_picture;
+    if (packet->pts != AV_NOPTS_VALUE)
+        packet->pts -= origin;
+    if (packet->dts != AV_NOPTS_VALUE)
+        packet->dts -= origin;
+    lib.av_packet_rescale_ts(packet, in->time_base, tick);
+    packet->stream_index = copied->out;
+    packet->pos = -1;
+    keep_order(packet, out, &copied->last_dts);
+    int code = lib.av_interleaved_write_frame(out, packet);
+    return code >= 0 || libav_fail("cannot be written", code, error);
+}
+
+bool finished_copies_write(struct finished_copies *copies, AVFormatContext *out, int64_t until_us,
+                           struct error *error)
+{
+    while (copies->count && fetch(copies, error)) {
+        if (!copies->waiting)
+            return true;
+        int64_t due_us, shown_us;
+        packet_times(copies, &due_us, &shown_us);
+        if (due_us >= until_us && until_us != INT64_MAX)
+            return true;
+        if (!is_wanted(copies)) { /* since it was read, the end has become known */
+            copies->waiting = false;
+            lib.av_packet_unref(copies->packet);
+        } else if (!write_one(copies, out, error)) {
+            return false;
+        }
+    }
+    return !copies->count;
+}
+
+/* --- Beginning and end -------------------------------------------------------------------------------------------- */
+
+struct finished_copies *finished_copies_open(const char *source, struct error *error)
+{
+    struct finished_copies *copies = calloc(1, sizeof *copies);
+    const AVCodec *decoder; /* asked for so that the same video is found as that which is decoded */
+    if (!copies) {
+        error_set(error, "out of memory");
+        return NULL;
+    }
+    copies->begin_us = copies->end_us = AV_NOPTS_VALUE;
+    copies->source = libav_open_container(source, (AVIOInterruptCB){NULL, NULL}, error);
+    if (!copies->source)
+        goto fail;
+    copies->packet = lib.av_packet_alloc();
+    copies->stream_count = copies->source->nb_streams;
+    copies->streams = calloc(copies->stream_count + 1, sizeof *copies->streams);
+    copies->video = lib.av_find_best_stream(copies->source, AVMEDIA_TYPE_VIDEO, -1, -1, &decoder, 0);
+    if (!copies->packet || !copies->streams || copies->video < 0) {
+        error_set(error, copies->video < 0 ? "the source's video is not found again" : "out of memory");
+        goto fail;
+    }
+    if (copies->source->iformat->flags & AVFMT_TS_DISCONT && copies->source->start_time != AV_NOPTS_VALUE)
+        copies->origin_us = copies->source->start_time;
+    return copies;
+fail:
+    finished_copies_close(&copies);
+    return NULL;
+}
+
+void finished_copies_close(struct finished_copies **copies)
+{
+    if (!*copies)
+        return;
+    lib.av_packet_free(&(*copies)->packet);
+    lib.avformat_close_input(&(*copies)->source);
+    free((*copies)->streams);
+    free(*copies);
+    *copies = NULL;
+}
+
+int64_t finished_copies_origin_us(const struct finished_copies *copies)
+{
+    return copies->origin_us;
+}
+
+uint32_t finished_copies_count(const struct finished_copies *copies)
+{
+    return copies->count;
+}
+
+#endif

@@ -1,0 +1,184 @@
+/* The encoder of a finished file.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "finished.h"
+
+#if COX_HAVE_LIBAV
+
+#include "finished_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_BYTES = 64, VALUE_BYTES = 256, DEFAULT_RATE = 25 };
+
+/* --- Why an encoder cannot be opened ------------------------------------------------------------------------------ */
+
+/* libavcodec's error codes say little, its log says which option is wrong: the first such line of the thread that opens
+ * an encoder is kept. */
+static _Thread_local struct {
+    bool wanted;
+    char text[200];
+} reason;
+
+static void keep_reason(void *object, int level, const char *format, va_list args)
+{
+    (void)object;
+    if (!reason.wanted || level > AV_LOG_ERROR || *reason.text)
+        return;
+    vsnprintf(reason.text, sizeof reason.text, format, args);
+    reason.text[strcspn(reason.text, "\r\n")] = 0;
+}
+
+static bool open_codec(AVCodecContext *encoder, struct error *error)
+{
+    reason.text[0] = 0;
+    reason.wanted = true;
+    lib.av_log_set_callback(keep_reason);
+    const char *name = encoder->codec->name; /* a failed opening forgets it */
+    int code = lib.avcodec_open2(encoder, NULL, NULL);
+    lib.av_log_set_callback(lib.av_log_default_callback);
+    reason.wanted = false;
+    if (code >= 0)
+        return true;
+    char what[NAME_BYTES + sizeof reason.text + 80];
+    snprintf(what, sizeof what, "the encoder %.64s cannot be opened with these frames and options%s%s", name,
+             *reason.text ? ": " : "", reason.text);
+    return libav_fail(what, code, error);
+}
+
+/* --- Options ------------------------------------------------------------------------------------------------------ */
+
+static bool set_option(AVCodecContext *encoder, const char *key, const char *value, struct error *error)
+{
+    const int flags = AV_OPT_FLAG_ENCODING_PARAM | AV_OPT_FLAG_VIDEO_PARAM;
+    if (!lib.av_opt_find(encoder, key, NULL, flags, AV_OPT_SEARCH_CHILDREN))
+        return error_set(error, "the encoder %s has no option '%s'", encoder->codec->name, key);
+    if (lib.av_opt_set(encoder, key, value, AV_OPT_SEARCH_CHILDREN) < 0)
+        return error_set(error, "the encoder %s does not take '%s' for its option '%s'", encoder->codec->name, value,
+                            key);
+    return true;
+}
+
+/* key=value,... */
+static bool set_list(AVCodecContext *encoder, const char *list, struct error *error)
+{
+    for (const char *at = list; *at;) {
+        char key[NAME_BYTES], value[VALUE_BYTES];
+        size_t length = strcspn(at, ","), name = strcspn(at, "=,");
+        if (!name || name >= length || name >= sizeof key || length - name > sizeof value)
+            return error_set(error, "the encoder's options are key=value, separated by commas: what is '%.*s'?",
+                                (int)length, at);
+        snprintf(key, sizeof key, "%.*s", (int)name, at);
+        snprintf(value, sizeof value, "%.*s", (int)(length - name - 1), at + name + 1);
+        if (!set_option(encoder, key, value, error))
+            return false;
+        at += length + (at[length] == ',');
+    }
+    return true;
+}
+
+static bool set_options(AVCodecContext *encoder, const struct finished_params *params, struct error *error)
+{
+    const char *list = params->encoder ? strchr(params->encoder, ':') : NULL;
+    if (list && !set_list(encoder, list + 1, error))
+        return false;
+    if (params->crf && !set_option(encoder, "crf", params->crf, error))
+        return false;
+    return !params->preset || set_option(encoder, "preset", params->preset, error);
+}
+
+/* --- The encoder -------------------------------------------------------------------------------------------------- */
+
+static const AVCodec *choose_codec(const AVOutputFormat *container, const struct finished_params *params,
+                                   struct error *error)
+{
+    char name[NAME_BYTES];
+    const AVCodec *codec;
+    if (!params->encoder) {
+        codec = lib.avcodec_find_encoder_by_name("libx264");
+        if (!codec)
+            codec = lib.avcodec_find_encoder(container->video_codec);
+        if (!codec)
+            error_set(error, "libavcodec has no encoder for it here");
+        return codec;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(params->encoder, ":"), params->encoder);
+    codec = lib.avcodec_find_encoder_by_name(name);
+    if (!codec || codec->type != AVMEDIA_TYPE_VIDEO) {
+        error_set(error, "there is no encoder '%s' for video in this libavcodec (ffmpeg -encoders lists them)",
+                     name);
+        return NULL;
+    }
+    if (lib.avformat_query_codec(container, codec->id, FF_COMPLIANCE_NORMAL))
+        return codec;
+    error_set(error, "%s cannot hold %s, which the encoder %s makes", container->name,
+                 lib.avcodec_get_name(codec->id), name);
+    return NULL;
+}
+
+static enum AVPixelFormat samples_of(const struct cox_video_format *pixel)
+{
+    char name[24];
+    snprintf(name, sizeof name, "yuv%dp%s",
+             !pixel->chroma_x_log2  ? 444
+             : pixel->chroma_y_log2 ? 420
+                                    : 422,
+             pixel->depth == 10 ? "10le" : "");
+    return lib.av_get_pix_fmt(name);
+}
+
+/* Frames' times are kept; without them a frame is a tick. */
+static void describe_times(AVCodecContext *encoder, const struct video_format *format)
+{
+    encoder->framerate = (AVRational){(int)format->rate.num, (int)format->rate.den};
+    if (!format->rate.num || !format->rate.den)
+        encoder->framerate = (AVRational){DEFAULT_RATE, 1};
+    encoder->time_base = (AVRational){(int)format->tick.num, (int)format->tick.den};
+    if (!format->tick.num || !format->tick.den)
+        encoder->time_base = av_inv_q(encoder->framerate);
+}
+
+/* After the options, so that none of them changes these. */
+static void describe_frames(AVCodecContext *encoder, const struct video_format *format)
+{
+    static const enum AVChromaLocation sites[] = {[COX_SITE_LEFT] = AVCHROMA_LOC_LEFT,
+                                                  [COX_SITE_CENTRE] = AVCHROMA_LOC_CENTER,
+                                                  [COX_SITE_TOP_LEFT] = AVCHROMA_LOC_TOPLEFT};
+    encoder->width = (int)format->width;
+    encoder->height = (int)format->height;
+    encoder->pix_fmt = samples_of(&format->pixel);
+    encoder->color_primaries = AVCOL_PRI_BT709;
+    encoder->color_trc = AVCOL_TRC_BT709;
+    encoder->colorspace = AVCOL_SPC_BT709;
+    encoder->color_range = AVCOL_RANGE_MPEG;
+    if (format->pixel.chroma_x_log2)
+        encoder->chroma_sample_location = sites[format->pixel.site];
+    if (format->aspect.num && format->aspect.den)
+        encoder->sample_aspect_ratio = (AVRational){(int)format->aspect.num, (int)format->aspect.den};
+}
+
+AVCodecContext *finished_open_encoder(const AVOutputFormat *container, const struct finished_params *params,
+                                      const struct video_format *format, struct error *error)
+{
+    const AVCodec *codec = choose_codec(container, params, error);
+    AVCodecContext *encoder = codec ? lib.avcodec_alloc_context3(codec) : NULL;
+    if (!encoder) {
+        if (codec)
+            error_set(error, "out of memory");
+        return NULL;
+    }
+    encoder->thread_count = 0; /* as many as there are cores */
+    if (!set_options(encoder, params, error))
+        goto fail;
+    describe_times(encoder, format);
+    describe_frames(encoder, format);
+    if (container->flags & AVFMT_GLOBALHEADER)
+        encoder->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+    if (open_codec(encoder, error))
+        return encoder;
+fail:
+    lib.avcodec_free_context(&encoder);
+    return NULL;
+}
+
+#endif

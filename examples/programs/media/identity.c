@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "identity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SAMPLES = 64, SAMPLE_BYTES = 4096, END_BYTES = 65536 };
+
+uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ ((const uint8_t *)data)[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static bool hash_piece(int fd, uint64_t offset, size_t bytes, uint64_t *hash)
+{
+    char piece[END_BYTES];
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t got = pread(fd, piece + done, bytes - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    *hash = hash_bytes(*hash, piece, bytes);
+    return true;
+}
+
+static bool hash_file(int fd, struct file_identity *out)
+{
+    const size_t end = out->bytes < END_BYTES ? (size_t)out->bytes : END_BYTES;
+    out->hash = HASH_START;
+    bool read = hash_piece(fd, 0, end, &out->hash) && hash_piece(fd, out->bytes - end, end, &out->hash);
+    for (uint64_t i = 0; read && out->bytes > SAMPLES * SAMPLE_BYTES && i < SAMPLES; i++)
+        read = hash_piece(fd, (out->bytes - SAMPLE_BYTES) / SAMPLES * i, SAMPLE_BYTES, &out->hash);
+    return read;
+}
+
+bool file_identify(const char *path, struct file_identity *out, struct error *error)
+{
+    struct stat about;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0)
+        return error_set(error, "cannot be opened: %s", strerror(errno));
+    const bool regular = !fstat(fd, &about) && S_ISREG(about.st_mode);
+    *out = (struct file_identity){.bytes = regular ? (uint64_t)about.st_size : 0};
+    const bool read = regular && hash_file(fd, out);
+    const int why = errno;
+    close(fd);
+    if (!regular)
+        return error_set(error, "is no file, and a film in pieces is read more than once");
+    return read || error_set(error, "cannot be read: %s", strerror(why));
+}

@@ -1,0 +1,24 @@
+/* Which file it is, whatever its name: its length, and a hash of its beginning, its end and 64 places between.
+ * Thread-safety: safe from any thread.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef IDENTITY_H
+#define IDENTITY_H
+
+#include "picture.h" /* struct error */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct file_identity {
+    uint64_t bytes;
+    uint64_t hash;
+};
+
+/* False, and `error` says why: it is no file, or cannot be read. */
+bool file_identify(const char *path, struct file_identity *out, struct error *error);
+
+/* FNV-1a, 64 bits. */
+#define HASH_START UINT64_C(0xcbf29ce484222325)
+uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes);
+
+#endif

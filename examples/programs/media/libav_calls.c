@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "picture.h"
+
+#if COX_HAVE_LIBAV
+
+#include "libav_calls.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char libav_containers[] = "matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpegts,mpeg,mxf,nut,avi,flv,ivf,obu,ogg,asf,"
+                                "hevc,h264,av1,vvc";
+struct libav_calls lib;
+char libav_loading_error[160];
+
+/* Sets one pointer of `lib`; ISO C knows no conversion between pointers to objects and to functions. */
+static bool find(void *handle, const char *name, void *pointer)
+{
+    void *found = dlsym(handle, name);
+    memcpy(pointer, &found, sizeof found);
+    return found;
+}
+
+#define LIBAV_FIND(name) found = find(handle, #name, &lib.name) && found;
+
+bool libav_load(void)
+{
+    static bool tried, loaded;
+    if (tried)
+        return loaded;
+    tried = true;
+    void *handle = dlopen("libavformat.so." AV_STRINGIFY(LIBAVFORMAT_VERSION_MAJOR), RTLD_LAZY | RTLD_LOCAL);
+    if (!handle) {
+        const char *why = dlerror();
+        snprintf(libav_loading_error, sizeof libav_loading_error, "%s", why ? why : "libavformat is missing");
+        return false;
+    }
+    /* Its own dependencies, which the other two libraries are, are looked through as well. */
+    bool found = true;
+    LIBAV_FUNCTIONS(LIBAV_FIND)
+    loaded = found && lib.avformat_version() >> 16 == LIBAVFORMAT_VERSION_MAJOR &&
+             lib.avcodec_version() >> 16 == LIBAVCODEC_VERSION_MAJOR &&
+             lib.avutil_version() >> 16 == LIBAVUTIL_VERSION_MAJOR;
+    if (loaded)
+        lib.av_log_set_level(AV_LOG_QUIET); /* what goes wrong is said once, by us */
+    else
+        snprintf(libav_loading_error, sizeof libav_loading_error,
+                 "libavformat, libavcodec and libavutil do not fit each other");
+    return loaded;
+}
+
+bool libav_fail(const char *what, int code, struct error *error)
+{
+    char why[96];
+    lib.av_strerror(code, why, sizeof why);
+    return error_set(error, "%s: %s", what, why);
+}
+
+AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrupt, struct error *error)
+{
+    size_t bytes = strlen(path) + sizeof "file:";
+    char *url = malloc(bytes);
+    AVFormatContext *container = lib.avformat_alloc_context();
+    if (!url || !container) {
+        free(url);
+        lib.avformat_close_input(&container);
+        error_set(error, "out of memory");
+        return NULL;
+    }
+    snprintf(url, bytes, "file:%s", path);
+    container->interrupt_callback = interrupt;
+    AVDictionary *options = NULL;
+    lib.av_dict_set(&options, "protocol_whitelist", "file", 0);
+    lib.av_dict_set(&options, "format_whitelist", libav_containers, 0);
+    int code = lib.avformat_open_input(&container, url, NULL, &options);
+    lib.av_dict_free(&options);
+    free(url);
+    if (code < 0) {
+        libav_fail("the container cannot be opened", code, error);
+        return NULL;
+    }
+    code = lib.avformat_find_stream_info(container, NULL);
+    if (code < 0) {
+        libav_fail("the container cannot be read", code, error);
+        lib.avformat_close_input(&container);
+    }
+    return container;
+}
+
+const void *libav_stream_data(const AVStream *stream, enum AVPacketSideDataType type, size_t bytes)
+{
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
+    const AVPacketSideData *found = lib.av_packet_side_data_get(stream->codecpar->coded_side_data,
+                                                                stream->codecpar->nb_coded_side_data, type);
+    return found && found->size >= bytes ? found->data : NULL;
+#else
+    size_t size = 0;
+    const void *found = lib.av_stream_get_side_data(stream, type, &size);
+    return size >= bytes ? found : NULL;
+#endif
+}
+
+#endif

@@ -1,0 +1,127 @@
+/* FFmpeg's libraries. They are loaded when they are first needed, not when the program starts: with what they need they
+ * are over a hundred, which would cost every run a tenth of a second and 30 MB.
+ *
+ * Thread-safety: libav_load from one thread at a time; what `lib` points to as FFmpeg says.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIBAV_CALLS_H
+#define LIBAV_CALLS_H
+
+#include "picture.h" /* struct error */
+
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/avstring.h>
+#include <libavutil/opt.h>
+#include <libavutil/pixdesc.h>
+
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
+#define LIBAV_SIDE_DATA(X) X(av_packet_side_data_get) X(av_packet_side_data_new)
+#else
+#define LIBAV_SIDE_DATA(X) X(av_stream_get_side_data) X(av_stream_new_side_data)
+#endif
+
+#define LIBAV_FUNCTIONS(X)             \
+    X(av_buffer_create)                \
+    X(av_buffer_unref)                 \
+    X(av_color_space_name)             \
+    X(av_color_transfer_name)          \
+    X(av_dict_copy)                    \
+    X(av_dict_free)                    \
+    X(av_dict_get)                     \
+    X(av_dict_set)                     \
+    X(av_find_best_stream)             \
+    X(av_frame_alloc)                  \
+    X(av_frame_clone)                  \
+    X(av_frame_copy_props)             \
+    X(av_frame_free)                   \
+    X(av_frame_get_buffer)             \
+    X(av_frame_get_side_data)          \
+    X(av_frame_is_writable)            \
+    X(av_frame_move_ref)               \
+    X(av_frame_remove_side_data)       \
+    X(av_frame_unref)                  \
+    X(av_free)                         \
+    X(av_freep)                        \
+    X(av_get_media_type_string)        \
+    X(av_get_pix_fmt)                  \
+    X(av_get_pix_fmt_name)             \
+    X(av_guess_frame_rate)             \
+    X(av_guess_sample_aspect_ratio)    \
+    X(av_interleaved_write_frame)      \
+    X(av_log_default_callback)         \
+    X(av_log_set_callback)             \
+    X(av_log_set_level)                \
+    X(av_malloc)                       \
+    X(av_mallocz)                      \
+    X(av_match_list)                   \
+    X(av_opt_find)                     \
+    X(av_opt_set)                      \
+    X(av_packet_alloc)                 \
+    X(av_packet_free)                  \
+    X(av_packet_rescale_ts)            \
+    X(av_packet_unref)                 \
+    X(av_probe_input_format2)          \
+    X(av_read_frame)                   \
+    X(av_rescale_q)                    \
+    X(av_seek_frame)                   \
+    X(av_strerror)                     \
+    X(av_write_trailer)                \
+    X(avcodec_align_dimensions2)       \
+    X(avcodec_alloc_context3)          \
+    X(avcodec_default_get_buffer2)     \
+    X(avcodec_find_encoder)            \
+    X(avcodec_find_encoder_by_name)    \
+    X(avcodec_flush_buffers)           \
+    X(avcodec_free_context)            \
+    X(avcodec_get_name)                \
+    X(avcodec_open2)                   \
+    X(avcodec_parameters_copy)         \
+    X(avcodec_parameters_from_context) \
+    X(avcodec_parameters_to_context)   \
+    X(avcodec_receive_frame)           \
+    X(avcodec_receive_packet)          \
+    X(avcodec_send_frame)              \
+    X(avcodec_send_packet)             \
+    X(avcodec_version)                 \
+    X(avformat_alloc_context)          \
+    X(avformat_alloc_output_context2)  \
+    X(avformat_close_input)            \
+    X(avformat_find_stream_info)       \
+    X(avformat_free_context)           \
+    X(avformat_new_stream)             \
+    X(avformat_open_input)             \
+    X(avformat_query_codec)            \
+    X(avformat_version)                \
+    X(avformat_write_header)           \
+    X(avio_alloc_context)              \
+    X(avio_close_dyn_buf)              \
+    X(avio_context_free)               \
+    X(avio_flush)                      \
+    X(avio_open_dyn_buf)               \
+    X(avutil_version)                  \
+    LIBAV_SIDE_DATA(X)
+
+#define LIBAV_POINTER(name) __typeof__(name) *name;
+struct libav_calls {
+    LIBAV_FUNCTIONS(LIBAV_POINTER)
+};
+extern struct libav_calls lib;
+
+/* Sets `lib`, once. False: `libav_loading_error` says why. */
+bool libav_load(void);
+extern char libav_loading_error[160];
+
+/* What film comes in: libavformat's names, separated by commas. */
+extern const char libav_containers[];
+
+/* The error_set of what libav refused: `what`, and its word for `code`. Returns false. */
+bool libav_fail(const char *what, int code, struct error *error);
+
+/* Open the file `path`, which is untrusted: no other protocol than a file's, and no format that names further files.
+ * What it holds is looked at. NULL, and nothing is left open, where that fails. */
+AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrupt, struct error *error);
+
+/* Side data of a stream, at least `bytes` long; NULL if there is none. It belongs to the stream. */
+const void *libav_stream_data(const AVStream *stream, enum AVPacketSideDataType type, size_t bytes);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#if COX_HAVE_LIBAV
+
+#include "libav_index.h"
+
+#include "common/outfile.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What a packet says of its frame. */
+struct packet {
+    int64_t time, seek;
+    bool key;
+    bool shown; /* false: decoded for the others' sake */
+};
+
+struct packets {
+    struct packet *all;
+    uint64_t count, capacity;
+};
+
+static bool append(struct packets *packets, struct packet packet)
+{
+    if (packets->count == packets->capacity) {
+        const uint64_t capacity = packets->capacity ? packets->capacity * 2 : 4096;
+        struct packet *all = realloc(packets->all, capacity * sizeof *all);
+        if (!all)
+            return false;
+        packets->all = all;
+        packets->capacity = capacity;
+    }
+    packets->all[packets->count++] = packet;
+    return true;
+}
+
+/* All packets, from the first one on that a decoder may begin with. */
+static enum libav_indexed read_packets(struct packets *packets, AVFormatContext *container, int stream,
+                                       struct error *error)
+{
+    AVPacket *packet = lib.av_packet_alloc();
+    enum libav_indexed result = packet ? LIBAV_INDEXED : LIBAV_INDEX_FAILED;
+    int code = 0;
+    while (result == LIBAV_INDEXED && (code = lib.av_read_frame(container, packet)) >= 0) {
+        const bool key = packet->flags & AV_PKT_FLAG_KEY, shown = !(packet->flags & AV_PKT_FLAG_DISCARD);
+        if (packet->stream_index == stream && (key || packets->count)) {
+            if (packet->pts == AV_NOPTS_VALUE)
+                result = LIBAV_NO_INDEX;
+            const int64_t seek = packet->dts != AV_NOPTS_VALUE && packet->dts < packet->pts ? packet->dts : packet->pts;
+            if (!append(packets, (struct packet){packet->pts, seek, key, shown}))
+                result = LIBAV_INDEX_FAILED;
+        }
+        lib.av_packet_unref(packet);
+    }
+    lib.av_packet_free(&packet);
+    if (result == LIBAV_INDEX_FAILED)
+        error_set(error, "out of memory");
+    if (result == LIBAV_INDEXED && code == AVERROR_EXIT) {
+        libav_fail("not indexed", code, error);
+        return LIBAV_INDEX_FAILED;
+    }
+    return result; /* another error ends what can be decoded, too */
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
+    return (one > other) - (one < other);
+}
+
+bool libav_times_sort(int64_t *times, uint64_t count)
+{
+    qsort(times, count, sizeof *times, by_time);
+    for (uint64_t i = 1; i < count; i++)
+        if (times[i] == times[i - 1])
+            return false;
+    return true;
+}
+
+uint64_t libav_times_find(const int64_t *times, uint64_t count, int64_t time)
+{
+    uint64_t from = 0, to = count;
+    while (from < to) {
+        const uint64_t middle = from + (to - from) / 2;
+        if (times[middle] < time)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+/* The frames' times; false where two have the same. Frames before the first key frame's time lead it: they need what
+ * came before the beginning. */
+static bool number_frames(struct libav_index *index, const struct packets *packets)
+{
+    for (uint64_t i = 0; i < packets->count; i++)
+        if (packets->all[i].shown && packets->all[i].time >= packets->all[0].time)
+            index->times[index->frame_count++] = packets->all[i].time;
+    return libav_times_sort(index->times, index->frame_count);
+}
+
+/* A key frame after which no frame of a later time lies before it in the file. */
+static void note_access(struct libav_index *index, const struct packets *packets)
+{
+    int64_t latest = INT64_MIN;
+    for (uint64_t i = 0; i < packets->count; i++) {
+        const struct packet *packet = &packets->all[i];
+        if (packet->key && packet->time > latest)
+            index->access[index->access_count++] = (struct libav_access){
+                packet->time, packet->seek, libav_times_find(index->times, index->frame_count, packet->time)};
+        if (packet->time > latest)
+            latest = packet->time;
+    }
+}
+
+enum libav_indexed libav_index_read(struct libav_index *index, AVFormatContext *container, int stream,
+                                    struct error *error)
+{
+    struct packets packets = {0};
+    memset(index, 0, sizeof *index);
+    enum libav_indexed result = read_packets(&packets, container, stream, error);
+    if (result == LIBAV_INDEXED && !packets.count)
+        result = LIBAV_NO_INDEX;
+    if (result == LIBAV_INDEXED) {
+        index->times = calloc(packets.count, sizeof *index->times);
+        index->access = calloc(packets.count, sizeof *index->access);
+        if (!index->times || !index->access) {
+            error_set(error, "out of memory");
+            result = LIBAV_INDEX_FAILED;
+        } else if (number_frames(index, &packets)) {
+            note_access(index, &packets);
+        } else {
+            result = LIBAV_NO_INDEX;
+        }
+    }
+    free(packets.all);
+    if (result != LIBAV_INDEXED)
+        libav_index_free(index);
+    return result;
+}
+
+uint64_t libav_index_find(const struct libav_index *index, uint64_t frame)
+{
+    uint64_t found = 0;
+    while (found + 1 < index->access_count && index->access[found + 1].frame <= frame)
+        found++;
+    return found;
+}
+
+/* --- Kept for the next time --------------------------------------------------------------------------------------- */
+
+enum { KEPT_MOST = 64 };
+
+/* What a kept index begins with; the times and the accesses follow, then a hash of all before. Another version of the
+ * libraries may see other times and key frames: its demuxers and parsers say what they are. */
+struct head {
+    char magic[16];
+    uint32_t format_version, codec_version; /* of libavformat and libavcodec, as they were loaded */
+    uint64_t frame_count, access_count;
+};
+
+static struct head head_of(const struct libav_index *index)
+{
+    return (struct head){.magic = "coxswain-index2",
+                         .format_version = lib.avformat_version(),
+                         .codec_version = lib.avcodec_version(),
+                         .frame_count = index->frame_count,
+                         .access_count = index->access_count};
+}
+
+/* Whether an index that begins so is of these libraries. */
+static bool is_of_now(const struct head *head)
+{
+    const struct head now = head_of(&(struct libav_index){.times = NULL});
+    return !memcmp(head->magic, now.magic, sizeof now.magic) && head->format_version == now.format_version &&
+           head->codec_version == now.codec_version;
+}
+
+static bool name_index(char *path, size_t bytes, const char *folder, const struct file_identity *file, int stream)
+{
+    const int length = snprintf(path, bytes, "%s/index-%016" PRIx64 "-%" PRIx64 "-%d", folder, file->hash, file->bytes,
+                                stream);
+    return length > 0 && (size_t)length < bytes;
+}
+
+/* The one that was used the longest ago, of more than there may be. */
+static void drop_oldest(const char *folder)
+{
+    char path[4500], oldest[4500] = "";
+    time_t least = 0;
+    unsigned count = 0;
+    struct stat about;
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (strncmp(entry->d_name, "index-", 6))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (stat(path, &about))
+            continue;
+        if (!count++ || about.st_mtime < least) {
+            least = about.st_mtime;
+            snprintf(oldest, sizeof oldest, "%s", path);
+        }
+    }
+    if (dir)
+        closedir(dir);
+    if (count > KEPT_MOST)
+        unlink(oldest);
+}
+
+void libav_index_keep(const struct libav_index *index, const char *folder, const struct file_identity *file, int stream)
+{
+    const struct head head = head_of(index);
+    char path[4500];
+    struct outfile *to;
+    struct error error;
+    if (!name_index(path, sizeof path, folder, file, stream) || !outfile_open(&to, path, &error))
+        return;
+    const size_t times = index->frame_count * sizeof *index->times;
+    const size_t access = index->access_count * sizeof *index->access;
+    uint64_t hash = hash_bytes(HASH_START, &head, sizeof head);
+    hash = hash_bytes(hash, index->times, times);
+    hash = hash_bytes(hash, index->access, access);
+    FILE *file_to = outfile_stream(to);
+    fwrite(&head, 1, sizeof head, file_to);
+    fwrite(index->times, 1, times, file_to);
+    fwrite(index->access, 1, access, file_to);
+    fwrite(&hash, 1, sizeof hash, file_to);
+    if (outfile_finish(&to, &error)) /* which says whether all of that went well */
+        drop_oldest(folder);
+}
+
+/* Whether it can be what was written: hostile files have the right hash, too. */
+static bool is_sound(const struct libav_index *index)
+{
+    for (uint64_t i = 1; i < index->frame_count; i++)
+        if (index->times[i] <= index->times[i - 1])
+            return false;
+    for (uint64_t i = 0; i < index->access_count; i++)
+        if (index->access[i].frame > index->frame_count || (i && index->access[i].frame < index->access[i - 1].frame))
+            return false;
+    return index->frame_count > 0;
+}
+
+static bool read_index(struct libav_index *index, FILE *from, uint64_t bytes)
+{
+    struct head head;
+    uint64_t check = 0;
+    if (fread(&head, 1, sizeof head, from) != sizeof head || !is_of_now(&head) ||
+        head.frame_count > bytes / sizeof *index->times || head.access_count > bytes / sizeof *index->access ||
+        sizeof head + head.frame_count * sizeof *index->times + head.access_count * sizeof *index->access +
+                sizeof check !=
+            bytes)
+        return false;
+    index->frame_count = head.frame_count;
+    index->access_count = head.access_count;
+    index->times = calloc(head.frame_count + 1, sizeof *index->times);
+    index->access = calloc(head.access_count + 1, sizeof *index->access);
+    if (!index->times || !index->access ||
+        fread(index->times, sizeof *index->times, head.frame_count, from) != head.frame_count ||
+        fread(index->access, sizeof *index->access, head.access_count, from) != head.access_count ||
+        fread(&check, 1, sizeof check, from) != sizeof check)
+        return false;
+    uint64_t hash = hash_bytes(HASH_START, &head, sizeof head);
+    hash = hash_bytes(hash, index->times, head.frame_count * sizeof *index->times);
+    return hash_bytes(hash, index->access, head.access_count * sizeof *index->access) == check && is_sound(index);
+}
+
+bool libav_index_load(struct libav_index *index, const char *folder, const struct file_identity *file, int stream)
+{
+    char path[4500];
+    struct stat about;
+    memset(index, 0, sizeof *index);
+    FILE *from = name_index(path, sizeof path, folder, file, stream) ? fopen(path, "rb") : NULL;
+    if (!from)
+        return false;
+    const bool read = !fstat(fileno(from), &about) && read_index(index, from, (uint64_t)about.st_size);
+    fclose(from);
+    if (!read)
+        libav_index_free(index);
+    else
+        (void)utimensat(AT_FDCWD, path, NULL, 0); /* used just now */
+    return read;
+}
+
+void libav_index_free(struct libav_index *index)
+{
+    free(index->times);
+    free(index->access);
+    memset(index, 0, sizeof *index);
+}
+
+#endif

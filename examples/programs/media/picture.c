@@ -1,0 +1,203 @@
+/* Opening pictures: loads the file, tells its kind by its first bytes.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "picture.h"
+#include "peek.h"
+#include "picture_kinds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A file larger than any picture that is accepted can be (four float channels, and as much again for others). */
+static const uint64_t file_bytes_max = PICTURE_PIXELS_MAX * 32;
+
+static const struct picture_kind *const kinds[] = {&picture_kind_exr, &picture_kind_hdr, &picture_kind_pfm};
+
+bool picture_check_size(int64_t width, int64_t height, struct error *error)
+{
+    if (width <= 0 || height <= 0)
+        return error_set(error, "the picture has no pixels (%lld x %lld)", (long long)width, (long long)height);
+    if (width > PICTURE_SIDE_MAX || height > PICTURE_SIDE_MAX ||
+        (uint64_t)width * (uint64_t)height > PICTURE_PIXELS_MAX)
+        return error_set(error, "the picture is too large: %lld x %lld pixels; at most %d on a side and %llu in all",
+                            (long long)width, (long long)height, PICTURE_SIDE_MAX,
+                            (unsigned long long)PICTURE_PIXELS_MAX);
+    return true;
+}
+
+/* Reads everything that a descriptor gives, whether or not it knows its size beforehand, after the `there` bytes of it
+ * that have been looked at. */
+static bool load(int fd, uint64_t expected, const uint8_t seen[PEEK_BYTES], size_t there, uint8_t **data, size_t *bytes,
+                 struct error *error)
+{
+    size_t capacity = expected ? (size_t)expected + 1 : 1 << 16;
+    size_t used = 0;
+    uint8_t *block = malloc(capacity);
+    if (!block)
+        goto no_memory;
+    used = there < capacity ? there : capacity;
+    memcpy(block, seen, used);
+    for (;;) {
+        ssize_t got = read(fd, block + used, capacity - used);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            error_set(error, "cannot be read: %s", strerror(errno));
+            goto fail;
+        }
+        if (got == 0)
+            break;
+        used += (size_t)got;
+        if (used > file_bytes_max) {
+            error_set(error, "the file is larger than any picture that this program takes");
+            goto fail;
+        }
+        if (used == capacity) {
+            uint8_t *larger = realloc(block, capacity * 2);
+            if (!larger)
+                goto no_memory;
+            block = larger;
+            capacity *= 2;
+        }
+    }
+    *data = block;
+    *bytes = used;
+    return true;
+no_memory:
+    error_set(error, "out of memory while reading");
+fail:
+    free(block);
+    return false;
+}
+
+/* What a file is that is none of ours, as far as it helps a person. */
+static const char *foreign_kind(const uint8_t *data, size_t bytes)
+{
+    static const struct {
+        const char *magic;
+        size_t bytes;
+        const char *name;
+    } known[] = {{"\x89PNG", 4, "a PNG picture"}, {"\xff\xd8\xff", 3, "a JPEG picture"},
+                 {"GIF8", 4, "a GIF picture"},    {"II*", 3, "a TIFF picture"},
+                 {"MM\0*", 4, "a TIFF picture"},  {"BM", 2, "a BMP picture"},
+                 {"YUV4MPEG2", 9, "a y4m video"}, {"\x1a\x45\xdf\xa3", 4, "a Matroska video"},
+                 {"P6", 2, "a PPM picture"},      {"P5", 2, "a PGM picture"},
+                 {"RIFF", 4, "a RIFF file"}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (bytes >= known[i].bytes && !memcmp(data, known[i].magic, known[i].bytes))
+            return known[i].name;
+    if (bytes >= 12 && !memcmp(data + 4, "ftyp", 4))
+        return "an MP4 video or a HEIF or AVIF picture";
+    return NULL;
+}
+
+static bool open_loaded(struct picture_input **out, const uint8_t *data, size_t bytes, void *owned,
+                        enum picture_alpha alpha, struct error *error)
+{
+    struct picture_input *input = NULL;
+    const struct picture_kind *kind = NULL;
+    if (!bytes) {
+        error_set(error, "the file is empty");
+        goto fail;
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && !kind; i++)
+        if (kinds[i]->matches(data, bytes))
+            kind = kinds[i];
+    if (!kind) {
+        const char *foreign = foreign_kind(data, bytes);
+        error_set(error, "%s%snot a picture that this program reads (OpenEXR, Radiance .hdr, PFM)",
+                     foreign ? foreign : "", foreign ? ": " : "");
+        goto fail;
+    }
+    input = calloc(1, sizeof *input);
+    if (!input) {
+        error_set(error, "out of memory");
+        goto fail;
+    }
+    input->kind = kind;
+    input->alpha = alpha;
+    input->data = data;
+    input->bytes = bytes;
+    input->format.frames = 1;
+    if (!kind->open(input, error))
+        goto fail;
+    make_printable(input->format.text);
+    input->owned = owned;
+    *out = input;
+    return true;
+fail:
+    free(input);
+    free(owned);
+    return false;
+}
+
+bool picture_input_open_memory(struct picture_input **out, const void *data, size_t bytes, enum picture_alpha alpha,
+                               struct error *error)
+{
+    *out = NULL;
+    return open_loaded(out, data, bytes, NULL, alpha, error);
+}
+
+bool picture_input_open(struct picture_input **out, const char *path, enum picture_alpha alpha,
+                        struct error *error)
+{
+    *out = NULL;
+    bool standard = !strcmp(path, "-");
+    uint8_t seen[PEEK_BYTES];
+    size_t there;
+    int fd = peek_open(path, seen, &there);
+    if (fd < 0)
+        return error_set(error, "cannot be opened: %s", strerror(errno));
+    uint8_t *data = NULL;
+    size_t bytes = 0;
+    struct stat about;
+    bool loaded = false;
+    if (fstat(fd, &about))
+        error_set(error, "cannot be read: %s", strerror(errno));
+    else if (S_ISDIR(about.st_mode))
+        error_set(error, "is a directory");
+    else if (about.st_size > 0 && (uint64_t)about.st_size > file_bytes_max)
+        error_set(error, "the file is larger than any picture that this program takes");
+    else
+        loaded = load(fd, S_ISREG(about.st_mode) && about.st_size > 0 ? (uint64_t)about.st_size : 0, seen, there, &data,
+                      &bytes, error);
+    if (!standard)
+        close(fd);
+    return loaded && open_loaded(out, data, bytes, data, alpha, error);
+}
+
+const struct picture_format *picture_input_format(const struct picture_input *input)
+{
+    return &input->format;
+}
+
+enum picture_read picture_input_read(struct picture_input *input, void *pixels, size_t pitch_bytes,
+                                     struct error *error)
+{
+    if (input->next_frame == input->format.frames)
+        return PICTURE_READ_END;
+    size_t pixel_bytes = input->format.pixel == COX_PIXEL_RGBA_HALF ? 8 : 16;
+    if (pitch_bytes < input->format.width * pixel_bytes || pitch_bytes % 4) {
+        error_set(error, "the rows of the memory to read into are too short");
+        return PICTURE_READ_ERROR;
+    }
+    if (!input->kind->read(input, pixels, pitch_bytes, error))
+        return PICTURE_READ_ERROR;
+    input->next_frame++;
+    return PICTURE_READ_FRAME;
+}
+
+void picture_input_close(struct picture_input **input)
+{
+    if (!*input)
+        return;
+    (*input)->kind->close(*input);
+    free((*input)->owned);
+    free(*input);
+    *input = NULL;
+}

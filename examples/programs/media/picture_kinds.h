@@ -1,0 +1,36 @@
+/* What the kinds of pictures implement behind picture.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef PICTURE_KINDS_H
+#define PICTURE_KINDS_H
+
+#include "picture.h"
+
+struct picture_kind {
+    /* Whether the content begins like this kind's. */
+    bool (*matches)(const uint8_t *data, size_t bytes);
+    /* Read the header: fill `format` (but `frames`) and `state`. On failure nothing is left allocated. */
+    bool (*open)(struct picture_input *input, struct error *error);
+    /* Decode the whole picture. */
+    bool (*read)(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes, struct error *error);
+    void (*close)(struct picture_input *input);
+};
+
+struct picture_input {
+    const struct picture_kind *kind;
+    struct picture_format format;
+    enum picture_alpha alpha;
+    const uint8_t *data; /* the whole file */
+    size_t bytes;
+    void *owned; /* the same memory where the input allocated it */
+    uint64_t next_frame;
+    void *state; /* the kind's own */
+};
+
+extern const struct picture_kind picture_kind_exr;
+extern const struct picture_kind picture_kind_hdr;
+extern const struct picture_kind picture_kind_pfm;
+
+/* Whether a width and height are sane; says why not. */
+bool picture_check_size(int64_t width, int64_t height, struct error *error);
+
+#endif

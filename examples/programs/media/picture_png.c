@@ -1,0 +1,198 @@
+/* PNG pictures out, 8 or 16 bits per channel, marked as sRGB.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "common/outfile.h"
+#include "picture.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct picture_output {
+    struct outfile *file;
+    uint32_t width, height;
+    enum cox_pixel_out pixel;
+    bool written;
+};
+
+#ifdef COX_HAVE_PNG
+
+#include <png.h>
+#include <setjmp.h>
+
+bool picture_output_open(struct picture_output **out, const char *path, uint32_t width, uint32_t height,
+                         enum cox_pixel_out pixel, struct error *error)
+{
+    *out = NULL;
+    struct picture_output *output = calloc(1, sizeof *output);
+    if (!output)
+        return error_set(error, "out of memory");
+    output->width = width;
+    output->height = height;
+    output->pixel = pixel;
+    size_t length = strlen(path);
+    bool named_png = length > 4 && !strcasecmp(path + length - 4, ".png");
+    if (!outfile_open(&output->file, path, error))
+        goto fail;
+    if (!named_png && !outfile_is_special(output->file)) {
+        error_set(error, "pictures are written as PNG: give a name that ends in .png");
+        goto fail;
+    }
+    *out = output;
+    return true;
+fail:
+    outfile_abandon(&output->file);
+    free(output);
+    return false;
+}
+
+static bool is_opaque(const struct picture_output *output, const void *pixels, size_t pitch_bytes)
+{
+    for (uint32_t y = 0; y < output->height; y++) {
+        const uint8_t *row = (const uint8_t *)pixels + (size_t)y * pitch_bytes;
+        for (uint32_t x = 0; x < output->width; x++) {
+            if (output->pixel == COX_PIXEL_RGBA8) {
+                if (row[4 * (size_t)x + 3] != 0xff)
+                    return false;
+            } else {
+                uint16_t alpha;
+                memcpy(&alpha, row + 8 * (size_t)x + 6, sizeof alpha);
+                if (alpha != 0xffff)
+                    return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* One row in PNG's order: most significant byte first, alpha only if it is kept. */
+static void pack_row(const struct picture_output *output, const uint8_t *from, bool opaque, uint8_t *to)
+{
+    uint32_t channels = opaque ? 3 : 4;
+    for (uint32_t x = 0; x < output->width; x++) {
+        for (uint32_t c = 0; c < channels; c++) {
+            if (output->pixel == COX_PIXEL_RGBA8) {
+                *to++ = from[4 * (size_t)x + c];
+            } else {
+                uint16_t value;
+                memcpy(&value, from + 8 * (size_t)x + 2 * (size_t)c, sizeof value);
+                *to++ = (uint8_t)(value >> 8);
+                *to++ = (uint8_t)value;
+            }
+        }
+    }
+}
+
+struct png_failure {
+    struct error *error;
+    int cause; /* errno of the stream, 0 = libpng's own */
+};
+
+static void on_png_error(png_structp png, png_const_charp message)
+{
+    struct png_failure *failure = png_get_error_ptr(png);
+    if (failure->cause)
+        error_set(failure->error, "cannot be written: %s", strerror(failure->cause));
+    else
+        error_set(failure->error, "cannot be encoded: %.200s", message);
+    png_longjmp(png, 1);
+}
+
+static void on_png_warning(png_structp png, png_const_charp message)
+{
+    (void)png, (void)message;
+}
+
+static void on_png_write(png_structp png, png_bytep data, png_size_t bytes)
+{
+    struct png_failure *failure = png_get_error_ptr(png);
+    errno = 0;
+    if (fwrite(data, 1, bytes, png_get_io_ptr(png)) != bytes) {
+        failure->cause = errno ? errno : EIO;
+        png_error(png, "write");
+    }
+}
+
+static void on_png_flush(png_structp png)
+{
+    (void)png; /* outfile_finish does */
+}
+
+/* Everything between setjmp and longjmp happens in here, on values that do not change after setjmp. */
+static bool encode(png_structp png, png_infop info, const struct picture_output *output, const uint8_t *pixels,
+                   size_t pitch_bytes, bool opaque, uint8_t *packed)
+{
+    if (setjmp(png_jmpbuf(png)))
+        return false;
+    png_set_write_fn(png, outfile_stream(output->file), on_png_write, on_png_flush);
+    png_set_IHDR(png, info, output->width, output->height, output->pixel == COX_PIXEL_RGBA8 ? 8 : 16,
+                 opaque ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_RGB_ALPHA, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_sRGB_gAMA_and_cHRM(png, info, PNG_sRGB_INTENT_PERCEPTUAL);
+    png_write_info(png, info);
+    for (uint32_t y = 0; y < output->height; y++) {
+        pack_row(output, pixels + (size_t)y * pitch_bytes, opaque, packed);
+        png_write_row(png, packed);
+    }
+    png_write_end(png, info);
+    return true;
+}
+
+bool picture_output_write(struct picture_output *output, const void *pixels, size_t pitch_bytes,
+                          struct error *error)
+{
+    if (output->written)
+        return error_set(error, "a PNG holds one picture only");
+    output->written = true;
+    struct png_failure failure = {error, 0};
+    bool opaque = is_opaque(output, pixels, pitch_bytes);
+    uint8_t *packed = malloc((size_t)output->width * 8);
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &failure, on_png_error, on_png_warning);
+    png_infop info = png ? png_create_info_struct(png) : NULL;
+    bool good = false;
+    if (packed && info)
+        good = encode(png, info, output, pixels, pitch_bytes, opaque, packed);
+    else
+        error_set(error, "out of memory");
+    if (png)
+        png_destroy_write_struct(&png, &info);
+    free(packed);
+    return good;
+}
+
+#else
+
+bool picture_output_open(struct picture_output **out, const char *path, uint32_t width, uint32_t height,
+                         enum cox_pixel_out pixel, struct error *error)
+{
+    (void)path, (void)width, (void)height, (void)pixel;
+    *out = NULL;
+    return error_set(error, "this program was built without libpng and cannot write pictures");
+}
+
+bool picture_output_write(struct picture_output *output, const void *pixels, size_t pitch_bytes,
+                          struct error *error)
+{
+    (void)output, (void)pixels, (void)pitch_bytes;
+    return error_set(error, "this program was built without libpng");
+}
+
+#endif
+
+bool picture_output_finish(struct picture_output **output, struct error *error)
+{
+    bool good = outfile_finish(&(*output)->file, error);
+    free(*output);
+    *output = NULL;
+    return good;
+}
+
+void picture_output_abandon(struct picture_output **output)
+{
+    if (!*output)
+        return;
+    outfile_abandon(&(*output)->file);
+    free(*output);
+    *output = NULL;
+}

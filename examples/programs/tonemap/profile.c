@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "profile.h"
+#include "words.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* --- From and to a source ----------------------------------------------------------------------------------------- */
+
+bool profile_make(struct profile *profile, const struct source *from, enum cox_arithmetic arithmetic)
+{
+    *profile = (struct profile){.shape = from->plan.shape,
+                                .settings = from->plan.settings,
+                                .steering = from->plan.steering,
+                                .arithmetic = arithmetic};
+    struct error error;
+    return file_identify(from->options->input, &profile->source, &error) ||
+           complain_about(from->options->input, &error);
+}
+
+static bool same_samples(const struct cox_video_format *a, const struct cox_video_format *b)
+{
+    return a->layout == b->layout && a->depth == b->depth && a->high_bits == b->high_bits &&
+           a->chroma_x_log2 == b->chroma_x_log2 && a->chroma_y_log2 == b->chroma_y_log2;
+}
+
+bool profile_apply(const struct profile *profile, struct source *from, const char *name)
+{
+    const char *input = from->options->input;
+    const struct video_format *format = from->format;
+    struct film_plan *plan = &from->plan;
+    struct file_identity source;
+    struct error error;
+    if (!file_identify(input, &source, &error))
+        return complain_about(input, &error);
+    if (source.bytes != profile->source.bytes || source.hash != profile->source.hash)
+        return misfit("%s: is of another film than %s: of a file of %" PRIu64 " bytes, not %" PRIu64 "%s", name, input,
+                      profile->source.bytes, source.bytes,
+                      source.bytes == profile->source.bytes ? ", or with other content" : "");
+    plan->shape = profile->shape;
+    plan->settings = profile->settings;
+    plan->steering = profile->steering;
+    if (format->width != plan->shape.width || format->height != plan->shape.height ||
+        !same_samples(&format->pixel, &plan->shape.in))
+        return misfit("%s: its frames are not read as they were for %s: of another size or format", input, name);
+    source_set_target(from);
+    return true;
+}
+
+/* --- Lines -------------------------------------------------------------------------------------------------------- */
+
+static const char byte_order_mark[] = "\xef\xbb\xbf"; /* of UTF-8 */
+
+bool profile_text_open(struct profile_text *text, const char *path)
+{
+    struct stat about;
+    *text = (struct profile_text){.path = path};
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return complain("%s: cannot be opened: %s", path, strerror(errno));
+    if (fstat(fileno(file), &about) || !S_ISREG(about.st_mode)) {
+        fclose(file);
+        return complain("%s: is no file", path);
+    }
+    text->bytes = (size_t)about.st_size;
+    text->text = malloc(text->bytes + 1);
+    const bool read = text->text && fread(text->text, 1, text->bytes, file) == text->bytes;
+    fclose(file);
+    if (!read) {
+        complain("%s: cannot be read: %s", path, text->text ? strerror(errno) : "out of memory");
+        profile_text_close(text);
+        return false;
+    }
+    text->text[text->bytes] = 0;
+    if (!strncmp(text->text, byte_order_mark, sizeof byte_order_mark - 1))
+        text->at = sizeof byte_order_mark - 1;
+    return true;
+}
+
+void profile_text_close(struct profile_text *text)
+{
+    free(text->text);
+    text->text = NULL;
+}
+
+/* Leave one blank between words, and none at the ends. */
+static void tidy(char *line)
+{
+    static const char blanks[] = " \t\r\v\f";
+    char *to = line;
+    for (const char *from = line + strspn(line, blanks); *from; from += strspn(from, blanks)) {
+        const size_t word = strcspn(from, blanks);
+        if (to > line)
+            *to++ = ' ';
+        memmove(to, from, word);
+        to += word;
+        from += word;
+    }
+    *to = 0;
+}
+
+char *profile_text_line(struct profile_text *text)
+{
+    char *line = text->text + text->at;
+    if (text->at == text->bytes)
+        return NULL;
+    char *end = memchr(line, '\n', text->bytes - text->at);
+    text->at = end ? (size_t)(end + 1 - text->text) : text->bytes;
+    text->line++;
+    text->is_ended = end;
+    if (end)
+        *end = 0;
+    tidy(line);
+    return line;
+}
+
+bool profile_text_wrong(const struct profile_text *text, const char *what)
+{
+    return misfit("%s, line %u: %s", text->path, text->line, what);
+}
+
+/* --- What each line says ------------------------------------------------------------------------------------------ */
+
+/* A number of a profile: whole, or a float. Names and order are the file's. */
+struct field {
+    const char *name;
+    uint64_t least, most; /* of a whole number */
+    size_t offset;
+    enum { WHOLE_32, WHOLE_64, YES, REAL } kind;
+};
+
+#define PLACE(field) offsetof(struct profile, field)
+static const struct field fields[] = {
+    {"source-bytes", 0, UINT64_MAX, PLACE(source.bytes), WHOLE_64},
+    {"source-hash", 0, UINT64_MAX, PLACE(source.hash), WHOLE_64},
+    {"arithmetic", 1, 2, PLACE(arithmetic), WHOLE_32},
+    {"width", 1, 65536, PLACE(shape.width), WHOLE_32},
+    {"height", 1, 65536, PLACE(shape.height), WHOLE_32},
+    {"in-layout", 0, COX_VIDEO_V210, PLACE(shape.in.layout), WHOLE_32},
+    {"in-depth", 8, 16, PLACE(shape.in.depth), WHOLE_32},
+    {"in-high-bits", 0, 1, PLACE(shape.in.high_bits), YES},
+    {"in-chroma-x", 0, 1, PLACE(shape.in.chroma_x_log2), WHOLE_32},
+    {"in-chroma-y", 0, 1, PLACE(shape.in.chroma_y_log2), WHOLE_32},
+    {"in-site", 0, COX_SITE_TOP_LEFT, PLACE(shape.in.site), WHOLE_32},
+    {"in-range", 0, COX_RANGE_FULL, PLACE(shape.in.range), WHOLE_32},
+    {"transfer", 0, COX_TRANSFER_LINEAR, PLACE(shape.transfer), WHOLE_32},
+    {"primaries", 0, COX_PRIMARIES_BT709, PLACE(shape.primaries), WHOLE_32},
+    {"operator", 0, COX_OPERATOR_COUNT - 1, PLACE(shape.op), WHOLE_32},
+    {"fade", 0, 1, PLACE(shape.fade), YES},
+    {"dither", 0, COX_DITHER_ORDERED, PLACE(shape.dither), WHOLE_32},
+    {"gamut", 0, COX_GAMUT_COMPRESS, PLACE(shape.gamut), WHOLE_32},
+    {"scale", 0, COX_SCALE_FILTER, PLACE(shape.scale), WHOLE_32},
+    {"scale-width", 0, 65536, PLACE(shape.out_width), WHOLE_32},
+    {"scale-height", 0, 65536, PLACE(shape.out_height), WHOLE_32},
+    {"out-layout", 0, COX_VIDEO_SEMI_PLANAR, PLACE(shape.out.layout), WHOLE_32},
+    {"out-depth", 8, 10, PLACE(shape.out.depth), WHOLE_32},
+    {"out-high-bits", 0, 1, PLACE(shape.out.high_bits), YES},
+    {"out-chroma-x", 0, 1, PLACE(shape.out.chroma_x_log2), WHOLE_32},
+    {"out-chroma-y", 0, 1, PLACE(shape.out.chroma_y_log2), WHOLE_32},
+    {"out-site", 0, COX_SITE_TOP_LEFT, PLACE(shape.out.site), WHOLE_32},
+    {"out-range", 0, COX_RANGE_FULL, PLACE(shape.out.range), WHOLE_32},
+    {"sdr-white", 0, 0, PLACE(settings.sdr_white_nits), REAL},
+    {"peak", 0, 0, PLACE(settings.peak_nits), REAL},
+    {"hlg-peak", 0, 0, PLACE(settings.hlg_peak_nits), REAL},
+    {"gain", 0, 0, PLACE(settings.gain), REAL},
+    {"desaturate", 0, 0, PLACE(settings.desaturate), REAL},
+    {"detail", 0, 0, PLACE(settings.detail), REAL},
+    {"gamut-knee", 0, 0, PLACE(settings.gamut_knee), REAL},
+    {"follow", 0, 1, PLACE(steering.on), YES},
+    {"lookahead", 0, 1, PLACE(steering.lookahead), YES},
+    {"known-peak", 0, 0, PLACE(steering.known_peak_nits), REAL},
+    {"trust-known-peak", 0, 1, PLACE(steering.trusts), YES},
+};
+enum { FIELDS = sizeof fields / sizeof fields[0], VALUE_BYTES = 32 };
+
+static void write_value(const struct profile *profile, const struct field *field, char text[VALUE_BYTES])
+{
+    const char *at = (const char *)profile + field->offset;
+    uint32_t narrow;
+    uint64_t wide;
+    float real;
+    bool yes;
+    switch (field->kind) {
+    case WHOLE_32:
+        memcpy(&narrow, at, sizeof narrow);
+        snprintf(text, VALUE_BYTES, "%" PRIu32, narrow);
+        break;
+    case WHOLE_64:
+        memcpy(&wide, at, sizeof wide);
+        snprintf(text, VALUE_BYTES, "%" PRIu64, wide);
+        break;
+    case YES:
+        memcpy(&yes, at, sizeof yes);
+        snprintf(text, VALUE_BYTES, "%d", yes);
+        break;
+    default:
+        memcpy(&real, at, sizeof real);
+        snprintf(text, VALUE_BYTES, "%.9g", (double)real);
+    }
+}
+
+static bool read_value(struct profile *profile, const struct field *field, const char *text)
+{
+    char *at = (char *)profile + field->offset, *end;
+    errno = 0;
+    if (field->kind == REAL) {
+        const float real = strtof(text, &end);
+        memcpy(at, &real, sizeof real);
+        return end != text && !*end && real >= -1e9f && real <= 1e10f;
+    }
+    const uint64_t wide = strtoull(text, &end, 10);
+    const uint32_t narrow = (uint32_t)wide;
+    const bool yes = wide;
+    if (end == text || *end || errno || *text == '-' || wide < field->least || wide > field->most)
+        return false;
+    if (field->kind == WHOLE_64)
+        memcpy(at, &wide, sizeof wide);
+    else if (field->kind == WHOLE_32)
+        memcpy(at, &narrow, sizeof narrow);
+    else
+        memcpy(at, &yes, sizeof yes);
+    return true;
+}
+
+void profile_write(const struct profile *profile, const char *what, FILE *to)
+{
+    char value[VALUE_BYTES];
+    fprintf(to, "coxswain-%s 1 %s\n", what, cox_version());
+    for (size_t i = 0; i < FIELDS; i++) {
+        write_value(profile, &fields[i], value);
+        fprintf(to, "%s %s\n", fields[i].name, value);
+    }
+}
+
+/* Whether the library maps such frames; shapes have pitches then. */
+static bool is_sound(const struct profile *profile)
+{
+    struct cox_video_shape shape = profile->shape;
+    struct cox_video_params params;
+    struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
+    uint32_t width, height;
+    source_out_size(&shape, &width, &height);
+    uint32_t count = cox_video_planes(&shape.in, shape.width, shape.height, planes);
+    bool sound = count > 0 && (shape.out.depth == 8 || shape.out.depth == 10);
+    for (uint32_t p = 0; p < count; p++)
+        shape.in_pitch_bytes[p] = (planes[p].row_bytes + 15) / 16 * 16;
+    count = cox_video_planes(&shape.out, width, height, planes);
+    sound = sound && count > 0;
+    for (uint32_t p = 0; p < count; p++)
+        shape.out_pitch_bytes[p] = (planes[p].row_bytes + 15) / 16 * 16;
+    return sound && cox_video_prepare(&shape, &profile->settings, &params) == COX_OK;
+}
+
+bool profile_read(struct profile *profile, const char *what, struct profile_text *text)
+{
+    char first[64], kind[16] = "", version[16] = "";
+    int format = 0;
+    memset(profile, 0, sizeof *profile);
+    const char *line = profile_text_line(text);
+    snprintf(first, sizeof first, "%.60s", line ? line : "");
+    if (sscanf(first, "coxswain-%15s %d %15s", kind, &format, version) != 3 || strcmp(kind, what))
+        return misfit("%s: is no %s of cox-tonemap's", text->path, what);
+    if (format != 1 || strcmp(version, cox_version()))
+        return misfit("%s: was written by version %s, which may give other bits than %s: the steps of a film are one "
+                      "version's",
+                      text->path, version, cox_version());
+    for (size_t i = 0; i < FIELDS; i++) {
+        const size_t length = strlen(fields[i].name);
+        line = profile_text_line(text);
+        if (!line)
+            return misfit("%s: is cut off", text->path);
+        if (strncmp(line, fields[i].name, length) || line[length] != ' ' ||
+            !read_value(profile, &fields[i], line + length + 1))
+            return misfit("%s, line %u: is not '%s' and what it can be", text->path, text->line, fields[i].name);
+    }
+    profile->shape.struct_size = 0;
+    return is_sound(profile) || misfit("%s: describes no film that can be mapped", text->path);
+}
+
+/* NULL = none; else the texts are that field's in the two profiles. */
+static const struct field *first_difference(const struct profile *one, const struct profile *other,
+                                            char text[VALUE_BYTES], char other_text[VALUE_BYTES])
+{
+    for (size_t i = 0; i < FIELDS; i++) {
+        write_value(one, &fields[i], text);
+        write_value(other, &fields[i], other_text);
+        if (strcmp(text, other_text))
+            return &fields[i];
+    }
+    return NULL;
+}
+
+bool profile_equal(const struct profile *one, const struct profile *other)
+{
+    char text[VALUE_BYTES], other_text[VALUE_BYTES];
+    return !first_difference(one, other, text, other_text);
+}
+
+bool profile_same(const struct profile *one, const char *first, const struct profile *other, const char *name)
+{
+    char text[VALUE_BYTES], other_text[VALUE_BYTES];
+    const struct field *field = first_difference(one, other, text, other_text);
+    return !field ||
+           misfit("%s and %s do not go together: %s is %s and %s", first, name, field->name, text, other_text);
+}

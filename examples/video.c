@@ -1,0 +1,150 @@
+/* A player of HDR films on an SDR screen: FFmpeg decodes, Coxswain maps, SDL shows. No sound.
+ * cc video.c $(pkg-config --cflags --libs coxswain sdl2 libavformat libavcodec libavutil) && ./a.out FILM
+ * Keys: left and right seek by ten seconds, q ends. With a second FILE the mapped frames are written there instead, as
+ * raw yuv420p.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <SDL.h>
+#include <coxswain/coxswain.h>
+#include <coxswain/libav.h>
+#include <libavformat/avformat.h>
+#include <stdio.h>
+
+struct player {
+    AVFormatContext *film;
+    AVCodecContext *decoder;
+    int video;
+    AVPacket *packet;
+    AVFrame *decoded, *mapped;
+    cox_runtime *runtime;
+    struct cox_av_map map;
+    FILE *raw; /* NULL = show */
+    SDL_Window *window;
+    SDL_Renderer *renderer;
+    SDL_Texture *texture;
+    double began, first, time; /* seconds: of the clock, then of the film */
+    double seek;               /* by so much, as soon as may be */
+    bool quit;
+};
+
+static int open_film(struct player *p, const char *path)
+{
+    const AVCodec *codec;
+    int code = avformat_open_input(&p->film, path, NULL, NULL);
+    code = code < 0 ? code : avformat_find_stream_info(p->film, NULL);
+    code = code < 0 ? code : (p->video = av_find_best_stream(p->film, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0));
+    p->decoder = code < 0 ? NULL : avcodec_alloc_context3(codec);
+    p->packet = av_packet_alloc();
+    p->decoded = av_frame_alloc();
+    p->mapped = av_frame_alloc();
+    if (!p->decoder || !p->packet || !p->decoded || !p->mapped)
+        return code < 0 ? code : AVERROR(ENOMEM);
+    code = avcodec_parameters_to_context(p->decoder, p->film->streams[p->video]->codecpar);
+    p->decoder->thread_count = 0;
+    cox_av_map_attach(&p->map, p->decoder); /* it decodes into memory that the devices read */
+    return code < 0 ? code : avcodec_open2(p->decoder, codec, NULL);
+}
+
+static void write_raw(struct player *p, const AVFrame *frame)
+{
+    for (int plane = 0; plane < 3; plane++) {
+        const int half = plane > 0, width = (frame->width + half) >> half;
+        for (int row = 0; row < (frame->height + half) >> half; row++)
+            fwrite(frame->data[plane] + (ptrdiff_t)row * frame->linesize[plane], 1, (size_t)width, p->raw);
+    }
+}
+
+static void show(struct player *p, const AVFrame *frame)
+{
+    SDL_Event event;
+    if (!p->window) {
+        SDL_Init(SDL_INIT_VIDEO);
+        SDL_CreateWindowAndRenderer(frame->width, frame->height, SDL_WINDOW_RESIZABLE, &p->window, &p->renderer);
+        SDL_SetYUVConversionMode(SDL_YUV_CONVERSION_BT709);
+        p->texture = SDL_CreateTexture(p->renderer, SDL_PIXELFORMAT_IYUV, SDL_TEXTUREACCESS_STREAMING, frame->width,
+                                       frame->height);
+    }
+    p->time = (double)frame->best_effort_timestamp * av_q2d(p->film->streams[p->video]->time_base);
+    const double now = (double)SDL_GetTicks64() / 1e3;
+    if (p->began <= 0) {
+        p->began = now;
+        p->first = p->time;
+    }
+    const double early = p->time - p->first - (now - p->began);
+    if (early > 0 && early < 10)
+        SDL_Delay((Uint32)(early * 1e3));
+    SDL_UpdateYUVTexture(p->texture, NULL, frame->data[0], frame->linesize[0], frame->data[1], frame->linesize[1],
+                         frame->data[2], frame->linesize[2]);
+    SDL_RenderCopy(p->renderer, p->texture, NULL, NULL);
+    SDL_RenderPresent(p->renderer);
+    while (SDL_PollEvent(&event)) {
+        const SDL_Keycode key = event.type == SDL_KEYDOWN ? event.key.keysym.sym : 0;
+        p->quit |= event.type == SDL_QUIT || key == SDLK_q;
+        p->seek += key == SDLK_RIGHT ? 10 : key == SDLK_LEFT ? -10 : 0;
+    }
+}
+
+/* Map a frame (NULL: there are no more) and show what is ready. */
+static int map(struct player *p, const AVFrame *frame)
+{
+    int code = cox_av_send_frame(&p->map, frame);
+    while (code >= 0 && !p->quit && (code = cox_av_receive_frame(&p->map, p->mapped)) >= 0) {
+        (p->raw ? write_raw : show)(p, p->mapped);
+        av_frame_unref(p->mapped);
+    }
+    return code == AVERROR(EAGAIN) || code == AVERROR_EOF ? 0 : code;
+}
+
+static int decode(struct player *p, const AVPacket *packet)
+{
+    int code = avcodec_send_packet(p->decoder, packet);
+    while (code >= 0 && !p->quit && (code = avcodec_receive_frame(p->decoder, p->decoded)) >= 0) {
+        code = map(p, p->decoded);
+        av_frame_unref(p->decoded);
+    }
+    return code == AVERROR(EAGAIN) || code == AVERROR_EOF ? 0 : code;
+}
+
+static void seek(struct player *p)
+{
+    av_seek_frame(p->film, -1, (int64_t)((p->time + p->seek) * AV_TIME_BASE), p->seek < 0 ? AVSEEK_FLAG_BACKWARD : 0);
+    avcodec_flush_buffers(p->decoder);
+    cox_av_map_flush(&p->map);
+    p->began = p->seek = 0;
+}
+
+static int play(struct player *p)
+{
+    int code = 0;
+    while (code >= 0 && !p->quit && av_read_frame(p->film, p->packet) >= 0) {
+        if (p->packet->stream_index == p->video)
+            code = decode(p, p->packet);
+        av_packet_unref(p->packet);
+        if (p->seek < 0 || p->seek > 0)
+            seek(p);
+    }
+    if (code >= 0 && !p->quit)
+        code = decode(p, NULL);
+    return code < 0 || p->quit ? code : map(p, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    struct player p = {.raw = argc > 2 ? fopen(argv[2], "wb") : NULL};
+    if (argc < 2 || (argc > 2 && !p.raw))
+        return fprintf(stderr, "usage: player FILM [RAW.yuv]\n"), 2;
+    int code = cox_av_error(cox_runtime_create(&p.runtime, NULL));
+    code = code < 0 ? code : cox_av_map_open(&p.map, p.runtime, NULL, NULL);
+    code = code < 0 ? code : open_film(&p, argv[1]);
+    code = code < 0 ? code : play(&p);
+    if (code < 0)
+        fprintf(stderr, "%s: %s\n", argv[1], av_err2str(code));
+    av_frame_free(&p.decoded);
+    av_frame_free(&p.mapped);
+    av_packet_free(&p.packet);
+    avcodec_free_context(&p.decoder);
+    avformat_close_input(&p.film);
+    cox_av_map_close(&p.map);
+    cox_runtime_destroy(&p.runtime);
+    SDL_Quit();
+    return (p.raw && fclose(p.raw)) || code < 0;
+}
